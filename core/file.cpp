@@ -1,0 +1,179 @@
+#include "core/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// read(2) until `bytes` or the end of the file; retries when interrupted.
+int64_t ReadFully(int fd, char* data, int64_t bytes, const fs::path& path) {
+  int64_t done = 0;
+  while (done < bytes) {
+    const ssize_t n = read(fd, data + done, static_cast<size_t>(bytes - done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error(ErrorKind::kIo, StrCat(path.string(), ": read failed: ", Reason()));
+    if (n == 0) break;
+    done += n;
+  }
+  return done;
+}
+
+Error OpenError(const fs::path& path) {
+  const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
+  return {kind, StrCat("cannot open ", path.string(), ": ", Reason())};
+}
+
+}  // namespace
+
+std::string ReadFile(const fs::path& path, int64_t limit_bytes) {
+  // O_NONBLOCK: a FIFO must be refused below, not waited for.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) throw OpenError(path);
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) throw OpenError(path);
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kNoInput, StrCat(path.string(), " is not a regular file"));
+  if (status.st_size > limit_bytes) {
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), " has ", BytesText(status.st_size), ", more than the limit of ",
+                                            BytesText(limit_bytes)));
+  }
+  std::string bytes(static_cast<size_t>(status.st_size), '\0');
+  bytes.resize(static_cast<size_t>(ReadFully(file.get(), bytes.data(), status.st_size, path)));
+  return bytes;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += StrCat(".tmp", getpid());
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  constexpr mode_t kMode = 0644;
+  fd_ = open(temporary_.c_str(), kFlags, kMode);
+  if (fd_ < 0 && errno == EEXIST) {  // left by a killed process that had our pid
+    unlink(temporary_.c_str());
+    fd_ = open(temporary_.c_str(), kFlags, kMode);
+  }
+  if (fd_ < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", path_.string(), ": ", Reason()));
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) close(fd_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::Append(std::string_view bytes) { Append(bytes.data(), static_cast<int64_t>(bytes.size())); }
+
+void AtomicFile::Append(const void* data, int64_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  crc_ = Crc32c(std::string_view(next, static_cast<size_t>(bytes)), crc_);
+  bytes_ += bytes;
+  while (bytes > 0) {
+    const ssize_t n = write(fd_, next, static_cast<size_t>(bytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", Reason()));
+    next += n;
+    bytes -= n;
+  }
+}
+
+void AtomicFile::Commit() {
+  const auto fail = [&](std::string_view step) {
+    return Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", step, ": ", Reason()));
+  };
+  // After a failed fsync the kernel may have dropped the pages, so there is no second try.
+  if (fsync(fd_) != 0) throw fail("fsync");
+  const int fd = fd_;
+  fd_ = -1;
+  if (close(fd) != 0) throw fail("close");
+  {
+    const Descriptor file(open(temporary_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() < 0) throw fail("re-open");
+    constexpr size_t kChunk = size_t{1} << 20U;
+    std::string chunk(kChunk, '\0');
+    uint32_t crc = 0;
+    int64_t bytes = 0;
+    for (;;) {
+      const int64_t n = ReadFully(file.get(), chunk.data(), static_cast<int64_t>(kChunk), temporary_);
+      if (n == 0) break;
+      crc = Crc32c(std::string_view(chunk.data(), static_cast<size_t>(n)), crc);
+      bytes += n;
+    }
+    if (crc != crc_ || bytes != bytes_) {
+      throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": what was read back differs"));
+    }
+  }
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) throw fail("rename");
+  temporary_.clear();
+  SyncFolder(path_.parent_path().empty() ? fs::path(".") : path_.parent_path());
+}
+
+void WriteFileAtomically(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.Append(bytes);
+  file.Commit();
+}
+
+void ReplaceSymlink(const fs::path& link, const fs::path& target) {
+  fs::path temporary = link;
+  temporary += StrCat(".tmp", getpid());
+  unlink(temporary.c_str());
+  if (symlink(target.c_str(), temporary.c_str()) != 0 || rename(temporary.c_str(), link.c_str()) != 0) {
+    const std::string reason = Reason();
+    unlink(temporary.c_str());
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot point ", link.string(), " at ", target.string(), ": ", reason));
+  }
+}
+
+void SyncFolder(const fs::path& folder) {
+  const Descriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || fsync(directory.get()) != 0) {
+    throw Error(ErrorKind::kIo, StrCat("cannot sync folder ", folder.string(), ": ", Reason()));
+  }
+}
+
+void CreateFolders(const fs::path& folder) {
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) throw Error(ErrorKind::kCantCreate, StrCat("cannot create folder ", folder.string(), ": ", code.message()));
+}
+
+std::vector<fs::path> ListFiles(const fs::path& folder, std::string_view suffix) {
+  std::vector<fs::path> files;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file(code) && name.ends_with(suffix)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace moka

@@ -1,0 +1,55 @@
+// Files: bounded reads, and writes that are either whole or absent (temporary name, fsync, verify, rename, fsync of the
+// folder; docs/reliability.md).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moka {
+
+// The bytes of a regular file. Errors: kNoInput if it is missing or not a regular file, kBadData if it is larger than
+// limit_bytes (both numbers said), kNotAllowed without permission, kIo when a read fails.
+std::string ReadFile(const std::filesystem::path& path, int64_t limit_bytes = int64_t{1} << 31);
+
+// Writes a whole file beside its final name and moves it there on Commit(). Without Commit the temporary file is
+// removed. One writer, one thread.
+class AtomicFile {
+ public:
+  // Errors: kCantCreate (folder missing, read-only, a symlink or other file stands in the temporary name).
+  explicit AtomicFile(std::filesystem::path path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  // Errors: kIo naming the path and the system's reason (disk full, ...).
+  void Append(std::string_view bytes);
+  void Append(const void* data, int64_t bytes);
+  // fsync, close, re-open and compare size and checksum, rename, fsync of the folder. A failed fsync fails the file.
+  void Commit();
+
+  uint32_t crc32c() const { return crc_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int fd_ = -1;
+  uint32_t crc_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// AtomicFile in one call.
+void WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
+// Points a symlink at a sibling, atomically.
+void ReplaceSymlink(const std::filesystem::path& link, const std::filesystem::path& target);
+// fsync of a folder. Errors: kIo.
+void SyncFolder(const std::filesystem::path& folder);
+// Creates a folder and its parents. Errors: kCantCreate.
+void CreateFolders(const std::filesystem::path& folder);
+// Regular files of a folder whose names end with the suffix, sorted by name.
+std::vector<std::filesystem::path> ListFiles(const std::filesystem::path& folder, std::string_view suffix);
+
+}  // namespace moka

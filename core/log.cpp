@@ -1,0 +1,92 @@
+#include "core/log.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+struct LogState {
+  std::mutex mutex;
+  LogLevel stderr_level = LogLevel::kInfo;
+  std::unique_ptr<std::FILE, CloseFile> file;
+  void (*clear)() = nullptr;
+  void (*redraw)() = nullptr;
+};
+
+LogState& State() {
+  static LogState state;  // the one logger of the process
+  return state;
+}
+
+char LetterOf(LogLevel level) { return "DIWE"[static_cast<size_t>(level)]; }
+
+void WriteToFile(LogState& state, LogLevel level, std::string_view text, const std::source_location& where) {
+  if (!state.file) return;
+  const auto now = std::chrono::system_clock::now();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1000000;
+  std::string_view source = where.file_name();
+  source.remove_prefix(source.rfind('/') == std::string_view::npos ? 0 : source.rfind('/') + 1);
+  // syscall: gettid() has no declaration under strict C++ flags.
+  fmt::print(state.file.get(), "{}{:%m%d %H:%M:%S}.{:06} {:5} {}:{}] {}\n", LetterOf(level),
+             fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros, syscall(SYS_gettid), source,
+             where.line(), Printable(text));
+  std::fflush(state.file.get());
+}
+
+}  // namespace
+
+void SetStderrLevel(LogLevel level) {
+  const std::scoped_lock lock(State().mutex);
+  State().stderr_level = level;
+}
+
+void Log(LogLevel level, std::string_view text, std::source_location where) {
+  LogState& state = State();
+  const std::scoped_lock lock(state.mutex);
+  if (level >= state.stderr_level) {
+    if (state.clear != nullptr) state.clear();
+    const std::string_view prefix = level == LogLevel::kError     ? "error: "
+                                    : level == LogLevel::kWarning ? "warning: "
+                                                                  : "";
+    fmt::print(stderr, "{}{}\n", prefix, text);
+    if (state.redraw != nullptr) state.redraw();
+  }
+  if (level >= LogLevel::kInfo) WriteToFile(state, level, text, where);
+}
+
+void LogToFile(std::string_view text, std::source_location where) {
+  const std::scoped_lock lock(State().mutex);
+  WriteToFile(State(), LogLevel::kInfo, text, where);
+}
+
+void SetLogFile(const std::filesystem::path& path) {
+  const std::scoped_lock lock(State().mutex);
+  State().file.reset();
+  if (path.empty()) return;
+  State().file.reset(std::fopen(path.c_str(), "ae"));
+  if (!State().file) throw Error(ErrorKind::kCantCreate, StrCat("cannot open the log file ", path.string()));
+}
+
+void SetStatusLine(void (*clear)(), void (*redraw)()) {
+  const std::scoped_lock lock(State().mutex);
+  State().clear = clear;
+  State().redraw = redraw;
+}
+
+}  // namespace moka

@@ -1,0 +1,33 @@
+// Narration. Messages go to stderr in a person's form and, when a log file is open, to it in glog's line form
+// ("I1121 11:25:00.123456  1234 trainer.cpp:42] text"), which Caffe's log parsers read. Thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <source_location>
+#include <string_view>
+
+namespace moka {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// Least level that reaches stderr (the file gets everything from kInfo up). Default: kInfo.
+void SetStderrLevel(LogLevel level);
+
+void Log(LogLevel level, std::string_view text, std::source_location where = std::source_location::current());
+inline void LogInfo(std::string_view text, std::source_location where = std::source_location::current()) {
+  Log(LogLevel::kInfo, text, where);
+}
+inline void LogWarning(std::string_view text, std::source_location where = std::source_location::current()) {
+  Log(LogLevel::kWarning, text, where);
+}
+// To the file only: the Caffe-style lines that programs read.
+void LogToFile(std::string_view text, std::source_location where = std::source_location::current());
+
+// Opens (append) or replaces the log file; an empty path closes it. Errors: kCantCreate.
+void SetLogFile(const std::filesystem::path& path);
+
+// While a progress bar owns the terminal's last line, messages are printed above it: `clear` wipes the bar before a
+// message and `redraw` draws it again. Null functions give the line back.
+void SetStatusLine(void (*clear)(), void (*redraw)());
+
+}  // namespace moka

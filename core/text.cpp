@@ -1,0 +1,167 @@
+#include "core/text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/size.h"
+
+namespace moka {
+
+void ThrowSizeOverflow(const char* operation, int64_t a, int64_t b) {
+  throw Error(ErrorKind::kBadData, StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
+}
+
+std::string ToText(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::array<char, 40> buffer{};
+  // A float widened to double would print 17 digits; prefer the short form when it reads back as that float.
+  const auto as_float = static_cast<float>(value);
+  const auto result = static_cast<double>(as_float) == value
+                          ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), as_float)
+                          : std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string s;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) s += separator;
+    s += parts[i];
+  }
+  return s;
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] != separator) continue;
+    parts.emplace_back(text.substr(begin, i - begin));
+    begin = i + 1;
+  }
+  return parts;
+}
+
+std::string_view Trim(std::string_view text) {
+  const auto space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+int EditDistance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
+  const size_t width = b.size() + 1;
+  std::vector<int> d((a.size() + 1) * width);
+  const auto at = [&](size_t i, size_t j) -> int& { return d[i * width + j]; };
+  for (size_t i = 0; i <= a.size(); ++i) at(i, 0) = static_cast<int>(i);
+  for (size_t j = 0; j <= b.size(); ++j) at(0, j) = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int cost = lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1;
+      at(i, j) = std::min({at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + cost});
+      const bool swapped =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) at(i, j) = std::min(at(i, j), at(i - 2, j - 2) + 1);
+    }
+  }
+  return at(a.size(), b.size());
+}
+
+std::vector<std::string> NearestNames(std::string_view name, const std::vector<std::string>& vocabulary) {
+  constexpr size_t kMaxNameBytes = 256;  // a longer name is not a typing mistake, and the search is quadratic
+  constexpr size_t kMaxNames = 3;
+  if (name.size() > kMaxNameBytes) return {};
+  int best = std::max(1, static_cast<int>(name.size()) / 3);
+  std::vector<std::string> nearest;
+  for (const std::string& candidate : vocabulary) {
+    const size_t gap = candidate.size() > name.size() ? candidate.size() - name.size() : name.size() - candidate.size();
+    if (gap > static_cast<size_t>(best)) continue;
+    const int distance = EditDistance(name, candidate);
+    if (distance > best) continue;
+    if (distance < best) nearest.clear();
+    best = distance;
+    if (nearest.size() < kMaxNames && std::find(nearest.begin(), nearest.end(), candidate) == nearest.end()) {
+      nearest.push_back(candidate);
+    }
+  }
+  return nearest;
+}
+
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& vocabulary) {
+  std::vector<std::string> nearest = NearestNames(name, vocabulary);
+  if (nearest.empty()) return {};
+  for (std::string& n : nearest) n = "\"" + n + "\"";
+  return "did you mean " + Join(nearest, " or ") + "?";
+}
+
+std::string BytesText(int64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (std::fabs(value) >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0) return StrCat(bytes, " bytes");
+  std::array<char, 32> buffer{};
+  const auto result =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, value < 10 ? 2 : 1);
+  return std::string(buffer.data(), result.ptr) + " " + kUnits[unit];
+}
+
+namespace {
+
+// Bytes of the UTF-8 sequence that starts at text[i], 0 if it is not one.
+size_t Utf8Length(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U; };
+  const unsigned lead = byte(i);
+  size_t length = 0;
+  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
+  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
+  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
+  for (size_t k = 1; k < length; ++k) {
+    if ((byte(i + k) & 0xC0U) != 0x80U) return 0;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string s;
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c < 0x7F) {
+      s += text[i++];
+      continue;
+    }
+    if (const size_t length = c < 0x80 ? 0 : Utf8Length(text, i); length > 0) {
+      s += text.substr(i, length);
+      i += length;
+      continue;
+    }
+    s += "\\x";
+    s += kHex[c >> 4U];
+    s += kHex[c & 15U];
+    ++i;
+  }
+  return s;
+}
+
+uint64_t StableHash(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+}  // namespace moka

@@ -1,0 +1,39 @@
+// Tracing: spans of kernels, collectives and the pipeline, written as Chrome's trace JSON. Off unless started; a span
+// costs one atomic read then. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace moka {
+
+// Microseconds on the monotonic clock.
+int64_t NowMicros();
+
+// Starts keeping spans in memory. At most max_spans are kept; later ones are counted and said in the file.
+void StartTrace(int64_t max_spans = 1 << 20);
+bool TraceIsOn();
+// Records a finished span. Requires: name and category outlive StopTrace (step names of a live Program, literals).
+void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros);
+// Writes the spans and stops. Errors: kCantCreate, kIo.
+void StopTrace(const std::filesystem::path& path);
+
+// Records its own lifetime.
+class ScopedSpan {
+ public:
+  ScopedSpan(std::string_view name, std::string_view category)
+      : name_(name), category_(category), begin_(TraceIsOn() ? NowMicros() : -1) {}
+  ScopedSpan(const ScopedSpan&) = delete;
+  ScopedSpan& operator=(const ScopedSpan&) = delete;
+  ~ScopedSpan() {
+    if (begin_ >= 0) TraceSpan(name_, category_, begin_, NowMicros());
+  }
+
+ private:
+  std::string_view name_;
+  std::string_view category_;
+  int64_t begin_;
+};
+
+}  // namespace moka

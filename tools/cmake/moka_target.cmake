@@ -1,0 +1,47 @@
+# Flags every target shares, and the function that makes a room.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+add_library(moka_flags INTERFACE)
+target_include_directories(moka_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_options(moka_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+                       -Woverloaded-virtual -Wcast-qual -Werror -fno-math-errno -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(moka_flags INTERFACE -Wno-restrict)  # GCC 12 warns wrongly on std::string (its bug 105651)
+endif()
+target_compile_definitions(moka_flags INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+if(MOKA_SANITIZE)
+  target_compile_options(moka_flags INTERFACE -fsanitize=${MOKA_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(moka_flags INTERFACE -fsanitize=${MOKA_SANITIZE})
+endif()
+if(MOKA_FUZZ)
+  target_compile_options(moka_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# moka_room(NAME SOURCES a.cpp ... DEPENDS rooms and libraries ...): a static library moka_NAME.
+function(moka_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  add_library(moka_${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(moka_${name} PUBLIC moka_flags ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
+endfunction()
+
+# moka_test(NAME LABELS l ... SOURCES a_test.cpp ... DEPENDS rooms ...): a GoogleTest program, one CTest entry.
+function(moka_test name)
+  cmake_parse_arguments(TEST "" "TIMEOUT" "LABELS;SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE ${TEST_DEPENDS} moka_flags GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE _GLIBCXX_ASSERTIONS MOKA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             MOKA_BINARY="$<TARGET_FILE_DIR:${name}>/../moka")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT TEST_TIMEOUT)
+    set(TEST_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT})
+endfunction()

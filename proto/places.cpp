@@ -1,0 +1,43 @@
+#include "proto/places.h"
+
+#include <string>
+#include <utility>
+
+namespace moka {
+namespace {
+
+SourcePlace PlaceIn(const Origin& origin, std::string_view path) {
+  const SourcePlace whole{
+      .file = origin.file(), .line = origin.line(), .column = origin.column(), .length = origin.length()};
+  while (!path.empty()) {
+    for (const FieldPlace& field : origin.field()) {
+      if (field.path() != path) continue;
+      return {.file = origin.file(), .line = field.line(), .column = field.column(), .length = field.length()};
+    }
+    // "a.b[0]" is a part of "a.b", and that of "a".
+    const size_t cut = path.find_last_of(".[");
+    path = cut == std::string_view::npos ? std::string_view{} : path.substr(0, cut);
+  }
+  return whole;
+}
+
+}  // namespace
+
+SourcePlace PlaceOf(const LayerParameter& layer, std::string_view field_path) {
+  return PlaceIn(layer.origin(), field_path);
+}
+SourcePlace PlaceOf(const NetParameter& net, std::string_view field_path) { return PlaceIn(net.origin(), field_path); }
+SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path) {
+  return PlaceIn(solver.origin(), field_path);
+}
+SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
+  return PlaceIn(block.origin(), field_path);
+}
+
+Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint) {
+  Error error(ErrorKind::kConfig, PlaceOf(layer, field_path), std::move(text), std::move(hint));
+  for (const std::string& note : layer.origin().note()) error.AddNote(note);
+  return error;
+}
+
+}  // namespace moka

@@ -1,0 +1,21 @@
+// Where layers, nets, solvers and their fields stood in the text they were read from.
+#pragma once
+
+#include <string_view>
+
+#include "core/error.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// The place of a field of the message ("convolution_param.num_output", "bottom[1]"), of the nearest enclosing message
+// of it that is known, or of the message itself when the path is empty. Line 0 when nothing is known.
+SourcePlace PlaceOf(const LayerParameter& layer, std::string_view field_path = {});
+SourcePlace PlaceOf(const NetParameter& net, std::string_view field_path = {});
+SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path = {});
+SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path = {});
+
+// An error at a layer's field, with the notes of the blocks it came from.
+Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint = {});
+
+}  // namespace moka

@@ -1,0 +1,69 @@
+// Kernels: rows that say on which device and for which node they run, what layouts they want, and make the object that
+// owns the primitive. A made kernel is bound once to fixed memory and then only runs: no allocation, no lookup, no throw.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+#include "core/types.h"
+
+namespace moka {
+
+struct Node;
+
+// What a kernel is asked about: the node and the types (with layouts) of its inputs and outputs.
+struct KernelQuery {
+  const Node& node;
+  std::span<const TensorType> inputs;
+  std::span<const TensorType> outputs;
+  bool deterministic = true;
+};
+
+// Layouts a kernel wants for a node.
+struct LayoutProposal {
+  std::vector<Layout> inputs;
+  std::vector<Layout> outputs;
+};
+
+// The memory a kernel works on, fixed for the life of its program.
+struct KernelArgs {
+  std::span<const Tensor> inputs;
+  std::span<const Tensor> outputs;
+  std::byte* scratch = nullptr;  // scratch_bytes() of them, 64-byte aligned, private during Run
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  // Called once, after planning. May allocate.
+  virtual void Bind(const KernelArgs& args) = 0;
+  virtual void Run() = 0;
+  virtual int64_t scratch_bytes() const { return 0; }
+  // What went wrong in the data during the last Run ("label 77 at index 3 but there are 10 classes"), once; empty if
+  // nothing did. Run itself never throws. Polled only if CanFault().
+  virtual bool CanFault() const { return false; }
+  virtual std::string TakeFault() { return {}; }
+  // The implementation chosen inside ("jit:avx512_core"), for dumps.
+  virtual std::string_view implementation() const { return {}; }
+};
+
+struct KernelDef {
+  std::string name;  // "onednn", "moka", ...: unique within op and device
+  std::string op;
+  DeviceKind device = DeviceKind::kCpu;
+  // Empty: accepted. Otherwise a sentence saying why not, kept for --explain. The types are final (layouts included).
+  std::string (*refuse)(const KernelQuery&) = nullptr;
+  // Layouts it would like, given the inputs as they lie now (outputs' layouts in the query are plain). Null: plain
+  // everywhere. Called only for queries whose shapes and dtypes it would accept under its own proposal.
+  std::optional<LayoutProposal> (*propose)(const KernelQuery&) = nullptr;
+  std::unique_ptr<Kernel> (*make)(const KernelQuery&) = nullptr;
+};
+
+}  // namespace moka

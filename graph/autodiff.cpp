@@ -1,0 +1,100 @@
+#include "graph/autodiff.h"
+
+#include <map>
+
+#include "core/text.h"
+#include "graph/op.h"
+
+namespace moka {
+namespace {
+
+// x0+x1+...: all contributions to one gradient in a single node.
+ValueId Sum(const GraphBuilder& b, const std::vector<ValueId>& parts) {
+  if (parts.size() == 1) return parts.front();
+  std::string text = "x0";
+  for (size_t i = 1; i < parts.size(); ++i) text += StrCat("+x", i);
+  return b.Pointwise(text, parts);
+}
+
+class Differentiator {
+ public:
+  Differentiator(Graph& graph, std::span<const ValueId> wrt)
+      : graph_(graph), order_(graph.TopologicalOrder()), wanted_(static_cast<size_t>(graph.value_count()), false) {
+    for (const ValueId id : wrt) wanted_[static_cast<size_t>(id)] = true;
+    // A value is wanted if it depends on a wanted one through differentiable nodes.
+    for (const NodeId id : order_) {
+      const Node& node = graph_.node(id);
+      if (node.op->gradient == nullptr) continue;
+      bool any = false;
+      for (const ValueId input : node.inputs) any = any || wanted_[static_cast<size_t>(input)];
+      for (const ValueId output : node.outputs) wanted_[static_cast<size_t>(output)] = any;
+    }
+  }
+
+  void Run(ValueId loss) {
+    const GraphBuilder b(graph_, {{}, {}, "autodiff"});
+    if (!wanted_[static_cast<size_t>(loss)]) return;
+    parts_[loss] = {b.Full(graph_.shape(loss), 1.0, graph_.type(loss).dtype)};
+    for (size_t i = order_.size(); i-- > 0;) Visit(order_[i]);
+  }
+
+  // The finished gradient of a value; kNoId if nothing reached it.
+  ValueId Gradient(ValueId id, const NodeOrigin& origin) {
+    const auto it = parts_.find(id);
+    if (it == parts_.end()) return kNoId;
+    const ValueId sum = Sum(GraphBuilder(graph_, origin), it->second);
+    it->second = {sum};
+    return sum;
+  }
+
+ private:
+  void Visit(NodeId id) {
+    const Node node = graph_.node(id);  // a copy: the rule adds nodes
+    if (node.op->gradient == nullptr) return;
+    std::vector<bool> wanted;
+    bool any_wanted = false;
+    for (const ValueId input : node.inputs) {
+      wanted.push_back(wanted_[static_cast<size_t>(input)]);
+      any_wanted = any_wanted || wanted.back();
+    }
+    if (!any_wanted) return;
+    NodeOrigin origin = node.origin;
+    origin.pass = "autodiff";
+    std::vector<ValueId> dy;
+    bool any_dy = false;
+    for (const ValueId output : node.outputs) {
+      dy.push_back(Gradient(output, origin));
+      any_dy = any_dy || dy.back() != kNoId;
+    }
+    if (!any_dy) return;
+    const GraphBuilder b(graph_, origin);
+    GradientContext context(b, node, dy, wanted);
+    node.op->gradient(context);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId dx = context.dx()[i];
+      if (dx == kNoId || !wanted[i]) continue;
+      Require(graph_.shape(dx) == graph_.shape(node.inputs[i]),
+              StrCat("the gradient of op ", node.op->name, " has its input's shape"));
+      parts_[node.inputs[i]].push_back(dx);
+    }
+  }
+
+  Graph& graph_;
+  std::vector<NodeId> order_;
+  std::vector<bool> wanted_;
+  std::map<ValueId, std::vector<ValueId>> parts_;
+};
+
+}  // namespace
+
+std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const ValueId> wrt) {
+  Require(graph.shape(loss).rank() == 0, "Differentiate: the loss is a scalar");
+  Differentiator differentiator(graph, wrt);
+  differentiator.Run(loss);
+  std::vector<ValueId> gradients;
+  gradients.reserve(wrt.size());
+  for (const ValueId id : wrt) gradients.push_back(differentiator.Gradient(id, {{}, {}, "autodiff"}));
+  return gradients;
+}
+
+}  // namespace moka

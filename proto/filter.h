@@ -1,0 +1,18 @@
+// Which layers of a net are present in a phase, level and set of stages.
+#pragma once
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// Every condition of the rule holds in the state.
+bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
+
+// The net with the layers whose include/exclude rules admit them in the state: no rules, or any include rule met, or no
+// exclude rule met. The state is stored in the net, and its phase in every layer that has none of its own.
+// Errors: kConfig at a layer with both include and exclude.
+NetParameter FilterNet(const NetParameter& net, const NetState& state);
+// The same with no level and no stage.
+NetParameter FilterNet(const NetParameter& net, Phase phase);
+
+}  // namespace moka

@@ -1,0 +1,17 @@
+// Old nets and solvers brought to the present spelling, exactly as Caffe's upgrade_proto does: V0 and V1 layers,
+// padding layers, input fields, data transformation fields, BatchNorm's parameter rates, solver_type.
+#pragma once
+
+#include <string>
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// True if something was upgraded; it is logged as a warning naming the file. Parameters that an old layer type never
+// had are dropped with a warning, as Caffe does. Errors: kConfig (both `layer` and `layers`, unknown old types, input
+// shapes that do not fit the inputs).
+bool UpgradeNet(NetParameter& net, const std::string& file);
+bool UpgradeSolver(SolverParameter& solver, const std::string& file);
+
+}  // namespace moka

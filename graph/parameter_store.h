@@ -1,0 +1,50 @@
+// The values that live between runs: weights, statistics and optimiser slots by name, shared by every program of a run
+// (train, test). A value may lie in a kernel's blocked layout; Get and Set always speak plain row-major float32.
+// Programs keep pointers into the store: it must outlive them, and a layout is fixed once a program is bound to it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace moka {
+
+class ParameterStore {
+ public:
+  // Adds a zeroed float32 tensor. Requires: the name is new.
+  void Add(const std::string& name, const Shape& shape);
+  bool Has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // Sorted.
+  std::vector<std::string> Names() const;
+
+  // Requires: the name is there (for all below).
+  const TensorType& type(std::string_view name) const { return Entry(name).tensor.type(); }
+  Tensor tensor(std::string_view name) const { return Entry(name).tensor.tensor(); }
+  // Copies plain row-major values in or out. Requires: values.size() == shape count.
+  void Set(std::string_view name, std::span<const float> values);
+  void Get(std::string_view name, std::span<float> values) const;
+  std::vector<float> Values(std::string_view name) const;
+
+  // Changes how the values lie. Requires: not fixed.
+  void SetLayout(std::string_view name, const Layout& layout);
+  bool IsLayoutFixed(std::string_view name) const { return Entry(name).fixed; }
+  void FixLayout(std::string_view name) { Entry(name).fixed = true; }
+
+  int64_t Bytes() const;
+
+ private:
+  struct StoredValue {
+    OwnedTensor tensor;
+    bool fixed = false;
+  };
+  StoredValue& Entry(std::string_view name);
+  const StoredValue& Entry(std::string_view name) const;
+
+  std::map<std::string, StoredValue, std::less<>> entries_;
+};
+
+}  // namespace moka

@@ -1,0 +1,107 @@
+// The frozen result of compilation: kernels bound to fixed memory, in order. Run() allocates nothing, looks nothing up
+// and takes no lock. A program borrows its states from the ParameterStore it was compiled with. One thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor.h"
+#include "graph/graph.h"
+#include "graph/parameter_store.h"
+
+namespace moka {
+
+struct CompileOptions {
+  std::string name = "program";  // in dumps and traces
+  DeviceKind device = DeviceKind::kCpu;
+  // No state is assigned: what depends on states alone (folded batch norms, packed weights) is computed once, by
+  // RefreshConstants, and batch norms fold into convolutions.
+  bool inference = false;
+  bool deterministic = true;
+  std::set<std::string> disabled_passes;
+  // Called after each pass that changed the graph, for --dump-after.
+  std::function<void(std::string_view pass, const Graph&)> on_pass;
+  // Refuse to allocate more than this (0: the machine's memory).
+  int64_t memory_limit_bytes = 0;
+};
+
+// One step as `moka time` and --dry-run print it.
+struct StepReport {
+  std::string layer;
+  std::string op;
+  std::string pass;            // who made the node ("" for the forward front end)
+  std::string kernel;          // kernel row
+  std::string implementation;  // inside it
+  std::string types;           // "float32[..] <- float32[..], ..."
+  int64_t flops = 0;
+  int64_t bytes = 0;     // read and written
+  bool is_constant = false;  // runs in RefreshConstants only
+};
+
+struct PassReport {
+  std::string name;
+  double ms = 0;
+  int nodes_before = 0;
+  int nodes_after = 0;
+  bool changed = false;
+  bool skipped = false;
+};
+
+struct MemoryReport {
+  int64_t arena_bytes = 0;     // planned peak of activations, gradients and scratch
+  int64_t bound_bytes = 0;     // liveness lower bound of the same order: the largest sum of bytes alive at one step
+  int64_t constant_bytes = 0;  // folded and packed weights
+  int64_t input_bytes = 0;
+  int64_t state_bytes = 0;     // what this program's states hold in the store
+  std::vector<std::pair<std::string, int64_t>> largest;  // largest values alive at the peak: name and bytes
+};
+
+// The first value found not finite, in step order.
+struct NonFinite {
+  std::string layer;
+  std::string what;  // "output 0 of convolution", "state conv1/0"
+  int64_t index = 0;
+  double value = 0;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+
+  // Plain tensors to fill before a run. Requires: the graph has that input.
+  virtual Tensor input(std::string_view name) const = 0;
+  virtual bool HasInput(std::string_view name) const = 0;
+  // Plain tensors to read after a run. Requires: the graph has that output.
+  virtual Tensor output(std::string_view name) const = 0;
+  virtual std::vector<std::string> OutputNames() const = 0;
+
+  // One iteration. Errors: kBadData when a kernel finds bad data (a label outside its classes), naming the layer.
+  virtual void Run() = 0;
+  // Recomputes what depends on states alone. Call after the states changed (inference programs only).
+  virtual void RefreshConstants() = 0;
+  // Run with the milliseconds of each step (as many as steps()).
+  virtual void RunTimed(std::span<double> step_ms) = 0;
+  // Runs again over the present inputs, looking at every step's results and at the states.
+  virtual std::optional<NonFinite> FindNonFinite() = 0;
+
+  virtual const std::vector<StepReport>& steps() const = 0;
+  virtual const std::vector<PassReport>& passes() const = 0;
+  virtual const MemoryReport& memory() const = 0;
+  // Text of the graph as it was frozen, with kernels and layouts.
+  virtual const std::string& text() const = 0;
+  // Everything decided about a layer: kernels chosen and refused (with reasons), reorders, fusions. Errors: kUsage with
+  // the nearest name if there is no such layer.
+  virtual std::string Explain(std::string_view layer) const = 0;
+};
+
+// Runs the pass pipeline (ARCHITECTURE §5) over the graph and freezes it. The store must hold every state of the graph.
+// Errors: kConfig (shapes, with layer and place), kUnavailable (memory needed against memory there, no kernel).
+std::unique_ptr<Program> Compile(Graph graph, ParameterStore& store, const CompileOptions& options);
+
+}  // namespace moka

@@ -1,0 +1,100 @@
+// Front-end layers: a LayerDef turns one LayerParameter into ops. Stateless rows, one file a prototxt layer type in
+// layers/front, listed explicitly in layers/front/layers.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+enum class ParameterRole : uint8_t {
+  kWeight,     // decays, has LARS norms
+  kBias,       // decay may be skipped by the solver
+  kNorm,       // scale and shift of a normalisation
+  kStatistic,  // running mean and variance: written by the forward pass, never by the optimiser
+};
+
+// A learnable (or running) blob of a net: entry of the ParameterStore.
+struct NetBlob {
+  std::string name;  // store key: ParamSpec.name if given, else "layer/index"
+  std::string layer;
+  int index = 0;     // position among the layer's blobs, as in a .caffemodel
+  Shape shape;
+  FillerParameter filler;
+  ParameterRole role = ParameterRole::kWeight;
+  double lr_mult = 1;
+  double decay_mult = 1;
+  ValueId state = kNoId;
+  bool shared = false;  // another layer owns it (same ParamSpec.name, earlier)
+};
+
+// A layer fed from outside: its tops are graph inputs.
+struct DataLayer {
+  LayerParameter param;
+  std::vector<std::string> tops;
+  std::vector<TensorType> types;
+};
+
+// Shapes of the tops of a data layer, asked from the data room by whoever builds the net (opens the source).
+using DataTypes = std::function<std::vector<TensorType>(const LayerParameter&)>;
+
+class LayerBuilder;
+
+struct LayerDef {
+  std::string type;
+  std::string doc;  // one paragraph for `moka explain`
+  int min_bottoms = 1;
+  int max_bottoms = 1;  // -1: any number
+  int min_tops = 1;
+  int max_tops = 1;
+  void (*build)(LayerBuilder&) = nullptr;
+};
+
+// What a layer's build function works with.
+class LayerBuilder {
+ public:
+  struct Context;  // the net builder's state, private to layers/net.cpp
+  LayerBuilder(Context& context, const LayerParameter& param, std::vector<ValueId> bottoms);
+
+  const LayerParameter& param() const { return param_; }
+  Phase phase() const;
+  const GraphBuilder& b() const { return b_; }
+
+  int bottom_count() const { return static_cast<int>(bottoms_.size()); }
+  int top_count() const { return param_.top_size(); }
+  // Checked against LayerDef before build runs. The value already stops gradients where propagate_down is false.
+  ValueId bottom(int i) const { return bottoms_[static_cast<size_t>(i)]; }
+  const Shape& shape(int i) const { return b_.shape(bottom(i)); }
+
+  // Declares learnable blob `index` and returns its state. lr_mult, decay_mult and sharing come from param(index);
+  // statistics are never trained. Errors: kConfig when a shared blob's shape differs (both layers named).
+  ValueId AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role);
+  // After each run the state takes the value (running statistics). Ignored in the test phase.
+  void Assign(ValueId state, ValueId value);
+  // Requires: 0 <= i < top_count().
+  void SetTop(int i, ValueId value);
+  // Marks top i as a loss: its elements' sum times loss_weight(i) (or the default if not given) joins the total loss.
+  void SetLoss(int i, double default_weight);
+
+  // Throws Error(kConfig) at the place of a field of this layer ("convolution_param.kernel_size"), layer named.
+  [[noreturn]] void Fail(std::string_view field, std::string text, std::string hint = {}) const;
+
+ private:
+  Context& context_;
+  const LayerParameter& param_;
+  std::vector<ValueId> bottoms_;
+  GraphBuilder b_;
+};
+
+// All layer types, sorted by type.
+const std::vector<LayerDef>& AllLayers();
+// Null if unknown.
+const LayerDef* FindLayer(std::string_view type);
+
+}  // namespace moka

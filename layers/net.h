@@ -1,0 +1,50 @@
+// A NetParameter becomes a graph: filters by phase and rules, checks names and wiring, calls each layer's builder, joins
+// the losses.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "layers/layer.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct NetOptions {
+  NetState state;       // phase, level, stages
+  DataTypes data_types; // asked once for each data layer
+};
+
+// A net as layers made it: forward only.
+struct BuiltNet {
+  NetParameter param;  // filtered
+  Graph graph;
+  ValueId loss = kNoId;  // scalar total; kNoId if the net has no loss
+  std::vector<NetBlob> blobs;  // in layer order; shared ones appear once per use
+  std::vector<DataLayer> data;
+  // Blob name -> value after the last layer that wrote it.
+  std::map<std::string, ValueId> tops;
+  // Tops nobody consumes, in Caffe's order of printing, with their loss weights (0: not a loss).
+  struct Output {
+    std::string name;
+    ValueId value;
+    double loss_weight;
+  };
+  std::vector<Output> outputs;
+  // Every top in layer order as "layer:top" (in-place tops appear again): what goldens and debug output name.
+  std::vector<std::pair<std::string, ValueId>> trace;
+};
+
+// Errors: kConfig with file:line:column: unknown layer type (nearest named), unknown bottom (nearest named), duplicate
+// top, wrong number of bottoms or tops, shape errors with the chain of shapes; several are reported in one ErrorList.
+// Nothing is allocated for tensors.
+BuiltNet BuildNet(const NetParameter& net, const NetOptions& options);
+
+// Values of a filler for a blob, a pure function of (filler, shape, seed, name). Caffe's definitions (fan in = count /
+// dim 0, fan out = count / dim 1). Errors: kConfig (unknown type, bilinear on a non-square kernel, ...).
+void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
+              std::span<float> values);
+
+}  // namespace moka

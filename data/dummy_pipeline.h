@@ -1,0 +1,22 @@
+// DummyData: tops filled by fillers. As in Caffe, constant tops are filled once and random ones again for each batch.
+#pragma once
+
+#include "data/pipeline.h"
+
+namespace moka {
+
+class DummyPipeline : public Pipeline {
+ public:
+  // Errors: kConfig when shapes and fillers do not match the tops or a filler is unknown.
+  DummyPipeline(const LayerParameter& layer, uint64_t seed);
+  int64_t epoch_size() const override { return 0; }
+
+ protected:
+  void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
+
+ private:
+  uint64_t seed_;
+  std::vector<FillerParameter> fillers_;  // one a top
+};
+
+}  // namespace moka

@@ -1,0 +1,78 @@
+#include "data/image.h"
+
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/size.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+cv::Mat MatOf(const Image& image) {
+  // OpenCV has no read-only Mat; every use below only reads.
+  return {static_cast<int>(image.height), static_cast<int>(image.width), image.channels == 3 ? CV_8UC3 : CV_8UC1,
+          const_cast<uint8_t*>(image.pixels.data())};
+}
+
+std::string Encode(const char* extension, const Image& image, const std::vector<int>& parameters) {
+  Require(image.width > 0 && image.height > 0, "an image to encode is not empty");
+  std::vector<uint8_t> bytes;
+  try {
+    if (!cv::imencode(extension, MatOf(image), bytes, parameters)) bytes.clear();
+  } catch (const cv::Exception& e) {
+    throw Error(ErrorKind::kBadData, StrCat("cannot encode ", extension, ": ", e.err));
+  }
+  if (bytes.empty()) throw Error(ErrorKind::kBadData, StrCat("cannot encode ", extension));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+void Image::Resize(int64_t new_width, int64_t new_height, int64_t new_channels) {
+  width = new_width;
+  height = new_height;
+  channels = new_channels;
+  pixels.resize(static_cast<size_t>((Size(width) * height * channels).value()));
+}
+
+void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
+                  Interpolation interpolation, Image& to) {
+  Require(window.width > 0 && window.height > 0 && window.x >= 0 && window.y >= 0 &&
+              window.x + window.width <= from.width && window.y + window.height <= from.height,
+          "ResizeWindow: the window lies inside the image");
+  Require(width > 0 && height > 0, "ResizeWindow: the new size is positive");
+  const cv::Rect rect(static_cast<int>(window.x), static_cast<int>(window.y), static_cast<int>(window.width),
+                      static_cast<int>(window.height));
+  const cv::Mat source = MatOf(from)(rect);
+  to.Resize(width, height, from.channels);
+  cv::Mat target = MatOf(to);
+  const bool shrinks = width < window.width && height < window.height;
+  const int method = interpolation == Interpolation::kArea && shrinks ? cv::INTER_AREA : cv::INTER_LINEAR;
+  cv::resize(source, target, target.size(), 0, 0, method);
+}
+
+void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to) {
+  ResizeWindow(from, {0, 0, from.width, from.height}, width, height, interpolation, to);
+}
+
+void ConvertChannels(int64_t channels, Image& image) {
+  if (image.channels == channels) return;
+  Require(channels == 1 || channels == 3, "ConvertChannels: 1 or 3 channels");
+  Image converted;
+  converted.Resize(image.width, image.height, channels);
+  cv::Mat target = MatOf(converted);
+  cv::cvtColor(MatOf(image), target, channels == 3 ? cv::COLOR_GRAY2BGR : cv::COLOR_BGR2GRAY);
+  std::swap(image, converted);
+}
+
+std::string EncodeJpeg(const Image& image, int quality) {
+  return Encode(".jpg", image, {cv::IMWRITE_JPEG_QUALITY, quality});
+}
+
+std::string EncodePng(const Image& image) { return Encode(".png", image, {}); }
+
+}  // namespace moka

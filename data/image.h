@@ -1,0 +1,86 @@
+// Images: decoding of JPEG, PNG, BMP and WebP files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe), and
+// encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moka {
+
+// Pixels [height, width, channels], rows without padding. Reused as a scratch buffer it keeps its capacity.
+struct Image {
+  int64_t width = 0;
+  int64_t height = 0;
+  int64_t channels = 0;  // 1: grey, 3: B,G,R
+  std::vector<uint8_t> pixels;
+
+  void Resize(int64_t new_width, int64_t new_height, int64_t new_channels);
+};
+
+enum class ImageChannels { kAsStored, kColor, kGrey };
+
+struct DecodeOptions {
+  ImageChannels channels = ImageChannels::kAsStored;
+  // A JPEG's EXIF orientation is applied, so the picture stands upright.
+  enum class Orientation { kUpright, kAsStored } orientation = Orientation::kUpright;
+  // Strict: a JPEG that needs repair (truncated, bad codes) is an error; lenient: it is decoded as far as it goes.
+  enum class Damage { kStrict, kLenient } damage = Damage::kStrict;
+  int64_t pixel_limit = int64_t{1} << 26U;
+};
+
+// What a file's header says; nothing is decoded.
+struct ImageHeader {
+  enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp } format = Format::kUnknown;
+  int64_t width = 0;
+  int64_t height = 0;
+};
+// Errors: kBadData for an unknown format or a header without a size.
+ImageHeader ReadImageHeader(std::string_view file);
+
+// The EXIF orientation tag of a JPEG, 1..8; 1 when there is none.
+int ExifOrientation(std::string_view jpeg);
+// Turns an image so that EXIF orientation `tag` (1..8) becomes 1.
+void ApplyOrientation(int tag, Image& image);
+
+// Holds a decompressor and scratch; one a thread.
+class ImageDecoder {
+ public:
+  ImageDecoder();
+  ImageDecoder(ImageDecoder&&) noexcept;
+  ImageDecoder& operator=(ImageDecoder&&) noexcept;
+  ~ImageDecoder();
+
+  // Errors: kBadData saying the format and what is wrong.
+  void Decode(std::string_view file, const DecodeOptions& options, Image& out);
+
+ private:
+  struct Turbo;
+  void DecodeJpeg(std::string_view file, const DecodeOptions& options, Image& out);
+
+  std::unique_ptr<Turbo> turbo_;
+};
+
+// Resizing: kLinear is OpenCV's default, as Caffe's new_height/new_width; kArea averages when it shrinks (no aliasing)
+// and is linear when it grows.
+enum class Interpolation { kLinear, kArea };
+void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to);
+// Resizes the window [x, x+w) x [y, y+h) of an image. Requires: the window lies inside and is not empty.
+struct ImageWindow {
+  int64_t x = 0;
+  int64_t y = 0;
+  int64_t width = 0;
+  int64_t height = 0;
+};
+void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
+                  Interpolation interpolation, Image& to);
+// To the other channel count: grey is repeated; colour becomes luma (OpenCV's weights).
+void ConvertChannels(int64_t channels, Image& image);
+
+// quality 1..100.
+std::string EncodeJpeg(const Image& image, int quality = 95);
+std::string EncodePng(const Image& image);
+
+}  // namespace moka

@@ -1,0 +1,128 @@
+// ImageDecoder: JPEG through TurboJPEG, the other formats through OpenCV.
+#include <turbojpeg.h>
+
+#include <algorithm>
+#include <opencv2/imgcodecs.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/image.h"
+
+namespace moka {
+
+struct ImageDecoder::Turbo {
+  tjhandle handle = tjInitDecompress();
+  std::vector<uint8_t> cmyk;
+  ~Turbo() {
+    if (handle != nullptr) tjDestroy(handle);
+  }
+};
+
+namespace {
+
+void TakeMat(const cv::Mat& mat, Image& out) {
+  out.Resize(mat.cols, mat.rows, mat.channels());
+  const size_t row_bytes = mat.elemSize() * static_cast<size_t>(mat.cols);
+  for (int y = 0; y < mat.rows; ++y) {
+    std::copy_n(mat.ptr<uint8_t>(y), row_bytes, out.pixels.data() + static_cast<size_t>(y) * row_bytes);
+  }
+}
+
+// PNG, BMP and WebP through OpenCV; Decode() below has checked the header's size.
+void DecodeByOpenCv(std::string_view file, const DecodeOptions& options, Image& out) {
+  const int channels = options.channels == ImageChannels::kColor  ? cv::IMREAD_COLOR
+                       : options.channels == ImageChannels::kGrey ? cv::IMREAD_GRAYSCALE
+                                                                  : cv::IMREAD_ANYCOLOR;
+  const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8UC1, const_cast<char*>(file.data()));
+  cv::Mat mat;
+  try {
+    mat = cv::imdecode(bytes, channels | cv::IMREAD_IGNORE_ORIENTATION);
+  } catch (const cv::Exception& e) {
+    throw Error(ErrorKind::kBadData, StrCat("cannot decode the image: ", e.err));
+  }
+  if (mat.empty()) throw Error(ErrorKind::kBadData, "cannot decode the image: damaged or unsupported");
+  if (mat.depth() != CV_8U || (mat.channels() != 1 && mat.channels() != 3)) {
+    throw Error(ErrorKind::kBadData, "cannot decode the image: not 8-bit grey or colour");
+  }
+  TakeMat(mat, out);
+}
+
+// Ink to light: 255 means no ink, as Adobe stores it, so each colour is its ink times black.
+void CmykToBgr(const std::vector<uint8_t>& cmyk, Image& out) {
+  const auto scaled = [](unsigned ink, unsigned black) { return static_cast<uint8_t>((ink * black + 127U) / 255U); };
+  uint8_t* to = out.pixels.data();
+  for (size_t i = 0; i + 3 < cmyk.size(); i += 4, to += 3) {
+    to[0] = scaled(cmyk[i + 2], cmyk[i + 3]);
+    to[1] = scaled(cmyk[i + 1], cmyk[i + 3]);
+    to[2] = scaled(cmyk[i], cmyk[i + 3]);
+  }
+}
+
+Error JpegError(std::string_view doing, const char* reason) {
+  return {ErrorKind::kBadData, StrCat("cannot ", doing, " the JPEG: ", reason)};
+}
+
+void CheckPixels(int64_t width, int64_t height, int64_t limit) {
+  if (width > limit / height) {  // both are positive; no product that could overflow
+    throw Error(ErrorKind::kBadData, StrCat("the image claims ", width, "x", height, " pixels, the limit is ", limit));
+  }
+}
+
+}  // namespace
+
+ImageDecoder::ImageDecoder() : turbo_(std::make_unique<Turbo>()) {
+  if (turbo_->handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
+}
+ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
+ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
+ImageDecoder::~ImageDecoder() = default;
+
+void ImageDecoder::Decode(std::string_view file, const DecodeOptions& options, Image& out) {
+  const ImageHeader header = ReadImageHeader(file);
+  CheckPixels(header.width, header.height, options.pixel_limit);
+  if (file.size() > INT32_MAX) throw Error(ErrorKind::kBadData, "the image file is larger than 2 GiB");
+  if (header.format == ImageHeader::Format::kJpeg) {
+    DecodeJpeg(file, options, out);
+  } else {
+    DecodeByOpenCv(file, options, out);
+  }
+}
+
+void ImageDecoder::DecodeJpeg(std::string_view file, const DecodeOptions& options, Image& out) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(file.data());
+  // TurboJPEG 2.1 can report success without setting these (a "header" of tables only).
+  int width = 0;
+  int height = 0;
+  int subsampling = -1;
+  int colorspace = -1;
+  const bool strict = options.damage == DecodeOptions::Damage::kStrict;
+  const int flags = TJFLAG_LIMITSCANS | (strict ? TJFLAG_STOPONWARNING : 0);
+  const int got = tjDecompressHeader3(turbo_->handle, bytes, file.size(), &width, &height, &subsampling, &colorspace);
+  const bool only_warned = got != 0 && tjGetErrorCode(turbo_->handle) == TJERR_WARNING;
+  if (got != 0 && (strict || !only_warned)) throw JpegError("read the header of", tjGetErrorStr2(turbo_->handle));
+  if (width <= 0 || height <= 0) throw JpegError("read the header of", "no frame header");
+  CheckPixels(width, height, options.pixel_limit);
+  const bool cmyk = colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
+  const bool grey = options.channels == ImageChannels::kGrey ||
+                    (options.channels == ImageChannels::kAsStored && colorspace == TJCS_GRAY);
+  out.Resize(width, height, grey && !cmyk ? 1 : 3);
+  unsigned char* pixels = out.pixels.data();
+  int format = grey ? TJPF_GRAY : TJPF_BGR;
+  if (cmyk) {
+    turbo_->cmyk.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 4);
+    pixels = turbo_->cmyk.data();
+    format = TJPF_CMYK;
+  }
+  if (tjDecompress2(turbo_->handle, bytes, file.size(), pixels, width, 0, height, format, flags) != 0 &&
+      (strict || tjGetErrorCode(turbo_->handle) != TJERR_WARNING)) {
+    throw JpegError("decode", tjGetErrorStr2(turbo_->handle));
+  }
+  if (cmyk) {
+    CmykToBgr(turbo_->cmyk, out);
+    if (grey) ConvertChannels(1, out);
+  }
+  if (options.orientation == DecodeOptions::Orientation::kUpright) ApplyOrientation(ExifOrientation(file), out);
+}
+
+}  // namespace moka

@@ -1,0 +1,184 @@
+// The first bytes of image files: format, size, EXIF orientation. Every read is bounded by the file.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/image.h"
+
+namespace moka {
+namespace {
+
+// Bounded reads of unsigned numbers; past the end they give 0.
+class Bytes {
+ public:
+  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
+  uint32_t At(size_t i) const { return i < bytes_.size() ? static_cast<uint8_t>(bytes_[i]) : 0U; }
+  uint32_t Big(size_t i, int count) const {
+    uint32_t value = 0;
+    for (int k = 0; k < count; ++k) value = value << 8U | At(i + static_cast<size_t>(k));
+    return value;
+  }
+  uint32_t Little(size_t i, int count) const {
+    uint32_t value = 0;
+    for (int k = count; k-- > 0;) value = value << 8U | At(i + static_cast<size_t>(k));
+    return value;
+  }
+  size_t size() const { return bytes_.size(); }
+
+ private:
+  std::string_view bytes_;
+};
+
+struct Segment {
+  uint32_t marker = 0;
+  size_t begin = 0;  // of the payload
+  size_t bytes = 0;
+};
+
+// Calls visit(segment) for each marker segment of a JPEG up to the first scan, until it returns true.
+template <class Visit>
+void VisitSegments(const Bytes& bytes, Visit&& visit) {
+  size_t at = 2;
+  while (at + 4 <= bytes.size()) {
+    if (bytes.At(at) != 0xFF) return;
+    const uint32_t marker = bytes.At(at + 1);
+    if (marker == 0xFF) {  // fill byte
+      ++at;
+      continue;
+    }
+    const bool bare = marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
+    if (bare) {
+      at += 2;
+      continue;
+    }
+    if (marker == 0xD9 || marker == 0xDA) return;  // end, or start of a scan
+    const size_t length = bytes.Big(at + 2, 2);
+    if (length < 2) return;
+    if (visit(Segment{marker, at + 4, length - 2})) return;
+    at += 2 + length;
+  }
+}
+
+void ReadJpegSize(const Bytes& bytes, ImageHeader& header) {
+  VisitSegments(bytes, [&](const Segment& s) {
+    const bool frame = s.marker >= 0xC0 && s.marker <= 0xCF && s.marker != 0xC4 && s.marker != 0xC8 && s.marker != 0xCC;
+    if (!frame) return false;
+    header.height = bytes.Big(s.begin + 1, 2);
+    header.width = bytes.Big(s.begin + 3, 2);
+    return true;
+  });
+}
+
+void ReadWebpSize(std::string_view file, const Bytes& bytes, ImageHeader& header) {
+  const std::string_view chunk = file.substr(12, 4);
+  if (chunk == "VP8 ") {
+    header.width = bytes.Little(26, 2) & 0x3FFFU;
+    header.height = bytes.Little(28, 2) & 0x3FFFU;
+  } else if (chunk == "VP8L") {
+    const uint32_t bits = bytes.Little(21, 4);
+    header.width = (bits & 0x3FFFU) + 1;
+    header.height = (bits >> 14U & 0x3FFFU) + 1;
+  } else if (chunk == "VP8X") {
+    header.width = bytes.Little(24, 3) + 1;
+    header.height = bytes.Little(27, 3) + 1;
+  }
+}
+
+void ReadBmpSize(const Bytes& bytes, ImageHeader& header) {
+  if (bytes.Little(14, 4) == 12) {  // OS/2's short header
+    header.width = bytes.Little(18, 2);
+    header.height = bytes.Little(20, 2);
+    return;
+  }
+  header.width = static_cast<int32_t>(bytes.Little(18, 4));
+  header.height = std::abs(int64_t{static_cast<int32_t>(bytes.Little(22, 4))});  // negative: rows from the top
+}
+
+// Orientation from a TIFF block, which names its own byte order.
+int TiffOrientation(std::string_view tiff) {
+  const Bytes bytes(tiff);
+  const bool little = tiff.starts_with("II");
+  if (!little && !tiff.starts_with("MM")) return 1;
+  const auto number = [&](size_t i, int count) { return little ? bytes.Little(i, count) : bytes.Big(i, count); };
+  const size_t directory = number(4, 4);
+  const size_t count = number(directory, 2);
+  constexpr uint32_t kOrientationTag = 0x0112;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t entry = directory + 2 + i * 12;
+    if (entry + 12 > bytes.size()) return 1;
+    if (number(entry, 2) != kOrientationTag) continue;
+    const uint32_t value = number(entry + 8, 2);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+ImageHeader ReadImageHeader(std::string_view file) {
+  using enum ImageHeader::Format;
+  const Bytes bytes(file);
+  ImageHeader header;
+  if (file.starts_with("\xFF\xD8\xFF")) {
+    header.format = kJpeg;
+    ReadJpegSize(bytes, header);
+  } else if (file.starts_with("\x89PNG\r\n\x1A\n")) {
+    header.format = kPng;
+    header.width = bytes.Big(16, 4);
+    header.height = bytes.Big(20, 4);
+  } else if (file.starts_with("BM")) {
+    header.format = kBmp;
+    ReadBmpSize(bytes, header);
+  } else if (file.size() >= 30 && file.starts_with("RIFF") && file.substr(8, 4) == "WEBP") {
+    header.format = kWebp;
+    ReadWebpSize(file, bytes, header);
+  } else {
+    throw Error(ErrorKind::kBadData, StrCat("not a JPEG, PNG, BMP or WebP image (", file.size(),
+                                            " bytes, the first are \"", Printable(file.substr(0, 8)), "\")"));
+  }
+  if (header.width <= 0 || header.height <= 0) {
+    throw Error(ErrorKind::kBadData,
+                StrCat("the image's header gives no size (", header.width, "x", header.height, ")"));
+  }
+  return header;
+}
+
+int ExifOrientation(std::string_view jpeg) {
+  int orientation = 1;
+  if (!jpeg.starts_with("\xFF\xD8")) return orientation;
+  VisitSegments(Bytes(jpeg), [&](const Segment& s) {
+    constexpr std::string_view kExif("Exif\0\0", 6);
+    if (s.marker != 0xE1 || s.begin + s.bytes > jpeg.size()) return false;
+    const std::string_view payload = jpeg.substr(s.begin, s.bytes);
+    if (!payload.starts_with(kExif)) return false;
+    orientation = TiffOrientation(payload.substr(kExif.size()));
+    return true;
+  });
+  return orientation;
+}
+
+// Tags 5..8 swap the axes. The upright pixel (x, y) comes from the stored one below.
+void ApplyOrientation(int tag, Image& image) {
+  if (tag <= 1 || tag > 8) return;
+  Image from;
+  std::swap(from, image);
+  const bool swaps = tag >= 5;
+  image.Resize(swaps ? from.height : from.width, swaps ? from.width : from.height, from.channels);
+  const int64_t w = from.width - 1;
+  const int64_t h = from.height - 1;
+  uint8_t* to = image.pixels.data();
+  for (int64_t y = 0; y < image.height; ++y) {
+    for (int64_t x = 0; x < image.width; ++x) {
+      int64_t sx = swaps ? y : x;
+      int64_t sy = swaps ? x : y;
+      if (tag == 2 || tag == 3 || tag == 7 || tag == 8) sx = w - sx;
+      if (tag == 3 || tag == 4 || tag == 6 || tag == 7) sy = h - sy;
+      const uint8_t* source = from.pixels.data() + (sy * from.width + sx) * from.channels;
+      to = std::copy_n(source, from.channels, to);
+    }
+  }
+}
+
+}  // namespace moka

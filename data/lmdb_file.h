@@ -1,0 +1,86 @@
+// LMDB databases of records: a reader over a checked, mapped file and an append-only writer. The reader finds every
+// record by its own bounded walk (lmdb_walk.h) and never calls liblmdb, so it needs no locks and no reader table; the
+// database must not change while it is open, which holds for training sets (written once).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/lmdb_walk.h"
+
+namespace moka {
+
+// "00000042_name". The name's tail is kept when the key would pass LMDB's 511 bytes.
+std::string LmdbKey(int64_t index, std::string_view name);
+
+// Read-only access by index in key order. Costs 24 bytes a record; keys and values are views of the map and live as
+// long as the reader. Safe for any number of threads.
+class LmdbReader {
+ public:
+  enum class Access { kSequential, kShuffled };
+
+  // `path` is a database folder (holding data.mdb) or the file itself.
+  // Errors: kNoInput, kNotAllowed, kBadData naming the damage, all before anything is mapped.
+  explicit LmdbReader(const std::filesystem::path& path, Access access = Access::kSequential);
+  LmdbReader(const LmdbReader&) = delete;
+  LmdbReader& operator=(const LmdbReader&) = delete;
+  ~LmdbReader();
+
+  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  const std::filesystem::path& path() const { return path_; }
+  int64_t file_bytes() const { return file_bytes_; }
+  // Requires: 0 <= i < size().
+  std::string_view key(int64_t i) const;
+  std::string_view value(int64_t i) const;
+  // Index of a key, or -1.
+  int64_t Find(std::string_view key) const;
+  // CRC-32C of each record as the importer wrote them; empty when the database has none (Caffe's own).
+  const std::vector<uint32_t>& checksums() const { return checksums_; }
+
+ private:
+  void ReadMark();
+
+  std::filesystem::path path_;
+  int64_t file_bytes_ = 0;
+  const char* map_ = nullptr;
+  std::vector<LmdbEntry> entries_;
+  std::vector<uint32_t> checksums_;
+};
+
+// Writes a new database in append mode: into "PATH.partial", which becomes PATH only in Finish(), after all records,
+// their checksums and the mark "moka.json" are on disk. The map grows by itself. One thread.
+class LmdbWriter {
+ public:
+  // Errors: kCantCreate when PATH exists or the folder cannot be made.
+  explicit LmdbWriter(std::filesystem::path path);
+  LmdbWriter(const LmdbWriter&) = delete;
+  LmdbWriter& operator=(const LmdbWriter&) = delete;
+  // Without Finish() nothing stays.
+  ~LmdbWriter();
+
+  // Errors: kBadData when the key does not follow the last one or a size is out of range; kIo when the disk is full.
+  void Put(std::string_view key, std::string_view value);
+  // A file to stand beside the records (labels.txt). Requires: called before Finish().
+  void PutFile(const std::string& name, std::string_view bytes);
+  void Finish();
+  int64_t entries() const { return static_cast<int64_t>(checksums_.size()); }
+
+ private:
+  struct Environment;
+  void Flush();
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  std::unique_ptr<Environment> environment_;
+  std::vector<std::pair<std::string, std::string>> batch_;
+  int64_t batch_bytes_ = 0;
+  std::string last_key_;
+  int64_t value_bytes_ = 0;
+  std::vector<uint32_t> checksums_;
+};
+
+}  // namespace moka

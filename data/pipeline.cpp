@@ -1,0 +1,226 @@
+#include "data/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "core/rng.h"
+#include "core/size.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "data/dummy_pipeline.h"
+#include "data/prefetch.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+constexpr std::array<std::string_view, 4> kTypes = {"Data", "DummyData", "ImageData", "MemoryData"};
+constexpr int64_t kMaxThreads = 256;
+constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
+
+uint64_t DataSeed(uint64_t seed, std::string_view use) {
+  const uint64_t stream = kDataStream ^ StableHash(use);
+  return uint64_t{RandomWord(seed, stream, 0)} << 32U | RandomWord(seed, stream, 1);
+}
+
+void CheckTops(const LayerParameter& layer) {
+  if (layer.top_size() == 1 || layer.top_size() == 2) return;
+  throw ErrorAt(layer, "top",
+                StrCat("layer \"", layer.name(), "\" (", layer.type(), ") has ", layer.top_size(),
+                       " tops, expected data and, if wanted, label"));
+}
+
+// A layer is opened for one phase only; its include rules may name the other.
+void CheckPhase(const LayerParameter& layer, Phase phase) {
+  const auto matches = [&](const NetStateRule& rule) { return !rule.has_phase() || rule.phase() == phase; };
+  const bool included = layer.include().empty() || std::any_of(layer.include().begin(), layer.include().end(), matches);
+  if (included) return;
+  throw ErrorAt(
+      layer, "include",
+      StrCat("layer \"", layer.name(), "\" is not part of the ", Phase_Name(phase), " phase, for which it was opened"));
+}
+
+// Fields that Caffe moved into transform_param; the net's reader upgrades them, other callers may not have.
+template <class Parameter>
+TransformationParameter TransformOf(const LayerParameter& layer, const Parameter& old) {
+  TransformationParameter transform = layer.transform_param();
+  if (old.has_scale() && !transform.has_scale()) transform.set_scale(old.scale());
+  if (old.has_mean_file() && !transform.has_mean_file()) transform.set_mean_file(old.mean_file());
+  if (old.has_crop_size() && !transform.has_crop_size()) transform.set_crop_size(old.crop_size());
+  if (old.has_mirror() && !transform.has_mirror()) transform.set_mirror(old.mirror());
+  return transform;
+}
+
+int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
+  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min<int64_t>(cores, 16);
+  return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
+}
+
+SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip) {
+  SamplerOptions sampler{.records = records,
+                         .order = shuffle ? SamplerOptions::Order::kShuffled : SamplerOptions::Order::kSequential,
+                         .seed = DataSeed(options.seed, "order"),
+                         .rank = options.rank,
+                         .world = options.world};
+  if (rand_skip > 0) {
+    sampler.skip = static_cast<int64_t>(
+        RandomStream(DataSeed(options.seed, "rand_skip"), 0).Below(static_cast<uint64_t>(rand_skip)));
+  }
+  return sampler;
+}
+
+int64_t BatchSize(const LayerParameter& layer, std::string_view field, int64_t batch) {
+  constexpr int64_t kMaxBatch = int64_t{1} << 24U;
+  if (batch >= 1 && batch <= kMaxBatch) return batch;
+  throw ErrorAt(layer, field,
+                StrCat("layer \"", layer.name(), "\": batch_size is ", batch, ", expected 1..", kMaxBatch));
+}
+
+PrefetchOptions PrefetchFor(const LayerParameter& layer, int64_t batch, int64_t ahead, int64_t threads) {
+  return {.batch_size = batch,
+          .batches_ahead = std::clamp<int64_t>(ahead, 1, 1024),
+          .threads = threads,
+          .top_names = {layer.top().begin(), layer.top().end()}};
+}
+
+std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckTops(layer);
+  const DataParameter& param = layer.data_param();
+  if (param.source().empty()) {
+    throw ErrorAt(layer, "data_param.source", StrCat("layer \"", layer.name(), "\": data_param.source is not set"),
+                  "name the database folder");
+  }
+  if (param.backend() != DataParameter::LMDB) {
+    throw ErrorAt(layer, "data_param.backend",
+                  StrCat("layer \"", layer.name(), "\": backend LEVELDB",
+                         param.has_backend() ? "" : " (the default when none is set)", " is not supported"),
+                  "set `backend: LMDB`, and make the database with `moka data import`");
+  }
+  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
+  TransformationParameter fields = TransformOf(layer, param);
+  if (param.force_encoded_color()) fields.set_force_color(true);
+  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
+  auto source = std::make_unique<LmdbSource>(
+      options.base_folder / param.source(),
+      param.shuffle() ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential, transform.channels());
+  const SamplerOptions sampler = SamplerFor(options, source->size(), param.shuffle(), param.rand_skip());
+  if (source->size() == 0) {
+    throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
+  }
+  PrefetchOptions prefetch =
+      PrefetchFor(layer, batch, param.prefetch(), ThreadsFor(options.threads, param.threads(), batch));
+  if (param.on_bad_record() == DataParameter::SKIP) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
+  return std::make_unique<PrefetchPipeline>(std::move(source), transform, sampler, std::move(prefetch));
+}
+
+std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckTops(layer);
+  const ImageDataParameter& param = layer.image_data_param();
+  if (param.source().empty()) {
+    throw ErrorAt(layer, "image_data_param.source",
+                  StrCat("layer \"", layer.name(), "\": image_data_param.source is not set"), "name the list file");
+  }
+  constexpr uint32_t kMaxSide = 1U << 14U;
+  if ((param.new_height() > 0) != (param.new_width() > 0) ||
+      std::max(param.new_height(), param.new_width()) > kMaxSide) {
+    throw ErrorAt(layer, "image_data_param.new_height",
+                  StrCat("layer \"", layer.name(), "\": new_height ", param.new_height(), " and new_width ",
+                         param.new_width(), ", expected both 0 or both 1..", kMaxSide));
+  }
+  const int64_t batch = BatchSize(layer, "image_data_param.batch_size", param.batch_size());
+  const Transform transform(TransformOf(layer, param), options.phase, DataSeed(options.seed, "augment"),
+                            options.base_folder);
+  auto source = std::make_unique<ImageListSource>(
+      ImageListSource::Options{.list = options.base_folder / param.source(),
+                               .base = options.base_folder,
+                               .prefix = param.root_folder(),
+                               .height = param.new_height(),
+                               .width = param.new_width(),
+                               .channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey});
+  const SamplerOptions sampler = SamplerFor(options, source->size(), param.shuffle(), param.rand_skip());
+  constexpr int64_t kBatchesAhead = 4;  // Caffe's
+  return std::make_unique<PrefetchPipeline>(
+      std::move(source), transform, sampler,
+      PrefetchFor(layer, batch, kBatchesAhead, ThreadsFor(options.threads, 0, batch)));
+}
+
+}  // namespace
+
+void Pipeline::Next(std::span<const Tensor> tops) {
+  Require(tops.size() == types_.size(), "Pipeline::Next: one tensor a top");
+  for (size_t i = 0; i < tops.size(); ++i) Require(tops[i].type() == types_[i], "Pipeline::Next: tops have types()");
+  const ScopedSpan span("next batch", "data");
+  if (first_next_ < 0) first_next_ = NowMicros();
+  Deliver(tops, statistics_);
+  position_ += batch_size();
+  ++statistics_.batches;
+  statistics_.samples += batch_size();
+  statistics_.total_micros = NowMicros() - first_next_;
+}
+
+void Pipeline::Seek(int64_t sample) {
+  Require(sample >= 0, "Pipeline::Seek: a sample number is not negative");
+  if (sample == position_) return;
+  position_ = sample;
+  Reposition();
+}
+
+bool IsPipelineLayer(std::string_view type) { return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end(); }
+
+std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckPhase(layer, options.phase);
+  try {
+    if (layer.type() == "Data") return OpenData(layer, options);
+    if (layer.type() == "ImageData") return OpenImageData(layer, options);
+    if (layer.type() == "DummyData")
+      return std::make_unique<DummyPipeline>(layer, DataSeed(options.seed, layer.name()));
+    if (layer.type() == "MemoryData") return std::make_unique<MemoryPipeline>(layer);
+  } catch (Error& e) {
+    if (e.place().file.empty()) e.SetPlace(PlaceOf(layer));
+    throw;
+  }
+  throw ErrorAt(layer, "type", StrCat("layer \"", layer.name(), "\": type \"", layer.type(), "\" is not a data layer"),
+                DidYouMean(layer.type(), {kTypes.begin(), kTypes.end()}));
+}
+
+MemoryPipeline::MemoryPipeline(const LayerParameter& layer) {
+  const MemoryDataParameter& param = layer.memory_data_param();
+  CheckTops(layer);
+  const Shape shape{param.batch_size(), param.channels(), param.height(), param.width()};
+  if (shape.Count() < 1) {
+    throw ErrorAt(layer, "memory_data_param",
+                  StrCat("layer \"", layer.name(), "\": shape ", shape.ToString(),
+                         "; set batch_size, channels, height and width"));
+  }
+  types_.push_back({DType::kFloat32, shape, {}});
+  if (layer.top_size() > 1) types_.push_back({DType::kFloat32, Shape{param.batch_size()}, {}});
+  top_names_ = {layer.top().begin(), layer.top().end()};
+}
+
+void MemoryPipeline::Fill(std::span<const float> data, std::span<const float> labels) {
+  const int64_t count = types_[0].shape.Count(1, 4);
+  const auto samples = static_cast<int64_t>(labels.size());
+  if (samples < 1 || samples % batch_size() != 0) {
+    throw Error(ErrorKind::kBadData, StrCat(samples, " samples, expected a multiple of the batch size ", batch_size()));
+  }
+  if (static_cast<int64_t>(data.size()) != (Size(samples) * count).value()) {
+    throw Error(ErrorKind::kBadData, StrCat(data.size(), " values for ", samples, " samples of ", count));
+  }
+  data_.assign(data.begin(), data.end());
+  labels_.assign(labels.begin(), labels.end());
+}
+
+void MemoryPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {
+  if (labels_.empty()) throw Error(ErrorKind::kNoInput, "a MemoryData layer was not given its samples");
+  const int64_t count = types_[0].shape.Count(1, 4);
+  const int64_t first = position() % epoch_size();
+  for (int64_t i = 0; i < batch_size(); ++i) {
+    const int64_t sample = (first + i) % epoch_size();
+    std::copy_n(data_.data() + sample * count, count, tops[0].as<float>().data() + i * count);
+    if (tops.size() > 1) tops[1].as<float>()[static_cast<size_t>(i)] = labels_[static_cast<size_t>(sample)];
+  }
+}
+
+}  // namespace moka

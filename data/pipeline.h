@@ -1,0 +1,100 @@
+// Batches for a data layer: Data (LMDB), ImageData, DummyData and MemoryData. Batches come in an order that is a pure
+// function of the seed and are bit-identical whatever the number of worker threads.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct PipelineOptions {
+  Phase phase = TRAIN;
+  uint64_t seed = 0;
+  int64_t rank = 0;
+  int64_t world = 1;
+  int64_t threads = 0;                // decoding threads; 0: the layer's own number, or chosen from the cores
+  std::filesystem::path base_folder;  // relative paths of the layer start here
+};
+
+// Counted since the pipeline was opened.
+struct PipelineStatistics {
+  int64_t batches = 0;
+  int64_t samples = 0;
+  int64_t bad_records = 0;   // samples whose record was bad and replaced by the next good one
+  int64_t wait_micros = 0;   // time that Next() waited for a batch
+  int64_t total_micros = 0;  // since the first Next()
+  double samples_per_second() const {
+    return total_micros > 0 ? static_cast<double>(samples) * 1e6 / static_cast<double>(total_micros) : 0.0;
+  }
+};
+
+// One consumer thread. Owned by the Trainer.
+class Pipeline {
+ public:
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+  virtual ~Pipeline() = default;
+
+  // One a top: data float32[N,C,H,W], then the label float32[N] if the layer has a second top.
+  const std::vector<TensorType>& types() const { return types_; }
+  const std::vector<std::string>& top_names() const { return top_names_; }
+
+  // Writes the next batch. Requires: tops have types(). Errors: those of a bad record, naming file, key and index;
+  // the position does not move then. Allocates nothing once all buffers have been used.
+  void Next(std::span<const Tensor> tops);
+
+  // Samples this rank has consumed: with the seed, the pipeline's whole state.
+  int64_t position() const { return position_; }
+  // Continues as if `sample` samples had been consumed.
+  void Seek(int64_t sample);
+  // Records of the data set (all ranks together); 0 when there is no end (DummyData).
+  virtual int64_t epoch_size() const = 0;
+  int64_t batch_size() const { return types_.empty() || types_[0].shape.rank() == 0 ? 1 : types_[0].shape[0]; }
+  const PipelineStatistics& statistics() const { return statistics_; }
+
+ protected:
+  Pipeline() = default;
+  // Writes the batch that starts at position().
+  virtual void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) = 0;
+  virtual void Reposition() {}
+
+  std::vector<TensorType> types_;
+  std::vector<std::string> top_names_;
+
+ private:
+  int64_t position_ = 0;
+  int64_t first_next_ = -1;
+  PipelineStatistics statistics_;
+};
+
+// Whether a layer type is one that OpenPipeline knows ("Data", "ImageData", "DummyData", "MemoryData").
+bool IsPipelineLayer(std::string_view type);
+
+// Opens a data layer's source, reads its first record for the shapes and starts its workers.
+// Errors: kConfig at the layer's fields; those of the source.
+std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const PipelineOptions& options);
+
+// MemoryData: the caller gives the samples. OpenPipeline returns one for that type.
+class MemoryPipeline : public Pipeline {
+ public:
+  explicit MemoryPipeline(const LayerParameter& layer);
+  // Data [n,C,H,W] and labels [n], copied. Errors: kBadData when n is no multiple of the batch size or sizes disagree.
+  void Fill(std::span<const float> data, std::span<const float> labels);
+  int64_t epoch_size() const override { return static_cast<int64_t>(labels_.size()); }
+
+ protected:
+  void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
+
+ private:
+  std::vector<float> data_;
+  std::vector<float> labels_;
+};
+
+}  // namespace moka

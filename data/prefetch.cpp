@@ -1,0 +1,197 @@
+#include "data/prefetch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/size.h"
+#include "core/text.h"
+#include "core/trace.h"
+
+namespace moka {
+namespace {
+
+float* FloatsOf(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+
+// A record may be bad by itself; anything else (memory, our own bugs) is never skipped.
+bool IsRecordFault(const Error& error) {
+  return error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kNoInput ||
+         error.kind() == ErrorKind::kNotAllowed || error.kind() == ErrorKind::kIo;
+}
+
+}  // namespace
+
+PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const RecordSource> source, const Transform& transform,
+                                   const SamplerOptions& sampler, PrefetchOptions options)
+    : source_(std::move(source)), transform_(transform), sampler_(sampler), options_(std::move(options)) {
+  top_names_ = options_.top_names;
+  FindShape();
+  const int64_t batch = options_.batch_size;
+  types_.push_back({DType::kFloat32, sample_shape_.Inserted(0, batch), {}});
+  if (top_names_.size() > 1) types_.push_back({DType::kFloat32, Shape{batch}, {}});
+  parts_a_batch_ = (batch + kPart - 1) / kPart;
+  slots_.resize(static_cast<size_t>(options_.batches_ahead + 1));
+  for (Slot& slot : slots_) {
+    slot.data = Buffer::Allocate(types_[0].Bytes());
+    slot.labels = Buffer::Allocate((Size(batch) * 4).value());
+  }
+  workers_.reserve(static_cast<size_t>(options_.threads));
+  for (int64_t i = 0; i < options_.threads; ++i) {
+    workers_.emplace_back([this](const std::stop_token& stop) { Work(stop); });
+  }
+}
+
+PrefetchPipeline::~PrefetchPipeline() {
+  for (std::jthread& worker : workers_) worker.request_stop();
+}
+
+// The first good record that the sampler names gives the shape of all.
+void PrefetchPipeline::FindShape() {
+  RecordScratch scratch;
+  const bool skips = options_.on_bad_record == PrefetchOptions::OnBadRecord::kSkip;
+  const int64_t tries = skips ? source_->size() : 1;
+  const auto first = static_cast<int64_t>(sampler_.At(0).record);
+  for (int64_t i = 0; i < tries; ++i) {
+    const int64_t record = (first + i) % source_->size();
+    try {
+      sample_shape_ = transform_.OutputShape(source_->Load(record, scratch).pixels);
+      return;
+    } catch (const Error& e) {
+      if (i + 1 == tries || !IsRecordFault(e)) {
+        throw Error(e.kind(), StrCat(source_->NameOf(record), ": ", e.text()));
+      }
+    }
+  }
+}
+
+void PrefetchPipeline::Work(const std::stop_token& stop) {
+  Worker worker;
+  Part part;
+  while (Claim(stop, part)) {
+    Fill(part, worker);
+    const std::scoped_lock lock(mutex_);
+    ++part.slot->parts_done;
+    --busy_;
+    if (part.slot->parts_done == parts_a_batch_ || (paused_ && busy_ == 0)) ready_.notify_one();
+  }
+}
+
+bool PrefetchPipeline::Claim(const std::stop_token& stop, Part& part) {
+  std::unique_lock lock(mutex_);
+  const auto ring = static_cast<int64_t>(slots_.size());
+  const bool may = space_.wait(lock, stop, [&] { return !paused_ && next_part_ / parts_a_batch_ < consumed_ + ring; });
+  if (!may || stop.stop_requested()) return false;
+  const int64_t batch = next_part_ / parts_a_batch_;
+  part.slot = &slots_[static_cast<size_t>(batch % ring)];
+  part.first_sample = first_sample_ + batch * options_.batch_size;
+  part.begin = next_part_ % parts_a_batch_ * kPart;
+  part.end = std::min(part.begin + kPart, options_.batch_size);
+  ++next_part_;
+  ++busy_;
+  return true;
+}
+
+// A fault is kept with the slot; of several the one with the lowest sample wins, so it does not depend on timing.
+void PrefetchPipeline::Fill(const Part& part, Worker& worker) {
+  const ScopedSpan span("load", "data");
+  const int64_t count = sample_shape_.Count();
+  int64_t bad = 0;
+  for (int64_t i = part.begin; i < part.end; ++i) {
+    try {
+      const std::span<float> out(FloatsOf(part.slot->data) + i * count, static_cast<size_t>(count));
+      if (!FillSample(part.first_sample + i, worker, out, FloatsOf(part.slot->labels)[i])) ++bad;
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      if (!part.slot->error || i < part.slot->error_sample) {
+        part.slot->error = std::current_exception();
+        part.slot->error_sample = i;
+      }
+      return;
+    }
+  }
+  if (bad == 0) return;
+  const std::scoped_lock lock(mutex_);
+  part.slot->bad_records += bad;
+}
+
+// Returns whether the sample's own record was good. A bad one is replaced by the next good record of the source, which
+// is the same one in every run and on every thread.
+bool PrefetchPipeline::FillSample(int64_t n, Worker& worker, std::span<float> out, float& label) {
+  const SampleId id = sampler_.At(n);
+  for (int64_t i = 0; i < source_->size(); ++i) {
+    const int64_t record = (static_cast<int64_t>(id.record) + i) % source_->size();
+    try {
+      LoadInto(record, id, worker, out, label);
+      return i == 0;
+    } catch (const Error& e) {
+      const bool stops = options_.on_bad_record == PrefetchOptions::OnBadRecord::kStop || !IsRecordFault(e);
+      if (stops) throw Error(e.kind(), {}, StrCat(source_->NameOf(record), ": ", e.text()), e.hint());
+      ReportSkipped(record, e);
+    }
+  }
+  throw Error(ErrorKind::kBadData, StrCat("all ", source_->size(), " records are bad; the last was ",
+                                          source_->NameOf(static_cast<int64_t>(id.record))));
+}
+
+void PrefetchPipeline::LoadInto(int64_t record, const SampleId& id, Worker& worker, std::span<float> out,
+                                float& label) const {
+  const Record loaded = source_->Load(record, worker.record);
+  const Shape shape = transform_.OutputShape(loaded.pixels);
+  if (shape != sample_shape_) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat("its sample is ", shape.ToString(), ", the first record's was ", sample_shape_.ToString()),
+                "all samples of a layer have one shape: set transform_param.crop_size, or import with a size");
+  }
+  transform_.Apply(loaded.pixels, id, worker.transform, out);
+  label = loaded.label;
+}
+
+void PrefetchPipeline::ReportSkipped(int64_t record, const Error& error) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!reported_.insert(record).second) return;
+  }
+  LogWarning(StrCat("skipped ", source_->NameOf(record), ": ", error.text()));
+}
+
+void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {
+  std::unique_lock lock(mutex_);
+  Slot& slot = slots_[static_cast<size_t>(consumed_ % static_cast<int64_t>(slots_.size()))];
+  if (slot.parts_done < parts_a_batch_) {
+    const int64_t begin = NowMicros();
+    ready_.wait(lock, [&] { return slot.parts_done == parts_a_batch_; });
+    statistics.wait_micros += NowMicros() - begin;
+  }
+  if (slot.error) std::rethrow_exception(slot.error);
+  // Workers leave a full slot alone until consumed_ moves on, so the copy needs no lock.
+  lock.unlock();
+  std::memcpy(tops[0].raw(), slot.data.data(), static_cast<size_t>(slot.data.bytes()));
+  if (tops.size() > 1) std::memcpy(tops[1].raw(), slot.labels.data(), static_cast<size_t>(slot.labels.bytes()));
+  lock.lock();
+  statistics.bad_records += slot.bad_records;
+  slot.bad_records = 0;
+  slot.parts_done = 0;
+  ++consumed_;
+  lock.unlock();
+  space_.notify_all();
+}
+
+void PrefetchPipeline::Reposition() {
+  std::unique_lock lock(mutex_);
+  paused_ = true;
+  ready_.wait(lock, [&] { return busy_ == 0; });
+  for (Slot& slot : slots_) {
+    slot.parts_done = 0;
+    slot.bad_records = 0;
+    slot.error = nullptr;
+  }
+  first_sample_ = position();
+  next_part_ = 0;
+  consumed_ = 0;
+  paused_ = false;
+  lock.unlock();
+  space_.notify_all();
+}
+
+}  // namespace moka

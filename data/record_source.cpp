@@ -1,0 +1,90 @@
+#include "data/record_source.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/datum_view.h"
+
+namespace moka {
+
+namespace fs = std::filesystem;
+
+Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch) {
+  const DatumView datum = ParseDatum(wire);
+  Record record;
+  record.label = static_cast<float>(datum.label);
+  if (datum.encoded) {
+    scratch.decoder.Decode(datum.data, {.channels = channels}, scratch.image);
+    record.pixels = ViewOf(scratch.image);
+    return record;
+  }
+  const int64_t count = datum.Count();
+  const std::string shape = StrCat(datum.channels, "x", datum.height, "x", datum.width);
+  if (count <= 0) throw Error(ErrorKind::kBadData, StrCat("a Datum of shape ", shape));
+  record.pixels = {.channels = datum.channels, .height = datum.height, .width = datum.width};
+  if (!datum.data.empty()) {
+    if (static_cast<int64_t>(datum.data.size()) != count) {
+      throw Error(ErrorKind::kBadData, StrCat("a Datum of shape ", shape, " with ", datum.data.size(), " bytes"));
+    }
+    record.pixels.bytes = reinterpret_cast<const uint8_t*>(datum.data.data());
+    return record;
+  }
+  if (datum.float_count != count) {
+    throw Error(ErrorKind::kBadData, StrCat("a Datum of shape ", shape, " with ", datum.float_count, " floats"));
+  }
+  scratch.floats.resize(static_cast<size_t>(count));
+  datum.CopyFloats(scratch.floats);
+  record.pixels.floats = scratch.floats.data();
+  return record;
+}
+
+std::string LmdbSource::NameOf(int64_t i) const {
+  return StrCat("record \"", Printable(reader_.key(i)), "\" (index ", i, ") of ", reader_.path().string());
+}
+
+std::vector<ListedImage> ReadImageList(const fs::path& path) {
+  std::vector<ListedImage> images;
+  const std::string text = ReadFile(path);
+  int line_number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = Trim(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+    ++line_number;
+    if (line.empty()) continue;
+    const size_t blank = line.find_last_of(" \t");
+    ListedImage image;
+    const std::string_view label = blank == std::string_view::npos ? "" : line.substr(blank + 1);
+    const auto read = std::from_chars(label.data(), label.data() + label.size(), image.label);
+    if (label.empty() || read.ec != std::errc() || read.ptr != label.data() + label.size()) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = line_number},
+                  StrCat("expected \"path label\" with a whole number as label, found \"", Printable(line), "\""));
+    }
+    image.path = Trim(line.substr(0, blank));
+    images.push_back(std::move(image));
+  }
+  if (images.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the image list is empty"));
+  return images;
+}
+
+std::string ImageListSource::NameOf(int64_t i) const {
+  return StrCat("image \"", Printable(images_[static_cast<size_t>(i)].path), "\" (index ", i, ") of ",
+                options_.list.string());
+}
+
+Record ImageListSource::Load(int64_t i, RecordScratch& scratch) const {
+  const ListedImage& listed = images_[static_cast<size_t>(i)];
+  const std::string file = ReadFile(options_.base / (options_.prefix + listed.path));
+  scratch.decoder.Decode(file, {.channels = options_.channels}, scratch.image);
+  Image* image = &scratch.image;
+  if (options_.height > 0) {
+    ResizeImage(scratch.image, options_.width, options_.height, Interpolation::kLinear, scratch.resized);
+    image = &scratch.resized;
+  }
+  return {ViewOf(*image), static_cast<float>(listed.label)};
+}
+
+}  // namespace moka

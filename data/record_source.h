@@ -1,0 +1,93 @@
+// Where a pipeline's records come from: random access by index, in place where possible. Loading is const and safe
+// from any number of threads; what a thread needs of its own is its RecordScratch.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/image.h"
+#include "data/lmdb_file.h"
+#include "data/transform.h"
+
+namespace moka {
+
+// Pixels live in the source or in the scratch, until the scratch's next use.
+struct Record {
+  PixelView pixels;
+  float label = 0;
+};
+
+struct RecordScratch {
+  ImageDecoder decoder;
+  Image image;
+  Image resized;
+  std::vector<float> floats;
+};
+
+class RecordSource {
+ public:
+  RecordSource() = default;
+  RecordSource(const RecordSource&) = delete;
+  RecordSource& operator=(const RecordSource&) = delete;
+  virtual ~RecordSource() = default;
+
+  virtual int64_t size() const = 0;
+  // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
+  virtual std::string NameOf(int64_t i) const = 0;
+  // Errors: kBadData and kNoInput saying what is wrong; the caller adds the name. Requires: 0 <= i < size().
+  virtual Record Load(int64_t i, RecordScratch& scratch) const = 0;
+};
+
+// Pixels of a Datum: in place when raw bytes, decoded or copied into the scratch otherwise.
+// Errors: kBadData when its sizes and its data do not agree.
+Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch);
+
+// Datums of an LMDB.
+class LmdbSource : public RecordSource {
+ public:
+  LmdbSource(const std::filesystem::path& path, LmdbReader::Access access, ImageChannels channels)
+      : reader_(path, access), channels_(channels) {}
+  int64_t size() const override { return reader_.size(); }
+  std::string NameOf(int64_t i) const override;
+  Record Load(int64_t i, RecordScratch& scratch) const override {
+    return LoadDatum(reader_.value(i), channels_, scratch);
+  }
+
+ private:
+  LmdbReader reader_;
+  ImageChannels channels_;
+};
+
+// One line of an image list: "path label"; the path may hold blanks.
+struct ListedImage {
+  std::string path;
+  int32_t label = 0;
+};
+// Errors: kNoInput; kBadData at "file:line".
+std::vector<ListedImage> ReadImageList(const std::filesystem::path& path);
+
+// Image files named by a list.
+class ImageListSource : public RecordSource {
+ public:
+  struct Options {
+    std::filesystem::path list;
+    std::filesystem::path base;  // where relative paths start
+    std::string prefix;          // Caffe's root_folder, put before each path as text
+    int64_t height = 0;          // 0: as it is
+    int64_t width = 0;
+    ImageChannels channels = ImageChannels::kColor;
+  };
+  explicit ImageListSource(Options options) : options_(std::move(options)), images_(ReadImageList(options_.list)) {}
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  std::string NameOf(int64_t i) const override;
+  Record Load(int64_t i, RecordScratch& scratch) const override;
+
+ private:
+  Options options_;
+  std::vector<ListedImage> images_;
+};
+
+}  // namespace moka

@@ -1,0 +1,32 @@
+// The order of samples: a pure function of (seed, epoch, position). Sample n of rank r is the global sample
+// n * world + r, so ranks never overlap, no sample is missed, and the global order does not depend on their number.
+#pragma once
+
+#include <cstdint>
+
+#include "data/transform.h"
+
+namespace moka {
+
+struct SamplerOptions {
+  int64_t records = 0;
+  enum class Order { kSequential, kShuffled } order = Order::kSequential;
+  uint64_t seed = 0;
+  int64_t rank = 0;
+  int64_t world = 1;
+  int64_t skip = 0;  // samples left out at the very start (rand_skip)
+};
+
+class Sampler {
+ public:
+  // Errors: kBadData without records, kConfig for a rank outside [0, world) .
+  explicit Sampler(const SamplerOptions& options);
+  // The record and epoch of this rank's n-th sample; epochs follow each other without a gap. Requires: n >= 0.
+  SampleId At(int64_t n) const;
+  const SamplerOptions& options() const { return options_; }
+
+ private:
+  SamplerOptions options_;
+};
+
+}  // namespace moka

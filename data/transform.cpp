@@ -1,0 +1,292 @@
+#include "data/transform.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/size.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMirrorPosition = 64;  // in the sample's random stream, after all that the crop may draw
+constexpr int64_t kMaxSide = int64_t{1} << 20U;
+
+uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
+
+Error Fault(std::string_view field, std::string text) {
+  return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
+}
+
+std::string SizeText(int64_t height, int64_t width) { return StrCat(height, "x", width, " (height x width)"); }
+
+// The other side's length when the short side becomes `target`, rounded to the nearest.
+int64_t Scaled(int64_t side, int64_t short_side, int64_t target) {
+  return std::max<int64_t>(1, ((Size(side) * target * 2 + short_side) / (Size(short_side) * 2)).value());
+}
+
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+  if (values.empty()) return none;
+  return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
+}
+
+}  // namespace
+
+PixelView ViewOf(const Image& image) {
+  return {.order = PixelView::Order::kInterleaved,
+          .channels = image.channels,
+          .height = image.height,
+          .width = image.width,
+          .bytes = image.pixels.data()};
+}
+
+Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const fs::path& base_folder)
+    : param_(param), phase_(phase), seed_(seed), pad_(param.pad()) {
+  CheckFields();
+  crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
+  crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
+  if (param.force_color()) channels_ = ImageChannels::kColor;
+  if (param.force_gray()) channels_ = ImageChannels::kGrey;
+  if (param.has_mean_file()) ReadMean(base_folder / param.mean_file());
+}
+
+void Transform::CheckFields() const {
+  const TransformationParameter& p = param_;
+  if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
+  if (p.has_mean_file() && p.mean_value_size() > 0) throw Fault("mean_value", "mean_file is set too; keep one");
+  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
+  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
+  if (p.has_mean_file() && (p.pad() > 0 || p.has_rand_resized_crop())) {
+    throw Fault("mean_file", "a mean image does not fit pad or rand_resized_crop; use mean_value");
+  }
+  const bool crops = p.crop_size() > 0 || p.crop_h() > 0;
+  if (p.has_rand_resized_crop() && !crops) throw Fault("rand_resized_crop", "needs crop_size, or crop_h and crop_w");
+  if (p.has_rand_resized_crop() && p.pad() > 0) throw Fault("pad", "does not go with rand_resized_crop");
+  const std::pair<std::string_view, int64_t> sides[] = {{"crop_size", p.crop_size()},
+                                                        {"crop_h", p.crop_h()},
+                                                        {"crop_w", p.crop_w()},
+                                                        {"pad", p.pad()},
+                                                        {"resize_short", p.resize_short()}};
+  for (const auto& [field, side] : sides) {
+    if (side > kMaxSide) throw Fault(field, StrCat(side, " pixels, at most ", kMaxSide, " are possible"));
+  }
+  if (!std::isfinite(p.scale())) throw Fault("scale", StrCat(p.scale(), " is not a finite number"));
+  for (const float mean : p.mean_value()) {
+    if (!std::isfinite(mean)) throw Fault("mean_value", StrCat(mean, " is not a finite number"));
+  }
+  for (const float value : p.std_value()) {
+    if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
+  }
+  const RandomResizedCrop& r = p.rand_resized_crop();
+  if (!(r.scale_min() > 0 && r.scale_min() <= r.scale_max() && r.scale_max() <= 1)) {
+    throw Fault("rand_resized_crop", StrCat("scale_min ", r.scale_min(), " and scale_max ", r.scale_max(),
+                                            ", expected 0 < scale_min <= scale_max <= 1"));
+  }
+  if (!(r.ratio_min() > 0 && r.ratio_min() <= r.ratio_max() && std::isfinite(r.ratio_max()))) {
+    throw Fault("rand_resized_crop", StrCat("ratio_min ", r.ratio_min(), " and ratio_max ", r.ratio_max(),
+                                            ", expected 0 < ratio_min <= ratio_max"));
+  }
+}
+
+void Transform::ReadMean(const fs::path& path) {
+  const BlobProto blob = ReadBlobFile(path);
+  const Shape shape = ShapeOf(blob, path);
+  const bool batch_of_one = shape.rank() == 4 && shape[0] == 1;
+  if (shape.rank() != 3 && !batch_of_one) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", shape.ToString()));
+  }
+  mean_shape_ = batch_of_one ? shape.Erased(0) : shape;
+  mean_image_.assign(blob.data().begin(), blob.data().end());
+}
+
+void Transform::CheckChannels(const PixelView& pixels) const {
+  const auto check = [&](std::string_view field, int count) {
+    if (count > 1 && count != pixels.channels) {
+      throw Error(ErrorKind::kBadData, StrCat("transform_param.", field, " has ", count, " values, the record has ",
+                                              pixels.channels, " channels; give one value or one a channel"));
+    }
+  };
+  check("mean_value", param_.mean_value_size());
+  check("std_value", param_.std_value_size());
+}
+
+Shape Transform::OutputShape(const PixelView& pixels) const {
+  if (pixels.channels <= 0 || pixels.height <= 0 || pixels.width <= 0) {
+    throw Error(ErrorKind::kBadData, StrCat("the record has no pixels (", pixels.channels, " channels of ",
+                                            SizeText(pixels.height, pixels.width), ")"));
+  }
+  CheckChannels(pixels);
+  if (resizes_at_random()) return {pixels.channels, crop_height_, crop_width_};
+  int64_t height = pixels.height;
+  int64_t width = pixels.width;
+  if (param_.resize_short() > 0) {
+    const int64_t short_side = std::min(height, width);
+    height = Scaled(height, short_side, param_.resize_short());
+    width = Scaled(width, short_side, param_.resize_short());
+    if (height > kMaxSide || width > kMaxSide) {
+      throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", SizeText(height, width)));
+    }
+  }
+  if (mean_shape_.rank() > 0 && mean_shape_ != Shape{pixels.channels, height, width}) {
+    throw Error(ErrorKind::kBadData, StrCat("the mean image has shape ", mean_shape_.ToString(), ", the record ",
+                                            Shape{pixels.channels, height, width}.ToString()));
+  }
+  height += 2 * pad_;
+  width += 2 * pad_;
+  if (crop_height_ > height || crop_width_ > width) {
+    throw Error(ErrorKind::kBadData, StrCat("a crop of ", SizeText(crop_height_, crop_width_),
+                                            " does not fit an image of ", SizeText(height, width)));
+  }
+  return {pixels.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
+}
+
+// Ten tries for a window of a random share of the area and a random aspect, then the largest centred window whose
+// aspect is allowed (Szegedy et al., "Going deeper with convolutions", 2015, section 6, as later made precise by
+// torchvision's RandomResizedCrop).
+ImageWindow Transform::RandomWindow(const PixelView& pixels, const SampleId& id) const {
+  const RandomResizedCrop& r = param_.rand_resized_crop();
+  RandomStream random(seed_, StreamOf(id));
+  const auto width = static_cast<double>(pixels.width);
+  const auto height = static_cast<double>(pixels.height);
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries; ++i) {
+    const double area = width * height * random.Uniform(r.scale_min(), r.scale_max());
+    const double aspect = std::exp(random.Uniform(std::log(r.ratio_min()), std::log(r.ratio_max())));
+    const auto w = static_cast<int64_t>(std::llround(std::sqrt(area * aspect)));
+    const auto h = static_cast<int64_t>(std::llround(std::sqrt(area / aspect)));
+    if (w < 1 || h < 1 || w > pixels.width || h > pixels.height) continue;
+    const auto y = static_cast<int64_t>(random.Uniform() * static_cast<double>(pixels.height - h + 1));
+    const auto x = static_cast<int64_t>(random.Uniform() * static_cast<double>(pixels.width - w + 1));
+    return {x, y, w, h};
+  }
+  ImageWindow window{0, 0, pixels.width, pixels.height};
+  const double aspect = std::clamp(width / height, double{r.ratio_min()}, double{r.ratio_max()});
+  if (width / height < aspect) window.height = std::clamp<int64_t>(std::llround(width / aspect), 1, pixels.height);
+  if (width / height > aspect) window.width = std::clamp<int64_t>(std::llround(height * aspect), 1, pixels.width);
+  window.x = (pixels.width - window.width) / 2;
+  window.y = (pixels.height - window.height) / 2;
+  return window;
+}
+
+// What the crop is taken from: the record itself, or its resized copy in the scratch.
+PixelView Transform::Resized(const PixelView& pixels, const SampleId& id, TransformScratch& scratch) const {
+  const bool at_random = resizes_at_random();
+  if (!at_random && param_.resize_short() == 0) return pixels;
+  if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
+    throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized");
+  }
+  Image& from = scratch.interleaved;
+  from.Resize(pixels.width, pixels.height, pixels.channels);
+  const int64_t plane = pixels.height * pixels.width;
+  if (pixels.order == PixelView::Order::kInterleaved) {
+    std::copy_n(pixels.bytes, plane * pixels.channels, from.pixels.data());
+  } else {
+    for (int64_t i = 0; i < plane * pixels.channels; ++i) {
+      from.pixels[static_cast<size_t>(i)] = pixels.bytes[i % pixels.channels * plane + i / pixels.channels];
+    }
+  }
+  if (at_random) {
+    ResizeWindow(from, RandomWindow(pixels, id), crop_width_, crop_height_, Interpolation::kArea, scratch.resized);
+  } else {
+    const int64_t short_side = std::min(pixels.height, pixels.width);
+    ResizeImage(from, Scaled(pixels.width, short_side, param_.resize_short()),
+                Scaled(pixels.height, short_side, param_.resize_short()), Interpolation::kArea, scratch.resized);
+  }
+  return ViewOf(scratch.resized);
+}
+
+// One channel plane after another, rows in order; source columns are kStep apart (0: pixels.channels).
+template <class T, int kStep>
+void Transform::Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place,
+                      float* out) const {
+  const bool planar = pixels.order == PixelView::Order::kPlanar;
+  const int64_t step = kStep > 0 ? kStep : pixels.channels;
+  const int64_t row_step = pixels.width * (planar ? 1 : pixels.channels);
+  const int64_t channel_step = planar ? pixels.height * pixels.width : 1;
+  const int64_t height = shape[1];
+  const int64_t width = shape[2];
+  const int64_t first = std::clamp<int64_t>(pad_ - place.x, 0, width);  // columns [first, last) lie in the image
+  const int64_t last = std::clamp<int64_t>(pixels.width + pad_ - place.x, first, width);
+  for (int64_t c = 0; c < shape[0]; ++c) {
+    const float mean = ValueOf(param_.mean_value(), c, 0.0F);
+    const float factor =
+        param_.std_value().empty() ? param_.scale() : param_.scale() / ValueOf(param_.std_value(), c, 1.0F);
+    const float padding = (0.0F - mean) * factor;
+    for (int64_t y = 0; y < height; ++y, out += width) {
+      const int64_t source_y = y + place.y - pad_;
+      if (source_y < 0 || source_y >= pixels.height) {
+        std::fill_n(out, width, padding);
+        continue;
+      }
+      std::fill_n(out, first, padding);
+      std::fill(out + last, out + width, padding);
+      const int64_t source_x = first + place.x - pad_;
+      const T* row = source + c * channel_step + source_y * row_step + source_x * step;
+      if (mean_image_.empty()) {
+        for (int64_t x = 0; x < last - first; ++x) out[first + x] = (static_cast<float>(row[x * step]) - mean) * factor;
+      } else {
+        const float* means = mean_image_.data() + (c * pixels.height + source_y) * pixels.width + source_x;
+        for (int64_t x = 0; x < last - first; ++x)
+          out[first + x] = (static_cast<float>(row[x * step]) - means[x]) * factor;
+      }
+      if (place.mirror) std::reverse(out, out + width);
+    }
+  }
+}
+
+void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch,
+                      std::span<float> out) const {
+  const Shape shape = OutputShape(pixels);
+  Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Apply: out has the output shape's size");
+  const PixelView from = Resized(pixels, id, scratch);
+  Place place;
+  if (!resizes_at_random() && crop_height_ > 0) {
+    const int64_t free_y = from.height + 2 * pad_ - crop_height_;
+    const int64_t free_x = from.width + 2 * pad_ - crop_width_;
+    RandomStream random(seed_, StreamOf(id));
+    const bool train = phase_ == TRAIN;
+    place.y = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1))) : free_y / 2;
+    place.x = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1))) : free_x / 2;
+  }
+  if (param_.mirror()) place.mirror = (RandomStream(seed_, StreamOf(id), kMirrorPosition).Bits() & 1U) != 0;
+  const bool planar = from.order == PixelView::Order::kPlanar || from.channels == 1;
+  if (from.floats != nullptr) {
+    planar ? Write<float, 1>(from.floats, from, shape, place, out.data())
+           : Write<float, 0>(from.floats, from, shape, place, out.data());
+  } else if (planar) {
+    Write<uint8_t, 1>(from.bytes, from, shape, place, out.data());
+  } else if (from.channels == 3) {
+    Write<uint8_t, 3>(from.bytes, from, shape, place, out.data());
+  } else {
+    Write<uint8_t, 0>(from.bytes, from, shape, place, out.data());
+  }
+}
+
+BlobProto ReadBlobFile(const fs::path& path) {
+  BlobProto blob;
+  if (!blob.ParseFromString(ReadFile(path))) {
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": not a BlobProto (.binaryproto)"));
+  }
+  return blob;
+}
+
+Shape ShapeOf(const BlobProto& blob, const fs::path& path) {
+  std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
+  if (!blob.has_shape()) dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
+  if (dims.size() > Shape::kMaxRank || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) {
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": a shape of ", dims.size(), " or negative dimensions"));
+  }
+  const Shape shape(dims);
+  if (shape.Count() != blob.data_size()) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(path.string(), ": shape ", shape.ToString(), " but ", blob.data_size(), " values"));
+  }
+  return shape;
+}
+
+}  // namespace moka

@@ -1,0 +1,85 @@
+// Caffe's transform_param: from the pixels of one record to the floats of one sample, in one pass:
+//   out[c,y,x] = (pixel[c, y+oy, x+ox] - mean) * scale / std,  x reversed when mirrored.
+// Before that, Moka's own steps: resize_short, rand_resized_crop (TRAIN), pad. Random choices are a pure function of
+// (seed, epoch, record), so they depend on no thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/types.h"
+#include "data/image.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// Pixels of one record in place: bytes or floats, [C,H,W] (planar, as a raw Datum) or [H,W,C] (interleaved).
+struct PixelView {
+  enum class Order { kPlanar, kInterleaved } order = Order::kPlanar;
+  int64_t channels = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  const uint8_t* bytes = nullptr;  // one of the two
+  const float* floats = nullptr;
+};
+PixelView ViewOf(const Image& image);
+
+// Which sample the random choices are for.
+struct SampleId {
+  uint64_t epoch = 0;
+  uint64_t record = 0;
+};
+
+// Scratch memory of one worker.
+struct TransformScratch {
+  Image interleaved;
+  Image resized;
+};
+
+class Transform {
+ public:
+  // mean_file is looked for under base_folder. Errors: kConfig for fields that contradict each other, kNoInput and
+  // kBadData for the mean file.
+  Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const std::filesystem::path& base_folder);
+
+  ImageChannels channels() const { return channels_; }
+  // [C,H,W] of what Apply writes. Errors: kBadData when the crop or the mean does not fit the record.
+  Shape OutputShape(const PixelView& pixels) const;
+  // Requires: out holds OutputShape(pixels).Count() floats. Allocates only when pixels must be resized.
+  void Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch, std::span<float> out) const;
+
+ private:
+  struct Place {  // where the crop's corner lies, in the padded image, and whether it is mirrored
+    int64_t y = 0;
+    int64_t x = 0;
+    bool mirror = false;
+  };
+  bool resizes_at_random() const { return phase_ == TRAIN && param_.has_rand_resized_crop(); }
+  void CheckFields() const;
+  void ReadMean(const std::filesystem::path& path);
+  void CheckChannels(const PixelView& pixels) const;
+  ImageWindow RandomWindow(const PixelView& pixels, const SampleId& id) const;
+  PixelView Resized(const PixelView& pixels, const SampleId& id, TransformScratch& scratch) const;
+  template <class T, int kStep>
+  void Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place, float* out) const;
+
+  TransformationParameter param_;
+  Phase phase_;
+  uint64_t seed_;
+  ImageChannels channels_ = ImageChannels::kAsStored;
+  int64_t crop_height_ = 0;  // 0: no crop
+  int64_t crop_width_ = 0;
+  int64_t pad_ = 0;
+  Shape mean_shape_;               // [C,H,W] of the mean image, rank 0: none
+  std::vector<float> mean_image_;  // [C,H,W]
+};
+
+// The values of a .binaryproto file and its shape. Errors: kNoInput, kBadData.
+BlobProto ReadBlobFile(const std::filesystem::path& path);
+// A BlobProto's shape, the deprecated four dimensions included. Errors: kBadData when it does not fit the values.
+Shape ShapeOf(const BlobProto& blob, const std::filesystem::path& path);
+
+}  // namespace moka

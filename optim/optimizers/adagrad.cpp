@@ -1,0 +1,23 @@
+// h += g^2; w -= lr*g / (sqrt(h)+delta) (Duchi et al., "Adaptive subgradient methods", JMLR 2011).
+#include "optim/optimizers/optimizer.h"
+
+namespace moka {
+namespace {
+
+void Emit(ParameterUpdate& u) {
+  const std::string g = u.DecayedGradient();
+  const std::string history = StrCat("(", u.Slot("history"), "+", g, "*", g, ")");
+  u.SetSlot("history", history);
+  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", double{u.solver().delta()}, "))"));
+}
+
+void Check(const SolverParameter& solver) {
+  RequireNoMomentum(solver);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+}
+
+}  // namespace
+
+Optimizer AdaGrad() { return {.name = "AdaGrad", .slots = {"history"}, .check = Check, .emit = Emit}; }
+
+}  // namespace moka

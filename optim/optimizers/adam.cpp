@@ -1,0 +1,57 @@
+// m = b1*m + (1-b1)*g; v = b2*v + (1-b2)*g^2; Adam: w -= lr * sqrt(1-b2^t)/(1-b1^t) * m / (sqrt(v)+delta) (Kingma & Ba,
+// ICLR 2015, section 2's last form, as in Caffe: delta is added to the uncorrected root). AdamW (Loshchilov & Hutter,
+// ICLR 2019) takes the decay out of the gradient: w -= lr*decay*w + lr * m^/(sqrt(v^)+delta), m^ and v^ corrected.
+#include "optim/optimizers/optimizer.h"
+
+namespace moka {
+namespace {
+
+// The new moments, set as slots "m" and "v".
+struct Moments {
+  std::string m;
+  std::string v;
+};
+
+Moments SetMoments(ParameterUpdate& u, const std::string& g) {
+  const double b1 = u.solver().momentum();
+  const double b2 = u.solver().momentum2();
+  Moments moments{StrCat("(", b1, "*", u.Slot("m"), "+", 1 - b1, "*", g, ")"),
+                  StrCat("(", b2, "*", u.Slot("v"), "+", 1 - b2, "*(", g, "*", g, "))")};
+  u.SetSlot("m", moments.m);
+  u.SetSlot("v", moments.v);
+  return moments;
+}
+
+void EmitAdam(ParameterUpdate& u) {
+  const Moments moments = SetMoments(u, u.DecayedGradient());
+  const std::string rate = StrCat("(", u.Rate(), "*(sqrt(", u.Scalar("bias2"), ")/", u.Scalar("bias1"), "))");
+  u.SetWeight(
+      StrCat(u.Weight(), "-", rate, "*(", moments.m, "/(sqrt(", moments.v, ")+", double{u.solver().delta()}, "))"));
+}
+
+void EmitAdamW(ParameterUpdate& u) {
+  const Moments moments = SetMoments(u, u.Gradient());
+  const std::string step = StrCat("((", moments.m, "/", u.Scalar("bias1"), ")/(sqrt(", moments.v, "/",
+                                  u.Scalar("bias2"), ")+", double{u.solver().delta()}, "))");
+  const std::string w = u.Weight();
+  const std::string decayed = u.decay() == 0 ? w : StrCat("(", w, "-", u.Rate(), "*", u.decay(), "*", w, ")");
+  u.SetWeight(StrCat(decayed, "-", u.Rate(), "*", step));
+}
+
+void CheckAdam(const SolverParameter& solver) {
+  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
+  RequireInRange(solver, "momentum2", solver.momentum2(), 0, 1);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+}
+
+void CheckAdamW(const SolverParameter& solver) {
+  CheckAdam(solver);
+  RequireL2(solver);
+}
+
+}  // namespace
+
+Optimizer Adam() { return {.name = "Adam", .slots = {"m", "v"}, .check = CheckAdam, .emit = EmitAdam}; }
+Optimizer AdamW() { return {.name = "AdamW", .slots = {"m", "v"}, .check = CheckAdamW, .emit = EmitAdamW}; }
+
+}  // namespace moka

@@ -1,0 +1,22 @@
+// v' = momentum*v + lr*g; w -= (1+momentum)*v' - momentum*v (Nesterov's method as Caffe writes it: over-stepped, with
+// the former step taken back).
+#include "optim/optimizers/optimizer.h"
+
+namespace moka {
+namespace {
+
+void Emit(ParameterUpdate& u) {
+  const double momentum = u.solver().momentum();
+  const std::string old = u.Slot("history");
+  const std::string history = StrCat("(", momentum, "*", old, "+", u.Rate(), "*", u.DecayedGradient(), ")");
+  u.SetSlot("history", history);
+  u.SetWeight(StrCat(u.Weight(), "-(", 1 + momentum, "*", history, "-", momentum, "*", old, ")"));
+}
+
+void Check(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }
+
+}  // namespace
+
+Optimizer Nesterov() { return {.name = "Nesterov", .slots = {"history"}, .check = Check, .emit = Emit}; }
+
+}  // namespace moka

@@ -1,0 +1,150 @@
+#include "optim/optimizers/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+
+const std::vector<Optimizer>& Optimizers() {
+  static const std::vector<Optimizer> kTable = {AdaDelta(), AdaGrad(),  Adam(),    AdamW(), Lamb(),
+                                                Lars(),     Nesterov(), RmsProp(), Sgd()};
+  return kTable;
+}
+
+const Optimizer* FindOptimizer(std::string_view name) {
+  const auto& table = Optimizers();
+  const auto it = std::find_if(table.begin(), table.end(), [&](const Optimizer& o) { return o.name == name; });
+  return it == table.end() ? nullptr : &*it;
+}
+
+void RequireInRange(const SolverParameter& solver, std::string_view field, double value, double low, double below) {
+  if (value >= low && value < below) return;
+  throw Error(
+      ErrorKind::kConfig, PlaceOf(solver, field),
+      StrCat(field, " must be at least ", low, " and below ", below, " for ", solver.type(), ", and is ", value));
+}
+
+void RequireNoMomentum(const SolverParameter& solver) {
+  if (solver.momentum() == 0) return;
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, "momentum"),
+              StrCat(solver.type(), " has no momentum, and momentum is ", solver.momentum()), "remove the line");
+}
+
+void RequireL2(const SolverParameter& solver) {
+  if (solver.regularization_type() == "L2") return;
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, "regularization_type"),
+              StrCat(solver.type(), " knows only regularization_type \"L2\", and it is \"",
+                     solver.regularization_type(), "\""));
+}
+
+ParameterUpdate::ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient)
+    : shared_(shared), blob_(blob), gradient_(gradient) {}
+
+bool ParameterUpdate::is_spared() const {
+  return solver().decay_skip_bias_and_norm() && blob_.role != ParameterRole::kWeight;
+}
+
+double ParameterUpdate::decay() const { return is_spared() ? 0 : solver().weight_decay() * blob_.decay_mult; }
+
+std::string ParameterUpdate::Use(ValueId value) {
+  const auto it = std::find(inputs_.begin(), inputs_.end(), value);
+  if (it != inputs_.end()) return StrCat("x", it - inputs_.begin());
+  inputs_.push_back(value);
+  return StrCat("x", inputs_.size() - 1);
+}
+
+std::string ParameterUpdate::Gradient() {
+  std::string g = Use(gradient_);
+  if (shared_.clip != kNoId) g = StrCat("(", g, "*", Use(shared_.clip), ")");
+  if (shared_.scale != 1) g = StrCat("(", g, "*", shared_.scale, ")");
+  return g;
+}
+
+std::string ParameterUpdate::DecayedGradient() {
+  const std::string g = Gradient();
+  if (decay() == 0) return g;
+  const std::string direction = solver().regularization_type() == "L1" ? StrCat("sign(", Weight(), ")") : Weight();
+  return StrCat("(", g, "+", decay(), "*", direction, ")");
+}
+
+std::string ParameterUpdate::Rate() {
+  const std::string rate = Scalar("lr");
+  return blob_.lr_mult == 1 ? rate : StrCat("(", rate, "*", blob_.lr_mult, ")");
+}
+
+std::string ParameterUpdate::Scalar(std::string_view input) {
+  const Graph& graph = builder().graph();
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    if (graph.value(id).kind == ValueKind::kInput && graph.value(id).name == input) return Use(id);
+  }
+  shared_.updates->inputs.emplace_back(input);
+  return Use(builder().graph().AddInput(std::string(input), {DType::kFloat32, Shape{}, {}}));
+}
+
+ValueId ParameterUpdate::SlotState(std::string_view slot) {
+  for (const auto& [name, state] : slots_) {
+    if (name == slot) return state;
+  }
+  const std::string name = SlotName(blob_.name, slot);
+  const ValueId state = builder().graph().AddState(name, {DType::kFloat32, blob_.shape, {}});
+  shared_.updates->slots.push_back({name, blob_.name, blob_.shape});
+  slots_.emplace_back(slot, state);
+  return state;
+}
+
+std::string ParameterUpdate::Slot(std::string_view slot) { return Use(SlotState(slot)); }
+
+ValueId ParameterUpdate::Norm(ValueId value) {
+  const GraphBuilder& b = builder();
+  Ints axes;
+  for (int axis = 0; axis < b.shape(value).rank(); ++axis) axes.push_back(axis);
+  const ValueId squares = b.Add1("reduce_sum", {value}, {{"expr", std::string("x0*x0")}, {"axes", std::move(axes)}});
+  return b.Pointwise("sqrt(x0)", {b.Reshape(squares, Shape{})});
+}
+
+ValueId ParameterUpdate::GradientNorm() {
+  const ValueId raw = Norm(gradient_);
+  if (shared_.clip != kNoId) return builder().Pointwise(StrCat("x0*x1*", shared_.scale), {raw, shared_.clip});
+  return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", std::abs(shared_.scale)), {raw});
+}
+
+void ParameterUpdate::SetSlot(std::string_view slot, std::string expression) {
+  slot_updates_.emplace_back(SlotState(slot), std::move(expression));
+}
+
+std::string ParameterUpdate::Guarded(const std::string& expression, ValueId old) {
+  if (shared_.guard == kNoId) return expression;
+  return StrCat("select(le(abs(", Use(shared_.guard), "),3e38),", expression, ",", Use(old), ")");
+}
+
+std::vector<ValueId> ParameterUpdate::AddNode(Strings expressions) {
+  std::vector<ValueId> outputs = builder().Pointwise(std::move(expressions), inputs_);
+  for (size_t i = 0; i < slot_updates_.size(); ++i) builder().graph().Assign(slot_updates_[i].first, outputs[i]);
+  outputs.erase(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(slot_updates_.size()));
+  inputs_.clear();
+  slot_updates_.clear();
+  return outputs;
+}
+
+ValueId ParameterUpdate::FinishSlots(std::string extra) {
+  Strings expressions;
+  for (const auto& [state, expression] : slot_updates_) expressions.push_back(Guarded(expression, state));
+  expressions.push_back(std::move(extra));
+  return AddNode(std::move(expressions)).front();
+}
+
+void ParameterUpdate::Finish() {
+  if (solver().ema_decay() > 0) {
+    const std::string decay = Scalar("ema_decay");
+    SetSlot(kEmaSlot, StrCat(decay, "*", Slot(kEmaSlot), "+(1-", decay, ")*(", weight_, ")"));
+  }
+  Strings expressions;
+  for (const auto& [state, expression] : slot_updates_) expressions.push_back(Guarded(expression, state));
+  expressions.push_back(Guarded(weight_, blob_.state));
+  builder().graph().Assign(blob_.state, AddNode(std::move(expressions)).front());
+}
+
+}  // namespace moka

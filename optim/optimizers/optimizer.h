@@ -1,0 +1,105 @@
+// The table of optimisers: a row names one, checks its solver fields and writes a parameter's update as expressions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "layers/layer.h"
+#include "optim/update.h"
+
+namespace moka {
+
+// The update of one parameter being written: texts returned are terms of the expression language (graph/expression.h).
+class ParameterUpdate {
+ public:
+  // State shared by the parameters of one AddUpdates.
+  struct Shared {
+    const SolverParameter& solver;
+    GraphBuilder builder;
+    ValueId guard = kNoId;
+    ValueId clip = kNoId;  // scalar every gradient is multiplied by; kNoId: none
+    double scale = 1;      // constant every gradient is multiplied by: gradient_scale / iter_size
+    Updates* updates = nullptr;
+  };
+  ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient);
+
+  const SolverParameter& solver() const { return shared_.solver; }
+  const GraphBuilder& builder() const { return shared_.builder; }
+  ValueId weight_value() const { return blob_.state; }
+  // Whether the solver spares this parameter decay and layer-wise rates (decay_skip_bias_and_norm).
+  bool is_spared() const;
+  // weight_decay * decay_mult, 0 for a spared parameter.
+  double decay() const;
+
+  std::string Weight() { return Use(blob_.state); }
+  // Clipped and normalised, without decay.
+  std::string Gradient();
+  // The same plus the L2 or L1 decay term.
+  std::string DecayedGradient();
+  // The rate input times lr_mult.
+  std::string Rate();
+  // The old value of a slot, declared at first use.
+  std::string Slot(std::string_view slot);
+  // A scalar input of the update (UpdateInput).
+  std::string Scalar(std::string_view input);
+  // Any value of the graph as a term.
+  std::string Use(ValueId value);
+
+  // Scalars: L2 norms of the weight, and of the gradient as Gradient() gives it.
+  ValueId WeightNorm() { return Norm(blob_.state); }
+  ValueId GradientNorm();
+  // L2 norm of any value.
+  ValueId Norm(ValueId value);
+
+  // What the update makes of a slot and of the weight; Finish adds the nodes and assignments.
+  void SetSlot(std::string_view slot, std::string expression);
+  void SetWeight(std::string expression) { weight_ = std::move(expression); }
+  void Finish();
+  // Adds the node for the slots set so far and the extra expression, whose value is returned; terms start anew.
+  ValueId FinishSlots(std::string extra);
+
+ private:
+  ValueId SlotState(std::string_view slot);
+  std::string Guarded(const std::string& expression, ValueId old);
+  std::vector<ValueId> AddNode(Strings expressions);
+
+  Shared& shared_;
+  const NetBlob& blob_;
+  ValueId gradient_;
+  std::vector<ValueId> inputs_;
+  std::vector<std::pair<std::string, ValueId>> slots_;  // declared: name and state
+  std::vector<std::pair<ValueId, std::string>> slot_updates_;
+  std::string weight_;
+};
+
+struct Optimizer {
+  std::string name;                // SolverParameter.type
+  std::vector<std::string> slots;  // in the order Caffe's .solverstate has them
+  void (*check)(const SolverParameter&) = nullptr;
+  void (*emit)(ParameterUpdate&) = nullptr;
+};
+
+// All, sorted by name.
+const std::vector<Optimizer>& Optimizers();
+// Null if unknown.
+const Optimizer* FindOptimizer(std::string_view name);
+
+Optimizer AdaDelta();
+Optimizer AdaGrad();
+Optimizer Adam();
+Optimizer AdamW();
+Optimizer Lamb();
+Optimizer Lars();
+Optimizer Nesterov();
+Optimizer RmsProp();
+Optimizer Sgd();
+
+// Checks the rows share. Errors: kConfig at the field.
+void RequireInRange(const SolverParameter& solver, std::string_view field, double value, double low, double below);
+void RequireNoMomentum(const SolverParameter& solver);
+void RequireL2(const SolverParameter& solver);
+
+}  // namespace moka

@@ -1,0 +1,25 @@
+// h = rms_decay*h + (1-rms_decay)*g^2; w -= lr*g / (sqrt(h)+delta) (Tieleman & Hinton, lecture 6e, 2012).
+#include "optim/optimizers/optimizer.h"
+
+namespace moka {
+namespace {
+
+void Emit(ParameterUpdate& u) {
+  const double decay = u.solver().rms_decay();
+  const std::string g = u.DecayedGradient();
+  const std::string history = StrCat("(", decay, "*", u.Slot("history"), "+", 1 - decay, "*(", g, "*", g, "))");
+  u.SetSlot("history", history);
+  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", double{u.solver().delta()}, "))"));
+}
+
+void Check(const SolverParameter& solver) {
+  RequireNoMomentum(solver);
+  RequireInRange(solver, "rms_decay", solver.rms_decay(), 0, 1);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+}
+
+}  // namespace
+
+Optimizer RmsProp() { return {.name = "RMSProp", .slots = {"history"}, .check = Check, .emit = Emit}; }
+
+}  // namespace moka

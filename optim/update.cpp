@@ -1,0 +1,167 @@
+#include "optim/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "optim/lr_policy.h"
+#include "optim/optimizers/optimizer.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+constexpr size_t kSumWidth = 16;  // values one pointwise node adds: scalars only, so its size does not matter
+
+GraphBuilder UpdateBuilder(Graph& graph, std::string layer) {
+  return {graph, NodeOrigin{std::move(layer), {}, "update"}};
+}
+
+// Sum of scalars, as a tree of pointwise nodes.
+ValueId SumOf(const GraphBuilder& b, std::vector<ValueId> terms) {
+  while (terms.size() > 1) {
+    std::vector<ValueId> sums;
+    for (size_t begin = 0; begin < terms.size(); begin += kSumWidth) {
+      const size_t end = std::min(begin + kSumWidth, terms.size());
+      std::vector<std::string> texts;
+      for (size_t i = begin; i < end; ++i) texts.push_back(StrCat("x", i - begin));
+      sums.push_back(b.Pointwise(Join(texts, "+"), {terms.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                    terms.begin() + static_cast<std::ptrdiff_t>(end)}));
+    }
+    terms = std::move(sums);
+  }
+  return terms.front();
+}
+
+// The scalar min(1, limit / |all gradients together|) that every gradient is multiplied by.
+ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
+  std::vector<ValueId> squares;
+  for (const ValueId g : spec.gradients) {
+    if (g == kNoId) continue;
+    Ints axes;
+    for (int axis = 0; axis < b.shape(g).rank(); ++axis) axes.push_back(axis);
+    const ValueId sum = b.Add1("reduce_sum", {g}, {{"expr", std::string("x0*x0")}, {"axes", std::move(axes)}});
+    squares.push_back(b.Reshape(sum, Shape{}));
+  }
+  if (squares.empty()) return kNoId;
+  const double limit = spec.solver->clip_gradients();
+  const std::string norm = StrCat("(sqrt(x0)*", std::abs(spec.gradient_scale), ")");
+  return b.Pointwise(StrCat("select(gt(", norm, ",", limit, "),", limit, "/", norm, ",1)"),
+                     {SumOf(b, std::move(squares))});
+}
+
+}  // namespace
+
+std::string SlotName(std::string_view blob, std::string_view slot) { return StrCat(blob, "/@", slot); }
+
+void CheckOptimizer(const SolverParameter& solver) {
+  const Optimizer* optimizer = FindOptimizer(solver.type());
+  if (optimizer == nullptr) {
+    std::vector<std::string> names;
+    for (const Optimizer& o : Optimizers()) names.push_back(o.name);
+    std::string hint = DidYouMean(solver.type(), names);
+    if (hint.empty()) hint = StrCat("known are ", Join(names, ", "));
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "type"), StrCat("unknown solver type \"", solver.type(), "\""),
+                hint);
+  }
+  const std::string& decay = solver.regularization_type();
+  if (decay != "L1" && decay != "L2") {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "regularization_type"),
+                StrCat("unknown regularization_type \"", decay, "\""), "known are L1, L2");
+  }
+  constexpr double kAny = 3e38;
+  RequireInRange(solver, "weight_decay", solver.weight_decay(), 0, kAny);
+  RequireInRange(solver, "ema_decay", solver.ema_decay(), 0, 1);
+  RequireInRange(solver, "iter_size", solver.iter_size(), 1, kAny);
+  optimizer->check(solver);
+}
+
+std::vector<NetBlob> TrainedBlobs(std::span<const NetBlob> blobs) {
+  std::vector<NetBlob> trained;
+  std::set<std::string> seen;
+  for (const NetBlob& blob : blobs) {
+    if (blob.shared || blob.lr_mult == 0 || blob.role == ParameterRole::kStatistic) continue;
+    if (seen.insert(blob.name).second) trained.push_back(blob);
+  }
+  return trained;
+}
+
+Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
+  Require(spec.blobs.size() == spec.gradients.size(), "AddUpdates: a gradient for each blob");
+  const Optimizer* optimizer = FindOptimizer(spec.solver->type());
+  Require(optimizer != nullptr, "AddUpdates: CheckOptimizer passed");
+  Updates updates;
+  ValueId clip = kNoId;
+  if (spec.solver->clip_gradients() >= 0) clip = ClipScale(UpdateBuilder(graph, "(clip)"), spec);
+  for (size_t i = 0; i < spec.blobs.size(); ++i) {
+    if (spec.gradients[i] == kNoId) continue;
+    ParameterUpdate::Shared shared{.solver = *spec.solver,
+                                   .builder = UpdateBuilder(graph, spec.blobs[i].layer),
+                                   .guard = spec.guard,
+                                   .clip = clip,
+                                   .scale = spec.gradient_scale / spec.solver->iter_size(),
+                                   .updates = &updates};
+    ParameterUpdate update(shared, spec.blobs[i], spec.gradients[i]);
+    optimizer->emit(update);
+    update.Finish();
+  }
+  return updates;
+}
+
+double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter) {
+  const auto t = static_cast<double>(iter);
+  if (name == "lr") return LearningRate(solver, iter);
+  if (name == "bias1") return 1 - std::pow(double{solver.momentum()}, t + 1);
+  if (name == "bias2") return 1 - std::pow(double{solver.momentum2()}, t + 1);
+  Require(name == "ema_decay", StrCat("update input ", name, " is known"));
+  return std::min(double{solver.ema_decay()}, (1 + t) / (10 + t));
+}
+
+void GuardAssignments(Graph& graph, ValueId guard) {
+  const GraphBuilder b = UpdateBuilder(graph, "(guard)");
+  for (size_t i = 0; i < graph.assignments().size(); ++i) {
+    const Assignment old = graph.assignments()[i];
+    const ValueId value = b.Pointwise("select(le(abs(x0),3e38),x1,x2)", {guard, old.value, old.state});
+    graph.assignments()[i].value = value;
+  }
+}
+
+std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> blobs,
+                                       std::span<const ValueId> gradients) {
+  std::vector<SlotState> slots;
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    if (gradients[i] == kNoId) continue;
+    const GraphBuilder b = UpdateBuilder(graph, blobs[i].layer);
+    const std::string name = SlotName(blobs[i].name, kSumSlot);
+    const ValueId sum = graph.AddState(name, {DType::kFloat32, blobs[i].shape, {}});
+    graph.Assign(sum, b.Pointwise("x0+x1", {sum, gradients[i]}));
+    slots.push_back({name, blobs[i].name, blobs[i].shape});
+  }
+  return slots;
+}
+
+UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs) {
+  UpdateGraph built{Graph(catalog), {}};
+  Graph& graph = built.graph;
+  UpdateSpec spec{.solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId};
+  spec.guard = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
+  std::vector<SlotState> sums;
+  for (NetBlob& blob : spec.blobs) {
+    const TensorType type{DType::kFloat32, blob.shape, {}};
+    blob.state = graph.AddState(blob.name, type);
+    const std::string name = SlotName(blob.name, kSumSlot);
+    spec.gradients.push_back(graph.AddState(name, type));
+    sums.push_back({name, blob.name, blob.shape});
+  }
+  built.updates = AddUpdates(graph, spec);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const GraphBuilder b = UpdateBuilder(graph, spec.blobs[i].layer);
+    graph.Assign(spec.gradients[i], b.Full(spec.blobs[i].shape, 0));
+  }
+  built.updates.slots.insert(built.updates.slots.end(), sums.begin(), sums.end());
+  return built;
+}
+
+}  // namespace moka

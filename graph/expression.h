@@ -4,7 +4,8 @@
 // select(c,a,b) = c != 0 ? a : b;
 // rand(s, k): uniform in [0,1) from the counter-based generator, keyed by the value of scalar input s (the step's key,
 // an int64 input), the stream number k (integer constant) and the element's logical index, so it is the same in any
-// layout, thread split or recomputation. Values are immutable and hash-consed inside one Expression (a DAG in SSA).
+// layout, thread split or recomputation. max and min are NaN if either operand is. Values are immutable and hash-consed
+// inside one Expression (a DAG in SSA). A text may first name parts: "t0=exp(x0);t0/(1+t0)".
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,32 @@
 namespace moka {
 
 enum class ScalarOp : uint8_t {
-  kInput, kConstant, kAdd, kSub, kMul, kDiv, kNeg, kAbs, kExp, kLog, kSqrt, kTanh, kSigmoid, kSign, kFloor, kErf,
-  kMax, kMin, kPow, kLt, kLe, kGt, kGe, kEq, kSelect, kRand,
+  kInput,
+  kConstant,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kNeg,
+  kAbs,
+  kExp,
+  kLog,
+  kSqrt,
+  kTanh,
+  kSigmoid,
+  kSign,
+  kFloor,
+  kErf,
+  kMax,
+  kMin,
+  kPow,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kEq,
+  kSelect,
+  kRand,
 };
 
 // One instruction; operands are indices of earlier instructions.
@@ -26,8 +51,8 @@ struct Instruction {
   int32_t a = -1;
   int32_t b = -1;
   int32_t c = -1;
-  int32_t input = -1;    // kInput
-  double constant = 0;   // kConstant; kRand: the stream number
+  int32_t input = -1;   // kInput
+  double constant = 0;  // kConstant; kRand: the stream number
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 

@@ -110,6 +110,29 @@ int64_t Layout::Offset(const Shape& shape, std::span<const int64_t> index) const
   return offset;
 }
 
+Layout Layout::Simplified(const Shape& shape) const {
+  if (is_plain() || Padded(shape) != shape) return *this;
+  // Memory order as (axis, extent) factors longer than 1; plain means each axis once, ascending, after neighbours of one
+  // axis are joined.
+  int last_axis = -1;
+  const auto follows = [&](int axis, int64_t extent) {
+    if (extent == 1) return true;
+    const bool ok = axis >= last_axis;
+    last_axis = axis;
+    return ok;
+  };
+  std::array<int64_t, Shape::kMaxRank> inside{};  // of each axis, what the blocks not yet passed hold
+  for (int axis = 0; axis < shape.rank(); ++axis) inside[static_cast<size_t>(axis)] = BlockOf(axis);
+  for (int i = 0; i < rank; ++i) {
+    const int axis = order[static_cast<size_t>(i)];
+    if (!follows(axis, shape[axis] / inside[static_cast<size_t>(axis)])) return *this;
+  }
+  for (int b = 0; b < block_count; ++b) {
+    if (!follows(blocks[static_cast<size_t>(b)].axis, blocks[static_cast<size_t>(b)].size)) return *this;
+  }
+  return {};
+}
+
 std::string Layout::Name(int shape_rank) const {
   std::string s;
   for (int i = 0; i < shape_rank; ++i) {

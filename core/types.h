@@ -103,6 +103,9 @@ struct Layout {
   // Element offset of a logical index. Requires: the index lies in the padded shape.
   int64_t Offset(const Shape& shape, std::span<const int64_t> index) const;
 
+  // The plain layout if this one puts the elements of `shape` in row-major order without padding, else itself.
+  Layout Simplified(const Shape& shape) const;
+
   // Name for a rank, "plain" spelled out ("abcd").
   std::string Name(int shape_rank) const;
   // Errors: kInternal on a malformed name. Row-major names give the plain layout.

@@ -32,7 +32,7 @@ class Differentiator {
   }
 
   void Run(ValueId loss) {
-    const GraphBuilder b(graph_, {{}, {}, "autodiff"});
+    const GraphBuilder b(graph_, {{}, {}, "autodiff", kNoId});
     if (!wanted_[static_cast<size_t>(loss)]) return;
     parts_[loss] = {b.Full(graph_.shape(loss), 1.0, graph_.type(loss).dtype)};
     for (size_t i = order_.size(); i-- > 0;) Visit(order_[i]);
@@ -60,6 +60,7 @@ class Differentiator {
     if (!any_wanted) return;
     NodeOrigin origin = node.origin;
     origin.pass = "autodiff";
+    origin.sequence = kNoId;
     std::vector<ValueId> dy;
     bool any_dy = false;
     for (const ValueId output : node.outputs) {
@@ -93,7 +94,7 @@ std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const V
   differentiator.Run(loss);
   std::vector<ValueId> gradients;
   gradients.reserve(wrt.size());
-  for (const ValueId id : wrt) gradients.push_back(differentiator.Gradient(id, {{}, {}, "autodiff"}));
+  for (const ValueId id : wrt) gradients.push_back(differentiator.Gradient(id, {{}, {}, "autodiff", kNoId}));
   return gradients;
 }
 

@@ -61,6 +61,7 @@ const Node& Graph::AddNode(std::string_view op_name, std::vector<ValueId> inputs
   node.inputs = std::move(inputs);
   node.attributes = Complete(op, std::move(attributes));
   node.origin = std::move(origin);
+  if (node.origin.sequence == kNoId) node.origin.sequence = node.id;
   std::vector<TensorType> types = InferTypes(op, node.attributes, InputTypes(node), node.origin);
   for (size_t i = 0; i < types.size(); ++i) {
     node.outputs.push_back(AddValue({ValueKind::kResult, std::move(types[i]), {}, node.id, static_cast<int>(i)}));
@@ -134,20 +135,22 @@ std::vector<std::vector<NodeId>> Graph::Uses() const {
 std::vector<NodeId> Graph::TopologicalOrder() const {
   const std::vector<std::vector<NodeId>> uses = Uses();
   std::vector<int> waiting(nodes_.size(), 0);
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  using Key = std::pair<int32_t, NodeId>;
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> ready;
+  const auto push = [&](NodeId id) { ready.emplace(node(id).origin.sequence, id); };
   for (const Node& node : nodes_) {
     if (node.op == nullptr) continue;
     for (const ValueId input : node.inputs) waiting[static_cast<size_t>(node.id)] += value(input).producer != kNoId ? 1 : 0;
-    if (waiting[static_cast<size_t>(node.id)] == 0) ready.push(node.id);
+    if (waiting[static_cast<size_t>(node.id)] == 0) push(node.id);
   }
   std::vector<NodeId> order;
   while (!ready.empty()) {
-    const NodeId id = ready.top();
+    const NodeId id = ready.top().second;
     ready.pop();
     order.push_back(id);
     for (const ValueId output : node(id).outputs) {
       for (const NodeId user : uses[static_cast<size_t>(output)]) {
-        if (--waiting[static_cast<size_t>(user)] == 0) ready.push(user);
+        if (--waiting[static_cast<size_t>(user)] == 0) push(user);
       }
     }
   }

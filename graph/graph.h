@@ -1,6 +1,6 @@
 // The SSA graph. Each Value is written once by one Node (or is an input or a state); in-place is the planner's business.
 // Nodes and values are named by stable ids; removing a node leaves a hole. Order is not stored: TopologicalOrder()
-// derives it, earliest id first, so it is deterministic. One thread at a time.
+// derives it, earliest sequence first, so it is deterministic. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,13 @@ using ValueId = int32_t;
 using NodeId = int32_t;
 inline constexpr int32_t kNoId = -1;
 
-// Where a node comes from: the layer, its place in the prototxt, and the pass that made it.
+// Where a node comes from: the layer, its place in the prototxt, the pass that made it, and its place in the schedule:
+// a node that replaces another inherits its sequence with the origin; kNoId lets AddNode give the next number.
 struct NodeOrigin {
   std::string layer;
   SourcePlace place;
   std::string pass;
+  int32_t sequence = kNoId;
 };
 
 enum class ValueKind : uint8_t {
@@ -102,7 +104,7 @@ class Graph {
   const std::vector<Assignment>& assignments() const { return assignments_; }
   std::vector<Assignment>& assignments() { return assignments_; }
 
-  // Live nodes, producers first, smallest id first among the ready. Errors: kInternal on a cycle.
+  // Live nodes, producers first, smallest (sequence, id) first among the ready. Errors: kInternal on a cycle.
   std::vector<NodeId> TopologicalOrder() const;
   // For each value the nodes that read it (once per read).
   std::vector<std::vector<NodeId>> Uses() const;

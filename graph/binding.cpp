@@ -1,0 +1,95 @@
+#include "graph/binding.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <set>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// Runs OpDef::reference over converted copies: slow, exact, any dtype, plain layouts.
+class ReferenceKernel : public Kernel {
+ public:
+  explicit ReferenceKernel(const Node& node) : op_(*node.op), attributes_(node.attributes) {}
+
+  void Bind(const KernelArgs& args) override {
+    inputs_.assign(args.inputs.begin(), args.inputs.end());
+    outputs_.assign(args.outputs.begin(), args.outputs.end());
+  }
+
+  void Run() override {
+    std::vector<RefTensor> in;
+    for (const Tensor& tensor : inputs_) in.push_back(ToDouble(tensor));
+    std::vector<RefTensor> out;
+    for (const Tensor& tensor : outputs_) {
+      out.push_back({tensor.type(), std::vector<double>(static_cast<size_t>(tensor.shape().Count()))});
+    }
+    op_.reference(attributes_, in, out);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const TensorType type{DType::kFloat64, outputs_[i].shape(), {}};
+      CopyTensor(Tensor(type, out[i].values.data()), outputs_[i]);
+    }
+  }
+
+ private:
+  static RefTensor ToDouble(const Tensor& tensor) {
+    RefTensor ref{tensor.type(), std::vector<double>(static_cast<size_t>(tensor.shape().Count()))};
+    CopyTensor(tensor, Tensor({DType::kFloat64, tensor.shape(), {}}, ref.values.data()));
+    return ref;
+  }
+
+  const OpDef& op_;
+  Attributes attributes_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+};
+
+void AnnounceReference(const std::string& op, const std::vector<std::string>& refusals) {
+  static std::mutex mutex;
+  static std::set<std::string> announced;
+  const std::scoped_lock lock(mutex);
+  if (!announced.insert(op).second) return;
+  LogWarning(StrCat("op ", op, " runs by its slow reference: ",
+                    refusals.empty() ? std::string("no kernel is listed") : Join(refusals, "; ")));
+}
+
+}  // namespace
+
+Binding BindKernel(const Graph& graph, NodeId id, DeviceKind device, bool deterministic) {
+  const Node& node = graph.node(id);
+  Binding binding;
+  binding.node = id;
+  if (node.op->is_alias) {
+    binding.kernel = "alias";
+    return binding;
+  }
+  const std::vector<TensorType> inputs = graph.InputTypes(node);
+  const std::vector<TensorType> outputs = graph.OutputTypes(node);
+  const KernelQuery query{node, inputs, outputs, deterministic};
+  for (const KernelDef* kernel : graph.catalog().KernelsOf(node.op->name, device)) {
+    const std::string refusal = kernel->refuse(query);
+    if (!refusal.empty()) {
+      binding.refusals.push_back(StrCat(kernel->name, ": ", refusal));
+      continue;
+    }
+    binding.kernel = kernel->name;
+    binding.object = kernel->make(query);
+    return binding;
+  }
+  const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };
+  if (!std::all_of(inputs.begin(), inputs.end(), plain) || !std::all_of(outputs.begin(), outputs.end(), plain)) {
+    throw Error(ErrorKind::kUnavailable, node.origin.place,
+                StrCat("no kernel runs ", node.op->name, " of layer \"", node.origin.layer, "\": ",
+                       Join(binding.refusals, "; ")));
+  }
+  AnnounceReference(node.op->name, binding.refusals);
+  binding.kernel = "reference";
+  binding.object = std::make_unique<ReferenceKernel>(node);
+  return binding;
+}
+
+}  // namespace moka

@@ -1,0 +1,334 @@
+// Compile: passes, schedule, kernels, storage, then a frozen program.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "core/text.h"
+#include "core/trace.h"
+#include "graph/binding.h"
+#include "graph/op.h"
+#include "graph/pass.h"
+#include "graph/passes/passes.h"
+#include "graph/schedule.h"
+#include "graph/storage.h"
+
+namespace moka {
+namespace {
+
+int64_t MachineMemoryBytes() {
+  return (Size(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE))).value();
+}
+
+// A kernel with its memory, ready to run.
+struct BoundStep {
+  NodeId node = kNoId;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+  std::vector<std::string> refusals;
+};
+
+class FrozenProgram : public Program {
+ public:
+  FrozenProgram(Graph graph, ParameterStore& store, const CompileOptions& options)
+      : options_(options), graph_(std::move(graph)), store_(store) {}
+
+  // Passes to memory, once.
+  void Freeze() {
+    RunPasses(CompilePasses(), graph_, {options_, store_}, passes_);
+    CheckStates();
+    schedule_ = MakeSchedule(graph_, ConstantNodes(graph_, options_.inference));
+    std::vector<Binding> bindings;
+    std::vector<int64_t> scratch_bytes;
+    for (const std::vector<NodeId>* phase : {&schedule_.constants, &schedule_.steps}) {
+      for (const NodeId id : *phase) {
+        bindings.push_back(BindKernel(graph_, id, options_.device, options_.deterministic));
+        scratch_bytes.push_back(bindings.back().object ? bindings.back().object->scratch_bytes() : 0);
+      }
+    }
+    const StoragePlan plan = PlanStorage(graph_, schedule_, scratch_bytes);
+    ReportMemory(plan);
+    CheckMemory();
+    Allocate(plan);
+    BindSteps(plan, bindings);
+    Describe(bindings);
+    RunConstants();
+  }
+
+  Tensor input(std::string_view name) const override { return Find(inputs_, name, "input"); }
+  bool HasInput(std::string_view name) const override { return inputs_.find(name) != inputs_.end(); }
+  Tensor output(std::string_view name) const override { return Find(outputs_, name, "output"); }
+  std::vector<std::string> OutputNames() const override {
+    std::vector<std::string> names;
+    for (const GraphOutput& output : graph_.outputs()) names.push_back(output.name);
+    return names;
+  }
+
+  void Run() override {
+    for (size_t i = constant_count_; i < steps_.size(); ++i) RunStep(i);
+    CopyStates();
+    CheckFaults();
+  }
+
+  void RefreshConstants() override { RunConstants(); }
+
+  void RunTimed(std::span<double> step_ms) override {
+    Require(step_ms.size() == steps_.size(), "RunTimed: one number a step");
+    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      RunStep(i);
+      step_ms[i] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    }
+    CopyStates();
+    CheckFaults();
+  }
+
+  std::optional<NonFinite> FindNonFinite() override {
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.kind != ValueKind::kState) continue;
+      if (auto found = Scan(store_.tensor(value.name), value.name, "state " + value.name)) return found;
+    }
+    for (const auto& [name, tensor] : inputs_) {
+      if (auto found = Scan(tensor, name, "input " + name)) return found;
+    }
+    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+      if (reports_[i].pass == "update") continue;
+      RunStep(i);
+      for (size_t k = 0; k < steps_[i].outputs.size(); ++k) {
+        if (auto found = Scan(steps_[i].outputs[k], reports_[i].layer, StrCat("output ", k, " of ", reports_[i].op))) {
+          if (!reports_[i].pass.empty()) found->what += " (" + reports_[i].pass + ")";
+          return found;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<StepReport>& steps() const override { return reports_; }
+  const std::vector<PassReport>& passes() const override { return passes_; }
+  const MemoryReport& memory() const override { return memory_; }
+  const std::string& text() const override { return text_; }
+
+  std::string Explain(std::string_view layer) const override {
+    std::string s;
+    std::vector<std::string> layers;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      for (const std::string& name : Split(reports_[i].layer, '+')) layers.push_back(name);
+      const std::vector<std::string> names = Split(reports_[i].layer, '+');
+      if (std::find(names.begin(), names.end(), layer) == names.end()) continue;
+      s += StepLine(i);
+      if (graph_.node(steps_[i].node).op->name == "reorder") s += "    a reorder: its reader wants another layout\n";
+      if (names.size() > 1) s += StrCat("    joins layers ", Join(names, ", "), "\n");
+      for (const std::string& refusal : steps_[i].refusals) s += StrCat("    refused: ", refusal, "\n");
+    }
+    if (!s.empty()) return s;
+    throw Error(ErrorKind::kUsage, {}, StrCat("no step belongs to a layer \"", layer, "\""), DidYouMean(layer, layers));
+  }
+
+ private:
+  using TensorMap = std::map<std::string, Tensor, std::less<>>;
+
+  static Tensor Find(const TensorMap& tensors, std::string_view name, std::string_view kind) {
+    const auto it = tensors.find(name);
+    Require(it != tensors.end(), StrCat("the program has an ", kind, " \"", name, "\""));
+    return it->second;
+  }
+
+  // Every state is in the store, in the layout the passes chose.
+  void CheckStates() {
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.kind != ValueKind::kState) continue;
+      Require(store_.Has(value.name), StrCat("state ", value.name, " is in the store"));
+      store_.SetLayout(value.name, value.type.layout);
+      store_.FixLayout(value.name);
+    }
+    for (const Assignment& assignment : graph_.assignments()) {
+      Require(graph_.value(assignment.value).producer != kNoId, "an assigned value is computed by a node");
+    }
+  }
+
+  void ReportMemory(const StoragePlan& plan) {
+    memory_.arena_bytes = plan.arena_bytes;
+    memory_.bound_bytes = plan.bound_bytes;
+    memory_.constant_bytes = plan.constant_bytes;
+    for (const Storage& storage : plan.storages) {
+      if (storage.place == StoragePlace::kInput) memory_.input_bytes += RoundUp(storage.bytes, kArenaAlignment).value();
+      if (storage.place == StoragePlace::kState) memory_.state_bytes += storage.bytes;
+    }
+    for (const ValueId id : plan.largest) {
+      const NodeId producer = graph_.value(id).producer;
+      const Node& node = graph_.node(producer);
+      memory_.largest.emplace_back(StrCat(node.origin.layer, ".", node.op->name, " ", graph_.type(id).ToString()),
+                                   graph_.type(id).Bytes());
+    }
+  }
+
+  void CheckMemory() const {
+    const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : MachineMemoryBytes();
+    const Size needed = Size(memory_.arena_bytes) + memory_.constant_bytes + memory_.input_bytes;
+    if (needed <= limit) return;
+    std::string largest;
+    for (const auto& [name, bytes] : memory_.largest) largest += StrCat(largest.empty() ? "" : ", ", name, " ", BytesText(bytes));
+    throw Error(ErrorKind::kUnavailable, {},
+                StrCat("program \"", options_.name, "\" needs ", BytesText(needed.value()), " but the limit is ",
+                       BytesText(limit), " (largest: ", largest, ")"),
+                "use a smaller batch");
+  }
+
+  void Allocate(const StoragePlan& plan) {
+    arena_ = Buffer::Allocate(memory_.arena_bytes);
+    constants_ = Buffer::Allocate(memory_.constant_bytes);
+    input_memory_ = Buffer::Allocate(memory_.input_bytes);
+    tensors_.resize(static_cast<size_t>(graph_.value_count()));
+    std::vector<std::byte*> input_at(plan.storages.size(), nullptr);
+    int64_t next_input = 0;
+    for (size_t i = 0; i < plan.storages.size(); ++i) {
+      if (plan.storages[i].place != StoragePlace::kInput) continue;
+      input_at[i] = input_memory_.data() + next_input;
+      next_input += RoundUp(plan.storages[i].bytes, kArenaAlignment).value();
+    }
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const int index = plan.storage_of[static_cast<size_t>(id)];
+      if (index < 0) continue;
+      const Storage& storage = plan.storages[static_cast<size_t>(index)];
+      void* data = nullptr;
+      switch (storage.place) {
+        case StoragePlace::kArena: data = arena_.data() + storage.offset; break;
+        case StoragePlace::kConstant: data = constants_.data() + storage.offset; break;
+        case StoragePlace::kInput: data = input_at[static_cast<size_t>(index)]; break;
+        case StoragePlace::kState: data = store_.tensor(graph_.value(storage.owner).name).raw(); break;
+      }
+      tensors_[static_cast<size_t>(id)] = Tensor(graph_.type(id), data);
+      if (graph_.value(id).kind == ValueKind::kInput) inputs_.emplace(graph_.value(id).name, tensors_[static_cast<size_t>(id)]);
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      outputs_.emplace(output.name, tensors_[static_cast<size_t>(output.value)]);
+    }
+    for (size_t i = 0; i < graph_.assignments().size(); ++i) {
+      if (!plan.copied[i]) continue;
+      const Assignment& assignment = graph_.assignments()[i];
+      copies_.emplace_back(tensors_[static_cast<size_t>(assignment.value)],
+                           tensors_[static_cast<size_t>(assignment.state)]);
+    }
+  }
+
+  void BindSteps(const StoragePlan& plan, std::vector<Binding>& bindings) {
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      BoundStep step;
+      step.node = bindings[i].node;
+      step.kernel = std::move(bindings[i].object);
+      step.refusals = std::move(bindings[i].refusals);
+      const Node& node = graph_.node(step.node);
+      for (const ValueId id : node.inputs) step.inputs.push_back(tensors_[static_cast<size_t>(id)]);
+      for (const ValueId id : node.outputs) step.outputs.push_back(tensors_[static_cast<size_t>(id)]);
+      if (step.kernel) step.kernel->Bind({step.inputs, step.outputs, arena_.data() + plan.scratch_offset[i]});
+      steps_.push_back(std::move(step));
+    }
+    constant_count_ = schedule_.constants.size();
+  }
+
+  void Describe(const std::vector<Binding>& bindings) {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Node& node = graph_.node(steps_[i].node);
+      StepReport report;
+      report.layer = node.origin.layer;
+      report.op = node.op->name;
+      report.pass = node.origin.pass;
+      report.kernel = bindings[i].kernel;
+      if (steps_[i].kernel) report.implementation = steps_[i].kernel->implementation();
+      report.is_constant = i < constant_count_;
+      const std::vector<TensorType> inputs = graph_.InputTypes(node);
+      const std::vector<TensorType> outputs = graph_.OutputTypes(node);
+      std::vector<std::string> texts;
+      for (const TensorType& type : outputs) texts.push_back(type.ToString());
+      report.types = Join(texts, ", ") + " <- ";
+      texts.clear();
+      for (const TensorType& type : inputs) texts.push_back(type.ToString());
+      report.types += Join(texts, ", ");
+      if (!node.op->is_alias) {
+        for (const TensorType& type : inputs) report.bytes += type.Bytes();
+        for (const TensorType& type : outputs) report.bytes += type.Bytes();
+        report.flops = node.op->flops != nullptr ? node.op->flops(node.attributes, inputs, outputs)
+                       : outputs.empty()         ? 0
+                                                 : outputs[0].shape.Count();
+      }
+      reports_.push_back(std::move(report));
+    }
+    text_ = ToText(graph_) + "\n";
+    for (size_t i = 0; i < steps_.size(); ++i) text_ += StepLine(i);
+  }
+
+  std::string StepLine(size_t i) const {
+    const StepReport& r = reports_[i];
+    return StrCat(r.is_constant ? "constant " : "step ", i, " ", r.layer, " ", r.op, r.pass.empty() ? "" : " (" + r.pass + ")",
+                  " ", r.kernel, r.implementation.empty() ? "" : ":" + r.implementation, " ", r.types, "\n");
+  }
+
+  void RunStep(size_t i) {
+    Kernel* kernel = steps_[i].kernel.get();
+    if (kernel == nullptr) return;
+    const ScopedSpan span(reports_[i].layer, reports_[i].op);
+    kernel->Run();
+  }
+
+  void RunConstants() {
+    for (size_t i = 0; i < constant_count_; ++i) RunStep(i);
+  }
+
+  void CopyStates() {
+    for (const auto& [from, to] : copies_) std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.type().Bytes()));
+  }
+
+  void CheckFaults() {
+    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+      Kernel* kernel = steps_[i].kernel.get();
+      if (kernel == nullptr || !kernel->CanFault()) continue;
+      const std::string fault = kernel->TakeFault();
+      if (fault.empty()) continue;
+      throw Error(ErrorKind::kBadData, graph_.node(steps_[i].node).origin.place,
+                  StrCat("layer \"", reports_[i].layer, "\": ", fault));
+    }
+  }
+
+  static std::optional<NonFinite> Scan(const Tensor& tensor, std::string_view layer, const std::string& what) {
+    if (tensor.type().dtype != DType::kFloat32 || tensor.raw() == nullptr) return std::nullopt;
+    const std::span<const float> values = tensor.as<const float>();
+    const auto it = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    if (it == values.end()) return std::nullopt;
+    return NonFinite{std::string(layer), what, it - values.begin(), static_cast<double>(*it)};
+  }
+
+  CompileOptions options_;
+  Graph graph_;
+  ParameterStore& store_;
+  Schedule schedule_;
+  std::vector<PassReport> passes_;
+  MemoryReport memory_;
+  Buffer arena_;
+  Buffer constants_;
+  Buffer input_memory_;
+  std::vector<Tensor> tensors_;  // by ValueId
+  TensorMap inputs_;
+  TensorMap outputs_;
+  std::vector<std::pair<Tensor, Tensor>> copies_;  // new value -> state, after the last step
+  std::vector<BoundStep> steps_;                   // constants first
+  size_t constant_count_ = 0;
+  std::vector<StepReport> reports_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> Compile(Graph graph, ParameterStore& store, const CompileOptions& options) {
+  Verify(graph, "building");
+  auto program = std::make_unique<FrozenProgram>(std::move(graph), store, options);
+  program->Freeze();
+  return program;
+}
+
+}  // namespace moka

@@ -1,0 +1,37 @@
+// A pass is a function over the graph: pure on it, idempotent, skippable. One runner skips, times, verifies and shows
+// every pass, so a pass contains only its idea.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace moka {
+
+struct PassContext {
+  const CompileOptions& options;
+  const ParameterStore& store;
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view doc;  // Requires / Ensures
+  // Returns whether the graph changed.
+  bool (*run)(Graph&, const PassContext&) = nullptr;
+  // An optional pass may be disabled by name; the others carry meaning and may not.
+  bool optional = true;
+};
+
+// The passes Compile runs, in order.
+const std::vector<Pass>& CompilePasses();
+
+// Runs one pass list; appends a report for each. Errors: kUsage for a disabled pass that is unknown or not optional.
+void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext& context,
+               std::vector<PassReport>& reports);
+
+// Before differentiation: joins forward nodes into ops whose gradient is cheaper (batch norm + scale + ReLU,
+// convolution + ReLU). Requires: nothing. Ensures: the same outputs; a joined value had one reader and was no output.
+bool ComposeForward(Graph& graph);
+
+}  // namespace moka

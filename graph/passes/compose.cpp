@@ -1,0 +1,100 @@
+// Compose. Joins forward nodes into ops that have a cheaper gradient or kernel: batch_norm + per-channel scale and shift,
+// batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph. Ensures: the same outputs; each value that
+// disappears had one reader and was no output.
+#include <algorithm>
+
+#include "graph/expression.h"
+#include "graph/op.h"
+#include "graph/passes/passes.h"
+
+namespace moka {
+namespace {
+
+bool IsExpression(const Node& node, std::string_view text) {
+  if (node.op->name != "pointwise") return false;
+  const Strings& exprs = node.attributes.Get<Strings>("exprs");
+  return exprs.size() == 1 && Expression::Parse(exprs[0]) == Expression::Parse(text);
+}
+
+// [1,C,1,...]: one value a channel.
+bool IsPerChannel(const Shape& shape, int64_t channels) {
+  if (shape.rank() < 2 || shape.Count() != channels) return false;
+  return shape[1] == channels;
+}
+
+// Replaces node `old_id` (and the producer it read) by a new node whose output 0 stands for old's output 0.
+void Replace(Graph& graph, NodeId producer_id, NodeId old_id, const std::vector<ValueId>& outputs) {
+  const Node producer = graph.node(producer_id);
+  const ValueId old_output = graph.node(old_id).outputs[0];
+  graph.SetName(outputs[0], graph.value(old_output).name);
+  graph.ReplaceUses(old_output, outputs[0]);
+  graph.RemoveNode(old_id);
+  for (size_t i = 1; i < producer.outputs.size(); ++i) graph.ReplaceUses(producer.outputs[i], outputs[i]);
+  graph.RemoveNode(producer_id);
+}
+
+// y*x1+x2 after a plain batch_norm becomes its scale and shift.
+bool ComposeScale(Graph& graph, NodeId norm_id, NodeId user_id) {
+  const Node norm = graph.node(norm_id);
+  const Node user = graph.node(user_id);
+  if (norm.inputs.size() != 1 || norm.attributes.Bool("relu")) return false;
+  const bool affine = IsExpression(user, "x0*x1+x2");
+  if (!affine && !IsExpression(user, "x0*x1")) return false;
+  if (user.inputs[0] != norm.outputs[0]) return false;
+  const int64_t channels = graph.shape(norm.inputs[0])[1];
+  for (size_t i = 1; i < user.inputs.size(); ++i) {
+    if (!IsPerChannel(graph.shape(user.inputs[i]), channels)) return false;
+  }
+  const GraphBuilder b(graph, user.origin);
+  const ValueId scale = b.Reshape(user.inputs[1], Shape{channels});
+  const ValueId shift = affine ? b.Reshape(user.inputs[2], Shape{channels}) : b.Full(Shape{channels}, 0.0);
+  NodeOrigin origin = norm.origin;
+  origin.layer += "+" + user.origin.layer;
+  Replace(graph, norm_id, user_id,
+          GraphBuilder(graph, origin).Add("batch_norm", {norm.inputs[0], scale, shift}, norm.attributes));
+  return true;
+}
+
+// max(y, 0) after a batch_norm, convolution or matmul becomes its attribute.
+bool ComposeRelu(Graph& graph, NodeId producer_id, NodeId user_id) {
+  const Node producer = graph.node(producer_id);
+  const Node user = graph.node(user_id);
+  if (!IsExpression(user, "max(x0,0)")) return false;
+  Attributes attributes = producer.attributes;
+  if (producer.op->name == "batch_norm") {
+    if (attributes.Bool("relu")) return false;
+    attributes.Set("relu", true);
+  } else {
+    if (!attributes.String("activation").empty()) return false;
+    attributes.Set("activation", std::string("relu"));
+  }
+  NodeOrigin origin = producer.origin;
+  origin.layer += "+" + user.origin.layer;
+  Replace(graph, producer_id, user_id,
+          GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
+  return true;
+}
+
+}  // namespace
+
+bool ComposeForward(Graph& graph) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<std::vector<NodeId>> uses = graph.Uses();
+    for (const NodeId id : graph.TopologicalOrder()) {
+      const Node& node = graph.node(id);
+      const std::string& op = node.op->name;
+      if (op != "batch_norm" && op != "convolution" && op != "matmul") continue;
+      const NodeId user = OnlyUser(graph, uses, node.outputs[0]);
+      if (user == kNoId) continue;
+      if ((op == "batch_norm" && ComposeScale(graph, id, user)) || ComposeRelu(graph, id, user)) {
+        again = changed = true;
+        break;  // the use table is stale
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace moka

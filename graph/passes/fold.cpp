@@ -1,0 +1,139 @@
+// Fold. In inference what follows a convolution and is affine in its result, channel by channel (batch norm by running
+// statistics, scale, bias), moves into its weights and bias; adding a value of the same shape becomes its sum, a ReLU its
+// activation. The new weights are ordinary nodes of states alone, computed once by RefreshConstants.
+// Requires: inference; each value that disappears has one reader. Ensures: outputs equal up to rounding.
+#include <algorithm>
+#include <optional>
+
+#include "graph/expression.h"
+#include "graph/op.h"
+#include "graph/passes/passes.h"
+
+namespace moka {
+namespace {
+
+// What the pass knows about one candidate: a convolution and the pointwise node that alone reads it.
+struct Candidate {
+  Node conv;
+  Node user;
+  Expression expression;  // the user's single result
+  int slot = 0;           // which input of the user is the convolution
+};
+
+std::optional<Candidate> Match(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, NodeId id) {
+  const Node& conv = graph.node(id);
+  if (conv.op->name != "convolution" || !conv.attributes.String("activation").empty()) return std::nullopt;
+  const NodeId user_id = OnlyUser(graph, uses, conv.outputs[0]);
+  if (user_id == kNoId || graph.node(user_id).op->name != "pointwise") return std::nullopt;
+  const Node& user = graph.node(user_id);
+  if (user.outputs.size() != 1 || graph.shape(user.outputs[0]) != graph.shape(conv.outputs[0])) return std::nullopt;
+  const auto slot = std::find(user.inputs.begin(), user.inputs.end(), conv.outputs[0]) - user.inputs.begin();
+  return Candidate{conv, user, Expression::Parse(user.attributes.Get<Strings>("exprs")), static_cast<int>(slot)};
+}
+
+// Input i holds one constant a channel or one constant.
+bool IsConstantPerChannel(const Graph& graph, const std::vector<bool>& constant, ValueId id, int64_t channels) {
+  const Value& value = graph.value(id);
+  const bool fixed = value.producer != kNoId ? constant[static_cast<size_t>(value.producer)]
+                                             : value.kind == ValueKind::kState;
+  const Shape& shape = value.type.shape;
+  return fixed && (shape.Count() == 1 || (shape.rank() >= 2 && shape[1] == channels && shape.Count() == channels));
+}
+
+// [1,C,1,1] or a scalar as [C,1,1,1] (for weights) or [C] (for the bias).
+ValueId AsShape(const GraphBuilder& b, ValueId x, int64_t channels, const Shape& shape) {
+  return b.shape(x).Count() == channels ? b.Reshape(x, shape) : b.Reshape(x, Shape{});
+}
+
+void ReplaceBoth(Graph& graph, const Candidate& c, const std::vector<ValueId>& inputs, const Attributes& attributes) {
+  NodeOrigin origin = c.conv.origin;
+  origin.layer += "+" + c.user.origin.layer;
+  const ValueId y = GraphBuilder(graph, origin).Add1("convolution", inputs, attributes);
+  graph.SetName(y, graph.value(c.user.outputs[0]).name);
+  graph.ReplaceUses(c.user.outputs[0], y);
+  graph.RemoveNode(c.user.id);
+  graph.RemoveNode(c.conv.id);
+}
+
+bool FoldAffine(Graph& graph, const std::vector<bool>& constant, const Candidate& c) {
+  if (c.conv.attributes.Bool("sum")) return false;
+  const int64_t channels = graph.shape(c.conv.outputs[0])[1];
+  for (size_t i = 0; i < c.user.inputs.size(); ++i) {
+    if (static_cast<int>(i) == c.slot) continue;
+    if (!IsConstantPerChannel(graph, constant, c.user.inputs[i], channels)) return false;
+  }
+  const Expression slope = c.expression.Derivative(0, c.slot);
+  if (slope.UsesInput(c.slot) || c.expression.IsRandom()) return false;
+  std::vector<Expression> at_zero;
+  for (size_t i = 0; i < c.user.inputs.size(); ++i) {
+    at_zero.push_back(Expression::Parse(static_cast<int>(i) == c.slot ? "0" : StrCat("x", i)));
+  }
+  const Expression offset = c.expression.Substitute(at_zero);
+
+  NodeOrigin origin = c.user.origin;
+  origin.pass = "fold";
+  const GraphBuilder b(graph, origin);
+  // The slot's place is filled by a scalar that neither expression reads.
+  std::vector<ValueId> inputs = c.user.inputs;
+  inputs[static_cast<size_t>(c.slot)] = b.Full(Shape{}, 0.0);
+  const Shape per_output = [&] {
+    Shape shape{channels};
+    while (shape.rank() < graph.shape(c.conv.inputs[1]).rank()) shape = shape.Inserted(shape.rank(), 1);
+    return shape;
+  }();
+  const ValueId a = b.Pointwise(slope.Texts(), inputs).front();
+  const ValueId w = b.Pointwise("x0*x1", {c.conv.inputs[1], AsShape(b, a, channels, per_output)});
+  const ValueId constant_term = AsShape(b, b.Pointwise(offset.Texts(), inputs).front(), channels, Shape{channels});
+  ValueId bias = kNoId;
+  if (c.conv.inputs.size() > 2) {
+    bias = b.Pointwise("x0*x1+x2", {c.conv.inputs[2], AsShape(b, a, channels, Shape{channels}), constant_term});
+  } else {
+    bias = b.Pointwise("x0+x1", {b.Full(Shape{channels}, 0.0), constant_term});
+  }
+  ReplaceBoth(graph, c, {c.conv.inputs[0], w, bias}, c.conv.attributes);
+  return true;
+}
+
+bool FoldSum(Graph& graph, const Candidate& c) {
+  if (c.conv.attributes.Bool("sum") || c.user.inputs.size() != 2) return false;
+  if (c.expression != Expression::Parse("x0+x1")) return false;
+  const ValueId other = c.user.inputs[static_cast<size_t>(1 - c.slot)];
+  if (other == c.conv.outputs[0] || graph.shape(other) != graph.shape(c.conv.outputs[0])) return false;
+  std::vector<ValueId> inputs = c.conv.inputs;
+  inputs.push_back(other);
+  Attributes attributes = c.conv.attributes;
+  attributes.Set("sum", true);
+  ReplaceBoth(graph, c, inputs, attributes);
+  return true;
+}
+
+bool FoldRelu(Graph& graph, const Candidate& c) {
+  if (c.user.inputs.size() != 1 || c.expression != Expression::Parse("max(x0,0)")) return false;
+  Attributes attributes = c.conv.attributes;
+  attributes.Set("activation", std::string("relu"));
+  ReplaceBoth(graph, c, c.conv.inputs, attributes);
+  return true;
+}
+
+}  // namespace
+
+bool FoldInference(Graph& graph, const PassContext& context) {
+  if (!context.options.inference) return false;
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<std::vector<NodeId>> uses = graph.Uses();
+    const std::vector<bool> constant = ConstantNodes(graph, true);
+    for (const NodeId id : graph.TopologicalOrder()) {
+      const std::optional<Candidate> candidate = Match(graph, uses, id);
+      if (!candidate) continue;
+      if (FoldAffine(graph, constant, *candidate) || FoldSum(graph, *candidate) || FoldRelu(graph, *candidate)) {
+        again = changed = true;
+        break;  // the tables are stale
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace moka

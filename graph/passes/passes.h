@@ -1,0 +1,26 @@
+// The passes' functions; each file's header comment states Requires and Ensures.
+#pragma once
+
+#include "graph/pass.h"
+
+namespace moka {
+
+bool Simplify(Graph& graph, const PassContext& context);
+bool FoldInference(Graph& graph, const PassContext& context);
+bool FusePointwise(Graph& graph, const PassContext& context);
+bool AssignLayouts(Graph& graph, const PassContext& context);
+
+// Removes nodes without effect. Shared by passes that leave some behind.
+bool RemoveDeadNodes(Graph& graph);
+
+// The only reader of a value, if it has exactly one, is no output and is not assigned; kNoId otherwise.
+NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId value);
+
+// Values that are outputs or assigned.
+std::vector<bool> Pinned(const Graph& graph);
+
+// The nodes whose results stay the same from run to run: no input (full), and when `states_are_constant` what depends on
+// states alone. Indexed by NodeId.
+std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant);
+
+}  // namespace moka

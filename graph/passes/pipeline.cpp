@@ -1,0 +1,82 @@
+#include <algorithm>
+#include <chrono>
+
+#include "core/text.h"
+#include "graph/passes/passes.h"
+
+namespace moka {
+
+const std::vector<Pass>& CompilePasses() {
+  static const std::vector<Pass> passes = {
+      {"simplify", "no dead, duplicate or identity nodes", Simplify},
+      {"compose", "batch norm with its scale and ReLU, convolution with its ReLU",
+       [](Graph& graph, const PassContext&) { return ComposeForward(graph); }},
+      {"fold", "inference: affine maps after a convolution live in its weights, bias, sum and activation", FoldInference},
+      {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
+      {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
+  };
+  return passes;
+}
+
+void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext& context,
+               std::vector<PassReport>& reports) {
+  for (const std::string& name : context.options.disabled_passes) {
+    const auto it = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+    std::vector<std::string> names;
+    for (const Pass& pass : passes) {
+      if (pass.optional) names.emplace_back(pass.name);
+    }
+    if (it == passes.end()) {
+      throw Error(ErrorKind::kUsage, {}, StrCat("no pass \"", name, "\" (", Join(names, ", "), ")"), DidYouMean(name, names));
+    }
+    if (!it->optional) throw Error(ErrorKind::kUsage, StrCat("pass \"", name, "\" cannot be disabled"));
+  }
+  for (const Pass& pass : passes) {
+    PassReport report;
+    report.name = pass.name;
+    report.nodes_before = graph.node_count();
+    report.skipped = context.options.disabled_passes.contains(report.name);
+    const auto begin = std::chrono::steady_clock::now();
+    if (!report.skipped) report.changed = pass.run(graph, context);
+    report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    report.nodes_after = graph.node_count();
+    if (report.changed) Verify(graph, pass.name);
+    if (report.changed && context.options.on_pass) context.options.on_pass(pass.name, graph);
+    reports.push_back(std::move(report));
+  }
+}
+
+std::vector<bool> Pinned(const Graph& graph) {
+  std::vector<bool> pinned(static_cast<size_t>(graph.value_count()), false);
+  for (const GraphOutput& output : graph.outputs()) pinned[static_cast<size_t>(output.value)] = true;
+  for (const Assignment& assignment : graph.assignments()) pinned[static_cast<size_t>(assignment.value)] = true;
+  return pinned;
+}
+
+NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId value) {
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.value == value) return kNoId;
+  }
+  for (const Assignment& assignment : graph.assignments()) {
+    if (assignment.value == value) return kNoId;
+  }
+  const std::vector<NodeId>& readers = uses[static_cast<size_t>(value)];
+  return readers.size() == 1 ? readers.front() : kNoId;
+}
+
+std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant) {
+  std::vector<bool> constant(static_cast<size_t>(graph.node_limit()), false);
+  for (const NodeId id : graph.TopologicalOrder()) {
+    bool all = true;
+    for (const ValueId input : graph.node(id).inputs) {
+      const Value& value = graph.value(input);
+      const bool ok = value.producer != kNoId ? constant[static_cast<size_t>(value.producer)]
+                                              : states_are_constant && value.kind == ValueKind::kState;
+      all = all && ok;
+    }
+    constant[static_cast<size_t>(id)] = all;
+  }
+  return constant;
+}
+
+}  // namespace moka

@@ -1,0 +1,197 @@
+#include "graph/storage.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "graph/op.h"
+
+namespace moka {
+namespace {
+
+// Time runs over the constants, then over the steps; constants that steps read have memory of their own.
+class StoragePlanner {
+ public:
+  StoragePlanner(const Graph& graph, const Schedule& schedule, std::span<const int64_t> scratch_bytes)
+      : graph_(graph), schedule_(schedule), scratch_bytes_(scratch_bytes) {
+    order_ = schedule.constants;
+    order_.insert(order_.end(), schedule.steps.begin(), schedule.steps.end());
+    plan_.storage_of.assign(static_cast<size_t>(graph.value_count()), -1);
+    plan_.copied.assign(graph.assignments().size(), true);
+    last_use_.assign(static_cast<size_t>(graph.value_count()), -1);
+  }
+
+  StoragePlan Run() {
+    FindLastUses();
+    PlaceOutside();
+    for (int step = 0; step < static_cast<int>(order_.size()); ++step) PlaceResults(step);
+    MarkConstants();
+    PlanArena();
+    return std::move(plan_);
+  }
+
+ private:
+  int constant_steps() const { return static_cast<int>(schedule_.constants.size()); }
+  int end() const { return static_cast<int>(order_.size()); }
+
+  // Follows aliases to the value that owns the memory.
+  ValueId Root(ValueId id) const {
+    for (;;) {
+      const NodeId producer = graph_.value(id).producer;
+      if (producer == kNoId || !graph_.node(producer).op->is_alias) return id;
+      id = graph_.node(producer).inputs[0];
+    }
+  }
+
+  void FindLastUses() {
+    const auto use = [&](ValueId id, int step) {
+      int& last = last_use_[static_cast<size_t>(Root(id))];
+      last = std::max(last, step);
+    };
+    for (int step = 0; step < end(); ++step) {
+      for (const ValueId input : graph_.node(order_[static_cast<size_t>(step)]).inputs) use(input, step);
+    }
+    for (const GraphOutput& output : graph_.outputs()) use(output.value, end());
+    for (size_t i = 0; i < graph_.assignments().size(); ++i) use(graph_.assignments()[i].value, end());
+  }
+
+  int NewStorage(StoragePlace place, ValueId owner, int first, int last) {
+    plan_.storages.push_back({place, owner, graph_.type(owner).Bytes(), first, last, 0});
+    const int index = static_cast<int>(plan_.storages.size()) - 1;
+    plan_.storage_of[static_cast<size_t>(owner)] = index;
+    return index;
+  }
+
+  void PlaceOutside() {
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const ValueKind kind = graph_.value(id).kind;
+      if (kind == ValueKind::kState) NewStorage(StoragePlace::kState, id, 0, 0);
+      if (kind == ValueKind::kInput) NewStorage(StoragePlace::kInput, id, 0, 0);
+    }
+  }
+
+  // Whether the node may write an output over a state it possibly reads.
+  bool MayWriteOver(const Node& node, ValueId state, int output) const {
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (Root(node.inputs[k]) != state) continue;
+      if (node.op->may_overwrite == nullptr || graph_.type(node.inputs[k]) != graph_.type(state)) return false;
+      if (!node.op->may_overwrite(node.attributes, static_cast<int>(k), output)) return false;
+    }
+    return true;
+  }
+
+  // The state storage that a new value may be written over, or -1.
+  int StateOf(const Node& node, int output) {
+    for (size_t i = 0; i < graph_.assignments().size(); ++i) {
+      const Assignment& assignment = graph_.assignments()[i];
+      if (assignment.value != node.outputs[static_cast<size_t>(output)] || !schedule_.in_place[i]) continue;
+      if (graph_.type(assignment.state) != graph_.type(assignment.value)) continue;
+      if (!MayWriteOver(node, assignment.state, output)) continue;
+      plan_.copied[i] = false;
+      return plan_.storage_of[static_cast<size_t>(assignment.state)];
+    }
+    return -1;
+  }
+
+  // Whether each input of the node that lies in root's memory may be overwritten by the output.
+  bool EveryReadAllows(const Node& node, ValueId root, int output) const {
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (Root(node.inputs[k]) != root) continue;
+      if (!node.op->may_overwrite(node.attributes, static_cast<int>(k), output)) return false;
+    }
+    return true;
+  }
+
+  // The storage of an input that dies at this step and whose memory the output may take over, or -1.
+  int DyingInput(const Node& node, int output, int step) const {
+    const ValueId y = node.outputs[static_cast<size_t>(output)];
+    // A result nobody reads dies at once; two of them must not share one dying input.
+    if (node.op->may_overwrite == nullptr || last_use_[static_cast<size_t>(y)] <= step) return -1;
+    const TensorType& type = graph_.type(y);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const ValueId root = Root(node.inputs[k]);
+      if (!EveryReadAllows(node, root, output)) continue;
+      const int index = plan_.storage_of[static_cast<size_t>(root)];
+      const Storage& storage = plan_.storages[static_cast<size_t>(index)];
+      const bool dies = storage.place == StoragePlace::kArena && storage.last == step && storage.first < step;
+      const bool same_phase = (storage.first < constant_steps()) == (step < constant_steps());
+      if (dies && same_phase && graph_.type(node.inputs[k]) == type && storage.bytes == type.Bytes()) return index;
+    }
+    return -1;
+  }
+
+  void PlaceResults(int step) {
+    const Node& node = graph_.node(order_[static_cast<size_t>(step)]);
+    if (node.op->is_alias) {
+      const ValueId root = Root(node.inputs[0]);
+      plan_.storage_of[static_cast<size_t>(node.outputs[0])] = plan_.storage_of[static_cast<size_t>(root)];
+      return;
+    }
+    for (int k = 0; k < static_cast<int>(node.outputs.size()); ++k) {
+      const ValueId output = node.outputs[static_cast<size_t>(k)];
+      const int last = std::max(step, last_use_[static_cast<size_t>(output)]);
+      int index = StateOf(node, k);
+      if (index < 0) {
+        index = DyingInput(node, k, step);
+        if (index >= 0) plan_.storages[static_cast<size_t>(index)].last = last;
+      }
+      if (index < 0) index = NewStorage(StoragePlace::kArena, output, step, last);
+      plan_.storage_of[static_cast<size_t>(output)] = index;
+    }
+  }
+
+  // Results of constants that steps (or the caller) read stay; the others live in the arena while constants run.
+  void MarkConstants() {
+    Size bytes = 0;
+    for (Storage& storage : plan_.storages) {
+      const bool kept = storage.place == StoragePlace::kArena && storage.first < constant_steps() &&
+                        storage.last >= constant_steps();
+      if (!kept) continue;
+      storage.place = StoragePlace::kConstant;
+      storage.offset = bytes.value();
+      bytes += RoundUp(storage.bytes, kArenaAlignment);
+    }
+    plan_.constant_bytes = bytes.value();
+  }
+
+  void PlanArena() {
+    std::vector<PlanItem> items;
+    std::vector<size_t> item_storage;
+    for (size_t i = 0; i < plan_.storages.size(); ++i) {
+      const Storage& storage = plan_.storages[i];
+      if (storage.place != StoragePlace::kArena) continue;
+      items.push_back({storage.bytes, storage.first, storage.last});
+      item_storage.push_back(i);
+    }
+    const size_t scratch_begin = items.size();
+    for (int step = 0; step < end(); ++step) items.push_back({scratch_bytes_[static_cast<size_t>(step)], step, step});
+    const MemoryPlan memory = PlanMemory(items);
+    for (size_t i = 0; i < scratch_begin; ++i) plan_.storages[item_storage[i]].offset = memory.offsets[i];
+    plan_.scratch_offset.assign(memory.offsets.begin() + static_cast<int64_t>(scratch_begin), memory.offsets.end());
+    plan_.arena_bytes = items.empty() ? 0 : memory.peak_bytes;
+    plan_.bound_bytes = memory.bound_bytes;
+    for (size_t i = 0; i < scratch_begin; ++i) {
+      if (items[i].first <= memory.peak_step && memory.peak_step <= items[i].last) {
+        plan_.largest.push_back(plan_.storages[item_storage[i]].owner);
+      }
+    }
+    const auto bytes = [&](ValueId id) { return graph_.type(id).Bytes(); };
+    std::stable_sort(plan_.largest.begin(), plan_.largest.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+    constexpr size_t kShown = 5;
+    if (plan_.largest.size() > kShown) plan_.largest.resize(kShown);
+  }
+
+  const Graph& graph_;
+  const Schedule& schedule_;
+  std::span<const int64_t> scratch_bytes_;
+  std::vector<NodeId> order_;
+  std::vector<int> last_use_;  // by root value
+  StoragePlan plan_;
+};
+
+}  // namespace
+
+StoragePlan PlanStorage(const Graph& graph, const Schedule& schedule, std::span<const int64_t> scratch_bytes) {
+  return StoragePlanner(graph, schedule, scratch_bytes).Run();
+}
+
+}  // namespace moka

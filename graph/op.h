@@ -69,13 +69,13 @@ struct OpCase {
   Attributes attributes;
   double low = -1;
   double high = 1;
-  // Overrides for single inputs: {index, low, high}; labels and indices use it.
+  // Overrides for single inputs: {index, low, high}; whole bounds make whole values (labels, indices, ties).
   struct Range {
     int input;
     double low;
     double high;
   };
-  std::vector<Range> ranges;
+  std::vector<Range> ranges = {};
   // Smallest distance between any two values of an input (keeps ties and kinks away from differences); 0: none.
   double min_gap = 0;
   // Relative tolerance of float32 kernels against the reference, of the largest output magnitude.

@@ -1,0 +1,120 @@
+// Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: over every axis but the channels,
+// mean = E[x], variance = E[(x-mean)^2] (biased), y = (x-mean)/sqrt(variance+eps) * scale + shift, optionally a ReLU.
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/gradients.h"
+#include "layers/ops/ops.h"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  if (in.size() != 1) CheckInputCount("batch_norm", in, 3, 3);
+  CheckFloat("batch_norm", "x", in[0]);
+  const Shape& x = in[0].shape;
+  if (x.rank() < 2 || x.Count() == 0) {
+    throw Error(ErrorKind::kConfig, StrCat("batch_norm: x must be [N,C,..] with elements, found ", x.ToString()));
+  }
+  if (attributes.Float("eps") <= 0) {
+    throw Error(ErrorKind::kConfig, StrCat("batch_norm: eps must be above 0, found ", attributes.Float("eps")));
+  }
+  for (size_t i = 1; i < in.size(); ++i) {
+    CheckFloat("batch_norm", i == 1 ? "scale" : "shift", in[i]);
+    CheckShape("batch_norm", i == 1 ? "scale" : "shift", in[i].shape, Shape{x[1]}, "one value a channel");
+  }
+  const TensorType statistic = PlainType(StatisticsType(in[0].dtype), Shape{x[1]});
+  return {PlainType(in[0].dtype, x), statistic, statistic};
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& x = in[0].type.shape;
+  const auto count = static_cast<double>(x.Count() / x[1]);
+  std::vector<double>& mean = out[1].values;
+  std::vector<double>& variance = out[2].values;
+  std::ranges::fill(mean, 0.0);
+  std::ranges::fill(variance, 0.0);
+  const auto each = [&](auto&& f) {
+    VisitElements(x, [&](const Index& index, int64_t i) { f(static_cast<size_t>(i), static_cast<size_t>(index[1])); });
+  };
+  each([&](size_t i, size_t c) { mean[c] += in[0].values[i] / count; });
+  each([&](size_t i, size_t c) { variance[c] += (in[0].values[i] - mean[c]) * (in[0].values[i] - mean[c]) / count; });
+  each([&](size_t i, size_t c) {
+    double y = (in[0].values[i] - mean[c]) / std::sqrt(variance[c] + attributes.Float("eps"));
+    if (in.size() == 3) y = y * in[1].values[c] + in[2].values[c];
+    out[0].values[i] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
+  });
+}
+
+// dx through y is batch_norm_backward; through mean it is dmean/m, through variance dvariance * 2(x-mean)/m.
+ValueId ThroughStatistics(GradientContext& c, ValueId dx) {
+  const Shape& x = c.b().shape(c.x(0));
+  const double m = static_cast<double>(x.Count()) / static_cast<double>(x[1]);
+  Shape channel = x;
+  for (int i = 0; i < x.rank(); ++i) channel = channel.With(i, i == 1 ? x[1] : 1);
+  const auto add = [&](ValueId sum, const std::string& term, std::vector<ValueId> inputs) {
+    if (sum == kNoId) sum = c.b().Pointwise("x0*0", {c.x(0)});
+    inputs.insert(inputs.begin(), sum);
+    return c.b().Pointwise(StrCat("x0+", term), inputs);
+  };
+  if (c.dy(1) != kNoId) dx = add(dx, StrCat("x1*", 1 / m), {c.b().Reshape(c.dy(1), channel)});
+  if (c.dy(2) != kNoId) {
+    const ValueId mean = c.b().Reshape(c.y(1), channel);
+    dx = add(dx, StrCat("x1*(x2-x3)*", 2 / m), {c.b().Reshape(c.dy(2), channel), c.x(0), mean});
+  }
+  return dx;
+}
+
+void Gradient(GradientContext& c) {
+  const bool affine = c.input_count() == 3;
+  const bool relu = c.attributes().Bool("relu");
+  ValueId dx = kNoId;
+  if (c.dy(0) != kNoId) {
+    std::vector<ValueId> inputs = {c.x(0), c.y(1), c.y(2), c.dy(0)};
+    if (affine) inputs.push_back(c.x(1));
+    if (relu) inputs.push_back(c.y(0));
+    const auto grads = c.b().Add("batch_norm_backward", inputs,
+                                 {{"eps", c.attributes().Float("eps")}, {"affine", affine}, {"relu", relu}});
+    dx = grads[0];
+    for (int i = 1; affine && i < 3; ++i) {
+      if (c.wants(i)) c.SetDx(i, grads[static_cast<size_t>(i)]);
+    }
+  }
+  if (!c.wants(0)) return;
+  dx = ThroughStatistics(c, dx);
+  if (dx != kNoId) c.SetDx(0, dx);
+}
+
+std::vector<OpCase> Cases() {
+  const auto attributes = [](double eps, bool relu) { return Attributes{{"eps", eps}, {"relu", relu}}; };
+  return {
+      {"plain", {Float32({3, 4, 5, 5})}, attributes(1e-5, false)},
+      {"affine", {Float32({3, 17, 4, 3}), Float32({17}), Float32({17})}, attributes(1e-3, false)},
+      {"affine_relu", {Float32({2, 16, 5, 5}), Float32({16}), Float32({16})}, attributes(1e-5, true)},
+      {"relu", {Float32({4, 5, 3, 3})}, attributes(1e-5, true)},
+      {"two_axes", {Float32({9, 6}), Float32({6}), Float32({6})}, attributes(1e-5, false)},
+      {"one_dimension", {Float32({3, 4, 7})}, attributes(1e-5, false)},
+      {"three_dimensions", {Float32({2, 3, 3, 4, 5}), Float32({3}), Float32({3})}, attributes(1e-5, false)},
+  };
+}
+
+}  // namespace
+
+OpDef BatchNormOp() {
+  return {
+      .name = "batch_norm",
+      .doc =
+          "(x [N,C,..][, scale [C], shift [C]]) -> y like x, mean [C], variance [C]: normalised by this batch's "
+          "statistics.",
+      .attributes = {{"eps", {}, "added to the variance, above 0"}, {"relu", false, "whether a ReLU is applied last"}},
+      .infer = Infer,
+      .reference = Reference,
+      .gradient = Gradient,
+      .cases = Cases};
+}
+
+}  // namespace moka

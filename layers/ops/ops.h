@@ -1,0 +1,45 @@
+// Every op, one file each in this folder: its meaning, types, gradient and test cases. The list is explicit and
+// alphabetical; catalog.cpp gathers it.
+#pragma once
+
+#include <vector>
+
+#include "graph/op.h"
+
+namespace moka {
+
+OpDef AccuracyOp();
+OpDef ArgmaxOp();
+OpDef BatchNormBackwardOp();
+OpDef BatchNormOp();
+OpDef CastOp();
+OpDef ConcatOp();
+OpDef ConvolutionBackwardDataOp();
+OpDef ConvolutionBackwardWeightsOp();
+OpDef ConvolutionOp();
+OpDef ExpandOp();
+OpDef FullOp();
+OpDef LrnBackwardOp();
+OpDef LrnOp();
+OpDef MatmulOp();
+OpDef PointwiseOp();
+OpDef PoolAverageBackwardOp();
+OpDef PoolAverageOp();
+OpDef PoolMaxBackwardOp();
+OpDef PoolMaxMaskOp();
+OpDef PoolMaxOp();
+OpDef ReduceSumOp();
+OpDef ReorderOp();
+OpDef ReshapeOp();
+OpDef SliceOp();
+OpDef SoftmaxBackwardOp();
+OpDef SoftmaxLossBackwardOp();
+OpDef SoftmaxLossOp();
+OpDef SoftmaxOp();
+OpDef StopGradientOp();
+OpDef TransposeOp();
+
+// All of the above.
+std::vector<OpDef> AllOps();
+
+}  // namespace moka

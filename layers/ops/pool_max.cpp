@@ -1,0 +1,167 @@
+// Max pooling and what follows from its argmax: y = max over the window, padding counting as minus infinity; argmax is
+// the position inside the window, row-major, the first maximum winning (oneDNN's workspace).
+#include <algorithm>
+#include <vector>
+
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/geometry.h"
+#include "layers/ops/gradients.h"
+#include "layers/ops/ops.h"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("pool_max", in, 1, 1);
+  CheckFloat("pool_max", "x", in[0]);
+  const Shape y = PoolOutput("pool_max", attributes, in[0].shape);
+  return {PlainType(in[0].dtype, y), PlainType(ArgmaxType(PoolGeometry("pool_max", attributes)), y)};
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::vector<bool> seen(out[0].values.size(), false);
+  VisitWindows(PoolGeometry("pool_max", attributes), in[0].type.shape, out[0].type.shape,
+               [&](int64_t i, int64_t o, int64_t position) {
+                 const double value = in[0].values[static_cast<size_t>(i)];
+                 const auto at = static_cast<size_t>(o);
+                 if (seen[at] && !(value > out[0].values[at])) return;
+                 seen[at] = true;
+                 out[0].values[at] = value;
+                 out[1].values[at] = static_cast<double>(position);
+               });
+}
+
+void Gradient(GradientContext& c) {
+  if (c.dy(0) == kNoId || !c.wants(0)) return;
+  const Attributes geometry = Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end"});
+  const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
+  c.SetDx(0, c.b().Add1("pool_max_backward", {c.dy(0), c.y(1)}, With(geometry, shape)));
+}
+
+// Checks that dy or argmax has the shape pooling gives for input_shape; returns input_shape.
+Shape InputShape(std::string_view op, const Attributes& attributes, const TensorType& pooled, std::string_view name) {
+  const Shape x = ShapeAttribute(op, attributes, "input_shape");
+  CheckShape(op, name, pooled.shape, PoolOutput(op, attributes, x), "the pooled input_shape");
+  return x;
+}
+
+void CheckArgmax(std::string_view op, const Attributes& attributes, const TensorType& argmax) {
+  const TensorType expected{ArgmaxType(PoolGeometry(op, attributes)), argmax.shape, {}};
+  CheckSameDType(op, "argmax", argmax, "the one of this kernel", expected);
+}
+
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("pool_max_backward", in, 2, 2);
+  CheckFloat("pool_max_backward", "dy", in[0]);
+  CheckShape("pool_max_backward", "argmax", in[1].shape, in[0].shape, "dy's shape");
+  const Shape x = InputShape("pool_max_backward", attributes, in[0], "dy");
+  CheckArgmax("pool_max_backward", attributes, in[1]);
+  return {PlainType(in[0].dtype, x)};
+}
+
+void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::ranges::fill(out[0].values, 0.0);
+  VisitWindows(PoolGeometry("pool_max_backward", attributes), out[0].type.shape, in[0].type.shape,
+               [&](int64_t i, int64_t o, int64_t position) {
+                 if (in[1].values[static_cast<size_t>(o)] != static_cast<double>(position)) return;
+                 out[0].values[static_cast<size_t>(i)] += in[0].values[static_cast<size_t>(o)];
+               });
+}
+
+std::vector<TensorType> InferMask(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("pool_max_mask", in, 1, 1);
+  (void)InputShape("pool_max_mask", attributes, in[0], "argmax");
+  CheckArgmax("pool_max_mask", attributes, in[0]);
+  return {PlainType(DType::kFloat32, in[0].shape)};
+}
+
+void ReferenceMask(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape x = ShapeAttribute("pool_max_mask", attributes, "input_shape");
+  const int64_t plane = x.Count(2, x.rank());
+  VisitWindows(PoolGeometry("pool_max_mask", attributes), x, in[0].type.shape,
+               [&](int64_t i, int64_t o, int64_t position) {
+                 if (in[0].values[static_cast<size_t>(o)] != static_cast<double>(position)) return;
+                 out[0].values[static_cast<size_t>(o)] = static_cast<double>(i % plane);
+               });
+}
+
+struct Example {
+  const char* name;
+  Attributes geometry;
+  Ints input;
+};
+
+std::vector<Example> Examples() {
+  return {
+      {"halving", PoolCase({2, 2}, {2, 2}, {0, 0}, {0, 0}), {2, 3, 6, 8}},
+      {"overlapping_padded", PoolCase({3, 3}, {2, 2}, {1, 1}, {1, 1}), {2, 17, 7, 7}},
+      {"ceil_overhang", PoolCase({3, 3}, {2, 2}, {0, 0}, {1, 1}), {1, 16, 6, 8}},
+      {"asymmetric", PoolCase({3, 2}, {1, 2}, {2, 0}, {0, 1}), {2, 2, 5, 7}},
+      {"one_dimension", PoolCase({3}, {2}, {1}, {1}), {2, 3, 9}},
+      {"three_dimensions", PoolCase({2, 3, 2}, {1, 2, 2}, {0, 1, 0}, {1, 1, 0}), {1, 2, 4, 5, 6}},
+      {"wide_window", PoolCase({16, 17}, {1, 1}, {0, 0}, {0, 0}), {1, 2, 17, 18}},
+  };
+}
+
+// One case an example; `backward` gives dy and argmax (a position inside every window: the middle is never padding),
+// `mask` argmax alone.
+std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
+  std::vector<OpCase> cases;
+  for (const Example& e : Examples()) {
+    const Shape x = ShapeOf(e.input);
+    OpCase c{.name = e.name, .inputs = {}, .attributes = e.geometry, .ranges = {}};
+    if (!has_argmax) {
+      c.inputs = {{DType::kFloat32, x, {}}};
+      c.min_gap = 1e-3;
+      cases.push_back(std::move(c));
+      continue;
+    }
+    const Geometry g = PoolGeometry("pool_max", e.geometry);
+    const Shape y = PoolOutput("pool_max", e.geometry, x);
+    const auto middle = static_cast<double>(g.WindowSize() / 2);
+    if (has_dy) c.inputs.push_back({DType::kFloat32, y, {}});
+    c.ranges.push_back({static_cast<int>(c.inputs.size()), middle, middle});
+    c.inputs.push_back({ArgmaxType(g), y, {}});
+    c.attributes.Set("input_shape", e.input);
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<OpCase> Cases() { return MakeCases(false, false); }
+std::vector<OpCase> BackwardCases() { return MakeCases(true, true); }
+std::vector<OpCase> MaskCases() { return MakeCases(false, true); }
+
+}  // namespace
+
+OpDef PoolMaxOp() {
+  return {.name = "pool_max",
+          .doc = "x [N,C,in..] -> y [N,C,out..], argmax like y: the maximum of each window and its position inside it.",
+          .attributes = PoolAttributes(),
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases};
+}
+
+OpDef PoolMaxBackwardOp() {
+  return {.name = "pool_max_backward",
+          .doc = "(dy, argmax) -> dx: each dy goes to the element its window took.",
+          .attributes = JoinSpecs({PoolAttributes(), {ShapeSpec("input_shape", "the full shape of dx")}}),
+          .infer = InferBackward,
+          .reference = ReferenceBackward,
+          .cases = BackwardCases};
+}
+
+OpDef PoolMaxMaskOp() {
+  return {.name = "pool_max_mask",
+          .doc = "argmax -> mask like it, float32: Caffe's second top, the index of the maximum in the input plane.",
+          .attributes = JoinSpecs({PoolAttributes(), {ShapeSpec("input_shape", "the full shape of the pooled x")}}),
+          .infer = InferMask,
+          .reference = ReferenceMask,
+          .cases = MaskCases};
+}
+
+}  // namespace moka

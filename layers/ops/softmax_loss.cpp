@@ -1,0 +1,147 @@
+// loss_sum = -sum log max(p[label], FLT_MIN) over labels that are not ignored, p = softmax(x) along an axis; so one
+// label costs at most 87.3365 (as in Caffe). valid_count is how many labels counted. dx = (p - onehot(label)) * dloss
+// at those, else 0; the clip has no part in the gradient.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/gradients.h"
+#include "layers/ops/labels.h"
+#include "layers/ops/ops.h"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("softmax_loss", in, 2, 2);
+  CheckFloat("softmax_loss", "x", in[0]);
+  CheckLabels("softmax_loss", attributes, in[0].shape, in[1].shape);
+  const TensorType scalar = PlainType(StatisticsType(in[0].dtype), Shape{});
+  return {scalar, scalar, PlainType(in[0].dtype, in[0].shape)};
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& shape = in[0].type.shape;
+  const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
+  double loss = 0;
+  int64_t valid = 0;
+  for (int64_t line = 0; line < s.outer * s.inner; ++line) {
+    const auto at = [&](int64_t c) {
+      return static_cast<size_t>((line / s.inner * s.size + c) * s.inner + line % s.inner);
+    };
+    double max = in[0].values[at(0)];
+    for (int64_t c = 1; c < s.size; ++c) max = std::max(max, in[0].values[at(c)]);
+    double sum = 0;
+    for (int64_t c = 0; c < s.size; ++c) sum += out[2].values[at(c)] = std::exp(in[0].values[at(c)] - max);
+    for (int64_t c = 0; c < s.size; ++c) out[2].values[at(c)] /= sum;
+    const int64_t label = ReadLabel(attributes, in[1].values[static_cast<size_t>(line)], s.size);
+    if (label < 0) continue;
+    loss -= std::log(std::max(out[2].values[at(label)], static_cast<double>(FLT_MIN)));
+    ++valid;
+  }
+  out[0].values[0] = loss;
+  out[1].values[0] = static_cast<double>(valid);
+}
+
+// valid_count does not depend on x but in steps, so nothing flows through it.
+void Gradient(GradientContext& c) {
+  if (!c.wants(0)) return;
+  const Attributes axis = Selected(c.attributes(), {"axis"});
+  ValueId dx = kNoId;
+  if (c.dy(0) != kNoId) dx = c.b().Add1("softmax_loss_backward", {c.y(2), c.x(1), c.dy(0)}, c.attributes());
+  if (c.dy(2) != kNoId) {
+    const ValueId more = c.b().Add1("softmax_backward", {c.y(2), c.dy(2)}, axis);
+    dx = dx == kNoId ? more : c.b().Pointwise("x0+x1", {dx, more});
+  }
+  if (dx != kNoId) c.SetDx(0, dx);
+}
+
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("softmax_loss_backward", in, 3, 3);
+  CheckFloat("softmax_loss_backward", "probability", in[0]);
+  CheckLabels("softmax_loss_backward", attributes, in[0].shape, in[1].shape);
+  CheckShape("softmax_loss_backward", "dloss", in[2].shape, Shape{}, "a scalar");
+  return {PlainType(in[0].dtype, in[0].shape)};
+}
+
+void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& shape = in[0].type.shape;
+  const int axis = CanonicalAxis(attributes.Int("axis"), shape, "axis");
+  const AxisSplit s = SplitAt(shape, axis);
+  VisitElements(shape, [&](const Index& index, int64_t offset) {
+    const int64_t line = offset / (s.size * s.inner) * s.inner + offset % s.inner;
+    const int64_t label = ReadLabel(attributes, in[1].values[static_cast<size_t>(line)], s.size);
+    const double hit = index[static_cast<size_t>(axis)] == label ? 1 : 0;
+    const auto i = static_cast<size_t>(offset);
+    out[0].values[i] = label < 0 ? 0 : (in[0].values[i] - hit) * in[2].values[0];
+  });
+}
+
+std::vector<OpCase> MakeCases(bool backward) {
+  struct Example {
+    const char* name;
+    Shape x;
+    Shape label;
+    int64_t axis;
+    double low, high;  // of labels
+    bool has_ignore;
+    int64_t ignore_label;
+  };
+  const std::vector<Example> examples = {
+      {"classes", {5, 10}, {5}, 1, 0, 9, false, 0},
+      {"caffe_labels", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0},
+      {"ignore_inside", {16, 4}, {16}, 1, 0, 3, true, 2},
+      {"ignore_outside", {9, 3}, {9}, 1, -1, 2, true, -1},
+      {"pixels", {2, 5, 3, 4}, {2, 1, 3, 4}, 1, 0, 4, true, 4},
+      {"all_ignored", {2, 4}, {2}, 1, 3, 3, true, 3},
+      {"last_axis", {2, 3, 7}, {2, 3}, -1, 0, 6, false, 0},
+      {"one_class", {4, 1}, {4}, 1, 0, 0, false, 0},
+      {"many_classes", {3, 1000}, {3}, 1, 0, 999, false, 0},
+  };
+  std::vector<OpCase> cases;
+  for (const Example& e : examples) {
+    OpCase c{.name = e.name,
+             .inputs = {{DType::kFloat32, e.x, {}}, {DType::kFloat32, e.label, {}}},
+             .attributes = {{"axis", e.axis}, {"has_ignore", e.has_ignore}, {"ignore_label", e.ignore_label}},
+             .low = backward ? 0.0 : -3.0,
+             .high = backward ? 1.0 : 3.0,
+             .ranges = {{1, e.low, e.high}}};
+    if (backward) c.inputs.push_back({DType::kFloat32, Shape{}, {}});
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::vector<OpCase> Cases() { return MakeCases(false); }
+std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+
+}  // namespace
+
+OpDef SoftmaxLossOp() {
+  return {.name = "softmax_loss",
+          .doc =
+              "(x, label) -> loss_sum, valid_count (scalars), probability like x: cross entropy of softmax(x) with "
+              "integer labels, summed.",
+          .attributes = LabelAttributes(),
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .precision = Precision::kKeep32,
+          .cases = Cases};
+}
+
+OpDef SoftmaxLossBackwardOp() {
+  return {.name = "softmax_loss_backward",
+          .doc = "(probability, label, dloss scalar) -> dx like probability.",
+          .attributes = LabelAttributes(),
+          .infer = InferBackward,
+          .reference = ReferenceBackward,
+          .may_overwrite = [](const Attributes&, int input, int) { return input == 0; },
+          .precision = Precision::kKeep32,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

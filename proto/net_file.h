@@ -26,6 +26,9 @@ NetParameter ReadNet(const std::filesystem::path& path, const NetReadOptions& op
 // The same for text in memory; `file` is the name used in places.
 NetParameter NetFromText(std::string_view text, const std::string& file, const NetReadOptions& options = {});
 
+// The same for a net that is parsed already, as one inside a solver.
+NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadOptions& options = {});
+
 // The same for a net in binary (.caffemodel), blobs included. Errors: kBadData with the byte offset.
 NetParameter ReadNetBinary(const std::filesystem::path& path);
 NetParameter NetFromBinary(std::string_view bytes, const std::string& file);

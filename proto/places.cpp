@@ -10,9 +10,13 @@ SourcePlace PlaceIn(const Origin& origin, std::string_view path) {
   const SourcePlace whole{
       .file = origin.file(), .line = origin.line(), .column = origin.column(), .length = origin.length()};
   while (!path.empty()) {
+    const std::string first_of_list = std::string(path) + "[0]";
     for (const FieldPlace& field : origin.field()) {
-      if (field.path() != path) continue;
-      return {.file = origin.file(), .line = field.line(), .column = field.column(), .length = field.length()};
+      if (field.path() != path && field.path() != first_of_list) continue;
+      return {.file = field.has_file() ? field.file() : origin.file(),
+              .line = field.line(),
+              .column = field.column(),
+              .length = field.length()};
     }
     // "a.b[0]" is a part of "a.b", and that of "a".
     const size_t cut = path.find_last_of(".[");

@@ -1,0 +1,103 @@
+#include "proto/content.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+bool StartsWithIgnoringCase(std::string_view text, std::string_view prefix) {
+  return text.size() >= prefix.size() && std::equal(prefix.begin(), prefix.end(), text.begin(), [](char a, char b) {
+           return a == std::tolower(static_cast<unsigned char>(b));
+         });
+}
+
+bool IsSafetensors(std::string_view head) {
+  if (head.size() < 9 || head[8] != '{') return false;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < 8; ++i) bytes |= uint64_t{static_cast<unsigned char>(head[i])} << (8 * i);
+  return bytes >= 2 && bytes <= 100'000'000;
+}
+
+// Text, perhaps with a rare stray control character (one in 256), which the parser will point at.
+bool IsText(std::string_view head) {
+  const auto controls = std::count_if(head.begin(), head.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f' && c != '\v';
+  });
+  return static_cast<size_t>(controls) <= head.size() / 256;
+}
+
+// Length of the varint at `i`, 0 if there is none.
+size_t VarintLength(std::string_view head, size_t i) {
+  for (size_t n = 0; n < 10 && i + n < head.size(); ++n) {
+    if ((static_cast<unsigned char>(head[i + n]) & 0x80U) == 0) return n + 1;
+  }
+  return 0;
+}
+
+// Protobuf messages of this schema by the fields that begin them.
+Content RecogniseMessage(std::string_view head) {
+  const auto byte = [&](size_t i) { return i < head.size() ? static_cast<unsigned char>(head[i]) : 0; };
+  if (byte(0) == 0x08) {  // an integer field 1: SolverState.iter, BlobProto.num or Datum.channels
+    const size_t next = 1 + VarintLength(head, 1);
+    if (byte(next) == 0x12 || byte(next) == 0x1a || byte(next) == 0x20) return Content::kSolverState;
+    if (byte(next) == 0x10) return Content::kBlob;
+  }
+  if (byte(0) == 0x3a || byte(0) == 0x2a) return Content::kBlob;  // shape, data
+  if (byte(0) == 0x0a) {  // a name, and after it a layer, a V1 layer, an input or a state
+    const size_t next = size_t{2} + byte(1);
+    const bool is_layer = byte(next) == 0xa2 && byte(next + 1) == 0x06;
+    if (is_layer || byte(next) == 0x12 || byte(next) == 0x1a || byte(next) == 0x32) return Content::kNetBinary;
+  }
+  if (byte(0) == 0x12) return Content::kNetBinary;                     // V1 layers
+  if (byte(0) == 0xa2 && byte(1) == 0x06) return Content::kNetBinary;  // layer
+  return Content::kUnknownBinary;
+}
+
+}  // namespace
+
+Content RecogniseContent(std::string_view head) {
+  if (head.empty()) return Content::kEmpty;
+  if (head.starts_with("\x89HDF\r\n\x1a\n"sv)) return Content::kHdf5;
+  if (head.starts_with("version https://git-lfs.github.com/spec/"sv)) return Content::kLfsPointer;
+  if (head.starts_with("PK\x03\x04"sv)) return Content::kZip;
+  if (head.starts_with("\x1f\x8b"sv)) return Content::kGzip;
+  if (head.starts_with("\x89PNG"sv) || head.starts_with("\xff\xd8\xff"sv)) return Content::kImage;
+  if (head.starts_with("\xff\xfe"sv) || head.starts_with("\xfe\xff"sv)) return Content::kUtf16Text;
+  if (head.size() >= 20 && head.substr(16, 4) == "\xde\xc0\xef\xbe"sv) return Content::kLmdb;
+  if (IsSafetensors(head)) return Content::kSafetensors;
+  const std::string_view text = Trim(head);
+  if (StartsWithIgnoringCase(text, "<!doctype html") || StartsWithIgnoringCase(text, "<html")) return Content::kHtml;
+  if (head.find_first_not_of('\0') == std::string_view::npos) return Content::kZeros;
+  if (IsText(head)) return Content::kText;
+  return RecogniseMessage(head);
+}
+
+std::string_view Describe(Content content) {
+  switch (content) {
+    case Content::kEmpty: return "an empty file";
+    case Content::kText: return "a text file";
+    case Content::kUtf16Text: return "UTF-16 text (save it as UTF-8)";
+    case Content::kNetBinary: return "a binary net with weights (.caffemodel)";
+    case Content::kSolverState: return "a solver's state (.solverstate)";
+    case Content::kBlob: return "a single blob (.binaryproto)";
+    case Content::kSafetensors: return "a safetensors file";
+    case Content::kHdf5: return "an HDF5 file";
+    case Content::kLfsPointer: return "a Git LFS pointer (fetch the file itself with \"git lfs pull\")";
+    case Content::kHtml: return "an HTML page (the download gave an error page)";
+    case Content::kZip: return "a zip archive";
+    case Content::kGzip: return "a gzip archive";
+    case Content::kImage: return "an image";
+    case Content::kLmdb: return "an LMDB database";
+    case Content::kZeros: return "a run of zero bytes (the file was cut off)";
+    case Content::kUnknownBinary: return "binary data of no known kind";
+  }
+  return "unknown";
+}
+
+}  // namespace moka

@@ -1,0 +1,57 @@
+#include "proto/filter.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+bool HasStage(const NetState& state, const std::string& stage) {
+  return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
+}
+
+bool IsPresent(const LayerParameter& layer, const NetState& state) {
+  if (layer.include_size() > 0 && layer.exclude_size() > 0) {
+    throw ErrorAt(layer, "exclude[0]", StrCat("layer \"", layer.name(), "\" has both include and exclude rules"),
+                  "give one kind: a layer is present if any include rule holds, or unless any exclude rule holds");
+  }
+  const auto met = [&](const NetStateRule& rule) { return StateMeetsRule(state, rule); };
+  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), met);
+  return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
+}
+
+}  // namespace
+
+bool StateMeetsRule(const NetState& state, const NetStateRule& rule) {
+  if (rule.has_phase() && rule.phase() != state.phase()) return false;
+  if (rule.has_min_level() && state.level() < rule.min_level()) return false;
+  if (rule.has_max_level() && state.level() > rule.max_level()) return false;
+  const auto set = [&](const std::string& stage) { return HasStage(state, stage); };
+  return std::all_of(rule.stage().begin(), rule.stage().end(), set) &&
+         std::none_of(rule.not_stage().begin(), rule.not_stage().end(), set);
+}
+
+NetParameter FilterNet(const NetParameter& net, const NetState& state) {
+  NetParameter filtered = net;
+  *filtered.mutable_state() = state;
+  int kept = 0;
+  for (int i = 0; i < net.layer_size(); ++i) {
+    if (!IsPresent(net.layer(i), state)) continue;
+    if (kept != i) filtered.mutable_layer()->SwapElements(kept, i);
+    LayerParameter& layer = *filtered.mutable_layer(kept++);
+    if (!layer.has_phase()) layer.set_phase(state.phase());
+  }
+  filtered.mutable_layer()->DeleteSubrange(kept, filtered.layer_size() - kept);
+  return filtered;
+}
+
+NetParameter FilterNet(const NetParameter& net, Phase phase) {
+  NetState state;
+  state.set_phase(phase);
+  return FilterNet(net, state);
+}
+
+}  // namespace moka

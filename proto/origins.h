@@ -1,0 +1,26 @@
+// Filling, changing and dropping the `origin` fields of messages.
+#pragma once
+
+#include <google/protobuf/text_format.h>
+
+#include <string>
+#include <string_view>
+
+#include "proto/moka.pb.h"
+#include "proto/text_scan.h"
+
+namespace moka {
+
+// Notes the place of every field of the message, from the tree its parse left.
+void FillOrigins(const google::protobuf::TextFormat::ParseInfoTree& tree, const TextLines& lines,
+                 const std::string& file, google::protobuf::Message& message);
+// Removes every origin, at any depth.
+void ClearOrigins(google::protobuf::Message& message);
+
+// The origin of a message that can have one; null for others.
+Origin* MutableOrigin(google::protobuf::Message& message);
+const Origin* OriginOf(const google::protobuf::Message& message);
+// Forgets the places of the field `path` and of all its parts.
+void ForgetField(Origin& origin, std::string_view path);
+
+}  // namespace moka

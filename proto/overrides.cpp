@@ -1,0 +1,88 @@
+#include "proto/overrides.h"
+
+#include <google/protobuf/message.h>
+
+#include <utility>
+
+#include "core/text.h"
+#include "proto/field_path.h"
+
+namespace moka {
+namespace {
+
+// The "=" between path and value: the first one outside brackets.
+size_t FindEquals(std::string_view text) {
+  bool in_brackets = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[') in_brackets = true;
+    if (text[i] == ']') in_brackets = false;
+    if (text[i] == '=' && !in_brackets) return i;
+  }
+  return std::string_view::npos;
+}
+
+SourcePlace PlaceNow(const FieldRef& ref) {
+  if (ref.scope == nullptr) return {};
+  for (const FieldPlace& field : ref.scope->field()) {
+    if (field.path() != ref.scope_path) continue;
+    return {.file = ref.scope->file(), .line = field.line(), .column = field.column(), .length = field.length()};
+  }
+  return {};
+}
+
+std::vector<AppliedOverride> Delete(std::string_view text, std::string_view path, google::protobuf::Message& root) {
+  std::vector<AppliedOverride> applied;
+  const std::vector<FieldRef> refs = FindFields(root, path, PathUse::kDelete);
+  for (const FieldRef& ref : refs) {
+    applied.push_back({.override_text = std::string(text),
+                       .path = ref.path,
+                       .old_value = ValueText(ref),
+                       .new_value = {},
+                       .place = PlaceNow(ref)});
+  }
+  // From the last, so that the earlier ones keep their index.
+  for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) DeleteField(*ref);
+  return applied;
+}
+
+std::vector<AppliedOverride> Apply(std::string_view text, google::protobuf::Message& root) {
+  if (text.starts_with("~")) {
+    if (FindEquals(text) != std::string_view::npos) throw Error(ErrorKind::kUsage, "deleting takes no value");
+    return Delete(text, text.substr(1), root);
+  }
+  const bool append = text.starts_with("+");
+  const size_t equals = FindEquals(text);
+  if (equals == std::string_view::npos) throw Error(ErrorKind::kUsage, "expected path=value, +path=value or ~path");
+  const std::string_view path = text.substr(append ? 1 : 0, equals - (append ? 1 : 0));
+  const std::string_view value = text.substr(equals + 1);
+  std::vector<AppliedOverride> applied;
+  for (const FieldRef& ref : FindFields(root, path, append ? PathUse::kAppend : PathUse::kSet)) {
+    AppliedOverride one{.override_text = std::string(text),
+                        .path = ref.path,
+                        .old_value = ValueText(ref),
+                        .new_value = {},
+                        .place = PlaceNow(ref)};
+    SetField(ref, value, append, StrCat("override ", Printable(text)));
+    one.new_value = ValueText(ref);
+    applied.push_back(std::move(one));
+  }
+  return applied;
+}
+
+std::vector<AppliedOverride> ApplyNamed(std::string_view text, google::protobuf::Message& root) {
+  try {
+    return Apply(text, root);
+  } catch (const Error& error) {
+    throw Error(error.kind(), SourcePlace{}, StrCat("override \"", Printable(text), "\": ", error.text()),
+                error.hint());
+  }
+}
+
+}  // namespace
+
+std::vector<AppliedOverride> ApplyOverride(std::string_view text, NetParameter& net) { return ApplyNamed(text, net); }
+std::vector<AppliedOverride> ApplyOverride(std::string_view text, SolverParameter& solver) {
+  return ApplyNamed(text, solver);
+}
+
+}  // namespace moka

@@ -1,0 +1,124 @@
+#include "proto/solver_file.h"
+
+#include <google/protobuf/repeated_field.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "proto/filter.h"
+#include "proto/places.h"
+#include "proto/text_format.h"
+#include "proto/upgrade.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Nets written inside the solver get what ReadNet does for files.
+NetParameter InnerNet(const NetParameter& inner, const SolverParameter& solver, const NetReadOptions& options) {
+  return FinishNet(inner, solver.origin().file(), options);
+}
+
+// Phase, then the net's own state, then the solver's for it: later ones win, stages add up.
+NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) {
+  NetState state;
+  state.set_phase(phase);
+  state.MergeFrom(net.state());
+  if (own != nullptr) state.MergeFrom(*own);
+  return state;
+}
+
+NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options) {
+  const int sources = int{solver.has_net()} + int{solver.has_net_param()} + int{solver.has_train_net()} +
+                      int{solver.has_train_net_param()};
+  if (sources != 1) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, sources > 1 ? "train_net" : ""),
+                StrCat("the solver names ", sources,
+                       " train nets, expected one of net, net_param, train_net, train_net_param"));
+  }
+  const NetState* own = solver.has_train_state() ? &solver.train_state() : nullptr;
+  NetParameter net;
+  if (solver.has_net() || solver.has_train_net()) {
+    net = ReadNet(ResolveBeside(solver, solver.has_net() ? solver.net() : solver.train_net()), options);
+  } else {
+    net = InnerNet(solver.has_net_param() ? solver.net_param() : solver.train_net_param(), solver, options);
+  }
+  return FilterNet(net, MergedState(TRAIN, net, own));
+}
+
+}  // namespace
+
+SolverParameter SolverFromText(std::string_view text, const std::string& file, const SolverReadOptions& options) {
+  SolverParameter solver;
+  ParseText(text, file, solver);
+  UpgradeSolver(solver, file);
+  for (const std::string& one : options.overrides) {
+    std::vector<AppliedOverride> applied = ApplyOverride(one, solver);
+    if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
+  }
+  return solver;
+}
+
+SolverParameter ReadSolver(const fs::path& path, const SolverReadOptions& options) {
+  return SolverFromText(ReadTextFile(path, "a solver"), path.string(), options);
+}
+
+std::string SolverToText(const SolverParameter& solver) { return ToText(solver); }
+
+fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
+  const fs::path path(name);
+  std::error_code ignored;
+  if (path.is_absolute()) return path;
+  const fs::path beside = fs::path(solver.origin().file()).parent_path() / path;
+  if (fs::exists(beside, ignored)) return beside;
+  if (fs::exists(path, ignored)) return path;
+  std::vector<std::string> names;
+  if (fs::is_directory(beside.parent_path(), ignored)) {
+    for (const fs::path& file : ListFiles(beside.parent_path(), ".prototxt")) names.push_back(file.filename().string());
+  }
+  const bool one_place = beside == path;
+  throw Error(ErrorKind::kNoInput, PlaceOf(solver, "net"),
+              StrCat("file \"", path.string(), "\" does not exist",
+                     one_place ? "" : StrCat(", nor does \"", beside.string(), "\"")),
+              DidYouMean(path.filename().string(), names));
+}
+
+SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
+  SolverNets nets;
+  nets.train = TrainNet(solver, options);
+  const int named = solver.test_net_param_size() + solver.test_net_size();
+  const bool has_generic = solver.has_net() || solver.has_net_param();
+  if (has_generic ? solver.test_iter_size() < named : solver.test_iter_size() != named) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_iter"),
+                StrCat("the solver has ", named, " test nets but ", solver.test_iter_size(), " test_iter"),
+                "give one test_iter a test net");
+  }
+  const int tests = solver.test_iter_size();
+  if (tests > 0 && solver.test_interval() <= 0) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_interval"),
+                StrCat("test_interval is ", solver.test_interval(), ", expected at least 1"));
+  }
+  if (solver.test_state_size() > 0 && solver.test_state_size() != tests) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_state[0]"),
+                StrCat("the solver has ", tests, " test nets but ", solver.test_state_size(), " test_state"),
+                "give none, or one a test net");
+  }
+  for (int i = 0; i < tests; ++i) {
+    NetParameter net;
+    if (i < solver.test_net_param_size()) {
+      net = InnerNet(solver.test_net_param(i), solver, options);
+    } else if (i < named) {
+      net = ReadNet(ResolveBeside(solver, solver.test_net(i - solver.test_net_param_size())), options);
+    } else if (solver.has_net_param()) {
+      net = InnerNet(solver.net_param(), solver, options);
+    } else {
+      net = ReadNet(ResolveBeside(solver, solver.net()), options);
+    }
+    nets.tests.push_back(
+        FilterNet(net, MergedState(TEST, net, solver.test_state_size() > 0 ? &solver.test_state(i) : nullptr)));
+  }
+  return nets;
+}
+
+}  // namespace moka

@@ -1,0 +1,287 @@
+#include "proto/text_errors.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+constexpr size_t kNone = std::string_view::npos;
+
+// The text between the n-th pair of double quotes of a parser's message.
+std::string Quoted(std::string_view message, int n) {
+  size_t begin = 0;
+  for (int i = 0;; ++i) {
+    begin = message.find('"', begin);
+    if (begin == kNone) return {};
+    const size_t end = message.find('"', begin + 1);
+    if (end == kNone) return {};
+    if (i == n) return std::string(message.substr(begin + 1, end - begin - 1));
+    begin = end + 1;
+  }
+}
+
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
+
+// The message type of the innermost of the open blocks; null where a name is unknown.
+const Descriptor* TypeOf(const Descriptor* root, const std::vector<OpenBlock>& open) {
+  const Descriptor* type = root;
+  for (const OpenBlock& block : open) {
+    const FieldDescriptor* field = type->FindFieldByName(std::string(block.field));
+    type = field == nullptr ? nullptr : field->message_type();
+    if (type == nullptr) return nullptr;
+  }
+  return type;
+}
+
+// Whether a block around the innermost one has a field of this name.
+bool IsFieldFurtherOut(const Descriptor* root, const std::vector<OpenBlock>& open, const std::string& name) {
+  const Descriptor* type = root;
+  for (const OpenBlock& block : open) {
+    if (type == nullptr) return false;
+    if (type->FindFieldByName(name) != nullptr) return true;
+    const FieldDescriptor* field = type->FindFieldByName(std::string(block.field));
+    type = field == nullptr ? nullptr : field->message_type();
+  }
+  return false;
+}
+
+// An error and whether those after it are likely its consequences.
+struct Translated {
+  Error error;
+  bool is_missing_brace = false;
+};
+
+class Translator {
+ public:
+  explicit Translator(const ParsedText& parsed) : parsed_(parsed) {}
+
+  Translated Unknown(const ParserComplaint& complaint) const;
+  Translated Last(const ParserComplaint& complaint) const;
+
+ private:
+  Error At(size_t offset, size_t length, std::string text, std::string hint = {}) const {
+    return {ErrorKind::kConfig, parsed_.lines.PlaceOf(parsed_.file, offset, length), std::move(text), std::move(hint)};
+  }
+  // At the last place of a word before the complaint's place, which is one token too far.
+  Error AtWord(const std::string& word, size_t offset, std::string text, std::string hint = {}) const;
+  Error MissingBrace(size_t offset, size_t length, const OpenBlock& block) const;
+  std::string TokenAt(size_t offset) const;
+  Error BadValue(const std::string& word, size_t offset) const;
+
+  const ParsedText& parsed_;
+};
+
+Error Translator::AtWord(const std::string& word, size_t offset, std::string text, std::string hint) const {
+  const size_t at = FindWordBefore(parsed_.text, word, offset);
+  if (at == kNone) return At(offset, 1, std::move(text), std::move(hint));
+  return At(at, word.size(), std::move(text), std::move(hint));
+}
+
+Error Translator::MissingBrace(size_t offset, size_t length, const OpenBlock& block) const {
+  const SourcePlace opened = parsed_.lines.PlaceOf(parsed_.file, block.offset, block.field.size());
+  return At(offset, length,
+            StrCat("missing \"}\" for the block \"", block.field, "\" opened at ", opened.line, ":", opened.column));
+}
+
+std::string Translator::TokenAt(size_t offset) const {
+  constexpr size_t kShown = 40;
+  const std::string_view rest = parsed_.text.substr(std::min(offset, parsed_.text.size()));
+  size_t end = rest.empty() ? 0 : 1;
+  if (!rest.empty() && (rest[0] == '"' || rest[0] == '\'')) {
+    end = rest.find_first_of(std::string{rest[0], '\n'}, 1);
+    end = end == kNone ? rest.size() : end + 1;
+  } else if (!rest.empty() && std::string_view("{}<>[]:;,").find(rest[0]) == kNone) {
+    end = std::min(rest.find_first_of(" \t\r\n{}<>[]:;,#\"'"), rest.size());
+  }
+  return Printable(rest.substr(0, std::min(std::max<size_t>(end, rest.empty() ? 0 : 1), kShown)));
+}
+
+Translated Translator::Unknown(const ParserComplaint& complaint) const {
+  const std::string type_name = Quoted(complaint.message, 0);
+  const std::string name = Quoted(complaint.message, 1);
+  const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
+  const size_t found = FindWordBefore(parsed_.text, name, after);
+  const size_t at = found == kNone ? after : found;
+  const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
+  if (type == nullptr) return {At(at, name.size(), Printable(complaint.message))};
+  const std::string text = StrCat(ShortName(*type), " has no field \"", Printable(name), "\"");
+  const TextScan scan = ScanText(parsed_.text, at);
+  if (!scan.open.empty() && IsFieldFurtherOut(parsed_.root, scan.open, name)) {
+    const OpenBlock& block = scan.open.back();
+    if (!scan.balanced) return {MissingBrace(at, name.size(), block), true};
+    const SourcePlace opened = parsed_.lines.PlaceOf(parsed_.file, block.offset, block.field.size());
+    return {At(at, name.size(), text,
+               StrCat("it belongs to an enclosing block: close \"", block.field, "\" (", opened.line, ":",
+                      opened.column, ") before it"))};
+  }
+  return {At(at, name.size(), text, FieldHint(*type, name))};
+}
+
+// A value the field does not take; the parser stands after it or on it.
+Error Translator::BadValue(const std::string& word, size_t offset) const {
+  const size_t found = word.empty() ? kNone : FindWordBefore(parsed_.text, word, offset);
+  const size_t at = found == kNone ? offset : found;
+  const std::string token = TokenAt(at);
+  // The field's name stands before the value's ":" (or before "[", in a list).
+  const size_t colon = parsed_.text.rfind(':', at);
+  const FieldDescriptor* field = nullptr;
+  const Descriptor* type = TypeOf(parsed_.root, ScanText(parsed_.text, at).open);
+  if (type != nullptr && colon != kNone) {
+    const size_t name_end = parsed_.text.find_last_not_of(" \t\r\n", colon == 0 ? 0 : colon - 1);
+    const size_t before = name_end == kNone ? kNone : parsed_.text.find_last_of(" \t\r\n{};,<>", name_end);
+    const size_t name_begin = before == kNone ? 0 : before + 1;
+    if (name_end != kNone)
+      field = type->FindFieldByName(std::string(parsed_.text.substr(name_begin, name_end + 1 - name_begin)));
+  }
+  if (field == nullptr) return At(at, token.size(), StrCat("the value ", token, " does not fit its field"));
+  std::string hint;
+  if (field->enum_type() != nullptr) hint = DidYouMean(token, ValueNames(*field->enum_type()));
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) hint = StrCat("write it in quotes: \"", token, "\"");
+  return At(at, token.size(), StrCat("field \"", field->name(), "\" takes ", TakenBy(*field), ", found ", token), hint);
+}
+
+Translated Translator::Last(const ParserComplaint& complaint) const {
+  const std::string_view message = complaint.message;
+  const size_t offset = parsed_.lines.OffsetOf(complaint.line, complaint.column);
+  if (Contains(message, "has no field named")) return Unknown(complaint);
+  if (Contains(message, "Unknown enumeration value")) return {BadValue(Quoted(message, 0), offset)};
+  if (Contains(message, "Invalid value for boolean field")) return {BadValue(Quoted(message, 1), offset)};
+  if (Contains(message, "specified multiple times")) {
+    const std::string name = Quoted(message, 0);
+    return {AtWord(name, offset, StrCat("field \"", name, "\" is given more than once but takes one value"))};
+  }
+  if (Contains(message, "recursion limit")) return {At(offset, 1, "blocks are nested more than 64 deep")};
+  if (parsed_.text.find_first_not_of(" \t\r\n", offset) == kNone) {
+    const TextScan scan = ScanText(parsed_.text, parsed_.text.size());
+    if (!scan.open.empty()) return {MissingBrace(offset, 1, scan.open.back()), true};
+    return {At(offset, 1, "the text ends in the middle of a field")};
+  }
+  const std::string token = TokenAt(offset);
+  if (token == "}" && ScanText(parsed_.text, offset).open.empty()) {
+    return {At(offset, 1, "unexpected \"}\": no block is open here")};
+  }
+  if (Contains(message, "Integer out of range")) return {BadValue(token, offset)};
+  for (const std::string_view expected :
+       {"Expected integer", "Expected double", "Expected string", "Expected identifier, got: \""}) {
+    if (message.starts_with(expected)) return {BadValue({}, offset)};
+  }
+  if (Contains(message, "String literals cannot cross line boundaries")) {
+    return {At(offset, 1, "a text ends without its closing quote before the end of the line")};
+  }
+  if (message.starts_with("Expected \":\"")) {
+    return {At(offset, token.size(), StrCat("expected \":\" or \"{\" after the field's name, found ", token))};
+  }
+  std::string text = Printable(message);
+  for (size_t at = text.find("moka."); at != kNone; at = text.find("moka.")) text.erase(at, 5);
+  return {At(offset, token.size(), std::move(text))};
+}
+
+// A solver given as a net or the reverse, told by the names outside all blocks.
+std::optional<Error> WrongKind(const ParsedText& parsed) {
+  const Descriptor* net = NetParameter::descriptor();
+  const Descriptor* solver = SolverParameter::descriptor();
+  if (parsed.root != net && parsed.root != solver) return std::nullopt;
+  const Descriptor* other = parsed.root == net ? solver : net;
+  int own = 0;
+  int others = 0;
+  const OpenBlock* first = nullptr;
+  const TextScan scan = ScanText(parsed.text, 0);
+  for (const OpenBlock& field : scan.top_fields) {
+    const std::string name(field.field);
+    const bool is_own = parsed.root->FindFieldByName(name) != nullptr;
+    const bool is_other = other->FindFieldByName(name) != nullptr;
+    own += is_own && !is_other ? 1 : 0;
+    others += is_other && !is_own ? 1 : 0;
+    if (is_other && !is_own && first == nullptr) first = &field;
+  }
+  if (others == 0 || own >= others) return std::nullopt;
+  const SourcePlace place = parsed.lines.PlaceOf(parsed.file, first->offset, first->field.size());
+  if (parsed.root == net) {
+    return Error(ErrorKind::kConfig, place,
+                 StrCat("this is a solver, not a net (\"", first->field, "\" is a solver's field)"),
+                 "give the net file, or use the solver where a solver is expected");
+  }
+  return Error(ErrorKind::kConfig, place,
+               StrCat("this is a net, not a solver (\"", first->field, "\" is a net's field)"),
+               "give the solver file, whose field \"net\" names this one");
+}
+
+}  // namespace
+
+void ThrowTextErrors(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown,
+                     const std::vector<ParserComplaint>& last) {
+  if (std::optional<Error> wrong = WrongKind(parsed)) throw ErrorList({*wrong});
+  const Translator translator(parsed);
+  std::vector<Error> errors;
+  bool go_on = true;
+  for (const ParserComplaint& complaint : unknown) {
+    if (!go_on || errors.size() >= ErrorList::kMaxErrors) break;
+    const Translated translated = translator.Unknown(complaint);
+    errors.push_back(translated.error);
+    go_on = !translated.is_missing_brace;
+  }
+  if (go_on && !last.empty()) errors.push_back(translator.Last(last.front()).error);
+  throw ErrorList(std::move(errors));
+}
+
+std::string ShortName(const Descriptor& message) { return message.name(); }
+
+std::vector<std::string> FieldNames(const Descriptor& message) {
+  std::vector<std::string> names;
+  for (int i = 0; i < message.field_count(); ++i) {
+    if (message.field(i)->name() != "origin") names.push_back(message.field(i)->name());
+  }
+  return names;
+}
+
+std::vector<std::string> ValueNames(const EnumDescriptor& values) {
+  std::vector<std::string> names;
+  for (int i = 0; i < values.value_count(); ++i) names.push_back(values.value(i)->name());
+  return names;
+}
+
+std::string TakenBy(const FieldDescriptor& field) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32: return "an integer from -2147483648 to 2147483647";
+    case FieldDescriptor::CPPTYPE_UINT32: return "an integer from 0 to 4294967295";
+    case FieldDescriptor::CPPTYPE_INT64: return "an integer of 64 bits";
+    case FieldDescriptor::CPPTYPE_UINT64: return "a 64-bit integer from 0";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT: return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL: return "true or false";
+    case FieldDescriptor::CPPTYPE_STRING: return "a text";
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const std::vector<std::string> names = ValueNames(*field.enum_type());
+      constexpr size_t kShown = 8;
+      if (names.size() > kShown) return StrCat("one of the ", names.size(), " values of ", field.enum_type()->name());
+      return "one of " + Join(names, ", ");
+    }
+    case FieldDescriptor::CPPTYPE_MESSAGE: return StrCat("a block { } of ", ShortName(*field.message_type()));
+  }
+  return "another type";
+}
+
+std::string FieldHint(const Descriptor& message, std::string_view name) {
+  std::string near = DidYouMean(name, FieldNames(message));
+  if (!near.empty()) return near;
+  constexpr size_t kShown = 3;
+  std::vector<std::string> homes;
+  for (int i = 0; i < message.field_count() && homes.size() < kShown; ++i) {
+    const Descriptor* inner = message.field(i)->message_type();
+    if (inner != nullptr && inner->FindFieldByName(std::string(name)) != nullptr) {
+      homes.push_back("\"" + message.field(i)->name() + "\"");
+    }
+  }
+  return homes.empty() ? std::string{} : StrCat("it is a field of ", Join(homes, ", "));
+}
+
+}  // namespace moka

@@ -1,0 +1,131 @@
+#include "proto/text_format.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/text_format.h>
+
+#include <fstream>
+#include <memory>
+#include <vector>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "proto/content.h"
+#include "proto/origins.h"
+#include "proto/text_errors.h"
+#include "proto/text_scan.h"
+
+namespace moka {
+namespace {
+
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+
+// Keeps the first complaints; the parser calls unknown fields warnings when they are allowed.
+class Collector : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    Keep(errors, line, column, message);
+  }
+  void AddWarning(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (message.find("has no field named") != std::string::npos) Keep(unknown, line, column, message);
+  }
+
+  std::vector<ParserComplaint> errors;
+  std::vector<ParserComplaint> unknown;
+
+ private:
+  static void Keep(std::vector<ParserComplaint>& list, int line, int column, const std::string& message) {
+    if (list.size() < ErrorList::kMaxErrors) list.push_back({.line = line, .column = column, .message = message});
+  }
+};
+
+bool Parse(std::string_view text, bool allow_unknown, Collector& collector, TextFormat::ParseInfoTree* tree,
+           Message& message) {
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&collector);
+  parser.SetRecursionLimit(kTextDepthLimit);
+  parser.AllowPartialMessage(true);
+  parser.AllowUnknownField(allow_unknown);
+  if (tree != nullptr) parser.WriteLocationsTo(tree);
+  google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  return parser.Parse(&stream, &message);
+}
+
+// Fields the schema requires (Clip's min and max).
+void CheckRequired(const ParsedText& parsed, const Message& message) {
+  if (message.IsInitialized()) return;
+  std::vector<std::string> missing;
+  message.FindInitializationErrors(&missing);
+  std::vector<Error> errors;
+  for (const std::string& path : missing) {
+    errors.emplace_back(ErrorKind::kConfig, SourcePlace{.file = parsed.file},
+                        StrCat("required field \"", path, "\" is missing"));
+  }
+  throw ErrorList(std::move(errors));
+}
+
+void RefuseUnlessText(std::string_view bytes, const std::string& file, std::string_view expected) {
+  const Content content = RecogniseContent(bytes);
+  if (content == Content::kText || content == Content::kEmpty) return;
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
+              StrCat("expected ", expected, " as text (prototxt), but this is ", Describe(content)));
+}
+
+}  // namespace
+
+void ParseText(std::string_view text, const std::string& file, Message& message) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a UTF-8 byte-order mark
+  if (static_cast<int64_t>(text.size()) > kTextLimitBytes) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
+                StrCat("the text has ", BytesText(static_cast<int64_t>(text.size())), ", more than the limit of ",
+                       BytesText(kTextLimitBytes)));
+  }
+  RefuseUnlessText(text, file, "a message");
+  const TextLines lines(text);
+  const ParsedText parsed{.text = text, .file = file, .lines = lines, .root = message.GetDescriptor()};
+  Collector strict;
+  TextFormat::ParseInfoTree tree;
+  if (Parse(text, false, strict, &tree, message)) {
+    CheckRequired(parsed, message);
+    FillOrigins(tree, lines, file, message);
+    return;
+  }
+  Collector all;
+  const std::unique_ptr<Message> scratch(message.New());
+  Parse(text, true, all, nullptr, *scratch);
+  if (all.unknown.empty() && all.errors.empty()) all.errors = strict.errors;
+  ThrowTextErrors(parsed, all.unknown, all.errors);
+}
+
+std::string ReadTextFile(const std::filesystem::path& path, std::string_view expected) {
+  constexpr std::streamsize kHeadBytes = 4096;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored) &&
+      std::filesystem::file_size(path, ignored) > static_cast<uintmax_t>(kTextLimitBytes)) {
+    std::string head(kHeadBytes, '\0');
+    std::ifstream stream(path, std::ios::binary);
+    stream.read(head.data(), kHeadBytes);
+    head.resize(static_cast<size_t>(stream.gcount()));
+    RefuseUnlessText(head, path.string(), expected);
+  }
+  std::string text = ReadFile(path, kTextLimitBytes);
+  RefuseUnlessText(text, path.string(), expected);
+  if (Trim(text).empty()) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string()},
+                StrCat("expected ", expected, ", but the file is empty"));
+  }
+  return text;
+}
+
+std::string ToText(const Message& message) {
+  const std::unique_ptr<Message> clean(message.New());
+  clean->CopyFrom(message);
+  ClearOrigins(*clean);
+  std::string text;
+  TextFormat::PrintToString(*clean, &text);
+  return text;
+}
+
+}  // namespace moka

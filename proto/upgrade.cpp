@@ -1,0 +1,264 @@
+#include "proto/upgrade.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "proto/places.h"
+#include "proto/upgrade_v0.h"
+
+namespace moka {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+
+// The present name of a V1 type. Errors: kInternal never; an unknown number cannot be parsed.
+std::string_view NewTypeName(V1LayerParameter::LayerType type) {
+  switch (type) {
+    case V1LayerParameter::NONE: return "";
+    case V1LayerParameter::ABSVAL: return "AbsVal";
+    case V1LayerParameter::ACCURACY: return "Accuracy";
+    case V1LayerParameter::ARGMAX: return "ArgMax";
+    case V1LayerParameter::BNLL: return "BNLL";
+    case V1LayerParameter::CONCAT: return "Concat";
+    case V1LayerParameter::CONTRASTIVE_LOSS: return "ContrastiveLoss";
+    case V1LayerParameter::CONVOLUTION: return "Convolution";
+    case V1LayerParameter::DATA: return "Data";
+    case V1LayerParameter::DECONVOLUTION: return "Deconvolution";
+    case V1LayerParameter::DROPOUT: return "Dropout";
+    case V1LayerParameter::DUMMY_DATA: return "DummyData";
+    case V1LayerParameter::EUCLIDEAN_LOSS: return "EuclideanLoss";
+    case V1LayerParameter::ELTWISE: return "Eltwise";
+    case V1LayerParameter::EXP: return "Exp";
+    case V1LayerParameter::FLATTEN: return "Flatten";
+    case V1LayerParameter::HDF5_DATA: return "HDF5Data";
+    case V1LayerParameter::HDF5_OUTPUT: return "HDF5Output";
+    case V1LayerParameter::HINGE_LOSS: return "HingeLoss";
+    case V1LayerParameter::IM2COL: return "Im2col";
+    case V1LayerParameter::IMAGE_DATA: return "ImageData";
+    case V1LayerParameter::INFOGAIN_LOSS: return "InfogainLoss";
+    case V1LayerParameter::INNER_PRODUCT: return "InnerProduct";
+    case V1LayerParameter::LRN: return "LRN";
+    case V1LayerParameter::MEMORY_DATA: return "MemoryData";
+    case V1LayerParameter::MULTINOMIAL_LOGISTIC_LOSS: return "MultinomialLogisticLoss";
+    case V1LayerParameter::MVN: return "MVN";
+    case V1LayerParameter::POOLING: return "Pooling";
+    case V1LayerParameter::POWER: return "Power";
+    case V1LayerParameter::RELU: return "ReLU";
+    case V1LayerParameter::SIGMOID: return "Sigmoid";
+    case V1LayerParameter::SIGMOID_CROSS_ENTROPY_LOSS: return "SigmoidCrossEntropyLoss";
+    case V1LayerParameter::SILENCE: return "Silence";
+    case V1LayerParameter::SOFTMAX: return "Softmax";
+    case V1LayerParameter::SOFTMAX_LOSS: return "SoftmaxWithLoss";
+    case V1LayerParameter::SPLIT: return "Split";
+    case V1LayerParameter::SLICE: return "Slice";
+    case V1LayerParameter::TANH: return "TanH";
+    case V1LayerParameter::WINDOW_DATA: return "WindowData";
+    case V1LayerParameter::THRESHOLD: return "Threshold";
+  }
+  return "";
+}
+
+// scale, mean_file, crop_size and mirror moved from a data layer's parameter to transform_param.
+template <class DataMessage>
+bool MoveTransformation(DataMessage& data, V1LayerParameter& layer) {
+  if (!data.has_scale() && !data.has_mean_file() && !data.has_crop_size() && !data.has_mirror()) return false;
+  TransformationParameter& transform = *layer.mutable_transform_param();
+  if (data.has_scale()) transform.set_scale(data.scale());
+  if (data.has_mean_file()) transform.set_mean_file(data.mean_file());
+  if (data.has_crop_size()) transform.set_crop_size(data.crop_size());
+  if (data.has_mirror()) transform.set_mirror(data.mirror());
+  data.clear_scale();
+  data.clear_mean_file();
+  data.clear_crop_size();
+  data.clear_mirror();
+  return true;
+}
+
+bool UpgradeDataTransformation(NetParameter& net) {
+  bool changed = false;
+  for (V1LayerParameter& layer : *net.mutable_layers()) {
+    if (layer.type() == V1LayerParameter::DATA && layer.has_data_param()) {
+      changed |= MoveTransformation(*layer.mutable_data_param(), layer);
+    } else if (layer.type() == V1LayerParameter::IMAGE_DATA && layer.has_image_data_param()) {
+      changed |= MoveTransformation(*layer.mutable_image_data_param(), layer);
+    } else if (layer.type() == V1LayerParameter::WINDOW_DATA && layer.has_window_data_param()) {
+      changed |= MoveTransformation(*layer.mutable_window_data_param(), layer);
+    }
+  }
+  return changed;
+}
+
+ParamSpec& ParamAt(LayerParameter& layer, int index) {
+  while (layer.param_size() <= index) layer.add_param();
+  return *layer.mutable_param(index);
+}
+
+// A V1 field's path under its new name: "blobs_lr[1]" is now "param[1].lr_mult".
+std::string NewPath(const std::string& path) {
+  const auto renamed = [&](std::string_view old_name, std::string_view field) -> std::string {
+    if (!path.starts_with(StrCat(old_name, "["))) return {};
+    return StrCat("param", path.substr(old_name.size()), ".", field);
+  };
+  for (const auto& [old_name, field] : {std::pair{"blobs_lr", "lr_mult"}, std::pair{"weight_decay", "decay_mult"},
+                                        std::pair{"blob_share_mode", "share_mode"}, std::pair{"param", "name"}}) {
+    std::string now = renamed(old_name, field);
+    if (!now.empty()) return now;
+  }
+  return path;
+}
+
+// Blobs and names are moved out of the V1 layer.
+LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
+  LayerParameter layer;
+  layer.mutable_bottom()->Swap(old.mutable_bottom());
+  layer.mutable_top()->Swap(old.mutable_top());
+  if (old.has_name()) layer.set_name(old.name());
+  layer.mutable_include()->Swap(old.mutable_include());
+  layer.mutable_exclude()->Swap(old.mutable_exclude());
+  if (old.has_type()) layer.set_type(std::string(NewTypeName(old.type())));
+  layer.mutable_blobs()->Swap(old.mutable_blobs());
+  for (int i = 0; i < old.param_size(); ++i) ParamAt(layer, i).set_name(old.param(i));
+  for (int i = 0; i < old.blob_share_mode_size(); ++i) {
+    ParamAt(layer, i).set_share_mode(old.blob_share_mode(i) == V1LayerParameter::STRICT ? ParamSpec::STRICT
+                                                                                        : ParamSpec::PERMISSIVE);
+  }
+  for (int i = 0; i < old.blobs_lr_size(); ++i) ParamAt(layer, i).set_lr_mult(old.blobs_lr(i));
+  for (int i = 0; i < old.weight_decay_size(); ++i) ParamAt(layer, i).set_decay_mult(old.weight_decay(i));
+  layer.mutable_loss_weight()->Swap(old.mutable_loss_weight());
+  if (old.has_origin()) {
+    layer.mutable_origin()->Swap(old.mutable_origin());
+    for (FieldPlace& field : *layer.mutable_origin()->mutable_field()) field.set_path(NewPath(field.path()));
+  }
+  // The *_param messages have the same names in both.
+  const Reflection& in = *old.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  in.ListFields(old, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const FieldDescriptor* target = LayerParameter::descriptor()->FindFieldByName(field->name());
+    if (target == nullptr || target->message_type() != field->message_type()) continue;
+    layer.GetReflection()->MutableMessage(&layer, target)->CopyFrom(in.GetMessage(old, field));
+  }
+  if (old.has_layer())
+    LogWarning(StrCat(file, ": layer \"", layer.name(), "\" holds an older (V0) layer; it is ignored"));
+  return layer;
+}
+
+void UpgradeV1Net(NetParameter& net, const std::string& file) {
+  if (net.layer_size() > 0) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.layer(0)), "the net has both \"layer\" and the older \"layers\"",
+                "write all of them as layer { type: \"...\" }");
+  }
+  for (V1LayerParameter& old : *net.mutable_layers()) *net.add_layer() = UpgradeV1Layer(old, file);
+  net.clear_layers();
+}
+
+// Input fields become an Input layer at the front. Inputs without shapes stand in old weight files and are dropped.
+void UpgradeInput(NetParameter& net) {
+  const SourcePlace place = PlaceOf(net, "input[0]");
+  const int inputs = net.input_size();
+  if (net.input_shape_size() > 0 && net.input_shape_size() != inputs) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net, "input_shape[0]"),
+                StrCat("the net has ", inputs, " input but ", net.input_shape_size(), " input_shape"),
+                "give one shape an input");
+  }
+  const bool uses_dims = net.input_shape_size() == 0 && net.input_dim_size() > 0;
+  if (uses_dims && net.input_dim_size() != int64_t{4} * inputs) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net, "input_dim[0]"),
+                StrCat("the net has ", inputs, " input but ", net.input_dim_size(), " input_dim, expected ",
+                       int64_t{4} * inputs),
+                "give four an input, or use input_shape { dim: ... }");
+  }
+  if (uses_dims || net.input_shape_size() > 0) {
+    LayerParameter layer;
+    layer.set_name("input");
+    layer.set_type("Input");
+    for (int i = 0; i < inputs; ++i) {
+      layer.add_top(net.input(i));
+      BlobShape& shape = *layer.mutable_input_param()->add_shape();
+      if (!uses_dims) shape = net.input_shape(i);
+      for (int j = 0; uses_dims && j < 4; ++j) shape.add_dim(net.input_dim(4 * i + j));
+    }
+    Origin& origin = *layer.mutable_origin();
+    origin.set_file(place.file);
+    origin.set_line(place.line);
+    origin.set_column(place.column);
+    origin.set_length(place.length);
+    net.add_layer()->Swap(&layer);
+    std::rotate(net.mutable_layer()->pointer_begin(), net.mutable_layer()->pointer_end() - 1,
+                net.mutable_layer()->pointer_end());
+  }
+  net.clear_input();
+  net.clear_input_shape();
+  net.clear_input_dim();
+}
+
+// BatchNorm's three blobs are statistics: written with three param, their rates are forced to zero.
+bool UpgradeBatchNorm(NetParameter& net) {
+  bool changed = false;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
+    for (ParamSpec& param : *layer.mutable_param()) {
+      changed |= param.lr_mult() != 0 || param.decay_mult() != 0;
+      param.set_lr_mult(0);
+      param.set_decay_mult(0);
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+bool UpgradeNet(NetParameter& net, const std::string& file) {
+  std::vector<std::string> done;
+  const bool has_v0 =
+      std::any_of(net.layers().begin(), net.layers().end(), [](const V1LayerParameter& l) { return l.has_layer(); });
+  if (has_v0) {
+    UpgradeV0Net(net, file);
+    done.emplace_back("V0 layers");
+  }
+  if (UpgradeDataTransformation(net)) done.emplace_back("data transformation fields");
+  if (net.layers_size() > 0) {
+    UpgradeV1Net(net, file);
+    if (!has_v0) done.emplace_back("V1 layers (\"layers\")");
+  }
+  if (net.input_size() > 0) {
+    UpgradeInput(net);
+    done.emplace_back("input fields");
+  }
+  if (UpgradeBatchNorm(net)) done.emplace_back("learning rates of BatchNorm statistics");
+  if (done.empty()) return false;
+  LogWarning(StrCat(file, ": upgraded from an old spelling: ", Join(done, ", "),
+                    " (\"moka model expand\" prints the new one)"));
+  return true;
+}
+
+bool UpgradeSolver(SolverParameter& solver, const std::string& file) {
+  if (!solver.has_solver_type()) return false;
+  if (solver.has_type()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "solver_type"),
+                "the solver has both \"type\" and the deprecated \"solver_type\"", "remove solver_type");
+  }
+  switch (solver.solver_type()) {
+    case SolverParameter::SGD: solver.set_type("SGD"); break;
+    case SolverParameter::NESTEROV: solver.set_type("Nesterov"); break;
+    case SolverParameter::ADAGRAD: solver.set_type("AdaGrad"); break;
+    case SolverParameter::RMSPROP: solver.set_type("RMSProp"); break;
+    case SolverParameter::ADADELTA: solver.set_type("AdaDelta"); break;
+    case SolverParameter::ADAM: solver.set_type("Adam"); break;
+  }
+  LogWarning(StrCat(file, ": solver_type is deprecated; read as type: \"", solver.type(), "\""));
+  solver.clear_solver_type();
+  return true;
+}
+
+}  // namespace moka

@@ -347,7 +347,7 @@ void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBl
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorKind::kBadData, "a layer's name or the metadata is not valid UTF-8",
+    throw Error(ErrorKind::kBadData, SourcePlace{}, "a layer's name or the metadata is not valid UTF-8",
                 "safetensors cannot store it");
   }
   // Spaces align the values to 8 bytes.

@@ -1,0 +1,86 @@
+// Making LMDBs of Datums from what people have: idx files, CIFAR's binary batches, folders of class folders, image
+// lists, tar archives of images, drawn glyphs, and tables of numbers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/image.h"
+
+namespace moka {
+
+struct ImportOptions {
+  // kSource keeps an image file's own bytes unless it must be resized or converted; all else, and kRaw, stores pixels;
+  // kJpeg and kPng encode anew.
+  enum class Storage { kSource, kRaw, kJpeg, kPng } storage = Storage::kSource;
+  int64_t height = 0;  // pixels images are resized to; 0 with width 0: as they are
+  int64_t width = 0;
+  ImageChannels channels = ImageChannels::kAsStored;
+  std::optional<uint64_t> shuffle_seed;  // none: the source's order
+  int64_t limit = 0;                     // records at most (after shuffling); 0: all
+  enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
+  std::function<void(int64_t done, int64_t total)> progress;  // total 0: not known
+};
+
+struct ImportReport {
+  int64_t records = 0;
+  std::vector<std::string> skipped;  // "name: reason"
+  std::vector<std::string> labels;   // class names, by label; empty when the source has none
+};
+
+// All write a new database folder `out` (LmdbWriter's protocol: nothing half-made stays behind).
+// Errors: kNoInput, kBadData naming the file and what is wrong, kCantCreate.
+
+// MNIST's format, plain or gzipped.
+ImportReport ImportIdx(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       const std::filesystem::path& out, const ImportOptions& options);
+// CIFAR-10's data_batch_N.bin files, or CIFAR-100's train.bin/test.bin (fine labels). Planes are stored as B,G,R.
+enum class CifarKind { kTen, kHundred };
+ImportReport ImportCifar(const std::vector<std::filesystem::path>& batches, CifarKind kind,
+                         const std::filesystem::path& out, const ImportOptions& options);
+// FOLDER/CLASS/IMAGE; classes in alphabetical order are the labels and are written to labels.txt. Hidden files and
+// files that are no images by their extension are left out.
+ImportReport ImportFolder(const std::filesystem::path& folder, const std::filesystem::path& out,
+                          const ImportOptions& options);
+// Lines "path label", paths below `root`.
+ImportReport ImportList(const std::filesystem::path& list, const std::filesystem::path& root,
+                        const std::filesystem::path& out, const ImportOptions& options);
+// Members SPLIT/CLASS/IMAGE of a tar or tar.gz, or CLASS/IMAGE when split is empty.
+ImportReport ImportTar(const std::filesystem::path& tar, std::string_view split, const std::filesystem::path& out,
+                       const ImportOptions& options);
+// Drawn digits (glyphs.h).
+ImportReport ImportGlyphs(int64_t count, uint64_t seed, const std::filesystem::path& out, const ImportOptions& options);
+
+// Chooses among the above by the source's text:
+//   glyphs:COUNT[:SEED] · idx:IMAGES,LABELS · cifar10:FILE[,FILE...] · cifar100:FILE · list:FILE[,ROOT] ·
+//   tar:FILE[,SPLIT] · FOLDER · FILE.tar[.gz] · FILE.txt · an idx image file, whose label file's name differs as
+//   MNIST's do.
+ImportReport Import(std::string_view source, const std::filesystem::path& out, const ImportOptions& options);
+
+// A text table (blanks, commas or semicolons between columns, quotes allowed; a header line is found by itself) becomes
+// databases of float Datums: OUT/train_features, OUT/train_target, OUT/test_features, OUT/test_target, and
+// OUT/table.json with the columns, the split and each feature's mean and standard deviation.
+struct TableOptions {
+  std::string target;                 // a column: its header name, or its number from 0
+  std::vector<std::string> features;  // empty: all columns but the target
+  std::vector<std::string> one_hot;   // feature columns of categories: k values become k-1 columns of 0 and 1
+  enum class Scaling { kNone, kStandardise } scaling = Scaling::kStandardise;  // by the train rows' mean and std
+  int64_t test_every = 5;  // row i (from 0, after dropping rows with "?") is test when i mod n = n-1; 0: no test rows
+};
+struct TableReport {
+  int64_t train_rows = 0;
+  int64_t test_rows = 0;
+  int64_t dropped_rows = 0;
+  std::vector<std::string> columns;  // of the features, as written
+  std::vector<double> mean;
+  std::vector<double> stddev;
+};
+TableReport ImportTable(const std::filesystem::path& table, const std::filesystem::path& out,
+                        const TableOptions& options);
+
+}  // namespace moka

@@ -1,0 +1,215 @@
+// Importers of image files: folders, lists, tar archives; and the choice among all importers.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/gz_file.h"
+#include "data/record_source.h"
+#include "data/record_writer.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsImageName(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string extension(name.substr(dot));
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
+}
+
+bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+std::vector<fs::path> SortedEntries(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (!IsHidden(it->path())) entries.push_back(it->path());
+  }
+  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void AddFileAt(const fs::path& path, int32_t label, std::string_view name, RecordWriter& writer) {
+  std::string bytes;
+  try {
+    bytes = ReadFile(path);
+  } catch (const Error& e) {
+    writer.AddBad(name, e);
+    return;
+  }
+  writer.AddFile(bytes, label, name);
+}
+
+// The class of a tar member SPLIT/CLASS/IMAGE, or empty when the member does not belong to the split.
+std::string_view ClassOf(std::string_view name, std::string_view split) {
+  if (name.starts_with("./")) name.remove_prefix(2);
+  if (!split.empty()) {
+    if (!name.starts_with(split) || name.substr(split.size(), 1) != "/") return {};
+    name.remove_prefix(split.size() + 1);
+  }
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos || name.find('/', slash + 1) != std::string_view::npos) return {};
+  const std::string_view file = name.substr(slash + 1);
+  return !file.starts_with('.') && IsImageName(file) ? name.substr(0, slash) : std::string_view();
+}
+
+// The classes of a split in order, and how many images it has.
+struct TarContents {
+  std::vector<std::string> labels;
+  int64_t images = 0;
+  int32_t LabelOf(std::string_view name) const {
+    return static_cast<int32_t>(std::lower_bound(labels.begin(), labels.end(), name) - labels.begin());
+  }
+};
+
+TarContents ListTar(const fs::path& tar, std::string_view split) {
+  TarContents contents;
+  std::set<std::string, std::less<>> classes;
+  std::set<std::string, std::less<>> folders;
+  for (TarReader reader(tar); reader.Next();) {
+    const std::string_view name = ClassOf(reader.name(), split);
+    folders.insert(reader.name().substr(0, reader.name().find('/')));
+    if (name.empty()) continue;
+    ++contents.images;
+    if (!classes.contains(name)) classes.emplace(name);
+  }
+  if (contents.images == 0) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
+                StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", ")));
+  }
+  contents.labels.assign(classes.begin(), classes.end());
+  return contents;
+}
+
+int64_t NumberOf(std::string_view text, std::string_view what) {
+  int64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < 0) {
+    throw Error(ErrorKind::kUsage, StrCat(what, ": expected a whole number, found \"", text, "\""));
+  }
+  return value;
+}
+
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  const size_t at = text.rfind(from);
+  return at == std::string::npos ? std::string() : text.replace(at, from.size(), to);
+}
+
+// "kind:rest".
+ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::path& out,
+                        const ImportOptions& options) {
+  if (kind == "glyphs") {
+    const std::vector<std::string> parts = Split(rest, ':');
+    const auto seed = parts.size() > 1 ? static_cast<uint64_t>(NumberOf(parts[1], "glyphs:COUNT:SEED")) : 1;
+    return ImportGlyphs(NumberOf(parts[0], "glyphs:COUNT"), seed, out, options);
+  }
+  const std::vector<std::string> parts = Split(rest, ',');
+  if (kind == "idx" && parts.size() == 2) return ImportIdx(parts[0], parts[1], out, options);
+  if (kind == "cifar10") return ImportCifar({parts.begin(), parts.end()}, CifarKind::kTen, out, options);
+  if (kind == "cifar100") return ImportCifar({parts.begin(), parts.end()}, CifarKind::kHundred, out, options);
+  if (kind == "list" && parts.size() <= 2) return ImportList(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
+  if (kind == "tar" && parts.size() <= 2) return ImportTar(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
+  throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", kind, ":", rest, "\""),
+              "expected glyphs:COUNT, idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT] or "
+              "tar:FILE[,SPLIT]");
+}
+
+}  // namespace
+
+ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const ImportOptions& options) {
+  struct File {
+    fs::path path;
+    int32_t label;
+  };
+  std::vector<File> files;
+  std::vector<std::string> labels;
+  std::error_code ignored;
+  for (const fs::path& entry : SortedEntries(folder)) {
+    if (!fs::is_directory(entry, ignored)) continue;
+    const size_t before = files.size();
+    for (const fs::path& file : SortedEntries(entry)) {
+      if (IsImageName(file.filename().string())) files.push_back({file, static_cast<int32_t>(labels.size())});
+    }
+    if (files.size() > before) labels.push_back(entry.filename().string());
+  }
+  if (files.empty()) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
+                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp or .webp files");
+  }
+  RecordWriter writer(out, options, static_cast<int64_t>(files.size()));
+  for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
+    const File& file = files[static_cast<size_t>(i)];
+    const std::string name = StrCat(labels[static_cast<size_t>(file.label)], "/", file.path.filename().string());
+    AddFileAt(file.path, file.label, name, writer);
+  }
+  return writer.Finish(std::move(labels));
+}
+
+ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::path& out, const ImportOptions& options) {
+  const std::vector<ListedImage> images = ReadImageList(list);
+  RecordWriter writer(out, options, static_cast<int64_t>(images.size()));
+  for (const int64_t i : ImportOrder(static_cast<int64_t>(images.size()), options)) {
+    const ListedImage& image = images[static_cast<size_t>(i)];
+    AddFileAt(root / image.path, image.label, image.path, writer);
+  }
+  return writer.Finish({});
+}
+
+// Without shuffling the archive is streamed; with it, its images are held in memory.
+ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::path& out, const ImportOptions& options) {
+  TarContents contents = ListTar(tar, split);
+  RecordWriter writer(out, options, contents.images);
+  struct Member {
+    std::string name;
+    std::string bytes;
+  };
+  std::vector<Member> members;
+  for (TarReader reader(tar); !writer.full() && reader.Next();) {
+    const std::string_view name = ClassOf(reader.name(), split);
+    if (name.empty()) continue;
+    if (options.shuffle_seed) {
+      members.push_back({reader.name(), reader.Read()});
+    } else {
+      writer.AddFile(reader.Read(), contents.LabelOf(name), reader.name());
+    }
+  }
+  if (options.shuffle_seed) {
+    for (const int64_t i : ImportOrder(static_cast<int64_t>(members.size()), options)) {
+      const Member& member = members[static_cast<size_t>(i)];
+      writer.AddFile(member.bytes, contents.LabelOf(ClassOf(member.name, split)), member.name);
+    }
+  }
+  return writer.Finish(std::move(contents.labels));
+}
+
+ImportReport Import(std::string_view source, const fs::path& out, const ImportOptions& options) {
+  const fs::path path(source);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return ImportFolder(path, out, options);
+  if (fs::exists(path, ignored)) {
+    const std::string labels = Replaced(Replaced(path.filename().string(), "images", "labels"), "idx3", "idx1");
+    if (!labels.empty()) return ImportIdx(path, path.parent_path() / labels, out, options);
+    if (source.ends_with(".tar") || source.ends_with(".tar.gz") || source.ends_with(".tgz")) {
+      return ImportTar(path, "", out, options);
+    }
+    if (source.ends_with(".txt")) return ImportList(path, path.parent_path(), out, options);
+    throw Error(ErrorKind::kUsage, {}, StrCat("cannot tell what ", path.string(), " is"),
+                "name its kind: idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT] or tar:FILE[,SPLIT]");
+  }
+  const size_t colon = source.find(':');
+  if (colon == std::string_view::npos) throw Error(ErrorKind::kNoInput, StrCat(path.string(), " does not exist"));
+  return ImportKind(source.substr(0, colon), source.substr(colon + 1), out, options);
+}
+
+}  // namespace moka

@@ -1,0 +1,140 @@
+// Importers of ready pixels: idx, CIFAR, glyphs.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/error.h"
+#include "core/size.h"
+#include "core/text.h"
+#include "data/glyphs.h"
+#include "data/gz_file.h"
+#include "data/record_writer.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kIdxLimit = int64_t{1} << 31U;  // bytes
+
+// An idx file of bytes: two zeros, type 8 (unsigned byte), the rank, big-endian dimensions, the values.
+struct IdxFile {
+  std::vector<int64_t> dims;
+  std::vector<uint8_t> values;
+};
+
+IdxFile ReadIdx(const fs::path& path, int rank) {
+  GzFile file(path);
+  const auto number = [&] {
+    std::array<char, 4> b{};
+    file.ReadExactly(b.data(), 4, "the idx header");
+    int64_t value = 0;
+    for (const char c : b) value = value << 8U | static_cast<uint8_t>(c);
+    return value;
+  };
+  const int64_t magic = number();
+  if (magic != (0x800 | rank)) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(path.string(), ": not an idx file of bytes with ", rank, " dimensions (its magic number is ",
+                       magic, ", expected ", 0x800 | rank, ")"));
+  }
+  IdxFile idx;
+  Size count = 1;
+  for (int i = 0; i < rank; ++i) {
+    idx.dims.push_back(number());
+    count *= idx.dims.back();
+  }
+  if (count < 1 || count > kIdxLimit) {
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": claims ", count.value(), " values"));
+  }
+  // In steps: a lying header must not make us reserve what the file does not hold.
+  constexpr int64_t kStep = int64_t{1} << 22U;
+  for (int64_t done = 0; done < count.value();) {
+    const int64_t step = std::min(kStep, count.value() - done);
+    idx.values.resize(static_cast<size_t>(done + step));
+    file.ReadExactly(reinterpret_cast<char*>(idx.values.data()) + done, step, "the idx values");
+    done += step;
+  }
+  char extra = 0;
+  if (file.Read(&extra, 1) != 0)
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": has bytes after its values"));
+  return idx;
+}
+
+}  // namespace
+
+ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs::path& out,
+                       const ImportOptions& options) {
+  const IdxFile pixels = ReadIdx(images, 3);
+  const IdxFile classes = ReadIdx(labels, 1);
+  if (pixels.dims[0] != classes.dims[0]) {
+    throw Error(ErrorKind::kBadData, StrCat(images.string(), " has ", pixels.dims[0], " images, ", labels.string(), " ",
+                                            classes.dims[0], " labels"));
+  }
+  const int64_t height = pixels.dims[1];
+  const int64_t width = pixels.dims[2];
+  RecordWriter writer(out, options, pixels.dims[0]);
+  for (const int64_t i : ImportOrder(pixels.dims[0], options)) {
+    const std::span<const uint8_t> plane(pixels.values.data() + i * height * width,
+                                         static_cast<size_t>(height * width));
+    writer.AddImage(ImageFromPlanes(plane, 1, height, width), classes.values[static_cast<size_t>(i)],
+                    std::to_string(i));
+  }
+  return writer.Finish({});
+}
+
+ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, const fs::path& out,
+                         const ImportOptions& options) {
+  constexpr int64_t kSide = 32;
+  constexpr int64_t kPlane = kSide * kSide;
+  const int64_t label_bytes = kind == CifarKind::kTen ? 1 : 2;
+  const int64_t record_bytes = label_bytes + 3 * kPlane;
+  std::string all;
+  for (const fs::path& path : batches) {
+    GzFile file(path);
+    const size_t before = all.size();
+    std::string record(static_cast<size_t>(record_bytes), '\0');
+    for (;;) {
+      const int64_t got = file.Read(record.data(), record_bytes);
+      if (got == 0) break;
+      if (got < record_bytes) {
+        throw Error(ErrorKind::kBadData, StrCat(path.string(), ": not a whole number of ", record_bytes,
+                                                "-byte records (", got, " bytes too many)"));
+      }
+      all += record;
+    }
+    if (all.size() == before) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
+  }
+  const int64_t count = static_cast<int64_t>(all.size()) / record_bytes;
+  const int classes = kind == CifarKind::kTen ? 10 : 100;
+  RecordWriter writer(out, options, count);
+  std::array<uint8_t, static_cast<size_t>(3 * kPlane)> planes{};
+  for (const int64_t i : ImportOrder(count, options)) {
+    const auto* record = reinterpret_cast<const uint8_t*>(all.data()) + i * record_bytes;
+    const int32_t label = record[label_bytes - 1];
+    if (label >= classes) {
+      throw Error(ErrorKind::kBadData, StrCat("CIFAR record ", i, " has label ", label, ", expected below ", classes));
+    }
+    for (int64_t c = 0; c < 3; ++c) {  // the file has R, G, B
+      std::copy_n(record + label_bytes + (2 - c) * kPlane, kPlane, planes.begin() + c * kPlane);
+    }
+    writer.AddImage(ImageFromPlanes(planes, 3, kSide, kSide), label, std::to_string(i));
+  }
+  return writer.Finish({});
+}
+
+ImportReport ImportGlyphs(int64_t count, uint64_t seed, const fs::path& out, const ImportOptions& options) {
+  constexpr int64_t kMaxGlyphs = 10000000;
+  if (count < 1 || count > kMaxGlyphs) {
+    throw Error(ErrorKind::kUsage, StrCat("cannot draw ", count, " glyphs, expected 1..", kMaxGlyphs));
+  }
+  RecordWriter writer(out, options, count);
+  Image image;
+  for (const int64_t i : ImportOrder(count, options)) {
+    const int label = DrawGlyph(seed, static_cast<uint64_t>(i), image);
+    writer.AddImage(image, label, std::to_string(label));
+  }
+  return writer.Finish({"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
+}
+
+}  // namespace moka

@@ -1,0 +1,250 @@
+// Importer of text tables: rows of numbers and categories to databases of float Datums.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/import.h"
+#include "data/lmdb_file.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Table {
+  std::string path;
+  std::vector<std::string> header;  // empty: none
+  std::vector<std::vector<std::string>> rows;
+  std::vector<int> lines;  // of each row, from 1
+  size_t columns() const { return rows.front().size(); }
+};
+
+// Fields of a line. A blank separator stands for any run of blanks and tabs; quotes keep separators.
+std::vector<std::string> FieldsOf(std::string_view line, char separator) {
+  std::vector<std::string> fields;
+  std::string field;
+  bool quoted = false;
+  bool any = false;
+  const auto finish = [&] {
+    if (separator != ' ' || any) fields.emplace_back(Trim(field));
+    field.clear();
+    any = false;
+  };
+  for (const char c : line) {
+    const bool separates = !quoted && (c == separator || (separator == ' ' && c == '\t'));
+    if (separates) {
+      finish();
+    } else if (c == '"') {
+      quoted = !quoted;
+      any = true;
+    } else {
+      field += c;
+      any = true;
+    }
+  }
+  finish();
+  return fields;
+}
+
+bool ToNumber(std::string_view text, double& value) {
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value);
+}
+
+bool IsNumber(const std::string& text) {
+  double ignored = 0;
+  return ToNumber(text, ignored);
+}
+
+Table ReadTable(const fs::path& path) {
+  Table table;
+  table.path = path.string();
+  const std::string text = ReadFile(path);
+  const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
+  const char separator = first.find(';') != std::string_view::npos   ? ';'
+                         : first.find(',') != std::string_view::npos ? ','
+                                                                     : ' ';
+  int number = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    ++number;
+    if (Trim(line).empty()) continue;
+    std::vector<std::string> fields = FieldsOf(Trim(line), separator);
+    if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
+      table.header = std::move(fields);
+      continue;
+    }
+    const size_t expected = !table.header.empty() ? table.header.size() : table.rows.empty() ? 0 : table.columns();
+    if (expected != 0 && fields.size() != expected) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = number},
+                  StrCat("has ", fields.size(), " columns, the lines before have ", expected));
+    }
+    table.rows.push_back(std::move(fields));
+    table.lines.push_back(number);
+  }
+  if (table.rows.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": no rows"));
+  return table;
+}
+
+size_t ColumnOf(const Table& table, const std::string& name) {
+  const auto found = std::find(table.header.begin(), table.header.end(), name);
+  if (found != table.header.end()) return static_cast<size_t>(found - table.header.begin());
+  size_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec == std::errc() && read.ptr == name.data() + name.size() && number < table.columns()) return number;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat(table.path, " has no column \"", name, "\" (", table.columns(), " columns, numbered from 0)"),
+              DidYouMean(name, table.header));
+}
+
+std::string NameOf(const Table& table, size_t column) {
+  return table.header.empty() ? StrCat("column ", column) : table.header[column];
+}
+
+double NumberAt(const Table& table, size_t row, size_t column) {
+  double value = 0;
+  if (ToNumber(table.rows[row][column], value)) return value;
+  throw Error(
+      ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
+      StrCat("\"", NameOf(table, column), "\" is \"", Printable(table.rows[row][column]), "\", expected a number"),
+      "leave the column out of the features, or make it one-hot");
+}
+
+// Rows with "?" in a column that is used are dropped, before rows are counted for the split.
+int64_t DropUnknown(Table& table, const std::set<size_t>& used) {
+  Table kept;
+  kept.path = table.path;
+  kept.header = table.header;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (std::any_of(used.begin(), used.end(), [&](size_t c) { return table.rows[i][c] == "?"; })) continue;
+    kept.rows.push_back(std::move(table.rows[i]));
+    kept.lines.push_back(table.lines[i]);
+  }
+  const auto dropped = static_cast<int64_t>(table.rows.size() - kept.rows.size());
+  if (kept.rows.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": every row has a \"?\""));
+  table = std::move(kept);
+  return dropped;
+}
+
+// Feature columns as numbers: [columns][rows].
+struct Features {
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> columns;
+};
+
+void AppendOneHot(const Table& table, size_t column, Features& features) {
+  std::set<std::string> values;
+  for (const auto& row : table.rows) values.insert(row[column]);
+  constexpr size_t kMaxValues = 1024;
+  if (values.size() > kMaxValues) {
+    throw Error(ErrorKind::kUsage, StrCat(table.path, ": \"", NameOf(table, column), "\" has ", values.size(),
+                                          " values, too many for one-hot"));
+  }
+  values.erase(values.begin());  // the first is the case of all zeros: with a bias, k columns would be redundant
+  for (const std::string& value : values) {
+    features.names.push_back(StrCat(NameOf(table, column), "=", value));
+    std::vector<double>& numbers = features.columns.emplace_back();
+    for (const auto& row : table.rows) numbers.push_back(row[column] == value ? 1 : 0);
+  }
+}
+
+Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, const std::set<size_t>& one_hot) {
+  Features features;
+  for (const size_t column : columns) {
+    if (one_hot.contains(column)) {
+      AppendOneHot(table, column, features);
+      continue;
+    }
+    features.names.push_back(NameOf(table, column));
+    std::vector<double>& numbers = features.columns.emplace_back();
+    for (size_t row = 0; row < table.rows.size(); ++row) numbers.push_back(NumberAt(table, row, column));
+  }
+  return features;
+}
+
+void Standardise(const std::vector<size_t>& train, Features& features, TableReport& report) {
+  for (std::vector<double>& column : features.columns) {
+    double sum = 0;
+    for (const size_t row : train) sum += column[row];
+    const double mean = sum / static_cast<double>(train.size());
+    double squares = 0;
+    for (const size_t row : train) squares += (column[row] - mean) * (column[row] - mean);
+    const double stddev = std::sqrt(squares / static_cast<double>(train.size()));
+    const double divisor = stddev > 0 ? stddev : 1;  // a constant column becomes zeros
+    for (double& value : column) value = (value - mean) / divisor;
+    report.mean.push_back(mean);
+    report.stddev.push_back(divisor);
+  }
+}
+
+void WriteRows(const fs::path& out, const std::vector<std::vector<double>>& columns, const std::vector<size_t>& rows) {
+  LmdbWriter writer(out);
+  for (const size_t row : rows) {
+    Datum datum;
+    datum.set_channels(static_cast<int32_t>(columns.size()));
+    datum.set_height(1);
+    datum.set_width(1);
+    for (const auto& column : columns) datum.add_float_data(static_cast<float>(column[row]));
+    writer.Put(LmdbKey(writer.entries(), StrCat("row", row)), datum.SerializeAsString());
+  }
+  writer.Finish();
+}
+
+void WriteReport(const fs::path& out, const TableReport& report, const std::string& target) {
+  const nlohmann::json json = {{"columns", report.columns},
+                               {"mean", report.mean},
+                               {"stddev", report.stddev},
+                               {"target", target},
+                               {"train_rows", report.train_rows},
+                               {"test_rows", report.test_rows},
+                               {"dropped_rows", report.dropped_rows}};
+  WriteFileAtomically(out / "table.json", json.dump(1) + "\n");
+}
+
+}  // namespace
+
+TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOptions& options) {
+  Table table = ReadTable(path);
+  const size_t target = ColumnOf(table, options.target);
+  std::vector<size_t> columns;
+  for (const std::string& name : options.features) columns.push_back(ColumnOf(table, name));
+  for (size_t c = 0; options.features.empty() && c < table.columns(); ++c) {
+    if (c != target) columns.push_back(c);
+  }
+  std::set<size_t> one_hot;
+  for (const std::string& name : options.one_hot) one_hot.insert(ColumnOf(table, name));
+  std::set<size_t> used(columns.begin(), columns.end());
+  used.insert(target);
+  TableReport report;
+  report.dropped_rows = DropUnknown(table, used);
+  Features features = FeaturesOf(table, columns, one_hot);
+  std::vector<double> targets;
+  std::vector<size_t> train;
+  std::vector<size_t> test;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    targets.push_back(NumberAt(table, row, target));
+    const auto every = static_cast<size_t>(std::max<int64_t>(0, options.test_every));
+    (every > 0 && row % every == every - 1 ? test : train).push_back(row);
+  }
+  if (train.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": no rows are left to train on"));
+  if (options.scaling == TableOptions::Scaling::kStandardise) Standardise(train, features, report);
+  report.columns = features.names;
+  report.train_rows = static_cast<int64_t>(train.size());
+  report.test_rows = static_cast<int64_t>(test.size());
+  CreateFolders(out);
+  WriteRows(out / "train_features", features.columns, train);
+  WriteRows(out / "train_target", {targets}, train);
+  if (!test.empty()) {
+    WriteRows(out / "test_features", features.columns, test);
+    WriteRows(out / "test_target", {targets}, test);
+  }
+  WriteReport(out, report, NameOf(table, target));
+  return report;
+}
+
+}  // namespace moka

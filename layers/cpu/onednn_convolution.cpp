@@ -1,11 +1,12 @@
 // Convolution and its two gradients by oneDNN's direct algorithms. All three ask for the same triple x, w, y (or their
-// gradients), so one description of the problem serves them. A transposed convolution is the gradient with respect to x.
+// gradients), so one description of the problem serves them. A transposed convolution is the gradient with respect to
+// x.
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "core/text.h"
-#include "graph/graph.h"
+#include "graph/op.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/onednn.h"
 #include "layers/cpu/onednn_weights.h"
@@ -22,9 +23,9 @@ using onednn::PrimitiveDesc;
 enum class Direction : uint8_t { kForward, kBackwardData, kBackwardWeights };
 
 struct Problem {
-  TensorType x;  // [N,C,in..], or its gradient
-  TensorType w;  // [K,C/groups,k..], or its gradient
-  TensorType y;  // [N,K,out..], or its gradient
+  TensorType x;                    // [N,C,in..], or its gradient
+  TensorType w;                    // [K,C/groups,k..], or its gradient
+  TensorType y;                    // [N,K,out..], or its gradient
   std::optional<TensorType> bias;  // [K]
   Geometry geometry;
   int64_t groups = 1;
@@ -87,9 +88,9 @@ struct Descriptors {
 
 Descriptors Fill(const Problem& p, const Choices& choices, const dnnl_memory_desc_t& w) {
   Descriptors d;
-  d.x = Describe(p.x, choices.x);
+  d.x = onednn::Describe(p.x, choices.x);
   d.w = w;
-  d.y = Describe(p.y, choices.y);
+  d.y = onednn::Describe(p.y, choices.y);
   if (p.bias) d.bias = onednn::Describe(*p.bias);
   for (int i = 0; i < p.geometry.rank(); ++i) {
     const auto s = static_cast<size_t>(i);
@@ -111,9 +112,8 @@ PrimitiveDesc CreateForward(const Problem& p, const Descriptors& d) {
 
 // Not ok (without a status) when the weights' layout cannot be said with groups.
 PrimitiveDesc CreateDesc(Direction direction, const Problem& p, const Choices& choices) {
-  const std::optional<dnnl_memory_desc_t> w = choices.w == Choice::kAny
-                                                  ? onednn::DescribeAnyWeights(p.w, p.groups)
-                                                  : onednn::DescribeWeights(p.w, p.groups);
+  const std::optional<dnnl_memory_desc_t> w =
+      choices.w == Choice::kAny ? onednn::DescribeAnyWeights(p.w, p.groups) : onednn::DescribeWeights(p.w, p.groups);
   if (!w) return {};
   const Descriptors d = Fill(p, choices, *w);
   if (direction == Direction::kForward) return CreateForward(p, d);
@@ -274,6 +274,8 @@ KernelDef Row(std::string op) {
 
 KernelDef OnednnConvolution() { return Row<Direction::kForward>("convolution"); }
 KernelDef OnednnConvolutionBackwardData() { return Row<Direction::kBackwardData>("convolution_backward_data"); }
-KernelDef OnednnConvolutionBackwardWeights() { return Row<Direction::kBackwardWeights>("convolution_backward_weights"); }
+KernelDef OnednnConvolutionBackwardWeights() {
+  return Row<Direction::kBackwardWeights>("convolution_backward_weights");
+}
 
 }  // namespace moka

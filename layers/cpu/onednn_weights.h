@@ -1,5 +1,6 @@
-// Convolution weights: Moka keeps [K,C/groups,k..] for any number of groups, oneDNN wants [groups,K/groups,C/groups,k..].
-// A format of the latter whose group and output axes run on behind each other is a layout of the former.
+// Convolution weights: Moka keeps [K,C/groups,k..] for any number of groups, oneDNN wants
+// [groups,K/groups,C/groups,k..]. A format of the latter whose group and output axes run on behind each other is a
+// layout of the former.
 #pragma once
 
 #include <optional>

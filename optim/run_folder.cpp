@@ -1,0 +1,310 @@
+#include "optim/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxRuns = 9999;
+constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
+constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
+
+std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// "2026-01-31T12:00:00Z".
+std::string TimeText() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+// Appends one line with a single write, so that a kill leaves at most the last line cut.
+void AppendLine(const fs::path& path, const std::string& line) {
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
+  const ssize_t written = write(fd, line.data(), line.size());
+  const std::string reason = Reason();
+  close(fd);
+  if (written != static_cast<ssize_t>(line.size())) {
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", written < 0 ? reason : "disk full"));
+  }
+}
+
+// A kill can cut the last line; the next must not be glued to it.
+void EndLastLine(const fs::path& path) {
+  std::error_code code;
+  if (!fs::exists(path, code) || fs::file_size(path, code) == 0) return;
+  if (!ReadFile(path, kMetricsLimitBytes).ends_with('\n')) AppendLine(path, "\n");
+}
+
+// Training lines carry the iterations done before them, test lines those done in all.
+bool IsSuperseded(const MetricLine& line, int64_t resumed_at) {
+  return line.iteration > resumed_at || (line.iteration == resumed_at && line.split == "train");
+}
+
+Json SessionOf(const RunIdentity& identity) {
+  Json session;
+  session["start"] = TimeText();
+  session["pid"] = getpid();
+  session["host"] = HostName();
+  session["argv"] = identity.argv;
+  session["version"] = identity.version;
+  session["threads"] = identity.threads;
+  return session;
+}
+
+// Takes the lock of a run's folder, waiting up to a second.
+int Lock(const fs::path& folder) {
+  const fs::path path = folder / "lock";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
+  constexpr int kTries = 10;
+  constexpr auto kPause = std::chrono::milliseconds(80);
+  for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (i < kTries) {
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
+    std::array<char, 512> holder{};
+    const ssize_t n = pread(fd, holder.data(), holder.size() - 1, 0);
+    close(fd);
+    throw Error(ErrorKind::kInterrupted,
+                StrCat(folder.string(), " is in use by another process (",
+                       n > 0 ? Printable(Trim(holder.data())) : "unknown", "); wait for it or stop it"));
+  }
+  const std::string text = StrCat("pid ", getpid(), " host ", HostName(), " start ", TimeText(), "\n");
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    const std::string reason = Reason();
+    close(fd);
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", reason));
+  }
+  return fd;
+}
+
+void CheckRunName(const std::string& name) {
+  if (!name.empty() && name != "latest" && name.front() != '.' && name.find('/') == std::string::npos &&
+      Printable(name) == name) {
+    return;
+  }
+  throw Error(ErrorKind::kUsage, StrCat("\"", Printable(name), "\" cannot name a run; use letters, digits, - and _"));
+}
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+// Cells of a CSV line without quoting: names are checked by CsvName.
+std::string CsvName(std::string name) {
+  for (char& c : name) {
+    if (c == ',' || c == '"' || c == '\n' || c == '\r') c = '_';
+  }
+  return name;
+}
+
+}  // namespace
+
+RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
+  CheckRunName(identity.name);
+  CreateFolders(runs);
+  fs::path folder;
+  for (int number = 1; folder.empty(); ++number) {
+    if (number > kMaxRuns) {
+      throw Error(ErrorKind::kCantCreate, StrCat(runs.string(), " has ", kMaxRuns, " runs named ", identity.name));
+    }
+    std::array<char, 16> suffix{};
+    std::snprintf(suffix.data(), suffix.size(), "-%04d", number);
+    const fs::path candidate = runs / (identity.name + suffix.data());
+    // mkdir is atomic: of two processes that want the same number one gets EEXIST and takes the next.
+    if (mkdir(candidate.c_str(), 0755) == 0) {
+      folder = candidate;
+    } else if (errno != EEXIST) {
+      throw Error(ErrorKind::kCantCreate, StrCat("cannot create folder ", candidate.string(), ": ", Reason()));
+    }
+  }
+  RunFolder run(folder, Lock(folder), false);
+  for (const char* part : {"config", "events", "checkpoints", "plots"}) CreateFolders(folder / part);
+  Json json;
+  json["id"] = run.name();
+  json["name"] = identity.name;
+  json["created"] = TimeText();
+  json["version"] = identity.version;
+  json["argv"] = identity.argv;
+  json["host"] = HostName();
+  json["seed"] = identity.seed;
+  json["threads"] = identity.threads;
+  json["parent"] = identity.parent.empty() ? Json() : Json(identity.parent);
+  for (const auto& [key, value] : identity.more) json[key] = value;
+  json["sessions"] = Json::array({SessionOf(identity)});
+  WriteFileAtomically(folder / "run.json", Dump(json));
+  run.WriteStatus({});
+  ReplaceSymlink(runs / "latest", folder.filename());
+  return run;
+}
+
+RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
+  const fs::path file = fs::weakly_canonical(folder);
+  const std::string bytes = ReadFile(file / "run.json", kJsonLimitBytes);
+  RunFolder run(file, Lock(file), true);
+  Json json = Json::parse(bytes, nullptr, false);
+  if (json.is_discarded() || !json.is_object()) {
+    throw Error(ErrorKind::kBadData, StrCat((file / "run.json").string(), " is not a run's identity (no JSON object)"));
+  }
+  if (!json["sessions"].is_array()) json["sessions"] = Json::array();
+  json["sessions"].push_back(SessionOf(identity));
+  WriteFileAtomically(file / "run.json", Dump(json));
+  for (const char* part : {"config", "events", "checkpoints", "plots"}) CreateFolders(file / part);
+  return run;
+}
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)), is_resumed_(other.is_resumed_) {}
+
+RunFolder::~RunFolder() {
+  if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+void RunFolder::WriteConfig(std::string_view name, std::string_view text) const {
+  WriteFileAtomically(path_ / "config" / name, text);
+}
+
+void RunFolder::WriteStatus(const RunStatus& status) const {
+  Json json;
+  json["state"] = status.state;
+  json["pid"] = getpid();
+  json["host"] = HostName();
+  json["iter"] = status.iteration;
+  json["max_iter"] = status.max_iteration;
+  json["epoch"] = NumberOrNull(status.epoch);
+  json["eta_s"] = NumberOrNull(status.eta_s);
+  json["best"] = status.best ? NumberOrNull(*status.best) : Json();
+  json["last_checkpoint"] = status.last_checkpoint.empty() ? Json() : Json(status.last_checkpoint);
+  json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
+  json["error"] = status.error.empty() ? Json() : Json(status.error);
+  json["heartbeat"] = TimeText();
+  WriteFileAtomically(path_ / "status.json", Dump(json));
+}
+
+void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const {
+  Json json;
+  json["iter"] = iteration;
+  json["epoch"] = NumberOrNull(epoch);
+  json["time"] = std::round(Now() * 1000) / 1000;
+  json["split"] = split;
+  bool finite = true;
+  for (const auto& [name, value] : metrics) {
+    json[name] = NumberOrNull(value);
+    finite = finite && std::isfinite(value);
+  }
+  if (!finite) json["finite"] = false;
+  AppendLine(path_ / "metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
+  Json json;
+  json["event"] = event;
+  json["iter"] = iteration;
+  json["time"] = std::round(Now() * 1000) / 1000;
+  AppendLine(path_ / "metrics.jsonl", json.dump() + "\n");
+}
+
+void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const {
+  const fs::path path = path_ / "results.csv";
+  std::vector<std::string> header = {"iter", "epoch"};
+  std::error_code code;
+  if (fs::exists(path, code) && fs::file_size(path, code) > 0) {
+    const std::string text = ReadFile(path);
+    header = Split(std::string_view(text).substr(0, text.find('\n')), ',');
+  } else {
+    for (const auto& [name, value] : metrics) header.push_back(CsvName(name));
+    AppendLine(path, Join(header, ",") + "\n");
+  }
+  std::vector<std::string> row;
+  for (const std::string& column : header) {
+    if (column == "iter" || column == "epoch") {
+      row.push_back(column == "iter" ? std::to_string(iteration) : ToText(epoch));
+      continue;
+    }
+    row.emplace_back();
+    for (const auto& [name, value] : metrics) {
+      if (CsvName(name) == column) row.back() = ToText(value);
+    }
+  }
+  AppendLine(path, Join(row, ",") + "\n");
+}
+
+void RunFolder::Rewind(int64_t iteration) const {
+  EndLastLine(path_ / "metrics.jsonl");
+  AppendEvent("resume", iteration);
+  const fs::path results = path_ / "results.csv";
+  std::error_code code;
+  if (!fs::exists(results, code)) return;
+  std::string kept;
+  for (const std::string& row : Split(ReadFile(results), '\n')) {
+    const int64_t row_iteration = std::strtoll(row.c_str(), nullptr, 10);
+    if (!row.empty() && row_iteration <= iteration) kept += row + "\n";
+  }
+  WriteFileAtomically(results, kept);
+}
+
+std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
+  const std::string text = ReadFile(folder / "metrics.jsonl", kMetricsLimitBytes);
+  std::vector<MetricLine> lines;
+  for (const std::string& row : Split(text, '\n')) {
+    const Json json = Json::parse(row, nullptr, false);
+    if (!json.is_object() || !json.contains("iter") || !json["iter"].is_number_integer()) continue;
+    const auto iteration = json["iter"].get<int64_t>();
+    if (json.contains("event")) {
+      if (json["event"] == "resume") {
+        std::erase_if(lines, [&](const MetricLine& line) { return IsSuperseded(line, iteration); });
+      }
+      continue;
+    }
+    MetricLine line{.iteration = iteration, .epoch = 0, .split = {}, .metrics = {}};
+    for (const auto& [key, value] : json.items()) {
+      if (key == "iter" || key == "time" || key == "finite") continue;
+      if (key == "split" && value.is_string()) line.split = value.get<std::string>();
+      if (key == "epoch" && value.is_number()) line.epoch = value.get<double>();
+      if (key == "split" || key == "epoch") continue;
+      if (value.is_number()) line.metrics.emplace_back(key, value.get<double>());
+      if (value.is_null()) line.metrics.emplace_back(key, std::numeric_limits<double>::quiet_NaN());
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace moka

@@ -1,0 +1,97 @@
+// A run's folder: runs/NAME-NNNN with run.json, status.json, config/, log.txt, metrics.jsonl, results.csv, events/,
+// checkpoints/, plots/. Everything in it is relative, so it can be moved, packed and served. One process writes it at a
+// time: it holds an flock on the file `lock`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace moka {
+
+// Identity, written once to run.json; each process that works on the run adds a session.
+struct RunIdentity {
+  std::string name;
+  std::vector<std::string> argv;
+  std::string version;
+  uint64_t seed = 0;
+  int threads = 0;
+  std::string parent;                       // "run@checkpoint" it was forked from
+  std::map<std::string, std::string> more;  // data fingerprint, git revision, ...
+};
+
+// What status.json says; replaced as a whole.
+struct RunStatus {
+  std::string state = "starting";  // starting, running, testing, interrupted, finished, failed, diverged
+  int64_t iteration = 0;
+  int64_t max_iteration = 0;
+  double epoch = 0;
+  double eta_s = 0;
+  std::optional<double> best;
+  std::string last_checkpoint;  // relative to the folder
+  std::optional<int> exit_code;
+  std::string error;
+};
+
+// A value of one metric line or result row.
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+class RunFolder {
+ public:
+  // Makes runs/NAME-NNNN with the next free number, points `latest` at it and locks it. Errors: kCantCreate.
+  static RunFolder Create(const std::filesystem::path& runs, const RunIdentity& identity);
+  // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kInterrupted within a second if
+  // another process holds the lock (its pid, host and start named).
+  static RunFolder Open(const std::filesystem::path& folder, const RunIdentity& identity);
+
+  RunFolder(RunFolder&& other) noexcept;
+  RunFolder& operator=(RunFolder&& other) = delete;
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+  ~RunFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path log() const { return path_ / "log.txt"; }
+  std::string name() const { return path_.filename().string(); }
+  bool is_resumed() const { return is_resumed_; }
+
+  // config/NAME, atomically.
+  void WriteConfig(std::string_view name, std::string_view text) const;
+  void WriteStatus(const RunStatus& status) const;
+  // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
+  // null with "finite":false. Errors: kIo.
+  void AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const;
+  // A line {"event":EVENT,"iter":..}.
+  void AppendEvent(std::string_view event, int64_t iteration) const;
+  // The run goes on from a checkpoint of `iteration`: a "resume" event supersedes the metrics of what is done again,
+  // and results.csv loses those rows.
+  void Rewind(int64_t iteration) const;
+  // A row of results.csv; a new file starts with the header. Rows of another header go on with empty cells.
+  void AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const;
+
+ private:
+  RunFolder(std::filesystem::path path, int lock_fd, bool is_resumed)
+      : path_(std::move(path)), lock_fd_(lock_fd), is_resumed_(is_resumed) {}
+
+  std::filesystem::path path_;
+  int lock_fd_ = -1;
+  bool is_resumed_ = false;
+};
+
+// One line of metrics.jsonl that is in force: lines superseded by a later resume are left out.
+struct MetricLine {
+  int64_t iteration = 0;
+  double epoch = 0;
+  std::string split;
+  Metrics metrics;  // NaN for null
+};
+// Errors: kNoInput. Lines that are no JSON (cut by a crash) are skipped.
+std::vector<MetricLine> ReadMetrics(const std::filesystem::path& folder);
+
+}  // namespace moka

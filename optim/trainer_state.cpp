@@ -1,0 +1,64 @@
+#include "optim/trainer_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::json;
+
+// A number of the object; a negative one is refused.
+int64_t CountOf(const Json& json, const char* field) {
+  const auto value = json.at(field).get<int64_t>();
+  if (value < 0) throw Error(ErrorKind::kBadData, StrCat(field, " is ", value));
+  return value;
+}
+
+TrainerState FromObject(const Json& json) {
+  TrainerState state;
+  state.iteration = CountOf(json, "iteration");
+  state.seed = json.at("seed").get<uint64_t>();
+  state.loss_window = json.at("loss_window").get<std::vector<double>>();
+  state.smoothed_loss = json.at("smoothed_loss").get<double>();
+  if (!json.at("best").is_null()) state.best = json.at("best").get<double>();
+  state.best_iteration = json.at("best_iteration").get<int64_t>();
+  state.tests_since_best = CountOf(json, "tests_since_best");
+  for (const auto& [name, position] : json.at("positions").items()) {
+    state.positions[name] = position.get<int64_t>();
+    if (state.positions[name] < 0) throw Error(ErrorKind::kBadData, StrCat("positions.", name, " is negative"));
+  }
+  state.skipped_updates = CountOf(json, "skipped_updates");
+  return state;
+}
+
+}  // namespace
+
+std::string ToJson(const TrainerState& state) {
+  Json json;
+  json["iteration"] = state.iteration;
+  json["seed"] = state.seed;
+  json["loss_window"] = state.loss_window;
+  json["smoothed_loss"] = state.smoothed_loss;
+  json["best"] = state.best ? Json(*state.best) : Json();
+  json["best_iteration"] = state.best_iteration;
+  json["tests_since_best"] = state.tests_since_best;
+  json["positions"] = state.positions;
+  json["skipped_updates"] = state.skipped_updates;
+  return json.dump(1) + "\n";
+}
+
+TrainerState TrainerStateFromJson(std::string_view json, const std::string& where) {
+  try {
+    const Json parsed = Json::parse(json);
+    return FromObject(parsed);
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::kBadData, StrCat(where, ": not a trainer's state: ", Printable(e.what())));
+  } catch (const Error& e) {
+    throw Error(ErrorKind::kBadData, StrCat(where, ": not a trainer's state: ", Printable(e.text())));
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,207 @@
+"""Records optimiser steps and learning rates in plain float64, straight from the published formulas.
+
+Usage: python3 make_solver_goldens.py      writes solvers.json
+
+solvers.json:
+  parameters   [{"name", "lr_mult", "decay_mult", "start": [...]}]: two parameters, 4 values and 3
+  gradients    one list a step: [[gradient of each parameter], ...]; 8 steps, independent of the weights
+  cases        [{"name", "solver": SolverParameter text, "weights": [step][parameter] -> values after the step}]
+  rates        [{"name", "solver": SolverParameter text, "iterations": [...], "rates": [...]}]: before lr_mult
+A gradient is the loss's own: with iter_size k the case feeds k copies, whose sum is divided by k.
+
+One update is Caffe's: clip all gradients by their global L2 norm, divide by iter_size, add the decay (L2: decay*w;
+L1: decay*sign(w)), apply the rule, subtract. AdamW and LAMB take no decay into the gradient. r is the rate times
+lr_mult, t counts from 1, d is weight_decay times decay_mult:
+  SGD       h = momentum*h + r*g;                      w -= h
+  Nesterov  h' = momentum*h + r*g;                     w -= (1+momentum)*h' - momentum*h
+  AdaGrad   h += g^2;                                  w -= r*g / (sqrt(h)+delta)
+  RMSProp   h = rms_decay*h + (1-rms_decay)*g^2;       w -= r*g / (sqrt(h)+delta)
+  AdaDelta  h = momentum*h + (1-momentum)*g^2;         s = g*sqrt((u+delta)/(h+delta));
+            u = momentum*u + (1-momentum)*s^2;         w -= r*s
+  Adam      m, v as usual;                             w -= r * sqrt(1-b2^t)/(1-b1^t) * m/(sqrt(v)+delta)
+  AdamW     m, v as usual;                             w -= r*d*w + r * m^/(sqrt(v^)+delta)
+  LARS      l = eta*|w| / (|g|+d*|w|), 1 if a norm is 0, g before decay;  h = momentum*h + r*l*(g+d*w);  w -= h
+  LAMB      s = m^/(sqrt(v^)+delta) + d*w;             w -= r * |w|/|s| * s, ratio 1 if a norm is 0
+Rates: warm-up is a straight line from warmup_start_lr at 0 to the policy's rate at warmup_iter.
+"""
+
+import json
+import math
+import os
+
+import numpy as np
+
+import moka_random
+
+STEPS = 8
+PARAMETERS = [("w", 1.0, 1.0, 4), ("b", 2.0, 0.5, 3)]
+DEFAULTS = {"type": "SGD", "lr_policy": "fixed", "base_lr": 0.1, "momentum": 0.0, "momentum2": 0.999, "delta": 1e-8,
+            "rms_decay": 0.99, "weight_decay": 0.0, "regularization_type": "L2", "clip_gradients": -1.0,
+            "iter_size": 1, "lars_eta": 0.001, "gamma": 0.1, "power": 1.0, "stepsize": 1, "max_iter": 8,
+            "stepvalue": [], "warmup_iter": 0, "warmup_start_lr": 0.0, "min_lr": 0.0}
+
+
+def policy_rate(s, i):
+    base, gamma, low = s["base_lr"], s["gamma"], s["min_lr"]
+    left = 1 - min(i, s["max_iter"]) / s["max_iter"]
+    return {
+        "fixed": lambda: base,
+        "step": lambda: base * gamma ** (i // s["stepsize"]),
+        "exp": lambda: base * gamma**i,
+        "inv": lambda: base * (1 + gamma * i) ** -s["power"],
+        "multistep": lambda: base * gamma ** sum(i >= v for v in s["stepvalue"]),
+        "poly": lambda: low + (base - low) * left ** s["power"],
+        "sigmoid": lambda: base / (1 + math.exp(-gamma * (i - s["stepsize"]))),
+        "cosine": lambda: low + (base - low) * (1 + math.cos(math.pi * (1 - left))) / 2,
+    }[s["lr_policy"]]()
+
+
+def rate(s, i):
+    warm = s["warmup_iter"]
+    if i >= warm:
+        return policy_rate(s, i)
+    return s["warmup_start_lr"] + (policy_rate(s, warm) - s["warmup_start_lr"]) * i / warm
+
+
+def norm(x):
+    return math.sqrt(float((x * x).sum()))
+
+
+def update(s, w, g, d, r, state, t):
+    """The weight after one rule; g is clipped and divided, without decay."""
+    kind, mu, delta = s["type"], s["momentum"], s["delta"]
+    decayed = g + d * (w if s["regularization_type"] == "L2" else np.sign(w))
+    h = state.setdefault("h", np.zeros_like(w))
+    if kind in ("Adam", "AdamW", "LAMB"):
+        b2, used = s["momentum2"], decayed if kind == "Adam" else g
+        state["m"] = m = mu * state.get("m", 0) + (1 - mu) * used
+        state["v"] = v = b2 * state.get("v", 0) + (1 - b2) * used**2
+        if kind == "Adam":
+            return w - r * math.sqrt(1 - b2**t) / (1 - mu**t) * m / (np.sqrt(v) + delta)
+        step = (m / (1 - mu**t)) / (np.sqrt(v / (1 - b2**t)) + delta)
+        if kind == "AdamW":
+            return w - r * d * w - r * step
+        step = step + d * w
+        trust = norm(w) / norm(step) if norm(w) > 0 and norm(step) > 0 else 1
+        return w - r * trust * step
+    g = decayed
+    if kind == "SGD":
+        state["h"] = mu * h + r * g
+        return w - state["h"]
+    if kind == "Nesterov":
+        state["h"] = mu * h + r * g
+        return w - ((1 + mu) * state["h"] - mu * h)
+    if kind == "AdaGrad":
+        state["h"] = h + g**2
+        return w - r * g / (np.sqrt(state["h"]) + delta)
+    if kind == "RMSProp":
+        state["h"] = s["rms_decay"] * h + (1 - s["rms_decay"]) * g**2
+        return w - r * g / (np.sqrt(state["h"]) + delta)
+    if kind == "AdaDelta":
+        u = state.get("u", np.zeros_like(w))
+        state["h"] = mu * h + (1 - mu) * g**2
+        step = g * np.sqrt((u + delta) / (state["h"] + delta))
+        state["u"] = mu * u + (1 - mu) * step**2
+        return w - r * step
+    raw = g - d * w
+    local = s["lars_eta"] * norm(w) / (norm(raw) + d * norm(w)) if norm(w) > 0 and norm(raw) > 0 else 1
+    state["h"] = mu * h + r * local * g
+    return w - state["h"]
+
+
+def text(fields):
+    """SolverParameter text of the fields that differ from the defaults above or are always wanted."""
+    parts = []
+    for key, value in fields.items():
+        for item in value if isinstance(value, list) else [value]:
+            parts.append(f'{key}: "{item}"' if isinstance(item, str) else f"{key}: {item:g}")
+    return " ".join(parts)
+
+
+def float32(fields):
+    """Solver fields are float32 in the schema; the goldens use the same rounded numbers."""
+    return {k: float(np.float32(v)) if isinstance(v, float) else v for k, v in fields.items()}
+
+
+def run(fields, starts, gradients):
+    s = float32({**DEFAULTS, **fields})
+    weights, states, history = [w.copy() for w in starts], [{} for _ in starts], []
+    for step, step_gradients in enumerate(gradients):
+        sums = [g * s["iter_size"] for g in step_gradients]
+        total = math.sqrt(sum(norm(g) ** 2 for g in sums))
+        shrink = s["clip_gradients"] / total if 0 <= s["clip_gradients"] < total else 1.0
+        for i, (_, lr_mult, decay_mult, _) in enumerate(PARAMETERS):
+            g = sums[i] * shrink / s["iter_size"]
+            weights[i] = update(s, weights[i], g, s["weight_decay"] * decay_mult, rate(s, step) * lr_mult, states[i],
+                                step + 1)
+        history.append([[float(f"{v:.14g}") for v in w] for w in weights])
+    return history
+
+
+MOMENTUM, ADAM = {"momentum": 0.9}, {"momentum": 0.9, "momentum2": 0.99}
+RULES = {
+    "SGD": MOMENTUM, "Nesterov": MOMENTUM, "AdaGrad": {}, "RMSProp": {"rms_decay": 0.9},
+    "AdaDelta": {"base_lr": 1.0, "momentum": 0.95, "delta": 1e-6}, "Adam": {"base_lr": 0.01, **ADAM},
+    "AdamW": {"base_lr": 0.01, **ADAM}, "LARS": {"base_lr": 1.0, "lars_eta": 0.02, **MOMENTUM},
+    "LAMB": {"base_lr": 0.05, **ADAM},
+}
+CASES = {f"{kind.lower()}{suffix}": {"type": kind, "base_lr": 0.1, **fields, **extra}
+         for kind, fields in RULES.items()
+         for suffix, extra in [("_plain", {}), ("_decay", {"weight_decay": 0.05}),
+                               ("_clip_decay_step", {"weight_decay": 0.05, "clip_gradients": 1.5, "lr_policy": "step",
+                                                     "gamma": 0.5, "stepsize": 3})]}
+CASES |= {
+    "sgd_no_momentum": {"type": "SGD", "base_lr": 0.1},
+    "sgd_l1": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "weight_decay": 0.05, "regularization_type": "L1"},
+    "nesterov_l1": {"type": "Nesterov", "base_lr": 0.1, **MOMENTUM, "weight_decay": 0.05,
+                    "regularization_type": "L1"},
+    "sgd_clip_iter_size": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "clip_gradients": 1.5, "iter_size": 4},
+    "sgd_clip_not_reached": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "clip_gradients": 1000.0},
+    "sgd_warmup_cosine": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "lr_policy": "cosine", "max_iter": 8,
+                          "warmup_iter": 3, "warmup_start_lr": 0.01, "min_lr": 0.001},
+}
+RATES = {
+    "fixed": {"base_lr": 0.3},
+    "step": {"base_lr": 0.1, "gamma": 0.1, "stepsize": 100},
+    "exp": {"base_lr": 0.1, "gamma": 0.99},
+    "inv": {"base_lr": 0.01, "gamma": 0.0001, "power": 0.75},
+    "multistep": {"base_lr": 0.1, "gamma": 0.1, "stepvalue": [100, 150, 1000]},
+    "poly": {"base_lr": 0.1, "power": 2.0, "max_iter": 2000},
+    "poly_min_lr": {"base_lr": 0.1, "power": 0.5, "max_iter": 2000, "min_lr": 0.01},
+    "sigmoid": {"base_lr": 0.1, "gamma": -0.01, "stepsize": 1000},
+    "cosine": {"base_lr": 0.2, "max_iter": 2000},
+    "cosine_min_lr": {"base_lr": 0.2, "max_iter": 2000, "min_lr": 0.002},
+    "cosine_warmup": {"base_lr": 0.2, "max_iter": 2000, "warmup_iter": 100, "warmup_start_lr": 0.01},
+    "fixed_warmup": {"base_lr": 0.2, "warmup_iter": 150, "warmup_start_lr": 0.02},
+    "step_warmup": {"base_lr": 0.1, "gamma": 0.5, "stepsize": 50, "warmup_iter": 120},
+    "poly_warmup": {"base_lr": 1.0, "power": 2.0, "max_iter": 2000, "warmup_iter": 200, "warmup_start_lr": 0.1},
+}
+ITERATIONS = [0, 1, 2, 49, 50, 99, 100, 101, 149, 150, 151, 199, 200, 500, 999, 1000, 1001, 1500, 1999, 2000]
+
+
+def main():
+    starts = [moka_random.data((n,), f"start/{name}") for name, _, _, n in PARAMETERS]
+    starts[1][1] = 0.0
+    gradients = [[moka_random.data((n,), f"gradient{step}/{name}") for name, _, _, n in PARAMETERS]
+                 for step in range(STEPS)]
+    cases = [{"name": name, "solver": text({"lr_policy": "fixed", **fields}),
+              "weights": run(fields, starts, gradients)} for name, fields in CASES.items()]
+    rates = []
+    for name, fields in RATES.items():
+        s = float32({**DEFAULTS, "lr_policy": name.split("_")[0], **fields})
+        rates.append({"name": name, "solver": text({"lr_policy": s["lr_policy"], **fields}),
+                      "iterations": ITERATIONS, "rates": [float(f"{rate(s, i):.14g}") for i in ITERATIONS]})
+    content = {"parameters": [{"name": n, "lr_mult": lr, "decay_mult": d, "start": list(w)}
+                              for (n, lr, d, _), w in zip(PARAMETERS, starts)],
+               "gradients": [[list(g) for g in step] for step in gradients]}
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solvers.json")
+    with open(path, "w", encoding="utf-8") as file:
+        rows = [f' {json.dumps(k)}: {json.dumps(v)}' for k, v in content.items()]
+        for key, entries in (("cases", cases), ("rates", rates)):
+            rows.append(f' "{key}": [\n' + ",\n".join("  " + json.dumps(e) for e in entries) + "\n ]")
+        file.write("{\n" + ",\n".join(rows) + "\n}\n")
+    print(len(cases), "cases,", len(rates), "rate policies,", os.path.getsize(path), "bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""PyTorch peer of models/cifar10_resnet20: the same net, data, augmentation, rates and update rule, for comparison.
+
+Usage: cifar_torch.py --train cifar10_jpeg_train.tar.gz --test cifar10_jpeg_test.tar.gz [--seed 1] [--out result.json]
+
+Follows models/cifar10_resnet20/solver_12epoch.prototxt and train_val.prototxt:
+  net       ResNet-20, shortcuts without parameters (every second pixel, zero channels), msra filler, BatchNorm eps 1e-5
+  data      (B,G,R - mean) / std; training pads 4 pixels of zeros before the mean, crops 32x32 and mirrors at random;
+            epochs are reshuffled and follow each other without dropping a record
+  rate      a line from --warmup-start-lr to the cosine over --warmup iterations, then a cosine to 0
+  update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
+Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.jpg, classes in alphabetical order.
+"""
+
+import argparse
+import io
+import json
+import math
+import tarfile
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import nn
+
+MEAN = (113.86, 122.94, 125.28)  # B, G, R
+STD = (66.45, 61.91, 62.53)
+
+
+def read_tar(path):
+    """uint8 images [N,3,32,32] in B,G,R and labels [N], in the order of member names."""
+    images, names = [], []
+    with tarfile.open(path) as tar:
+        for member in tar:
+            if not member.name.endswith(".jpg"):
+                continue
+            pixels = np.asarray(Image.open(io.BytesIO(tar.extractfile(member).read())).convert("RGB"))
+            images.append(pixels[:, :, ::-1].transpose(2, 0, 1))
+            names.append(member.name)
+    order = sorted(range(len(names)), key=names.__getitem__)
+    classes = sorted({name.split("/")[-2] for name in names})
+    labels = [classes.index(names[i].split("/")[-2]) for i in order]
+    return torch.from_numpy(np.stack([images[i] for i in order])), torch.tensor(labels)
+
+
+class ConvBn(nn.Sequential):
+    def __init__(self, inputs, outputs, stride=1):
+        super().__init__(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs))
+        nn.init.normal_(self[0].weight, std=math.sqrt(2 / (inputs * 9)))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.halves = inputs != width
+        self.conv1 = ConvBn(inputs, width, 2 if self.halves else 1)
+        self.conv2 = ConvBn(width, width)
+
+    def forward(self, x):
+        y = self.conv2(F.relu(self.conv1(x)))
+        if self.halves:
+            x = x[:, :, ::2, ::2]
+            x = torch.cat([x, torch.zeros_like(x)], 1)
+        return F.relu(x + y)
+
+
+class ResNet20(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = ConvBn(3, 16)
+        pairs = [(16, 16)] * 3 + [(16, 32)] + [(32, 32)] * 2 + [(32, 64)] + [(64, 64)] * 2
+        self.blocks = nn.Sequential(*[Residual(a, b) for a, b in pairs])
+        self.fc = nn.Linear(64, 10)
+        nn.init.normal_(self.fc.weight, std=math.sqrt(2 / 64))
+        nn.init.zeros_(self.fc.bias)
+
+    def forward(self, x):
+        return self.fc(self.blocks(F.relu(self.conv1(x))).mean((2, 3)))
+
+
+class CaffeSgd:
+    """The rate inside the history, as Caffe keeps it."""
+
+    def __init__(self, parameters, momentum, decay):
+        self.parameters, self.momentum, self.decay = list(parameters), momentum, decay
+        self.history = [torch.zeros_like(p) for p in self.parameters]
+
+    @torch.no_grad()
+    def step(self, rate):
+        gradients = torch._foreach_add([p.grad for p in self.parameters], self.parameters, alpha=self.decay)
+        torch._foreach_mul_(self.history, self.momentum)
+        torch._foreach_add_(self.history, gradients, alpha=rate)
+        torch._foreach_sub_(self.parameters, self.history)
+        for p in self.parameters:
+            p.grad = None
+
+
+def rate_at(options, iteration):
+    def cosine(i):
+        return options.lr * (1 + math.cos(math.pi * i / options.iterations)) / 2
+
+    if iteration >= options.warmup:
+        return cosine(iteration)
+    start = options.warmup_start_lr
+    return start + (cosine(options.warmup) - start) * iteration / options.warmup
+
+
+def normalise(images):
+    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
+    return ((images.float() - mean.to(images.device)) / std.to(images.device)).contiguous(
+        memory_format=torch.channels_last)
+
+
+def augment(images, generator):
+    """Random 32x32 crops of the images padded by 4, mirrored with probability 1/2; uint8 in and out."""
+    count, rows = len(images), torch.arange(32)
+    padded = F.pad(images, (4, 4, 4, 4))
+    top = torch.randint(0, 9, (count, 1), generator=generator)
+    left = torch.randint(0, 9, (count, 1), generator=generator)
+    mirrored = torch.rand(count, 1, generator=generator) < 0.5
+    columns = torch.where(mirrored, 31 - rows, rows) + left
+    sample = torch.arange(count).view(-1, 1, 1, 1)
+    return padded[sample, torch.arange(3).view(1, -1, 1, 1), (top + rows)[:, None, :, None],
+                  columns[:, None, None, :]]
+
+
+def test(net, images, labels, device):
+    net.eval()
+    right, loss = 0, 0.0
+    with torch.no_grad():
+        for start in range(0, len(images), 500):
+            target = labels[start:start + 500].to(device)
+            scores = net(normalise(images[start:start + 500].to(device)))
+            right += (scores.argmax(1) == target).sum().item()
+            loss += F.cross_entropy(scores, target, reduction="sum").item()
+    net.train()
+    return right / len(images), loss / len(images)
+
+
+def batches(count, size, generator):
+    """Record numbers of successive batches, running on from epoch to epoch."""
+    waiting = torch.empty(0, dtype=torch.long)
+    while True:
+        while len(waiting) < size:
+            waiting = torch.cat([waiting, torch.randperm(count, generator=generator)])
+        yield waiting[:size]
+        waiting = waiting[size:]
+
+
+def train(options):
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(options.threads)
+    generator = torch.Generator().manual_seed(options.seed)
+    images, labels = read_tar(options.train)
+    test_images, test_labels = read_tar(options.test)
+    net = ResNet20().to(options.device, memory_format=torch.channels_last)
+    solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
+    recipe = {key: value for key, value in vars(options).items() if key not in ("train", "test", "out")}
+    result = {"recipe": recipe, "torch": torch.__version__, "tests": [], "losses": [],
+              "parameters": sum(p.numel() for p in net.parameters())}
+    started, recent = time.monotonic(), []
+    for iteration, chosen in enumerate(batches(len(images), options.batch, generator)):
+        done = iteration == min(options.iterations, options.stop_at or options.iterations)
+        if done or (iteration and iteration % options.test_interval == 0):
+            accuracy, loss = test(net, test_images, test_labels, options.device)
+            seconds = time.monotonic() - started
+            result["tests"].append({"iteration": iteration, "accuracy": accuracy, "loss": loss, "seconds": seconds})
+            print(f"iteration {iteration}: accuracy {accuracy:.4f}, test loss {loss:.4f}, {seconds:.0f} s", flush=True)
+        if done:
+            break
+        x = normalise(augment(images[chosen], generator).to(options.device))
+        loss = F.cross_entropy(net(x), labels[chosen].to(options.device))
+        loss.backward()
+        solver.step(rate_at(options, iteration))
+        recent.append(loss.item())
+        if len(recent) == 50:
+            result["losses"].append(sum(recent) / 50)
+            recent = []
+    result["images_per_second"] = iteration * options.batch / (time.monotonic() - started)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", required=True, help="tar of the training images")
+    parser.add_argument("--test", required=True, help="tar of the test images")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=float, default=12, help="of 391 iterations")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--lr", type=float, default=0.2)
+    parser.add_argument("--warmup", type=int, default=391, help="iterations")
+    parser.add_argument("--warmup-start-lr", type=float, default=0.01)
+    parser.add_argument("--momentum", type=float, default=0.9)
+    parser.add_argument("--weight-decay", type=float, default=5e-4)
+    parser.add_argument("--test-interval", type=int, default=391, help="iterations")
+    parser.add_argument("--stop-at", type=int, default=0, help="iterations of the schedule to run; 0: all")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", help="JSON file for the result")
+    options = parser.parse_args()
+    options.iterations = round(options.epochs * 391)
+    result = train(options)
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as file:
+            json.dump(result, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

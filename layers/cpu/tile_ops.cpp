@@ -1,0 +1,281 @@
+// Built with -fopenmp-simd (the loops' promise that elements are independent, as in-place operands are the same
+// element) and -fno-trapping-math (so that selections become masks); neither changes a result.
+#include "layers/cpu/tile_ops.h"
+
+#include <algorithm>
+
+#include "core/rng.h"
+#include "layers/cpu/tile_math.h"
+
+namespace moka::tile {
+namespace {
+
+// Operations as types, so that they inline into loops of every instruction set.
+#define MOKA_UNARY(NAME, VALUE)    \
+  struct NAME {                    \
+    template <class T>             \
+    MOKA_INLINE static T Of(T a) { \
+      return VALUE;                \
+    }                              \
+  };
+#define MOKA_BINARY(NAME, VALUE)        \
+  struct NAME {                         \
+    template <class T>                  \
+    MOKA_INLINE static T Of(T a, T b) { \
+      return VALUE;                     \
+    }                                   \
+  };
+MOKA_UNARY(CopyOp, a)
+MOKA_UNARY(NegOp, -a)
+MOKA_UNARY(AbsOp, Abs(a))
+MOKA_UNARY(ExpOp, Exp(a))
+MOKA_UNARY(LogOp, Log(a))
+MOKA_UNARY(SqrtOp, Sqrt(a))
+MOKA_UNARY(TanhOp, Tanh(a))
+MOKA_UNARY(SigmoidOp, Sigmoid(a))
+MOKA_UNARY(SignOp, (a > 0 ? T{1} : T{0}) - (a < 0 ? T{1} : T{0}))
+MOKA_UNARY(FloorOp, Floor(a))
+MOKA_UNARY(ErfOp, Erf(a))
+MOKA_BINARY(AddOp, a + b)
+MOKA_BINARY(SubOp, a - b)
+MOKA_BINARY(MulOp, a* b)
+MOKA_BINARY(DivOp, a / b)
+MOKA_BINARY(MaxOp, a > b ? a : (a != a ? a : b))
+MOKA_BINARY(MinOp, a < b ? a : (a != a ? a : b))
+MOKA_BINARY(PowOp, Pow(a, b))
+MOKA_BINARY(LtOp, a < b ? T{1} : T{0})
+MOKA_BINARY(LeOp, a <= b ? T{1} : T{0})
+MOKA_BINARY(GtOp, a > b ? T{1} : T{0})
+MOKA_BINARY(GeOp, a >= b ? T{1} : T{0})
+MOKA_BINARY(EqOp, a == b ? T{1} : T{0})
+#undef MOKA_UNARY
+#undef MOKA_BINARY
+
+template <class Op, class T>
+MOKA_INLINE void Unary(const Step& step, const Frame<T>& frame, int64_t n) {
+  const T* a = frame.at[step.a];
+  T* y = frame.at[step.y];
+  if (step.scalars != 0) {
+    const T value = Op::Of(*a);
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+    return;
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(a[i]);
+}
+
+template <class Op, class T>
+MOKA_INLINE void Binary(const Step& step, const Frame<T>& frame, int64_t n) {
+  const T* a = frame.at[step.a];
+  const T* b = frame.at[step.b];
+  T* y = frame.at[step.y];
+  if (step.scalars == 0) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(a[i], b[i]);
+  } else if (step.scalars == 1) {
+    const T first = *a;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(first, b[i]);
+  } else if (step.scalars == 2) {
+    const T second = *b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(a[i], second);
+  } else {
+    const T value = Op::Of(*a, *b);
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+  }
+}
+
+template <int kScalars, class T>
+MOKA_INLINE void SelectLoop(const T* c, const T* a, const T* b, T* y, int64_t n) {
+  const T c0 = *c;
+  const T a0 = *a;
+  const T b0 = *b;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const T condition = (kScalars & 1) != 0 ? c0 : c[i];
+    const T yes = (kScalars & 2) != 0 ? a0 : a[i];
+    const T no = (kScalars & 4) != 0 ? b0 : b[i];
+    y[i] = condition != 0 ? yes : no;
+  }
+}
+
+template <class T>
+MOKA_INLINE void Select(const Step& step, const Frame<T>& frame, int64_t n) {
+  const T* c = frame.at[step.a];
+  const T* a = frame.at[step.b];
+  const T* b = frame.at[step.c];
+  T* y = frame.at[step.y];
+  switch (step.scalars) {
+    case 0: SelectLoop<0>(c, a, b, y, n); break;
+    case 1: SelectLoop<1>(c, a, b, y, n); break;
+    case 2: SelectLoop<2>(c, a, b, y, n); break;
+    case 3: SelectLoop<3>(c, a, b, y, n); break;
+    case 4: SelectLoop<4>(c, a, b, y, n); break;
+    case 5: SelectLoop<5>(c, a, b, y, n); break;
+    case 6: SelectLoop<6>(c, a, b, y, n); break;
+    default: SelectLoop<7>(c, a, b, y, n); break;
+  }
+}
+
+// Philox (core/rng.h) over 16 blocks at once: words[4 j + w] is word w of block first + j.
+MOKA_INLINE void RandomBlocks(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* words) {
+  constexpr int kBlocks = 16;
+  uint32_t c0[kBlocks];
+  uint32_t c1[kBlocks];
+  uint32_t c2[kBlocks];
+  uint32_t c3[kBlocks];
+  for (int j = 0; j < kBlocks; ++j) {
+    const uint64_t block = first + static_cast<uint64_t>(j);
+    c0[j] = static_cast<uint32_t>(block);
+    c1[j] = static_cast<uint32_t>(block >> 32U);
+    c2[j] = static_cast<uint32_t>(stream);
+    c3[j] = static_cast<uint32_t>(stream >> 32U);
+  }
+  auto k0 = static_cast<uint32_t>(seed);
+  auto k1 = static_cast<uint32_t>(seed >> 32U);
+  for (int round = 0; round < 10; ++round) {
+#pragma omp simd
+    for (int j = 0; j < kBlocks; ++j) {
+      const uint64_t p0 = uint64_t{0xD2511F53U} * c0[j];
+      const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2[j];
+      c0[j] = static_cast<uint32_t>(p1 >> 32U) ^ c1[j] ^ k0;
+      c1[j] = static_cast<uint32_t>(p1);
+      c2[j] = static_cast<uint32_t>(p0 >> 32U) ^ c3[j] ^ k1;
+      c3[j] = static_cast<uint32_t>(p0);
+    }
+    k0 += 0x9E3779B9U;
+    k1 += 0xBB67AE85U;
+  }
+  for (int j = 0; j < kBlocks; ++j) {
+    words[4 * j] = c0[j];
+    words[4 * j + 1] = c1[j];
+    words[4 * j + 2] = c2[j];
+    words[4 * j + 3] = c3[j];
+  }
+}
+
+template <class T>
+MOKA_INLINE void Rand(const Step& step, const Frame<T>& frame, int64_t n) {
+  T* y = frame.at[step.y];
+  const uint64_t seed = frame.seeds[step.a];
+  if (frame.index != nullptr) {
+    for (int64_t i = 0; i < n; ++i) y[i] = T{UnitFloat(RandomWord(seed, step.stream, frame.index[i]))};
+    return;
+  }
+  constexpr int64_t kWords = 64;
+  uint32_t words[kWords];
+  int64_t skipped = static_cast<int64_t>(frame.first % 4);
+  uint64_t block = frame.first / 4;
+  for (int64_t done = 0; done < n;) {
+    RandomBlocks(seed, step.stream, block, words);
+    const int64_t made = std::min(kWords - skipped, n - done);
+    for (int64_t i = 0; i < made; ++i) {
+      y[done + i] = static_cast<T>(static_cast<int32_t>(words[skipped + i] >> 8U)) * static_cast<T>(0x1.0p-24);
+    }
+    done += made;
+    block += kWords / 4;
+    skipped = 0;
+  }
+}
+
+template <class T>
+MOKA_INLINE void RunOne(const Step& step, const Frame<T>& frame, int64_t n) {
+  switch (step.op) {
+    case ScalarOp::kInput:
+    case ScalarOp::kConstant: return Unary<CopyOp>(step, frame, n);
+    case ScalarOp::kAdd: return Binary<AddOp>(step, frame, n);
+    case ScalarOp::kSub: return Binary<SubOp>(step, frame, n);
+    case ScalarOp::kMul: return Binary<MulOp>(step, frame, n);
+    case ScalarOp::kDiv: return Binary<DivOp>(step, frame, n);
+    case ScalarOp::kNeg: return Unary<NegOp>(step, frame, n);
+    case ScalarOp::kAbs: return Unary<AbsOp>(step, frame, n);
+    case ScalarOp::kExp: return Unary<ExpOp>(step, frame, n);
+    case ScalarOp::kLog: return Unary<LogOp>(step, frame, n);
+    case ScalarOp::kSqrt: return Unary<SqrtOp>(step, frame, n);
+    case ScalarOp::kTanh: return Unary<TanhOp>(step, frame, n);
+    case ScalarOp::kSigmoid: return Unary<SigmoidOp>(step, frame, n);
+    case ScalarOp::kSign: return Unary<SignOp>(step, frame, n);
+    case ScalarOp::kFloor: return Unary<FloorOp>(step, frame, n);
+    case ScalarOp::kErf: return Unary<ErfOp>(step, frame, n);
+    case ScalarOp::kMax: return Binary<MaxOp>(step, frame, n);
+    case ScalarOp::kMin: return Binary<MinOp>(step, frame, n);
+    case ScalarOp::kPow: return Binary<PowOp>(step, frame, n);
+    case ScalarOp::kLt: return Binary<LtOp>(step, frame, n);
+    case ScalarOp::kLe: return Binary<LeOp>(step, frame, n);
+    case ScalarOp::kGt: return Binary<GtOp>(step, frame, n);
+    case ScalarOp::kGe: return Binary<GeOp>(step, frame, n);
+    case ScalarOp::kEq: return Binary<EqOp>(step, frame, n);
+    case ScalarOp::kSelect: return Select(step, frame, n);
+    case ScalarOp::kRand: return Rand(step, frame, n);
+  }
+}
+
+template <class T>
+MOKA_INLINE void RunAll(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {
+  for (int64_t i = 0; i < count; ++i) RunOne(steps[i], frame, n);
+}
+
+template <class T>
+MOKA_INLINE void SumLanes(const T* x, int64_t n, double* lanes) {
+  double local[kLanes];
+  for (int64_t j = 0; j < kLanes; ++j) local[j] = lanes[j];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+    for (int64_t j = 0; j < kLanes; ++j) local[j] += static_cast<double>(x[i + j]);
+  }
+  for (int64_t j = 0; i + j < n; ++j) local[j] += static_cast<double>(x[i + j]);
+  for (int64_t j = 0; j < kLanes; ++j) lanes[j] = local[j];
+}
+
+template <class T>
+MOKA_INLINE void AddTo(const T* x, int64_t n, double* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] += static_cast<double>(x[i]);
+}
+
+#define MOKA_TILE_FUNCTIONS(NAME, ATTRIBUTES)                                                        \
+  template <class T>                                                                                 \
+  struct NAME {                                                                                      \
+    ATTRIBUTES static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) { \
+      RunAll(steps, count, frame, n);                                                                \
+    }                                                                                                \
+    ATTRIBUTES static void Sum(const T* x, int64_t n, double* lanes) { SumLanes(x, n, lanes); }      \
+    ATTRIBUTES static void Add(const T* x, int64_t n, double* y) { AddTo(x, n, y); }                 \
+    static TileFunctions<T> Row(std::string_view name) { return {name, Run, Sum, Add}; }             \
+  };
+MOKA_TILE_FUNCTIONS(Portable, )
+#if defined(__x86_64__)
+MOKA_TILE_FUNCTIONS(Avx2, __attribute__((target("avx2"))))
+MOKA_TILE_FUNCTIONS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))))
+#endif
+#undef MOKA_TILE_FUNCTIONS
+
+template <class T>
+TileFunctions<T> Choose() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
+    return Avx512<T>::Row("tile:avx512");
+  }
+  if (__builtin_cpu_supports("avx2") != 0) return Avx2<T>::Row("tile:avx2");
+#endif
+  return Portable<T>::Row("tile:portable");
+}
+
+}  // namespace
+
+template <>
+const TileFunctions<float>& FunctionsHere<float>() {
+  static const TileFunctions<float> functions = Choose<float>();
+  return functions;
+}
+
+template <>
+const TileFunctions<double>& FunctionsHere<double>() {
+  static const TileFunctions<double> functions = Choose<double>();
+  return functions;
+}
+
+}  // namespace moka::tile

@@ -7,10 +7,27 @@
 
 namespace moka {
 
+KernelDef MokaAccuracy();
+KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();
 KernelDef MokaBatchNormBackward();
+KernelDef MokaCast();
+KernelDef MokaConcat();
+KernelDef MokaExpand();
+KernelDef MokaFull();
+KernelDef MokaLrn();
+KernelDef MokaLrnBackward();
+KernelDef MokaPointwise();
+KernelDef MokaPoolAverage();
+KernelDef MokaPoolAverageBackward();
 KernelDef MokaPoolMax();
 KernelDef MokaPoolMaxBackward();
+KernelDef MokaPoolMaxMask();
+KernelDef MokaReduceSum();
+KernelDef MokaSlice();
+KernelDef MokaSoftmaxLoss();
+KernelDef MokaSoftmaxLossBackward();
+KernelDef MokaTranspose();
 KernelDef OnednnBatchNorm();
 KernelDef OnednnBatchNormBackward();
 KernelDef OnednnConcat();

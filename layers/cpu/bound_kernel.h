@@ -1,0 +1,72 @@
+// What Moka's own CPU kernels share: a kernel that remembers its memory, the sentences of refusals, and one view of
+// plain, channel-blocked and channels-last tensors. Private to layers/cpu.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/text.h"
+#include "graph/graph.h"
+#include "graph/kernel.h"
+#include "graph/op.h"
+
+namespace moka {
+
+// Requires: Bind before Run. Pointers have the dtype that refuse let through.
+class BoundKernel : public Kernel {
+ public:
+  void Bind(const KernelArgs& args) override {
+    inputs_.assign(args.inputs.begin(), args.inputs.end());
+    outputs_.assign(args.outputs.begin(), args.outputs.end());
+    scratch_ = args.scratch;
+  }
+
+ protected:
+  template <class T>
+  const T* in(size_t i) const {
+    return static_cast<const T*>(inputs_[i].raw());
+  }
+  template <class T>
+  T* out(size_t o) const {
+    return static_cast<T*>(outputs_[o].raw());
+  }
+  template <class T>
+  T* scratch(int64_t offset_bytes = 0) const {
+    return reinterpret_cast<T*>(scratch_ + offset_bytes);
+  }
+  size_t input_count() const { return inputs_.size(); }
+  size_t output_count() const { return outputs_.size(); }
+
+ private:
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+  std::byte* scratch_ = nullptr;
+};
+
+// "" or why not: every floating tensor must be float32; every tensor plain; every tensor of the first input's rank laid
+// out as the first input.
+std::string RefuseUnlessFloat32(const KernelQuery& query);
+std::string RefuseUnlessPlain(const KernelQuery& query);
+std::string RefuseUnlessSameLayout(const KernelQuery& query);
+
+// Tensors of the first input's rank in its layout, the others plain.
+std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query);
+
+// A tensor [N,C,spatial..] in memory as [outer, depth, height, width, inner]: plain (outer = N*C, inner = 1), blocked
+// over the channels (outer = N*C/block, inner = block) or channels last (outer = N, inner = C).
+struct PlaneView {
+  int64_t outer = 1;
+  int64_t depth = 1;
+  int64_t height = 1;
+  int64_t width = 1;
+  int64_t inner = 1;
+  int64_t channels = 1;  // of one item, without padding
+  int64_t PlaneCount() const { return depth * height * width * inner; }
+  // Channels of plane `outer_index` that are not padding.
+  int64_t LanesOf(int64_t outer_index) const;
+};
+// None for other layouts and ranks outside 3 to 5.
+std::optional<PlaneView> ViewPlanes(const TensorType& type);
+
+}  // namespace moka

@@ -1,0 +1,102 @@
+// Conversion between element types, element by element; any layout, the same on both sides (zero padding stays zero).
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "core/parallel.h"
+#include "layers/cpu/bound_kernel.h"
+#include "layers/cpu/kernels.h"
+
+namespace moka {
+namespace {
+
+// The upper half of a float32, rounded to nearest even; a NaN stays a NaN.
+struct BFloat16 {
+  uint16_t bits;
+};
+
+float ToWide(BFloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16U); }
+float ToWide(_Float16 value) { return static_cast<float>(value); }
+template <class T>
+T ToWide(T value) {
+  return value;
+}
+
+template <class To, class From>
+To Convert(From value) {
+  if constexpr (std::is_same_v<To, BFloat16>) {
+    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {static_cast<uint16_t>((bits >> 16U) | 0x40U)};
+    return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    // Out of range saturates and NaN gives 0: the plain conversion would be undefined.
+    constexpr auto kLow = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr auto kHigh = static_cast<From>(std::numeric_limits<To>::max());
+    if (!(value > kLow)) return value == value ? std::numeric_limits<To>::min() : To{0};
+    return value >= kHigh ? std::numeric_limits<To>::max() : static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+using Loop = void (*)(const void* x, void* y, int64_t begin, int64_t end);
+
+template <class From, class To>
+void ConvertRange(const void* x, void* y, int64_t begin, int64_t end) {
+  const auto* from = static_cast<const From*>(x);
+  auto* to = static_cast<To*>(y);
+  for (int64_t i = begin; i < end; ++i) to[i] = Convert<To>(ToWide(from[i]));
+}
+
+template <class From>
+Loop LoopTo(DType to) {
+  switch (to) {
+    case DType::kFloat32: return ConvertRange<From, float>;
+    case DType::kFloat64: return ConvertRange<From, double>;
+    case DType::kFloat16: return ConvertRange<From, _Float16>;
+    case DType::kBFloat16: return ConvertRange<From, BFloat16>;
+    case DType::kInt64: return ConvertRange<From, int64_t>;
+    case DType::kInt32: return ConvertRange<From, int32_t>;
+    case DType::kUInt8: return ConvertRange<From, uint8_t>;
+  }
+  return nullptr;
+}
+
+Loop LoopOf(DType from, DType to) {
+  switch (from) {
+    case DType::kFloat32: return LoopTo<float>(to);
+    case DType::kFloat64: return LoopTo<double>(to);
+    case DType::kFloat16: return LoopTo<_Float16>(to);
+    case DType::kBFloat16: return LoopTo<BFloat16>(to);
+    case DType::kInt64: return LoopTo<int64_t>(to);
+    case DType::kInt32: return LoopTo<int32_t>(to);
+    case DType::kUInt8: return LoopTo<uint8_t>(to);
+  }
+  return nullptr;
+}
+
+class CastKernel final : public BoundKernel {
+ public:
+  explicit CastKernel(const KernelQuery& query)
+      : loop_(LoopOf(query.inputs[0].dtype, query.outputs[0].dtype)), count_(query.inputs[0].StoredCount()) {}
+  void Run() override {
+    ParallelFor(count_, 8192, [&](int64_t begin, int64_t end, int) { loop_(in<void>(0), out<void>(0), begin, end); });
+  }
+
+ private:
+  Loop loop_;
+  int64_t count_;
+};
+
+}  // namespace
+
+KernelDef MokaCast() {
+  return {
+      .name = "moka",
+      .op = "cast",
+      .refuse = RefuseUnlessSameLayout,
+      .propose = ProposeFirstLayout,
+      .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<CastKernel>(query); }};
+}
+
+}  // namespace moka

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "optim/net_weights.h"
 #include "optim/optimizers/optimizer.h"
 #include "proto/content.h"
 #include "proto/weights.h"
@@ -25,16 +26,6 @@ const std::vector<std::string>& SlotsOf(const SolverParameter& solver) {
   const Optimizer* optimizer = FindOptimizer(solver.type());
   Require(optimizer != nullptr, "CheckOptimizer passed");
   return optimizer->slots;
-}
-
-bool IsSameShape(const Shape& a, const Shape& b) {
-  // Caffe's old files write every blob with four dimensions.
-  const auto trimmed = [](const Shape& s) {
-    size_t ones = 0;
-    while (ones < s.dims().size() && s.dims()[ones] == 1) ++ones;
-    return s.dims().subspan(ones);
-  };
-  return std::ranges::equal(trimmed(a), trimmed(b));
 }
 
 }  // namespace
@@ -111,7 +102,7 @@ void HistoryToStore(const SolverParameter& solver, std::span<const NetBlob> blob
   }
   for (size_t i = 0; i < history.size(); ++i) {
     const NetBlob& blob = learnable[i % learnable.size()];
-    if (IsSameShape(history[i].shape, blob.shape)) continue;
+    if (IsSameCaffeShape(history[i].shape, blob.shape)) continue;
     throw Error(ErrorKind::kBadData,
                 StrCat("history blob ", i, " of the solver state has shape ", history[i].shape.ToString(), " and \"",
                        blob.name, "\" has ", blob.shape.ToString()));

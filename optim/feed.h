@@ -1,0 +1,55 @@
+// What stands between the data layers of a net and the inputs of its program: opens a pipeline a layer while the net is
+// built, then writes each batch straight into the program's input memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "data/pipeline.h"
+#include "graph/program.h"
+#include "layers/layer.h"
+
+namespace moka {
+
+class Feed {
+ public:
+  // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed.
+  Feed(std::string name, const PipelineOptions& options) : name_(std::move(name)), options_(options) {}
+
+  // For NetOptions::data_types: opens the layer's pipeline.
+  DataTypes types();
+  // Where batches go. Requires: the program was made from the net built with types(). Errors: kConfig when the program
+  // has an input that no data layer fills.
+  void Bind(const Program& program, const std::vector<DataLayer>& layers);
+  // Writes the next batch of every layer.
+  void Next();
+
+  // Samples of one batch and records of the data set, by the first pipeline; 0 when there is none.
+  int64_t batch_size() const;
+  int64_t epoch_size() const;
+  // Joins "name/layer" -> samples consumed; restores them (a layer that is not named starts at 0).
+  void SavePositions(std::map<std::string, int64_t>& positions) const;
+  void Seek(const std::map<std::string, int64_t>& positions);
+  int64_t bad_records() const;
+  // For MemoryData layers: the caller fills it. Null if there is no such layer.
+  Pipeline* pipeline(std::string_view layer) const;
+
+ private:
+  struct Source {
+    std::string layer;
+    std::unique_ptr<Pipeline> pipeline;
+    std::vector<Tensor> tops;
+    std::vector<OwnedTensor> unused;  // tops the program does not read
+  };
+
+  std::string name_;
+  PipelineOptions options_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace moka

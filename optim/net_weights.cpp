@@ -1,0 +1,129 @@
+#include "optim/net_weights.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "layers/net.h"
+
+namespace moka {
+namespace {
+
+using BlobsByLayer = std::map<std::string, std::vector<const NetBlob*>>;
+
+BlobsByLayer ByLayer(std::span<const NetBlob> blobs) {
+  BlobsByLayer layers;
+  for (const NetBlob& blob : blobs) layers[blob.layer].push_back(&blob);
+  return layers;
+}
+
+// Adds an error for each way the file's layer does not fit the net's.
+void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& from,
+                const std::vector<const NetBlob*>& to, const std::string& file, std::vector<Error>& errors) {
+  const std::string hint = "to train this layer from new values, rename it";
+  if (from.size() != to.size()) {
+    errors.emplace_back(
+        ErrorKind::kBadData, SourcePlace{},
+        StrCat(file, ": layer \"", layer, "\" has ", from.size(), " blobs and the net's has ", to.size()), hint);
+    return;
+  }
+  for (const NetBlob* blob : to) {
+    const auto it = std::ranges::find_if(from, [&](const NamedBlob* b) { return b->index == blob->index; });
+    if (it != from.end() && IsSameCaffeShape((*it)->shape, blob->shape)) continue;
+    const std::string found = it == from.end() ? "is missing" : StrCat("has shape ", (*it)->shape.ToString());
+    errors.emplace_back(ErrorKind::kBadData, SourcePlace{},
+                        StrCat(file, ": blob ", blob->index, " of layer \"", layer, "\" ", found,
+                               " and the net's has shape ", blob->shape.ToString()),
+                        hint);
+  }
+}
+
+}  // namespace
+
+bool IsSameCaffeShape(const Shape& a, const Shape& b) {
+  const auto trimmed = [](const Shape& s) {
+    size_t ones = 0;
+    while (ones < s.dims().size() && s.dims()[ones] == 1) ++ones;
+    return s.dims().subspan(ones);
+  };
+  return std::ranges::equal(trimmed(a), trimmed(b));
+}
+
+void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& store) {
+  for (const NetBlob& blob : blobs) {
+    if (store.Has(blob.name)) {
+      const Shape& there = store.type(blob.name).shape;
+      if (there == blob.shape) continue;
+      throw Error(ErrorKind::kConfig,
+                  StrCat("layer \"", blob.layer, "\": blob \"", blob.name, "\" has shape ", blob.shape.ToString(),
+                         " here and ", there.ToString(), " in the train net"));
+    }
+    store.Add(blob.name, blob.shape);
+    std::vector<float> values(static_cast<size_t>(blob.shape.Count()));
+    try {
+      FillBlob(blob.filler, blob.shape, seed, blob.name, values);
+    } catch (Error& e) {
+      throw e.AddNote(StrCat("while filling blob ", blob.index, " of layer \"", blob.layer, "\""));
+    }
+    store.Set(blob.name, values);
+  }
+}
+
+WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
+                          ParameterStore& store) {
+  std::map<std::string, std::vector<const NamedBlob*>> source;
+  for (const NamedBlob& blob : weights.blobs) source[blob.layer].push_back(&blob);
+  const BlobsByLayer target = ByLayer(blobs);
+  WeightsLoaded result;
+  std::vector<Error> errors;
+  for (const auto& [layer, from] : source) {
+    const auto it = target.find(layer);
+    if (it == target.end()) {
+      result.ignored.push_back(layer);
+      continue;
+    }
+    CheckLayer(layer, from, it->second, file, errors);
+    result.loaded.push_back(layer);
+  }
+  for (const auto& [layer, to] : target) {
+    if (!source.contains(layer)) result.missing.push_back(layer);
+  }
+  if (!errors.empty()) throw ErrorList(std::move(errors));
+  if (result.loaded.empty()) {
+    throw Error(ErrorKind::kBadData, StrCat(file, ": none of its ", source.size(),
+                                            " layers has the name of one of the net's ", target.size()));
+  }
+  for (const std::string& layer : result.loaded) {
+    for (const NamedBlob* from : source[layer]) {
+      const auto& to = target.at(layer);
+      const auto it = std::ranges::find_if(to, [&](const NetBlob* b) { return b->index == from->index; });
+      store.Set((*it)->name, from->values);
+    }
+  }
+  if (weights.non_finite > 0) {
+    LogWarning(StrCat(file, ": ", weights.non_finite, " values are NaN or infinite"));
+  }
+  return result;
+}
+
+std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store) {
+  std::vector<NamedBlob> weights;
+  weights.reserve(blobs.size());
+  for (const NetBlob& blob : blobs) weights.push_back({blob.layer, blob.index, blob.shape, store.Values(blob.name)});
+  return weights;
+}
+
+void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store) {
+  for (const std::string& part : Split(list, ',')) {
+    const std::string file(Trim(part));
+    if (file.empty()) continue;
+    const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
+    LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
+    if (!result.ignored.empty()) LogInfo(StrCat(file, ": ignoring layers ", Join(result.ignored, ", ")));
+    if (!result.missing.empty()) LogInfo(StrCat(file, ": not there, left as filled: ", Join(result.missing, ", ")));
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,38 @@
+// Weights between a net's blobs, the ParameterStore and files, matched by layer name as Caffe does.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/parameter_store.h"
+#include "layers/layer.h"
+#include "proto/weights.h"
+
+namespace moka {
+
+// Adds every blob the store does not have yet, filled by its filler from the seed. A test net's blobs find the train
+// net's. Errors: kConfig when a blob is there with another shape, or its filler is wrong.
+void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& store);
+
+// How a file's layers met the net's.
+struct WeightsLoaded {
+  std::vector<std::string> loaded;   // layers filled from the file
+  std::vector<std::string> ignored;  // layers only the file has
+  std::vector<std::string> missing;  // layers only the net has: they keep their values
+};
+
+// Copies blobs by layer name. Errors: an ErrorList of kBadData with every layer whose blob count or shape differs (the
+// store is unchanged then); kBadData when no layer matches. Values that are not finite are counted in a warning.
+WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
+                          ParameterStore& store);
+// The blobs of the net in order, shared ones with every layer that uses them.
+std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store);
+// Reads a comma-separated list of files and loads each, logging what matched.
+void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store);
+
+// Equal but for leading dimensions of 1: Caffe's old files write every blob with four dimensions.
+bool IsSameCaffeShape(const Shape& a, const Shape& b);
+
+}  // namespace moka

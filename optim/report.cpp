@@ -1,0 +1,127 @@
+#include "optim/report.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/plot.h"
+
+namespace moka {
+namespace {
+
+// As an ostream prints a double by default, which Caffe's readers expect.
+std::string General(double value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
+// A metric that is a part of one: drawn in accuracy.svg.
+bool IsPart(const std::string& name) {
+  return name.find("acc") != std::string::npos || name.find("top") != std::string::npos;
+}
+
+}  // namespace
+
+Metrics MetricsOf(const std::vector<OutputValue>& outputs) {
+  std::map<std::string, int> count;
+  for (const OutputValue& output : outputs) ++count[output.name];
+  std::map<std::string, int> next;
+  Metrics metrics;
+  for (const OutputValue& output : outputs) {
+    const bool is_single = count[output.name] == 1;
+    metrics.emplace_back(is_single ? output.name : StrCat(output.name, "[", next[output.name]++, "]"), output.value);
+  }
+  return metrics;
+}
+
+std::string TrainLine(int64_t iteration, double per_s, double seconds, int64_t every, double loss) {
+  return StrCat("Iteration ", iteration, " (", General(per_s), " iter/s, ", General(seconds), "s/", every,
+                " iters), loss = ", General(loss));
+}
+
+std::string OutputLine(bool is_test, size_t index, const OutputValue& output) {
+  std::string line = StrCat(is_test ? "    Test" : "    Train", " net output #", index, ": ", output.name, " = ",
+                            General(output.value));
+  if (output.loss_weight != 0) {
+    line += StrCat(" (* ", General(output.loss_weight), " = ", General(output.loss_weight * output.value), " loss)");
+  }
+  return line;
+}
+
+TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
+  if (run_ == nullptr) return;
+  if (resumed_at >= 0) run_->Rewind(resumed_at);
+  events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at);
+}
+
+void TrainReport::Train(const Display& display) {
+  const TrainProgress& progress = display.progress;
+  const double per_s = display.seconds > 0 ? static_cast<double>(display.since_last) / display.seconds : 0;
+  LogToFile(TrainLine(display.iteration, per_s, display.seconds, display.every, progress.loss));
+  for (size_t i = 0; i < display.outputs.size(); ++i) LogToFile(OutputLine(false, i, display.outputs[i]));
+  LogToFile(StrCat("Iteration ", display.iteration, ", lr = ", General(progress.lr)));
+  if (run_ == nullptr) return;
+  Metrics metrics = {{"loss", progress.loss}, {"lr", progress.lr}, {"images_per_s", progress.images_per_s}};
+  run_->AppendMetrics(display.iteration, progress.epoch, "train", metrics);
+  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat("train/", name), display.iteration, value);
+}
+
+void TrainReport::TestBegins(int net, int64_t iteration) {
+  LogToFile(StrCat("Iteration ", iteration, ", Testing net (#", net, ")"));
+}
+
+void TrainReport::Test(const TestReport& test, double epoch, bool with_loss, double loss) {
+  if (with_loss) LogToFile(StrCat("Test loss: ", General(loss)));
+  for (size_t i = 0; i < test.outputs.size(); ++i) LogToFile(OutputLine(true, i, test.outputs[i]));
+  if (run_ == nullptr) return;
+  const std::string split = test.net == 0 ? "test" : StrCat("test", test.net);
+  const Metrics metrics = MetricsOf(test.outputs);
+  run_->AppendMetrics(test.iteration, epoch, split, metrics);
+  if (test.net == 0) run_->AppendResult(test.iteration, epoch, metrics);
+  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), test.iteration, value);
+}
+
+void TrainReport::Plot() const {
+  if (run_ == nullptr) return;
+  std::error_code code;
+  if (!std::filesystem::exists(run_->path() / "metrics.jsonl", code)) return;
+  constexpr double kHalfLife = 5;  // points
+  std::vector<PlotSeries> losses;
+  std::vector<PlotSeries> parts;
+  std::vector<PlotSeries> rates;
+  std::map<std::string, PlotSeries> series;
+  for (const MetricLine& line : ReadMetrics(run_->path())) {
+    for (const auto& [name, value] : line.metrics) {
+      PlotSeries& s = series[StrCat(line.split, " ", name)];
+      s.markers = line.split != "train";
+      s.points.emplace_back(static_cast<double>(line.iteration), value);
+    }
+  }
+  for (auto& [key, s] : series) {
+    s.name = key;
+    if (key == "train loss") s.smoothing = kHalfLife;
+    if (key == "train lr") {
+      s.name = "learning rate";
+      rates.push_back(s);
+    } else if (key.find("loss") != std::string::npos) {
+      losses.push_back(s);
+    } else if (IsPart(key)) {
+      parts.push_back(s);
+    }
+  }
+  const std::filesystem::path folder = run_->path() / "plots";
+  PlotOptions options{.title = run_->name() + ": loss", .x_label = "iteration", .y_label = "loss"};
+  if (!losses.empty()) WritePlot(folder, "loss", options, losses);
+  options.title = run_->name() + ": accuracy";
+  options.y_label = "accuracy";
+  if (!parts.empty()) WritePlot(folder, "accuracy", options, parts);
+  options.title = run_->name() + ": learning rate";
+  options.y_label = "learning rate";
+  if (!rates.empty()) WritePlot(folder, "lr", options, rates);
+}
+
+}  // namespace moka

@@ -1,0 +1,48 @@
+// Where a training's numbers go: Caffe's lines to the log (parse_log.py and plotting scripts read them), metrics.jsonl,
+// results.csv, TensorBoard events and plots of the run's folder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "optim/events.h"
+#include "optim/run_folder.h"
+#include "optim/trainer_options.h"
+
+namespace moka {
+
+class TrainReport {
+ public:
+  // `run` may be null: then only the log's lines are written. `resumed_at` < 0 for a new run.
+  TrainReport(const RunFolder* run, int64_t resumed_at);
+
+  // A display line: iteration `done` - 1 was just computed with rate `lr`; `seconds` passed over `iterations`.
+  struct Display {
+    int64_t iteration = 0;  // the one just computed, from 0
+    int64_t every = 1;      // iterations between displays
+    int64_t since_last = 0;
+    double seconds = 0;
+    TrainProgress progress;
+    std::vector<OutputValue> outputs;
+  };
+  void Train(const Display& display);
+  void TestBegins(int net, int64_t iteration);
+  void Test(const TestReport& test, double epoch, bool with_loss, double loss);
+  // loss.svg, accuracy.svg and lr.svg from metrics.jsonl.
+  void Plot() const;
+
+ private:
+  const RunFolder* run_;
+  std::unique_ptr<EventWriter> events_;
+};
+
+// Names for columns: outputs with several elements get "[i]".
+Metrics MetricsOf(const std::vector<OutputValue>& outputs);
+
+// The lines as Caffe writes them, without glog's head.
+std::string TrainLine(int64_t iteration, double per_s, double seconds, int64_t every, double loss);
+std::string OutputLine(bool is_test, size_t index, const OutputValue& output);
+
+}  // namespace moka

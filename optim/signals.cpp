@@ -1,0 +1,59 @@
+#include "optim/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+namespace moka {
+namespace {
+
+constexpr int kKilledByInterrupt = 130;
+
+// Lock-free atomics are what a handler may touch.
+std::atomic<int> stop_requests{0};
+std::atomic<int> snapshot_requests{0};
+std::atomic<int> interrupts{0};
+std::atomic<SignalEffect> sigint_effect{SignalEffect::kStop};
+std::atomic<SignalEffect> sighup_effect{SignalEffect::kSnapshot};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<SignalEffect>::is_always_lock_free);
+
+void OnSignal(int signal) {
+  SignalEffect effect = SignalEffect::kStop;
+  if (signal == SIGINT) {
+    if (interrupts.fetch_add(1) > 0) _exit(kKilledByInterrupt);
+    effect = sigint_effect.load();
+  }
+  if (signal == SIGHUP) effect = sighup_effect.load();
+  if (effect == SignalEffect::kStop) stop_requests.store(1);
+  if (effect == SignalEffect::kSnapshot) snapshot_requests.store(1);
+}
+
+}  // namespace
+
+SignalRequests::SignalRequests(SignalEffect sigint, SignalEffect sighup) {
+  stop_requests = 0;
+  snapshot_requests = 0;
+  interrupts = 0;
+  sigint_effect = sigint;
+  sighup_effect = sighup;
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals.at(i), &action, &former_.at(i));
+}
+
+SignalRequests::~SignalRequests() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals.at(i), &former_.at(i), nullptr);
+}
+
+SignalEffect SignalRequests::Take() {
+  if (stop_requests.exchange(0) != 0) return SignalEffect::kStop;
+  if (snapshot_requests.exchange(0) != 0) {
+    interrupts = 0;  // with sigint_effect=snapshot every single SIGINT is a snapshot
+    return SignalEffect::kSnapshot;
+  }
+  return SignalEffect::kNone;
+}
+
+}  // namespace moka

@@ -1,0 +1,66 @@
+#include "optim/test_net.h"
+
+#include "core/error.h"
+#include "core/text.h"
+#include "optim/net_weights.h"
+#include "optim/update.h"
+
+namespace moka {
+
+TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
+    : feed_(options.name, options.data) {
+  NetOptions net_options;
+  net_options.state = param.state();
+  net_options.state.set_phase(TEST);
+  net_options.data_types = feed_.types();
+  BuiltNet net = BuildNet(param, net_options);
+  param_ = net.param;
+  blobs_ = net.blobs;
+  outputs_ = net.outputs;
+  AddBlobs(blobs_, options.seed, store);
+  for (const NetBlob& blob : blobs_) {
+    const std::string mean = SlotName(blob.name, kEmaSlot);
+    if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);
+  }
+  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  CompileOptions compile = options.compile;
+  compile.name = options.name;
+  compile.inference = true;
+  const std::vector<DataLayer> layers = net.data;
+  program_ = Compile(std::move(net.graph), store, compile);
+  feed_.Bind(*program_, layers);
+  if (program_->HasInput("random_key")) random_key_ = program_->input("random_key");
+}
+
+std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
+  program_->RefreshConstants();
+  std::vector<OutputValue> means;
+  for (int64_t i = 0; i < batches; ++i) {
+    if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = i;
+    feed_.Next();
+    program_->Run();
+    const std::vector<OutputValue> values = ReadOutputs(*program_, outputs_);
+    if (means.empty()) {
+      means = values;
+    } else {
+      for (size_t k = 0; k < values.size(); ++k) means[k].value += values[k].value;
+    }
+    if (on_batch && !on_batch(i + 1)) return {};
+  }
+  loss_ = 0;
+  for (OutputValue& mean : means) {
+    mean.value /= static_cast<double>(batches);
+    loss_ += mean.loss_weight * mean.value;
+  }
+  return means;
+}
+
+std::vector<std::string> TestNet::AccuracyTops() const {
+  std::vector<std::string> tops;
+  for (const LayerParameter& layer : param_.layer()) {
+    if (layer.type() == "Accuracy" && layer.top_size() > 0) tops.push_back(layer.top(0));
+  }
+  return tops;
+}
+
+}  // namespace moka

@@ -1,0 +1,55 @@
+// A test net as an inference program over the train net's weights (or their exponential means).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "layers/net.h"
+#include "optim/feed.h"
+#include "optim/train_net.h"
+
+namespace moka {
+
+struct TestOptions {
+  std::string name = "test0";  // of the feed's positions
+  PipelineOptions data;
+  CompileOptions compile;
+  uint64_t seed = 0;       // fills blobs only the test net has
+  bool use_means = false;  // read "blob/@ema" where the store has it
+};
+
+class TestNet {
+ public:
+  // Errors: those of BuildNet and Compile; kConfig when a blob's shape differs from the train net's.
+  TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store);
+
+  // Means of the outputs over `batches`; `on_batch` is told how many are done and may stop the test by returning false
+  // (then nothing is returned).
+  std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
+  // Weighted sum of the last Run's losses.
+  double loss() const { return loss_; }
+
+  const std::vector<BuiltNet::Output>& outputs() const { return outputs_; }
+  // Tops of Accuracy layers, in layer order.
+  std::vector<std::string> AccuracyTops() const;
+  const std::vector<NetBlob>& blobs() const { return blobs_; }
+  const NetParameter& param() const { return param_; }
+  Feed& feed() { return feed_; }
+  const Feed& feed() const { return feed_; }
+  Program& program() { return *program_; }
+
+ private:
+  Feed feed_;
+  NetParameter param_;
+  std::vector<NetBlob> blobs_;
+  std::vector<BuiltNet::Output> outputs_;
+  std::unique_ptr<Program> program_;
+  Tensor random_key_;
+  double loss_ = 0;
+};
+
+}  // namespace moka

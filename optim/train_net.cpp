@@ -1,0 +1,144 @@
+#include "optim/train_net.h"
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "graph/autodiff.h"
+#include "layers/catalog.h"
+#include "optim/net_weights.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+// Gradients of the loss; no graph is left without anything to do.
+std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& trained) {
+  if (net.loss == kNoId) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
+                "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
+  }
+  if (trained.empty()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
+  }
+  std::vector<ValueId> wanted;
+  for (const NetBlob& blob : trained) wanted.push_back(blob.state);
+  return Differentiate(net.graph, net.loss, wanted);
+}
+
+void AddSlots(const std::vector<SlotState>& slots, ParameterStore& store) {
+  for (const SlotState& slot : slots) {
+    if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
+  }
+}
+
+}  // namespace
+
+int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch) {
+  const auto iter = static_cast<uint64_t>(iteration);
+  constexpr uint32_t kDomain = 0x4B455953;  // apart from other uses of Philox with this seed
+  const auto words = Philox(
+      {static_cast<uint32_t>(iter), static_cast<uint32_t>(iter >> 32U), static_cast<uint32_t>(micro_batch), kDomain},
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32U)});
+  constexpr uint64_t kBelow = (uint64_t{1} << 53U) - 1;  // exact in a double
+  return static_cast<int64_t>((uint64_t{words[0]} << 32U | words[1]) & kBelow);
+}
+
+std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<BuiltNet::Output>& outputs) {
+  std::vector<OutputValue> values;
+  for (const BuiltNet::Output& output : outputs) {
+    const Tensor tensor = program.output(output.name);
+    for (const float v : tensor.as<float>()) values.push_back({output.name, v, output.loss_weight});
+  }
+  return values;
+}
+
+TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
+                   const CompileOptions& compile, ParameterStore& store)
+    : solver_(solver), seed_(seed), feed_("train", data) {
+  NetOptions options;
+  options.state = param.state();
+  options.state.set_phase(TRAIN);
+  options.data_types = feed_.types();
+  BuiltNet net = BuildNet(param, options);
+  param_ = net.param;
+  blobs_ = net.blobs;
+  outputs_ = net.outputs;
+  AddBlobs(blobs_, seed, store);
+
+  const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
+  const std::vector<ValueId> gradients = Gradients(net, trained);
+  GuardAssignments(net.graph, net.loss);
+  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  net.graph.AddOutput(std::string(kLossOutput), net.loss);
+
+  CompileOptions step_options = compile;
+  step_options.name = "train";
+  step_options.inference = false;
+  if (solver_.iter_size() == 1) {
+    updates_ = AddUpdates(net.graph, {.solver = &solver_, .blobs = trained, .gradients = gradients, .guard = net.loss});
+    AddSlots(updates_.slots, store);
+  } else {
+    std::vector<NetBlob> reached;
+    for (size_t i = 0; i < trained.size(); ++i) {
+      if (gradients[i] != kNoId) reached.push_back(trained[i]);
+    }
+    AddAccumulation(net.graph, trained, gradients);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached);
+    updates_ = update.updates;
+    AddSlots(updates_.slots, store);
+    CompileOptions update_options = step_options;
+    update_options.name = "update";
+    update_ = Compile(std::move(update.graph), store, update_options);
+  }
+  const std::vector<DataLayer> layers = net.data;
+  step_ = Compile(std::move(net.graph), store, step_options);
+  feed_.Bind(*step_, layers);
+  BindInputs(update_ ? *update_ : *step_);
+}
+
+void TrainNet::BindInputs(Program& updating) {
+  for (const std::string& name : updates_.inputs) scalars_.push_back({name, updating.input(name)});
+  if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
+  loss_ = step_->output(kLossOutput);
+}
+
+void TrainNet::SetInputs(int64_t iteration, int micro_batch) {
+  if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = RandomKey(seed_, iteration, micro_batch);
+  if (micro_batch != 0) return;
+  for (const ScalarInput& scalar : scalars_) {
+    scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration));
+  }
+}
+
+double TrainNet::Step(int64_t iteration) {
+  double sum = 0;
+  const int batches = solver_.iter_size();
+  for (int i = 0; i < batches; ++i) {
+    SetInputs(iteration, i);
+    feed_.Next();
+    step_->Run();
+    const double loss = loss_.as<float>()[0];
+    sum += loss;
+    if (!std::isfinite(loss)) break;  // the inputs stay for FindNonFinite
+  }
+  if (update_) {
+    // Runs even after a bad batch: the guard keeps the weights and the sums are zeroed for the next iteration.
+    update_->input("guard").as<float>()[0] = static_cast<float>(sum);
+    update_->Run();
+  }
+  return sum / batches;
+}
+
+std::vector<OutputValue> TrainNet::Outputs() const { return ReadOutputs(*step_, outputs_); }
+
+void TrainNet::StartMeans(ParameterStore& store) const {
+  for (const SlotState& slot : updates_.slots) {
+    if (slot.name == SlotName(slot.blob, kEmaSlot)) store.Set(slot.name, store.Values(slot.blob));
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,81 @@
+// The train net as programs: forward, backward and update in one, or with iter_size > 1 a program that adds up
+// gradients and one that updates. Guards keep every state as it was when the loss is not finite.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "layers/net.h"
+#include "optim/feed.h"
+#include "optim/update.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// An element of a net's output, as Caffe prints it.
+struct OutputValue {
+  std::string name;
+  double value = 0;
+  double loss_weight = 0;
+};
+
+class TrainNet {
+ public:
+  // Builds, differentiates, adds updates, fills what the store does not have yet and compiles.
+  // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
+  TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
+           const CompileOptions& compile, ParameterStore& store);
+
+  // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
+  // was changed. Allocates nothing.
+  double Step(int64_t iteration);
+  // After a Step whose loss was not finite: where it came from.
+  std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
+
+  // Outputs of the last batch, in Caffe's order.
+  std::vector<OutputValue> Outputs() const;
+  const std::vector<NetBlob>& blobs() const { return blobs_; }
+  const std::vector<SlotState>& slots() const { return updates_.slots; }
+  const NetParameter& param() const { return param_; }
+  Feed& feed() { return feed_; }
+  const Feed& feed() const { return feed_; }
+  Program& program() { return *step_; }
+  // "@ema" slots take the weights' values: the mean starts there.
+  void StartMeans(ParameterStore& store) const;
+
+ private:
+  struct ScalarInput {
+    std::string name;
+    Tensor tensor;
+  };
+  void SetInputs(int64_t iteration, int micro_batch);
+  void BindInputs(Program& updating);
+
+  SolverParameter solver_;
+  uint64_t seed_;
+  Feed feed_;
+  NetParameter param_;
+  std::vector<NetBlob> blobs_;
+  std::vector<BuiltNet::Output> outputs_;
+  std::unique_ptr<Program> step_;
+  std::unique_ptr<Program> update_;  // iter_size > 1 only
+  Updates updates_;
+  std::vector<ScalarInput> scalars_;
+  Tensor random_key_;  // no data when the net draws nothing
+  Tensor loss_;
+};
+
+// The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.
+int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch);
+
+// Elements of a program's outputs, named as the net's.
+std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<BuiltNet::Output>& outputs);
+
+inline constexpr std::string_view kLossOutput = "@loss";
+
+}  // namespace moka

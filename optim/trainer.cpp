@@ -1,0 +1,250 @@
+#include "optim/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/lr_policy.h"
+#include "optim/net_weights.h"
+#include "optim/signals.h"
+#include "proto/net_file.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+constexpr double kHeartbeatSeconds = 5;
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Trainer::~Trainer() = default;
+
+TrainResult Trainer::Run() {
+  try {
+    LogToFile(StrCat("Solving ", train_->param().name()));
+    LogToFile(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
+    WriteStatus("running");
+    const TrainResult result = Loop();
+    report_->Plot();
+    const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
+    WriteStatus(is_open ? "interrupted" : "finished", {}, result.exit_code());
+    LogToFile("Optimization Done.");
+    return result;
+  } catch (const Error& e) {
+    try {
+      WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));
+    } catch (const Error& second) {
+      LogWarning(StrCat("status.json could not be written: ", second.what()));
+    }
+    throw;
+  }
+}
+
+TrainResult Trainer::Loop() {
+  started_ = displayed_ = heartbeat_ = Clock::now();
+  started_at_ = displayed_at_ = state_.iteration;
+  const bool tests = !tests_.empty() && solver_.test_interval() > 0;
+  if (state_.iteration == 0 && tests && solver_.test_initialization()) TestAll();
+  std::optional<TrainEnd> end;
+  while (!end && state_.iteration < max_iter_) {
+    Iterate();
+    const int64_t done = state_.iteration;
+    const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
+    end = Ending();
+    const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
+    const bool is_last = done >= max_iter_ || (end && *end != TrainEnd::kInterrupted && *end != TrainEnd::kTimeUp);
+    const bool is_stopped = end && !is_last;
+    if (is_due || wants_snapshot_ || is_stopped || (is_best && solver_.keep_best()) ||
+        (is_last && solver_.snapshot_after_train())) {
+      WriteSnapshot(is_best);
+    }
+    wants_snapshot_ = false;
+    if (SecondsSince(heartbeat_) > kHeartbeatSeconds) WriteStatus("running");
+  }
+  if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
+  LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", state_.smoothed_loss));
+  return Result(*end);
+}
+
+void Trainer::Iterate() {
+  const Clock::time_point begin = Clock::now();
+  const double loss = train_->Step(state_.iteration);
+  train_s_ += SecondsSince(begin);
+  if (std::isfinite(loss)) {
+    Smooth(loss);
+  } else if (solver_.on_nan() == SolverParameter::STOP) {
+    Diverge(loss);
+  } else {
+    ++state_.skipped_updates;
+    LogWarning(StrCat("iteration ", state_.iteration, ": the loss is ", loss, "; this update is skipped (",
+                      state_.skipped_updates, " so far)"));
+  }
+  if (solver_.display() > 0 && state_.iteration % solver_.display() == 0) Display();
+  ++state_.iteration;
+  if (options_.observer != nullptr) options_.observer->OnIteration(Progress());
+}
+
+// The mean of the last average_loss losses, updated as Caffe does.
+void Trainer::Smooth(double loss) {
+  const auto window = static_cast<size_t>(std::max(solver_.average_loss(), 1));
+  const auto size = static_cast<double>(state_.loss_window.size());
+  if (state_.loss_window.size() < window) {
+    state_.loss_window.push_back(loss);
+    state_.smoothed_loss = (state_.smoothed_loss * size + loss) / (size + 1);
+    return;
+  }
+  const size_t slot = static_cast<size_t>(state_.iteration) % window;
+  state_.smoothed_loss += (loss - state_.loss_window[slot]) / static_cast<double>(window);
+  state_.loss_window[slot] = loss;
+}
+
+void Trainer::Diverge(double loss) {
+  const std::optional<NonFinite> first = train_->FindNonFinite();
+  std::string where = "no single value is to blame";
+  if (first) {
+    where = StrCat("the first value that is not finite is ", first->what, " of layer \"", first->layer, "\" (index ",
+                   first->index, ": ", first->value, ")");
+  }
+  const std::string kept = last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
+                                                    : StrCat("the last good checkpoint is ", last_checkpoint_.string());
+  throw Error(ErrorKind::kDiverged, SourcePlace{},
+              StrCat("iteration ", state_.iteration, ": the loss is ", loss, "; ", where, "; ", kept),
+              "lower base_lr, set clip_gradients or warmup_iter, or look at the data of that layer");
+}
+
+void Trainer::Display() {
+  TrainReport::Display display;
+  display.iteration = state_.iteration;
+  display.every = solver_.display();
+  display.since_last = state_.iteration - displayed_at_;
+  display.seconds = SecondsSince(displayed_);
+  display.progress = Progress();
+  display.outputs = train_->Outputs();
+  report_->Train(display);
+  displayed_ = Clock::now();
+  displayed_at_ = state_.iteration;
+}
+
+bool Trainer::TestAll() {
+  bool is_best = false;
+  for (size_t i = 0; i < tests_.size(); ++i) {
+    const int net = static_cast<int>(i);
+    const int64_t batches = solver_.test_iter(net);
+    report_->TestBegins(net, state_.iteration);
+    TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
+    test.outputs = tests_[i]->Run(batches, [&](int64_t done) {
+      if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, batches);
+      return true;
+    });
+    if (i == 0) is_best = test.is_best = RankTest(test.outputs);
+    report_->Test(test, Epoch(), solver_.test_compute_loss(), tests_[i]->loss());
+    if (options_.observer != nullptr) options_.observer->OnTest(test);
+  }
+  report_->Plot();
+  return is_best;
+}
+
+bool Trainer::RankTest(const std::vector<OutputValue>& outputs) {
+  const auto value_of = [&](const std::string& name) -> std::optional<double> {
+    const auto it = std::ranges::find_if(outputs, [&](const OutputValue& o) { return o.name == name; });
+    return it == outputs.end() ? std::nullopt : std::optional<double>(it->value);
+  };
+  if (solver_.has_target_metric()) {
+    const bool is_smaller_better = solver_.target_metric().find("loss") != std::string::npos ||
+                                   solver_.target_metric().find("error") != std::string::npos;
+    const double value = value_of(solver_.target_metric()).value_or(std::nan(""));
+    is_target_reached_ = is_target_reached_ || (is_smaller_better ? value <= double{solver_.target_value()}
+                                                                  : value >= double{solver_.target_value()});
+  }
+  const std::optional<double> value = value_of(best_metric_);
+  if (!value || !std::isfinite(*value)) return false;
+  if (state_.best && (is_smaller_better_ ? *value >= *state_.best : *value <= *state_.best)) {
+    ++state_.tests_since_best;
+    return false;
+  }
+  state_.best = *value;
+  state_.best_iteration = state_.iteration;
+  state_.tests_since_best = 0;
+  return true;
+}
+
+std::optional<TrainEnd> Trainer::Ending() {
+  if (is_target_reached_) return TrainEnd::kTargetReached;
+  if (solver_.early_stop_patience() > 0 && state_.tests_since_best >= solver_.early_stop_patience()) {
+    return TrainEnd::kStoppedEarly;
+  }
+  if (state_.iteration >= max_iter_) return std::nullopt;
+  if (options_.take_signals) {
+    const SignalEffect request = SignalRequests::Take();
+    wants_stop_ = wants_stop_ || request == SignalEffect::kStop;
+    wants_snapshot_ = wants_snapshot_ || request == SignalEffect::kSnapshot;
+  }
+  if (wants_stop_ || state_.iteration == options_.stop_after) return TrainEnd::kInterrupted;
+  // Time to write the checkpoint is kept back, half as much again as the last one took.
+  if (time_limit_s_ > 0 && SecondsSince(started_) + 1.5 * checkpoint_s_ >= time_limit_s_) return TrainEnd::kTimeUp;
+  return std::nullopt;
+}
+
+TrainProgress Trainer::Progress() const {
+  TrainProgress progress;
+  progress.iteration = state_.iteration;
+  progress.max_iteration = max_iter_;
+  progress.epoch = Epoch();
+  progress.loss = state_.smoothed_loss;
+  progress.lr = LearningRate(solver_, std::max<int64_t>(state_.iteration - 1, 0));
+  const auto done = static_cast<double>(state_.iteration - started_at_);
+  if (train_s_ > 0 && done > 0) {
+    const auto images = static_cast<double>(train_->feed().batch_size() * solver_.iter_size());
+    progress.images_per_s = done * images / train_s_;
+    progress.eta_s = SecondsSince(started_) / done * static_cast<double>(max_iter_ - state_.iteration);
+  }
+  return progress;
+}
+
+double Trainer::Epoch() const {
+  const int64_t records = train_->feed().epoch_size();
+  if (records <= 0) return 0;
+  const auto samples =
+      static_cast<double>(state_.iteration) * static_cast<double>(train_->feed().batch_size() * solver_.iter_size());
+  return samples / static_cast<double>(records);
+}
+
+void Trainer::WriteStatus(std::string_view state, const std::string& error, std::optional<int> exit_code) {
+  if (options_.run == nullptr) return;
+  const TrainProgress progress = Progress();
+  RunStatus status;
+  status.state = state;
+  status.iteration = state_.iteration;
+  status.max_iteration = max_iter_;
+  status.epoch = progress.epoch;
+  status.eta_s = progress.eta_s;
+  status.best = state_.best;
+  if (!last_checkpoint_.empty()) status.last_checkpoint = StrCat("checkpoints/", last_checkpoint_.filename().string());
+  status.exit_code = exit_code;
+  status.error = error;
+  options_.run->WriteStatus(status);
+  heartbeat_ = Clock::now();
+}
+
+TrainResult Trainer::Result(TrainEnd end) const {
+  return {.end = end,
+          .iteration = state_.iteration,
+          .loss = state_.smoothed_loss,
+          .best = state_.best,
+          .best_iteration = state_.best_iteration,
+          .best_metric = best_metric_,
+          .checkpoint = last_checkpoint_};
+}
+
+void Trainer::Announce(std::string_view phase) {
+  LogToFile(phase);
+  if (options_.observer != nullptr) options_.observer->OnPhase(phase);
+}
+
+}  // namespace moka

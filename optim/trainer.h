@@ -1,0 +1,97 @@
+// The run loop. One thread; owns store, nets and report. An iteration is: batches, step, loss, display, count, test,
+// checkpoint, requests. Iteration N means N updates are done, and what a checkpoint of N holds is everything up to and
+// with the test at N, so a resumed run repeats nothing and continues bit for bit (same device, threads and data).
+//
+//   fresh or resumed -> [test at 0] -> step* with tests and checkpoints between -> finished | stopped | diverged
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/parameter_store.h"
+#include "optim/report.h"
+#include "optim/test_net.h"
+#include "optim/train_net.h"
+#include "optim/trainer_options.h"
+#include "optim/trainer_state.h"
+#include "proto/solver_file.h"
+
+namespace moka {
+
+class Trainer {
+ public:
+  // Builds everything; the first iteration is ready to run. Errors: kConfig at the solver's or net's place, those of
+  // data sources, weights and checkpoints.
+  Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerOptions options);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  ~Trainer();
+
+  // Trains to the end. Errors: kDiverged naming the layer and the last good checkpoint, kBadData, kIo; status.json says
+  // so too.
+  TrainResult Run();
+
+  const ParameterStore& store() const { return store_; }
+  const TrainerState& state() const { return state_; }
+  TrainNet& train_net() { return *train_; }
+  TestNet& test_net(size_t i) { return *tests_.at(i); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void BuildNets(const SolverNets& nets);
+  void ChooseMetrics();
+  void StartWeights();
+  void Restore(const Checkpoint& checkpoint);
+  void RestoreCaffe(const std::filesystem::path& path);
+
+  TrainResult Loop();
+  void Iterate();
+  void Smooth(double loss);
+  [[noreturn]] void Diverge(double loss);
+  void Display();
+  // Runs every test net; true if net 0's ranking metric is the best so far.
+  bool TestAll();
+  bool RankTest(const std::vector<OutputValue>& outputs);
+  void WriteSnapshot(bool is_best);
+  void WriteCaffeSnapshot();
+  // What ends the run now, if anything does.
+  std::optional<TrainEnd> Ending();
+  void WriteStatus(std::string_view state, const std::string& error = {}, std::optional<int> exit_code = {});
+  TrainProgress Progress() const;
+  double Epoch() const;
+  void Announce(std::string_view phase);
+  TrainResult Result(TrainEnd end) const;
+
+  SolverParameter solver_;
+  TrainerOptions options_;
+  uint64_t seed_ = 0;
+  int64_t max_iter_ = 0;
+  ParameterStore store_;
+  std::unique_ptr<TrainNet> train_;
+  std::vector<std::unique_ptr<TestNet>> tests_;
+  std::unique_ptr<TrainReport> report_;
+  TrainerState state_;
+  std::string best_metric_;  // empty: no test ranks the run
+  bool is_smaller_better_ = false;
+  bool is_target_reached_ = false;
+
+  std::filesystem::path last_checkpoint_;
+  int64_t last_checkpoint_iteration_ = -1;
+  bool wants_stop_ = false;
+  bool wants_snapshot_ = false;
+  double time_limit_s_ = 0;  // 0: none
+  double checkpoint_s_ = 0;  // how long the last one took
+  Clock::time_point started_;
+  int64_t started_at_ = 0;  // iteration of this process's first
+  Clock::time_point displayed_;
+  int64_t displayed_at_ = 0;
+  Clock::time_point heartbeat_;
+  double train_s_ = 0;  // spent in iterations, tests and checkpoints left out
+};
+
+}  // namespace moka

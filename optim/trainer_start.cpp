@@ -1,0 +1,259 @@
+// Trainer: building the nets, first weights, resuming and checkpoints.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/caffe_state.h"
+#include "optim/lr_policy.h"
+#include "optim/net_weights.h"
+#include "optim/trainer.h"
+#include "proto/net_file.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void Fail(const SolverParameter& solver, std::string_view field, std::string text, std::string hint = {}) {
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, field), std::move(text), std::move(hint));
+}
+
+void CheckLength(const SolverParameter& solver) {
+  const auto not_negative = [&](std::string_view field, int64_t value) {
+    if (value < 0) Fail(solver, field, StrCat(field, " must not be negative, and is ", value));
+  };
+  if (!solver.has_max_iter() && solver.max_epochs() == 0) {
+    Fail(solver, "", "the solver says neither max_iter nor max_epochs",
+         "give the number of iterations, max_iter: 10000");
+  }
+  not_negative("max_iter", solver.max_iter());
+  not_negative("max_epochs", solver.max_epochs());
+  not_negative("display", solver.display());
+  not_negative("snapshot", solver.snapshot());
+  not_negative("test_interval", solver.test_interval());
+  not_negative("early_stop_patience", solver.early_stop_patience());
+  not_negative("keep_last", solver.keep_last());
+}
+
+void CheckTests(const SolverParameter& solver, const SolverNets& nets) {
+  if (static_cast<size_t>(solver.test_iter_size()) != nets.tests.size()) {
+    Fail(solver, "test_iter",
+         StrCat("test_iter must be given once a test net: ", nets.tests.size(), " nets and ", solver.test_iter_size(),
+                " test_iter"));
+  }
+  for (int i = 0; i < solver.test_iter_size(); ++i) {
+    if (solver.test_iter(i) > 0) continue;
+    Fail(solver, StrCat("test_iter[", i, "]"), StrCat("test_iter must be at least 1, and is ", solver.test_iter(i)));
+  }
+}
+
+uint64_t DrawSeed() {
+  std::random_device device;
+  return device() & 0x7FFFFFFFU;
+}
+
+bool IsSmallerBetter(const std::string& metric) {
+  return metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
+}
+
+}  // namespace
+
+Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerOptions options)
+    : solver_(solver), options_(std::move(options)) {
+  CheckLength(solver_);
+  CheckOptimizer(solver_);
+  CheckTests(solver_, nets);
+  if (solver_.snapshot_format() == SolverParameter::HDF5 && solver_.has_snapshot_prefix()) {
+    Fail(solver_, "snapshot_format", "snapshots in HDF5 are not written by this Moka", "use BINARYPROTO");
+  }
+  if (solver_.has_max_time()) time_limit_s_ = ParseDuration(solver_.max_time());
+  if (options_.max_time_s) time_limit_s_ = *options_.max_time_s;
+  if (options_.resume) {
+    seed_ = options_.resume->trainer.seed;
+  } else {
+    seed_ = solver_.random_seed() >= 0 ? static_cast<uint64_t>(solver_.random_seed()) : DrawSeed();
+  }
+  LogToFile(StrCat("random_seed: ", seed_));
+  state_.seed = seed_;
+  BuildNets(nets);
+  ChooseMetrics();
+  StartWeights();
+  report_ = std::make_unique<TrainReport>(options_.run, options_.resume ? state_.iteration : -1);
+}
+
+void Trainer::BuildNets(const SolverNets& nets) {
+  options_.compile.deterministic = solver_.deterministic();
+  PipelineOptions data;
+  data.seed = seed_;
+  data.threads = options_.data_threads;
+  data.base_folder = options_.base_folder;
+  data.phase = TRAIN;
+  Announce("building the train net");
+  // The rate is needed by nothing while the net is built, so max_epochs can be turned into iterations afterwards.
+  train_ = std::make_unique<TrainNet>(nets.train, solver_, data, seed_, options_.compile, store_);
+  if (solver_.max_epochs() > 0) {
+    const int64_t records = train_->feed().epoch_size();
+    const int64_t batch = train_->feed().batch_size() * solver_.iter_size();
+    if (records <= 0) Fail(solver_, "max_epochs", "max_epochs needs data with an end, and the train data has none");
+    const int64_t iterations = CeilDiv(Size(records) * solver_.max_epochs(), batch).value();
+    if (!solver_.has_max_iter() || iterations < solver_.max_iter()) {
+      if (iterations > INT32_MAX) Fail(solver_, "max_epochs", StrCat(iterations, " iterations are too many"));
+      solver_.set_max_iter(static_cast<int32_t>(iterations));
+      LogInfo(StrCat(solver_.max_epochs(), " epochs are ", iterations, " iterations"));
+    }
+  }
+  max_iter_ = solver_.max_iter();
+  CheckLrPolicy(solver_);
+  for (size_t i = 0; i < nets.tests.size(); ++i) {
+    Announce(nets.tests.size() == 1 ? std::string("building the test net") : StrCat("building test net ", i));
+    TestOptions test;
+    test.name = StrCat("test", i);
+    test.data = data;
+    test.data.phase = TEST;
+    test.compile = options_.compile;
+    test.seed = seed_;
+    test.use_means = solver_.ema_decay() > 0;
+    tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
+  }
+}
+
+// What ranks the tests, and that the names the solver gives exist.
+void Trainer::ChooseMetrics() {
+  std::vector<std::string> names;
+  if (!tests_.empty()) {
+    for (const BuiltNet::Output& output : tests_[0]->outputs()) names.push_back(output.name);
+  }
+  const auto check = [&](std::string_view field, const std::string& name) {
+    if (std::ranges::find(names, name) != names.end()) return;
+    std::string hint = DidYouMean(name, names);
+    if (hint.empty()) hint = names.empty() ? "there is no test net" : StrCat("it has ", Join(names, ", "));
+    Fail(solver_, field, StrCat(field, " \"", name, "\" is no output of the test net"), hint);
+  };
+  if (solver_.has_target_metric()) {
+    check("target_metric", solver_.target_metric());
+    if (!solver_.has_target_value())
+      Fail(solver_, "target_metric", "target_metric needs target_value, which is not given");
+  }
+  if (solver_.has_best_metric()) {
+    check("best_metric", solver_.best_metric());
+    best_metric_ = solver_.best_metric();
+  } else if (!tests_.empty()) {
+    for (const std::string& top : tests_[0]->AccuracyTops()) {
+      if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
+    }
+    for (const BuiltNet::Output& output : tests_[0]->outputs()) {
+      if (best_metric_.empty() && output.loss_weight != 0) best_metric_ = output.name;
+    }
+  }
+  is_smaller_better_ = IsSmallerBetter(best_metric_);
+}
+
+void Trainer::StartWeights() {
+  if (options_.resume) {
+    Restore(*options_.resume);
+    return;
+  }
+  for (const std::string& list : solver_.weights()) LoadWeightFiles(list, train_->blobs(), store_);
+  for (const std::string& list : options_.weights) LoadWeightFiles(list, train_->blobs(), store_);
+  if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
+  train_->StartMeans(store_);
+}
+
+void Trainer::Restore(const Checkpoint& checkpoint) {
+  CheckResume(checkpoint, solver_, train_->param());
+  const std::string file = checkpoint.path.string();
+  LoadWeights(checkpoint.weights, file + ".safetensors", train_->blobs(), store_);
+  std::vector<std::string> missing;
+  for (const SlotState& slot : train_->slots()) missing.push_back(slot.name);
+  for (const auto& [name, tensor] : checkpoint.slots) {
+    if (!store_.Has(name) || !(store_.type(name).shape == tensor.shape)) {
+      throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", name, "\" of shape ", tensor.shape.ToString(),
+                                              " is not one of this net and solver"));
+    }
+    store_.Set(name, tensor.values);
+    std::erase(missing, name);
+  }
+  if (!missing.empty()) {
+    throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
+  }
+  state_ = checkpoint.trainer;
+  train_->feed().Seek(state_.positions);
+  for (const auto& test : tests_) test->feed().Seek(state_.positions);
+  last_checkpoint_ = checkpoint.path;
+  last_checkpoint_iteration_ = state_.iteration;
+  if (options_.run != nullptr && checkpoint.path.parent_path() == options_.run->checkpoints()) {
+    SetAsideNewer(options_.run->checkpoints(), state_.iteration);
+  }
+  LogToFile(StrCat("Restoring previous solver status from ", file));
+}
+
+void Trainer::RestoreCaffe(const fs::path& path) {
+  const CaffeState state = ReadCaffeState(path);
+  if (!state.learned_net.empty()) {
+    std::error_code code;
+    fs::path weights = state.learned_net;
+    if (!fs::exists(weights, code)) weights = path.parent_path() / weights.filename();
+    LoadWeightFiles(weights.string(), train_->blobs(), store_);
+  }
+  HistoryToStore(solver_, train_->blobs(), state.history, store_);
+  state_.iteration = state.iteration;
+  // Caffe keeps no data position; going on from where this many batches end is nearest to an unbroken run.
+  const int64_t samples = state.iteration * train_->feed().batch_size() * solver_.iter_size();
+  std::map<std::string, int64_t> positions;
+  train_->feed().SavePositions(positions);
+  for (auto& [name, position] : positions) position = samples;
+  train_->feed().Seek(positions);
+  LogToFile(StrCat("Restoring previous solver status from ", path.string()));
+}
+
+void Trainer::WriteSnapshot(bool is_best) {
+  if (last_checkpoint_iteration_ == state_.iteration) return;
+  const Clock::time_point begin = Clock::now();
+  CheckpointContent content;
+  content.weights = WeightsOf(train_->blobs(), store_);
+  for (const NamedBlob& blob : content.weights) {
+    const auto bad = std::ranges::find_if(blob.values, [](float v) { return !std::isfinite(v); });
+    if (bad == blob.values.end()) continue;
+    throw Error(ErrorKind::kDiverged, StrCat("iteration ", state_.iteration, ": blob ", blob.index, " of layer \"",
+                                             blob.layer, "\" has the value ", *bad, " at index ",
+                                             bad - blob.values.begin(), "; no checkpoint is written of it"));
+  }
+  if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot();
+  if (options_.run == nullptr) return;
+  state_.positions.clear();
+  train_->feed().SavePositions(state_.positions);
+  for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
+  content.trainer = state_;
+  content.solver_text = SolverToText(solver_);
+  content.net_text = NetToText(train_->param());
+  content.store = &store_;
+  for (const SlotState& slot : train_->slots()) content.slots.push_back(slot.name);
+  const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
+  last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);
+  last_checkpoint_iteration_ = state_.iteration;
+  checkpoint_s_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  LogToFile(StrCat("Snapshotting to ", last_checkpoint_.string(), ".safetensors"));
+  report_->Plot();
+  WriteStatus("running");
+  if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
+}
+
+// prefix_iter_N.caffemodel and .solverstate, as Caffe names them.
+void Trainer::WriteCaffeSnapshot() {
+  const std::string prefix = StrCat(solver_.snapshot_prefix(), "_iter_", state_.iteration);
+  const std::string model = prefix + ".caffemodel";
+  LogToFile(StrCat("Snapshotting to binary proto file ", model));
+  WriteCaffemodel(model, train_->param(), WeightsOf(train_->blobs(), store_));
+  const std::string file = prefix + ".solverstate";
+  LogToFile(StrCat("Snapshotting solver state to binary proto file ", file));
+  WriteCaffeState(file, {.iteration = state_.iteration,
+                         .learned_net = model,
+                         .current_step = CaffeCurrentStep(solver_, state_.iteration),
+                         .history = HistoryFromStore(solver_, train_->blobs(), store_)});
+}
+
+}  // namespace moka

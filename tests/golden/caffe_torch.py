@@ -281,11 +281,12 @@ def prelu(net, layer, x):
     shared = layer.prelu_param.channel_shared
     slope = net.param(layer, 0, () if shared else (_channels(x[0]),))
     slope = slope if shared else _beside(x[0], slope, 1)
-    return [torch.clamp(x[0], min=0) + slope * torch.clamp(x[0], max=0)]
+    return [torch.where(x[0] > 0, x[0], slope * x[0])]
 
 
-def _elu(layer, x):
-    return torch.where(x > 0, x, layer.elu_param.alpha * torch.expm1(torch.clamp(x, max=0)))
+def _clip(layer, x):
+    p = layer.clip_param  # torch.clamp has no gradient at its bounds, Caffe's layer has
+    return torch.where((x >= p.min) & (x <= p.max), x, torch.clamp(x, p.min, p.max).detach())
 
 
 def _power(layer, x):
@@ -306,8 +307,8 @@ def _log(layer, x):
 ACTIVATIONS = {
     "AbsVal": lambda layer, x: torch.abs(x),
     "BNLL": lambda layer, x: F.softplus(x, threshold=1e9),
-    "Clip": lambda layer, x: torch.clamp(x, layer.clip_param.min, layer.clip_param.max),
-    "ELU": _elu,
+    "Clip": _clip,
+    "ELU": lambda layer, x: F.elu(x, layer.elu_param.alpha),
     "Exp": _exp,
     "Log": _log,
     "Power": _power,

@@ -41,9 +41,9 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
 # batch, input C,H,W, classes, rate
 NETS = {
     "lenet": (8, (1, 28, 28), 10, 0.002),
-    "alexnet_bn": (2, (3, 227, 227), 1000, 0.00001),
+    "alexnet_bn": (2, (3, 227, 227), 1000, 0.000002),
     "resnet50": (2, (3, 224, 224), 1000, 0.0001),
-    "googlenet": (2, (3, 224, 224), 1000, 0.00005),
+    "googlenet": (2, (3, 224, 224), 1000, 0.00001),
 }
 TABLES = ("tops", "gradients", "statistics")
 STEPS, MOMENTUM, DECAY = 20, 0.9, 5e-4

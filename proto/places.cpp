@@ -4,9 +4,9 @@
 #include <utility>
 
 namespace moka {
-namespace {
 
-SourcePlace PlaceIn(const Origin& origin, std::string_view path) {
+SourcePlace PlaceOf(const Origin& origin, std::string_view field_path) {
+  std::string_view path = field_path;
   const SourcePlace whole{
       .file = origin.file(), .line = origin.line(), .column = origin.column(), .length = origin.length()};
   while (!path.empty()) {
@@ -25,17 +25,15 @@ SourcePlace PlaceIn(const Origin& origin, std::string_view path) {
   return whole;
 }
 
-}  // namespace
-
 SourcePlace PlaceOf(const LayerParameter& layer, std::string_view field_path) {
-  return PlaceIn(layer.origin(), field_path);
+  return PlaceOf(layer.origin(), field_path);
 }
-SourcePlace PlaceOf(const NetParameter& net, std::string_view field_path) { return PlaceIn(net.origin(), field_path); }
+SourcePlace PlaceOf(const NetParameter& net, std::string_view field_path) { return PlaceOf(net.origin(), field_path); }
 SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path) {
-  return PlaceIn(solver.origin(), field_path);
+  return PlaceOf(solver.origin(), field_path);
 }
 SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
-  return PlaceIn(block.origin(), field_path);
+  return PlaceOf(block.origin(), field_path);
 }
 
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint) {

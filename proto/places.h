@@ -14,6 +14,7 @@ SourcePlace PlaceOf(const LayerParameter& layer, std::string_view field_path = {
 SourcePlace PlaceOf(const NetParameter& net, std::string_view field_path = {});
 SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path = {});
 SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path = {});
+SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 
 // An error at a layer's field, with the notes of the blocks it came from.
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint = {});

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "proto/content.h"
 #include "proto/origins.h"
+#include "proto/places.h"
 #include "proto/text_errors.h"
 #include "proto/text_scan.h"
 
@@ -53,16 +54,38 @@ bool Parse(std::string_view text, bool allow_unknown, Collector& collector, Text
   return parser.Parse(&stream, &message);
 }
 
+// The error for a required field, "layer[3].clip_param.max", at the innermost block around it that stands in the text.
+Error MissingField(const Message& root, const std::string& path) {
+  const Message* message = &root;
+  const Origin* scope = OriginOf(root);
+  std::string scope_path;
+  const std::vector<std::string> steps = Split(path, '.');
+  for (size_t i = 0; i + 1 < steps.size(); ++i) {
+    const size_t bracket = steps[i].find('[');
+    const auto* field = message->GetDescriptor()->FindFieldByName(steps[i].substr(0, bracket));
+    Require(field != nullptr && field->message_type() != nullptr,
+            "FindInitializationErrors names fields of the message");
+    const auto& reflection = *message->GetReflection();
+    message = bracket == std::string::npos
+                  ? &reflection.GetMessage(*message, field)
+                  : &reflection.GetRepeatedMessage(*message, field, std::stoi(steps[i].substr(bracket + 1)));
+    scope_path += (scope_path.empty() ? "" : ".") + steps[i];
+    if (const Origin* own = OriginOf(*message)) {
+      scope = own;
+      scope_path.clear();
+    }
+  }
+  return {ErrorKind::kConfig, scope == nullptr ? SourcePlace{} : PlaceOf(*scope, scope_path),
+          StrCat("required field \"", steps.back(), "\" of ", ShortName(*message->GetDescriptor()), " is missing")};
+}
+
 // Fields the schema requires (Clip's min and max).
-void CheckRequired(const ParsedText& parsed, const Message& message) {
+void CheckRequired(const Message& message) {
   if (message.IsInitialized()) return;
   std::vector<std::string> missing;
   message.FindInitializationErrors(&missing);
   std::vector<Error> errors;
-  for (const std::string& path : missing) {
-    errors.emplace_back(ErrorKind::kConfig, SourcePlace{.file = parsed.file},
-                        StrCat("required field \"", path, "\" is missing"));
-  }
+  for (const std::string& path : missing) errors.push_back(MissingField(message, path));
   throw ErrorList(std::move(errors));
 }
 
@@ -88,8 +111,8 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
   Collector strict;
   TextFormat::ParseInfoTree tree;
   if (Parse(text, false, strict, &tree, message)) {
-    CheckRequired(parsed, message);
     FillOrigins(tree, lines, file, message);
+    CheckRequired(message);
     return;
   }
   Collector all;

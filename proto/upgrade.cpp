@@ -144,6 +144,7 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   in.ListFields(old, &fields);
   for (const FieldDescriptor* field : fields) {
     if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->message_type() == Origin::descriptor()) continue;
     const FieldDescriptor* target = LayerParameter::descriptor()->FindFieldByName(field->name());
     if (target == nullptr || target->message_type() != field->message_type()) continue;
     layer.GetReflection()->MutableMessage(&layer, target)->CopyFrom(in.GetMessage(old, field));

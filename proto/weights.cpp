@@ -79,15 +79,15 @@ NamedBlob BlobFromProto(const BlobProto& proto, std::string_view what) {
   NamedBlob blob;
   if (proto.data_size() > 0 && proto.double_data_size() > 0) ThrowBadBlob(what, "has both data and double_data");
   const int64_t count = std::max(proto.data_size(), proto.double_data_size());
+  int64_t needed = 0;
   try {
     blob.shape = ShapeOf(proto, count);
-    if (blob.shape.Count() != count) {
-      ThrowBadBlob(what, StrCat("shape ", blob.shape.ToString(), " needs ", blob.shape.Count(),
-                                " values but there are ", count));
-    }
+    needed = blob.shape.Count();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kBadData) throw;
     ThrowBadBlob(what, error.text());
+  }
+  if (needed != count) {
+    ThrowBadBlob(what, StrCat("shape ", blob.shape.ToString(), " needs ", needed, " values but there are ", count));
   }
   blob.values.reserve(static_cast<size_t>(count));
   if (proto.data_size() > 0) {

@@ -1,0 +1,7 @@
+// Binary nets (.caffemodel): read and upgraded.
+#include "proto/net_file.h"
+#include "tests/fuzz/one_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return moka::RunOneInput(data, size, [](std::string_view bytes) { moka::NetFromBinary(bytes, "net.caffemodel"); });
+}

@@ -1,0 +1,167 @@
+#include "proto/overrides.h"
+
+#include <gmock/gmock.h>
+
+#include "proto/field_path.h"
+#include "proto/net_file.h"
+#include "proto/places.h"
+#include "proto/solver_file.h"
+#include "tests/proto/errors_of.h"
+
+namespace moka {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kNet = R"(
+layer { name: "data" type: "Data" top: "data" include { phase: TRAIN } }
+layer { name: "data" type: "Data" top: "data" include { phase: TEST } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
+        convolution_param { num_output: 20 kernel_size: 5 } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "conv2.a" type: "Convolution" bottom: "conv1" top: "conv2" param { lr_mult: 1 } convolution_param { num_output: 30 } }
+)";
+
+NetParameter With(const std::vector<std::string>& overrides, std::vector<AppliedOverride>* applied = nullptr) {
+  return NetFromText(kNet, "n", {.overrides = overrides, .applied = applied});
+}
+std::string ErrorWith(const std::string& override_text) {
+  return ErrorTextOf([&] { With({override_text}); });
+}
+std::string SolverErrorWith(const std::string& override_text) {
+  return ErrorTextOf([&] { SolverFromText("base_lr: 0.1", "s", {.overrides = {override_text}}); });
+}
+
+TEST(Overrides, SetAFieldOfANamedLayerAndReportIt) {
+  std::vector<AppliedOverride> applied;
+  const NetParameter net = With({"layer[conv1].convolution_param.num_output=64"}, &applied);
+  EXPECT_EQ(net.layer(2).convolution_param().num_output(), 64U);
+  ASSERT_EQ(applied.size(), 1U);
+  EXPECT_EQ(applied[0].path, "layer[conv1].convolution_param.num_output");
+  EXPECT_EQ(applied[0].old_value, "20");
+  EXPECT_EQ(applied[0].new_value, "64");
+  EXPECT_EQ(applied[0].place.ToString(), "n:5:29");
+  EXPECT_EQ(PlaceOf(net.layer(2), "convolution_param.num_output").ToString(),
+            "override layer[conv1].convolution_param.num_output=64");
+}
+
+TEST(Overrides, FollowPatternsAndIndices) {
+  std::vector<AppliedOverride> applied;
+  const NetParameter net = With({"layer[*].param[0].lr_mult=0", "layer[data].phase=TEST"}, &applied);
+  EXPECT_EQ(net.layer(2).param(0).lr_mult(), 0);
+  EXPECT_EQ(net.layer(2).param(1).lr_mult(), 2);
+  EXPECT_EQ(net.layer(4).param(0).lr_mult(), 0);
+  EXPECT_EQ(net.layer(3).param_size(), 0);
+  EXPECT_EQ(applied.size(), 4U);
+  EXPECT_EQ(With({"layer[2].name=first"}).layer(2).name(), "first");
+  EXPECT_EQ(With({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
+}
+
+TEST(Overrides, PatternsPassOverLayersWithoutTheMessage) {
+  const NetParameter net = With({"layer[*].convolution_param.group=2"});
+  EXPECT_EQ(net.layer(2).convolution_param().group(), 2U);
+  EXPECT_FALSE(net.layer(3).has_convolution_param());
+}
+
+TEST(Overrides, MakeAMissingMessageOfANamedLayer) {
+  EXPECT_FLOAT_EQ(With({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(), 0.1F);
+}
+
+TEST(Overrides, AppendToLists) {
+  const NetParameter net = With({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
+                                 "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});
+  EXPECT_EQ(net.layer(3).param(0).lr_mult(), 3);
+  EXPECT_TRUE(net.layer(0).transform_param().mirror());
+  EXPECT_TRUE(net.layer(1).transform_param().mirror());
+  EXPECT_EQ(net.layer(5).name(), "new");
+  EXPECT_EQ(PlaceOf(net.layer(5)).file, "override +layer={name: 'new' type: 'Silence'}");
+  EXPECT_EQ(net.layer(2).bottom(1), "extra");
+}
+
+TEST(Overrides, Delete) {
+  std::vector<AppliedOverride> applied;
+  const NetParameter net =
+      With({"~layer[relu1]", "~layer[data]", "~layer[conv1].param[0]", "~layer[conv2.a].convolution_param.num_output"},
+           &applied);
+  ASSERT_EQ(net.layer_size(), 2);
+  EXPECT_EQ(net.layer(0).name(), "conv1");
+  EXPECT_EQ(net.layer(0).param_size(), 1);
+  EXPECT_EQ(net.layer(0).param(0).lr_mult(), 2);
+  EXPECT_FALSE(net.layer(1).convolution_param().has_num_output());
+  EXPECT_EQ(applied.size(), 5U);
+  EXPECT_EQ(applied[0].new_value, "");
+  EXPECT_THAT(applied[0].old_value, HasSubstr("name: \"relu1\""));
+}
+
+TEST(Overrides, SetSolverFields) {
+  std::vector<AppliedOverride> applied;
+  const SolverParameter solver = SolverFromText(
+      "base_lr: 0.1\ntest_iter: 5", "s",
+      {.overrides = {"base_lr=1e-2", "net=models/a=b.prototxt", "snapshot_prefix=\"quoted\"", "solver_mode=CPU",
+                     "test_iter=[7, 8]", "+test_iter=9", "stepvalue=10,20", "train_state={stage: 'x'}"},
+       .applied = &applied});
+  EXPECT_FLOAT_EQ(solver.base_lr(), 0.01F);
+  EXPECT_EQ(solver.net(), "models/a=b.prototxt");
+  EXPECT_EQ(solver.snapshot_prefix(), "quoted");
+  EXPECT_EQ(solver.solver_mode(), SolverParameter::CPU);
+  EXPECT_THAT(solver.test_iter(), ::testing::ElementsAre(7, 8, 9));
+  EXPECT_THAT(solver.stepvalue(), ::testing::ElementsAre(10, 20));
+  EXPECT_EQ(solver.train_state().stage(0), "x");
+  EXPECT_EQ(applied[0].old_value, "0.1");
+  EXPECT_EQ(applied[0].place.ToString(), "s:1:1");
+  EXPECT_EQ(applied[4].old_value, "[5]");
+}
+
+TEST(Overrides, ThatMatchNothingAreErrors) {
+  EXPECT_STREQ(ErrorWith("layer[con1].name=x").c_str(),
+               "override \"layer[con1].name=x\": no layer is named \"con1\"; did you mean \"conv1\"?");
+  EXPECT_THAT(ErrorWith("layer[fc*].name=x"), HasSubstr("no layer is named \"fc*\""));
+  EXPECT_THAT(ErrorWith("layer[*].pooling_param.stride=2"), HasSubstr("matches nothing that is set"));
+  EXPECT_THAT(ErrorWith("layer[relu1].param[0].lr_mult=0"), HasSubstr("param[0] does not exist: there are 0"));
+  EXPECT_THAT(ErrorWith("~layer[conv1].phase"), HasSubstr("matches nothing that is set"));
+  EXPECT_THAT(ErrorWith("~layer[drop7]"), HasSubstr("no layer is named \"drop7\""));
+  EXPECT_EQ(ErrorKindOf([] { With({"~layer[drop7]"}); }), ErrorKind::kUsage);
+}
+
+TEST(Overrides, WithUnknownFieldsAreErrors) {
+  EXPECT_THAT(SolverErrorWith("bas_lr=1"),
+              HasSubstr("SolverParameter has no field \"bas_lr\"; did you mean \"base_lr\"?"));
+  EXPECT_THAT(ErrorWith("layer[*].pooling_parm.stride=2"), HasSubstr("did you mean \"pooling_param\"?"));
+  EXPECT_THAT(ErrorWith("layer[*].pooling_param.strid=2"),
+              HasSubstr("PoolingParameter has no field \"strid\"; did you mean \"stride\"?"));
+  EXPECT_THAT(ErrorWith("layer[0].origin.line=2"), HasSubstr("LayerParameter has no field \"origin\""));
+}
+
+TEST(Overrides, WithWrongValuesAreErrors) {
+  EXPECT_STREQ(SolverErrorWith("base_lr=fast").c_str(),
+               "override \"base_lr=fast\": \"base_lr\" takes a number, found \"fast\"");
+  EXPECT_THAT(SolverErrorWith("max_iter=1 base_lr: 3"), HasSubstr("takes an integer"));
+  EXPECT_THAT(SolverErrorWith("solver_mode=CPUU"), HasSubstr("did you mean \"CPU\"?"));
+  EXPECT_THAT(SolverErrorWith("max_iter=99999999999"), HasSubstr("takes an integer"));
+  EXPECT_THAT(SolverErrorWith("test_state={stag: 'x'}"), HasSubstr("no field named \"stag\""));
+  EXPECT_THAT(SolverErrorWith("base_lr="), HasSubstr("takes a number, found \"\""));
+}
+
+TEST(Overrides, WithBrokenPathsAreErrors) {
+  EXPECT_THAT(SolverErrorWith("base_lr"), HasSubstr("expected path=value"));
+  EXPECT_THAT(SolverErrorWith("=3"), HasSubstr("empty step"));
+  EXPECT_THAT(SolverErrorWith("a..b=3"), HasSubstr("has an empty step"));
+  EXPECT_THAT(SolverErrorWith("test_iter[0=3"), HasSubstr("expected path=value"));
+  EXPECT_THAT(SolverErrorWith("base_lr.x=3"), HasSubstr("has no field \"x\""));
+  EXPECT_THAT(SolverErrorWith("base_lr[0]=3"), HasSubstr("is no list"));
+  EXPECT_THAT(SolverErrorWith("~base_lr=3"), HasSubstr("deleting takes no value"));
+  EXPECT_THAT(ErrorWith("layer.name=x"), HasSubstr("\"layer\" is a list of 5; select with layer[NAME or index]"));
+  EXPECT_THAT(ErrorWith("+layer[0]={name: 'x'}"), HasSubstr("remove \"[0]\""));
+}
+
+TEST(Overrides, PatternsMatchAsShellsDo) {
+  EXPECT_TRUE(MatchesPattern("res2a_branch", "res*branch"));
+  EXPECT_TRUE(MatchesPattern("abc", "a?c"));
+  EXPECT_TRUE(MatchesPattern("", "*"));
+  EXPECT_FALSE(MatchesPattern("abc", "a?"));
+  EXPECT_FALSE(MatchesPattern("abc", "b*"));
+  EXPECT_TRUE(MatchesPattern(std::string(5000, 'a'), "*a*a*a*a"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,239 @@
+#include "proto/text_format.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "core/file.h"
+#include "proto/net_file.h"
+#include "proto/places.h"
+#include "proto/solver_file.h"
+#include "tests/proto/errors_of.h"
+
+namespace moka {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string NetError(const std::string& text) {
+  return ErrorTextOf([&] { NetFromText(text, "net.prototxt"); });
+}
+std::string SolverError(const std::string& text) {
+  return ErrorTextOf([&] { SolverFromText(text, "solver.prototxt"); });
+}
+
+constexpr const char* kNet = R"(name: "tiny"
+layer {
+  name: "conv1"
+  type: "Convolution"
+	bottom: "data" top: "conv1"
+  param { lr_mult: 1 }
+  param { lr_mult: 2 }
+  convolution_param {
+    num_output: 64
+    weight_filler { type: "xavier" }
+  }
+}
+)";
+
+TEST(TextFormat, KnowsThePlaceOfEveryField) {
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
+  const LayerParameter& layer = net.layer(0);
+  EXPECT_EQ(PlaceOf(layer).ToString(), "net.prototxt:2:1");
+  EXPECT_EQ(PlaceOf(layer).length, 5);
+  EXPECT_EQ(PlaceOf(layer, "convolution_param.num_output").ToString(), "net.prototxt:9:5");
+  EXPECT_EQ(PlaceOf(layer, "convolution_param.weight_filler.type").ToString(), "net.prototxt:10:21");
+  EXPECT_EQ(PlaceOf(layer, "param[1].lr_mult").ToString(), "net.prototxt:7:11");
+  EXPECT_EQ(PlaceOf(net, "name").ToString(), "net.prototxt:1:1");
+}
+
+TEST(TextFormat, ExpandsTabsToEightColumns) {
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
+  EXPECT_EQ(PlaceOf(net.layer(0), "bottom").ToString(), "net.prototxt:5:9");
+  EXPECT_EQ(PlaceOf(net.layer(0), "top[0]").ToString(), "net.prototxt:5:24");
+}
+
+TEST(TextFormat, FallsBackToTheNearestKnownPlace) {
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
+  EXPECT_EQ(PlaceOf(net.layer(0), "convolution_param.group").ToString(), "net.prototxt:8:3");
+  EXPECT_EQ(PlaceOf(net.layer(0), "pooling_param.kernel_size").ToString(), "net.prototxt:2:1");
+  EXPECT_EQ(PlaceOf(LayerParameter()).ToString(), "");
+}
+
+TEST(TextFormat, CountsCharactersNotBytes) {
+  const NetParameter net = NetFromText("name: \"\xc3\xa9t\xc3\xa9\" layer { name: \"a\" }", "n");
+  EXPECT_EQ(PlaceOf(net.layer(0)).ToString(), "n:1:13");
+  EXPECT_EQ(PlaceOf(net.layer(0), "name").ToString(), "n:1:21");
+}
+
+TEST(TextFormat, FindsPlacesInVeryLongLines) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += "layer { name: 'l' } ";
+  const NetParameter net = NetFromText(text, "n");
+  EXPECT_EQ(PlaceOf(net.layer(19999), "name").column, 19999 * 20 + 9);
+}
+
+TEST(TextFormat, AcceptsTheQuirksOfTheLanguage) {
+  const NetParameter net = NetFromText(
+      "\xef\xbb\xbfname: 'quirks';\r\n# a comment\r\nlayer < name: \"a\" \"b\", top: ['x', 'y'] loss_weight: [1, 0.5f] "
+      ">\r\n"
+      "layer: { type: 'T' param: [{lr_mult: 1}, {lr_mult: .5}] },",
+      "n");
+  EXPECT_EQ(net.name(), "quirks");
+  EXPECT_EQ(net.layer(0).name(), "ab");
+  EXPECT_EQ(net.layer(0).top(1), "y");
+  EXPECT_FLOAT_EQ(net.layer(0).loss_weight(1), 0.5F);
+  EXPECT_FLOAT_EQ(net.layer(1).param(1).lr_mult(), 0.5F);
+  EXPECT_EQ(PlaceOf(net.layer(1)).line, 4);
+}
+
+TEST(TextFormat, PrintsWithoutOriginsAndReadsBack) {
+  const NetParameter net = NetFromText(kNet, "net.prototxt");
+  const std::string text = NetToText(net);
+  EXPECT_THAT(text, Not(HasSubstr("origin")));
+  EXPECT_EQ(NetToText(NetFromText(text, "other")), text);
+}
+
+TEST(TextFormat, IgnoresOriginsWrittenByHand) {
+  const NetParameter net = NetFromText("layer { name: 'a' origin { file: 'fake' line: 99 note: 'x' } }", "n");
+  EXPECT_EQ(PlaceOf(net.layer(0)).ToString(), "n:1:1");
+  EXPECT_EQ(net.layer(0).origin().note_size(), 0);
+}
+
+TEST(TextErrors, NameUnknownFieldsAtTheirPlace) {
+  const std::vector<Error> errors =
+      ErrorsOf([] { NetFromText("layer {\n  name: \"c\"\n\tconvolution_parm {\n  }\n}\n", "net.prototxt"); });
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_STREQ(
+      errors[0].what(),
+      "net.prototxt:3:9: LayerParameter has no field \"convolution_parm\"; did you mean \"convolution_param\"?");
+  EXPECT_EQ(errors[0].kind(), ErrorKind::kConfig);
+  EXPECT_EQ(errors[0].place().length, 16);
+}
+
+TEST(TextErrors, ReportAllUnknownFieldsAndThenTheLastOne) {
+  const std::vector<Error> errors = ErrorsOf([] {
+    NetFromText("nam: 'x'\nlayer {\n botom: 'a'\n pooling_param { pool: MAXX }\n}\nlayer { tpo: 'z' }\n", "n");
+  });
+  ASSERT_EQ(errors.size(), 3U);
+  EXPECT_STREQ(errors[0].what(), "n:1:1: NetParameter has no field \"nam\"; did you mean \"name\"?");
+  EXPECT_STREQ(errors[1].what(), "n:3:2: LayerParameter has no field \"botom\"; did you mean \"bottom\"?");
+  EXPECT_STREQ(errors[2].what(),
+               "n:4:24: field \"pool\" takes one of MAX, AVE, STOCHASTIC, found MAXX; did you mean \"MAX\"?");
+}
+
+TEST(TextErrors, FindTheNameOnAnEarlierLine) {
+  EXPECT_THAT(NetError("layer {\n  foo\n\n  {\n }\n}\n"),
+              HasSubstr("net.prototxt:2:3: LayerParameter has no field \"foo\""));
+}
+
+TEST(TextErrors, AreCappedAtTwenty) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "bad" + std::to_string(i) + ": 1\n";
+  EXPECT_EQ(ErrorsOf([&] { NetFromText(text, "n"); }).size(), 20U);
+}
+
+TEST(TextErrors, TellAMissingBrace) {
+  EXPECT_THAT(NetError("layer {\n  name: 'a'\n  convolution_param {\n    num_output: 2\n}\nlayer {\n  name: 'b'\n}\n"),
+              HasSubstr("net.prototxt:6:1: missing \"}\" for the block \"layer\" opened at 1:1"));
+  EXPECT_THAT(NetError("layer {\n  convolution_param {\n    num_output: 2\n  name: 'b'\n}\n"),
+              HasSubstr("net.prototxt:4:3: missing \"}\" for the block \"convolution_param\" opened at 2:3"));
+  EXPECT_THAT(NetError("layer {\n  name: 'a'\n"), HasSubstr("missing \"}\" for the block \"layer\" opened at 1:1"));
+}
+
+TEST(TextErrors, TellAFieldInTheWrongBlock) {
+  EXPECT_THAT(NetError("layer {\n  convolution_param { num_output: 2 bottom: 'b' }\n}\n"),
+              HasSubstr("ConvolutionParameter has no field \"bottom\"; it belongs to an enclosing block: close "
+                        "\"convolution_param\" (2:3) before it"));
+  EXPECT_THAT(NetError("layer { num_output: 2 }"), HasSubstr("it is a field of \"convolution_param\""));
+}
+
+TEST(TextErrors, TellAnExtraBrace) {
+  EXPECT_THAT(NetError("layer { }\n}\n"), HasSubstr("net.prototxt:2:1: unexpected \"}\": no block is open here"));
+}
+
+TEST(TextErrors, SayWhatAFieldTakes) {
+  EXPECT_THAT(NetError("layer { name: conv1 }"),
+              HasSubstr("1:15: field \"name\" takes a text, found conv1; write it in quotes: \"conv1\""));
+  EXPECT_THAT(NetError("layer { convolution_param { num_output: -3 } }"),
+              HasSubstr("takes an integer from 0 to 4294967295, found -"));
+  EXPECT_THAT(NetError("layer { convolution_param { num_output: 2.5 } }"),
+              HasSubstr("field \"num_output\" takes an integer from 0 to 4294967295, found 2.5"));
+  EXPECT_THAT(NetError("layer { convolution_param { num_output: 99999999999 } }"),
+              HasSubstr("field \"num_output\" takes an integer from 0 to 4294967295, found 99999999999"));
+  EXPECT_THAT(NetError("layer { convolution_param { bias_term: ture } }"),
+              HasSubstr("field \"bias_term\" takes true or false, found ture"));
+  EXPECT_THAT(SolverError("base_lr: fast"),
+              HasSubstr("solver.prototxt:1:10: field \"base_lr\" takes a number, found fast"));
+}
+
+TEST(TextErrors, NameRepeatedAndMissingFields) {
+  EXPECT_THAT(NetError("layer { name: 'a' name: 'b' }"), HasSubstr("1:19: field \"name\" is given more than once"));
+  EXPECT_THAT(NetError("layer { name: 'c' clip_param { min: 0 } }"),
+              HasSubstr("net.prototxt:1:19: required field \"max\" of ClipParameter is missing"));
+}
+
+TEST(TextErrors, LimitTheDepth) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "net_param { layer { name: 'x' ";
+  EXPECT_FALSE(NetError(text).empty());
+  std::string deep = "layer { foo ";
+  for (int i = 0; i < 100000; ++i) deep += "{ a ";
+  EXPECT_FALSE(NetError(deep).empty());
+}
+
+TEST(TextErrors, TellASolverFromANet) {
+  EXPECT_STREQ(
+      NetError("net: \"a.prototxt\"\nbase_lr: 0.1\n").c_str(),
+      "net.prototxt:1:1: this is a solver, not a net (\"net\" is a solver's field); give the net file, or use the "
+      "solver where a solver is expected");
+  EXPECT_THAT(SolverError("name: 'x'\nlayer { name: 'a' }\n"), HasSubstr("this is a net, not a solver (\"name\""));
+}
+
+TEST(TextErrors, TellOtherKindsOfFile) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / "moka_text_format_test";
+  const auto error_for = [&](const std::string& content) {
+    WriteFileAtomically(path, content);
+    const std::vector<Error> errors = ErrorsOf([&] { ReadNet(path); });
+    return errors.empty() ? std::string() : std::to_string(static_cast<int>(errors[0].kind())) + " " + errors[0].text();
+  };
+  EXPECT_THAT(error_for(""), HasSubstr("65 expected a net, but the file is empty"));
+  EXPECT_THAT(error_for(std::string("\x89HDF\r\n\x1a\n", 8)),
+              HasSubstr("65 expected a net as text (prototxt), but this is an HDF5 file"));
+  EXPECT_THAT(error_for("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), HasSubstr("Git LFS pointer"));
+  EXPECT_THAT(error_for("\n<!DOCTYPE html><html>404</html>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(error_for(std::string(1000, '\0')), HasSubstr("a run of zero bytes"));
+  NetParameter net;
+  net.set_name("n");
+  net.add_layer()->set_name("l");
+  net.mutable_layer(0)->add_blobs()->add_data(1);
+  EXPECT_THAT(error_for(net.SerializeAsString()), HasSubstr(".caffemodel"));
+  SolverState state;
+  state.set_iter(500);
+  state.add_history()->add_data(0);
+  EXPECT_THAT(error_for(state.SerializeAsString()), HasSubstr(".solverstate"));
+  EXPECT_THAT(error_for("# only a comment\n"), HasSubstr("78 the net has no layers"));
+  std::filesystem::remove(path);
+  EXPECT_EQ(ErrorKindOf([&] { ReadNet(path); }), ErrorKind::kNoInput);
+}
+
+TEST(TextErrors, PointAtStrayControlCharacters) {
+  EXPECT_THAT(
+      NetError("name: 'a long enough text to be recognised as text' layer { name: 'x' \x01 }" + std::string(300, ' ')),
+      HasSubstr("net.prototxt:1:71"));
+}
+
+TEST(TextErrors, SurviveUnfinishedText) {
+  const std::string text = kNet;
+  for (size_t n = 1; n < text.size(); ++n) {
+    try {
+      NetFromText(text.substr(0, n), "n");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,136 @@
+#include "proto/upgrade.h"
+
+#include <gmock/gmock.h>
+
+#include "proto/net_file.h"
+#include "proto/places.h"
+#include "proto/solver_file.h"
+#include "tests/proto/errors_of.h"
+
+namespace moka {
+namespace {
+
+using ::testing::HasSubstr;
+
+NetParameter Plain(const std::string& text) {
+  NetParameter net = NetFromText(text, "n");
+  for (LayerParameter& layer : *net.mutable_layer()) layer.clear_origin();
+  net.clear_origin();
+  return net;
+}
+
+// Old and new text describe the same net.
+void ExpectSame(const std::string& old_text, const std::string& new_text) {
+  EXPECT_EQ(Plain(old_text).DebugString(), Plain(new_text).DebugString());
+}
+
+TEST(UpgradeNet, MovesV1LayersToLayers) {
+  ExpectSame(R"(
+    name: "v1"
+    layers { name: "data" type: DATA top: "data" top: "label" data_param { source: "db" batch_size: 4 scale: 0.5 mean_file: "m" crop_size: 3 mirror: true }
+             include { phase: TRAIN } }
+    layers { name: "c" type: CONVOLUTION bottom: "data" top: "c" param: "w" param: "b" blob_share_mode: PERMISSIVE
+             blobs_lr: 1 blobs_lr: 2 weight_decay: 1 weight_decay: 0 convolution_param { num_output: 2 kernel_size: 3 } }
+    layers { name: "l" type: SOFTMAX_LOSS bottom: "c" bottom: "label" top: "l" loss_weight: 2 loss_param { ignore_label: 3 } })",
+             R"(
+    name: "v1"
+    layer { name: "data" type: "Data" top: "data" top: "label" data_param { source: "db" batch_size: 4 }
+            transform_param { scale: 0.5 mean_file: "m" crop_size: 3 mirror: true } include { phase: TRAIN } }
+    layer { name: "c" type: "Convolution" bottom: "data" top: "c" param { name: "w" share_mode: PERMISSIVE lr_mult: 1 decay_mult: 1 }
+            param { name: "b" lr_mult: 2 decay_mult: 0 } convolution_param { num_output: 2 kernel_size: 3 } }
+    layer { name: "l" type: "SoftmaxWithLoss" bottom: "c" bottom: "label" top: "l" loss_weight: 2 loss_param { ignore_label: 3 } })");
+}
+
+TEST(UpgradeNet, KeepsPlacesUnderTheirNewNames) {
+  const NetParameter net = NetFromText("layers {\n name: 'c' type: CONVOLUTION\n blobs_lr: 1\n blobs_lr: 2\n}\n", "n");
+  EXPECT_EQ(PlaceOf(net.layer(0)).ToString(), "n:1:1");
+  EXPECT_EQ(PlaceOf(net.layer(0), "param[1].lr_mult").ToString(), "n:4:2");
+}
+
+TEST(UpgradeNet, MovesV0LayersAndFoldsPadding) {
+  ExpectSame(R"(
+    name: "v0" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
+    layers { layer { name: "pad1" type: "padding" pad: 2 } bottom: "data" top: "pad1" }
+    layers { layer { name: "conv1" type: "conv" num_output: 4 kernelsize: 5 stride: 2 biasterm: false group: 2 blobs_lr: 1. weight_decay: 0.
+                     weight_filler { type: "gaussian" std: 0.01 } } bottom: "pad1" top: "conv1" }
+    layers { layer { name: "pool1" type: "pool" pool: AVE kernelsize: 3 stride: 2 } bottom: "conv1" top: "pool1" }
+    layers { layer { name: "norm" type: "lrn" local_size: 5 alpha: 0.1 beta: 0.5 } bottom: "pool1" top: "norm" }
+    layers { layer { name: "ip" type: "innerproduct" num_output: 10 } bottom: "norm" top: "ip" }
+    layers { layer { name: "drop" type: "dropout" dropout_ratio: 0.2 } bottom: "ip" top: "ip" })",
+             R"(
+    name: "v0"
+    layer { name: "input" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+    layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param { lr_mult: 1 decay_mult: 0 }
+            convolution_param { num_output: 4 pad: 2 kernel_size: 5 stride: 2 group: 2 bias_term: false weight_filler { type: "gaussian" std: 0.01 } } }
+    layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { pool: AVE kernel_size: 3 stride: 2 } }
+    layer { name: "norm" type: "LRN" bottom: "pool1" top: "norm" lrn_param { local_size: 5 alpha: 0.1 beta: 0.5 } }
+    layer { name: "ip" type: "InnerProduct" bottom: "norm" top: "ip" inner_product_param { num_output: 10 } }
+    layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" dropout_param { dropout_ratio: 0.2 } })");
+}
+
+TEST(UpgradeNet, MovesV0DataLayers) {
+  ExpectSame(R"(
+    layers { layer { name: "d" type: "data" source: "db" batchsize: 8 scale: 0.1 meanfile: "m" cropsize: 7 mirror: true rand_skip: 3 } top: "d" }
+    layers { layer { name: "i" type: "images" source: "list" batchsize: 2 new_height: 32 new_width: 16 shuffle_images: true } top: "i" }
+    layers { layer { name: "w" type: "window_data" source: "win" batchsize: 2 det_fg_threshold: 0.6 det_context_pad: 4 det_crop_mode: "square" } top: "w" }
+    layers { layer { name: "o" type: "hdf5_output" hdf5_output_param { file_name: "f" } } bottom: "d" })",
+             R"(
+    layer { name: "d" type: "Data" top: "d" data_param { source: "db" batch_size: 8 rand_skip: 3 }
+            transform_param { scale: 0.1 mean_file: "m" crop_size: 7 mirror: true } }
+    layer { name: "i" type: "ImageData" top: "i" image_data_param { source: "list" batch_size: 2 new_height: 32 new_width: 16 shuffle: true } }
+    layer { name: "w" type: "WindowData" top: "w" window_data_param { source: "win" batch_size: 2 fg_threshold: 0.6 context_pad: 4 crop_mode: "square" } }
+    layer { name: "o" type: "HDF5Output" bottom: "d" hdf5_output_param { file_name: "f" } })");
+}
+
+TEST(UpgradeNet, TurnsInputShapesIntoALayerAtTheFront) {
+  ExpectSame(
+      "input: 'a' input_shape { dim: 2 dim: 5 } input: 'b' input_shape { dim: 2 } layer { name: 'r' type: 'ReLU' "
+      "bottom: 'a' top: 'r' }",
+      "layer { name: 'input' type: 'Input' top: 'a' top: 'b' input_param { shape { dim: 2 dim: 5 } shape { dim: 2 } } }"
+      "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'r' }");
+}
+
+TEST(UpgradeNet, FreezesBatchNormStatistics) {
+  const NetParameter net =
+      NetFromText("layer { name: 'b' type: 'BatchNorm' param { lr_mult: 1 } param { } param { } }", "n");
+  for (const ParamSpec& param : net.layer(0).param()) {
+    EXPECT_EQ(param.lr_mult(), 0);
+    EXPECT_EQ(param.decay_mult(), 0);
+  }
+}
+
+TEST(UpgradeNet, LeavesNewNetsAlone) {
+  NetParameter net;
+  net.add_layer()->set_type("ReLU");
+  EXPECT_FALSE(UpgradeNet(net, "n"));
+}
+
+TEST(UpgradeNet, RefusesWhatCaffeRefuses) {
+  const auto error = [](const std::string& text) { return ErrorTextOf([&] { NetFromText(text, "n"); }); };
+  EXPECT_THAT(error("layer { name: 'a' }\nlayers { name: 'b' type: RELU }"),
+              HasSubstr("n:1:1: the net has both \"layer\" and the older \"layers\""));
+  EXPECT_THAT(error("input: 'a' input_dim: 1 layer { name: 'r' }"),
+              HasSubstr("n:1:12: the net has 1 input but 1 input_dim, expected 4"));
+  EXPECT_THAT(error("input: 'a' input: 'b' input_shape { dim: 1 } layer { name: 'r' }"),
+              HasSubstr("2 input but 1 input_shape"));
+  EXPECT_THAT(error("layers { layer { name: 'x' type: 'convv' } }"),
+              HasSubstr("unknown layer type \"convv\" in an old (V0) layer \"x\"; did you mean \"conv\"?"));
+  EXPECT_THAT(error("layers { layer { name: 'x' type: 'relu' } bottom: 'none' }"),
+              HasSubstr("bottom \"none\" of old layer \"x\" is made by no earlier layer"));
+  EXPECT_THAT(
+      error("input: 'd' input_dim: [1,1,1,1] layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'd' top: 'p' }"
+            "layers { layer { name: 'x' type: 'relu' } bottom: 'p' top: 'x' }"),
+      HasSubstr("only conv and pool can take its padding"));
+}
+
+TEST(UpgradeSolver, MovesTheTypeEnum) {
+  const SolverParameter solver = SolverFromText("solver_type: ADAGRAD base_lr: 0.1", "s");
+  EXPECT_EQ(solver.type(), "AdaGrad");
+  EXPECT_FALSE(solver.has_solver_type());
+  EXPECT_EQ(SolverFromText("solver_type: RMSPROP", "s").type(), "RMSProp");
+  EXPECT_THAT(ErrorTextOf([] { SolverFromText("type: 'SGD'\nsolver_type: SGD", "s"); }),
+              HasSubstr("s:2:1: the solver has both"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -24,7 +24,7 @@ enum class ParameterRole : uint8_t {
 struct NetBlob {
   std::string name;  // store key: ParamSpec.name if given, else "layer/index"
   std::string layer;
-  int index = 0;     // position among the layer's blobs, as in a .caffemodel
+  int index = 0;  // position among the layer's blobs, as in a .caffemodel
   Shape shape;
   FillerParameter filler;
   ParameterRole role = ParameterRole::kWeight;
@@ -52,38 +52,56 @@ struct LayerDef {
   int min_bottoms = 1;
   int max_bottoms = 1;  // -1: any number
   int min_tops = 1;
-  int max_tops = 1;
+  int max_tops = 1;  // -1: any number
+  // As many tops as bottoms (Convolution works on each bottom alone).
+  bool equal_counts = false;
+  // Tops that are not written down are made all the same, without a name (losses of old nets have none).
+  bool auto_tops = false;
   void (*build)(LayerBuilder&) = nullptr;
 };
 
 // What a layer's build function works with.
 class LayerBuilder {
  public:
-  struct Context;  // the net builder's state, private to layers/net.cpp
+  struct Context;  // the net builder's state (layers/net_context.h)
   LayerBuilder(Context& context, const LayerParameter& param, std::vector<ValueId> bottoms);
 
   const LayerParameter& param() const { return param_; }
-  Phase phase() const;
+  Phase phase() const { return param_.phase(); }
   const GraphBuilder& b() const { return b_; }
 
   int bottom_count() const { return static_cast<int>(bottoms_.size()); }
-  int top_count() const { return param_.top_size(); }
+  int top_count() const;
   // Checked against LayerDef before build runs. The value already stops gradients where propagate_down is false.
   ValueId bottom(int i) const { return bottoms_[static_cast<size_t>(i)]; }
+  const std::vector<ValueId>& bottoms() const { return bottoms_; }
   const Shape& shape(int i) const { return b_.shape(bottom(i)); }
 
-  // Declares learnable blob `index` and returns its state. lr_mult, decay_mult and sharing come from param(index);
-  // statistics are never trained. Errors: kConfig when a shared blob's shape differs (both layers named).
-  ValueId AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role);
-  // After each run the state takes the value (running statistics). Ignored in the test phase.
-  void Assign(ValueId state, ValueId value);
+  // Declares learnable blob `index` and returns its value, of this shape. lr_mult, decay_mult and sharing come from
+  // param(index); statistics are never trained. `filler_field` is the filler's place ("scale_param.filler").
+  // Errors: kConfig for a bad filler, and when a shared blob's shape differs (both layers named).
+  ValueId AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role,
+                  std::string_view filler_field = {});
+  // After each run blob `index` takes the value (running statistics).
+  void Assign(int index, ValueId value);
+  // The int64 scalar input "random_key", a new number each run; the same for every layer.
+  ValueId RandomKey();
+  // Makes the tops graph inputs, fed from outside. Requires: a type for each top.
+  void AddData(const std::vector<TensorType>& types);
+  // The types whoever builds the net gives for this layer's tops.
+  std::vector<TensorType> AskDataTypes() const;
+
   // Requires: 0 <= i < top_count().
   void SetTop(int i, ValueId value);
-  // Marks top i as a loss: its elements' sum times loss_weight(i) (or the default if not given) joins the total loss.
+  // Top i's weight in the total loss when the net file gives none; a weight multiplies the sum of the top's elements.
   void SetLoss(int i, double default_weight);
 
   // Throws Error(kConfig) at the place of a field of this layer ("convolution_param.kernel_size"), layer named.
-  [[noreturn]] void Fail(std::string_view field, std::string text, std::string hint = {}) const;
+  [[noreturn]] void Fail(std::string_view field, const std::string& text, std::string hint = {}) const;
+  // Fail unless the condition holds.
+  void Check(bool condition, std::string_view field, const std::string& text) const {
+    if (!condition) Fail(field, text);
+  }
 
  private:
   Context& context_;

@@ -1,9 +1,12 @@
-// A NetParameter becomes a graph: filters by phase and rules, checks names and wiring, calls each layer's builder, joins
-// the losses.
+// A NetParameter becomes a graph: filters by phase and rules, checks names and wiring, calls each layer's builder,
+// joins the losses.
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -13,15 +16,17 @@
 namespace moka {
 
 struct NetOptions {
-  NetState state;       // phase, level, stages
-  DataTypes data_types; // asked once for each data layer
+  NetState state;        // phase, level, stages
+  DataTypes data_types;  // asked once for each data layer
 };
 
 // A net as layers made it: forward only.
 struct BuiltNet {
+  BuiltNet(NetParameter filtered, Graph empty) : param(std::move(filtered)), graph(std::move(empty)) {}
+
   NetParameter param;  // filtered
   Graph graph;
-  ValueId loss = kNoId;  // scalar total; kNoId if the net has no loss
+  ValueId loss = kNoId;        // scalar total; kNoId if the net has no loss
   std::vector<NetBlob> blobs;  // in layer order; shared ones appear once per use
   std::vector<DataLayer> data;
   // Blob name -> value after the last layer that wrote it.
@@ -33,7 +38,7 @@ struct BuiltNet {
     double loss_weight;
   };
   std::vector<Output> outputs;
-  // Every top in layer order as "layer:top" (in-place tops appear again): what goldens and debug output name.
+  // Every named top in layer order as "layer:top" (in-place tops appear again): what goldens and debug output name.
   std::vector<std::pair<std::string, ValueId>> trace;
 };
 
@@ -42,9 +47,15 @@ struct BuiltNet {
 // Nothing is allocated for tensors.
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options);
 
+// Limits against hostile nets.
+constexpr int kMaxLayers = 100000;
+constexpr int64_t kMaxValueBytes = int64_t{1} << 46;
+
 // Values of a filler for a blob, a pure function of (filler, shape, seed, name). Caffe's definitions (fan in = count /
 // dim 0, fan out = count / dim 1). Errors: kConfig (unknown type, bilinear on a non-square kernel, ...).
 void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
               std::span<float> values);
+// What FillBlob would refuse, without filling.
+void CheckFiller(const FillerParameter& filler, const Shape& shape);
 
 }  // namespace moka

@@ -1,0 +1,138 @@
+// Fillers: the first values of parameters, as Caffe defines them.
+// xavier: Glorot, Bengio 2010; msra: He et al. 2015 (arXiv 1502.01852).
+#include <algorithm>
+#include <cmath>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "layers/net.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kGrain = 1 << 14;
+
+const std::vector<std::string>& FillerTypes() {
+  static const std::vector<std::string> types = {"bilinear",          "constant", "gaussian", "msra",
+                                                 "positive_unitball", "uniform",  "xavier"};
+  return types;
+}
+
+[[noreturn]] void Refuse(const std::string& text, std::string hint = {}) {
+  throw Error(ErrorKind::kConfig, {}, text, std::move(hint));
+}
+
+void CheckFinite(std::string_view name, float value) {
+  if (!std::isfinite(value)) Refuse(StrCat("filler: ", name, " must be a finite number, found ", value));
+}
+
+// count / dim 0, count / dim 1, or their mean.
+double FanOf(const FillerParameter& filler, const Shape& shape) {
+  const auto count = static_cast<double>(shape.Count());
+  const double in = shape.rank() > 0 ? count / static_cast<double>(shape[0]) : count;
+  const double out = shape.rank() > 1 ? count / static_cast<double>(shape[1]) : count;
+  switch (filler.variance_norm()) {
+    case FillerParameter::FAN_OUT: return out;
+    case FillerParameter::AVERAGE: return (in + out) / 2;
+    default: return in;
+  }
+}
+
+// Value i is draw(stream), with the stream at word i*words: the same for any split over threads.
+template <class Draw>
+void FillRandom(std::span<float> values, uint64_t seed, uint64_t stream, uint64_t words, Draw draw) {
+  ParallelFor(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end, int) {
+    RandomStream random(seed, stream, static_cast<uint64_t>(begin) * words);
+    for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] = static_cast<float>(draw(random));
+  });
+}
+
+void FillUniform(std::span<float> values, uint64_t seed, uint64_t stream, double low, double high) {
+  FillRandom(values, seed, stream, 2, [=](RandomStream& random) { return random.Uniform(low, high); });
+}
+
+void FillNormal(std::span<float> values, uint64_t seed, uint64_t stream, double mean, double stddev) {
+  FillRandom(values, seed, stream, 4, [=](RandomStream& random) { return random.Normal(mean, stddev); });
+}
+
+// Keeps each value with probability sparse / dim 0.
+void Thin(std::span<float> values, const FillerParameter& filler, const Shape& shape, uint64_t seed, uint64_t stream) {
+  const double kept = static_cast<double>(filler.sparse()) / static_cast<double>(shape[0]);
+  RandomStream random(seed, stream);
+  for (float& value : values) value = random.Uniform() < kept ? value : 0.0F;
+}
+
+// Uniform values, each row (dim 0) divided by its sum.
+void FillUnitBall(std::span<float> values, const Shape& shape, uint64_t seed, uint64_t stream) {
+  FillUniform(values, seed, stream, 0, 1);
+  const size_t rows = shape.rank() > 0 ? static_cast<size_t>(shape[0]) : 1;
+  const size_t length = values.size() / rows;
+  for (size_t row = 0; row < rows; ++row) {
+    const std::span<float> part = values.subspan(row * length, length);
+    double sum = 0;
+    for (const float value : part) sum += static_cast<double>(value);
+    for (float& value : part) value = static_cast<float>(static_cast<double>(value) / sum);
+  }
+}
+
+// The kernel of bilinear upsampling in every [k,k] plane.
+void FillBilinear(std::span<float> values, const Shape& shape) {
+  const int64_t width = shape[3];
+  const auto f = static_cast<double>((width + 1) / 2);
+  const double centre = static_cast<double>(width - 1) / (2 * f);
+  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    values[i] = static_cast<float>(slope(at % width) * slope(at / width % width));
+  }
+}
+
+}  // namespace
+
+void CheckFiller(const FillerParameter& filler, const Shape& shape) {
+  const std::string& type = filler.type();
+  if (std::ranges::find(FillerTypes(), type) == FillerTypes().end()) {
+    Refuse(StrCat("unknown filler type \"", type, "\""), DidYouMean(type, FillerTypes()));
+  }
+  CheckFinite("value", filler.value());
+  CheckFinite("min", filler.min());
+  CheckFinite("max", filler.max());
+  CheckFinite("mean", filler.mean());
+  CheckFinite("std", filler.std());
+  if (type == "uniform" && filler.min() > filler.max()) {
+    Refuse(StrCat("uniform filler: min ", filler.min(), " is above max ", filler.max()));
+  }
+  if (type == "gaussian" && filler.std() < 0) Refuse(StrCat("gaussian filler: std ", filler.std(), " is negative"));
+  if (filler.sparse() < -1) Refuse(StrCat("filler: sparse must be -1 or at least 0, found ", filler.sparse()));
+  if (type == "gaussian" && filler.sparse() >= 0 && shape.rank() == 0)
+    Refuse("gaussian filler: sparse needs a parameter with axes");
+  if (type == "bilinear" && (shape.rank() != 4 || shape[2] != shape[3])) {
+    Refuse(StrCat("bilinear filler: needs a square 2-D kernel, the parameter's shape is ", shape.ToString()));
+  }
+}
+
+void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
+              std::span<float> values) {
+  Require(static_cast<int64_t>(values.size()) == shape.Count(), "FillBlob: as many values as the shape has");
+  CheckFiller(filler, shape);
+  const std::string& type = filler.type();
+  const uint64_t stream = StableHash(name);
+  if (type == "constant") std::ranges::fill(values, filler.value());
+  if (type == "uniform") {
+    FillUniform(values, seed, stream, static_cast<double>(filler.min()), static_cast<double>(filler.max()));
+  }
+  if (type == "gaussian") {
+    FillNormal(values, seed, stream, static_cast<double>(filler.mean()), static_cast<double>(filler.std()));
+    if (filler.sparse() >= 0) Thin(values, filler, shape, seed, StableHash(StrCat(name, "/sparse")));
+  }
+  if (type == "positive_unitball") FillUnitBall(values, shape, seed, stream);
+  if (type == "xavier") {
+    const double bound = std::sqrt(3.0 / FanOf(filler, shape));
+    FillUniform(values, seed, stream, -bound, bound);
+  }
+  if (type == "msra") FillNormal(values, seed, stream, 0, std::sqrt(2.0 / FanOf(filler, shape)));
+  if (type == "bilinear") FillBilinear(values, shape);
+}
+
+}  // namespace moka

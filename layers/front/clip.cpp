@@ -1,0 +1,23 @@
+// y = min(max(x, min), max); the gradient passes where min <= x <= max.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  l.Check(l.param().has_clip_param(), {}, "clip_param { min: ... max: ... } must be given");
+  const double low = Finite(l, "clip_param.min", l.param().clip_param().min());
+  const double high = Finite(l, "clip_param.max", l.param().clip_param().max());
+  l.Check(low <= high, "clip_param.min", StrCat("clip_param.min ", low, " is above max ", high));
+  const std::string text = StrCat("select(lt(x0,", Number(low), "),", Number(low), ",select(gt(x0,", Number(high), "),",
+                                  Number(high), ",x0))");
+  l.SetTop(0, l.b().Pointwise(text, {l.bottom(0)}));
+}
+
+}  // namespace
+
+LayerDef ClipLayer() { return {.type = "Clip", .doc = "x bounded to [min, max].", .build = Build}; }
+
+}  // namespace moka

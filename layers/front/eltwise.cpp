@@ -1,0 +1,70 @@
+// The sum (with coefficients), product or maximum of equal shapes, all bottoms in one expression.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+std::string Product(int count) {
+  std::string text = "x0";
+  for (int i = 1; i < count; ++i) text += StrCat("*x", i);
+  return text;
+}
+
+std::string Sum(const LayerBuilder& l) {
+  const EltwiseParameter& p = l.param().eltwise_param();
+  std::string text;
+  for (int i = 0; i < l.bottom_count(); ++i) {
+    const double coeff = p.coeff_size() == 0 ? 1 : Finite(l, StrCat("eltwise_param.coeff[", i, "]"), p.coeff(i));
+    text += i == 0 ? "" : "+";
+    text += coeff == 1 ? StrCat("x", i) : StrCat(Number(coeff), "*x", i);
+  }
+  return text;
+}
+
+// max would give no gradient where values tie; Caffe takes x1 when x0 = x1, and a later one only when it is larger.
+std::string Maximum(int count) {
+  std::string text;
+  std::string largest = "select(gt(x0,x1),x0,x1)";
+  for (int i = 2; i < count; ++i) {
+    text += StrCat("t", i, "=", largest, ";");
+    largest = StrCat("select(gt(x", i, ",t", i, "),x", i, ",t", i, ")");
+  }
+  return text + largest;
+}
+
+void Build(LayerBuilder& l) {
+  const EltwiseParameter& p = l.param().eltwise_param();
+  for (int i = 1; i < l.bottom_count(); ++i) {
+    l.Check(l.shape(i) == l.shape(0), StrCat("bottom[", i, "]"),
+            StrCat("all bottoms must have one shape, found \"", l.param().bottom(0), "\" ", l.shape(0).ToString(),
+                   " and \"", l.param().bottom(i), "\" ", l.shape(i).ToString()));
+  }
+  l.Check(p.coeff_size() == 0 || p.coeff_size() == l.bottom_count(), "eltwise_param.coeff",
+          StrCat("eltwise_param.coeff is given ", p.coeff_size(), " times for ", l.bottom_count(),
+                 " bottoms; give one a bottom or none"));
+  l.Check(p.coeff_size() == 0 || p.operation() == EltwiseParameter::SUM, "eltwise_param.coeff",
+          "eltwise_param.coeff is only for operation SUM");
+  std::string text;
+  switch (p.operation()) {
+    case EltwiseParameter::PROD: text = Product(l.bottom_count()); break;
+    case EltwiseParameter::SUM: text = Sum(l); break;
+    case EltwiseParameter::MAX: text = Maximum(l.bottom_count()); break;
+  }
+  l.SetTop(0, l.b().Pointwise(text, l.bottoms()));
+}
+
+}  // namespace
+
+LayerDef EltwiseLayer() {
+  return {.type = "Eltwise",
+          .doc =
+              "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape. Where bottoms tie for the MAX the "
+              "gradient goes where Caffe sends it: the second of the first two, else the earliest.",
+          .min_bottoms = 2,
+          .max_bottoms = -1,
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,18 @@
+// y = x if x > 0, else alpha * (exp(x) - 1) (Clevert et al., arXiv 1511.07289).
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const double alpha = Finite(l, "elu_param.alpha", l.param().elu_param().alpha());
+  l.SetTop(0, l.b().Pointwise(StrCat("select(gt(x0,0),x0,", Number(alpha), "*(exp(x0)-1))"), {l.bottom(0)}));
+}
+
+}  // namespace
+
+LayerDef EluLayer() { return {.type = "ELU", .doc = "x if x > 0, else alpha * (exp(x) - 1).", .build = Build}; }
+
+}  // namespace moka

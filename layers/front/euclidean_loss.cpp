@@ -1,0 +1,34 @@
+// sum (a - b)^2 / (2N), N the batch.
+#include "core/text.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const Shape x = l.shape(0);
+  const Shape& y = l.shape(1);
+  l.Check(x.rank() >= 1 && y.rank() >= 1 && x[0] == y[0] && x.Count() == y.Count(), "bottom[1]",
+          StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(1), "\" ",
+                 y.ToString(), " must have one batch and one count"));
+  const GraphBuilder& b = l.b();
+  Ints axes;
+  for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  const ValueId sum = b.Add1("reduce_sum", {l.bottom(0), b.Reshape(l.bottom(1), x)},
+                             {{"expr", std::string("(x0-x1)*(x0-x1)")}, {"axes", axes}});
+  l.SetTop(0, b.Pointwise(StrCat("x0/", (Size(2) * x[0]).value()), {b.Reshape(sum, Shape{})}));
+  l.SetLoss(0, 1);
+}
+
+}  // namespace
+
+LayerDef EuclideanLossLayer() {
+  return {.type = "EuclideanLoss",
+          .doc = "The sum of squared differences of the bottoms divided by twice the batch; both get a gradient.",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = Build};
+}
+
+}  // namespace moka

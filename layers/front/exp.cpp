@@ -1,0 +1,30 @@
+// y = base^(shift + scale * x).
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const ExpParameter& p = l.param().exp_param();
+  const double base = Finite(l, "exp_param.base", p.base());
+  l.Check(base > 0 || base == -1, "exp_param.base",
+          StrCat("exp_param.base must be positive, or -1 for e, found ", base));
+  const double log_base = base == -1 ? 1 : std::log(base);
+  const double inner = log_base * Finite(l, "exp_param.scale", p.scale());
+  const double outer = std::exp(log_base * Finite(l, "exp_param.shift", p.shift()));
+  l.Check(std::isfinite(outer), "exp_param.shift", "base^shift is not finite");
+  const std::string power = inner == 1 ? "exp(x0)" : StrCat("exp(", Number(inner), "*x0)");
+  l.SetTop(0, l.b().Pointwise(outer == 1 ? power : StrCat(Number(outer), "*", power), {l.bottom(0)}));
+}
+
+}  // namespace
+
+LayerDef ExpLayer() {
+  return {.type = "Exp", .doc = "base^(shift + scale * x); base -1 stands for e.", .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,38 @@
+// y = W x + b; from `axis` on the bottom is one vector of K elements. W [num_output, K], or [K, num_output] transposed.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const InnerProductParameter& p = l.param().inner_product_param();
+  const Shape x = l.shape(0);
+  const int axis = AxisOf(l, "inner_product_param.axis", p.axis(), x);
+  const int64_t outputs = p.num_output();
+  l.Check(outputs >= 1, "inner_product_param.num_output", "num_output must be given and at least 1");
+  const int64_t rows = x.Count(0, axis);
+  const int64_t length = x.Count(axis, x.rank());
+  const Shape weight = p.transpose() ? Shape{length, outputs} : Shape{outputs, length};
+  const ValueId w =
+      l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "inner_product_param.weight_filler");
+  std::vector<ValueId> inputs{l.b().Reshape(l.bottom(0), {rows, length}), w};
+  if (p.bias_term()) {
+    inputs.push_back(l.AddBlob(1, {outputs}, p.bias_filler(), ParameterRole::kBias, "inner_product_param.bias_filler"));
+  }
+  const ValueId y = l.b().Add1("matmul", inputs, {{"transpose_a", false}, {"transpose_b", !p.transpose()}});
+  l.SetTop(0, l.b().Reshape(y, Joined(Part(x, 0, axis), {outputs})));
+}
+
+}  // namespace
+
+LayerDef InnerProductLayer() {
+  return {.type = "InnerProduct",
+          .doc =
+              "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
+              "(transpose: [K, num_output]) and a bias.",
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,52 @@
+// The rows of all prototxt layer types, one file each, alphabetical by type.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace moka {
+
+LayerDef AbsValLayer();
+LayerDef AccuracyLayer();
+LayerDef ArgMaxLayer();
+LayerDef BnllLayer();
+LayerDef BatchNormLayer();
+LayerDef BiasLayer();
+LayerDef ClipLayer();
+LayerDef ConcatLayer();
+LayerDef ConvolutionLayer();
+LayerDef DatabaseLayer();
+LayerDef DeconvolutionLayer();
+LayerDef DropoutLayer();
+LayerDef DummyDataLayer();
+LayerDef EluLayer();
+LayerDef EltwiseLayer();
+LayerDef EuclideanLossLayer();
+LayerDef ExpLayer();
+LayerDef FlattenLayer();
+LayerDef ImageDataLayer();
+LayerDef InnerProductLayer();
+LayerDef InputLayer();
+LayerDef LrnLayer();
+LayerDef LogLayer();
+LayerDef MemoryDataLayer();
+LayerDef PReluLayer();
+LayerDef ParameterLayer();
+LayerDef PoolingLayer();
+LayerDef PowerLayer();
+LayerDef ReLULayer();
+LayerDef ReductionLayer();
+LayerDef ReshapeLayer();
+LayerDef ScaleLayer();
+LayerDef SigmoidLayer();
+LayerDef SigmoidCrossEntropyLossLayer();
+LayerDef SilenceLayer();
+LayerDef SliceLayer();
+LayerDef SoftmaxLayer();
+LayerDef SoftmaxWithLossLayer();
+LayerDef SplitLayer();
+LayerDef SwishLayer();
+LayerDef TanHLayer();
+LayerDef ThresholdLayer();
+LayerDef TileLayer();
+
+}  // namespace moka

@@ -1,0 +1,28 @@
+// y = log_base(shift + scale * x).
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const LogParameter& p = l.param().log_param();
+  const double base = Finite(l, "log_param.base", p.base());
+  l.Check((base > 0 && base != 1) || base == -1, "log_param.base",
+          StrCat("log_param.base must be positive and not 1, or -1 for e, found ", base));
+  const double scale = Finite(l, "log_param.scale", p.scale());
+  const double shift = Finite(l, "log_param.shift", p.shift());
+  const std::string text = StrCat("log(", Number(scale), "*x0+", Number(shift), ")");
+  l.SetTop(0, l.b().Pointwise(base == -1 ? text : StrCat(text, "/", Number(std::log(base))), {l.bottom(0)}));
+}
+
+}  // namespace
+
+LayerDef LogLayer() {
+  return {.type = "Log", .doc = "log_base(shift + scale * x); base -1 stands for e.", .build = Build};
+}
+
+}  // namespace moka

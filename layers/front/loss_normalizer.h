@@ -1,0 +1,18 @@
+// What a loss sum is divided by: LossParameter's normalization and its deprecated spelling.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace moka {
+
+struct LossCounts {
+  int64_t batch = 1;
+  int64_t positions = 1;  // batch x spatial positions
+  ValueId valid = kNoId;  // scalar: positions that are not ignored; kNoId: all of them
+};
+
+// The sum divided as loss_param says, `fallback` when it says nothing; never by less than 1.
+ValueId Normalized(const LayerBuilder& l, ValueId sum, const LossCounts& counts,
+                   LossParameter::NormalizationMode fallback);
+
+}  // namespace moka

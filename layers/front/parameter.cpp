@@ -1,0 +1,30 @@
+// A trained blob as a top.
+#include "core/text.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const BlobShape& shape = l.param().parameter_param().shape();
+  l.Check(shape.dim_size() >= 1 && shape.dim_size() <= Shape::kMaxRank, "parameter_param.shape",
+          StrCat("parameter_param.shape must have 1 to ", Shape::kMaxRank, " dimensions, found ", shape.dim_size()));
+  const std::vector<int64_t> dims(shape.dim().begin(), shape.dim().end());
+  for (const int64_t dim : dims) {
+    l.Check(dim >= 1, "parameter_param.shape",
+            StrCat("parameter_param.shape: every dimension must be at least 1, found ", dim));
+  }
+  l.SetTop(0, l.AddBlob(0, Shape(dims), FillerParameter(), ParameterRole::kWeight));
+}
+
+}  // namespace
+
+LayerDef ParameterLayer() {
+  return {.type = "Parameter",
+          .doc = "A trained blob of parameter_param.shape as a top.",
+          .min_bottoms = 0,
+          .max_bottoms = 0,
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,161 @@
+// Max, average and stochastic pooling with Caffe's sizes: the output is rounded up (or down), then, with padding, a
+// last window that would begin beyond the image and its leading pad is dropped. What the last window needs past the
+// image becomes padding at the end; average pooling counts at most `pad` of it.
+#include <algorithm>
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+constexpr std::string_view kPrefix = "pooling_param.";
+
+// A field in its two spellings, x or x_h and x_w.
+struct PairField {
+  std::string name;
+  bool has;
+  bool has_h;
+  bool has_w;
+  int64_t both;
+  int64_t h;
+  int64_t w;
+};
+
+struct PoolFields {
+  Ints kernel;
+  Ints stride;
+  Ints pad;
+};
+
+Ints Read(const LayerBuilder& l, const PairField& field, int spatial) {
+  const std::string name = StrCat(kPrefix, field.name);
+  if (!field.has_h && !field.has_w) return Ints(static_cast<size_t>(spatial), field.both);
+  l.Check(!field.has, name, StrCat("both ", name, " and its _h or _w spelling are given; give one of them"));
+  l.Check(field.has_h && field.has_w, name, StrCat(name, ": both the _h and the _w field are needed"));
+  l.Check(spatial == 2, name,
+          StrCat("the _h and _w fields are for 2 spatial axes, the bottom ", l.shape(0).ToString(), " has ", spatial));
+  return {field.h, field.w};
+}
+
+void CheckGlobal(const LayerBuilder& l, const PoolingParameter& p, const PoolFields& fields) {
+  const bool has_kernel = p.has_kernel_size() || p.has_kernel_h() || p.has_kernel_w();
+  l.Check(!has_kernel, "pooling_param.global_pooling",
+          "global_pooling takes the whole image; kernel_size must not be given");
+  const auto is = [](int64_t value) { return [value](int64_t x) { return x == value; }; };
+  l.Check(std::ranges::all_of(fields.pad, is(0)) && std::ranges::all_of(fields.stride, is(1)),
+          "pooling_param.global_pooling", "global_pooling needs pad 0 and stride 1");
+}
+
+void CheckWindow(const LayerBuilder& l, const PoolingParameter& p, const PoolFields& fields) {
+  for (size_t i = 0; i < fields.kernel.size(); ++i) {
+    const int64_t k = fields.kernel[i];
+    l.Check(k >= 1 && k <= INT32_MAX, "pooling_param.kernel_size",
+            StrCat("pooling_param.kernel_size must be from 1 to 2^31-1, found ", k));
+    l.Check(fields.stride[i] >= 1 && fields.stride[i] <= INT32_MAX, "pooling_param.stride",
+            StrCat("pooling_param.stride must be from 1 to 2^31-1, found ", fields.stride[i]));
+    l.Check(fields.pad[i] < k, "pooling_param.pad",
+            StrCat("pooling_param.pad must be below the kernel's ", k, ", found ", fields.pad[i]));
+    l.Check(fields.pad[i] == 0 || p.pool() != PoolingParameter::STOCHASTIC, "pooling_param.pad",
+            "stochastic pooling takes no pad");
+  }
+}
+
+PoolFields ReadFields(const LayerBuilder& l) {
+  const PoolingParameter& p = l.param().pooling_param();
+  const Shape& x = l.shape(0);
+  const int spatial = x.rank() - 2;
+  l.Check(spatial >= 1 && spatial <= 3, "bottom[0]",
+          StrCat("the bottom must be [N,C] and 1 to 3 spatial axes, found ", x.ToString()));
+  PoolFields fields;
+  fields.stride =
+      Read(l, {"stride", p.has_stride(), p.has_stride_h(), p.has_stride_w(), p.stride(), p.stride_h(), p.stride_w()},
+           spatial);
+  fields.pad = Read(l, {"pad", p.has_pad(), p.has_pad_h(), p.has_pad_w(), p.pad(), p.pad_h(), p.pad_w()}, spatial);
+  if (p.global_pooling()) {
+    CheckGlobal(l, p, fields);
+    const Shape image = Part(x, 2, x.rank());
+    fields.kernel.assign(image.dims().begin(), image.dims().end());
+  } else {
+    l.Check(p.has_kernel_size() || p.has_kernel_h() || p.has_kernel_w(), "pooling_param",
+            "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");
+    fields.kernel = Read(l,
+                         {"kernel_size", p.has_kernel_size(), p.has_kernel_h(), p.has_kernel_w(), p.kernel_size(),
+                          p.kernel_h(), p.kernel_w()},
+                         spatial);
+  }
+  CheckWindow(l, p, fields);
+  return fields;
+}
+
+// Padding at the end of spatial axis i that gives Caffe's number of windows.
+int64_t PadEnd(const LayerBuilder& l, const PoolFields& fields, size_t i) {
+  const Size in = l.shape(0)[static_cast<int>(i) + 2];
+  const Size k = fields.kernel[i];
+  const Size s = fields.stride[i];
+  const Size pad = fields.pad[i];
+  const Size room = in + pad + pad - k;
+  const bool is_floor = l.param().pooling_param().round_mode() == PoolingParameter::FLOOR;
+  Size windows = (is_floor ? room / s : (room + s - 1) / s) + 1;
+  const bool is_padded = std::ranges::any_of(fields.pad, [](int64_t p) { return p > 0; });
+  if (is_padded && (windows - 1) * s >= in + pad) windows = windows - 1;
+  const Size last = (windows - 1) * s - pad;
+  l.Check(windows >= 1, "pooling_param.kernel_size",
+          StrCat("the kernel ", k.value(), " is larger than spatial axis ", i, " of the bottom ", l.shape(0).ToString(),
+                 " with pad ", pad.value()));
+  l.Check(last < in, "pooling_param.stride",
+          StrCat("the last window would begin at ", last.value(), " of spatial axis ", i, ", outside the bottom ",
+                 l.shape(0).ToString(), "; set round_mode: FLOOR"));
+  return std::max<int64_t>(0, (last + k - in).value());
+}
+
+void BuildMax(LayerBuilder& l, const Attributes& geometry) {
+  const std::vector<ValueId> pooled = l.b().Add("pool_max", {l.bottom(0)}, geometry);
+  l.SetTop(0, pooled[0]);
+  if (l.top_count() == 1) return;
+  Attributes attributes = geometry;
+  attributes.Set("input_shape", Ints(l.shape(0).dims().begin(), l.shape(0).dims().end()));
+  l.SetTop(1, l.b().Add1("pool_max_mask", {pooled[1]}, attributes));
+}
+
+// TEST: the mean weighted by the values themselves, sum x^2 / sum x.
+void BuildStochastic(LayerBuilder& l, const Attributes& geometry) {
+  l.Check(l.phase() == TEST, "pooling_param.pool",
+          "STOCHASTIC pooling works in the TEST phase only; train with MAX or AVE");
+  const ValueId square = l.b().Pointwise("x0*x0", {l.bottom(0)});
+  const ValueId squares = l.b().Add1("pool_average", {square}, geometry);
+  const ValueId sums = l.b().Add1("pool_average", {l.bottom(0)}, geometry);
+  l.SetTop(0, l.b().Pointwise("select(gt(x1,0),x0/x1,0)", {squares, sums}));
+}
+
+void Build(LayerBuilder& l) {
+  const PoolFields fields = ReadFields(l);
+  Ints pad_end;
+  for (size_t i = 0; i < fields.kernel.size(); ++i) pad_end.push_back(PadEnd(l, fields, i));
+  Attributes geometry{
+      {"kernel", fields.kernel}, {"stride", fields.stride}, {"pad_begin", fields.pad}, {"pad_end", pad_end}};
+  const auto method = l.param().pooling_param().pool();
+  if (method == PoolingParameter::MAX) return BuildMax(l, geometry);
+  l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
+  Ints count_end;
+  for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad[i]));
+  geometry.Set("count_begin", fields.pad);
+  geometry.Set("count_end", count_end);
+  if (method == PoolingParameter::STOCHASTIC) return BuildStochastic(l, geometry);
+  l.SetTop(0, l.b().Add1("pool_average", {l.bottom(0)}, geometry));
+}
+
+}  // namespace
+
+LayerDef PoolingLayer() {
+  return {.type = "Pooling",
+          .doc =
+              "MAX, AVE or STOCHASTIC (TEST only) over windows of each channel; sizes round up unless round_mode is "
+              "FLOOR. MAX has an optional second top: the index h*W+w of each maximum. AVE divides by the window's "
+              "part inside the padded image.",
+          .max_tops = 2,
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,30 @@
+// y = x if x > 0, else slope * x with a trained slope a channel (He et al., arXiv 1502.01852).
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const PReLUParameter& p = l.param().prelu_param();
+  const Shape& x = l.shape(0);
+  l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom needs at least 2 axes, found ", x.ToString()));
+  FillerParameter filler = p.filler();
+  if (!p.has_filler()) filler.set_value(0.25F);
+  const Shape shape = p.channel_shared() ? Shape{} : Shape{x[1]};
+  const int rank = x.rank();
+  ValueId slope = l.AddBlob(0, shape, filler, ParameterRole::kWeight, "prelu_param.filler");
+  if (!p.channel_shared()) slope = l.b().Reshape(slope, Spread(shape, 1, rank));
+  l.SetTop(0, l.b().Pointwise("select(gt(x0,0),x0,x1*x0)", {l.bottom(0), slope}));
+}
+
+}  // namespace
+
+LayerDef PReluLayer() {
+  return {.type = "PReLU",
+          .doc = "x if x > 0, else slope * x; the trained slopes are one a channel, or one for all (channel_shared).",
+          .build = Build};
+}
+
+}  // namespace moka

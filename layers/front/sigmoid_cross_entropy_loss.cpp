@@ -1,0 +1,53 @@
+// -t log s(x) - (1-t) log(1 - s(x)), s the sigmoid, written so that no exponential overflows:
+// x >= 0: x (1-t) + log(1 + exp(-x)); x < 0: log(1 + exp(x)) - x t.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+#include "layers/front/loss_normalizer.h"
+
+namespace moka {
+namespace {
+
+// The sum of a term over all elements, a scalar.
+ValueId Sum(const GraphBuilder& b, const std::vector<ValueId>& inputs, const std::string& term) {
+  Ints axes;
+  for (int i = 0; i < b.shape(inputs[0]).rank(); ++i) axes.push_back(i);
+  return b.Reshape(b.Add1("reduce_sum", inputs, {{"expr", term}, {"axes", axes}}), Shape{});
+}
+
+void Build(LayerBuilder& l) {
+  const LossParameter& p = l.param().loss_param();
+  const Shape x = l.shape(0);
+  l.Check(l.shape(1).Count() == x.Count(), "bottom[1]",
+          StrCat("the targets ", l.shape(1).ToString(), " must be as many as the inputs ", x.ToString()));
+  l.Check(x.rank() >= 1, "bottom[0]", "the bottom needs a batch axis");
+  const GraphBuilder& b = l.b();
+  const ValueId target = b.Reshape(b.Add1("stop_gradient", {l.bottom(1)}), x);
+  std::string term = "select(ge(x0,0),x0*(1-x1)+log(1+exp(-x0)),log(1+exp(x0))-x0*x1)";
+  LossCounts counts{.batch = x[0], .positions = x.Count(), .valid = kNoId};
+  if (p.has_ignore_label()) {
+    // The target's integer part decides, as in Caffe.
+    const auto of = [&](std::string_view t) {
+      return StrCat("eq(sign(", t, ")*floor(abs(", t, ")),", Number(p.ignore_label()), ")");
+    };
+    term = StrCat("select(", of("x1"), ",0,", term, ")");
+    counts.valid = Sum(b, {target}, StrCat("1-", of("x0")));
+  }
+  l.SetTop(0, Normalized(l, Sum(b, {l.bottom(0), target}, term), counts, LossParameter::BATCH_SIZE));
+  l.SetLoss(0, 1);
+}
+
+}  // namespace
+
+LayerDef SigmoidCrossEntropyLossLayer() {
+  return {.type = "SigmoidCrossEntropyLoss",
+          .doc =
+              "The cross entropy of sigmoid(x) and targets in [0,1], summed; loss_param has ignore_label and the "
+              "normalization (default BATCH_SIZE).",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = Build};
+}
+
+}  // namespace moka

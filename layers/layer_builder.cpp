@@ -1,0 +1,166 @@
+// What layers say to the net being built: blobs and their sharing, data tops, losses, errors.
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/net_context.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+std::string_view NameOf(const LayerParameter& layer) { return layer.name(); }
+
+// " (at net.prototxt:12:3)", or nothing when the place is unknown.
+std::string AtPlace(const LayerParameter* layer) {
+  const SourcePlace place = layer == nullptr ? SourcePlace{} : PlaceOf(*layer);
+  return place.line == 0 ? std::string() : StrCat(" (at ", place.ToString(), ")");
+}
+
+// Two layers that share a multiplier must not give it two values; a layer that gives none takes the other's.
+void ShareMultiplier(const LayerBuilder& l, std::string_view field, std::string_view owner, bool has, double value,
+                     bool& owner_has, double& owner_value) {
+  if (!has) return;
+  if (owner_has && owner_value != value) {
+    const size_t dot = field.rfind('.');
+    l.Fail(field, StrCat(field.substr(dot + 1), " is ", value, " but the shared parameter has ", owner_value,
+                         " in layer \"", owner, "\""));
+  }
+  owner_has = true;
+  owner_value = value;
+}
+
+}  // namespace
+
+void CheckValueType(std::string_view what, const TensorType& type) {
+  for (const int64_t dim : type.shape.dims()) {
+    if (dim >= 1) continue;
+    throw Error(ErrorKind::kConfig,
+                StrCat(what, " would have the shape ", type.shape.ToString(), "; every dimension must be at least 1"));
+  }
+  const int64_t bytes = type.Bytes();
+  if (bytes < kMaxValueBytes) return;
+  throw Error(ErrorKind::kConfig, StrCat(what, " would have the shape ", type.shape.ToString(), ", ", BytesText(bytes),
+                                         "; the limit is ", BytesText(kMaxValueBytes)));
+}
+
+LayerBuilder::LayerBuilder(Context& context, const LayerParameter& param, std::vector<ValueId> bottoms)
+    : context_(context),
+      param_(param),
+      bottoms_(std::move(bottoms)),
+      b_(context.net.graph, NodeOrigin{.layer = param.name(), .place = PlaceOf(param), .pass = {}}) {}
+
+int LayerBuilder::top_count() const { return static_cast<int>(context_.tops.size()); }
+
+void LayerBuilder::SetTop(int i, ValueId value) { context_.tops[static_cast<size_t>(i)] = value; }
+
+void LayerBuilder::SetLoss(int i, double default_weight) {
+  context_.loss_weights[static_cast<size_t>(i)] = default_weight;
+}
+
+void LayerBuilder::Fail(std::string_view field, const std::string& text, std::string hint) const {
+  throw ErrorAt(param_, field, StrCat("layer \"", NameOf(param_), "\": ", text), std::move(hint));
+}
+
+ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role,
+                              std::string_view filler_field) {
+  const ParamSpec spec = index < param_.param_size() ? param_.param(index) : ParamSpec();
+  const std::string field = StrCat("param[", index, "]");
+  const bool is_named = !spec.name().empty();
+  const std::string key = is_named ? spec.name() : StrCat(param_.name(), "/", index);
+  CheckValueType(StrCat("parameter ", index, " of layer \"", param_.name(), "\""), {DType::kFloat32, shape, {}});
+
+  NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
+  std::vector<NetBlob>& blobs = context_.net.blobs;
+  const auto found = context_.owners.find(key);
+  if (found == context_.owners.end()) {
+    try {
+      CheckFiller(filler, shape);
+    } catch (const Error& error) {
+      Fail(filler_field, error.text(), error.hint());
+    }
+    blob.state = context_.net.graph.AddState(key, {DType::kFloat32, shape, {}});
+    blob.lr_mult = role == ParameterRole::kStatistic ? 0 : static_cast<double>(spec.lr_mult());
+    blob.decay_mult = role == ParameterRole::kStatistic ? 0 : static_cast<double>(spec.decay_mult());
+    Check(std::isfinite(blob.lr_mult), StrCat(field, ".lr_mult"), "lr_mult must be a finite number");
+    Check(std::isfinite(blob.decay_mult), StrCat(field, ".decay_mult"), "decay_mult must be a finite number");
+    context_.owners[key] = {blobs.size(), is_named, spec.has_lr_mult(), spec.has_decay_mult()};
+    blobs.push_back(std::move(blob));
+    return blobs.back().state;
+  }
+
+  Context::Owner& owner = found->second;
+  NetBlob& first = blobs[owner.blob];
+  const std::string where = StrCat("layer \"", first.layer, "\"", AtPlace(context_.layers[first.layer]));
+  Check(
+      is_named && owner.is_named, field,
+      StrCat("the parameter's name \"", key, "\" is also how a parameter of ", where, " is known; take another name"));
+  const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
+  const bool fits = permissive ? first.shape.Count() == shape.Count() : first.shape == shape;
+  Check(fits, field,
+        StrCat("shares the parameter \"", key, "\" of ", where, ", whose shape is ", first.shape.ToString(),
+               " while this layer needs ", shape.ToString(),
+               permissive ? " (share_mode PERMISSIVE: the counts must be equal)" : ""));
+  Check((first.role == ParameterRole::kStatistic) == (role == ParameterRole::kStatistic), field,
+        StrCat("shares the parameter \"", key, "\" of ", where, ", but one of them is a running statistic"));
+  if (role != ParameterRole::kStatistic) {
+    ShareMultiplier(*this, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult(),
+                    static_cast<double>(spec.lr_mult()), owner.has_lr_mult, first.lr_mult);
+    ShareMultiplier(*this, StrCat(field, ".decay_mult"), first.layer, spec.has_decay_mult(),
+                    static_cast<double>(spec.decay_mult()), owner.has_decay_mult, first.decay_mult);
+  }
+  blob.state = first.state;
+  blob.shared = true;
+  const ValueId state = first.state;
+  blobs.push_back(std::move(blob));
+  const auto current = context_.current.find(state);
+  return b_.Reshape(current == context_.current.end() ? state : current->second, shape);
+}
+
+void LayerBuilder::Assign(int index, ValueId value) {
+  const auto blob = std::find_if(context_.net.blobs.begin() + static_cast<std::ptrdiff_t>(context_.first_blob),
+                                 context_.net.blobs.end(), [&](const NetBlob& b) { return b.index == index; });
+  Require(blob != context_.net.blobs.end(), "Assign: the layer has added the blob");
+  Graph& graph = context_.net.graph;
+  value = b_.Reshape(value, graph.shape(blob->state));
+  const auto current = context_.current.find(blob->state);
+  if (current == context_.current.end()) {
+    graph.Assign(blob->state, value);
+  } else {
+    for (Assignment& assignment : graph.assignments()) {
+      if (assignment.state == blob->state) assignment.value = value;
+    }
+  }
+  context_.current[blob->state] = value;
+}
+
+ValueId LayerBuilder::RandomKey() {
+  if (context_.random_key == kNoId) {
+    context_.random_key = context_.net.graph.AddInput("random_key", {DType::kInt64, Shape{}, {}});
+  }
+  return context_.random_key;
+}
+
+std::vector<TensorType> LayerBuilder::AskDataTypes() const {
+  if (!context_.options.data_types)
+    Fail("type", StrCat("no data source can be opened for type ", param_.type(), " here"));
+  std::vector<TensorType> types = context_.options.data_types(param_);
+  Require(types.size() == static_cast<size_t>(top_count()), "data_types gives a type for each top");
+  return types;
+}
+
+void LayerBuilder::AddData(const std::vector<TensorType>& types) {
+  Require(types.size() == static_cast<size_t>(top_count()), "AddData is given a type for each top");
+  DataLayer data{.param = param_, .tops = {}, .types = types};
+  for (int i = 0; i < top_count(); ++i) {
+    const std::string& name = param_.top(i);
+    const TensorType& type = types[static_cast<size_t>(i)];
+    Check(name != "random_key", StrCat("top[", i, "]"), "the name \"random_key\" is Moka's own; take another");
+    CheckValueType(StrCat("top \"", name, "\""), type);
+    SetTop(i, context_.net.graph.AddInput(name, type));
+    data.tops.push_back(name);
+  }
+  context_.net.data.push_back(std::move(data));
+}
+
+}  // namespace moka

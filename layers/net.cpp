@@ -1,0 +1,346 @@
+// BuildNet: from a NetParameter to a graph. Layers are added in file order; a layer with a mistake leaves its tops
+// unknown, and layers that read unknown blobs are passed over, so each mistake is reported once.
+#include "layers/net.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "core/text.h"
+#include "layers/catalog.h"
+#include "layers/net_context.h"
+#include "proto/filter.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+// Types of Caffe and its forks that this build does not have, so that the message does not call them unknown.
+const std::vector<std::string>& TypesNotHere() {
+  static const std::vector<std::string> types = {"AnnotatedData",
+                                                 "BatchReindex",
+                                                 "ContrastiveLoss",
+                                                 "Crop",
+                                                 "DetectionOutput",
+                                                 "Embed",
+                                                 "Filter",
+                                                 "HDF5Data",
+                                                 "HDF5Output",
+                                                 "HingeLoss",
+                                                 "Im2col",
+                                                 "InfogainLoss",
+                                                 "Interp",
+                                                 "LSTM",
+                                                 "LSTMUnit",
+                                                 "MVN",
+                                                 "MultiBoxLoss",
+                                                 "MultinomialLogisticLoss",
+                                                 "Normalize",
+                                                 "Permute",
+                                                 "PriorBox",
+                                                 "Python",
+                                                 "RNN",
+                                                 "ROIPooling",
+                                                 "SPP",
+                                                 "SmoothL1Loss",
+                                                 "Upsample",
+                                                 "WindowData"};
+  return types;
+}
+
+class NetBuilder {
+ public:
+  NetBuilder(const NetParameter& net, const NetOptions& options)
+      : net_(FilterNet(net, options.state), Graph(StandardCatalog())), context_(net_, options) {}
+
+  BuiltNet Build() {
+    CheckSize();
+    FindProducers();
+    for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
+    if (errors_.size() == 1) throw errors_.front();
+    if (!errors_.empty()) throw ErrorList(std::move(errors_));
+    JoinLosses();
+    for (const auto& [name, blob] : blobs_) net_.tops[name] = blob.value;
+    for (const std::string& name : available_) {
+      net_.outputs.push_back({name, blobs_[name].value, blobs_[name].loss_weight});
+    }
+    return std::move(net_);
+  }
+
+ private:
+  // The last layer that wrote a blob. value is kNoId when that layer could not be built.
+  struct Blob {
+    ValueId value = kNoId;
+    const LayerParameter* layer = nullptr;
+    double loss_weight = 0;
+  };
+  struct Loss {
+    ValueId value;
+    double weight;
+    const LayerParameter* layer;
+  };
+
+  static std::string Quoted(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
+  // 'layer "conv1" at net.prototxt:12:3'.
+  static std::string Located(const LayerParameter& layer) {
+    const SourcePlace place = PlaceOf(layer);
+    return place.line == 0 ? Quoted(layer) : StrCat(Quoted(layer), " at ", place.ToString());
+  }
+  static Error At(const LayerParameter& layer, std::string_view field, const std::string& text, std::string hint = {}) {
+    return ErrorAt(layer, field, StrCat(Quoted(layer), ": ", text), std::move(hint));
+  }
+
+  void CheckSize() const {
+    if (net_.param.layer_size() <= kMaxLayers) return;
+    throw Error(ErrorKind::kConfig, PlaceOf(net_.param),
+                StrCat("the net has ", net_.param.layer_size(), " layers; the limit is ", kMaxLayers));
+  }
+
+  void FindProducers() {
+    for (const LayerParameter& layer : net_.param.layer()) {
+      for (const std::string& top : layer.top()) producers_.emplace(top, &layer);
+    }
+  }
+
+  void Report(Error error, const LayerParameter& layer) {
+    error.SetPlace(PlaceOf(layer));
+    for (const std::string& note : layer.origin().note()) {
+      if (std::ranges::find(error.notes(), note) == error.notes().end()) error.AddNote(note);
+    }
+    errors_.push_back(std::move(error));
+  }
+
+  void AddLayer(const LayerParameter& layer) {
+    const size_t errors_before = errors_.size();
+    const LayerDef* def = nullptr;
+    bool is_known = true;  // whether every bottom has a value
+    std::vector<ValueId> bottoms;
+    try {
+      CheckName(layer);
+      def = FindType(layer);
+      CheckCounts(layer, *def);
+      is_known = FindBottoms(layer, bottoms);
+      CheckTops(layer);
+    } catch (const Error& error) {
+      Report(error, layer);
+    }
+    if (errors_.size() == errors_before && is_known) {
+      BuildLayer(layer, *def, std::move(bottoms));
+    } else {
+      context_.tops.clear();
+    }
+    WriteTops(layer);
+  }
+
+  void CheckName(const LayerParameter& layer) {
+    if (layer.name().empty()) {
+      throw ErrorAt(layer, {}, StrCat("a layer of type \"", layer.type(), "\" has no name"), "add name: \"...\"");
+    }
+    const auto [first, is_new] = context_.layers.emplace(layer.name(), &layer);
+    if (is_new) return;
+    throw At(layer, "name", StrCat("the name is taken by the ", Located(*first->second)), "rename one of them");
+  }
+
+  static const LayerDef* FindType(const LayerParameter& layer) {
+    if (layer.type().empty()) throw At(layer, {}, "no type is given", "add type: \"...\"");
+    const LayerDef* def = FindLayer(layer.type());
+    if (def != nullptr) return def;
+    if (std::ranges::find(TypesNotHere(), layer.type()) != TypesNotHere().end()) {
+      throw At(layer, "type", StrCat("layer type \"", layer.type(), "\" is not part of Moka"));
+    }
+    std::vector<std::string> types;
+    for (const LayerDef& known : AllLayers()) types.push_back(known.type);
+    throw At(layer, "type", StrCat("unknown layer type \"", layer.type(), "\""), DidYouMean(layer.type(), types));
+  }
+
+  // "1 bottom", "2 or 3 bottoms", "at least 2 bottoms", "no bottom".
+  static std::string CountText(int least, int most, std::string_view noun) {
+    if (most == 0) return StrCat("no ", noun);
+    const std::string number = most < 0            ? StrCat("at least ", least)
+                               : least == most     ? StrCat(least)
+                               : least + 1 == most ? StrCat(least, " or ", most)
+                                                   : StrCat(least, " to ", most);
+    return StrCat(number, " ", noun, std::max(least, most) > 1 ? "s" : "");
+  }
+
+  static void CheckCount(const LayerParameter& layer, int found, int least, int most, const std::string& noun) {
+    if (found >= least && (most < 0 || found <= most)) return;
+    const std::string field = found > 0 && most >= 0 && found > most ? StrCat(noun, "[", most, "]") : noun;
+    throw At(layer, field, StrCat(layer.type(), " takes ", CountText(least, most, noun), ", found ", found));
+  }
+
+  static void CheckCounts(const LayerParameter& layer, const LayerDef& def) {
+    CheckCount(layer, layer.bottom_size(), def.min_bottoms, def.max_bottoms, "bottom");
+    CheckCount(layer, layer.top_size(), def.auto_tops ? 0 : def.min_tops, def.max_tops, "top");
+    if (def.equal_counts && layer.top_size() != layer.bottom_size()) {
+      throw At(layer, "top",
+               StrCat(layer.type(), " takes a top for each bottom, found ", layer.bottom_size(), " bottoms and ",
+                      layer.top_size(), " tops"));
+    }
+    if (layer.propagate_down_size() != 0 && layer.propagate_down_size() != layer.bottom_size()) {
+      throw At(layer, "propagate_down",
+               StrCat("propagate_down is given ", layer.propagate_down_size(), " times for ", layer.bottom_size(),
+                      " bottoms; give it once a bottom or not at all"));
+    }
+    const int tops = def.auto_tops ? std::max(def.min_tops, layer.top_size()) : layer.top_size();
+    if (layer.loss_weight_size() != 0 && layer.loss_weight_size() != tops) {
+      throw At(layer, "loss_weight",
+               StrCat("loss_weight is given ", layer.loss_weight_size(), " times for ", tops,
+                      " tops; give it once a top or not at all"));
+    }
+    for (int i = 0; i < layer.loss_weight_size(); ++i) {
+      if (std::isfinite(layer.loss_weight(i))) continue;
+      throw At(layer, StrCat("loss_weight[", i, "]"), "loss_weight must be a finite number");
+    }
+  }
+
+  // False if some bottom comes from a layer with a mistake. Every bottom nobody has produced is reported.
+  bool FindBottoms(const LayerParameter& layer, std::vector<ValueId>& values) {
+    bool is_known = true;
+    for (int i = 0; i < layer.bottom_size(); ++i) {
+      const auto found = blobs_.find(layer.bottom(i));
+      if (found == blobs_.end()) {
+        Report(UnknownBottom(layer, i), layer);
+        blobs_[layer.bottom(i)] = {};  // told once
+        continue;
+      }
+      is_known = is_known && found->second.value != kNoId;
+      values.push_back(found->second.value);
+      available_.erase(layer.bottom(i));
+    }
+    return is_known;
+  }
+
+  Error UnknownBottom(const LayerParameter& layer, int i) const {
+    const std::string field = StrCat("bottom[", i, "]");
+    const std::string& name = layer.bottom(i);
+    const auto producer = producers_.find(name);
+    if (producer != producers_.end() && producer->second == &layer) {
+      return At(layer, field, StrCat("bottom \"", name, "\" is its own top; no layer before it produces that blob"));
+    }
+    if (producer != producers_.end()) {
+      return At(layer, field,
+                StrCat("bottom \"", name, "\" is produced only later, by the ", Located(*producer->second)),
+                "a layer reads tops of layers before it: change the order, or break the cycle");
+    }
+    if (errors_.size() >= ErrorList::kMaxErrors)
+      return At(layer, field, StrCat("no layer produces bottom \"", name, "\""));
+    std::vector<std::string> known;
+    for (const auto& [blob, source] : blobs_) {
+      if (source.layer != nullptr) known.push_back(blob);
+    }
+    std::string hint = DidYouMean(name, known);
+    const std::vector<std::string> near = NearestNames(name, known);
+    if (!near.empty()) hint += StrCat(" (top of the ", Located(*blobs_.at(near.front()).layer), ")");
+    return At(layer, field, StrCat("no layer produces bottom \"", name, "\""), std::move(hint));
+  }
+
+  // Refuses tops that are there already, unless the layer works in place: top i is bottom i.
+  void CheckTops(const LayerParameter& layer) {
+    std::set<std::string_view> own;
+    for (int i = 0; i < layer.top_size(); ++i) {
+      const std::string& top = layer.top(i);
+      const std::string field = StrCat("top[", i, "]");
+      if (top.empty()) throw At(layer, field, "a top has no name");
+      if (!own.insert(top).second) throw At(layer, field, StrCat("top \"", top, "\" is given twice"));
+      if (i < layer.bottom_size() && layer.bottom(i) == top) continue;
+      const auto found = blobs_.find(top);
+      if (found == blobs_.end() || found->second.layer == nullptr) continue;
+      throw At(layer, field, StrCat("top \"", top, "\" is already produced by the ", Located(*found->second.layer)),
+               StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
+    }
+  }
+
+  void BuildLayer(const LayerParameter& layer, const LayerDef& def, std::vector<ValueId> bottoms) {
+    Graph& graph = net_.graph;
+    const int values_before = graph.value_count();
+    context_.first_blob = net_.blobs.size();
+    const size_t tops = static_cast<size_t>(std::max(layer.top_size(), def.auto_tops ? def.min_tops : 0));
+    context_.tops.assign(tops, kNoId);
+    context_.loss_weights.assign(tops, 0.0);
+    try {
+      const GraphBuilder b(graph, {.layer = layer.name(), .place = PlaceOf(layer), .pass = {}});
+      for (int i = 0; i < layer.propagate_down_size(); ++i) {
+        ValueId& bottom = bottoms[static_cast<size_t>(i)];
+        if (!layer.propagate_down(i)) bottom = b.Add1("stop_gradient", {bottom});
+      }
+      LayerBuilder builder(context_, layer, std::move(bottoms));
+      def.build(builder);
+      CheckParamCount(layer);
+      for (ValueId id = values_before; id < graph.value_count(); ++id) {
+        CheckValueType(StrCat(Quoted(layer), ": a result"), graph.type(id));
+      }
+      for (const ValueId top : context_.tops) Require(top != kNoId, "a layer sets all its tops");
+    } catch (const Error& error) {
+      Report(error, layer);
+      context_.tops.clear();
+    }
+  }
+
+  void CheckParamCount(const LayerParameter& layer) const {
+    const size_t blobs = net_.blobs.size() - context_.first_blob;
+    if (static_cast<size_t>(layer.param_size()) <= blobs) return;
+    throw At(layer, StrCat("param[", blobs, "]"),
+             StrCat("param is given ", layer.param_size(), " times but the layer has ", blobs, " parameters"));
+  }
+
+  // Names the tops of the layer just built; unknown ones if it was not (context_.tops is empty then).
+  void WriteTops(const LayerParameter& layer) {
+    for (size_t i = 0; i < std::max(context_.tops.size(), static_cast<size_t>(layer.top_size())); ++i) {
+      const bool is_built = i < context_.tops.size();
+      const int index = static_cast<int>(i);
+      const ValueId value = is_built ? context_.tops[i] : kNoId;
+      double weight = 0;
+      if (is_built) {
+        weight =
+            layer.loss_weight_size() > 0 ? static_cast<double>(layer.loss_weight(index)) : context_.loss_weights[i];
+        if (weight != 0) losses_.push_back({value, weight, &layer});
+      }
+      if (index >= layer.top_size()) continue;  // made without a name
+      const std::string& name = layer.top(index);
+      blobs_[name] = {value, &layer, weight};
+      if (!is_built) continue;
+      available_.insert(name);
+      net_.trace.emplace_back(StrCat(layer.name(), ":", name), value);
+      const Value& made = net_.graph.value(value);
+      if (made.kind == ValueKind::kResult && made.name.empty()) net_.graph.SetName(value, name);
+    }
+  }
+
+  // loss = sum of weights * sums of elements.
+  void JoinLosses() {
+    std::vector<ValueId> sums;
+    std::string expression;
+    for (const Loss& loss : losses_) {
+      const GraphBuilder b(net_.graph, {.layer = loss.layer->name(), .place = PlaceOf(*loss.layer), .pass = {}});
+      const std::string x = StrCat("x", sums.size());
+      const std::string term = loss.weight == 1 ? x : StrCat(x, "*(", loss.weight, ")");
+      expression += expression.empty() ? term : StrCat("+", term);
+      sums.push_back(b.SumAll(loss.value));
+    }
+    if (sums.empty()) return;
+    if (expression == "x0") {
+      net_.loss = sums.front();
+      return;
+    }
+    const LayerParameter& last = *losses_.back().layer;
+    const GraphBuilder b(net_.graph, {.layer = last.name(), .place = PlaceOf(last), .pass = {}});
+    net_.loss = b.Pointwise(expression, sums);
+    net_.graph.SetName(net_.loss, "loss");
+  }
+
+  BuiltNet net_;
+  LayerBuilder::Context context_;
+  std::map<std::string, Blob> blobs_;
+  std::set<std::string> available_;  // tops nobody has read, sorted: Caffe's order
+  std::map<std::string, const LayerParameter*> producers_;
+  std::vector<Loss> losses_;
+  std::vector<Error> errors_;
+};
+
+}  // namespace
+
+BuiltNet BuildNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Build(); }
+
+}  // namespace moka

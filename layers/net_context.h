@@ -1,0 +1,41 @@
+// The state of BuildNet that layers reach through LayerBuilder. Private to layers/net.cpp and layers/layer_builder.cpp.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/layer.h"
+#include "layers/net.h"
+
+namespace moka {
+
+struct LayerBuilder::Context {
+  // The first use of a blob, and which multipliers some use has written down.
+  struct Owner {
+    size_t blob = 0;  // index in net.blobs
+    bool is_named = false;
+    bool has_lr_mult = false;
+    bool has_decay_mult = false;
+  };
+
+  BuiltNet& net;
+  const NetOptions& options;
+  std::map<std::string, Owner, std::less<>> owners;     // by store key
+  std::map<std::string, const LayerParameter*> layers;  // by name, those built so far
+  std::map<ValueId, ValueId> current;                   // state -> its value after the layers so far
+  ValueId random_key = kNoId;
+
+  // Of the layer being built.
+  std::vector<ValueId> tops;
+  std::vector<double> loss_weights;  // defaults, one a top
+  size_t first_blob = 0;             // its blobs are net.blobs from here on
+
+  explicit Context(BuiltNet& built, const NetOptions& net_options) : net(built), options(net_options) {}
+};
+
+// Errors: kConfig unless every dimension is at least 1 and the bytes stay below kMaxValueBytes; `what` starts the text.
+void CheckValueType(std::string_view what, const TensorType& type);
+
+}  // namespace moka

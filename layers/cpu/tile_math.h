@@ -132,19 +132,24 @@ MOKA_INLINE double WideExp(double x) {
 }
 
 // |a|^b in double, then the sign: a float's logarithm times b would lose the digits that b multiplies.
+// Selections of finished values only, no conditions joined by &&: those become branches.
 MOKA_INLINE float Pow(float a, float b) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float t = Abs(a);
-  const double finite = static_cast<double>(t < kInf && t > 0.0F ? t : 1.0F);
-  const double special = t == 0.0F ? -static_cast<double>(kInf) : static_cast<double>(t);  // infinity or NaN
-  const double logarithm = t < kInf && t > 0.0F ? WideLog(finite) : special;
+  const float logarithm_of_limit = t == 0.0F ? -kInf : t;  // zero, infinity or NaN
+  const float above_zero = t > 0.0F ? t : kInf;
+  const float finite = above_zero < kInf ? t : 1.0F;
+  const double of_finite = WideLog(static_cast<double>(finite));
+  const double of_limit = static_cast<double>(logarithm_of_limit);
+  const double logarithm = above_zero < kInf ? of_finite : of_limit;
   const auto size = static_cast<float>(WideExp(static_cast<double>(b) * logarithm));
-  const bool is_whole = Floor(b) == b;
-  const bool is_odd = is_whole && Floor(b * 0.5F) != b * 0.5F;
-  const float undefined = is_whole || t == 0.0F || t == kInf ? size : std::numeric_limits<float>::quiet_NaN();
-  const float negative = is_odd ? -size : undefined;
-  const float value = Bits(a) >> 31U != 0 ? negative : size;
-  return b == 0.0F || a == 1.0F ? 1.0F : value;
+  const float half = b * 0.5F;
+  const float if_whole = Floor(half) == half ? size : -size;  // even or odd
+  const float if_broken = above_zero < kInf ? std::numeric_limits<float>::quiet_NaN() : size;
+  const float if_negative = Floor(b) == b ? if_whole : if_broken;
+  const float value = static_cast<int32_t>(Bits(a)) < 0 ? if_negative : size;
+  const float not_one = a == 1.0F ? 1.0F : value;
+  return b == 0.0F ? 1.0F : not_one;
 }
 
 MOKA_INLINE double Abs(double x) { return __builtin_fabs(x); }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/rng.h"
 #include "layers/cpu/tile_math.h"
 
 namespace moka::tile {
@@ -118,64 +117,100 @@ MOKA_INLINE void Select(const Step& step, const Frame<T>& frame, int64_t n) {
   }
 }
 
-// Philox (core/rng.h) over 16 blocks at once: words[4 j + w] is word w of block first + j.
-MOKA_INLINE void RandomBlocks(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* words) {
-  constexpr int kBlocks = 16;
+// Philox (core/rng.h) of kBlocks counters at once, in place.
+constexpr int kBlocks = 16;
+struct PhiloxBlocks {
   uint32_t c0[kBlocks];
   uint32_t c1[kBlocks];
   uint32_t c2[kBlocks];
   uint32_t c3[kBlocks];
-  for (int j = 0; j < kBlocks; ++j) {
-    const uint64_t block = first + static_cast<uint64_t>(j);
-    c0[j] = static_cast<uint32_t>(block);
-    c1[j] = static_cast<uint32_t>(block >> 32U);
-    c2[j] = static_cast<uint32_t>(stream);
-    c3[j] = static_cast<uint32_t>(stream >> 32U);
-  }
+};
+
+MOKA_INLINE void SetCounter(PhiloxBlocks& p, int j, uint64_t block, uint64_t stream) {
+  p.c0[j] = static_cast<uint32_t>(block);
+  p.c1[j] = static_cast<uint32_t>(block >> 32U);
+  p.c2[j] = static_cast<uint32_t>(stream);
+  p.c3[j] = static_cast<uint32_t>(stream >> 32U);
+}
+
+MOKA_INLINE void RunPhilox(PhiloxBlocks& p, uint64_t seed) {
   auto k0 = static_cast<uint32_t>(seed);
   auto k1 = static_cast<uint32_t>(seed >> 32U);
   for (int round = 0; round < 10; ++round) {
 #pragma omp simd
     for (int j = 0; j < kBlocks; ++j) {
-      const uint64_t p0 = uint64_t{0xD2511F53U} * c0[j];
-      const uint64_t p1 = uint64_t{0xCD9E8D57U} * c2[j];
-      c0[j] = static_cast<uint32_t>(p1 >> 32U) ^ c1[j] ^ k0;
-      c1[j] = static_cast<uint32_t>(p1);
-      c2[j] = static_cast<uint32_t>(p0 >> 32U) ^ c3[j] ^ k1;
-      c3[j] = static_cast<uint32_t>(p0);
+      const uint64_t p0 = uint64_t{0xD2511F53U} * p.c0[j];
+      const uint64_t p1 = uint64_t{0xCD9E8D57U} * p.c2[j];
+      p.c0[j] = static_cast<uint32_t>(p1 >> 32U) ^ p.c1[j] ^ k0;
+      p.c1[j] = static_cast<uint32_t>(p1);
+      p.c2[j] = static_cast<uint32_t>(p0 >> 32U) ^ p.c3[j] ^ k1;
+      p.c3[j] = static_cast<uint32_t>(p0);
     }
     k0 += 0x9E3779B9U;
     k1 += 0xBB67AE85U;
   }
-  for (int j = 0; j < kBlocks; ++j) {
-    words[4 * j] = c0[j];
-    words[4 * j + 1] = c1[j];
-    words[4 * j + 2] = c2[j];
-    words[4 * j + 3] = c3[j];
+}
+
+template <class T>
+MOKA_INLINE T Unit(uint32_t word) {
+  return static_cast<T>(static_cast<int32_t>(word >> 8U)) * static_cast<T>(0x1.0p-24);
+}
+
+// Elements in logical order: a block gives four of them.
+template <class T>
+MOKA_INLINE void RandInOrder(uint64_t seed, uint64_t stream, uint64_t first, T* y, int64_t n) {
+  uint32_t words[4 * kBlocks];
+  PhiloxBlocks p;
+  int64_t skipped = static_cast<int64_t>(first % 4);
+  uint64_t block = first / 4;
+  for (int64_t done = 0; done < n;) {
+    for (int j = 0; j < kBlocks; ++j) SetCounter(p, j, block + static_cast<uint64_t>(j), stream);
+    RunPhilox(p, seed);
+    for (int j = 0; j < kBlocks; ++j) {
+      words[4 * j] = p.c0[j];
+      words[4 * j + 1] = p.c1[j];
+      words[4 * j + 2] = p.c2[j];
+      words[4 * j + 3] = p.c3[j];
+    }
+    const int64_t made = std::min(4 * int64_t{kBlocks} - skipped, n - done);
+    for (int64_t i = 0; i < made; ++i) y[done + i] = Unit<T>(words[skipped + i]);
+    done += made;
+    block += kBlocks;
+    skipped = 0;
+  }
+}
+
+// Elements in any order: a block each.
+template <class T>
+MOKA_INLINE void RandAt(uint64_t seed, uint64_t stream, const uint64_t* index, T* y, int64_t n) {
+  PhiloxBlocks p;
+  T made[kBlocks];
+  for (int64_t done = 0; done < n; done += kBlocks) {
+    const int64_t count = std::min<int64_t>(kBlocks, n - done);
+    uint32_t word[kBlocks] = {};
+    for (int j = 0; j < kBlocks; ++j) {
+      const uint64_t i = j < count ? index[done + j] : 0;
+      SetCounter(p, j, i / 4, stream);
+      word[j] = static_cast<uint32_t>(i % 4);
+    }
+    RunPhilox(p, seed);
+#pragma omp simd
+    for (int j = 0; j < kBlocks; ++j) {
+      const uint32_t low = word[j] == 0 ? p.c0[j] : p.c1[j];
+      const uint32_t high = word[j] == 2 ? p.c2[j] : p.c3[j];
+      made[j] = Unit<T>(word[j] < 2 ? low : high);
+    }
+    for (int64_t j = 0; j < count; ++j) y[done + j] = made[j];
   }
 }
 
 template <class T>
 MOKA_INLINE void Rand(const Step& step, const Frame<T>& frame, int64_t n) {
-  T* y = frame.at[step.y];
   const uint64_t seed = frame.seeds[step.a];
   if (frame.index != nullptr) {
-    for (int64_t i = 0; i < n; ++i) y[i] = T{UnitFloat(RandomWord(seed, step.stream, frame.index[i]))};
-    return;
-  }
-  constexpr int64_t kWords = 64;
-  uint32_t words[kWords];
-  int64_t skipped = static_cast<int64_t>(frame.first % 4);
-  uint64_t block = frame.first / 4;
-  for (int64_t done = 0; done < n;) {
-    RandomBlocks(seed, step.stream, block, words);
-    const int64_t made = std::min(kWords - skipped, n - done);
-    for (int64_t i = 0; i < made; ++i) {
-      y[done + i] = static_cast<T>(static_cast<int32_t>(words[skipped + i] >> 8U)) * static_cast<T>(0x1.0p-24);
-    }
-    done += made;
-    block += kWords / 4;
-    skipped = 0;
+    RandAt(seed, step.stream, frame.index, frame.at[step.y], n);
+  } else {
+    RandInOrder(seed, step.stream, frame.first, frame.at[step.y], n);
   }
 }
 
@@ -253,28 +288,30 @@ MOKA_TILE_FUNCTIONS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx
 #undef MOKA_TILE_FUNCTIONS
 
 template <class T>
-TileFunctions<T> Choose() {
+std::vector<TileFunctions<T>> FindRunnable() {
+  std::vector<TileFunctions<T>> runnable;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
-    return Avx512<T>::Row("tile:avx512");
+    runnable.push_back(Avx512<T>::Row("tile:avx512"));
   }
-  if (__builtin_cpu_supports("avx2") != 0) return Avx2<T>::Row("tile:avx2");
+  if (__builtin_cpu_supports("avx2") != 0) runnable.push_back(Avx2<T>::Row("tile:avx2"));
 #endif
-  return Portable<T>::Row("tile:portable");
+  runnable.push_back(Portable<T>::Row("tile:portable"));
+  return runnable;
 }
 
 }  // namespace
 
 template <>
-const TileFunctions<float>& FunctionsHere<float>() {
-  static const TileFunctions<float> functions = Choose<float>();
+const std::vector<TileFunctions<float>>& RunnableFunctions<float>() {
+  static const std::vector<TileFunctions<float>> functions = FindRunnable<float>();
   return functions;
 }
 
 template <>
-const TileFunctions<double>& FunctionsHere<double>() {
-  static const TileFunctions<double> functions = Choose<double>();
+const std::vector<TileFunctions<double>>& RunnableFunctions<double>() {
+  static const std::vector<TileFunctions<double>> functions = FindRunnable<double>();
   return functions;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "graph/expression.h"
 
@@ -44,8 +45,12 @@ struct TileFunctions {
   void (*add)(const T* x, int64_t n, double* y);
 };
 
-// For float and double.
+// What this machine can run, the fastest first; for float and double.
 template <class T>
-const TileFunctions<T>& FunctionsHere();
+const std::vector<TileFunctions<T>>& RunnableFunctions();
+template <class T>
+const TileFunctions<T>& FunctionsHere() {
+  return RunnableFunctions<T>().front();
+}
 
 }  // namespace moka::tile

@@ -25,7 +25,7 @@ void Build(LayerBuilder& l) {
 LayerDef ArgMaxLayer() {
   return {.type = "ArgMax",
           .doc =
-              "The indices of the top_k largest elements: [N,1,top_k] over all but the batch, or along axis; "
+              "The indices of the top_k largest elements: [N,1,top_k,1..] over all but the batch, or along axis; "
               "out_max_val adds the values ([N,2,top_k]) or, with an axis, gives them instead. No gradient.",
           .build = Build};
 }

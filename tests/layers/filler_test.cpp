@@ -1,0 +1,146 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "layers/net.h"
+
+namespace moka {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+FillerParameter Filler(const std::string& type) {
+  FillerParameter filler;
+  filler.set_type(type);
+  return filler;
+}
+
+std::vector<float> Fill(const FillerParameter& filler, const Shape& shape, uint64_t seed = 1,
+                        std::string_view name = "w") {
+  std::vector<float> values(static_cast<size_t>(shape.Count()));
+  FillBlob(filler, shape, seed, name, values);
+  return values;
+}
+
+double Mean(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += static_cast<double>(value);
+  return sum / static_cast<double>(values.size());
+}
+
+double Deviation(const std::vector<float>& values) {
+  const double mean = Mean(values);
+  double sum = 0;
+  for (const float value : values) sum += std::pow(static_cast<double>(value) - mean, 2);
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+TEST(FillerTest, ConstantFillsItsValue) {
+  FillerParameter filler = Filler("constant");
+  filler.set_value(0.25F);
+  EXPECT_THAT(Fill(filler, {3, 2}), Each(0.25F));
+}
+
+TEST(FillerTest, UniformStaysInItsRange) {
+  FillerParameter filler = Filler("uniform");
+  filler.set_min(-2);
+  filler.set_max(4);
+  const std::vector<float> values = Fill(filler, {100, 100});
+  EXPECT_GE(*std::ranges::min_element(values), -2);
+  EXPECT_LE(*std::ranges::max_element(values), 4);
+  EXPECT_NEAR(Mean(values), 1, 0.06);
+  EXPECT_NEAR(Deviation(values), 6 / std::sqrt(12.0), 0.03);
+}
+
+TEST(FillerTest, GaussianHasItsMeanAndDeviation) {
+  FillerParameter filler = Filler("gaussian");
+  filler.set_mean(3);
+  filler.set_std(0.5F);
+  const std::vector<float> values = Fill(filler, {100, 100});
+  EXPECT_NEAR(Mean(values), 3, 0.02);
+  EXPECT_NEAR(Deviation(values), 0.5, 0.02);
+}
+
+TEST(FillerTest, SparseGaussianKeepsSoManyInputsAnOutput) {
+  FillerParameter filler = Filler("gaussian");
+  filler.set_sparse(10);
+  const std::vector<float> values = Fill(filler, {100, 1000});
+  const auto kept = std::ranges::count_if(values, [](float v) { return v != 0; });
+  EXPECT_NEAR(static_cast<double>(kept) / 100000, 0.1, 0.005);
+}
+
+TEST(FillerTest, XavierAndMsraDivideByTheFan) {
+  // fan in = 50*3*3 = 450, fan out = 200*3*3 = 1800.
+  const Shape shape{200, 50, 3, 3};
+  EXPECT_NEAR(Deviation(Fill(Filler("xavier"), shape)), std::sqrt(1 / 450.0), 2e-4);
+  const std::vector<float> xavier = Fill(Filler("xavier"), shape);
+  EXPECT_NEAR(*std::ranges::max_element(xavier), std::sqrt(3 / 450.0), 1e-4);
+  EXPECT_NEAR(Deviation(Fill(Filler("msra"), shape)), std::sqrt(2 / 450.0), 3e-4);
+  FillerParameter filler = Filler("msra");
+  filler.set_variance_norm(FillerParameter::FAN_OUT);
+  EXPECT_NEAR(Deviation(Fill(filler, shape)), std::sqrt(2 / 1800.0), 2e-4);
+  filler.set_variance_norm(FillerParameter::AVERAGE);
+  EXPECT_NEAR(Deviation(Fill(filler, shape)), std::sqrt(2 / 1125.0), 2e-4);
+}
+
+TEST(FillerTest, PositiveUnitballRowsSumToOne) {
+  const std::vector<float> values = Fill(Filler("positive_unitball"), {3, 50});
+  for (size_t row = 0; row < 3; ++row) {
+    double sum = 0;
+    for (size_t i = 0; i < 50; ++i) sum += static_cast<double>(values[row * 50 + i]);
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+  EXPECT_GE(*std::ranges::min_element(values), 0);
+}
+
+TEST(FillerTest, BilinearIsTheUpsamplingKernel) {
+  const std::vector<float> values = Fill(Filler("bilinear"), {1, 2, 4, 4});
+  const float line[] = {0.25F, 0.75F, 0.75F, 0.25F};
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_FLOAT_EQ(values[i], line[i % 4] * line[i / 4 % 4]);
+  const std::vector<float> odd = Fill(Filler("bilinear"), {1, 1, 3, 3});
+  EXPECT_FLOAT_EQ(odd[4], 1);
+  EXPECT_FLOAT_EQ(odd[1], 0.5F);
+}
+
+TEST(FillerTest, ValuesDependOnSeedAndNameAndNotOnThreads) {
+  const Shape shape{300, 300};
+  const std::vector<float> values = Fill(Filler("msra"), shape);
+  EXPECT_EQ(Fill(Filler("msra"), shape), values);
+  EXPECT_NE(Fill(Filler("msra"), shape, 2), values);
+  EXPECT_NE(Fill(Filler("msra"), shape, 1, "v"), values);
+  const int threads = ThreadCount();
+  SetThreadCount(3);
+  EXPECT_EQ(Fill(Filler("msra"), shape), values);
+  SetThreadCount(threads);
+}
+
+std::string ErrorOf(const FillerParameter& filler, const Shape& shape) {
+  try {
+    CheckFiller(filler, shape);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "fine";
+}
+
+TEST(FillerTest, BadFillersAreRefused) {
+  EXPECT_THAT(ErrorOf(Filler("gausian"), {2}),
+              HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
+  EXPECT_THAT(ErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  FillerParameter filler = Filler("uniform");
+  filler.set_min(2);
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
+  filler = Filler("gaussian");
+  filler.set_std(-1);
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
+  filler.set_std(NAN);
+  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,267 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/text.h"
+#include "net_run.h"
+
+namespace moka {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const char* const kLeNet = R"(
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN } data_param { batch_size: 4 } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST } data_param { batch_size: 4 } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
+  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "relu1" type: "ReLU" bottom: "pool1" top: "pool1" }
+layer { name: "ip1" type: "InnerProduct" bottom: "pool1" top: "ip1" inner_product_param { num_output: 10 } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip1" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }
+)";
+
+std::vector<std::string> OutputNames(const BuiltNet& net) {
+  std::vector<std::string> names;
+  for (const BuiltNet::Output& output : net.outputs) names.push_back(output.name);
+  return names;
+}
+
+TEST(NetTest, LeNetHasCaffesShapesBlobsAndOutputs) {
+  const BuiltNet net = BuildText(kLeNet, TEST);
+  EXPECT_EQ(net.graph.shape(net.tops.at("conv1")), (Shape{4, 6, 6, 6}));
+  EXPECT_EQ(net.graph.shape(net.tops.at("pool1")), (Shape{4, 6, 3, 3}));
+  EXPECT_EQ(net.graph.shape(net.tops.at("ip1")), (Shape{4, 10}));
+  EXPECT_EQ(net.graph.shape(net.tops.at("loss")), Shape{});
+  ASSERT_EQ(net.blobs.size(), 4U);
+  EXPECT_EQ(net.blobs[0].name, "conv1/0");
+  EXPECT_EQ(net.blobs[0].shape, (Shape{6, 3, 3, 3}));
+  EXPECT_EQ(net.blobs[1].lr_mult, 2);
+  EXPECT_EQ(net.blobs[1].role, ParameterRole::kBias);
+  EXPECT_EQ(net.blobs[2].shape, (Shape{10, 54}));
+  EXPECT_THAT(OutputNames(net), ElementsAre("accuracy", "loss"));
+  EXPECT_EQ(net.outputs[0].loss_weight, 0);
+  EXPECT_EQ(net.outputs[1].loss_weight, 1);
+  ASSERT_EQ(net.data.size(), 1U);
+  EXPECT_THAT(net.data[0].tops, ElementsAre("data", "label"));
+}
+
+TEST(NetTest, RulesOfThePhaseDecideWhichLayersAreThere) {
+  const BuiltNet net = BuildText(kLeNet, TRAIN);
+  EXPECT_THAT(OutputNames(net), ElementsAre("loss"));
+  EXPECT_EQ(net.param.layer_size(), 6);
+  EXPECT_EQ(net.param.layer(1).phase(), TRAIN);
+}
+
+TEST(NetTest, InPlaceTopsOnlyRename) {
+  const BuiltNet net = BuildText(InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "Power" bottom: "x" top: "x" power_param { scale: 2 } }
+    layer { name: "b" type: "Power" bottom: "x" top: "x" power_param { shift: 1 } }
+    layer { name: "c" type: "AbsVal" bottom: "x" top: "y" })");
+  EXPECT_THAT(TopValues(net, {{"x", {1, -1, 2, -2, 3, -3}}}, "y"), ElementsAre(3, 1, 5, 3, 7, 5));
+  std::vector<std::string> trace;
+  for (const auto& [name, value] : net.trace) trace.push_back(name);
+  EXPECT_THAT(trace, ElementsAre("x:x", "a:x", "b:x", "c:y"));
+}
+
+TEST(NetTest, ABlobMayBeReadByManyLayers) {
+  const BuiltNet net = BuildText(InputText("x", {2}) + R"(
+    layer { name: "a" type: "AbsVal" bottom: "x" top: "a" }
+    layer { name: "b" type: "Eltwise" bottom: "x" bottom: "a" top: "b" })");
+  EXPECT_THAT(TopValues(net, {{"x", {1, -2}}}, "b"), ElementsAre(2, 0));
+  EXPECT_THAT(OutputNames(net), ElementsAre("b"));
+}
+
+TEST(NetTest, TheLossIsTheWeightedSumOfAllElements) {
+  const BuiltNet net = BuildText(InputText("x", {2}) + InputText("t", {2}) + R"(
+    layer { name: "a" type: "AbsVal" bottom: "x" top: "a" loss_weight: 0.5 }
+    layer { name: "e" type: "EuclideanLoss" bottom: "x" bottom: "t" top: "e" })");
+  const auto values = Evaluate(net.graph, {{"x", {3, -1}}, {"t", {1, 1}}}, {net.loss});
+  EXPECT_EQ(values[0].type.shape, Shape{});
+  EXPECT_DOUBLE_EQ(values[0].values[0], 0.5 * 4 + (4 + 4) / 4.0);
+}
+
+TEST(NetTest, ALossWithoutTopStillCounts) {
+  const BuiltNet net = BuildText(InputText("x", {1, 2}) + InputText("t", {1, 2}) +
+                                 R"(layer { name: "e" type: "EuclideanLoss" bottom: "x" bottom: "t" })");
+  EXPECT_DOUBLE_EQ(Evaluate(net.graph, {{"x", {3, 1}}, {"t", {1, 1}}}, {net.loss})[0].values[0], 2);
+  EXPECT_TRUE(net.outputs.empty());
+}
+
+TEST(NetTest, ANetWithoutLossHasNone) { EXPECT_EQ(BuildText(InputText("x", {2})).loss, kNoId); }
+
+TEST(NetTest, PropagateDownFalseStopsTheGradient) {
+  const BuiltNet net = BuildText(InputText("x", {2}) + R"(
+    layer { name: "a" type: "AbsVal" bottom: "x" top: "a" propagate_down: false })");
+  EXPECT_EQ(OpsOf(net, "a"), "stop_gradient pointwise");
+}
+
+TEST(NetTest, ParametersOfOneNameAreShared) {
+  const BuiltNet net = BuildText(InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" } inner_product_param {
+      num_output: 3 bias_term: false } }
+    layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" lr_mult: 3 } inner_product_param {
+      num_output: 3 bias_term: false } })");
+  ASSERT_EQ(net.blobs.size(), 2U);
+  EXPECT_EQ(net.blobs[0].state, net.blobs[1].state);
+  EXPECT_FALSE(net.blobs[0].shared);
+  EXPECT_TRUE(net.blobs[1].shared);
+  EXPECT_EQ(net.blobs[0].name, "w");
+  EXPECT_EQ(net.blobs[0].lr_mult, 3);  // only the second use says one
+}
+
+TEST(NetTest, PermissiveSharingNeedsOnlyEqualCounts) {
+  const std::string text = InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" } inner_product_param {
+      num_output: 2 bias_term: false } }
+    layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" MODE } inner_product_param {
+      num_output: 3 bias_term: false } })";
+  const auto with = [&](const std::string& mode) {
+    std::string changed = text;
+    return changed.replace(changed.find("MODE"), 4, mode);
+  };
+  EXPECT_EQ(ErrorsOf(with("share_mode: PERMISSIVE")), "built");
+  EXPECT_THAT(ErrorsOf(with("")),
+              HasSubstr("layer \"b\": shares the parameter \"w\" of layer \"a\" (at net.prototxt:3:5), whose shape is "
+                        "[2,3] while this layer needs [3,2]"));
+}
+
+TEST(NetTest, RandomLayersShareOneKey) {
+  const BuiltNet net = BuildText(InputText("x", {2}) + R"(
+    layer { name: "a" type: "Dropout" bottom: "x" top: "a" }
+    layer { name: "b" type: "Dropout" bottom: "a" top: "b" })");
+  EXPECT_EQ(net.graph.type(IdOf(net.graph, "random_key")).dtype, DType::kInt64);
+}
+
+// ---- Mistakes ----
+
+TEST(NetErrorTest, UnknownTypeNamesTheNearest) {
+  EXPECT_EQ(ErrorsOf(InputText("x", {2}) + "layer { name: \"c\" type: \"Convolutoin\" bottom: \"x\" top: \"c\" }"),
+            "net.prototxt:2:19: layer \"c\": unknown layer type \"Convolutoin\"; did you mean \"Convolution\"?");
+  EXPECT_THAT(ErrorsOf("layer { name: \"c\" type: \"LSTM\" }"), HasSubstr("layer type \"LSTM\" is not part of Moka"));
+}
+
+TEST(NetErrorTest, UnknownBottomNamesTheNearestBlobAndItsPlace) {
+  EXPECT_EQ(ErrorsOf(InputText("conv1", {2}) + "layer { name: \"r\" type: \"ReLU\" bottom: \"conv2\" top: \"r\" }"),
+            "net.prototxt:2:32: layer \"r\": no layer produces bottom \"conv2\"; did you mean \"conv1\"? (top of the "
+            "layer \"conv1\" at net.prototxt:1:1)");
+}
+
+TEST(NetErrorTest, BottomProducedLaterSaysSo) {
+  const std::string text = R"(layer { name: "a" type: "ReLU" bottom: "b" top: "a" }
+layer { name: "b" type: "ReLU" bottom: "a" top: "b" })";
+  EXPECT_EQ(ErrorsOf(text),
+            "net.prototxt:1:32: layer \"a\": bottom \"b\" is produced only later, by the layer \"b\" at "
+            "net.prototxt:2:1; a layer reads tops of layers before it: change the order, or break the cycle");
+  EXPECT_THAT(ErrorsOf("layer { name: \"a\" type: \"ReLU\" bottom: \"a\" top: \"a\" }"),
+              HasSubstr("bottom \"a\" is its own top; no layer before it produces that blob"));
+}
+
+TEST(NetErrorTest, DuplicateTopNamesBothPlaces) {
+  EXPECT_EQ(
+      ErrorsOf(InputText("x", {2}) + "layer { name: \"a\" type: \"AbsVal\" bottom: \"x\" top: \"y\" }\n" +
+               "layer { name: \"b\" type: \"ReLU\" bottom: \"x\" top: \"y\" }"),
+      "net.prototxt:3:44: layer \"b\": top \"y\" is already produced by the layer \"a\" at net.prototxt:2:1; rename "
+      "one of them; in place is only top 0 equal to bottom 0");
+  EXPECT_THAT(ErrorsOf("layer { name: \"a\" type: \"Input\" top: \"x\" top: \"x\" input_param { shape { dim: 1 } } }"),
+              HasSubstr("top \"x\" is given twice"));
+}
+
+TEST(NetErrorTest, DuplicateNameNamesBothPlaces) {
+  EXPECT_EQ(
+      ErrorsOf(InputText("x", {2}) + "layer { name: \"x\" type: \"ReLU\" bottom: \"x\" top: \"y\" }"),
+      "net.prototxt:2:9: layer \"x\": the name is taken by the layer \"x\" at net.prototxt:1:1; rename one of them");
+}
+
+TEST(NetErrorTest, LayersNeedNameAndType) {
+  EXPECT_THAT(ErrorsOf("layer { type: \"Silence\" }"), HasSubstr("a layer of type \"Silence\" has no name"));
+  EXPECT_THAT(ErrorsOf("layer { name: \"s\" }"), HasSubstr("layer \"s\": no type is given"));
+}
+
+TEST(NetErrorTest, CountsOfBottomsAndTops) {
+  const std::string x = InputText("x", {2, 3});
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"ReLU\" top: \"y\" }"),
+              HasSubstr("ReLU takes 1 bottom, found 0"));
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" bottom: \"x\" top: \"y\" }"),
+              HasSubstr("net.prototxt:2:44: layer \"a\": ReLU takes 1 bottom, found 2"));
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Silence\" bottom: \"x\" top: \"y\" }"),
+              HasSubstr("Silence takes no top, found 1"));
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Eltwise\" bottom: \"x\" top: \"y\" }"),
+              HasSubstr("Eltwise takes at least 2 bottoms, found 1"));
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Accuracy\" bottom: \"x\" bottom: \"x\" }"),
+              HasSubstr("Accuracy takes 1 or 2 tops, found 0"));
+  EXPECT_THAT(
+      ErrorsOf(x + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" loss_weight: 1 loss_weight: 1 }"),
+      HasSubstr("loss_weight is given 2 times for 1 tops"));
+  EXPECT_THAT(
+      ErrorsOf(x + "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" propagate_down: 1 propagate_down: 1 }"),
+      HasSubstr("propagate_down is given 2 times for 1 bottoms"));
+}
+
+TEST(NetErrorTest, EachMistakeIsReportedOnce) {
+  const std::string errors = ErrorsOf(R"(
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "a" type: "Convolution" bottom: "x" top: "a" convolution_param { num_output: 1 kernel_size: 3 } }
+layer { name: "b" type: "ReLU" bottom: "a" top: "b" }
+layer { name: "c" type: "RELU" bottom: "b" top: "c" }
+layer { name: "d" type: "ReLU" bottom: "nothing" top: "d" }
+layer { name: "e" type: "ReLU" bottom: "nothing" top: "e" })");
+  const std::vector<std::string> lines = Split(errors, '\n');
+  ASSERT_EQ(lines.size(), 3U) << errors;
+  EXPECT_THAT(lines[0], HasSubstr("net.prototxt:3:39: layer \"a\": the bottom must be [N,C] and 1 to 3 spatial axes"));
+  EXPECT_THAT(lines[1], HasSubstr("unknown layer type \"RELU\"; did you mean \"ReLU\"?"));
+  EXPECT_THAT(lines[2], HasSubstr("no layer produces bottom \"nothing\""));
+}
+
+TEST(NetErrorTest, HostileSizesAreRefused) {
+  const auto input = [](const std::string& dims) {
+    return ErrorsOf("layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { " + dims + " } } }");
+  };
+  EXPECT_THAT(input("dim: 0"), HasSubstr("every dimension must be at least 1, found 0"));
+  EXPECT_THAT(input("dim: -5"), HasSubstr("every dimension must be at least 1, found -5"));
+  EXPECT_THAT(input("dim: 9000000000 dim: 9000000000 dim: 9000000000"), HasSubstr("overflow"));
+  EXPECT_THAT(input("dim: 1000000000 dim: 1000000"), HasSubstr("the limit is 64.0 TiB"));
+  EXPECT_THAT(input("dim: 1 dim: 1 dim: 1 dim: 1 dim: 1 dim: 1 dim: 1 dim: 1 dim: 1"), HasSubstr("the limit is 8"));
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 1000000}) +
+                       "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" inner_product_param { "
+                       "num_output: 1000000000 } }"),
+              HasSubstr("parameter 0 of layer \"a\" would have the shape [1000000000,1000000]"));
+}
+
+TEST(NetErrorTest, ParametersThatDoNotExistAreRefused) {
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) +
+                       "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"a\" param { lr_mult: 1 } }"),
+              HasSubstr("param is given 1 times but the layer has 0 parameters"));
+}
+
+TEST(NetErrorTest, SharedMultipliersMustAgree) {
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" param { name: "w" lr_mult: 1 } inner_product_param {
+      num_output: 3 bias_term: false } }
+    layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" lr_mult: 3 } inner_product_param {
+      num_output: 3 bias_term: false } })"),
+              HasSubstr("layer \"b\": lr_mult is 3 but the shared parameter has 1 in layer \"a\""));
+}
+
+TEST(NetErrorTest, ParameterNamesCannotTakeAnotherLayersKey) {
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" inner_product_param { num_output: 3 } }
+    layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "a/0" } inner_product_param {
+      num_output: 3 } })"),
+              HasSubstr("the parameter's name \"a/0\" is also how a parameter of layer \"a\""));
+}
+
+TEST(NetErrorTest, FillersAreCheckedWhenTheNetIsBuilt) {
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) + R"(
+    layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" inner_product_param { num_output: 3
+      weight_filler { type: "xavir" } } })"),
+              HasSubstr("net.prototxt:4:7: layer \"a\": unknown filler type \"xavir\"; did you mean \"xavier\"?"));
+}
+
+TEST(NetErrorTest, AReservedTopNameIsRefused) {
+  EXPECT_THAT(ErrorsOf(InputText("random_key", {1})), HasSubstr("the name \"random_key\" is Moka's own"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -212,7 +212,8 @@ def argmax(net, layer, x):
     if p.HasField("axis"):
         return [values if p.out_max_val else places.to(values.dtype)]
     places = places.to(values.dtype)
-    return [torch.stack([places, values], 1) if p.out_max_val else places.unsqueeze(1)]
+    best = torch.stack([places, values], 1) if p.out_max_val else places.unsqueeze(1)
+    return [best.reshape(list(best.shape) + [1] * (x[0].dim() - 3))]  # as many axes as the bottom, at least 3
 
 
 def reduction(net, layer, x):

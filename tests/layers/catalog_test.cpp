@@ -1,0 +1,363 @@
+// Every op of the catalogue on every one of its cases: types, reference, kernels, gradient, documentation.
+#include "layers/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "core/rng.h"
+#include "core/text.h"
+#include "graph/autodiff.h"
+#include "graph/interpreter.h"
+#include "tests/layers/op_run.h"
+
+namespace moka {
+namespace {
+
+struct Subject {
+  const OpDef* op;
+  OpCase op_case;
+};
+
+std::vector<Subject> AllSubjects() {
+  std::vector<Subject> subjects;
+  for (const OpDef& op : StandardCatalog().ops()) {
+    if (op.cases == nullptr) continue;
+    for (OpCase& c : op.cases()) subjects.push_back({&op, std::move(c)});
+  }
+  return subjects;
+}
+
+class OpCases : public testing::TestWithParam<Subject> {};
+
+INSTANTIATE_TEST_SUITE_P(Catalog, OpCases, testing::ValuesIn(AllSubjects()), [](const auto& subject) {
+  return StrCat(subject.param.op->name, "__", subject.param.op_case.name);
+});
+
+TEST_P(OpCases, ReferenceWritesEveryOutput) {
+  const auto& [op, op_case] = GetParam();
+  const OpGraph built = BuildOp(*op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  const auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+  const auto types = built.graph.OutputTypes(node);
+  const auto first = RunReference(*op, node.attributes, inputs, types, 0);
+  const auto second = RunReference(*op, node.attributes, inputs, types, 1234.5);
+  for (size_t k = 0; k < first.size(); ++k) {
+    EXPECT_TRUE(types[k].layout.is_plain());
+    EXPECT_EQ(first[k].values.size(), static_cast<size_t>(types[k].shape.Count()));
+    EXPECT_EQ(first[k].values, second[k].values) << "output " << k;
+  }
+}
+
+// Kernels ------------------------------------------------------------------------------------------------------------
+
+// What a kernel is run with: the layouts of its inputs and outputs.
+struct Variant {
+  std::string name;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+};
+
+class KernelRun {
+ public:
+  KernelRun(const KernelDef& kernel, const Node& node, const Variant& variant, std::span<const RefTensor> inputs)
+      : variant_(variant) {
+    for (size_t i = 0; i < inputs.size(); ++i) inputs_.push_back(ToTensor(inputs[i], variant.inputs[i]));
+    for (const TensorType& type : variant.outputs) {
+      outputs_.emplace_back(type);
+      std::memset(outputs_.back().tensor().raw(), 0x7B, static_cast<size_t>(type.Bytes()));
+    }
+    for (const OwnedTensor& x : inputs_) input_views_.push_back(x.tensor());
+    for (const OwnedTensor& y : outputs_) output_views_.push_back(y.tensor());
+    kernel_ = kernel.make({node, variant_.inputs, variant_.outputs});
+  }
+
+  // Output o is written over input i.
+  void Overwrite(size_t i, size_t o) { output_views_[o] = Tensor(variant_.outputs[o], input_views_[i].raw()); }
+
+  std::vector<RefTensor> Run() {
+    scratch_ = Buffer::Allocate(kernel_->scratch_bytes());
+    kernel_->Bind({input_views_, output_views_, scratch_.data()});
+    kernel_->Run();
+    EXPECT_EQ(kernel_->CanFault() ? kernel_->TakeFault() : "", "");
+    std::vector<RefTensor> results;
+    for (const Tensor& y : output_views_) results.push_back(FromTensor(y));
+    return results;
+  }
+  void RunAgain() { kernel_->Run(); }
+  std::span<const Tensor> outputs() const { return output_views_; }
+
+ private:
+  const Variant& variant_;
+  std::vector<OwnedTensor> inputs_;
+  std::vector<OwnedTensor> outputs_;
+  std::vector<Tensor> input_views_;
+  std::vector<Tensor> output_views_;
+  Buffer scratch_;
+  std::unique_ptr<Kernel> kernel_;
+};
+
+bool Accepts(const KernelDef& kernel, const Node& node, const Variant& v) {
+  return kernel.refuse == nullptr || kernel.refuse({node, v.inputs, v.outputs}).empty();
+}
+
+void AddProposal(const KernelDef& kernel, const Node& node, Variant v, std::vector<Variant>& variants) {
+  if (kernel.propose == nullptr) return;
+  const std::optional<LayoutProposal> proposal = kernel.propose({node, v.inputs, v.outputs});
+  if (!proposal) return;
+  ASSERT_EQ(proposal->inputs.size(), v.inputs.size());
+  ASSERT_EQ(proposal->outputs.size(), v.outputs.size());
+  for (size_t i = 0; i < v.inputs.size(); ++i) v.inputs[i].layout = proposal->inputs[i];
+  for (size_t o = 0; o < v.outputs.size(); ++o) v.outputs[o].layout = proposal->outputs[o];
+  v.name = StrCat("proposed from ", v.name);
+  variants.push_back(std::move(v));
+}
+
+// The plain layouts, and what the kernel proposes when its inputs are plain, blocked or channels last.
+std::vector<Variant> VariantsOf(const KernelDef& kernel, const OpGraph& built) {
+  const Node& node = built.graph.node(built.node);
+  const Variant plain{"plain", built.graph.InputTypes(node), built.graph.OutputTypes(node)};
+  std::vector<Variant> variants = {plain};
+  AddProposal(kernel, node, plain, variants);
+  for (const char* name : {"aBcd16b", "aBcd8b", "acdb"}) {
+    Variant v = plain;
+    v.name = name;
+    for (TensorType& x : v.inputs) {
+      if (x.shape.rank() == 4) x.layout = Layout::Parse(name);
+    }
+    AddProposal(kernel, node, v, variants);
+  }
+  std::erase_if(variants, [&](const Variant& v) { return !Accepts(kernel, node, v); });
+  return variants;
+}
+
+// The largest error relative to the largest magnitude of the expected output.
+double WorstError(const RefTensor& found, const RefTensor& expected) {
+  double largest = 1e-30;
+  for (const double v : expected.values) largest = std::max(largest, std::abs(v));
+  double worst = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const double error = std::abs(found.values[i] - expected.values[i]) / largest;
+    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+  }
+  return worst;
+}
+
+void ExpectClose(const std::vector<RefTensor>& found, const std::vector<RefTensor>& expected, double tolerance) {
+  for (size_t o = 0; o < expected.size(); ++o) {
+    const double allowed = IsFloat(expected[o].type.dtype) ? tolerance : 0;
+    EXPECT_LE(WorstError(found[o], expected[o]), allowed) << "output " << o << " " << expected[o].type.ToString();
+  }
+}
+
+TEST_P(OpCases, KernelsMatchTheReference) {
+  const auto& [op, op_case] = GetParam();
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const OpGraph built = BuildOp(*op, op_case, dtype);
+    const Node& node = built.graph.node(built.node);
+    const auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+    const auto expected = RunReference(*op, node.attributes, inputs, built.graph.OutputTypes(node));
+    for (const KernelDef* kernel : StandardCatalog().KernelsOf(op->name, DeviceKind::kCpu)) {
+      for (const Variant& variant : VariantsOf(*kernel, built)) {
+        SCOPED_TRACE(StrCat("kernel ", kernel->name, ", ", NameOf(dtype), ", ", variant.name));
+        KernelRun run(*kernel, node, variant, inputs);
+        const auto found = run.Run();
+        ExpectClose(found, expected, op_case.tolerance);
+        for (const Tensor& y : run.outputs()) {
+          // argmax's padding is nobody's: what follows from it reads elements only.
+          if (IsFloat(y.type().dtype)) EXPECT_TRUE(PaddingIsZero(y)) << y.type().ToString();
+        }
+        run.RunAgain();
+        for (size_t o = 0; o < found.size(); ++o) {
+          EXPECT_EQ(FromTensor(run.outputs()[o]).values, found[o].values) << "a second run differs, output " << o;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(OpCases, KernelsMayOverwriteWhatTheOpAllows) {
+  const auto& [op, op_case] = GetParam();
+  if (op->may_overwrite == nullptr) return;
+  const OpGraph built = BuildOp(*op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  const auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+  const auto expected = RunReference(*op, node.attributes, inputs, built.graph.OutputTypes(node));
+  for (const KernelDef* kernel : StandardCatalog().KernelsOf(op->name, DeviceKind::kCpu)) {
+    for (const Variant& variant : VariantsOf(*kernel, built)) {
+      for (size_t pair = 0; pair < variant.inputs.size() * variant.outputs.size(); ++pair) {
+        const size_t i = pair / variant.outputs.size();
+        const size_t o = pair % variant.outputs.size();
+        if (variant.inputs[i] != variant.outputs[o]) continue;
+        if (!op->may_overwrite(node.attributes, static_cast<int>(i), static_cast<int>(o))) continue;
+        SCOPED_TRACE(StrCat("kernel ", kernel->name, ", ", variant.name, ", output ", o, " over input ", i));
+        KernelRun run(*kernel, node, variant, inputs);
+        run.Overwrite(i, o);
+        ExpectClose(run.Run(), expected, op_case.tolerance);
+      }
+    }
+  }
+}
+
+// Gradients ----------------------------------------------------------------------------------------------------------
+
+// loss = sum over the float outputs of y * (fixed random weights).
+class Loss {
+ public:
+  Loss(const OpDef& op, const OpCase& op_case) : built_(BuildOp(op, op_case, DType::kFloat64)) {
+    inputs_ = MakeInputs(op_case, built_.graph.InputTypes(built_.graph.node(built_.node)));
+    const GraphBuilder b(built_.graph, {});
+    for (size_t k = 0; k < built_.outputs.size(); ++k) {
+      const ValueId y = built_.outputs[k];
+      if (!IsFloat(b.type(y).dtype)) continue;
+      const ValueId weights = built_.graph.AddInput(StrCat("weights", k), b.type(y));
+      RefTensor r{b.type(y), std::vector<double>(static_cast<size_t>(b.shape(y).Count()))};
+      RandomStream random(7, k);
+      for (double& v : r.values) v = random.Uniform(-1, 1);
+      weights_[weights] = std::move(r);
+      const ValueId part = b.SumAll(b.Pointwise("x0*x1", {y, weights}));
+      loss_ = loss_ == kNoId ? part : b.Pointwise("x0+x1", {loss_, part});
+    }
+  }
+
+  // False when no output is a float.
+  bool exists() const { return loss_ != kNoId; }
+  const std::vector<RefTensor>& inputs() const { return inputs_; }
+
+  double Value(const std::vector<RefTensor>& inputs) const {
+    return Interpret(built_.graph, Fed(inputs), std::vector{loss_})[0].values[0];
+  }
+  // dLoss/dx of each input; empty values where autodiff says there is no path.
+  std::vector<RefTensor> Gradients() const {
+    Graph graph = built_.graph;
+    std::vector<ValueId> wrt;
+    for (const ValueId x : built_.inputs) {
+      if (IsFloat(graph.type(x).dtype)) wrt.push_back(x);
+    }
+    const std::vector<ValueId> dx = Differentiate(graph, loss_, wrt);
+    Verify(graph, "autodiff");
+    std::vector<RefTensor> gradients(built_.inputs.size());
+    for (size_t i = 0; i < wrt.size(); ++i) {
+      const auto at = static_cast<size_t>(std::ranges::find(built_.inputs, wrt[i]) - built_.inputs.begin());
+      if (dx[i] != kNoId) gradients[at] = Interpret(graph, Fed(inputs_), std::vector{dx[i]})[0];
+    }
+    return gradients;
+  }
+
+ private:
+  std::map<ValueId, RefTensor> Fed(const std::vector<RefTensor>& inputs) const {
+    std::map<ValueId, RefTensor> fed = weights_;
+    for (size_t i = 0; i < inputs.size(); ++i) fed[built_.inputs[i]] = inputs[i];
+    return fed;
+  }
+
+  OpGraph built_;
+  std::vector<RefTensor> inputs_;
+  std::map<ValueId, RefTensor> weights_;
+  ValueId loss_ = kNoId;
+};
+
+// |expected - difference quotient| along a direction of input i, the best of several steps.
+double DifferenceError(const Loss& loss, size_t i, const std::vector<double>& direction, double expected) {
+  double best = INFINITY;
+  for (const double h : {1e-4, 1e-5, 1e-6}) {
+    std::array<double, 2> values{};
+    for (const int side : {0, 1}) {
+      std::vector<RefTensor> inputs = loss.inputs();
+      for (size_t j = 0; j < direction.size(); ++j) inputs[i].values[j] += (side == 0 ? h : -h) * direction[j];
+      values[static_cast<size_t>(side)] = loss.Value(inputs);
+    }
+    best = std::min(best, std::abs((values[0] - values[1]) / (2 * h) - expected));
+    if (best < 1e-8) break;
+  }
+  return best;
+}
+
+void CheckGradient(const Loss& loss, size_t i, const RefTensor& gradient) {
+  const size_t count = loss.inputs()[i].values.size();
+  std::vector<double> g = gradient.values;
+  if (g.empty()) g.assign(count, 0.0);
+  ASSERT_EQ(g.size(), count);
+  double largest = 1;
+  for (const double v : g) largest = std::max(largest, std::abs(v));
+  // Some elements one by one, then all of them at once along a random direction.
+  RandomStream random(11, i);
+  const size_t samples = std::min<size_t>(count, 24);
+  const Permutation order(std::max<uint64_t>(count, 1), 5, i);
+  for (size_t s = 0; s < samples; ++s) {
+    std::vector<double> direction(count, 0.0);
+    const auto j = static_cast<size_t>(order(s));
+    direction[j] = 1;
+    EXPECT_LE(DifferenceError(loss, i, direction, g[j]) / largest, 1e-6) << "input " << i << ", element " << j;
+  }
+  std::vector<double> direction(count);
+  double along = 0;
+  double length = 0;
+  for (size_t j = 0; j < count; ++j) {
+    direction[j] = random.Below(2) == 0 ? -1 : 1;
+    along += direction[j] * g[j];
+    length += std::abs(g[j]);
+  }
+  EXPECT_LE(DifferenceError(loss, i, direction, along) / std::max(1.0, length), 1e-6) << "input " << i;
+}
+
+TEST_P(OpCases, GradientMatchesDifferences) {
+  const auto& [op, op_case] = GetParam();
+  if (op->gradient == nullptr || op_case.inputs.empty()) return;
+  const Loss loss(*op, op_case);
+  if (!loss.exists()) return;
+  const std::vector<RefTensor> gradients = loss.Gradients();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const DType dtype = loss.inputs()[i].type.dtype;
+    // Whole numbers are labels; half types cannot hold the steps.
+    if (IsWhole(op_case, static_cast<int>(i), dtype)) continue;
+    CheckGradient(loss, i, gradients[i]);
+  }
+}
+
+// Documentation ------------------------------------------------------------------------------------------------------
+
+TEST(Catalog, EveryOpIsDocumentedAndHasCases) {
+  for (const OpDef& op : StandardCatalog().ops()) {
+    SCOPED_TRACE(op.name);
+    EXPECT_GE(op.doc.size(), 10U);
+    for (const AttributeSpec& spec : op.attributes) EXPECT_GE(spec.doc.size(), 5U) << spec.name;
+    EXPECT_NE(op.infer, nullptr);
+    EXPECT_NE(op.reference, nullptr);
+    ASSERT_NE(op.cases, nullptr);
+    const std::vector<OpCase> cases = op.cases();
+    EXPECT_FALSE(cases.empty());
+    std::set<std::string> names;
+    for (const OpCase& c : cases) EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
+  }
+}
+
+TEST(Catalog, AttributesOfEveryCaseAreSpecified) {
+  for (const OpDef& op : StandardCatalog().ops()) {
+    for (const OpCase& c : op.cases()) {
+      for (const auto& [name, value] : c.attributes.values()) {
+        const bool known = std::ranges::any_of(op.attributes, [&](const AttributeSpec& s) { return s.name == name; });
+        EXPECT_TRUE(known) << op.name << " has no attribute " << name;
+        EXPECT_NE(c.attributes.ToString().find(StrCat(name, "=", ToText(value))), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(Catalog, KernelNamesAreUniqueWithinAnOp) {
+  for (const OpDef& op : StandardCatalog().ops()) {
+    std::set<std::string> names;
+    for (const KernelDef* kernel : StandardCatalog().KernelsOf(op.name, DeviceKind::kCpu)) {
+      EXPECT_TRUE(names.insert(kernel->name).second) << op.name << " " << kernel->name;
+      EXPECT_NE(kernel->make, nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,105 @@
+// The structure held by machine: includes point down the rooms table only, third-party headers stay in sources, files keep
+// their budgets.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::map<std::string, std::set<std::string>>& AllowedIncludes() {
+  static const std::map<std::string, std::set<std::string>> allowed = {
+      {"core", {"core"}},
+      {"proto", {"proto", "core"}},
+      {"graph", {"graph", "core", "proto"}},
+      {"layers", {"layers", "graph", "core", "proto"}},
+      {"data", {"data", "core", "proto"}},
+      {"comm", {"comm", "graph", "core", "proto"}},
+      {"optim", {"optim", "comm", "data", "layers", "graph", "core", "proto"}},
+      {"tools", {"tools", "optim", "comm", "data", "layers", "graph", "core", "proto"}},
+  };
+  return allowed;
+}
+
+struct SourceFile {
+  std::string room;
+  std::string path;  // relative to the repository
+  std::vector<std::string> lines;
+  bool is_header = false;
+};
+
+std::vector<SourceFile> AllSources() {
+  std::vector<SourceFile> files;
+  const fs::path root = MOKA_SOURCE_DIR;
+  for (const auto& [room, allowed] : AllowedIncludes()) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
+      SourceFile file{room, fs::relative(entry.path(), root).string(), {}, extension == ".h"};
+      std::ifstream stream(entry.path());
+      for (std::string line; std::getline(stream, line);) file.lines.push_back(line);
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+// The text between the quotes or brackets of an include line; empty for other lines.
+std::string Included(const std::string& line) {
+  static const std::regex pattern(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");
+  std::smatch match;
+  return std::regex_search(line, match, pattern) ? match[1].str() : std::string();
+}
+
+TEST(StructureTest, IncludesPointDownTheRoomsTable) {
+  for (const SourceFile& file : AllSources()) {
+    for (const std::string& line : file.lines) {
+      const std::string included = Included(line);
+      const std::string room = included.substr(0, included.find('/'));
+      if (!AllowedIncludes().contains(room) || included.find('/') == std::string::npos) continue;
+      EXPECT_TRUE(AllowedIncludes().at(file.room).contains(room)) << file.path << " includes " << included;
+    }
+  }
+}
+
+TEST(StructureTest, ThirdPartyHeadersStayInSources) {
+  static const std::regex foreign(
+      R"(^(dnnl|opencv2/|lmdb\.h|turbojpeg|nlohmann/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|google/protobuf/|sodium))");
+  static const std::regex messages(R"(^proto/moka\.pb\.h$)");
+  for (const SourceFile& file : AllSources()) {
+    if (!file.is_header) continue;
+    for (const std::string& line : file.lines) {
+      const std::string included = Included(line);
+      if (included.empty()) continue;
+      EXPECT_FALSE(std::regex_search(included, foreign)) << file.path << " includes " << included;
+      const bool low_room = file.room == "core" || file.room == "graph";
+      EXPECT_FALSE(low_room && std::regex_search(included, messages)) << file.path << " includes " << included;
+    }
+  }
+}
+
+TEST(StructureTest, FilesKeepTheirBudgets) {
+  for (const SourceFile& file : AllSources()) {
+    EXPECT_LE(file.lines.size(), file.is_header ? 200U : 500U) << file.path;
+  }
+}
+
+TEST(StructureTest, NoStubsAndNoPromises) {
+  static const std::regex promise(R"(\b(TODO|FIXME|XXX|HACK)\b)");
+  for (const SourceFile& file : AllSources()) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], promise)) << file.path << ":" << i + 1;
+      EXPECT_LE(file.lines[i].size(), 140U) << file.path << ":" << i + 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moka

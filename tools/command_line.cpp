@@ -1,0 +1,171 @@
+#include "tools/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// key=value, key.path[i]=value, +key=value, ~key: never a file that exists under that name.
+bool IsOverride(const std::string& word) {
+  if (word.starts_with("~")) return word.size() > 1;
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) return false;
+  const std::string_view key = std::string_view(word).substr(word[0] == '+' ? 1 : 0, equals - (word[0] == '+' ? 1 : 0));
+  return !key.empty() && key.find('/') == std::string_view::npos;
+}
+
+std::vector<OptionSpec> OptionsOf(const Verb& verb) {
+  std::vector<OptionSpec> options = verb.options;
+  options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
+  return options;
+}
+
+// -solver=x and --solver x become --solver=x and --solver x; -v and -q stay; "a = b" is joined to "a=b".
+std::vector<std::string> Normalised(const std::vector<std::string>& words) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool single_dash = word.size() > 2 && word[0] == '-' && word[1] != '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+    if (word == "=" && !result.empty() && i + 1 < words.size()) {
+      result.back() += "=" + words[++i];
+    } else {
+      result.push_back(single_dash ? "-" + word : word);
+    }
+  }
+  return result;
+}
+
+// Flags whose value may be left out get "=": with the next word if that is a file or folder, else with nothing.
+void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
+    if (!option.value.starts_with("[")) continue;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i] != "--" + option.name) continue;
+      std::error_code code;
+      words[i] += "=";
+      if (i + 1 >= words.size() || IsOverride(words[i + 1]) || !std::filesystem::exists(words[i + 1], code)) continue;
+      words[i] += words[i + 1];
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
+void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const OptionSpec& option : OptionsOf(verb)) names.push_back("--" + option.name);
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    if (!word.starts_with("--") || word.size() == 2) continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
+                DidYouMean(name, names));
+  }
+}
+
+}  // namespace
+
+std::string Arguments::Get(const std::string& name, std::string fallback) const {
+  const auto it = options.find(name);
+  return it == options.end() ? fallback : it->second;
+}
+
+int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {
+  const auto it = options.find(name);
+  if (it == options.end()) return fallback;
+  int64_t value = 0;
+  const std::string& text = it->second;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+    throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a whole number from ", low, " to ", high, ", found \"",
+                                          Printable(text), "\""));
+  }
+  return value;
+}
+
+const std::vector<OptionSpec>& CommonOptions() {
+  static const std::vector<OptionSpec> options = {
+      {"help", "", "this text"},
+      {"quiet", "", "only warnings and errors on stderr"},
+      {"verbose", "", "more narration on stderr"},
+      {"color", "WHEN", "always, never or auto (a terminal, and NO_COLOR unset)"},
+      {"threads", "N", "threads of the compute team (default: the cores this process may use)"},
+  };
+  return options;
+}
+
+Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words) {
+  std::vector<std::string> normal = Normalised(words);
+  RefuseUnknownFlags(verb, normal);
+  JoinOptionalValues(verb, normal);
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  std::map<std::string, std::string> values;
+  std::map<std::string, bool> switches;
+  for (const OptionSpec& option : OptionsOf(verb)) {
+    if (option.value.empty()) {
+      app.add_flag("--" + option.name, switches[option.name]);
+    } else {
+      CLI::Option* added = app.add_option("--" + option.name, values[option.name])->take_last();
+      if (option.value.starts_with("[")) added->expected(0, 1);
+    }
+  }
+  try {
+    std::vector<std::string> reversed(normal.rbegin(), normal.rend());  // CLI11 takes them last first
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, ": ", error.what()), StrCat("see moka ", verb.name, " --help"));
+  }
+  Arguments arguments;
+  arguments.words = words;
+  for (const OptionSpec& option : OptionsOf(verb)) {
+    if (app.count("--" + option.name) == 0) continue;
+    arguments.options[option.name] = option.value.empty() ? "true" : values[option.name];
+  }
+  for (const std::string& word : app.remaining()) {
+    if (word == "--") continue;
+    (IsOverride(word) ? arguments.overrides : arguments.positionals).push_back(word);
+  }
+  return arguments;
+}
+
+std::string HelpText(const Verb& verb, std::string_view path) {
+  std::string s = StrCat("moka ", path, ": ", verb.summary, "\n\n");
+  for (const std::string& example : verb.examples) s += "  " + example + "\n";
+  s += StrCat("\nusage: moka ", path, " ", verb.usage, "\n");
+  const auto pad = [](std::string text, size_t width) {
+    text.resize(std::max(width, text.size()), ' ');
+    return text;
+  };
+  constexpr size_t kNameWidth = 24;
+  if (!verb.subverbs.empty()) s += "\n";
+  for (const Verb& subverb : verb.subverbs) s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
+  s += "\n";
+  for (const OptionSpec& option : OptionsOf(verb)) {
+    const std::string name = "--" + option.name + (option.value.empty() ? "" : " " + option.value);
+    s += StrCat("  ", pad(name, kNameWidth), " ", option.doc, "\n");
+  }
+  return s;
+}
+
+std::string OverviewText() {
+  std::string s = "moka: train, test and run networks defined in prototxt\n\n";
+  s += "  moka train models/lenet/solver.prototxt\n";
+  s += "  moka test --model models/lenet/train_val.prototxt --weights runs/latest/checkpoints/best\n";
+  s += "  moka infer runs/latest digit.png\n\nverbs:\n";
+  for (const Verb& verb : AllVerbs()) {
+    std::string name = verb.name;
+    name.resize(std::max<size_t>(12, name.size()), ' ');
+    s += StrCat("  ", name, " ", verb.summary, "\n");
+  }
+  return s + "\nmoka VERB --help tells more.\n";
+}
+
+}  // namespace moka

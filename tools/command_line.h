@@ -1,0 +1,57 @@
+// The command line's grammar: moka VERB [SUBVERB] [argument ...] [key=value ...] [--flag ...]. Verbs are rows; CLI11 does
+// the splitting inside the .cpp. Caffe's single-dash spelling (-solver=x) is equal to the double-dash one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moka {
+
+struct OptionSpec {
+  std::string name;   // without dashes
+  std::string value;  // what its value is, for help ("FILE", "N"); empty: a switch; "[RUN]": may be left out
+  std::string doc;
+};
+
+// What stood on the command line after the verb.
+class Arguments {
+ public:
+  std::vector<std::string> positionals;
+  std::vector<std::string> overrides;  // "base_lr=0.1", "+field=x", "~layer[drop7]", in order
+  std::map<std::string, std::string> options;
+  std::vector<std::string> words;  // all of them, as typed
+
+  bool Has(const std::string& name) const { return options.contains(name); }
+  std::string Get(const std::string& name, std::string fallback = {}) const;
+  // Errors: kUsage naming the flag when the value is not a whole number in [low, high].
+  int64_t Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const;
+};
+
+struct Verb {
+  std::string name;
+  std::string summary;                // one line
+  std::string usage;                  // after "moka NAME"
+  std::vector<std::string> examples;  // whole lines
+  std::vector<OptionSpec> options;
+  // Runs the verb and returns the exit code.
+  int (*run)(const Arguments&) = nullptr;
+  std::vector<Verb> subverbs;
+};
+
+// All verbs, sorted by name.
+const std::vector<Verb>& AllVerbs();
+
+// Options every verb has: help, json, quiet, verbose, color, threads, seed where it means something.
+const std::vector<OptionSpec>& CommonOptions();
+
+// Splits what follows the verb. Errors: kUsage with the nearest flag or subverb.
+Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words);
+
+// Under 40 lines, examples first.
+std::string HelpText(const Verb& verb, std::string_view path);
+std::string OverviewText();
+
+}  // namespace moka

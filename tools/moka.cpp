@@ -1,0 +1,110 @@
+// The one binary. Results go to stdout, narration and errors to stderr, and every ending has the contract's exit code.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "tools/command_line.h"
+#include "tools/error_text.h"
+
+namespace moka {
+namespace {
+
+bool WantsColour(const std::string& when) {
+  if (when == "always") return true;
+  if (when == "never") return false;
+  if (!when.empty() && when != "auto") {
+    throw Error(ErrorKind::kUsage, StrCat("--color wants always, never or auto, found \"", Printable(when), "\""));
+  }
+  const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): before any thread
+  return isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr &&  // NOLINT(concurrency-mt-unsafe)
+         (term == nullptr || std::strcmp(term, "dumb") != 0);
+}
+
+const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
+  for (const Verb& verb : verbs) {
+    if (verb.name == name) return &verb;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void RefuseVerb(const std::vector<Verb>& verbs, std::string_view path, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.name);
+  throw Error(ErrorKind::kUsage, {}, StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(names, ", "), ")"),
+              DidYouMean(name, names));
+}
+
+int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
+  if (!verb.subverbs.empty()) {
+    if (!words.empty() && !words.front().starts_with("-")) {
+      const Verb* subverb = FindVerb(verb.subverbs, words.front());
+      if (subverb == nullptr) RefuseVerb(verb.subverbs, " " + path, words.front());
+      return RunVerb(*subverb, path + " " + subverb->name, {words.begin() + 1, words.end()}, colour);
+    }
+    const bool asked = !words.empty() && (words.front() == "--help" || words.front() == "-h");
+    std::fputs(HelpText(verb, path).c_str(), asked ? stdout : stderr);
+    return asked ? 0 : static_cast<int>(ErrorKind::kUsage);
+  }
+  for (std::string& word : words) {
+    if (word == "-h" || word == "-help") word = "--help";
+    if (word == "-v") word = "--verbose";
+    if (word == "-q") word = "--quiet";
+  }
+  const Arguments arguments = ParseArguments(verb, words);
+  if (arguments.Has("help")) {
+    std::fputs(HelpText(verb, path).c_str(), stdout);
+    return 0;
+  }
+  colour = WantsColour(arguments.Get("color"));
+  if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
+  if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
+  if (arguments.Has("threads")) SetThreadCount(static_cast<int>(arguments.Int("threads", 1, 1, 4096)));
+  return verb.run(arguments);
+}
+
+int Main(std::vector<std::string> words) {
+  bool colour = false;
+  try {
+    colour = WantsColour({});
+    if (words.empty()) {
+      std::fputs(OverviewText().c_str(), stderr);
+      return static_cast<int>(ErrorKind::kUsage);
+    }
+    if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
+      std::fputs(OverviewText().c_str(), stdout);
+      return 0;
+    }
+    if (words.front() == "--version") words.front() = "version";
+    const Verb* verb = FindVerb(AllVerbs(), words.front());
+    if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
+    const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
+    if (std::fflush(stdout) != 0) throw Error(ErrorKind::kIo, "cannot write to standard output");
+    return code;
+  } catch (const Error& error) {
+    LogToFile(StrCat("error: ", error.what()));
+    std::fputs(ErrorText(error, colour).c_str(), stderr);
+    if (error.kind() == ErrorKind::kInternal) std::fputs("  this is a defect of moka, please report it with the command and its files\n", stderr);
+    return static_cast<int>(error.kind());
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory\n", stderr);
+    return static_cast<int>(ErrorKind::kUnavailable);
+  } catch (const std::exception& error) {
+    std::fputs(StrCat("error: internal: ", error.what(), "\n").c_str(), stderr);
+    return static_cast<int>(ErrorKind::kInternal);
+  }
+}
+
+}  // namespace
+}  // namespace moka
+
+int main(int argc, char** argv) { return moka::Main({argv + 1, argv + argc}); }

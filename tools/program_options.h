@@ -1,0 +1,24 @@
+// Flags that look into the compiler, shared by the verbs that compile a net.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "tools/command_line.h"
+
+namespace moka {
+
+// --dump-after=PASS, --disable-pass=LIST, --dry-run, --explain=LAYER, --trace=FILE.
+std::vector<OptionSpec> ProgramOptionSpecs();
+
+// The compile options those flags mean. A dump goes to stdout. Errors: kUsage for an unknown pass, nearest named.
+CompileOptions CompileOptionsOf(const Arguments& arguments);
+
+// Passes with node counts and times, kernels, memory planned against its bound: what --dry-run prints.
+std::string ProgramSummary(const std::string& name, const Program& program);
+
+// Prints what --dry-run, --explain and --verbose ask about a program. Returns whether the verb is to stop there.
+bool LookInside(const Arguments& arguments, const std::string& name, const Program& program);
+
+}  // namespace moka

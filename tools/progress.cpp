@@ -1,0 +1,105 @@
+#include "tools/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+
+namespace moka {
+namespace {
+
+constexpr int kLeastColumns = 40;
+constexpr int64_t kRedrawMicros = 100'000;
+
+// The line on the terminal now; log messages wipe it and draw it again.
+std::string& CurrentLine() {
+  static std::string line;
+  return line;
+}
+void ClearLine() { std::fputs("\r\x1b[K", stderr); }
+void RedrawLine() { std::fputs(CurrentLine().c_str(), stderr); }
+
+int Columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+ProgressMode ParseProgressMode(const std::string& text) {
+  if (text == "auto") return ProgressMode::kAuto;
+  if (text == "bar") return ProgressMode::kBar;
+  if (text == "lines") return ProgressMode::kLines;
+  if (text == "off") return ProgressMode::kOff;
+  throw Error(ErrorKind::kUsage, StrCat("--progress wants auto, bar, lines or off, found \"", Printable(text), "\""));
+}
+
+ProgressBar::ProgressBar(ProgressMode mode, std::string label, int64_t total)
+    : visible_(mode == ProgressMode::kBar || (mode == ProgressMode::kAuto && isatty(STDERR_FILENO) != 0)),
+      label_(std::move(label)),
+      total_(std::max<int64_t>(1, total)),
+      started_micros_(NowMicros()) {
+  if (visible_) SetStatusLine(ClearLine, RedrawLine);
+}
+
+ProgressBar::~ProgressBar() {
+  if (!visible_) return;
+  SetStatusLine(nullptr, nullptr);
+  ClearLine();
+  CurrentLine().clear();
+  std::fflush(stderr);
+}
+
+std::string ProgressBar::TimeText(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "-:--";
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+void ProgressBar::Update(int64_t done, std::string text) {
+  done_ = done;
+  text_ = std::move(text);
+  if (!visible_) return;
+  const int64_t now = NowMicros();
+  if (first_done_ < 0) {
+    first_done_ = done;
+    started_micros_ = now;
+  }
+  if (now - drawn_micros_ < kRedrawMicros && done < total_) return;
+  drawn_micros_ = now;
+  Draw();
+}
+
+void ProgressBar::Draw() {
+  const int columns = Columns();
+  if (columns < kLeastColumns) return;
+  const double seconds = static_cast<double>(NowMicros() - started_micros_) * 1e-6;
+  const auto moved = static_cast<double>(done_ - first_done_);
+  const double left = moved > 0 ? seconds / moved * static_cast<double>(total_ - done_) : -1;
+  const std::string front = fmt::format("{} {}/{} ", label_, done_, total_);
+  const std::string back = fmt::format(" {}  eta {}", text_, TimeText(left));
+  const int room = columns - 1 - static_cast<int>(front.size()) - static_cast<int>(back.size());
+  std::string bar;
+  if (room >= 5) {
+    const int width = std::min(room, 30);
+    const auto full = static_cast<int>(static_cast<double>(width) * static_cast<double>(done_) / static_cast<double>(total_));
+    for (int i = 0; i < width; ++i) bar += i < full ? "━" : "─";
+  }
+  std::string line = front + bar + back;
+  if (room < 5 && static_cast<int>(line.size()) >= columns) line.resize(static_cast<size_t>(columns - 1));
+  CurrentLine() = line;
+  ClearLine();
+  RedrawLine();
+  std::fflush(stderr);
+}
+
+}  // namespace moka

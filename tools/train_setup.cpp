@@ -1,0 +1,185 @@
+#include "tools/train_setup.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "tools/net_source.h"
+#include "tools/version.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
+
+// The name of a run: --run, else the folder of the solver.
+std::string RunName(const Arguments& arguments, const fs::path& solver) {
+  if (arguments.Has("run")) return arguments.Get("run");
+  const std::string parent = fs::absolute(solver).parent_path().filename().string();
+  return parent.empty() ? "run" : parent;
+}
+
+// Reads the nets as written (all phases) and points the solver at copies that will lie beside it in the run's config/.
+void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
+  SolverParameter& solver = setup.solver;
+  const auto add = [&](const std::string& name, const NetParameter& net) {
+    setup.net_files.emplace_back(name, NetToText(net));
+    return name;
+  };
+  const auto read = [&](const std::string& file) { return ReadNet(ResolveBeside(solver, file), options); };
+  if (solver.has_net()) solver.set_net(add("net.prototxt", read(solver.net())));
+  if (solver.has_net_param()) {
+    const NetParameter net = FinishNet(solver.net_param(), "net_param", options);
+    solver.clear_net_param();
+    solver.set_net(add("net.prototxt", net));
+  }
+  if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net())));
+  for (int i = 0; i < solver.test_net_size(); ++i) {
+    solver.set_test_net(i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i))));
+  }
+}
+
+// The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
+fs::path FindRun(const Arguments& arguments, const std::string& name) {
+  const std::string wanted = arguments.Get("resume");
+  const fs::path runs = RunsFolder(arguments);
+  std::error_code code;
+  if (!wanted.empty() && wanted != "auto") {
+    for (const fs::path& candidate : {fs::path(wanted), runs / wanted}) {
+      if (fs::is_directory(candidate / "checkpoints", code)) return fs::weakly_canonical(candidate, code);
+    }
+    std::vector<std::string> names;
+    for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) names.push_back(entry.path().filename().string());
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, names));
+  }
+  std::vector<fs::path> candidates;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) {
+    const std::string entry_name = entry.path().filename().string();
+    const bool is_ours = name.empty() || (entry_name.starts_with(name + "-") && entry_name.size() == name.size() + 5);
+    if (entry.is_directory(code) && !entry.is_symlink(code) && is_ours) candidates.push_back(entry.path());
+  }
+  std::sort(candidates.begin(), candidates.end());
+  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
+    std::string status;
+    try {
+      status = ReadFile(*it / "status.json");
+    } catch (const Error&) {
+      continue;  // a run that never started
+    }
+    if (status.find("\"state\":\"finished\"") == std::string::npos &&
+        status.find("\"state\": \"finished\"") == std::string::npos) {
+      return *it;
+    }
+  }
+  return {};
+}
+
+// The solver file CONFIG, --solver or a run folder means.
+fs::path SolverFile(const Arguments& arguments) {
+  if (arguments.Has("solver")) return arguments.Get("solver");
+  if (arguments.positionals.empty()) return {};
+  return FindConfig(arguments.positionals[0], "solver.prototxt");
+}
+
+void ReadFrom(const std::string& from, const fs::path& runs, TrainSetup& setup) {
+  const size_t at = from.rfind('@');
+  const std::string run = from.substr(0, at);
+  const std::string which = at == std::string::npos ? "best" : from.substr(at + 1);
+  std::error_code code;
+  for (const fs::path& folder : {fs::path(run), runs / run}) {
+    if (!fs::is_directory(folder / "checkpoints", code)) continue;
+    fs::path file = folder / "checkpoints" / which;
+    if (fs::is_symlink(file, code)) file = folder / "checkpoints" / fs::read_symlink(file);
+    if (file.extension().empty()) file += ".safetensors";
+    if (!fs::exists(file, code)) throw Error(ErrorKind::kNoInput, StrCat(Printable(run), " has no checkpoint \"", Printable(which), "\""));
+    setup.weights.push_back(file.string());
+    setup.parent = from;
+    return;
+  }
+  throw Error(ErrorKind::kNoInput, StrCat("no run ", Printable(run)));
+}
+
+}  // namespace
+
+SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
+  SplitOverrides split;
+  for (const std::string& text : overrides) {
+    const size_t begin = text[0] == '+' || text[0] == '~' ? 1 : 0;
+    const std::string sign = text.substr(0, begin);
+    const std::string rest = text.substr(begin);
+    if (rest.starts_with("solver.")) {
+      split.solver.push_back(sign + rest.substr(7));
+    } else if (rest.starts_with("net.")) {
+      split.net.push_back(sign + rest.substr(4));
+    } else if (rest.starts_with("layer[") || rest.starts_with("block[")) {
+      split.net.push_back(text);
+    } else {
+      split.solver.push_back(text);
+    }
+  }
+  return split;
+}
+
+TrainSetup ReadTrainSetup(const Arguments& arguments) {
+  if (arguments.positionals.size() > 1) {
+    throw Error(ErrorKind::kUsage, StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
+  }
+  TrainSetup setup;
+  fs::path solver_file = SolverFile(arguments);
+  setup.run_name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
+  if (arguments.Has("resume")) {
+    setup.run_folder = FindRun(arguments, setup.run_name);
+    if (setup.run_folder.empty() && arguments.Get("resume") != "auto") {
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no unfinished run", setup.run_name.empty() ? "" : " of " + setup.run_name, " in ", RunsFolder(arguments).string()),
+                  "--resume=auto starts a new one then");
+    }
+    if (!setup.run_folder.empty()) {
+      setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
+      solver_file = setup.run_folder / "config" / "solver.prototxt";
+    }
+  }
+  if (solver_file.empty()) throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one", "see moka train --help");
+
+  setup.overrides = arguments.overrides;
+  if (arguments.Has("iterations")) setup.overrides.push_back("max_iter=" + arguments.Get("iterations"));
+  if (arguments.Has("seed")) setup.overrides.push_back("random_seed=" + arguments.Get("seed"));
+  const SplitOverrides split = SplitByTarget(setup.overrides);
+  SolverReadOptions solver_options;
+  solver_options.overrides = split.solver;
+  setup.solver = ReadSolver(solver_file, solver_options);
+  NetReadOptions net_options;
+  net_options.overrides = split.net;
+  setup.nets = ReadSolverNets(setup.solver, net_options);
+  CollectNetFiles(net_options, setup);
+  if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
+  if (arguments.Has("from")) ReadFrom(arguments.Get("from"), RunsFolder(arguments), setup);
+  if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
+    throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
+  }
+  return setup;
+}
+
+RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
+  RunIdentity identity;
+  identity.name = setup.run_name;
+  identity.version = std::string(kVersion);
+  identity.seed = static_cast<uint64_t>(std::max<int64_t>(0, setup.solver.random_seed()));
+  identity.threads = ThreadCount();
+  identity.parent = setup.parent;
+  identity.argv = arguments.words;
+  RunFolder run = setup.run_folder.empty() ? RunFolder::Create(RunsFolder(arguments), identity)
+                                           : RunFolder::Open(setup.run_folder, identity);
+  for (const auto& [name, text] : setup.net_files) run.WriteConfig(name, text);
+  run.WriteConfig("solver.prototxt", SolverToText(setup.solver));
+  if (!setup.overrides.empty()) run.WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");
+  return run;
+}
+
+}  // namespace moka

@@ -1,0 +1,42 @@
+// From the words of `moka train` to a solver, its nets and a run folder: overrides, resume, branch.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optim/checkpoint.h"
+#include "optim/run_folder.h"
+#include "proto/solver_file.h"
+#include "tools/command_line.h"
+
+namespace moka {
+
+// What a training starts from.
+struct TrainSetup {
+  SolverParameter solver;
+  SolverNets nets;
+  std::vector<std::pair<std::string, std::string>> net_files;  // config/NAME of the run and its text
+  std::string run_name;
+  std::vector<std::string> overrides;
+  std::vector<std::string> weights;
+  std::filesystem::path run_folder;  // not empty: resume there
+  std::optional<Checkpoint> resume;
+  std::string parent;                // "run@checkpoint" of --from
+};
+
+// Reads everything; writes nothing. Errors: kUsage, kNoInput, kConfig as the readers say.
+TrainSetup ReadTrainSetup(const Arguments& arguments);
+
+// Makes the run's folder (or opens the one resumed) and writes its config/.
+RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments);
+
+// Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the net.
+struct SplitOverrides {
+  std::vector<std::string> solver;
+  std::vector<std::string> net;
+};
+SplitOverrides SplitByTarget(const std::vector<std::string>& overrides);
+
+}  // namespace moka

@@ -1,0 +1,226 @@
+// moka data import|inspect|verify|mean: databases of training records.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/import.h"
+#include "data/inspect.h"
+#include "tools/progress.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Names of files may hold any bytes; the replace handler keeps the output valid UTF-8.
+void PrintJson(const Json& json) {
+  std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), stdout);
+}
+
+const std::string& Positional(const Arguments& arguments, size_t i, std::string_view what) {
+  if (i >= arguments.positionals.size()) throw Error(ErrorKind::kUsage, StrCat("missing argument: ", what));
+  return arguments.positionals[i];
+}
+
+void RefuseExtra(const Arguments& arguments, size_t count) {
+  if (arguments.positionals.size() > count) {
+    throw Error(ErrorKind::kUsage, StrCat("unexpected argument \"", Printable(arguments.positionals[count]), "\""));
+  }
+  if (!arguments.overrides.empty()) {
+    throw Error(ErrorKind::kUsage, StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
+  }
+}
+
+ImportOptions OptionsOf(const Arguments& arguments) {
+  ImportOptions options;
+  const std::string size = arguments.Get("resize");
+  if (!size.empty()) {
+    const std::vector<std::string> parts = Split(size, 'x');
+    Arguments numbers;
+    numbers.options = {{"resize", parts[0]}};
+    options.height = numbers.Int("resize", 0, 1, 65535);
+    if (parts.size() > 1) numbers.options["resize"] = parts[1];
+    options.width = numbers.Int("resize", 0, 1, 65535);
+  }
+  const std::string storage = arguments.Get("storage", "source");
+  using Storage = ImportOptions::Storage;
+  if (storage == "source") options.storage = Storage::kSource;
+  else if (storage == "raw") options.storage = Storage::kRaw;
+  else if (storage == "jpeg") options.storage = Storage::kJpeg;
+  else if (storage == "png") options.storage = Storage::kPng;
+  else throw Error(ErrorKind::kUsage, StrCat("--storage wants source, raw, jpeg or png, found \"", Printable(storage), "\""));
+  if (arguments.Has("gray")) options.channels = ImageChannels::kGrey;
+  if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
+  options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
+  if (arguments.Has("skip-bad")) options.on_bad_record = ImportOptions::OnBadRecord::kSkip;
+  return options;
+}
+
+int RunImport(const Arguments& arguments) {
+  RefuseExtra(arguments, 2);
+  const std::string source = Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
+  const std::string out = Positional(arguments, 1, "the folder of the new database");
+  ImportOptions options = OptionsOf(arguments);
+  LogInfo(StrCat("importing ", source, " into ", out));
+  ImportReport report;
+  {
+    std::optional<ProgressBar> bar;
+    options.progress = [&](int64_t done, int64_t total) {
+      if (!bar) bar.emplace(ProgressMode::kAuto, "records", total);
+      bar->Update(done, "");
+    };
+    report = Import(source, out, options);
+  }
+  for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
+  if (arguments.Has("json")) {
+    PrintJson({{"database", out}, {"records", report.records}, {"skipped", report.skipped}, {"labels", report.labels}});
+  } else {
+    std::fputs(StrCat(out, ": ", report.records, " records",
+                      report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
+                      report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"), "\n")
+                   .c_str(),
+               stdout);
+  }
+  return 0;
+}
+
+int RunTable(const Arguments& arguments) {
+  RefuseExtra(arguments, 2);
+  const std::string table = Positional(arguments, 0, "the table");
+  const std::string out = Positional(arguments, 1, "the folder of the new databases");
+  TableOptions options;
+  options.target = arguments.Get("target");
+  if (options.target.empty()) throw Error(ErrorKind::kUsage, "--target is missing: the column to predict");
+  if (arguments.Has("features")) options.features = Split(arguments.Get("features"), ',');
+  if (arguments.Has("one-hot")) options.one_hot = Split(arguments.Get("one-hot"), ',');
+  if (arguments.Has("no-scaling")) options.scaling = TableOptions::Scaling::kNone;
+  options.test_every = arguments.Int("test-every", options.test_every, 0, INT64_MAX);
+  const TableReport report = ImportTable(table, out, options);
+  std::fputs(StrCat(out, ": ", report.train_rows, " train and ", report.test_rows, " test rows, ", report.dropped_rows,
+                    " dropped, ", report.columns.size(), " features (", Join(report.columns, ", "), ")\n")
+                 .c_str(),
+             stdout);
+  return 0;
+}
+
+std::string Numbers(const std::vector<double>& values) {
+  std::string s;
+  for (const double v : values) s += fmt::format("{}{:.4f}", s.empty() ? "" : ", ", v);
+  return s;
+}
+
+int RunInspect(const Arguments& arguments) {
+  RefuseExtra(arguments, 1);
+  const std::string path = Positional(arguments, 0, "the database");
+  const LmdbSummary summary = InspectLmdb(path);
+  if (arguments.Has("json")) {
+    Json json = {{"records", summary.records},       {"file_bytes", summary.file_bytes}, {"value_bytes", summary.value_bytes},
+                 {"encoded", summary.encoded},       {"floats", summary.floats},         {"shapes", summary.shapes},
+                 {"mean", summary.mean},             {"stddev", summary.stddev},         {"label_names", summary.label_names}};
+    for (const auto& [label, count] : summary.labels) json["labels"][std::to_string(label)] = count;
+    for (const BadRecord& bad : summary.bad) {
+      json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
+    }
+    PrintJson(json);
+    return 0;
+  }
+  fmt::print("{}: {} records ({} encoded, {} float), {} of values in {}\n", path, summary.records, summary.encoded,
+             summary.floats, BytesText(summary.value_bytes), BytesText(summary.file_bytes));
+  for (const auto& [shape, count] : summary.shapes) fmt::print("  shape {:<16} {}\n", shape, count);
+  fmt::print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
+  for (const auto& [label, count] : summary.labels) {
+    const bool named = label >= 0 && label < static_cast<int64_t>(summary.label_names.size());
+    fmt::print("  label {:<5} {:<8} {}\n", label, count, named ? Printable(summary.label_names[static_cast<size_t>(label)]) : "");
+  }
+  for (const BadRecord& bad : summary.bad) fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
+  return 0;
+}
+
+int RunVerify(const Arguments& arguments) {
+  RefuseExtra(arguments, 1);
+  const std::string path = Positional(arguments, 0, "the database");
+  const LmdbVerdict verdict = VerifyLmdb(path);
+  for (const BadRecord& bad : verdict.bad) fmt::print("bad {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
+  fmt::print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
+             verdict.has_checksums ? ", checksums compared" : "");
+  return verdict.bad.empty() ? 0 : static_cast<int>(ErrorKind::kVerification);
+}
+
+int RunMean(const Arguments& arguments) {
+  RefuseExtra(arguments, 2);
+  const std::string path = Positional(arguments, 0, "the database");
+  const std::string out = Positional(arguments, 1, "the .binaryproto to write");
+  SaveBlob(ComputeMean(path), out);
+  fmt::print("wrote {}\n", out);
+  return 0;
+}
+
+}  // namespace
+
+Verb DataVerb() {
+  Verb import;
+  import.name = "import";
+  import.summary = "make a database from folders, lists, tars, idx, CIFAR or drawn glyphs";
+  import.usage = "SOURCE OUT [--flags]";
+  import.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
+                     "moka data import idx:train-images-idx3-ubyte.gz,train-labels-idx1-ubyte.gz data/mnist/train",
+                     "moka data import tar:cifar10_jpeg_train.tar.gz,train data/cifar10/train --shuffle 1"};
+  import.options = {{"resize", "HxW", "resize images (one number: both sides)"},
+                    {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
+                    {"gray", "", "store one channel"},
+                    {"shuffle", "SEED", "shuffle the records"},
+                    {"limit", "N", "at most N records"},
+                    {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},
+                    {"json", "", "print the result as JSON"}};
+  import.run = RunImport;
+
+  Verb table;
+  table.name = "table";
+  table.summary = "make feature and target databases from a text table";
+  table.usage = "TABLE OUT --target COLUMN [--flags]";
+  table.examples = {"moka data table winequality-red.csv data/wine --target quality",
+                    "moka data table auto-mpg.data data/mpg --target 0 --features 1,2,3,4,5,6,7 --one-hot 7"};
+  table.options = {{"target", "COLUMN", "the column to predict: header name or number from 0"},
+                   {"features", "LIST", "columns used (default: all others)"},
+                   {"one-hot", "LIST", "feature columns that hold categories"},
+                   {"no-scaling", "", "keep the features' units (default: standardised by the train rows)"},
+                   {"test-every", "N", "row i is test when i mod N = N-1 (default 5; 0: none)"}};
+  table.run = RunTable;
+
+  Verb inspect;
+  inspect.name = "inspect";
+  inspect.summary = "counts, classes, sizes, mean and deviation of a database";
+  inspect.usage = "DATABASE [--json]";
+  inspect.examples = {"moka data inspect data/mnist/train"};
+  inspect.options = {{"json", "", "print as JSON"}};
+  inspect.run = RunInspect;
+
+  Verb verify;
+  verify.name = "verify";
+  verify.summary = "decode every record and list the bad ones (exit 22 if there are any)";
+  verify.usage = "DATABASE";
+  verify.examples = {"moka data verify data/mnist/train"};
+  verify.run = RunVerify;
+
+  Verb mean;
+  mean.name = "mean";
+  mean.summary = "write the mean image for transform_param.mean_file";
+  mean.usage = "DATABASE OUT.binaryproto";
+  mean.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/mean.binaryproto"};
+  mean.run = RunMean;
+
+  Verb verb;
+  verb.name = "data";
+  verb.summary = "make, inspect and verify databases of records";
+  verb.usage = "SUBVERB ...";
+  verb.examples = {"moka data import flowers/ data/flowers"};
+  verb.subverbs = {import, inspect, mean, table, verify};
+  return verb;
+}
+
+}  // namespace moka

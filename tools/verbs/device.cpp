@@ -1,0 +1,77 @@
+// moka device: what this machine offers.
+#include <dnnl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/parallel.h"
+#include "core/text.h"
+#include "tools/ceilings.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return std::string(Trim(line.substr(line.find(':') + 1)));
+  }
+  return "unknown CPU";
+}
+
+std::string IsaName() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vnni")) return "AVX-512 VNNI";
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE";
+#else
+  return "generic";
+#endif
+}
+
+int Run(const Arguments& arguments) {
+  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  const dnnl_version_t* dnnl = dnnl_version();
+  nlohmann::ordered_json json = {{"cpu", CpuName()},
+                                 {"isa", IsaName()},
+                                 {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+                                 {"threads", ThreadCount()},
+                                 {"memory_bytes", memory},
+                                 {"onednn", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)}};
+  if (arguments.Has("ceilings")) {
+    const Ceilings ceilings = MeasureCeilings();
+    json["fma_gflops"] = ceilings.gflops;
+    json["copy_gbs"] = ceilings.copy_gbs;
+  }
+  if (arguments.Has("json")) {
+    fmt::print("{}\n", json.dump(2));
+    return 0;
+  }
+  fmt::print("CPU      {} ({}), {} cores, {} threads used\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN), ThreadCount());
+  fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
+  if (arguments.Has("ceilings")) {
+    fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add, {:.1f} GB/s copy\n", json["fma_gflops"].get<double>(),
+               json["copy_gbs"].get<double>());
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb DeviceVerb() {
+  Verb verb;
+  verb.name = "device";
+  verb.summary = "what this machine offers: cores, instructions, memory, measured limits";
+  verb.usage = "[--ceilings] [--json]";
+  verb.examples = {"moka device", "moka device --ceilings --json"};
+  verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidth (about a second)"},
+                  {"json", "", "print as JSON"}};
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,223 @@
+// moka model show|expand|convert|draw: nets and weights as files.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "graph/op.h"
+#include "layers/net.h"
+#include "optim/net_weights.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "proto/weights.h"
+#include "tools/net_source.h"
+#include "tools/train_setup.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+NetParameter ReadModel(const Arguments& arguments, const std::string& file) {
+  if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: a prototxt or model folder");
+  NetReadOptions read;
+  read.overrides = SplitByTarget(arguments.overrides).net;
+  return ReadNet(FindConfig(arguments.positionals[0], file), read);
+}
+
+Phase PhaseOf(const Arguments& arguments) {
+  const std::string text = arguments.Get("phase", "TRAIN");
+  if (text == "TRAIN") return TRAIN;
+  if (text == "TEST") return TEST;
+  throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(text), "\""));
+}
+
+BuiltNet Build(const NetParameter& net, Phase phase) {
+  NetOptions options;
+  options.state.set_phase(phase);
+  options.data_types = ProbeDataTypes(phase, {});
+  return BuildNet(FilterNet(net, phase), options);
+}
+
+// Multiply-adds of each layer's forward ops.
+std::map<std::string, int64_t> FlopsByLayer(const BuiltNet& net) {
+  std::map<std::string, int64_t> flops;
+  for (const NodeId id : net.graph.TopologicalOrder()) {
+    const Node& node = net.graph.node(id);
+    if (node.op->flops == nullptr) continue;
+    flops[node.origin.layer] += node.op->flops(node.attributes, net.graph.InputTypes(node), net.graph.OutputTypes(node));
+  }
+  return flops;
+}
+
+int RunShow(const Arguments& arguments) {
+  const NetParameter net = ReadModel(arguments, "train_val.prototxt");
+  const BuiltNet built = Build(net, PhaseOf(arguments));
+  const std::map<std::string, int64_t> flops = FlopsByLayer(built);
+  std::map<std::string, int64_t> learned;
+  int64_t parameters = 0;
+  int64_t statistics = 0;
+  for (const NetBlob& blob : built.blobs) {
+    if (blob.shared) continue;
+    (blob.role == ParameterRole::kStatistic ? statistics : parameters) += blob.shape.Count();
+    learned[blob.layer] += blob.shape.Count();
+  }
+  std::map<std::string, std::string> shapes;
+  for (const auto& [name, value] : built.trace) {
+    const std::string layer = name.substr(0, name.rfind(':'));
+    shapes[layer] += (shapes[layer].empty() ? "" : " ") + built.graph.shape(value).ToString();
+  }
+  fmt::print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters", "MFLOP");
+  int64_t total_flops = 0;
+  for (const LayerParameter& layer : built.param.layer()) {
+    const auto it = flops.find(layer.name());
+    const int64_t layer_flops = it == flops.end() ? 0 : it->second;
+    total_flops += layer_flops;
+    fmt::print("{:<28} {:<20} {:<26} {:>12} {:>10.1f}\n", layer.name(), layer.type(), shapes[layer.name()], learned[layer.name()],
+               static_cast<double>(layer_flops) * 1e-6);
+  }
+  fmt::print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n", built.param.layer_size(), parameters,
+             statistics, static_cast<double>(total_flops) * 1e-9);
+  return 0;
+}
+
+int RunExpand(const Arguments& arguments) {
+  const std::string text = NetToText(ReadModel(arguments, "train_val.prototxt"));
+  if (arguments.positionals.size() > 1) {
+    WriteFileAtomically(arguments.positionals[1], text);
+  } else {
+    std::fputs(text.c_str(), stdout);
+  }
+  return 0;
+}
+
+int RunConvert(const Arguments& arguments) {
+  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model convert wants two files: FROM TO");
+  const fs::path to = arguments.positionals[1];
+  const Weights weights = ReadWeights(arguments.positionals[0]);
+  if (to.extension() == ".safetensors") {
+    WriteSafetensors(to, weights.blobs, weights.metadata);
+  } else if (to.extension() == ".caffemodel") {
+    NetParameter net;
+    if (arguments.Has("model")) net = ReadNet(arguments.Get("model"));
+    WriteCaffemodel(to, net, weights.blobs);
+  } else {
+    throw Error(ErrorKind::kUsage, StrCat("what ", Printable(to.string()), " should be does not follow from its name: end it in .safetensors or .caffemodel"));
+  }
+  int64_t values = 0;
+  for (const NamedBlob& blob : weights.blobs) values += static_cast<int64_t>(blob.values.size());
+  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), weights.blobs.size(), values, weights.format);
+  if (weights.non_finite > 0) LogWarning(StrCat(weights.non_finite, " values are NaN or infinite"));
+  return 0;
+}
+
+std::string Quoted(const std::string& text) {
+  std::string s = "\"";
+  for (const char c : Printable(text)) {
+    if (c == '"' || c == '\\') s += '\\';
+    s += c;
+  }
+  return s + "\"";
+}
+
+// Layers as boxes coloured by kind, blobs as labelled arrows.
+std::string LayerDot(const BuiltNet& net) {
+  const auto colour = [](const std::string& type) {
+    if (type == "Convolution" || type == "Deconvolution" || type == "InnerProduct") return "#f4b183";
+    if (type == "Pooling") return "#a9d18e";
+    if (type == "BatchNorm" || type == "LRN" || type == "Scale" || type == "Bias") return "#ffe699";
+    if (type.find("Loss") != std::string::npos || type == "Accuracy" || type == "Softmax") return "#ff9999";
+    if (type.find("Data") != std::string::npos || type == "Input") return "#9dc3e6";
+    return "#e7e6e6";
+  };
+  std::map<std::string, std::string> shape_of;
+  for (const auto& [name, value] : net.tops) shape_of[name] = net.graph.shape(value).ToString();
+  std::string s = "digraph net {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n";
+  std::map<std::string, int> producer;
+  for (int i = 0; i < net.param.layer_size(); ++i) {
+    const LayerParameter& layer = net.param.layer(i);
+    s += StrCat("  l", i, " [label=", Quoted(layer.name() + "\\n" + layer.type()), ", fillcolor=\"", colour(layer.type()), "\"];\n");
+    for (const std::string& bottom : layer.bottom()) {
+      if (producer.contains(bottom)) {
+        s += StrCat("  l", producer[bottom], " -> l", i, " [label=", Quoted(bottom + " " + shape_of[bottom]), ", fontsize=9];\n");
+      }
+    }
+    for (const std::string& top : layer.top()) producer[top] = i;
+  }
+  return s + "}\n";
+}
+
+int RunDraw(const Arguments& arguments) {
+  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
+  const fs::path out = arguments.positionals[1];
+  const std::string dot = LayerDot(Build(ReadModel(arguments, "train_val.prototxt"), PhaseOf(arguments)));
+  if (out.extension() == ".dot") {
+    WriteFileAtomically(out, dot);
+    return 0;
+  }
+  if (out.extension() != ".svg") throw Error(ErrorKind::kUsage, "the picture's name ends in .dot or .svg");
+  const fs::path source = fs::path(out).replace_extension(".dot");
+  WriteFileAtomically(source, dot);
+  // No shell sees the names: a list of words, run directly.
+  const std::string result = source.string();
+  if (result.find('\'') != std::string::npos || out.string().find('\'') != std::string::npos) {
+    throw Error(ErrorKind::kUsage, "a file name with a quote cannot be drawn to");
+  }
+  const int code = std::system(StrCat("dot -Tsvg -o '", out.string(), "' '", result, "'").c_str());  // NOLINT(cert-env33-c)
+  if (code != 0) {
+    throw Error(ErrorKind::kUnavailable, {}, StrCat("dot could not draw ", Printable(result), ", which is kept"), "install the package graphviz");
+  }
+  fs::remove(source);
+  return 0;
+}
+
+}  // namespace
+
+Verb ModelVerb() {
+  Verb show;
+  show.name = "show";
+  show.summary = "layers, shapes, parameters and work of a net";
+  show.usage = "MODEL [--phase TRAIN|TEST]";
+  show.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
+  show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"}};
+  show.run = RunShow;
+
+  Verb expand;
+  expand.name = "expand";
+  expand.summary = "print a net with its blocks expanded and old versions upgraded";
+  expand.usage = "MODEL [OUT]";
+  expand.examples = {"moka model expand models/resnet50 > plain.prototxt"};
+  expand.run = RunExpand;
+
+  Verb convert;
+  convert.name = "convert";
+  convert.summary = "weights between .caffemodel and .safetensors";
+  convert.usage = "FROM TO [--model FILE]";
+  convert.examples = {"moka model convert lenet.caffemodel lenet.safetensors",
+                      "moka model convert best.safetensors net.caffemodel --model deploy.prototxt"};
+  convert.options = {{"model", "FILE", "the net whose layer types a .caffemodel carries"}};
+  convert.run = RunConvert;
+
+  Verb draw;
+  draw.name = "draw";
+  draw.summary = "draw a net as .dot or (with graphviz) .svg";
+  draw.usage = "MODEL OUT.dot|OUT.svg [--phase TRAIN|TEST]";
+  draw.examples = {"moka model draw models/googlenet googlenet.svg"};
+  draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"}};
+  draw.run = RunDraw;
+
+  Verb verb;
+  verb.name = "model";
+  verb.summary = "show, expand, convert and draw nets";
+  verb.usage = "SUBVERB ...";
+  verb.examples = {"moka model show models/lenet"};
+  verb.subverbs = {convert, draw, expand, show};
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,125 @@
+// moka test: a trained net over its test data.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "optim/net_weights.h"
+#include "optim/report.h"
+#include "optim/test_net.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "tools/net_source.h"
+#include "tools/program_options.h"
+#include "tools/progress.h"
+#include "tools/train_setup.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TestSource {
+  fs::path net;
+  std::string weights;
+};
+
+TestSource SourceOf(const Arguments& arguments) {
+  TestSource source;
+  const std::string config = arguments.positionals.empty() ? "" : arguments.positionals[0];
+  if (arguments.Has("model")) {
+    source.net = arguments.Get("model");
+  } else if (!config.empty()) {
+    std::error_code code;
+    const bool is_run = fs::is_directory(fs::path(config) / "checkpoints", code);
+    source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");
+    const fs::path best = fs::path(config) / "checkpoints" / "best";
+    if (is_run && fs::is_symlink(best, code)) source.weights = (best.parent_path() / fs::read_symlink(best)).string();
+  } else {
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE", "see moka test --help");
+  }
+  if (arguments.Has("weights")) source.weights = arguments.Get("weights");
+  if (source.weights.empty()) throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+  return source;
+}
+
+int Run(const Arguments& arguments) {
+  const TestSource source = SourceOf(arguments);
+  NetReadOptions read;
+  read.overrides = SplitByTarget(arguments.overrides).net;
+  if (read.overrides.size() != arguments.overrides.size()) {
+    throw Error(ErrorKind::kUsage, "moka test has no solver: overrides speak of layers, layer[NAME].field=value");
+  }
+  NetState state;
+  state.set_phase(TEST);
+  if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
+  if (arguments.Has("stage")) {
+    for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
+  }
+  ParameterStore store;
+  TestOptions options;
+  options.data.phase = TEST;
+  options.compile = CompileOptionsOf(arguments);
+  TestNet net(FilterNet(ReadNet(source.net, read), state), options, store);
+  if (LookInside(arguments, "test", net.program())) return 0;
+  LoadWeightFiles(source.weights, net.blobs(), store);
+  const int64_t records = net.feed().epoch_size();
+  const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
+  const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
+  const int64_t iterations = arguments.Int("iterations", once, 1, INT64_MAX);
+  if (records > 0 && !arguments.Has("iterations") && records % batch != 0) {
+    LogWarning(StrCat(records, " records are no multiple of the batch of ", batch, ": the first ", iterations * batch - records,
+                      " count twice"));
+  }
+  const int64_t begin = NowMicros();
+  std::vector<OutputValue> means;
+  {
+    ProgressBar bar(ParseProgressMode(arguments.Get("progress", "auto")), "batch", iterations);
+    means = net.Run(iterations, [&](int64_t done) {
+      bar.Update(done, "");
+      return true;
+    });
+  }
+  const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
+  if (arguments.Has("json")) {
+    nlohmann::ordered_json json = {{"iterations", iterations}, {"batch", batch}, {"loss", net.loss()}};
+    for (const auto& [name, value] : MetricsOf(means)) json["outputs"][name] = value;
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(net.loss()))));
+    for (const OutputValue& output : means) {
+      fmt::print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
+                 output.loss_weight != 0 ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value) : "");
+    }
+  }
+  LogInfo(fmt::format("{} batches of {} in {:.1f} s, {:.0f} img/s", iterations, batch, seconds,
+                      static_cast<double>(iterations * batch) / seconds));
+  return 0;
+}
+
+}  // namespace
+
+Verb TestVerb() {
+  Verb verb;
+  verb.name = "test";
+  verb.summary = "run a trained net over its test data";
+  verb.usage = "RUN|MODEL [--flags]";
+  verb.examples = {"moka test runs/latest", "moka test models/lenet --weights lenet.caffemodel",
+                   "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
+  verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"iterations", "N", "batches (default: the data once)"},
+                  {"level", "N", "level for include/exclude rules"},
+                  {"stage", "LIST", "stages for include/exclude rules"},
+                  {"progress", "MODE", "auto, bar, lines or off"},
+                  {"json", "", "print as JSON"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,153 @@
+// moka time: milliseconds of every kernel and layer against the machine's measured limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "proto/net_file.h"
+#include "tools/ceilings.h"
+#include "tools/net_source.h"
+#include "tools/program_options.h"
+#include "tools/progress.h"
+#include "tools/timed_net.h"
+#include "tools/train_setup.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+struct StepTime {
+  const StepReport* step;
+  double ms;
+};
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+// Medians over the iterations of each step.
+std::vector<StepTime> Measure(Program& program, int64_t iterations, int64_t warmup) {
+  ProgressBar bar(ProgressMode::kAuto, "iter", iterations + warmup);
+  std::vector<std::vector<double>> samples(program.steps().size());
+  std::vector<double> ms(program.steps().size(), 0);
+  for (int64_t i = 0; i < iterations + warmup; ++i) {
+    program.RunTimed(ms);
+    for (size_t k = 0; k < ms.size() && i >= warmup; ++k) samples[k].push_back(ms[k]);
+    bar.Update(i + 1, "");
+  }
+  std::vector<StepTime> times;
+  for (size_t k = 0; k < samples.size(); ++k) {
+    const StepReport& step = program.steps()[k];
+    if (!step.is_constant && step.kernel != "alias") times.push_back({&step, Median(samples[k])});
+  }
+  return times;
+}
+
+std::string Direction(const StepReport& step) {
+  if (step.pass == "autodiff") return "backward";
+  if (step.pass == "update") return "update";
+  return "forward";
+}
+
+void PrintSteps(const std::vector<StepTime>& times, const Ceilings& ceilings) {
+  fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms", "GFLOP/s", "GB/s",
+             "% FMA", "% mem");
+  for (const StepTime& t : times) {
+    const StepReport& s = *t.step;
+    const double gflops = t.ms > 0 ? static_cast<double>(s.flops) / t.ms * 1e-6 : 0;
+    const double gbs = t.ms > 0 ? static_cast<double>(s.bytes) / t.ms * 1e-6 : 0;
+    const std::string kernel = s.kernel + (s.implementation.empty() ? "" : ":" + s.implementation);
+    fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op, kernel, t.ms,
+               gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
+  }
+}
+
+// Caffe's closing lines, and the sums by kind of op.
+void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string>& layers) {
+  std::map<std::string, std::map<std::string, double>> by_layer;
+  std::map<std::string, double> by_op;
+  double forward = 0;
+  double backward = 0;
+  double update = 0;
+  for (const StepTime& t : times) {
+    const std::string direction = Direction(*t.step);
+    by_layer[t.step->layer][direction] += t.ms;
+    by_op[t.step->op] += t.ms;
+    (direction == "forward" ? forward : direction == "backward" ? backward : update) += t.ms;
+  }
+  fmt::print("\nAverage time per layer:\n");
+  for (const std::string& layer : layers) {
+    if (by_layer[layer].contains("forward")) fmt::print("{:>10}\tforward: {:g} ms.\n", layer, by_layer[layer]["forward"]);
+    if (by_layer[layer].contains("backward")) fmt::print("{:>10}\tbackward: {:g} ms.\n", layer, by_layer[layer]["backward"]);
+  }
+  fmt::print("\nby op:\n");
+  for (const auto& [op, ms] : by_op) fmt::print("  {:<32} {:>10.3f} ms\n", op, ms);
+  fmt::print("\nAverage Forward pass: {:g} ms.\n", forward);
+  if (backward > 0) fmt::print("Average Backward pass: {:g} ms.\nUpdate: {:g} ms.\n", backward, update);
+  fmt::print("Average Forward-Backward: {:g} ms.\n", forward + backward + update);
+}
+
+int Run(const Arguments& arguments) {
+  const std::string config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.empty() ? "" : arguments.positionals[0];
+  if (config.empty()) throw Error(ErrorKind::kUsage, {}, "missing argument: a model folder or --model FILE", "see moka time --help");
+  const std::string phase_text = arguments.Get("phase", arguments.Has("forward_only") ? "TEST" : "TRAIN");
+  if (phase_text != "TRAIN" && phase_text != "TEST") {
+    throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase_text), "\""));
+  }
+  NetReadOptions read;
+  read.overrides = SplitByTarget(arguments.overrides).net;
+  const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
+  const auto net = MakeTimedNet(ReadNet(FindConfig(config, file), read), phase_text == "TRAIN" ? TRAIN : TEST, CompileOptionsOf(arguments));
+  if (LookInside(arguments, config, *net->program)) return 0;
+  const Ceilings ceilings = MeasureCeilings();
+  const std::vector<StepTime> times = Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));
+  double total = 0;
+  for (const StepTime& t : times) total += t.ms;
+  if (arguments.Has("json")) {
+    nlohmann::ordered_json json = {{"total_ms", total}, {"batch", net->batch}, {"fma_gflops", ceilings.gflops},
+                                   {"copy_gbs", ceilings.copy_gbs}, {"threads", ThreadCount()}};
+    for (const StepTime& t : times) {
+      json["steps"].push_back({{"layer", t.step->layer}, {"part", Direction(*t.step)}, {"op", t.step->op}, {"kernel", t.step->kernel},
+                               {"implementation", t.step->implementation}, {"types", t.step->types}, {"ms", t.ms},
+                               {"flops", t.step->flops}, {"bytes", t.step->bytes}});
+    }
+    fmt::print("{}\n", json.dump(1));
+    return 0;
+  }
+  PrintSteps(times, ceilings);
+  std::vector<std::string> layers;
+  for (const StepTime& t : times) {
+    if (std::find(layers.begin(), layers.end(), t.step->layer) == layers.end()) layers.push_back(t.step->layer);
+  }
+  PrintSums(times, layers);
+  fmt::print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
+             total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops, ceilings.copy_gbs);
+  return 0;
+}
+
+}  // namespace
+
+Verb TimeVerb() {
+  Verb verb;
+  verb.name = "time";
+  verb.summary = "milliseconds, GFLOP/s and GB/s of every kernel and layer";
+  verb.usage = "MODEL|FILE.prototxt [--flags]";
+  verb.examples = {"moka time models/resnet50", "moka time models/lenet --phase TEST", "moka time --model=net.prototxt --iterations=50"};
+  verb.options = {{"model", "FILE", "the prototxt (Caffe's spelling)"},
+                  {"iterations", "N", "timed runs; medians are printed (default 10)"},
+                  {"warmup", "N", "runs before them (default 2)"},
+                  {"phase", "PHASE", "TRAIN (forward, backward, update; default) or TEST (inference)"},
+                  {"forward_only", "", "the same as --phase TEST"},
+                  {"json", "", "print as JSON"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,153 @@
+// moka train: solver and nets in, a run folder out.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "optim/signals.h"
+#include "optim/trainer.h"
+#include "tools/program_options.h"
+#include "tools/progress.h"
+#include "tools/train_setup.h"
+#include "tools/verbs/verbs.h"
+#include "tools/version.h"
+
+namespace moka {
+namespace {
+
+SignalEffect EffectOf(const Arguments& arguments, const std::string& flag, const std::string& fallback) {
+  const std::string text = arguments.Get(flag, fallback);
+  if (text == "stop") return SignalEffect::kStop;
+  if (text == "snapshot") return SignalEffect::kSnapshot;
+  if (text == "none") return SignalEffect::kNone;
+  throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants stop, snapshot or none, found \"", Printable(text), "\""));
+}
+
+// A bar on a terminal; lines for tests and checkpoints everywhere.
+class TerminalObserver : public TrainObserver {
+ public:
+  explicit TerminalObserver(ProgressMode mode) : mode_(mode) {}
+
+  void OnPhase(std::string_view phase) override { LogInfo(phase); }
+
+  void OnIteration(const TrainProgress& progress) override {
+    if (!bar_) bar_ = std::make_unique<ProgressBar>(mode_, "iter", progress.max_iteration);
+    bar_->Update(progress.iteration,
+                 fmt::format("loss {:.4g}{}  lr {:.3g}  {:.0f} img/s", progress.loss, accuracy_, progress.lr, progress.images_per_s));
+  }
+
+  void OnTest(const TestReport& test) override {
+    std::string values;
+    for (const OutputValue& output : test.outputs) {
+      values += fmt::format("  {} {:.4f}", output.name, output.value);
+      if (output.loss_weight == 0 && accuracy_net_ == test.net) accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
+    }
+    LogInfo(fmt::format("test {} @ {}{}{}", test.net, test.iteration, values, test.is_best ? "  best so far" : ""));
+  }
+
+  void OnCheckpoint(const std::filesystem::path& path, bool is_best) override {
+    LogToFile(StrCat("Snapshotting to ", path.string(), is_best ? " (best)" : ""));
+  }
+
+  void Finish() { bar_.reset(); }
+
+ private:
+  ProgressMode mode_;
+  std::unique_ptr<ProgressBar> bar_;
+  std::string accuracy_;
+  int accuracy_net_ = 0;
+};
+
+void LogStart(const TrainSetup& setup, const RunFolder& run) {
+  SetLogFile(run.log());
+  LogInfo(fmt::format("moka {} · {} thread{} · run {}", kVersion, ThreadCount(), ThreadCount() == 1 ? "" : "s", run.path().string()));
+  LogToFile("Initializing solver from parameters:");
+  for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
+    if (!line.empty()) LogToFile(line);
+  }
+  if (setup.resume) {
+    LogInfo(StrCat("resuming at iteration ", setup.resume->trainer.iteration));
+  } else if (run.is_resumed()) {
+    LogInfo("resuming: no checkpoint was written yet, so it starts again at iteration 0");
+  }
+}
+
+int Finish(const TrainResult& result, const RunFolder& run) {
+  LogToFile("Optimization Done.");
+  std::string line = StrCat(Describe(result.end), " at iteration ", result.iteration);
+  if (result.best) line += fmt::format(" · best {} {:.4f} @ {}", result.best_metric, *result.best, result.best_iteration);
+  LogInfo(line);
+  if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
+    LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
+  } else {
+    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), "\n  try     moka infer ", run.path().string(), " PICTURE"));
+  }
+  SetLogFile({});
+  return result.exit_code();
+}
+
+int Run(const Arguments& arguments) {
+  const ProgressMode mode = ParseProgressMode(arguments.Get("progress", "auto"));
+  const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"), EffectOf(arguments, "sighup_effect", "snapshot"));
+  TrainSetup setup = ReadTrainSetup(arguments);
+  TrainerOptions options;
+  options.compile = CompileOptionsOf(arguments);
+  options.weights = setup.weights;
+  options.caffe_snapshot = arguments.Get("snapshot");
+  options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
+  if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
+  if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
+  if (arguments.Has("dry-run") || arguments.Has("explain")) {
+    Trainer trainer(setup.solver, setup.nets, options);
+    LookInside(arguments, "train", trainer.train_net().program());
+    return 0;
+  }
+  // Everything that can be wrong with the configuration is found before a folder is made.
+  if (!setup.resume) Trainer(setup.solver, setup.nets, options);
+  const RunFolder run = OpenRun(setup, arguments);
+  LogStart(setup, run);
+  TerminalObserver observer(mode);
+  options.run = const_cast<RunFolder*>(&run);
+  options.observer = &observer;
+  options.resume = std::move(setup.resume);
+  Trainer trainer(setup.solver, setup.nets, std::move(options));
+  if (arguments.Has("trace")) StartTrace();
+  const TrainResult result = trainer.Run();
+  observer.Finish();
+  if (arguments.Has("trace")) StopTrace(arguments.Get("trace"));
+  return Finish(result, run);
+}
+
+}  // namespace
+
+Verb TrainVerb() {
+  Verb verb;
+  verb.name = "train";
+  verb.summary = "train a net from a solver";
+  verb.usage = "SOLVER|FOLDER [key=value ...] [--flags]";
+  verb.examples = {"moka train models/lenet", "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
+                   "moka train --resume=runs/lenet-0001"};
+  verb.options = {{"solver", "FILE", "the solver (Caffe's spelling of SOLVER)"},
+                  {"weights", "FILES", "start from .safetensors or .caffemodel"},
+                  {"snapshot", "FILE", "continue from Caffe's .solverstate"},
+                  {"resume", "[RUN]", "continue a run: its folder, its name, nothing (the newest unfinished), or auto"},
+                  {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
+                  {"run", "NAME", "name of the run (default: the solver's folder)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
+                  {"iterations", "N", "the same as max_iter=N"},
+                  {"seed", "N", "the same as random_seed=N"},
+                  {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75)"},
+                  {"data-threads", "N", "decoding threads a data layer"},
+                  {"progress", "MODE", "auto, bar, lines or off"},
+                  {"sigint_effect", "EFFECT", "stop (default), snapshot or none"},
+                  {"sighup_effect", "EFFECT", "snapshot (default), stop or none"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

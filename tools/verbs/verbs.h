@@ -1,0 +1,19 @@
+// The rows of all verbs, alphabetical, one file each.
+#pragma once
+
+#include "tools/command_line.h"
+
+namespace moka {
+
+Verb CompletionVerb();
+Verb DataVerb();
+Verb DeviceVerb();
+Verb ExplainVerb();
+Verb InferVerb();
+Verb ModelVerb();
+Verb TestVerb();
+Verb TimeVerb();
+Verb TrainVerb();
+Verb VersionVerb();
+
+}  // namespace moka

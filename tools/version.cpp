@@ -1,0 +1,21 @@
+#include "tools/version.h"
+
+#include <dnnl.h>
+#include <google/protobuf/stubs/common.h>
+#include <lmdb.h>
+
+#include <opencv2/core/version.hpp>
+
+#include "core/text.h"
+
+namespace moka {
+
+std::string VersionText() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  return StrCat("moka ", kVersion, "\ncompiler ", __VERSION__, "\noneDNN ", dnnl->major, ".", dnnl->minor, ".",
+                dnnl->patch, "\nprotobuf ", GOOGLE_PROTOBUF_VERSION / 1000000, ".", GOOGLE_PROTOBUF_VERSION / 1000 % 1000,
+                ".", GOOGLE_PROTOBUF_VERSION % 1000, "\nlmdb ", MDB_VERSION_MAJOR, ".", MDB_VERSION_MINOR, ".",
+                MDB_VERSION_PATCH, "\nopencv ", CV_VERSION, "\n");
+}
+
+}  // namespace moka

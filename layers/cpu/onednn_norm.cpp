@@ -164,6 +164,8 @@ std::unique_ptr<Kernel> MakeBatchNormBackward(const KernelQuery& query) {
                                      {DNNL_ARG_DIFF_SRC, x, Place::kOutput, 0}};
   if (IsAffine(query)) {
     arguments.push_back({DNNL_ARG_SCALE, channels, Place::kInput, 4});
+    // The gradient does not depend on the shift, but oneDNN 2.6 refuses to run without one.
+    arguments.push_back({DNNL_ARG_SHIFT, channels, Place::kInput, 4});
     arguments.push_back({DNNL_ARG_DIFF_SCALE, channels, Place::kOutput, 1});
     arguments.push_back({DNNL_ARG_DIFF_SHIFT, channels, Place::kOutput, 2});
   }

@@ -105,8 +105,20 @@ std::vector<Example> Examples() {
   };
 }
 
-// One case an example; `backward` gives dy and argmax (a position inside every window: the middle is never padding),
-// `mask` argmax alone.
+// A position that lies inside the input in every window of pooling x to y.
+int64_t CommonPosition(const Geometry& g, const Shape& x, const Shape& y) {
+  int64_t position = 0;
+  for (int i = 0; i < g.rank(); ++i) {
+    const auto s = static_cast<size_t>(i);
+    const int64_t along = g.pad_begin[s];
+    const int64_t last = (y[i + 2] - 1) * g.stride[s] - g.pad_begin[s] + along;
+    Require(along < g.kernel[s] && last < x[i + 2], "a case of pool_max_backward has a position common to all windows");
+    position = position * g.kernel[s] + along;
+  }
+  return position;
+}
+
+// One case an example: x, or argmax (with dy before it) for the ops that follow from it.
 std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
   std::vector<OpCase> cases;
   for (const Example& e : Examples()) {
@@ -120,9 +132,9 @@ std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
     }
     const Geometry g = PoolGeometry("pool_max", e.geometry);
     const Shape y = PoolOutput("pool_max", e.geometry, x);
-    const auto middle = static_cast<double>(g.WindowSize() / 2);
+    const auto position = static_cast<double>(CommonPosition(g, x, y));
     if (has_dy) c.inputs.push_back({DType::kFloat32, y, {}});
-    c.ranges.push_back({static_cast<int>(c.inputs.size()), middle, middle});
+    c.ranges.push_back({static_cast<int>(c.inputs.size()), position, position});
     c.inputs.push_back({ArgmaxType(g), y, {}});
     c.attributes.Set("input_shape", e.input);
     cases.push_back(std::move(c));

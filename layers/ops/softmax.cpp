@@ -110,7 +110,7 @@ OpDef SoftmaxBackwardOp() {
           .attributes = Specs(),
           .infer = InferBackward,
           .reference = ReferenceBackward,
-          .may_overwrite = [](const Attributes&, int, int) { return true; },
+          .may_overwrite = [](const Attributes&, int input, int) { return input == 1; },
           .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
@@ -170,7 +171,8 @@ TEST_P(OpCases, KernelsMatchTheReference) {
         ExpectClose(found, expected, op_case.tolerance);
         for (const Tensor& y : run.outputs()) {
           // argmax's padding is nobody's: what follows from it reads elements only.
-          if (IsFloat(y.type().dtype)) EXPECT_TRUE(PaddingIsZero(y)) << y.type().ToString();
+          const bool is_free = !IsFloat(y.type().dtype);
+          EXPECT_TRUE(is_free || PaddingIsZero(y)) << y.type().ToString();
         }
         run.RunAgain();
         for (size_t o = 0; o < found.size(); ++o) {
@@ -202,6 +204,95 @@ TEST_P(OpCases, KernelsMayOverwriteWhatTheOpAllows) {
       }
     }
   }
+}
+
+TEST_P(OpCases, SomeKernelTakesIt) {
+  const auto& [op, op_case] = GetParam();
+  if (op->is_alias) return;
+  const OpGraph built = BuildOp(*op, op_case, DType::kFloat32);
+  size_t variants = 0;
+  for (const KernelDef* kernel : StandardCatalog().KernelsOf(op->name, DeviceKind::kCpu)) {
+    variants += VariantsOf(*kernel, built).size();
+  }
+  EXPECT_GT(variants, 0U) << "only the reference is left";
+}
+
+TEST_P(OpCases, OwnKernelsDoNotDependOnTheThreads) {
+  const auto& [op, op_case] = GetParam();
+  const OpGraph built = BuildOp(*op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  const auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+  const int threads = ThreadCount();
+  for (const KernelDef* kernel : StandardCatalog().KernelsOf(op->name, DeviceKind::kCpu)) {
+    if (kernel->name != "moka") continue;
+    for (const Variant& variant : VariantsOf(*kernel, built)) {
+      SCOPED_TRACE(StrCat(variant.name, " layout"));
+      SetThreadCount(1);
+      const auto alone = KernelRun(*kernel, node, variant, inputs).Run();
+      SetThreadCount(5);
+      const auto many = KernelRun(*kernel, node, variant, inputs).Run();
+      SetThreadCount(threads);
+      for (size_t o = 0; o < alone.size(); ++o) EXPECT_EQ(alone[o].values, many[o].values) << "output " << o;
+    }
+  }
+}
+
+// Labels -------------------------------------------------------------------------------------------------------------
+
+// What the kernel of an op says after a run over these labels.
+std::string FaultOf(std::string_view op_name, Attributes attributes, std::vector<double> labels) {
+  const OpDef& op = StandardCatalog().Op(op_name);
+  const auto count = static_cast<int64_t>(labels.size());
+  const OpCase op_case{.name = "labels",
+                       .inputs = {{DType::kFloat32, Shape{count, 3}, {}}, {DType::kFloat32, Shape{count}, {}}},
+                       .attributes = std::move(attributes)};
+  const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+  inputs[1].values = std::move(labels);
+  const KernelDef& kernel = *StandardCatalog().KernelsOf(op_name, DeviceKind::kCpu).front();
+  const auto inputs_types = built.graph.InputTypes(node);
+  const auto output_types = built.graph.OutputTypes(node);
+  std::vector<OwnedTensor> memory;
+  for (const RefTensor& x : inputs) memory.push_back(ToTensor(x, x.type));
+  for (const TensorType& y : output_types) memory.emplace_back(y);
+  std::vector<Tensor> views;
+  for (const OwnedTensor& tensor : memory) views.push_back(tensor.tensor());
+  const auto made = kernel.make({node, inputs_types, output_types});
+  const Buffer scratch = Buffer::Allocate(made->scratch_bytes());
+  made->Bind({std::span(views).first(2), std::span(views).subspan(2), scratch.data()});
+  made->Run();
+  EXPECT_TRUE(made->CanFault());
+  std::string fault = made->TakeFault();
+  EXPECT_EQ(made->TakeFault(), "") << "a fault is told once";
+  return fault;
+}
+
+TEST(Labels, OutsideTheClassesAreFaults) {
+  const Attributes ignoring{{"has_ignore", true}, {"ignore_label", int64_t{255}}};
+  for (const char* op : {"softmax_loss", "accuracy"}) {
+    SCOPED_TRACE(op);
+    EXPECT_EQ(FaultOf(op, {}, {0, 1, 2, 2}), "");
+    EXPECT_EQ(FaultOf(op, {}, {0, 1, 77, -1}), "label 77 at index 2 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, {}, {0, -1}), "label -1 at index 1 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, {}, {0.5}), "label 0.5 at index 0 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, {}, {3}), "label 3 at index 0 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, {}, {std::nan("")}), "label nan at index 0 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, {}, {1e30}), "label 1e+30 at index 0 is not a class from 0 to 2");
+    EXPECT_EQ(FaultOf(op, ignoring, {0, 255, 1}), "");
+    EXPECT_EQ(FaultOf(op, ignoring, {0, 254}),
+              "label 254 at index 1 is not a class from 0 to 2 nor the ignored label 255");
+  }
+}
+
+TEST(Labels, OneLabelCostsAtMost87) {
+  const OpDef& op = StandardCatalog().Op("softmax_loss");
+  const Attributes attributes{{"axis", int64_t{1}}, {"has_ignore", false}, {"ignore_label", int64_t{0}}};
+  const RefTensor x{{DType::kFloat32, Shape{1, 2}, {}}, {1000, 0}};
+  const RefTensor label{{DType::kFloat32, Shape{1}, {}}, {1}};
+  const std::vector<RefTensor> inputs = {x, label};
+  const auto types = op.infer(attributes, std::vector{x.type, label.type});
+  EXPECT_NEAR(RunReference(op, attributes, inputs, types)[0].values[0], 87.3365, 1e-4);
 }
 
 // Gradients ----------------------------------------------------------------------------------------------------------

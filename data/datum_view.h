@@ -14,9 +14,9 @@ struct DatumView {
   int32_t width = 0;
   int32_t label = 0;
   bool encoded = false;
-  std::string_view data;    // C*H*W bytes, or a whole image file when encoded
-  int64_t float_count = 0;  // float_data, which CopyFloats reads
-  std::string_view wire;    // the bytes parsed
+  std::string_view data = {};  // C*H*W bytes, or a whole image file when encoded
+  int64_t float_count = 0;     // float_data, which CopyFloats reads
+  std::string_view wire = {};  // the bytes parsed
 
   // C*H*W, or -1 when a dimension is negative or the product passes 2^31.
   int64_t Count() const;

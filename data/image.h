@@ -15,7 +15,7 @@ struct Image {
   int64_t width = 0;
   int64_t height = 0;
   int64_t channels = 0;  // 1: grey, 3: B,G,R
-  std::vector<uint8_t> pixels;
+  std::vector<uint8_t> pixels = {};
 
   void Resize(int64_t new_width, int64_t new_height, int64_t new_channels);
 };

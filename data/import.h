@@ -21,10 +21,10 @@ struct ImportOptions {
   int64_t height = 0;  // pixels images are resized to; 0 with width 0: as they are
   int64_t width = 0;
   ImageChannels channels = ImageChannels::kAsStored;
-  std::optional<uint64_t> shuffle_seed;  // none: the source's order
-  int64_t limit = 0;                     // records at most (after shuffling); 0: all
+  std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
+  int64_t limit = 0;                          // records at most (after shuffling); 0: all
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
-  std::function<void(int64_t done, int64_t total)> progress;  // total 0: not known
+  std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
 };
 
 struct ImportReport {
@@ -66,9 +66,9 @@ ImportReport Import(std::string_view source, const std::filesystem::path& out, c
 // databases of float Datums: OUT/train_features, OUT/train_target, OUT/test_features, OUT/test_target, and
 // OUT/table.json with the columns, the split and each feature's mean and standard deviation.
 struct TableOptions {
-  std::string target;                 // a column: its header name, or its number from 0
-  std::vector<std::string> features;  // empty: all columns but the target
-  std::vector<std::string> one_hot;   // feature columns of categories: k values become k-1 columns of 0 and 1
+  std::string target = {};                 // a column: its header name, or its number from 0
+  std::vector<std::string> features = {};  // empty: all columns but the target
+  std::vector<std::string> one_hot = {};   // feature columns of categories: k values become k-1 columns of 0 and 1
   enum class Scaling { kNone, kStandardise } scaling = Scaling::kStandardise;  // by the train rows' mean and std
   int64_t test_every = 5;  // row i (from 0, after dropping rows with "?") is test when i mod n = n-1; 0: no test rows
 };

@@ -147,7 +147,7 @@ int64_t LmdbReader::Find(std::string_view wanted) const {
 struct LmdbWriter::Environment {
   MDB_env* env = nullptr;
   MDB_dbi dbi = 0;
-  size_t map_bytes = size_t{256} << 20U;
+  size_t map_bytes = size_t{32} << 20U;
   ~Environment() {
     if (env != nullptr) mdb_env_close(env);
   }

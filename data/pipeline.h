@@ -19,8 +19,8 @@ struct PipelineOptions {
   uint64_t seed = 0;
   int64_t rank = 0;
   int64_t world = 1;
-  int64_t threads = 0;                // decoding threads; 0: the layer's own number, or chosen from the cores
-  std::filesystem::path base_folder;  // relative paths of the layer start here
+  int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or chosen from the cores
+  std::filesystem::path base_folder = {};  // relative paths of the layer start here
 };
 
 // Counted since the pipeline was opened.

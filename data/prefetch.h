@@ -27,7 +27,7 @@ struct PrefetchOptions {
   int64_t batches_ahead = 4;
   int64_t threads = 1;
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
-  std::vector<std::string> top_names;
+  std::vector<std::string> top_names = {};
 };
 
 class PrefetchPipeline : public Pipeline {

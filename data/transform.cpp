@@ -18,7 +18,7 @@ constexpr int64_t kMaxSide = int64_t{1} << 20U;
 
 uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
 
-Error Fault(std::string_view field, std::string text) {
+Error Fault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
 }
 

@@ -1,0 +1,266 @@
+#include "data/import.h"
+
+#include <zlib.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "data/datum_view.h"
+#include "data/inspect.h"
+#include "tests/data/data_fixture.h"
+
+namespace moka {
+namespace {
+
+std::string Gzipped(const std::string& bytes, const std::filesystem::path& scratch) {
+  gzFile file = gzopen(scratch.c_str(), "wb");
+  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
+  gzclose(file);
+  return ReadFile(scratch);
+}
+
+std::string Octal(size_t value, int digits) {
+  std::string text(static_cast<size_t>(digits), '0');
+  for (size_t i = text.size(); i-- > 0; value /= 8) text[i] = static_cast<char>('0' + value % 8);
+  return text;
+}
+
+std::string TarMember(const std::string& name, const std::string& bytes, char type = '0') {
+  std::string header(512, '\0');
+  header.replace(0, name.size(), name);
+  header.replace(124, 11, Octal(bytes.size(), 11));
+  header[156] = type;
+  header.replace(257, 5, "ustar");
+  header.replace(148, 8, "        ");
+  size_t sum = 0;
+  for (const char c : header) sum += static_cast<uint8_t>(c);
+  header.replace(148, 6, Octal(sum, 6));
+  header[154] = '\0';
+  std::string member = header + bytes;
+  member.resize((member.size() + 511) / 512 * 512, '\0');
+  return member;
+}
+
+class Imports : public DataTest {
+ protected:
+  std::vector<int> Labels() const {
+    const LmdbReader reader(At("db"));
+    std::vector<int> labels;
+    for (int64_t i = 0; i < reader.size(); ++i) labels.push_back(ParseDatum(reader.value(i)).label);
+    return labels;
+  }
+  void WriteIdx(int count, int declared) const {
+    std::string images("\0\0\x08\x03\0\0\0\0\0\0\0\x02\0\0\0\x03", 16);
+    std::string labels("\0\0\x08\x01\0\0\0\0", 8);
+    images[7] = labels[7] = static_cast<char>(declared);
+    for (int i = 0; i < count; ++i) {
+      for (int k = 0; k < 6; ++k) images += static_cast<char>(i * 10 + k);
+      labels += static_cast<char>(i % 10);
+    }
+    Write("set-images-idx3-ubyte", images);
+    Write("set-labels-idx1-ubyte", labels);
+    Write("set-images-idx3-ubyte.gz", Gzipped(images, At("scratch.gz")));
+    Write("set-labels-idx1-ubyte.gz", Gzipped(labels, At("scratch.gz")));
+  }
+};
+
+TEST_F(Imports, IdxPlainAndGzipped) {
+  WriteIdx(5, 5);
+  for (const char* name : {"set-images-idx3-ubyte", "set-images-idx3-ubyte.gz"}) {
+    std::filesystem::remove_all(At("db"));
+    const ImportReport report = Import(At(name).string(), At("db"), {});
+    EXPECT_EQ(report.records, 5);
+    const LmdbReader reader(At("db"));
+    EXPECT_EQ(reader.key(3), "00000003_3");
+    const DatumView datum = ParseDatum(reader.value(3));
+    EXPECT_EQ(datum.label, 3);
+    EXPECT_EQ(datum.channels, 1);
+    EXPECT_EQ(datum.height, 2);
+    EXPECT_EQ(datum.width, 3);
+    EXPECT_EQ(datum.data, "\x1e\x1f\x20\x21\x22\x23");
+    EXPECT_FALSE(datum.encoded);
+  }
+}
+
+TEST_F(Imports, IdxFaultsAreNamedAndLeaveNothing) {
+  WriteIdx(5, 6);
+  EXPECT_THAT(ErrorOf([&] { Import(At("set-images-idx3-ubyte").string(), At("db"), {}); }),
+              testing::HasSubstr("ends inside the idx values (30 of 36 bytes)"));
+  WriteIdx(5, 4);
+  EXPECT_THAT(ErrorOf([&] { Import(At("set-images-idx3-ubyte").string(), At("db"), {}); }),
+              testing::HasSubstr("has bytes after its values"));
+  EXPECT_THAT(ErrorOf([&] { ImportIdx(At("set-labels-idx1-ubyte"), At("set-labels-idx1-ubyte"), At("db"), {}); }),
+              testing::HasSubstr("not an idx file of bytes with 3 dimensions (its magic number is 2049"));
+  const std::string gz = ReadFile(At("set-images-idx3-ubyte.gz"));
+  Write("cut-images-idx3-ubyte.gz", gz.substr(0, gz.size() - 12));
+  Write("cut-labels-idx1-ubyte.gz", "");
+  EXPECT_THAT(ErrorOf([&] { Import(At("cut-images-idx3-ubyte.gz").string(), At("db"), {}); }),
+              testing::HasSubstr("damaged or truncated gzip data"));
+  EXPECT_FALSE(std::filesystem::exists(At("db")));
+  EXPECT_FALSE(std::filesystem::exists(At("db.partial")));
+}
+
+TEST_F(Imports, ShuffleAndLimitAreDeterministic) {
+  WriteIdx(20, 20);
+  const std::string source = At("set-images-idx3-ubyte").string();
+  Import(source, At("db"), {.shuffle_seed = 7});
+  const auto shuffled = Labels();
+  EXPECT_FALSE(std::is_sorted(shuffled.begin(), shuffled.begin() + 10));
+  std::filesystem::remove_all(At("db"));
+  Import(source, At("db"), {.shuffle_seed = 7, .limit = 6});
+  EXPECT_TRUE(std::equal(shuffled.begin(), shuffled.begin() + 6, Labels().begin()));
+  EXPECT_EQ(Labels().size(), 6U);
+}
+
+TEST_F(Imports, CifarPlanesBecomeBgr) {
+  std::string batch;
+  for (int i = 0; i < 3; ++i) {
+    batch += static_cast<char>(i + 4);
+    for (const char plane : {'R', 'G', 'B'}) batch += std::string(1024, plane);
+  }
+  Write("data_batch_1.bin", batch);
+  EXPECT_EQ(Import("cifar10:" + At("data_batch_1.bin").string(), At("db"), {}).records, 3);
+  EXPECT_THAT(Labels(), testing::ElementsAre(4, 5, 6));
+  const LmdbReader reader(At("db"));
+  const DatumView datum = ParseDatum(reader.value(0));
+  EXPECT_EQ(datum.data.substr(0, 1), "B");
+  EXPECT_EQ(datum.data.substr(2048, 1), "R");
+  Write("short.bin", batch.substr(1));
+  EXPECT_THAT(ErrorOf([&] { Import("cifar10:" + At("short.bin").string(), At("other"), {}); }),
+              testing::HasSubstr("not a whole number of 3073-byte records"));
+}
+
+TEST_F(Imports, FolderClassesAreSortedAndHiddenFilesIgnored) {
+  const std::string jpeg = EncodeJpeg(Gradient(16, 12, 3));
+  Write("set/dog/1.JPG", jpeg);
+  Write("set/dog/2.jpeg", jpeg);
+  Write("set/cat/x.PNG", EncodePng(Gradient(16, 12, 1)));
+  Write("set/ant/b.bmp", "BM");  // bad
+  Write("set/cat/.hidden.jpg", jpeg);
+  Write("set/cat/notes.txt", "x");
+  Write("set/.git/y.jpg", jpeg);
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("db"), {}); }), testing::StartsWith("ant/b.bmp: "));
+  const ImportReport report =
+      Import(At("set").string(), At("db"), {.on_bad_record = ImportOptions::OnBadRecord::kSkip});
+  EXPECT_EQ(report.records, 3);
+  ASSERT_EQ(report.skipped.size(), 1U);
+  EXPECT_THAT(report.skipped[0], testing::StartsWith("ant/b.bmp: "));
+  EXPECT_THAT(report.labels, testing::ElementsAre("ant", "cat", "dog"));
+  EXPECT_EQ(ReadFile(At("db/labels.txt")), "ant\ncat\ndog\n");
+  EXPECT_THAT(Labels(), testing::ElementsAre(1, 2, 2));
+  const LmdbReader reader(At("db"));
+  EXPECT_EQ(reader.key(1), "00000001_dog/1.JPG");
+  const DatumView datum = ParseDatum(reader.value(1));
+  EXPECT_TRUE(datum.encoded);
+  EXPECT_EQ(datum.data, jpeg);
+}
+
+TEST_F(Imports, StorageResizeAndGreyAreHonoured) {
+  Write("set/a/1.png", EncodePng(Gradient(16, 12, 3)));
+  Import(At("set").string(), At("db"),
+         {.storage = ImportOptions::Storage::kRaw, .height = 6, .width = 8, .channels = ImageChannels::kGrey});
+  const LmdbReader reader(At("db"));
+  const DatumView raw = ParseDatum(reader.value(0));
+  EXPECT_FALSE(raw.encoded);
+  EXPECT_EQ(raw.data.size(), 48U);
+  Import(At("set").string(), At("jpeg"), {.storage = ImportOptions::Storage::kJpeg, .height = 6, .width = 8});
+  const LmdbReader jpeg(At("jpeg"));
+  EXPECT_TRUE(ParseDatum(jpeg.value(0)).encoded);
+  EXPECT_TRUE(ParseDatum(jpeg.value(0)).data.starts_with("\xFF\xD8"));
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("x"), {.height = 6}); }),
+              testing::HasSubstr("both 0 or both"));
+}
+
+TEST_F(Imports, ListKeepsItsOrder) {
+  Write("img/a.png", EncodePng(Gradient(4, 4, 1)));
+  Write("img/b.png", EncodePng(Gradient(4, 4, 1)));
+  Write("list.txt", "b.png 5\na.png 2\n");
+  Import(StrCat("list:", At("list.txt").string(), ",", At("img").string()), At("db"), {});
+  EXPECT_THAT(Labels(), testing::ElementsAre(5, 2));
+}
+
+TEST_F(Imports, TarSplitsAndClasses) {
+  const std::string jpeg = EncodeJpeg(Gradient(8, 8, 3));
+  const std::string long_name = "train/dog/" + std::string(120, 'n') + ".jpg";
+  std::string tar = TarMember("train/", "", '5') + TarMember("train/dog/2.jpg", jpeg) +
+                    TarMember("train/cat/1.jpg", jpeg) + TarMember("././@LongLink", long_name, 'L') +
+                    TarMember("short", jpeg) + TarMember("test/cat/9.jpg", jpeg) +
+                    TarMember("train/readme.txt", "hello") + std::string(1024, '\0');
+  Write("set.tar.gz", Gzipped(tar, At("scratch.gz")));
+  const ImportReport report = Import(StrCat("tar:", At("set.tar.gz").string(), ",train"), At("db"), {});
+  EXPECT_EQ(report.records, 3);
+  EXPECT_THAT(report.labels, testing::ElementsAre("cat", "dog"));
+  EXPECT_THAT(Labels(), testing::ElementsAre(1, 0, 1));
+  EXPECT_EQ(Import(StrCat("tar:", At("set.tar.gz").string(), ",test"), At("test"), {}).records, 1);
+  EXPECT_EQ(Import(StrCat("tar:", At("set.tar.gz").string(), ",train"), At("mixed"), {.shuffle_seed = 1}).records, 3);
+  EXPECT_THAT(ErrorOf([&] { Import(At("set.tar.gz").string(), At("none"), {}); }),
+              testing::HasSubstr("no member is CLASS/IMAGE; its top folders are: "));
+  tar[700] ^= 1;  // inside a header
+  Write("bad.tar", tar);
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("tar:", At("bad.tar").string(), ",train"), At("none"), {}); }),
+              testing::HasSubstr("not a tar archive, or damaged"));
+  Write("cut.tar", TarMember("train/dog/2.jpg", jpeg).substr(0, 600));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("tar:", At("cut.tar").string(), ",train"), At("none"), {}); }),
+              testing::HasSubstr("ends inside"));
+}
+
+TEST_F(Imports, GlyphsAreReproducible) {
+  EXPECT_EQ(Import("glyphs:50:3", At("db"), {}).records, 50);
+  Import("glyphs:50:3", At("again"), {});
+  EXPECT_EQ(ReadFile(At("db/records.crc32c")), ReadFile(At("again/records.crc32c")));
+  EXPECT_EQ(InspectLmdb(At("db")).label_names.size(), 10U);
+  EXPECT_THAT(ErrorOf([&] { Import("glyphs:many", At("x"), {}); }), testing::HasSubstr("found \"many\""));
+  EXPECT_THAT(ErrorOf([&] { Import("glyfs:9", At("x"), {}); }), testing::HasSubstr("cannot import \"glyfs:9\""));
+  EXPECT_THAT(ErrorOf([&] { Import("nowhere", At("x"), {}); }), testing::HasSubstr("nowhere does not exist"));
+}
+
+std::vector<float> FloatsAt(const std::filesystem::path& path, int64_t i) {
+  const LmdbReader reader(path);
+  const DatumView view = ParseDatum(reader.value(i));
+  std::vector<float> values(static_cast<size_t>(view.float_count));
+  view.CopyFloats(values);
+  return values;
+}
+
+TEST_F(Imports, TableSplitsStandardisesAndEncodes) {
+  Write("t.csv", "\"y\";\"x 1\";\"kind\"\n1;10;a\n2;20;b\n9;?;a\n3;30;a\n4;40;c\n5;1000;b\n6;60;a\n");
+  const TableReport report =
+      ImportTable(At("t.csv"), At("out"), {.target = "y", .features = {"x 1", "kind"}, .one_hot = {"kind"}});
+  EXPECT_EQ(report.dropped_rows, 1);
+  EXPECT_EQ(report.train_rows, 5);
+  EXPECT_EQ(report.test_rows, 1);  // row 4 after dropping: y = 5
+  EXPECT_THAT(report.columns, testing::ElementsAre("x 1", "kind=b", "kind=c"));
+  EXPECT_DOUBLE_EQ(report.mean[0], 32);
+  EXPECT_THAT(FloatsAt(At("out/test_target"), 0), testing::ElementsAre(5));
+  EXPECT_THAT(FloatsAt(At("out/train_target"), 4), testing::ElementsAre(6));
+  const double stddev = std::sqrt((22 * 22 + 12 * 12 + 2 * 2 + 8 * 8 + 28 * 28) / 5.0);
+  EXPECT_NEAR(FloatsAt(At("out/train_features"), 0)[0], (10 - 32) / stddev, 1e-6);
+  EXPECT_NEAR(FloatsAt(At("out/test_features"), 0)[0], (1000 - 32) / stddev, 1e-4);
+  const auto json = nlohmann::json::parse(ReadFile(At("out/table.json")));
+  EXPECT_EQ(json["target"], "y");
+  EXPECT_EQ(json["columns"].size(), 3U);
+}
+
+TEST_F(Imports, TableOfBlanksAndQuotes) {
+  Write("t.data", "18.0   8   307.0\t\"ford x\"\n15.0   4   ?\t\"a b c\"\n14.0   6   300.0\t\"q\"\n");
+  const TableReport report =
+      ImportTable(At("t.data"), At("out"),
+                  {.target = "0", .features = {"1"}, .scaling = TableOptions::Scaling::kNone, .test_every = 0});
+  EXPECT_EQ(report.train_rows, 3);  // the "?" stands in a column that is not used
+  EXPECT_THAT(FloatsAt(At("out/train_features"), 1), testing::ElementsAre(4));
+}
+
+TEST_F(Imports, TableFaultsHaveTheirLine) {
+  Write("t.csv", "1,2\n3,x\n4\n");
+  EXPECT_EQ(ErrorOf([&] { ImportTable(At("t.csv"), At("out"), {.target = "0"}); }),
+            At("t.csv").string() + ":3: has 1 columns, the lines before have 2");
+  Write("t.csv", "1,2\n3,x\n");
+  EXPECT_THAT(ErrorOf([&] { ImportTable(At("t.csv"), At("out"), {.target = "0"}); }),
+              testing::StartsWith(At("t.csv").string() + ":2: \"column 1\" is \"x\", expected a number"));
+  Write("t.csv", "price,size\n3,4\n");
+  EXPECT_THAT(ErrorOf([&] { ImportTable(At("t.csv"), At("out"), {.target = "prise"}); }),
+              testing::HasSubstr("has no column \"prise\" (2 columns, numbered from 0); did you mean \"price\"?"));
+}
+
+}  // namespace
+}  // namespace moka

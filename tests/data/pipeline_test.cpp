@@ -1,0 +1,344 @@
+#include "data/pipeline.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/log.h"
+#include "core/text.h"
+#include "tests/data/allocation_count.h"
+#include "tests/data/data_fixture.h"
+
+namespace moka {
+namespace {
+
+class Pipelines : public DataTest {
+ protected:
+  Pipelines() { SetStderrLevel(LogLevel::kError); }
+
+  static LayerParameter Layer(const std::string& text) {
+    LayerParameter layer;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &layer)) << text;
+    return layer;
+  }
+  static LayerParameter DataLayer(const std::string& fields, const std::string& more = "") {
+    return Layer("name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'db' backend: LMDB " +
+                 fields + " } " + more);
+  }
+  PipelineOptions Options(int64_t threads = 2) const {
+    return {.phase = TRAIN, .seed = 42, .threads = threads, .base_folder = folder_};
+  }
+
+  // 3x6x6 records whose labels are their numbers.
+  void WriteRecords(int count) const {
+    std::vector<Datum> datums;
+    for (int i = 0; i < count; ++i) datums.push_back(RawDatum(3, 6, 6, i * 11, i));
+    WriteDatabase(At("db"), datums);
+  }
+
+  struct Batch {
+    std::vector<float> data;
+    std::vector<float> labels;
+    friend bool operator==(const Batch&, const Batch&) = default;
+  };
+  static Batch NextOf(Pipeline& pipeline) {
+    const OwnedTensor data(pipeline.types()[0]);
+    if (pipeline.types().size() == 1) {
+      pipeline.Next(std::vector<Tensor>{data.tensor()});
+      return {{data.as<float>().begin(), data.as<float>().end()}, {}};
+    }
+    const OwnedTensor labels(pipeline.types()[1]);
+    pipeline.Next(std::vector<Tensor>{data.tensor(), labels.tensor()});
+    return {{data.as<float>().begin(), data.as<float>().end()}, {labels.as<float>().begin(), labels.as<float>().end()}};
+  }
+  static std::vector<float> LabelsOf(Pipeline& pipeline, int batches) {
+    std::vector<float> labels;
+    for (int i = 0; i < batches; ++i) {
+      const Batch batch = NextOf(pipeline);
+      labels.insert(labels.end(), batch.labels.begin(), batch.labels.end());
+    }
+    return labels;
+  }
+};
+
+TEST_F(Pipelines, DataDeliversRecordsInOrder) {
+  WriteRecords(5);
+  const auto pipeline = OpenPipeline(DataLayer("batch_size: 3"), Options());
+  ASSERT_EQ(pipeline->types().size(), 2U);
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[3,3,6,6]");
+  EXPECT_EQ(pipeline->types()[1].ToString(), "float32[3]");
+  EXPECT_THAT(pipeline->top_names(), testing::ElementsAre("data", "label"));
+  EXPECT_EQ(pipeline->epoch_size(), 5);
+  const Batch first = NextOf(*pipeline);
+  EXPECT_THAT(first.labels, testing::ElementsAre(0, 1, 2));
+  for (size_t i = 0; i < 3 * 108; ++i) ASSERT_EQ(first.data[i], static_cast<uint8_t>(i / 108 * 11 + i % 108));
+  EXPECT_THAT(LabelsOf(*pipeline, 2), testing::ElementsAre(3, 4, 0, 1, 2, 3));
+  EXPECT_EQ(pipeline->position(), 9);
+  EXPECT_EQ(pipeline->statistics().samples, 9);
+}
+
+TEST_F(Pipelines, BatchesDoNotDependOnTheNumberOfWorkers) {
+  WriteRecords(37);
+  const LayerParameter layer =
+      DataLayer("batch_size: 20 shuffle: true prefetch: 3", "transform_param { crop_size: 4 mirror: true }");
+  std::vector<Batch> expected;
+  const auto one = OpenPipeline(layer, Options(1));
+  for (int i = 0; i < 30; ++i) expected.push_back(NextOf(*one));
+  for (const int64_t threads : {2, 3, 8}) {
+    const auto many = OpenPipeline(layer, Options(threads));
+    for (int i = 0; i < 30; ++i) ASSERT_EQ(NextOf(*many), expected[static_cast<size_t>(i)]) << threads;
+  }
+}
+
+TEST_F(Pipelines, SeekContinuesBitEqual) {
+  WriteRecords(37);
+  const LayerParameter layer =
+      DataLayer("batch_size: 7 shuffle: true", "transform_param { crop_size: 4 mirror: true }");
+  const auto whole = OpenPipeline(layer, Options());
+  std::vector<Batch> expected;
+  for (int i = 0; i < 20; ++i) expected.push_back(NextOf(*whole));
+  const auto resumed = OpenPipeline(layer, Options());
+  for (const int i : {13, 0, 5, 6, 19}) {
+    resumed->Seek(i * 7);
+    ASSERT_EQ(NextOf(*resumed), expected[static_cast<size_t>(i)]) << i;
+  }
+  whole->Seek(3);  // not at a batch's border
+  EXPECT_EQ(whole->position(), 3);
+  const Batch odd = NextOf(*whole);
+  EXPECT_TRUE(std::equal(odd.labels.begin(), odd.labels.begin() + 4, expected[0].labels.begin() + 3));
+}
+
+TEST_F(Pipelines, RanksReadDisjointParts) {
+  WriteRecords(12);
+  std::vector<float> all;
+  for (const int64_t rank : {0, 1, 2}) {
+    PipelineOptions options = Options();
+    options.rank = rank;
+    options.world = 3;
+    const auto labels = LabelsOf(*OpenPipeline(DataLayer("batch_size: 2 shuffle: true"), options), 2);
+    all.insert(all.end(), labels.begin(), labels.end());
+  }
+  std::sort(all.begin(), all.end());
+  EXPECT_THAT(all, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+}
+
+TEST_F(Pipelines, RandSkipMovesTheStartTheSameForAllRanks) {
+  WriteRecords(50);
+  const auto labels = LabelsOf(*OpenPipeline(DataLayer("batch_size: 2 rand_skip: 40"), Options()), 1);
+  EXPECT_GT(labels[0], 0);
+  EXPECT_LT(labels[0], 40);
+  EXPECT_EQ(labels[1], labels[0] + 1);
+  EXPECT_EQ(LabelsOf(*OpenPipeline(DataLayer("batch_size: 2 rand_skip: 40"), Options()), 1), labels);
+}
+
+TEST_F(Pipelines, SteadyStateAllocatesNothing) {
+  WriteRecords(40);
+  const auto pipeline = OpenPipeline(
+      DataLayer("batch_size: 16 shuffle: true", "transform_param { crop_size: 4 mirror: true mean_value: 3 }"),
+      Options());
+  const OwnedTensor data(pipeline->types()[0]);
+  const OwnedTensor labels(pipeline->types()[1]);
+  const std::array<Tensor, 2> tops = {data.tensor(), labels.tensor()};
+  for (int i = 0; i < 20; ++i) pipeline->Next(tops);
+  const int64_t before = AllocationCount();
+  for (int i = 0; i < 100; ++i) pipeline->Next(tops);
+  EXPECT_EQ(AllocationCount() - before, 0);
+}
+
+class BadRecords : public Pipelines {
+ protected:
+  // Ten records of which 3, 4 and 8 are bad: junk bytes, a wrong size, a damaged JPEG.
+  BadRecords() {
+    LmdbWriter writer(At("db"));
+    for (int i = 0; i < 10; ++i) {
+      Datum datum = RawDatum(3, 6, 6, i, i);
+      if (i == 4) datum.mutable_data()->pop_back();
+      if (i == 8) {
+        datum.set_encoded(true);
+        datum.set_data("\xFF\xD8\xFFjunk");
+      }
+      writer.Put(LmdbKey(i, "rec"), i == 3 ? "\x08\x80" : datum.SerializeAsString());
+    }
+    writer.Finish();
+  }
+};
+
+TEST_F(BadRecords, StopNamesKeyIndexAndFile) {
+  const auto pipeline = OpenPipeline(DataLayer("batch_size: 2"), Options());
+  NextOf(*pipeline);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(ErrorOf([&] { NextOf(*pipeline); }),
+              StrCat("record \"00000003_rec\" (index 3) of ", At("db").string(),
+                     ": not a Datum: the record ends inside a number at byte 2 of 2"));
+  }
+  EXPECT_EQ(pipeline->position(), 2);
+  pipeline->Seek(5);
+  EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(5, 6));
+}
+
+TEST_F(BadRecords, SkipTakesTheNextGoodRecordAndCounts) {
+  for (const int64_t threads : {1, 4}) {
+    const auto pipeline = OpenPipeline(DataLayer("batch_size: 10 on_bad_record: SKIP"), Options(threads));
+    EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(0, 1, 2, 5, 5, 5, 6, 7, 9, 9));
+    EXPECT_EQ(pipeline->statistics().bad_records, 3);
+  }
+}
+
+TEST_F(BadRecords, SkipLogsEachKeyOnce) {
+  SetLogFile(At("log"));
+  {
+    const auto pipeline = OpenPipeline(DataLayer("batch_size: 10 on_bad_record: SKIP"), Options());
+    for (int i = 0; i < 5; ++i) NextOf(*pipeline);
+  }
+  SetLogFile({});
+  const std::string log = ReadFile(At("log"));
+  for (const char* key : {"00000003_rec", "00000004_rec", "00000008_rec"}) {
+    const size_t first = log.find(key);
+    ASSERT_NE(first, std::string::npos) << key;
+    EXPECT_EQ(log.find(key, first + 1), std::string::npos) << key;
+  }
+}
+
+TEST_F(Pipelines, AllRecordsBadIsAnError) {
+  LmdbWriter writer(At("db"));
+  for (int i = 0; i < 3; ++i) writer.Put(LmdbKey(i, "x"), "\x08\x80");
+  writer.Finish();
+  EXPECT_THAT(ErrorOf([&] { OpenPipeline(DataLayer("batch_size: 2 on_bad_record: SKIP"), Options()); }),
+              testing::HasSubstr("00000002_x"));
+}
+
+TEST_F(Pipelines, RecordsOfAnotherShapeAreNamed) {
+  WriteDatabase(At("db"), {RawDatum(3, 6, 6, 0, 0), RawDatum(3, 6, 5, 0, 0)});
+  const auto pipeline = OpenPipeline(DataLayer("batch_size: 2"), Options());
+  EXPECT_THAT(ErrorOf([&] { NextOf(*pipeline); }),
+              testing::HasSubstr("(index 1) of " + At("db").string() +
+                                 ": its sample is [3,6,5], the first record's was [3,6,6]; all samples of a layer"));
+}
+
+TEST_F(Pipelines, FieldsThatAreMissingOrWrongAreNamed) {
+  WriteRecords(3);
+  const auto error = [&](const std::string& text) { return ErrorOf([&] { OpenPipeline(Layer(text), Options()); }); };
+  EXPECT_THAT(error("name: 'd' type: 'Data' top: 'x' data_param { backend: LMDB batch_size: 1 }"),
+              testing::HasSubstr("data_param.source is not set"));
+  EXPECT_THAT(
+      error("name: 'd' type: 'Data' top: 'x' data_param { source: 'db' batch_size: 1 }"),
+      testing::HasSubstr("backend LEVELDB (the default when none is set) is not supported; set `backend: LMDB`"));
+  EXPECT_THAT(error("name: 'd' type: 'Data' top: 'x' data_param { source: 'db' backend: LMDB }"),
+              testing::HasSubstr("batch_size is 0, expected 1.."));
+  EXPECT_THAT(error("name: 'd' type: 'Data' top: 'x' data_param { source: 'db' backend: LMDB batch_size: 4294967295 }"),
+              testing::HasSubstr("batch_size is 4294967295"));
+  EXPECT_THAT(error("name: 'd' type: 'Data' data_param { source: 'db' backend: LMDB batch_size: 1 }"),
+              testing::HasSubstr("has 0 tops"));
+  EXPECT_THAT(error("name: 'd' type: 'ImgData' top: 'x'"), testing::HasSubstr("did you mean \"ImageData\"?"));
+  EXPECT_THAT(error("name: 'd' type: 'Data' top: 'x' include { phase: TEST } data_param { source: 'db' }"),
+              testing::HasSubstr("is not part of the TRAIN phase"));
+  EXPECT_THAT(error("name: 'd' type: 'Data' top: 'x' data_param { source: 'nope' backend: LMDB batch_size: 1 }"),
+              testing::HasSubstr("cannot open LMDB"));
+}
+
+TEST_F(Pipelines, EmptyDatabaseIsRefused) {
+  WriteDatabase(At("db"), {});
+  EXPECT_THAT(ErrorOf([&] { OpenPipeline(DataLayer("batch_size: 2"), Options()); }), testing::HasSubstr("no records"));
+}
+
+TEST_F(Pipelines, EncodedRecordsAndDeprecatedFieldsWork) {
+  Datum datum;
+  datum.set_encoded(true);
+  datum.set_data(EncodePng(Gradient(12, 10, 1)));
+  WriteDatabase(At("db"), {datum});
+  const auto pipeline =
+      OpenPipeline(DataLayer("batch_size: 1 crop_size: 8 scale: 0.5 force_encoded_color: true"), Options());
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[1,3,8,8]");
+  const Batch batch = NextOf(*pipeline);
+  EXPECT_EQ(batch.data[0], batch.data[64]);
+}
+
+TEST_F(Pipelines, ImageDataReadsItsList) {
+  for (int i = 0; i < 4; ++i) Write(StrCat("img/a ", i, ".png"), EncodePng(Gradient(20 + i, 10, 3)));
+  Write("list.txt", "a 0.png 3\na 1.png 1\r\n\na 2.png -2\na 3.png 7");
+  const std::string fields = "source: 'list.txt' root_folder: 'img/' batch_size: 4 new_height: 8 new_width: 9";
+  const auto pipeline = OpenPipeline(
+      Layer("name: 'd' type: 'ImageData' top: 'data' top: 'label' image_data_param { " + fields + " }"), Options());
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[4,3,8,9]");
+  EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(3, 1, -2, 7));
+  const auto grey =
+      OpenPipeline(Layer("name: 'd' type: 'ImageData' top: 'data' image_data_param { shuffle: true is_color: false " +
+                         fields + " }"),
+                   Options());
+  EXPECT_EQ(grey->types()[0].ToString(), "float32[4,1,8,9]");
+  NextOf(*grey);
+}
+
+TEST_F(Pipelines, ImageListFaultsHaveTheirLine) {
+  Write("list.txt", "a.png 1\nb.png\n");
+  const LayerParameter layer = Layer("name: 'd' type: 'ImageData' top: 'x' image_data_param { source: 'list.txt' }");
+  EXPECT_EQ(
+      ErrorOf([&] { OpenPipeline(layer, Options()); }),
+      StrCat(At("list.txt").string(), ":2: expected \"path label\" with a whole number as label, found \"b.png\""));
+  Write("list.txt", "missing.png 1\n");
+  EXPECT_THAT(ErrorOf([&] { OpenPipeline(layer, Options()); }),
+              testing::StartsWith("image \"missing.png\" (index 0) of "));
+}
+
+TEST_F(Pipelines, DummyDataFillsConstantsOnceAndRandomsAgain) {
+  const auto pipeline = OpenPipeline(
+      Layer(
+          "name: 'd' type: 'DummyData' top: 'a' top: 'b' dummy_data_param { shape { dim: 2 dim: 3 } shape { dim: 500 } "
+          "data_filler { value: 4 } data_filler { type: 'gaussian' mean: 1 std: 0.5 } }"),
+      Options());
+  const Batch first = NextOf(*pipeline);
+  const Batch second = NextOf(*pipeline);
+  EXPECT_THAT(first.data, testing::Each(4.0F));
+  EXPECT_EQ(first.data, second.data);
+  EXPECT_NE(first.labels, second.labels);
+  double sum = 0;
+  for (const float value : first.labels) sum += static_cast<double>(value);
+  EXPECT_NEAR(sum / 500, 1, 0.1);
+  pipeline->Seek(0);
+  EXPECT_EQ(NextOf(*pipeline), first);
+}
+
+TEST_F(Pipelines, DummyDataTakesTheOldFieldsAndRefusesUnknownFillers) {
+  const auto pipeline = OpenPipeline(
+      Layer("name: 'd' type: 'DummyData' top: 'a' dummy_data_param { num: 2 channels: 3 height: 4 width: 5 }"),
+      Options());
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[2,3,4,5]");
+  EXPECT_THAT(NextOf(*pipeline).data, testing::Each(0.0F));
+  EXPECT_THAT(ErrorOf([&] {
+                OpenPipeline(
+                    Layer("name: 'd' type: 'DummyData' top: 'a' dummy_data_param { shape { dim: 2 } data_filler "
+                          "{ type: 'gausian' } }"),
+                    Options());
+              }),
+              testing::HasSubstr("unknown filler \"gausian\" for data; did you mean \"gaussian\"?"));
+}
+
+TEST_F(Pipelines, MemoryDataGoesRound) {
+  const auto pipeline = OpenPipeline(Layer("name: 'd' type: 'MemoryData' top: 'a' top: 'b' memory_data_param { "
+                                           "batch_size: 2 channels: 1 height: 1 width: 2 }"),
+                                     Options());
+  EXPECT_THAT(ErrorOf([&] { NextOf(*pipeline); }), testing::HasSubstr("was not given its samples"));
+  auto& memory = dynamic_cast<MemoryPipeline&>(*pipeline);
+  memory.Fill(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}, std::vector<float>{0, 1, 2, 3});
+  EXPECT_THAT(NextOf(*pipeline).data, testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(2, 3));
+  EXPECT_THAT(NextOf(*pipeline).labels, testing::ElementsAre(0, 1));
+  EXPECT_THAT(ErrorOf([&] {
+                memory.Fill(std::vector<float>{1, 2}, std::vector<float>{0});
+              }),
+              testing::HasSubstr("1 samples, expected a multiple of the batch size 2"));
+}
+
+TEST_F(Pipelines, ClosingWithFullQueuesAndSeekingWhileBusyEnds) {
+  WriteRecords(64);
+  for (int i = 0; i < 30; ++i) {
+    const auto pipeline = OpenPipeline(DataLayer("batch_size: 8 prefetch: 2"), Options(4));
+    pipeline->Seek(i * 8);
+    if (i % 2 == 0) NextOf(*pipeline);
+    pipeline->Seek(0);
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -9,8 +9,6 @@
 namespace moka {
 namespace {
 
-std::string_view NameOf(const LayerParameter& layer) { return layer.name(); }
-
 // " (at net.prototxt:12:3)", or nothing when the place is unknown.
 std::string AtPlace(const LayerParameter* layer) {
   const SourcePlace place = layer == nullptr ? SourcePlace{} : PlaceOf(*layer);
@@ -59,7 +57,7 @@ void LayerBuilder::SetLoss(int i, double default_weight) {
 }
 
 void LayerBuilder::Fail(std::string_view field, const std::string& text, std::string hint) const {
-  throw ErrorAt(param_, field, StrCat("layer \"", NameOf(param_), "\": ", text), std::move(hint));
+  throw ErrorAt(param_, field, Printable(StrCat("layer \"", param_.name(), "\": ", text)), std::move(hint));
 }
 
 ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParameter& filler, ParameterRole role,
@@ -74,6 +72,8 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   std::vector<NetBlob>& blobs = context_.net.blobs;
   const auto found = context_.owners.find(key);
   if (found == context_.owners.end()) {
+    Check(!context_.inputs.contains(key), field,
+          StrCat("the parameter's name \"", key, "\" is also the name of a data blob; take another name"));
     try {
       CheckFiller(filler, shape);
     } catch (const Error& error) {
@@ -156,7 +156,10 @@ void LayerBuilder::AddData(const std::vector<TensorType>& types) {
     const std::string& name = param_.top(i);
     const TensorType& type = types[static_cast<size_t>(i)];
     Check(name != "random_key", StrCat("top[", i, "]"), "the name \"random_key\" is Moka's own; take another");
+    Check(!context_.owners.contains(name), StrCat("top[", i, "]"),
+          StrCat("the top's name \"", name, "\" is also the name of a parameter; take another name"));
     CheckValueType(StrCat("top \"", name, "\""), type);
+    context_.inputs.insert(name);
     SetTop(i, context_.net.graph.AddInput(name, type));
     data.tops.push_back(name);
   }

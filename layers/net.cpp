@@ -87,11 +87,18 @@ class NetBuilder {
     const SourcePlace place = PlaceOf(layer);
     return place.line == 0 ? Quoted(layer) : StrCat(Quoted(layer), " at ", place.ToString());
   }
-  static Error At(const LayerParameter& layer, std::string_view field, const std::string& text, std::string hint = {}) {
-    return ErrorAt(layer, field, StrCat(Quoted(layer), ": ", text), std::move(hint));
+  static Error At(const LayerParameter& layer, std::string_view field, const std::string& text,
+                  const std::string& hint = {}) {
+    return ErrorAt(layer, field, Printable(StrCat(Quoted(layer), ": ", text)), Printable(hint));
   }
 
   void CheckSize() const {
+    Require(net_.param.layers_size() == 0 && net_.param.input_size() == 0, "BuildNet is given an upgraded net");
+    if (net_.param.layer_size() == 0) {
+      throw Error(ErrorKind::kConfig, PlaceOf(net_.param),
+                  StrCat("the net has no layer in phase ", Phase_Name(context_.options.state.phase())),
+                  "check its layers' include and exclude rules");
+    }
     if (net_.param.layer_size() <= kMaxLayers) return;
     throw Error(ErrorKind::kConfig, PlaceOf(net_.param),
                 StrCat("the net has ", net_.param.layer_size(), " layers; the limit is ", kMaxLayers));
@@ -142,13 +149,14 @@ class NetBuilder {
     throw At(layer, "name", StrCat("the name is taken by the ", Located(*first->second)), "rename one of them");
   }
 
-  static const LayerDef* FindType(const LayerParameter& layer) {
+  const LayerDef* FindType(const LayerParameter& layer) const {
     if (layer.type().empty()) throw At(layer, {}, "no type is given", "add type: \"...\"");
     const LayerDef* def = FindLayer(layer.type());
     if (def != nullptr) return def;
     if (std::ranges::find(TypesNotHere(), layer.type()) != TypesNotHere().end()) {
       throw At(layer, "type", StrCat("layer type \"", layer.type(), "\" is not part of Moka"));
     }
+    if (errors_.size() >= ErrorList::kMaxErrors) throw At(layer, "type", "unknown layer type");  // hints take time
     std::vector<std::string> types;
     for (const LayerDef& known : AllLayers()) types.push_back(known.type);
     throw At(layer, "type", StrCat("unknown layer type \"", layer.type(), "\""), DidYouMean(layer.type(), types));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct LayerBuilder::Context {
   std::map<std::string, Owner, std::less<>> owners;     // by store key
   std::map<std::string, const LayerParameter*> layers;  // by name, those built so far
   std::map<ValueId, ValueId> current;                   // state -> its value after the layers so far
+  std::set<std::string, std::less<>> inputs;            // names of data tops
   ValueId random_key = kNoId;
 
   // Of the layer being built.

@@ -259,6 +259,23 @@ TEST(NetErrorTest, FillersAreCheckedWhenTheNetIsBuilt) {
               HasSubstr("net.prototxt:4:7: layer \"a\": unknown filler type \"xavir\"; did you mean \"xavier\"?"));
 }
 
+TEST(NetErrorTest, ANetWithoutLayersSaysSo) {
+  EXPECT_THAT(ErrorsOf("layer { name: \"x\" type: \"Silence\" include { phase: TEST } }"),
+              HasSubstr("the net has no layer in phase TRAIN; check its layers' include and exclude rules"));
+}
+
+TEST(NetErrorTest, ABlobAndAParameterCannotShareAName) {
+  EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) + R"(
+    layer { name: "b" type: "InnerProduct" bottom: "x" top: "b" param { name: "x" } inner_product_param {
+      num_output: 3 } })"),
+              HasSubstr("the parameter's name \"x\" is also the name of a data blob"));
+}
+
+TEST(NetErrorTest, MessagesStayOnOneLine) {
+  EXPECT_THAT(ErrorsOf("layer { name: \"a\\nb\" type: \"ReLU\" bottom: \"c\\td\" top: \"y\" }"),
+              HasSubstr("layer \"a\\x0ab\": no layer produces bottom \"c\\x09d\""));
+}
+
 TEST(NetErrorTest, AReservedTopNameIsRefused) {
   EXPECT_THAT(ErrorsOf(InputText("random_key", {1})), HasSubstr("the name \"random_key\" is Moka's own"));
 }

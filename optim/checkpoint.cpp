@@ -151,6 +151,17 @@ void Prune(const fs::path& folder, const CheckpointPolicy& policy) {
   }
 }
 
+// Points a link at a checkpoint's weights, or removes it when that checkpoint is not there.
+void PointAt(const fs::path& folder, const char* link, int64_t iteration) {
+  const std::string name = CheckpointName(iteration);
+  std::error_code code;
+  if (iteration >= 0 && fs::exists(folder / StrCat(name, kManifest), code)) {
+    ReplaceSymlink(folder / link, StrCat(name, kWeights));
+  } else if (fs::is_symlink(folder / link, code)) {
+    fs::remove(folder / link, code);
+  }
+}
+
 }  // namespace
 
 std::string CheckpointName(int64_t iteration) {
@@ -249,7 +260,7 @@ std::optional<Checkpoint> FindNewestValid(const fs::path& folder) {
   return std::nullopt;
 }
 
-void SetAsideNewer(const fs::path& folder, int64_t iteration) {
+void SetAsideNewer(const fs::path& folder, int64_t iteration, int64_t best_iteration) {
   for (const std::string_view extension : {kManifest, kState, kWeights}) {
     for (const Listed& listed : ListCheckpoints(folder, extension)) {
       if (listed.iteration <= iteration) continue;
@@ -259,6 +270,8 @@ void SetAsideNewer(const fs::path& folder, int64_t iteration) {
       if (code) throw Error(ErrorKind::kIo, StrCat("cannot rename ", file.string(), ": ", code.message()));
     }
   }
+  PointAt(folder, "last", iteration);
+  PointAt(folder, "best", best_iteration);
 }
 
 }  // namespace moka

@@ -66,8 +66,10 @@ Checkpoint CheckpointFromBytes(std::string_view weights, std::string_view state,
 // The newest checkpoint of the folder that verifies; each newer one that does not is logged with its reason.
 std::optional<Checkpoint> FindNewestValid(const std::filesystem::path& folder);
 
-// Renames what is newer than `iteration` to "*.refused", so that it is neither resumed from nor counted as kept.
-void SetAsideNewer(const std::filesystem::path& folder, int64_t iteration);
+// Before a run goes on from `iteration`: renames what is newer to "*.refused", so that it is neither resumed from nor
+// counted as kept, and points `last` and `best` at the checkpoints of `iteration` and `best_iteration` if they are
+// there.
+void SetAsideNewer(const std::filesystem::path& folder, int64_t iteration, int64_t best_iteration);
 
 // "iter_0005000".
 std::string CheckpointName(int64_t iteration);

@@ -9,17 +9,17 @@
 namespace moka {
 
 struct PlotSeries {
-  std::string name;                               // in the legend
-  std::vector<std::pair<double, double>> points;  // x ascending; a y that is not finite makes a gap
+  std::string name{};                               // in the legend
+  std::vector<std::pair<double, double>> points{};  // x ascending; a y that is not finite makes a gap
   // Half-life of an exponential mean, in points: > 0 draws the points pale and the mean over them.
   double smoothing = 0;
   bool markers = false;  // a dot at each point: for a few of them, such as tests
 };
 
 struct PlotOptions {
-  std::string title;
-  std::string x_label;
-  std::string y_label;
+  std::string title{};
+  std::string x_label{};
+  std::string y_label{};
   bool log_y = false;  // points that are not positive make gaps
   int width = 840;     // pixels
   int height = 480;

@@ -12,19 +12,18 @@
 namespace moka {
 namespace {
 
-// As an ostream prints a double by default, which Caffe's readers expect.
-std::string General(double value) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%g", value);
-  return text.data();
-}
-
 // A metric that is a part of one: drawn in accuracy.svg.
 bool IsPart(const std::string& name) {
   return name.find("acc") != std::string::npos || name.find("top") != std::string::npos;
 }
 
 }  // namespace
+
+std::string General(double value) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
 
 Metrics MetricsOf(const std::vector<OutputValue>& outputs) {
   std::map<std::string, int> count;

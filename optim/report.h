@@ -41,6 +41,8 @@ class TrainReport {
 // Names for columns: outputs with several elements get "[i]".
 Metrics MetricsOf(const std::vector<OutputValue>& outputs);
 
+// A number as an ostream prints a double by default, which readers of Caffe's log expect.
+std::string General(double value);
 // The lines as Caffe writes them, without glog's head.
 std::string TrainLine(int64_t iteration, double per_s, double seconds, int64_t every, double loss);
 std::string OutputLine(bool is_test, size_t index, const OutputValue& output);

@@ -16,13 +16,13 @@ namespace moka {
 
 // Identity, written once to run.json; each process that works on the run adds a session.
 struct RunIdentity {
-  std::string name;
-  std::vector<std::string> argv;
-  std::string version;
+  std::string name{};
+  std::vector<std::string> argv{};
+  std::string version{};
   uint64_t seed = 0;
   int threads = 0;
-  std::string parent;                       // "run@checkpoint" it was forked from
-  std::map<std::string, std::string> more;  // data fingerprint, git revision, ...
+  std::string parent{};                       // "run@checkpoint" it was forked from
+  std::map<std::string, std::string> more{};  // data fingerprint, git revision, ...
 };
 
 // What status.json says; replaced as a whole.
@@ -32,10 +32,10 @@ struct RunStatus {
   int64_t max_iteration = 0;
   double epoch = 0;
   double eta_s = 0;
-  std::optional<double> best;
-  std::string last_checkpoint;  // relative to the folder
-  std::optional<int> exit_code;
-  std::string error;
+  std::optional<double> best{};
+  std::string last_checkpoint{};  // relative to the folder
+  std::optional<int> exit_code{};
+  std::string error{};
 };
 
 // A value of one metric line or result row.

@@ -20,8 +20,8 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<SignalEffect>
 void OnSignal(int signal) {
   SignalEffect effect = SignalEffect::kStop;
   if (signal == SIGINT) {
-    if (interrupts.fetch_add(1) > 0) _exit(kKilledByInterrupt);
     effect = sigint_effect.load();
+    if (effect == SignalEffect::kStop && interrupts.fetch_add(1) > 0) _exit(kKilledByInterrupt);
   }
   if (signal == SIGHUP) effect = sighup_effect.load();
   if (effect == SignalEffect::kStop) stop_requests.store(1);
@@ -49,11 +49,7 @@ SignalRequests::~SignalRequests() {
 
 SignalEffect SignalRequests::Take() {
   if (stop_requests.exchange(0) != 0) return SignalEffect::kStop;
-  if (snapshot_requests.exchange(0) != 0) {
-    interrupts = 0;  // with sigint_effect=snapshot every single SIGINT is a snapshot
-    return SignalEffect::kSnapshot;
-  }
-  return SignalEffect::kNone;
+  return snapshot_requests.exchange(0) != 0 ? SignalEffect::kSnapshot : SignalEffect::kNone;
 }
 
 }  // namespace moka

@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
+#include "graph/pass.h"
 #include "layers/catalog.h"
 #include "optim/net_weights.h"
 #include "proto/places.h"
@@ -69,11 +70,12 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
 
+  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
+  ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   const std::vector<ValueId> gradients = Gradients(net, trained);
   GuardAssignments(net.graph, net.loss);
-  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
-  net.graph.AddOutput(std::string(kLossOutput), net.loss);
 
   CompileOptions step_options = compile;
   step_options.name = "train";

@@ -26,7 +26,8 @@ struct OutputValue {
 
 class TrainNet {
  public:
-  // Builds, differentiates, adds updates, fills what the store does not have yet and compiles.
+  // Builds, differentiates, adds updates, fills what the store does not have yet and compiles. The solver must outlive
+  // the net; its rates may still change (max_iter).
   // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store);
@@ -56,7 +57,7 @@ class TrainNet {
   void SetInputs(int64_t iteration, int micro_batch);
   void BindInputs(Program& updating);
 
-  SolverParameter solver_;
+  const SolverParameter& solver_;
   uint64_t seed_;
   Feed feed_;
   NetParameter param_;

@@ -68,7 +68,7 @@ TrainResult Trainer::Loop() {
     if (SecondsSince(heartbeat_) > kHeartbeatSeconds) WriteStatus("running");
   }
   if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
-  LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", state_.smoothed_loss));
+  LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
 }
 
@@ -99,9 +99,9 @@ void Trainer::Smooth(double loss) {
     state_.smoothed_loss = (state_.smoothed_loss * size + loss) / (size + 1);
     return;
   }
-  const size_t slot = static_cast<size_t>(state_.iteration) % window;
-  state_.smoothed_loss += (loss - state_.loss_window[slot]) / static_cast<double>(window);
-  state_.loss_window[slot] = loss;
+  state_.smoothed_loss += (loss - state_.loss_window.front()) / static_cast<double>(window);
+  state_.loss_window.erase(state_.loss_window.begin());
+  state_.loss_window.push_back(loss);
 }
 
 void Trainer::Diverge(double loss) {

@@ -28,7 +28,7 @@ struct TrainProgress {
 struct TestReport {
   int net = 0;
   int64_t iteration = 0;
-  std::vector<OutputValue> outputs;  // means
+  std::vector<OutputValue> outputs{};  // means
   bool is_best = false;
 };
 
@@ -66,10 +66,10 @@ struct TrainResult {
   TrainEnd end = TrainEnd::kFinished;
   int64_t iteration = 0;
   double loss = 0;
-  std::optional<double> best;  // of the ranking metric
+  std::optional<double> best{};  // of the ranking metric
   int64_t best_iteration = -1;
-  std::string best_metric;
-  std::filesystem::path checkpoint;  // last written; empty if none
+  std::string best_metric{};
+  std::filesystem::path checkpoint{};  // last written; empty if none
   // The contract's: 0, 21 (target missed) or 75 (interrupted, time is up).
   int exit_code() const;
 };

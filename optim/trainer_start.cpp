@@ -79,10 +79,17 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   }
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
+  if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
   BuildNets(nets);
   ChooseMetrics();
+  const bool is_resumed = options_.resume.has_value();
   StartWeights();
-  report_ = std::make_unique<TrainReport>(options_.run, options_.resume ? state_.iteration : -1);
+  if (is_resumed && state_.iteration >= max_iter_) {
+    throw Error(ErrorKind::kUsage, SourcePlace{},
+                StrCat("this training is finished: ", state_.iteration, " of ", max_iter_, " iterations are done"),
+                "to go on, give a larger max_iter");
+  }
+  report_ = std::make_unique<TrainReport>(options_.run, is_resumed ? state_.iteration : -1);
 }
 
 void Trainer::BuildNets(const SolverNets& nets) {
@@ -93,7 +100,6 @@ void Trainer::BuildNets(const SolverNets& nets) {
   data.base_folder = options_.base_folder;
   data.phase = TRAIN;
   Announce("building the train net");
-  // The rate is needed by nothing while the net is built, so max_epochs can be turned into iterations afterwards.
   train_ = std::make_unique<TrainNet>(nets.train, solver_, data, seed_, options_.compile, store_);
   if (solver_.max_epochs() > 0) {
     const int64_t records = train_->feed().epoch_size();
@@ -155,6 +161,7 @@ void Trainer::ChooseMetrics() {
 void Trainer::StartWeights() {
   if (options_.resume) {
     Restore(*options_.resume);
+    options_.resume.reset();  // its copy of the weights is no longer needed
     return;
   }
   for (const std::string& list : solver_.weights()) LoadWeightFiles(list, train_->blobs(), store_);
@@ -186,7 +193,7 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   last_checkpoint_ = checkpoint.path;
   last_checkpoint_iteration_ = state_.iteration;
   if (options_.run != nullptr && checkpoint.path.parent_path() == options_.run->checkpoints()) {
-    SetAsideNewer(options_.run->checkpoints(), state_.iteration);
+    SetAsideNewer(options_.run->checkpoints(), state_.iteration, state_.best_iteration);
   }
   LogToFile(StrCat("Restoring previous solver status from ", file));
 }

@@ -13,7 +13,7 @@ namespace moka {
 struct TrainerState {
   int64_t iteration = 0;  // updates done
   uint64_t seed = 0;
-  // Losses of the last average_loss iterations as a ring, and the mean shown.
+  // Losses of the last average_loss iterations, oldest first, and the mean shown.
   std::vector<double> loss_window;
   double smoothed_loss = 0;
   // The best test so far by the ranking metric, and how many tests were not better since.

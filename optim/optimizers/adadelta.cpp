@@ -18,7 +18,7 @@ void Emit(ParameterUpdate& u) {
 
 void Check(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
 }
 
 }  // namespace

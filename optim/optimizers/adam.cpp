@@ -41,7 +41,7 @@ void EmitAdamW(ParameterUpdate& u) {
 void CheckAdam(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   RequireInRange(solver, "momentum2", solver.momentum2(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
 }
 
 void CheckAdamW(const SolverParameter& solver) {

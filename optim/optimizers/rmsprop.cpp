@@ -15,7 +15,7 @@ void Emit(ParameterUpdate& u) {
 void Check(const SolverParameter& solver) {
   RequireNoMomentum(solver);
   RequireInRange(solver, "rms_decay", solver.rms_decay(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1);
+  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
 }
 
 }  // namespace

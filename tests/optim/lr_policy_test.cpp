@@ -1,0 +1,70 @@
+#include "optim/lr_policy.h"
+
+#include <nlohmann/json.hpp>
+
+#include "optim_fixture.h"
+
+namespace moka {
+namespace {
+
+TEST(LrPolicyTest, EveryRateMatchesTheGoldens) {
+  const auto goldens = nlohmann::json::parse(ReadFile(MOKA_SOURCE_DIR "/tests/golden/solvers.json"));
+  ASSERT_GE(goldens.at("rates").size(), 14U);
+  for (const auto& golden : goldens.at("rates")) {
+    const SolverParameter solver = Solver(golden.at("solver").get<std::string>());
+    CheckLrPolicy(solver);
+    for (size_t i = 0; i < golden.at("iterations").size(); ++i) {
+      const auto expected = golden.at("rates")[i].get<double>();
+      EXPECT_NEAR(LearningRate(solver, golden.at("iterations")[i].get<int64_t>()), expected, 1e-6 * expected + 1e-12)
+          << golden.at("name") << " at " << golden.at("iterations")[i];
+    }
+  }
+}
+
+TEST(LrPolicyTest, PolyAndCosineStayAtTheirEnd) {
+  for (const std::string policy : {"poly", "cosine"}) {
+    const SolverParameter solver =
+        Solver(StrCat("base_lr: 0.5 power: 2 max_iter: 100 min_lr: 0.125 lr_policy: \"", policy, "\""));
+    EXPECT_DOUBLE_EQ(LearningRate(solver, 0), 0.5);
+    EXPECT_DOUBLE_EQ(LearningRate(solver, 100), 0.125);
+    EXPECT_DOUBLE_EQ(LearningRate(solver, 100000), 0.125);
+  }
+}
+
+TEST(LrPolicyTest, WarmUpMeetsThePolicyWithoutAJump) {
+  const SolverParameter solver =
+      Solver("base_lr: 1 lr_policy: \"cosine\" max_iter: 1000 warmup_iter: 100 warmup_start_lr: 0.1");
+  EXPECT_NEAR(LearningRate(solver, 0), 0.1, 1e-7);
+  EXPECT_LT(LearningRate(solver, 100) - LearningRate(solver, 99), 0.01);
+  EXPECT_GT(LearningRate(solver, 100), LearningRate(solver, 101));
+}
+
+TEST(LrPolicyTest, MinLrIsTheFloorOfStep) {
+  const SolverParameter solver = Solver("base_lr: 1 lr_policy: \"step\" gamma: 0.1 stepsize: 10 min_lr: 0.0625");
+  EXPECT_DOUBLE_EQ(LearningRate(solver, 1000), 0.0625);
+}
+
+TEST(LrPolicyTest, MistakesAreNamedWithTheirPlace) {
+  const auto error = [](const std::string& text) {
+    const SolverParameter solver = Solver(text);
+    const Caught caught = ErrorOf([&] { CheckLrPolicy(solver); });
+    EXPECT_EQ(caught.kind, ErrorKind::kConfig);
+    return caught.text;
+  };
+  EXPECT_THAT(error("lr_policy: \"fixed\""), testing::HasSubstr("has no base_lr"));
+  EXPECT_THAT(error("base_lr: 1"), testing::HasSubstr("has no lr_policy"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"stpe\""), testing::AllOf(testing::StartsWith("solver.prototxt:1:"),
+                                                                      testing::HasSubstr("unknown lr_policy \"stpe\""),
+                                                                      testing::HasSubstr("did you mean \"step\"?")));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"step\" gamma: 0.1"), testing::HasSubstr("\"step\" needs stepsize"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"step\" gamma: 0.1 stepsize: 0"), testing::HasSubstr("at least 1"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"cosine\""), testing::HasSubstr("needs max_iter"));
+  EXPECT_THAT(error("base_lr: -1 lr_policy: \"fixed\""), testing::HasSubstr("base_lr must be a finite number"));
+  EXPECT_THAT(error("base_lr: nan lr_policy: \"fixed\""), testing::HasSubstr("base_lr must be a finite number"));
+  EXPECT_THAT(error("base_lr: 0.1 min_lr: 1 lr_policy: \"fixed\""), testing::HasSubstr("above base_lr"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 5 stepvalue: 5"),
+              testing::HasSubstr("stepvalue must ascend, and 5 follows 5"));
+}
+
+}  // namespace
+}  // namespace moka

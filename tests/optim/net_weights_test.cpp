@@ -1,0 +1,76 @@
+#include "optim/net_weights.h"
+
+#include "optim_fixture.h"
+
+namespace moka {
+namespace {
+
+class NetWeightsTest : public FolderTest {
+ protected:
+  NetWeightsTest() { AddBlobs(blobs_, 1, store_); }
+  WeightsLoaded Load(std::vector<NamedBlob> blobs) {
+    Weights weights;
+    weights.blobs = std::move(blobs);
+    return LoadWeights(weights, "w.caffemodel", blobs_, store_);
+  }
+  const std::vector<NetBlob> blobs_ = {Blob("ip1", 0, {2, 3}), Blob("ip1", 1, {2}), Blob("ip2", 0, {1, 2})};
+  ParameterStore store_;
+};
+
+TEST_F(NetWeightsTest, LayersAreMatchedByName) {
+  const WeightsLoaded result =
+      Load({{"ip1", 0, {2, 3}, {1, 2, 3, 4, 5, 6}}, {"ip1", 1, {2}, {7, 8}}, {"old", 0, {9}, {}}});
+  EXPECT_EQ(result.loaded, std::vector<std::string>{"ip1"});
+  EXPECT_EQ(result.ignored, std::vector<std::string>{"old"});
+  EXPECT_EQ(result.missing, std::vector<std::string>{"ip2"});
+  EXPECT_EQ(store_.Values("ip1/0"), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(NetWeightsTest, OldFourDimensionalBlobsFit) {
+  Load({{"ip1", 0, {1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}}, {"ip1", 1, {1, 1, 1, 2}, {7, 8}}});
+  EXPECT_EQ(store_.Values("ip1/1"), (std::vector<float>{7, 8}));
+}
+
+TEST_F(NetWeightsTest, EveryMismatchIsListedAndNothingChanges) {
+  const std::vector<float> before = store_.Values("ip1/1");
+  const Caught caught = ErrorOf([&] {
+    Load({{"ip1", 0, {3, 2}, {1, 2, 3, 4, 5, 6}},
+          {"ip1", 1, {2}, {7, 8}},
+          {"ip2", 0, {1, 2}, {1, 2}},
+          {"ip2", 1, {1}, {1}}});
+  });
+  EXPECT_EQ(caught.kind, ErrorKind::kBadData);
+  EXPECT_THAT(caught.text, testing::HasSubstr("blob 0 of layer \"ip1\" has shape [3,2] and the net's has shape [2,3]"));
+  EXPECT_EQ(store_.Values("ip1/1"), before);
+  EXPECT_THAT(ErrorOf([&] {
+                Load({{"ip2", 0, {1, 2}, {1, 2}}, {"ip2", 1, {1}, {1}}});
+              }).text,
+              testing::HasSubstr("layer \"ip2\" has 2 blobs and the net's has 1"));
+}
+
+TEST_F(NetWeightsTest, NoLayerInCommonIsAnError) {
+  EXPECT_THAT(ErrorOf([&] { Load({{"x", 0, {1}, {1}}}); }).text, testing::HasSubstr("none of its 1 layers"));
+}
+
+TEST_F(NetWeightsTest, FilesGoThroughUnchanged) {
+  store_.Set("ip2/0", std::vector<float>{0.1F, -0.2F});
+  WriteCaffemodel(At("w.caffemodel"), NetParameter(), WeightsOf(blobs_, store_));
+  WriteSafetensors(At("w.safetensors"), WeightsOf(blobs_, store_));
+  const std::vector<float> first = store_.Values("ip1/0");
+  for (const char* name : {"w.caffemodel", "w.safetensors"}) {
+    store_.Set("ip1/0", std::vector<float>(6, 0.0F));
+    store_.Set("ip2/0", std::vector<float>(2, 0.0F));
+    LoadWeightFiles(At(name).string(), blobs_, store_);
+    EXPECT_EQ(store_.Values("ip1/0"), first) << name;
+    EXPECT_EQ(store_.Values("ip2/0"), (std::vector<float>{0.1F, -0.2F})) << name;
+  }
+}
+
+TEST_F(NetWeightsTest, ATestNetsShapesMustAgree) {
+  const std::vector<NetBlob> other = {Blob("ip1", 0, {5, 3})};
+  EXPECT_THAT(ErrorOf([&] { AddBlobs(other, 1, store_); }).text,
+              testing::HasSubstr("has shape [5,3] here and [2,3] in the train net"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,138 @@
+#include "optim/run_folder.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "optim_fixture.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunFolderTest : public FolderTest {
+ protected:
+  static RunIdentity Identity() { return {.name = "lenet", .argv = {"moka", "train"}, .version = "0.1.0", .seed = 7}; }
+};
+
+TEST_F(RunFolderTest, TakesTheNextFreeNumber) {
+  {
+    const RunFolder first = RunFolder::Create(At("runs"), Identity());
+    EXPECT_EQ(first.name(), "lenet-0001");
+  }
+  const RunFolder second = RunFolder::Create(At("runs"), Identity());
+  EXPECT_EQ(second.name(), "lenet-0002");
+  EXPECT_EQ(fs::read_symlink(At("runs") / "latest"), "lenet-0002");
+  const auto run = nlohmann::json::parse(ReadFile(second.path() / "run.json"));
+  EXPECT_EQ(run.at("id"), "lenet-0002");
+  EXPECT_EQ(run.at("seed"), 7);
+  EXPECT_EQ(run.at("sessions").size(), 1U);
+  for (const char* part : {"config", "events", "checkpoints", "plots"})
+    EXPECT_TRUE(fs::is_directory(second.path() / part));
+}
+
+TEST_F(RunFolderTest, TwoAtOnceGetTwoFolders) {
+  constexpr int kProcesses = 8;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        RunFolder::Create(At("runs"), Identity());
+      } catch (const Error&) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+  EXPECT_TRUE(fs::exists(At("runs") / "lenet-0008" / "run.json"));
+  EXPECT_FALSE(fs::exists(At("runs") / "lenet-0009"));
+}
+
+TEST_F(RunFolderTest, ASecondProcessIsRefusedWithinASecondAndAHalf) {
+  const RunFolder run = RunFolder::Create(At("runs"), Identity());
+  const auto begin = std::chrono::steady_clock::now();
+  const Caught caught = ErrorOf([&] { RunFolder::Open(run.path(), Identity()); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_EQ(caught.kind, ErrorKind::kInterrupted);
+  EXPECT_THAT(caught.text, testing::HasSubstr(StrCat("in use by another process (pid ", getpid())));
+}
+
+TEST_F(RunFolderTest, ADeadProcesssLockIsNoObstacle) {
+  fs::path path;
+  {
+    const RunFolder run = RunFolder::Create(At("runs"), Identity());
+    path = run.path();
+  }
+  const RunFolder again = RunFolder::Open(path, Identity());
+  EXPECT_TRUE(again.is_resumed());
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(path / "run.json")).at("sessions").size(), 2U);
+}
+
+TEST_F(RunFolderTest, StatusIsWholeJson) {
+  const RunFolder run = RunFolder::Create(At("runs"), Identity());
+  run.WriteStatus({.state = "running",
+                   .iteration = 5,
+                   .max_iteration = 10,
+                   .eta_s = INFINITY,
+                   .best = 0.5,
+                   .error = "bad \xff byte"});
+  const auto status = nlohmann::json::parse(ReadFile(run.path() / "status.json"));
+  EXPECT_EQ(status.at("state"), "running");
+  EXPECT_EQ(status.at("iter"), 5);
+  EXPECT_TRUE(status.at("eta_s").is_null());
+  EXPECT_EQ(status.at("best"), 0.5);
+  EXPECT_EQ(status.at("pid"), getpid());
+}
+
+TEST_F(RunFolderTest, MetricsOfASupersededStretchAreLeftOut) {
+  const RunFolder run = RunFolder::Create(At("runs"), Identity());
+  for (const int i : {0, 10, 20}) run.AppendMetrics(i, 0, "train", {{"loss", i}});
+  run.AppendMetrics(10, 0, "test", {{"accuracy", 0.5}});
+  run.AppendMetrics(20, 0, "test", {{"accuracy", 0.6}});
+  run.AppendResult(10, 0, {{"accuracy", 0.5}});
+  run.AppendResult(20, 0, {{"accuracy", 0.6}});
+  std::ofstream(run.path() / "metrics.jsonl", std::ios::app) << "{\"iter\":30,\"spl";  // cut by a kill
+  run.Rewind(10);
+  run.AppendMetrics(10, 0, "train", {{"loss", NAN}});
+  const std::vector<MetricLine> lines = ReadMetrics(run.path());
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].iteration, 0);
+  EXPECT_EQ(lines[1].split, "test");  // the test at 10 belongs to the checkpoint of 10
+  EXPECT_TRUE(std::isnan(lines[2].metrics.at(0).second));
+  EXPECT_THAT(ReadFile(run.path() / "metrics.jsonl"), testing::HasSubstr("\"loss\":null,\"finite\":false"));
+  EXPECT_EQ(ReadFile(run.path() / "results.csv"), "iter,epoch,accuracy\n10,0,0.5\n");
+}
+
+TEST_F(RunFolderTest, ResultsKeepTheFirstHeader) {
+  const RunFolder run = RunFolder::Create(At("runs"), Identity());
+  run.AppendResult(1, 0.5, {{"loss", 2}, {"a,b", 3}});
+  run.AppendResult(2, 1, {{"loss", 1}, {"new", 9}});
+  EXPECT_EQ(ReadFile(run.path() / "results.csv"), "iter,epoch,loss,a_b\n1,0.5,2,3\n2,1,1,\n");
+}
+
+TEST_F(RunFolderTest, BadNamesAndFoldersAreRefused) {
+  for (const char* name : {"", "latest", ".hidden", "a/b", "a\nb"}) {
+    RunIdentity identity = Identity();
+    identity.name = name;
+    EXPECT_EQ(ErrorOf([&] { RunFolder::Create(At("runs"), identity); }).kind, ErrorKind::kUsage) << name;
+  }
+  EXPECT_EQ(ErrorOf([&] { RunFolder::Open(At("none"), Identity()); }).kind, ErrorKind::kNoInput);
+  fs::create_directories(At("broken"));
+  std::ofstream(At("broken") / "run.json") << "no json";
+  EXPECT_EQ(ErrorOf([&] { RunFolder::Open(At("broken"), Identity()); }).kind, ErrorKind::kBadData);
+}
+
+}  // namespace
+}  // namespace moka

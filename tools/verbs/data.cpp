@@ -1,14 +1,18 @@
-// moka data import|inspect|verify|mean: databases of training records.
+// moka data export|import|inspect|mean|table|verify: databases of training records.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/image.h"
 #include "data/import.h"
 #include "data/inspect.h"
+#include "data/lmdb_file.h"
+#include "data/record_source.h"
 #include "tools/progress.h"
 #include "tools/verbs/verbs.h"
 
@@ -151,6 +155,39 @@ int RunVerify(const Arguments& arguments) {
   return verdict.bad.empty() ? 0 : static_cast<int>(ErrorKind::kVerification);
 }
 
+// Records as picture files LABEL_KEY.png (an encoded record keeps its own bytes).
+int RunExport(const Arguments& arguments) {
+  RefuseExtra(arguments, 2);
+  const std::string path = Positional(arguments, 0, "the database");
+  const std::filesystem::path out = Positional(arguments, 1, "the folder for the pictures");
+  const LmdbReader reader(path);
+  const int64_t first = arguments.Int("first", 0, 0, INT64_MAX);
+  const int64_t last = std::min(reader.size(), first + arguments.Int("limit", 10, 1, INT64_MAX / 2));
+  CreateFolders(out);
+  RecordScratch scratch;
+  for (int64_t i = first; i < last; ++i) {
+    const Record record = LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch);
+    const PixelView& pixels = record.pixels;
+    if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
+      throw Error(ErrorKind::kBadData, StrCat("record ", i, " of ", path, " is no picture of bytes"));
+    }
+    Image image;
+    image.Resize(pixels.width, pixels.height, pixels.channels);
+    const int64_t plane = pixels.height * pixels.width;
+    const bool planar = pixels.order == PixelView::Order::kPlanar;
+    for (int64_t c = 0; c < pixels.channels; ++c) {
+      for (int64_t p = 0; p < plane; ++p) {
+        const int64_t at = planar ? c * plane + p : p * pixels.channels + c;
+        image.pixels[static_cast<size_t>(p * pixels.channels + c)] = pixels.bytes[at];
+      }
+    }
+    const std::string name = fmt::format("{:g}_{:08}.png", record.label, i);
+    WriteFileAtomically(out / name, EncodePng(image));
+    fmt::print("{}\n", (out / name).string());
+  }
+  return 0;
+}
+
 int RunMean(const Arguments& arguments) {
   RefuseExtra(arguments, 2);
   const std::string path = Positional(arguments, 0, "the database");
@@ -207,6 +244,14 @@ Verb DataVerb() {
   verify.examples = {"moka data verify data/mnist/train"};
   verify.run = RunVerify;
 
+  Verb exported;
+  exported.name = "export";
+  exported.summary = "write records as picture files, named LABEL_INDEX.png";
+  exported.usage = "DATABASE OUT [--first N] [--limit N]";
+  exported.examples = {"moka data export data/mnist/test digits --limit 20"};
+  exported.options = {{"first", "N", "index of the first record (default 0)"}, {"limit", "N", "at most N records (default 10)"}};
+  exported.run = RunExport;
+
   Verb mean;
   mean.name = "mean";
   mean.summary = "write the mean image for transform_param.mean_file";
@@ -219,7 +264,7 @@ Verb DataVerb() {
   verb.summary = "make, inspect and verify databases of records";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka data import flowers/ data/flowers"};
-  verb.subverbs = {import, inspect, mean, table, verify};
+  verb.subverbs = {exported, import, inspect, mean, table, verify};
   return verb;
 }
 

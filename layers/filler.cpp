@@ -79,7 +79,8 @@ void FillUnitBall(std::span<float> values, const Shape& shape, uint64_t seed, ui
 // The kernel of bilinear upsampling in every [k,k] plane.
 void FillBilinear(std::span<float> values, const Shape& shape) {
   const int64_t width = shape[3];
-  const auto f = static_cast<double>((width + 1) / 2);
+  const int64_t half = (width + 1) / 2;
+  const auto f = static_cast<double>(half);
   const double centre = static_cast<double>(width - 1) / (2 * f);
   const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
   for (size_t i = 0; i < values.size(); ++i) {

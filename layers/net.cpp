@@ -58,7 +58,7 @@ class NetBuilder {
     CheckSize();
     FindProducers();
     for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
-    if (errors_.size() == 1) throw errors_.front();
+    if (errors_.size() == 1) throw Error(errors_.front());
     if (!errors_.empty()) throw ErrorList(std::move(errors_));
     JoinLosses();
     for (const auto& [name, blob] : blobs_) net_.tops[name] = blob.value;
@@ -241,7 +241,7 @@ class NetBuilder {
     std::string hint = DidYouMean(name, known);
     const std::vector<std::string> near = NearestNames(name, known);
     if (!near.empty()) hint += StrCat(" (top of the ", Located(*blobs_.at(near.front()).layer), ")");
-    return At(layer, field, StrCat("no layer produces bottom \"", name, "\""), std::move(hint));
+    return At(layer, field, StrCat("no layer produces bottom \"", name, "\""), hint);
   }
 
   // Refuses tops that are there already, unless the layer works in place: top i is bottom i.

@@ -32,7 +32,7 @@ int AxisOf(const LayerBuilder& l, const AxisFields& fields, const Shape& shape) 
 
 Shape Spread(const Shape& shape, int axis, int rank) {
   std::vector<int64_t> dims(static_cast<size_t>(rank), 1);
-  for (int i = 0; i < shape.rank(); ++i) dims[static_cast<size_t>(axis + i)] = shape[i];
+  for (int i = 0; i < shape.rank(); ++i) dims[static_cast<size_t>(axis) + static_cast<size_t>(i)] = shape[i];
   return Shape(dims);
 }
 

@@ -169,7 +169,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
 RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
   RunIdentity identity;
   identity.name = setup.run_name;
-  identity.version = std::string(kVersion);
+  identity.version = std::string(Version());
   identity.seed = static_cast<uint64_t>(std::max<int64_t>(0, setup.solver.random_seed()));
   identity.threads = ThreadCount();
   identity.parent = setup.parent;

@@ -6,7 +6,8 @@
 
 namespace moka {
 
-inline constexpr std::string_view kVersion = MOKA_VERSION;
+// "0.1.0".
+std::string_view Version();
 
 // Version, compiler and library versions, one a line.
 std::string VersionText();

@@ -431,10 +431,11 @@ TEST(Catalog, EveryOpIsDocumentedAndHasCases) {
 TEST(Catalog, AttributesOfEveryCaseAreSpecified) {
   for (const OpDef& op : StandardCatalog().ops()) {
     for (const OpCase& c : op.cases()) {
-      for (const auto& [name, value] : c.attributes.values()) {
+      for (const auto& entry : c.attributes.values()) {
+        const std::string& name = entry.first;
         const bool known = std::ranges::any_of(op.attributes, [&](const AttributeSpec& s) { return s.name == name; });
         EXPECT_TRUE(known) << op.name << " has no attribute " << name;
-        EXPECT_NE(c.attributes.ToString().find(StrCat(name, "=", ToText(value))), std::string::npos);
+        EXPECT_NE(c.attributes.ToString().find(StrCat(name, "=", ToText(entry.second))), std::string::npos);
       }
     }
   }

@@ -64,7 +64,7 @@ class TerminalObserver : public TrainObserver {
 
 void LogStart(const TrainSetup& setup, const RunFolder& run) {
   SetLogFile(run.log());
-  LogInfo(fmt::format("moka {} · {} thread{} · run {}", kVersion, ThreadCount(), ThreadCount() == 1 ? "" : "s", run.path().string()));
+  LogInfo(fmt::format("moka {} · {} thread{} · run {}", Version(), ThreadCount(), ThreadCount() == 1 ? "" : "s", run.path().string()));
   LogToFile("Initializing solver from parameters:");
   for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
     if (!line.empty()) LogToFile(line);

@@ -1,0 +1,317 @@
+// Compiled programs: every pass leaves the results as they were, states are updated in the right order, runs repeat bit
+// for bit, and what cannot be is refused before memory is taken.
+#include "graph/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "graph/autodiff.h"
+#include "graph/pass.h"
+#include "layers/catalog.h"
+
+namespace moka {
+namespace {
+
+TensorType Type(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
+
+// A small residual net with every pattern the passes look for: conv -> batch norm -> scale -> ReLU, a shortcut, pooling,
+// a matmul with ReLU, softmax loss; trained by momentum SGD.
+struct SmallNet {
+  Graph graph{StandardCatalog()};
+  ParameterStore store;
+  std::vector<ValueId> weights;
+  ValueId loss = kNoId;
+
+  ValueId Weight(const std::string& name, const Shape& shape) {
+    store.Add(name, shape);
+    std::vector<float> values(static_cast<size_t>(shape.Count()));
+    RandomStream random(3, StableHash(name));
+    for (float& v : values) v = static_cast<float>(random.Uniform(-0.5, 0.5));
+    store.Set(name, values);
+    const ValueId state = graph.AddState(name, Type(shape));
+    weights.push_back(state);
+    return state;
+  }
+
+  ValueId Unit(const std::string& name, ValueId x, int64_t channels, bool relu) {
+    const GraphBuilder b(graph, {name, {}, "", kNoId});
+    const ValueId w = Weight(name + "/w", Shape{channels, graph.shape(x)[1], 3, 3});
+    const ValueId conv = b.Add1("convolution", {x, w}, Geometry());
+    const ValueId norm = b.Add("batch_norm", {conv}, {{"eps", 1e-5}})[0];
+    const ValueId scale = b.Reshape(Weight(name + "/scale", Shape{channels}), Shape{1, channels, 1, 1});
+    const ValueId shift = b.Reshape(Weight(name + "/shift", Shape{channels}), Shape{1, channels, 1, 1});
+    const ValueId y = b.Pointwise("x0*x1+x2", {norm, scale, shift});
+    return relu ? b.Pointwise("max(x0,0)", {y}) : y;
+  }
+
+  static Attributes Geometry() {
+    return {{"stride", Ints{1, 1}}, {"pad_begin", Ints{1, 1}}, {"pad_end", Ints{1, 1}}, {"dilation", Ints{1, 1}}, {"groups", int64_t{1}}};
+  }
+
+  void Build() {
+    const ValueId x = graph.AddInput("x", Type(Shape{4, 3, 8, 8}));
+    const ValueId label = graph.AddInput("label", Type(Shape{4}));
+    const ValueId a = Unit("a", x, 16, true);
+    const ValueId c = Unit("c", a, 16, false);
+    const GraphBuilder b(graph, {"head", {}, "", kNoId});
+    const ValueId sum = b.Pointwise("max(x0+x1,0)", {a, c});
+    const ValueId pool = b.Add("pool_max", {sum}, {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}, {"pad_begin", Ints{0, 0}}, {"pad_end", Ints{0, 0}}})[0];
+    const ValueId flat = b.Reshape(pool, Shape{4, 16 * 16});
+    const ValueId logits = b.Add1("matmul", {flat, Weight("head/w", Shape{10, 256})}, {{"transpose_a", false}, {"transpose_b", true}});
+    loss = b.Add("softmax_loss", {logits, label}, {{"axis", int64_t{1}}, {"has_ignore", false}, {"ignore_label", int64_t{0}}})[0];
+    graph.AddOutput("loss", loss);
+  }
+
+  void Train() {
+    const std::vector<ValueId> gradients = Differentiate(graph, loss, weights);
+    const GraphBuilder b(graph, {"", {}, "update", kNoId});
+    const std::vector<ValueId> trained = weights;
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const std::string slot = graph.value(trained[i]).name + "/@history";
+      store.Add(slot, graph.shape(trained[i]));
+      const ValueId history = graph.AddState(slot, Type(graph.shape(trained[i])));
+      const std::vector<ValueId> next =
+          b.Pointwise(Strings{"0.9*x1+0.01*x2", "x0-(0.9*x1+0.01*x2)"}, {trained[i], history, gradients[i]});
+      graph.Assign(history, next[0]);
+      graph.Assign(trained[i], next[1]);
+    }
+  }
+};
+
+void Feed(const Program& program) {
+  RandomStream random(5, 1);
+  for (float& v : program.input("x").as<float>()) v = static_cast<float>(random.Uniform(-1, 1));
+  for (size_t i = 0; i < 4; ++i) program.input("label").as<float>()[i] = static_cast<float>(i * 2);
+}
+
+// Losses of some steps and the weights after them.
+struct Outcome {
+  std::vector<float> losses;
+  std::map<std::string, std::vector<float>> weights;
+};
+
+Outcome TrainFor(int steps, const CompileOptions& options, bool compose) {
+  SmallNet net;
+  net.Build();
+  if (compose) ComposeForward(net.graph);
+  net.Train();
+  const auto program = Compile(std::move(net.graph), net.store, options);
+  Feed(*program);
+  Outcome outcome;
+  for (int i = 0; i < steps; ++i) {
+    program->Run();
+    outcome.losses.push_back(program->output("loss").as<float>()[0]);
+  }
+  for (const std::string& name : net.store.Names()) outcome.weights[name] = net.store.Values(name);
+  return outcome;
+}
+
+void ExpectNear(const Outcome& a, const Outcome& b, float tolerance, const std::string& what) {
+  for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], tolerance * std::abs(b.losses[i])) << what;
+  for (const auto& [name, values] : a.weights) {
+    const std::vector<float>& others = b.weights.at(name);
+    float scale = 0;
+    for (const float v : others) scale = std::max(scale, std::abs(v));
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], others[i], tolerance * scale) << what << ": " << name;
+  }
+}
+
+TEST(ProgramTest, LossFallsAndRunsRepeatBitForBit) {
+  const Outcome first = TrainFor(8, {}, true);
+  EXPECT_LT(first.losses.back(), first.losses.front());
+  const Outcome second = TrainFor(8, {}, true);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.weights, second.weights);
+}
+
+TEST(ProgramTest, EachOptionalPassLeavesTheResultsAsTheyWere) {
+  const Outcome all = TrainFor(4, {}, true);
+  ExpectNear(TrainFor(4, {}, false), all, 2e-4F, "without compose before autodiff");
+  for (const Pass& pass : CompilePasses()) {
+    if (!pass.optional) continue;
+    CompileOptions options;
+    options.disabled_passes = {std::string(pass.name)};
+    ExpectNear(TrainFor(4, options, true), all, 2e-4F, std::string(pass.name));
+  }
+}
+
+TEST(ProgramTest, ComposingRemovesTheNormalisedValue) {
+  SmallNet net;
+  net.Build();
+  const int before = net.graph.node_count();
+  EXPECT_TRUE(ComposeForward(net.graph));
+  EXPECT_LT(net.graph.node_count(), before);
+  int fused = 0;
+  for (const NodeId id : net.graph.TopologicalOrder()) {
+    const Node& node = net.graph.node(id);
+    if (node.op->name == "batch_norm") fused += node.inputs.size() == 3 ? 1 : 0;
+  }
+  EXPECT_EQ(fused, 2);
+  EXPECT_FALSE(ComposeForward(net.graph));  // idempotent
+}
+
+// Inference with a statistics-style affine map after each convolution.
+float InferFirst(const std::set<std::string>& disabled, int* convolutions, int* others) {
+  SmallNet net;
+  const ValueId x = net.graph.AddInput("x", Type(Shape{2, 3, 8, 8}));
+  const GraphBuilder b(net.graph, {"l", {}, "", kNoId});
+  const auto unit = [&](const std::string& name, ValueId from) {
+    const ValueId conv = b.Add1("convolution", {from, net.Weight(name + "/w", Shape{16, net.graph.shape(from)[1], 3, 3})}, SmallNet::Geometry());
+    const ValueId mean = b.Reshape(net.Weight(name + "/mean", Shape{16}), Shape{1, 16, 1, 1});
+    const ValueId variance = b.Reshape(net.Weight(name + "/var", Shape{16}), Shape{1, 16, 1, 1});
+    const ValueId scale = b.Reshape(net.Weight(name + "/scale", Shape{16}), Shape{1, 16, 1, 1});
+    return b.Pointwise("x0*x1", {b.Pointwise("(x0-x1)/sqrt(abs(x2)+0.1)", {conv, mean, variance}), scale});
+  };
+  const ValueId a = b.Pointwise("max(x0,0)", {unit("a", x)});
+  const ValueId c = unit("c", a);
+  net.graph.AddOutput("y", b.Pointwise("max(x0+x1,0)", {a, c}));
+  CompileOptions options;
+  options.inference = true;
+  options.disabled_passes = disabled;
+  const auto program = Compile(std::move(net.graph), net.store, options);
+  RandomStream random(5, 1);
+  for (float& v : program->input("x").as<float>()) v = static_cast<float>(random.Uniform(-1, 1));
+  program->Run();
+  *convolutions = 0;
+  *others = 0;
+  for (const StepReport& step : program->steps()) {
+    if (step.is_constant || step.kernel == "alias" || step.op == "reorder") continue;
+    ++(step.op == "convolution" ? *convolutions : *others);
+  }
+  double sum = 0;
+  for (const float v : program->output("y").as<float>()) sum += static_cast<double>(v) * static_cast<double>(v);
+  return static_cast<float>(std::sqrt(sum));
+}
+
+TEST(ProgramTest, InferenceFoldsEverythingIntoConvolutions) {
+  int convolutions = 0;
+  int others = 0;
+  const float folded = InferFirst({}, &convolutions, &others);
+  EXPECT_EQ(convolutions, 2);
+  EXPECT_LE(others, 1);  // the ReLU after the sum of a and c belongs to the second convolution
+  const float plain = InferFirst({"fold", "fuse", "simplify"}, &convolutions, &others);
+  EXPECT_NEAR(folded, plain, 1e-5F * plain);
+}
+
+TEST(ProgramTest, ConstantsFollowTheStatesOnRefresh) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  store.Add("w", Shape{2});
+  store.Set("w", std::vector<float>{1, 2});
+  const GraphBuilder b(graph, {});
+  const ValueId w = graph.AddState("w", Type(Shape{2}));
+  const ValueId doubled = b.Pointwise("2*x0", {w});
+  graph.AddOutput("y", b.Pointwise("x0+x1", {graph.AddInput("x", Type(Shape{2})), doubled}));
+  CompileOptions options;
+  options.inference = true;
+  options.disabled_passes = {"fuse"};
+  const auto program = Compile(std::move(graph), store, options);
+  program->Run();
+  EXPECT_EQ(program->output("y").as<float>()[1], 4);
+  store.Set("w", std::vector<float>{10, 20});
+  program->RefreshConstants();
+  program->Run();
+  EXPECT_EQ(program->output("y").as<float>()[1], 40);
+}
+
+TEST(ProgramTest, StatesThatSwapAreCopiedNotOverwritten) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  for (const std::string name : {"a", "b"}) store.Add(name, Shape{2});
+  store.Set("a", std::vector<float>{1, 2});
+  store.Set("b", std::vector<float>{30, 40});
+  const GraphBuilder builder(graph, {});
+  const ValueId a = graph.AddState("a", Type(Shape{2}));
+  const ValueId b = graph.AddState("b", Type(Shape{2}));
+  graph.Assign(a, builder.Pointwise("x0+1", {b}));
+  graph.Assign(b, builder.Pointwise("x0+2", {a}));
+  const auto program = Compile(std::move(graph), store, {});
+  program->Run();
+  EXPECT_EQ(store.Values("a"), (std::vector<float>{31, 41}));
+  EXPECT_EQ(store.Values("b"), (std::vector<float>{3, 4}));
+}
+
+TEST(ProgramTest, ReadersOfTheOldValueComeFirst) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  store.Add("w", Shape{4});
+  store.Set("w", std::vector<float>{1, 2, 3, 4});
+  const GraphBuilder early(graph, {"writer", {}, "update", kNoId});
+  const ValueId w = graph.AddState("w", Type(Shape{4}));
+  graph.Assign(w, early.Pointwise("x0*10", {w}));
+  const GraphBuilder late(graph, {"reader", {}, "", kNoId});
+  graph.AddOutput("sum", late.SumAll(late.Pointwise("x0*x0", {w})));
+  const auto program = Compile(std::move(graph), store, {});
+  program->Run();
+  EXPECT_EQ(program->output("sum").as<float>()[0], 30);
+  EXPECT_EQ(store.Values("w"), (std::vector<float>{10, 20, 30, 40}));
+}
+
+TEST(ProgramTest, TheFirstNonFiniteValueIsNamed) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  const ValueId x = graph.AddInput("x", Type(Shape{3}));
+  const ValueId good = GraphBuilder(graph, {"fine", {}, "", kNoId}).Pointwise("x0+1", {x});
+  const ValueId bad = GraphBuilder(graph, {"culprit", {}, "", kNoId}).Pointwise("log(x0)", {good});
+  graph.AddOutput("good", good);
+  graph.AddOutput("y", GraphBuilder(graph, {"later", {}, "", kNoId}).SumAll(bad));
+  CompileOptions options;
+  options.disabled_passes = {"fuse"};
+  const auto program = Compile(std::move(graph), store, options);
+  program->input("x").as<float>()[2] = -1;  // log(0)
+  program->Run();
+  const auto found = program->FindNonFinite();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->layer, "culprit");
+  EXPECT_EQ(found->index, 2);
+  EXPECT_TRUE(std::isinf(found->value));
+}
+
+TEST(ProgramTest, TooMuchMemoryIsRefusedWithTheLargestValues) {
+  Graph graph(StandardCatalog());
+  ParameterStore store;
+  const GraphBuilder b(graph, {"big", {}, "", kNoId});
+  graph.AddOutput("y", b.SumAll(b.Pointwise("exp(x0)", {graph.AddInput("x", Type(Shape{1 << 20}))})));
+  CompileOptions options;
+  options.memory_limit_bytes = 1 << 20;
+  try {
+    Compile(std::move(graph), store, options);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnavailable);
+    EXPECT_NE(std::string(error.what()).find("the limit is 1.00 MiB"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ProgramTest, UnknownAndNeededPassesCannotBeDisabled) {
+  for (const auto& [name, text] : std::map<std::string, std::string>{{"fusee", "did you mean \"fuse\"?"}, {"layout", "cannot be disabled"}}) {
+    Graph graph(StandardCatalog());
+    ParameterStore store;
+    CompileOptions options;
+    options.disabled_passes = {name};
+    try {
+      Compile(std::move(graph), store, options);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(ProgramTest, PlannedMemoryIsNearItsBound) {
+  SmallNet net;
+  net.Build();
+  ComposeForward(net.graph);
+  net.Train();
+  const auto program = Compile(std::move(net.graph), net.store, {});
+  EXPECT_GE(program->memory().arena_bytes, program->memory().bound_bytes);
+  EXPECT_LE(static_cast<double>(program->memory().arena_bytes), 1.25 * static_cast<double>(program->memory().bound_bytes));
+}
+
+}  // namespace
+}  // namespace moka

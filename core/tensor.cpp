@@ -4,6 +4,7 @@
 #include <new>
 #include <vector>
 
+#include "core/half.h"
 #include "core/text.h"
 
 namespace moka {
@@ -12,7 +13,7 @@ Buffer Buffer::Allocate(int64_t bytes) {
   Require(bytes >= 0, "Buffer::Allocate: bytes not negative");
   Buffer buffer;
   const int64_t padded = RoundUp(bytes == 0 ? 1 : bytes, int64_t{kAlignment}).value();
-  void* data = ::operator new(static_cast<size_t>(padded), std::align_val_t{kAlignment}, std::nothrow);
+  void* data = ::operator new (static_cast<size_t>(padded), std::align_val_t{kAlignment}, std::nothrow);
   if (data == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("out of memory allocating ", BytesText(bytes)));
   std::memset(data, 0, static_cast<size_t>(padded));
   buffer.data_ = static_cast<std::byte*>(data);
@@ -26,23 +27,9 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-Buffer::~Buffer() { ::operator delete(data_, std::align_val_t{kAlignment}); }
+Buffer::~Buffer() { ::operator delete (data_, std::align_val_t{kAlignment}); }
 
 namespace {
-
-uint16_t BitsOfBFloat16(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<uint16_t>((bits >> 16U) | 0x40U);  // keep a NaN a NaN
-  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
-float FloatOfBFloat16(uint16_t half) {
-  const uint32_t bits = uint32_t{half} << 16U;
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
 
 // One stored element as double and back; 64-bit integers above 2^53 lose their low bits, which labels never reach.
 double Load(const void* data, DType dtype, int64_t i) {
@@ -50,7 +37,7 @@ double Load(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
     case DType::kFloat32: return at(float{});
     case DType::kFloat64: return at(double{});
-    case DType::kFloat16: return static_cast<double>(static_cast<const _Float16*>(data)[i]);
+    case DType::kFloat16: return static_cast<double>(FloatOfHalf(static_cast<const uint16_t*>(data)[i]));
     case DType::kBFloat16: return static_cast<double>(FloatOfBFloat16(static_cast<const uint16_t*>(data)[i]));
     case DType::kInt64: return at(int64_t{});
     case DType::kInt32: return at(int32_t{});
@@ -64,8 +51,8 @@ void Store(void* data, DType dtype, int64_t i, double value) {
   switch (dtype) {
     case DType::kFloat32: return put(float{});
     case DType::kFloat64: return put(double{});
-    case DType::kFloat16: static_cast<_Float16*>(data)[i] = static_cast<_Float16>(value); return;
-    case DType::kBFloat16: static_cast<uint16_t*>(data)[i] = BitsOfBFloat16(static_cast<float>(value)); return;
+    case DType::kFloat16: static_cast<uint16_t*>(data)[i] = HalfOfFloat(static_cast<float>(value)); return;
+    case DType::kBFloat16: static_cast<uint16_t*>(data)[i] = BFloat16OfFloat(static_cast<float>(value)); return;
     case DType::kInt64: return put(int64_t{});
     case DType::kInt32: return put(int32_t{});
     case DType::kUInt8: return put(uint8_t{});

@@ -1,8 +1,9 @@
 // Conversion between element types, element by element; any layout, the same on both sides (zero padding stays zero).
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <limits>
 
+#include "core/half.h"
 #include "core/parallel.h"
 #include "layers/cpu/bound_kernel.h"
 #include "layers/cpu/kernels.h"
@@ -10,13 +11,16 @@
 namespace moka {
 namespace {
 
-// The upper half of a float32, rounded to nearest even; a NaN stays a NaN.
+// The half types are bits to the compiler; these tell them apart.
+struct Half {
+  uint16_t bits;
+};
 struct BFloat16 {
   uint16_t bits;
 };
 
-float ToWide(BFloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16U); }
-float ToWide(_Float16 value) { return static_cast<float>(value); }
+float ToWide(Half value) { return FloatOfHalf(value.bits); }
+float ToWide(BFloat16 value) { return FloatOfBFloat16(value.bits); }
 template <class T>
 T ToWide(T value) {
   return value;
@@ -25,14 +29,14 @@ T ToWide(T value) {
 template <class To, class From>
 To Convert(From value) {
   if constexpr (std::is_same_v<To, BFloat16>) {
-    const auto bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-    if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {static_cast<uint16_t>((bits >> 16U) | 0x40U)};
-    return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U)};
+    return {BFloat16OfFloat(static_cast<float>(value))};
+  } else if constexpr (std::is_same_v<To, Half>) {
+    return {HalfOfFloat(static_cast<float>(value))};
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     // Out of range saturates and NaN gives 0: the plain conversion would be undefined.
     constexpr auto kLow = static_cast<From>(std::numeric_limits<To>::min());
     constexpr auto kHigh = static_cast<From>(std::numeric_limits<To>::max());
-    if (!(value > kLow)) return value == value ? std::numeric_limits<To>::min() : To{0};
+    if (!(value > kLow)) return std::isnan(value) ? To{0} : std::numeric_limits<To>::min();
     return value >= kHigh ? std::numeric_limits<To>::max() : static_cast<To>(value);
   } else {
     return static_cast<To>(value);
@@ -53,7 +57,7 @@ Loop LoopTo(DType to) {
   switch (to) {
     case DType::kFloat32: return ConvertRange<From, float>;
     case DType::kFloat64: return ConvertRange<From, double>;
-    case DType::kFloat16: return ConvertRange<From, _Float16>;
+    case DType::kFloat16: return ConvertRange<From, Half>;
     case DType::kBFloat16: return ConvertRange<From, BFloat16>;
     case DType::kInt64: return ConvertRange<From, int64_t>;
     case DType::kInt32: return ConvertRange<From, int32_t>;
@@ -66,7 +70,7 @@ Loop LoopOf(DType from, DType to) {
   switch (from) {
     case DType::kFloat32: return LoopTo<float>(to);
     case DType::kFloat64: return LoopTo<double>(to);
-    case DType::kFloat16: return LoopTo<_Float16>(to);
+    case DType::kFloat16: return LoopTo<Half>(to);
     case DType::kBFloat16: return LoopTo<BFloat16>(to);
     case DType::kInt64: return LoopTo<int64_t>(to);
     case DType::kInt32: return LoopTo<int32_t>(to);

@@ -1,0 +1,58 @@
+#include "core/half.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/rng.h"
+
+namespace moka {
+namespace {
+
+TEST(Half, EveryValueSurvivesTheWayThroughFloat) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = FloatOfHalf(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(FloatOfHalf(HalfOfFloat(value)))) << bits;
+    } else {
+      EXPECT_EQ(HalfOfFloat(value), half);
+    }
+    const float wide = FloatOfBFloat16(half);
+    EXPECT_TRUE(std::isnan(wide) || BFloat16OfFloat(wide) == half) << bits;
+  }
+}
+
+TEST(Half, RoundsToTheNearestAndTiesToEven) {
+  RandomStream random(3, 0);
+  for (int trial = 0; trial < 200000; ++trial) {
+    const auto low = static_cast<uint16_t>(random.Below(0x7BFF));  // positive, finite, with a finite successor
+    const float a = FloatOfHalf(low);
+    const float b = FloatOfHalf(static_cast<uint16_t>(low + 1));
+    const float middle = a + (b - a) / 2;  // exact: a float has 13 more bits
+    EXPECT_EQ(HalfOfFloat(middle), low % 2 == 0 ? low : low + 1);
+    EXPECT_EQ(HalfOfFloat(std::nextafter(middle, 0.0F)), low);
+    EXPECT_EQ(HalfOfFloat(-std::nextafter(middle, 1e9F)), 0x8000 | (low + 1));
+  }
+}
+
+TEST(Half, KnownValues) {
+  EXPECT_EQ(HalfOfFloat(1.0F), 0x3C00);
+  EXPECT_EQ(HalfOfFloat(-2.0F), 0xC000);
+  EXPECT_EQ(HalfOfFloat(65504.0F), 0x7BFF);
+  EXPECT_EQ(HalfOfFloat(65519.996F), 0x7BFF);
+  EXPECT_EQ(HalfOfFloat(65520.0F), 0x7C00);
+  EXPECT_EQ(HalfOfFloat(std::numeric_limits<float>::max()), 0x7C00);
+  EXPECT_EQ(HalfOfFloat(-std::numeric_limits<float>::infinity()), 0xFC00);
+  EXPECT_EQ(HalfOfFloat(0x1p-24F), 1);
+  EXPECT_EQ(HalfOfFloat(0x1p-25F), 0);
+  EXPECT_EQ(HalfOfFloat(-0.0F), 0x8000);
+  EXPECT_EQ(BFloat16OfFloat(1.0F), 0x3F80);
+  EXPECT_EQ(BFloat16OfFloat(0x1.01p0F), 0x3F80);  // a tie goes to the even one
+  EXPECT_EQ(BFloat16OfFloat(0x1.03p0F), 0x3F82);
+  EXPECT_TRUE(std::isnan(FloatOfBFloat16(BFloat16OfFloat(std::nanf("")))));
+}
+
+}  // namespace
+}  // namespace moka

@@ -116,7 +116,8 @@ class SoftmaxLossBackwardKernel final : public LabelKernel {
   bool CanFault() const override { return false; }
 
   void Run() override {
-    const auto [outer, classes, step] = lines().x;
+    const int64_t classes = lines().x.size;
+    const int64_t step = lines().x.inner;
     const float scale = *in<float>(2);
     ParallelFor(lines().Count(), lines().Grain(), [&](int64_t begin, int64_t end, int) {
       for (int64_t line = begin; line < end; ++line) {

@@ -2,6 +2,7 @@
 // indices, values, or both. Without an axis each item's elements form one list and y is [N,1,top_k] of indices, or
 // [N,2,top_k] of indices then values if out_max_val; with an axis y is x's shape with top_k there.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/text.h"
@@ -51,7 +52,9 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
       const int64_t at = (line / s.inner * s.size + c) * s.inner + line % s.inner;
       items.emplace_back(in[0].values[static_cast<size_t>(at)], c);
     }
-    std::ranges::sort(items, std::greater<>());
+    std::ranges::sort(items, [](const auto& a, const auto& b) {
+      return std::isnan(b.first) ? !std::isnan(a.first) : a > b;  // NaNs last: a sort needs an order
+    });
     for (int64_t j = 0; j < top_k; ++j) {
       const auto [value, index] = items[static_cast<size_t>(j)];
       const auto as_double = static_cast<double>(index);
@@ -69,8 +72,8 @@ std::vector<OpCase> Cases() {
   const auto attributes = [](int64_t top_k, bool out_max_val, bool has_axis, int64_t axis) {
     return Attributes{{"top_k", top_k}, {"out_max_val", out_max_val}, {"has_axis", has_axis}, {"axis", axis}};
   };
-  const auto make = [](const char* name, TensorType x, Attributes a, bool ties = false) {
-    OpCase c{.name = name, .inputs = {std::move(x)}, .attributes = std::move(a), .ranges = {}, .min_gap = 1e-3};
+  const auto make = [](const char* name, const TensorType& x, Attributes a, bool ties = false) {
+    OpCase c{.name = name, .inputs = {x}, .attributes = std::move(a), .ranges = {}, .min_gap = 1e-3};
     if (!ties) return c;
     c.ranges = {{0, 0, 2}};
     c.min_gap = 0;

@@ -33,7 +33,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
-  const auto count = static_cast<double>(x.Count() / x[1]);
+  const double count = static_cast<double>(x.Count()) / static_cast<double>(x[1]);
   std::vector<double>& mean = out[1].values;
   std::vector<double>& variance = out[2].values;
   std::ranges::fill(mean, 0.0);

@@ -36,7 +36,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const bool affine = attributes.Bool("affine");
-  const auto count = static_cast<double>(x.Count() / x[1]);
+  const double count = static_cast<double>(x.Count()) / static_cast<double>(x[1]);
   std::vector<double> dscale(static_cast<size_t>(x[1]), 0.0);
   std::vector<double> dshift(static_cast<size_t>(x[1]), 0.0);
   const auto each = [&](auto&& f) {

@@ -12,6 +12,7 @@ namespace {
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
+  if (expression.results().empty()) throw Error(ErrorKind::kConfig, "pointwise: exprs is empty; give one an output");
   CheckExpressionInputs("pointwise", expression, inputs);
   const TensorType type = PlainType(ResultDType(inputs), BroadcastShape("pointwise", inputs));
   return std::vector<TensorType>(expression.results().size(), type);
@@ -44,6 +45,7 @@ void Gradient(GradientContext& ctx) {
   const GraphBuilder& b = ctx.b();
   const Expression expression = Expression::Parse(ctx.attributes().Get<Strings>("exprs"));
   std::vector<ValueId> values;
+  values.reserve(static_cast<size_t>(ctx.input_count()) + expression.results().size());
   for (int i = 0; i < ctx.input_count(); ++i) values.push_back(ctx.x(i));
   for (size_t j = 0; j < expression.results().size(); ++j) values.push_back(ctx.dy(static_cast<int>(j)));
   const Shape y = b.shape(ctx.y(0));

@@ -71,6 +71,7 @@ void Gradient(GradientContext& ctx) {
     const auto [text, inputs] = Compact(Expression::Parse("x0*x1").Substitute(factors), values);
     const Shape x = b.shape(ctx.x(i));
     std::vector<TensorType> used;
+    used.reserve(inputs.size());
     for (const ValueId input : inputs) used.push_back(b.type(input));
     // What is read may span less than the sum did (a plain sum reads dy alone): repeat dy, always the last, first.
     std::vector<ValueId> operands = inputs;

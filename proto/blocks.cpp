@@ -266,37 +266,43 @@ LayerParameter Expander::Instantiate(const LayerParameter& inner, const LayerPar
   return layer;
 }
 
-// Sets the fields that the parameters' `to` name, in layers known by their names as written in the block.
+// The layers of a block by their names as written in it.
+using LayersByName = std::map<std::string, std::vector<size_t>, std::less<>>;
+
+// Sets the field that one `to` names. Errors: kConfig at its place.
+void SetOne(const std::string& to, const std::string& value, const LayersByName& by_name,
+            std::vector<LayerParameter>& layers) {
+  // A layer's name may hold dots: the longest that fits counts.
+  size_t cut = to.rfind('.');
+  while (cut != std::string::npos && cut > 0 && !by_name.contains(to.substr(0, cut))) cut = to.rfind('.', cut - 1);
+  const auto named = cut == std::string::npos ? by_name.end() : by_name.find(to.substr(0, cut));
+  if (named == by_name.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, ignored] : by_name) names.push_back(name);
+    throw Error(ErrorKind::kConfig, SourcePlace{}, StrCat("\"", Printable(to), "\" begins with no layer of the block"),
+                DidYouMean(to.substr(0, to.find('.')), names));
+  }
+  for (const size_t i : named->second) {
+    const std::vector<FieldRef> refs = FindFields(layers[i], std::string_view(to).substr(cut + 1), PathUse::kAppend);
+    for (const FieldRef& ref : refs) SetField(ref, value, false, {});
+  }
+}
+
+// Sets the fields that the parameters' `to` name.
 void Expander::SetTyped(const LayerParameter& use, const BlockParameter& block, const Values& values,
                         std::vector<LayerParameter>& layers) {
-  std::map<std::string, std::vector<size_t>, std::less<>> by_name;
+  LayersByName by_name;
   for (size_t i = 0; i < layers.size(); ++i) by_name[block.layer(static_cast<int>(i)).name()].push_back(i);
   for (int p = 0; p < block.param_size(); ++p) {
-    const std::string& value = values.find(block.param(p).name())->second;
-    for (int t = 0; t < block.param(p).to_size(); ++t) {
-      const std::string& to = block.param(p).to(t);
-      const SourcePlace place = PlaceOf(block, StrCat("param[", p, "].to[", t, "]"));
-      // A layer's name may hold dots: the longest that fits counts.
-      size_t cut = to.rfind('.');
-      while (cut != std::string::npos && cut > 0 && !by_name.contains(to.substr(0, cut))) cut = to.rfind('.', cut - 1);
-      const auto named = cut == std::string::npos ? by_name.end() : by_name.find(to.substr(0, cut));
-      if (named == by_name.end()) {
-        std::vector<std::string> names;
-        for (const auto& [name, ignored] : by_name) names.push_back(name);
-        throw Error(ErrorKind::kConfig, place,
-                    StrCat("\"", Printable(to), "\" begins with no layer of block \"", block.name(), "\""),
-                    DidYouMean(to.substr(0, to.find('.')), names));
-      }
+    const BlockArgument& argument = block.param(p);
+    for (int t = 0; t < argument.to_size(); ++t) {
       try {
-        for (const size_t i : named->second) {
-          const std::vector<FieldRef> refs =
-              FindFields(layers[i], std::string_view(to).substr(cut + 1), PathUse::kAppend);
-          for (const FieldRef& ref : refs) SetField(ref, value, false, {});
-        }
+        SetOne(argument.to(t), values.find(argument.name())->second, by_name, layers);
       } catch (const Error& error) {
-        Error placed(ErrorKind::kConfig, place, StrCat("parameter \"", block.param(p).name(), "\": ", error.text()),
-                     error.hint());
-        throw placed.AddNote(UseNote(use, block.name()));
+        Error placed(ErrorKind::kConfig, PlaceOf(block, StrCat("param[", p, "].to[", t, "]")),
+                     StrCat("parameter \"", argument.name(), "\": ", error.text()), error.hint());
+        placed.AddNote(UseNote(use, block.name()));
+        throw Error(placed);
       }
     }
   }

@@ -159,7 +159,8 @@ class Finder {
       CheckRest(*ref.field->message_type(), at + 1);
       return;
     }
-    Descend(*reflection.MutableMessage(ref.parent, ref.field), at, by_pattern, std::move(ref));
+    Message& inner = *reflection.MutableMessage(ref.parent, ref.field);
+    Descend(inner, at, by_pattern, std::move(ref));
   }
 
   void IntoList(const FieldRef& list, size_t at, bool by_pattern) {
@@ -365,7 +366,9 @@ std::string ValueText(const FieldRef& ref) {
   if (!ref.field->is_repeated()) return reflection.HasField(*ref.parent, ref.field) ? print(-1) : std::string{};
   if (ref.index >= 0) return print(ref.index);
   std::vector<std::string> values;
-  for (int i = 0; i < reflection.FieldSize(*ref.parent, ref.field); ++i) values.push_back(print(i));
+  const int count = reflection.FieldSize(*ref.parent, ref.field);
+  values.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) values.push_back(print(i));
   return values.empty() ? std::string{} : "[" + Join(values, ", ") + "]";
 }
 

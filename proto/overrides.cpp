@@ -33,6 +33,7 @@ SourcePlace PlaceNow(const FieldRef& ref) {
 std::vector<AppliedOverride> Delete(std::string_view text, std::string_view path, google::protobuf::Message& root) {
   std::vector<AppliedOverride> applied;
   const std::vector<FieldRef> refs = FindFields(root, path, PathUse::kDelete);
+  applied.reserve(refs.size());
   for (const FieldRef& ref : refs) {
     applied.push_back({.override_text = std::string(text),
                        .path = ref.path,

@@ -7,8 +7,7 @@ namespace moka {
 
 SourcePlace PlaceOf(const Origin& origin, std::string_view field_path) {
   std::string_view path = field_path;
-  const SourcePlace whole{
-      .file = origin.file(), .line = origin.line(), .column = origin.column(), .length = origin.length()};
+  SourcePlace whole{.file = origin.file(), .line = origin.line(), .column = origin.column(), .length = origin.length()};
   while (!path.empty()) {
     const std::string first_of_list = std::string(path) + "[0]";
     for (const FieldPlace& field : origin.field()) {

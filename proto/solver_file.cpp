@@ -67,10 +67,10 @@ SolverParameter ReadSolver(const fs::path& path, const SolverReadOptions& option
 std::string SolverToText(const SolverParameter& solver) { return ToText(solver); }
 
 fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
-  const fs::path path(name);
+  fs::path path(name);
   std::error_code ignored;
   if (path.is_absolute()) return path;
-  const fs::path beside = fs::path(solver.origin().file()).parent_path() / path;
+  fs::path beside = fs::path(solver.origin().file()).parent_path() / path;
   if (fs::exists(beside, ignored)) return beside;
   if (fs::exists(path, ignored)) return path;
   std::vector<std::string> names;

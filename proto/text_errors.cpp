@@ -245,6 +245,7 @@ std::vector<std::string> FieldNames(const Descriptor& message) {
 
 std::vector<std::string> ValueNames(const EnumDescriptor& values) {
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(values.value_count()));
   for (int i = 0; i < values.value_count(); ++i) names.push_back(values.value(i)->name());
   return names;
 }

@@ -85,6 +85,7 @@ void CheckRequired(const Message& message) {
   std::vector<std::string> missing;
   message.FindInitializationErrors(&missing);
   std::vector<Error> errors;
+  errors.reserve(missing.size());
   for (const std::string& path : missing) errors.push_back(MissingField(message, path));
   throw ErrorList(std::move(errors));
 }

@@ -140,7 +140,7 @@ TEST(BlockErrors, CheckValuesOfTypedFields) {
   EXPECT_THAT(ErrorIn("block { name: 'b' param { name: 'p' default: '1' to: 'con.bias_param.axis' } layer { name: "
                       "'conv' type: 'X' } }"
                       "layer { name: 'u' type: 'Block' block_param { block: 'b' } }"),
-              HasSubstr("begins with no layer of block \"b\"; did you mean \"conv\"?"));
+              HasSubstr("begins with no layer of the block; did you mean \"conv\"?"));
 }
 
 TEST(BlockErrors, CheckVariables) {

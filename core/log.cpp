@@ -36,16 +36,16 @@ LogState& State() {
 
 char LetterOf(LogLevel level) { return "DIWE"[static_cast<size_t>(level)]; }
 
-void WriteToFile(LogState& state, LogLevel level, std::string_view text, const std::source_location& where) {
+void WriteToFile(LogState& state, LogLevel level, std::string_view text, const CodePlace& where) {
   if (!state.file) return;
   const auto now = std::chrono::system_clock::now();
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count() % 1000000;
-  std::string_view source = where.file_name();
+  std::string_view source = where.file;
   source.remove_prefix(source.rfind('/') == std::string_view::npos ? 0 : source.rfind('/') + 1);
   // syscall: gettid() has no declaration under strict C++ flags.
   fmt::print(state.file.get(), "{}{:%m%d %H:%M:%S}.{:06} {:5} {}:{}] {}\n", LetterOf(level),
              fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros, syscall(SYS_gettid), source,
-             where.line(), Printable(text));
+             where.line, Printable(text));
   std::fflush(state.file.get());
 }
 
@@ -56,7 +56,7 @@ void SetStderrLevel(LogLevel level) {
   State().stderr_level = level;
 }
 
-void Log(LogLevel level, std::string_view text, std::source_location where) {
+void Log(LogLevel level, std::string_view text, CodePlace where) {
   LogState& state = State();
   const std::scoped_lock lock(state.mutex);
   if (level >= state.stderr_level) {
@@ -70,7 +70,7 @@ void Log(LogLevel level, std::string_view text, std::source_location where) {
   if (level >= LogLevel::kInfo) WriteToFile(state, level, text, where);
 }
 
-void LogToFile(std::string_view text, std::source_location where) {
+void LogToFile(std::string_view text, CodePlace where) {
   const std::scoped_lock lock(State().mutex);
   WriteToFile(State(), LogLevel::kInfo, text, where);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <filesystem>
-#include <source_location>
 #include <string_view>
 
 namespace moka {
@@ -13,15 +12,18 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // Least level that reaches stderr (the file gets everything from kInfo up). Default: kInfo.
 void SetStderrLevel(LogLevel level);
 
-void Log(LogLevel level, std::string_view text, std::source_location where = std::source_location::current());
-inline void LogInfo(std::string_view text, std::source_location where = std::source_location::current()) {
-  Log(LogLevel::kInfo, text, where);
-}
-inline void LogWarning(std::string_view text, std::source_location where = std::source_location::current()) {
-  Log(LogLevel::kWarning, text, where);
-}
+// Where a message was written, filled in by the compiler at the call. (clang 14 lacks std::source_location.)
+struct CodePlace {
+  const char* file;
+  int line;
+  static constexpr CodePlace Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+};
+
+void Log(LogLevel level, std::string_view text, CodePlace where = CodePlace::Here());
+inline void LogInfo(std::string_view text, CodePlace where = CodePlace::Here()) { Log(LogLevel::kInfo, text, where); }
+inline void LogWarning(std::string_view text, CodePlace where = CodePlace::Here()) { Log(LogLevel::kWarning, text, where); }
 // To the file only: the Caffe-style lines that programs read.
-void LogToFile(std::string_view text, std::source_location where = std::source_location::current());
+void LogToFile(std::string_view text, CodePlace where = CodePlace::Here());
 
 // Opens (append) or replaces the log file; an empty path closes it. Errors: kCantCreate.
 void SetLogFile(const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #include "layers/cpu/batch_norm_strips.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -12,9 +13,7 @@ namespace moka {
 namespace {
 
 // No wider than AVX2's registers: compilers keep wider ones in memory, and these loops wait for memory anyway.
-using Float4 [[gnu::vector_size(16)]] = float;
 using Float8 [[gnu::vector_size(32)]] = float;
-using Double4 [[gnu::vector_size(32)]] = double;
 
 template <class V, class T>
 MOKA_INLINE void Load(V& v, const T* from) {
@@ -29,28 +28,41 @@ template <class V, size_t kPieces, class T>
 MOKA_INLINE void LoadAll(std::array<V, kPieces>& v, const T* from) {
   for (size_t k = 0; k < kPieces; ++k) Load(v[k], from + k * (sizeof(V) / sizeof(T)));
 }
-template <class V, size_t kPieces, class T>
-MOKA_INLINE void StoreAll(const std::array<V, kPieces>& v, T* to) {
-  for (size_t k = 0; k < kPieces; ++k) Store(v[k], to + k * (sizeof(V) / sizeof(T)));
-}
+
+// Rows summed in float before the sum goes into double: the rounding of so few additions stays below that of the
+// result, and converting every row would take longer than reading it.
+constexpr int64_t kRowsInFloat = 16;
 
 template <int L>
 MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums) {
-  std::array<Double4, L / 4> first;
-  std::array<Double4, L / 4> second;
-  LoadAll(first, sums.first.data());
-  LoadAll(second, sums.second.data());
-  for (int64_t r = 0; r < strip.rows; ++r, x += strip.stride) {
-    for (size_t k = 0; k < L / 4; ++k) {
-      Float4 v;
-      Load(v, x + 4 * k);
-      const Double4 wide = __builtin_convertvector(v, Double4);
-      first[k] += wide;
-      second[k] += wide * wide;
+  // Deviations from the first row, so that a large mean cancels nothing in the squares.
+  std::array<Float8, L / 8> pivot;
+  LoadAll(pivot, x);
+  std::array<double, L> first{};
+  std::array<double, L> second{};
+  for (int64_t r = 0; r < strip.rows;) {
+    std::array<Float8, L / 8> sum{};
+    std::array<Float8, L / 8> square{};
+    for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end; ++r, x += strip.stride) {
+      for (size_t k = 0; k < L / 8; ++k) {
+        Float8 v;
+        Load(v, x + 8 * k);
+        v -= pivot[k];
+        sum[k] += v;
+        square[k] += v * v;
+      }
+    }
+    for (size_t lane = 0; lane < L; ++lane) {
+      first[lane] += sum[lane / 8][lane % 8];
+      second[lane] += square[lane / 8][lane % 8];
     }
   }
-  StoreAll(first, sums.first.data());
-  StoreAll(second, sums.second.data());
+  const auto rows = static_cast<double>(strip.rows);
+  for (size_t lane = 0; lane < L; ++lane) {
+    const double p = pivot[lane / 8][lane % 8];
+    sums.first[lane] += first[lane] + rows * p;
+    sums.second[lane] += second[lane] + 2 * p * first[lane] + rows * p * p;
+  }
 }
 
 template <int L>
@@ -80,31 +92,32 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
 template <int L, bool kMasked>
 MOKA_INLINE void SumGradientBody(const StripShape& strip, const float* means, const float* x, const float* dy,
                                  const float* y, LaneSums& sums) {
-  std::array<Float4, L / 4> mean;
-  std::array<Double4, L / 4> first;
-  std::array<Double4, L / 4> second;
+  std::array<Float8, L / 8> mean;
   LoadAll(mean, means);
-  LoadAll(first, sums.first.data());
-  LoadAll(second, sums.second.data());
-  for (int64_t i = 0, r = 0; r < strip.rows; ++r, i += strip.stride) {
-    for (size_t k = 0; k < L / 4; ++k) {
-      const int64_t at = i + static_cast<int64_t>(4 * k);
-      Float4 g;
-      Float4 v;
-      Load(g, dy + at);
-      Load(v, x + at);
-      if constexpr (kMasked) {
-        Float4 out;
-        Load(out, y + at);
-        g = out > 0.0F ? g : Float4{};
+  for (int64_t i = 0, r = 0; r < strip.rows;) {
+    std::array<Float8, L / 8> first{};
+    std::array<Float8, L / 8> second{};
+    for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end; ++r, i += strip.stride) {
+      for (size_t k = 0; k < L / 8; ++k) {
+        const int64_t at = i + static_cast<int64_t>(8 * k);
+        Float8 g;
+        Float8 v;
+        Load(g, dy + at);
+        Load(v, x + at);
+        if constexpr (kMasked) {
+          Float8 out;
+          Load(out, y + at);
+          g = out > 0.0F ? g : Float8{};
+        }
+        first[k] += g;
+        second[k] += g * (v - mean[k]);
       }
-      const Double4 wide = __builtin_convertvector(g, Double4);
-      first[k] += wide;
-      second[k] += wide * __builtin_convertvector(v - mean[k], Double4);
+    }
+    for (size_t lane = 0; lane < L; ++lane) {
+      sums.first[lane] += first[lane / 8][lane % 8];
+      sums.second[lane] += second[lane / 8][lane % 8];
     }
   }
-  StoreAll(first, sums.first.data());
-  StoreAll(second, sums.second.data());
 }
 
 template <int L, bool kMasked>

@@ -1,6 +1,7 @@
 // The loops of batch normalisation over one strip: `rows` rows of `lanes` neighbouring floats, `stride` floats apart.
 // A lane has its own coefficients: a channel in blocked and channels-last memory, or any position of one channel in
-// plain memory (then all lanes' coefficients are equal). Sums are taken in double.
+// plain memory (then all lanes' coefficients are equal). Sums are kept
+// in double.
 #pragma once
 
 #include <array>

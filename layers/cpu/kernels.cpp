@@ -6,10 +6,10 @@ std::vector<KernelDef> AllCpuKernels() {
   return {
       MokaAccuracy(),
       MokaArgmax(),
-      MokaBatchNorm(),
       OnednnBatchNorm(),
-      MokaBatchNormBackward(),
+      MokaBatchNorm(),
       OnednnBatchNormBackward(),
+      MokaBatchNormBackward(),
       MokaCast(),
       MokaConcat(),
       OnednnConcat(),

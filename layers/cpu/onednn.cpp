@@ -91,7 +91,7 @@ void Check(dnnl_status_t status, std::string_view function) {
 }
 
 dnnl_engine_t Engine() {
-  static const dnnl_engine_t engine = [] {
+  static dnnl_engine* const engine = [] {
     dnnl_engine_t made = nullptr;
     Check(dnnl_engine_create(&made, dnnl_cpu, 0), "dnnl_engine_create");
     return made;
@@ -100,7 +100,7 @@ dnnl_engine_t Engine() {
 }
 
 dnnl_stream_t Stream() {
-  static const dnnl_stream_t stream = [] {
+  static dnnl_stream* const stream = [] {
     dnnl_stream_t made = nullptr;
     Check(dnnl_stream_create(&made, Engine(), dnnl_stream_default_flags), "dnnl_stream_create");
     return made;
@@ -122,13 +122,14 @@ dnnl_memory_desc_t Describe(const TensorType& type) {
   for (int b = 0; b < layout.block_count; ++b) {
     const Layout::Block& block = layout.blocks[static_cast<size_t>(b)];
     blocking.inner_blks[b] = block.size;
-    blocking.inner_idxs[b] = block.axis;
+    blocking.inner_idxs[b] = static_cast<uint8_t>(block.axis);
     stride *= block.size;
   }
   for (int i = md.ndims - 1; i >= 0; --i) {
-    const int axis = layout.is_plain() ? i : layout.order[static_cast<size_t>(i)];
+    const auto at = static_cast<size_t>(i);
+    const size_t axis = layout.is_plain() ? at : static_cast<uint8_t>(layout.order[at]);
     blocking.strides[axis] = stride.value();
-    stride *= md.padded_dims[axis] / layout.BlockOf(axis);
+    stride *= md.padded_dims[axis] / layout.BlockOf(static_cast<int>(axis));
   }
   return md;
 }
@@ -158,7 +159,7 @@ std::optional<Layout> LayoutOf(const dnnl_memory_desc_t& md) {
   }
   layout.order = OuterOrder(md, layout);
   for (int i = md.ndims - 1; i >= 0; --i) {
-    const int axis = layout.order[static_cast<size_t>(i)];
+    const auto axis = static_cast<uint8_t>(layout.order[static_cast<size_t>(i)]);
     const int64_t block = layout.BlockOf(axis);
     if (md.padded_offsets[axis] != 0 || md.padded_dims[axis] != RoundUp(md.dims[axis], block).value()) return {};
     const int64_t count = md.padded_dims[axis] / block;

@@ -262,9 +262,9 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
 }
 
 template <Direction kDirection>
-KernelDef Row(std::string op) {
+KernelDef Row(const char* op) {
   return {.name = "onednn",
-          .op = std::move(op),
+          .op = op,
           .refuse = Refuse<kDirection>,
           .propose = Propose<kDirection>,
           .make = Make<kDirection>};

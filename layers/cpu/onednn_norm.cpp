@@ -133,6 +133,8 @@ std::string RefuseBatchNorm(const KernelQuery& query) {
   for (const TensorType& type : query.inputs) {
     if (type.dtype != DType::kFloat32) return StrCat("statistics are float32, found ", NameOf(type.dtype));
   }
+  const Shape& x = query.inputs[0].shape;
+  if (x.rank() > 2 && query.inputs[0].layout.is_plain()) return "oneDNN is slower than Moka's kernel on plain memory";
   const PrimitiveDesc forward = CreateBatchNorm(query, nullptr);
   if (!forward.ok() || query.node.op->name == "batch_norm") return forward.Refusal();
   return CreateBatchNorm(query, &forward).Refusal();

@@ -142,8 +142,8 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   return kernel;
 }
 
-KernelDef Row(std::string op) {
-  return {.name = "onednn", .op = std::move(op), .refuse = Refuse, .propose = Propose, .make = Make};
+KernelDef Row(const char* op) {
+  return {.name = "onednn", .op = op, .refuse = Refuse, .propose = Propose, .make = Make};
 }
 
 }  // namespace

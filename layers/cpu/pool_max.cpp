@@ -51,9 +51,10 @@ std::optional<std::pair<int64_t, int64_t>> SlicesAndLanes(const TensorType& x) {
 Windows WindowsOf(std::string_view op, const Attributes& attributes, const TensorType& x, const Shape& y) {
   const Geometry g = PoolGeometry(op, attributes);
   Windows w{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}};
+  const size_t missing = 3 - g.kernel.size();
   for (int i = 0; i < g.rank(); ++i) {
     const auto from = static_cast<size_t>(i);
-    const auto to = static_cast<size_t>(3 - g.rank() + i);
+    const size_t to = missing + from;
     w.in[to] = x.shape[i + 2];
     w.out[to] = y[i + 2];
     w.kernel[to] = g.kernel[from];

@@ -193,7 +193,7 @@ TEST(BatchNorm, LargeMeansKeepTheVariance) {
 }
 
 TEST(BatchNorm, OnednnMatchesTheReference) {
-  for (const char* layout : kLayouts) {
+  for (const char* layout : {"aBcd16b", "aBcd8b", "acdb"}) {
     for (const bool affine : {false, true}) {
       const Shape x{3, 20, 5, 7};
       EXPECT_EQ(CheckProposal("onednn", "batch_norm", BatchNormCase(x, affine, false), {{layout}, {}}).refusal, "");
@@ -204,6 +204,8 @@ TEST(BatchNorm, OnednnMatchesTheReference) {
   }
   EXPECT_EQ(CheckProposal("onednn", "batch_norm", BatchNormCase(Shape{2, 16, 3, 3}, true, true), {}).refusal,
             "oneDNN's ReLU here keeps a mask the op does not have");
+  EXPECT_EQ(CheckProposal("onednn", "batch_norm", BatchNormCase(Shape{2, 16, 3, 3}, true, false), {}).refusal,
+            "oneDNN is slower than Moka's kernel on plain memory");
 }
 
 TEST(OnednnSoftmax, EveryAxisForwardAndBackward) {

@@ -118,7 +118,7 @@ dnnl_memory_desc_t Describe(const TensorType& type) {
   const Shape padded = layout.Padded(type.shape);
   for (int i = 0; i < type.shape.rank(); ++i) md.padded_dims[i] = padded[i];
   Size stride = 1;
-  blocking.inner_nblks = layout.block_count;
+  blocking.inner_nblks = static_cast<uint8_t>(layout.block_count);
   for (int b = 0; b < layout.block_count; ++b) {
     const Layout::Block& block = layout.blocks[static_cast<size_t>(b)];
     blocking.inner_blks[b] = block.size;

@@ -186,7 +186,7 @@ void TileEngine<T>::Bind(std::span<const Tensor> inputs, std::span<const Tensor>
   for (size_t r = 0; r < outputs_.size(); ++r) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (outputs_[r].raw() != tensors_[i].raw()) continue;
-      plan.overwrites[r] |= i < 64 ? uint64_t{1} << i : 0;
+      plan.overwrites[r] |= InputBit(static_cast<int>(i));
     }
   }
   program_ = Compile(spec_.expression, levels_, plan);
@@ -196,8 +196,8 @@ void TileEngine<T>::Bind(std::span<const Tensor> inputs, std::span<const Tensor>
     uniform_[static_cast<size_t>(location - program_.first_scalar())] = static_cast<T>(value);
   }
   uniform_at_.assign(static_cast<size_t>(program_.locations()), nullptr);
-  for (int s = 0; s < program_.scalars; ++s) {
-    uniform_at_[static_cast<size_t>(program_.first_scalar() + s)] = uniform_.data() + s;
+  for (size_t s = 0; s < uniform_.size(); ++s) {
+    uniform_at_[static_cast<size_t>(program_.first_scalar()) + s] = &uniform_[s];
   }
   for (size_t i = 0; i < inputs_.size(); ++i) uniform_at_[i] = inputs_[i].data;
 }

@@ -145,7 +145,8 @@ MOKA_INLINE float Pow(float a, float b) {
   const auto size = static_cast<float>(WideExp(static_cast<double>(b) * logarithm));
   const float half = b * 0.5F;
   const float if_whole = Floor(half) == half ? size : -size;  // even or odd
-  const float if_broken = above_zero < kInf ? std::numeric_limits<float>::quiet_NaN() : size;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const float if_broken = above_zero < kInf ? kNaN : size;
   const float if_negative = Floor(b) == b ? if_whole : if_broken;
   const float value = static_cast<int32_t>(Bits(a)) < 0 ? if_negative : size;
   const float not_one = a == 1.0F ? 1.0F : value;

@@ -270,22 +270,44 @@ MOKA_INLINE void AddTo(const T* x, int64_t n, double* y) {
   for (int64_t i = 0; i < n; ++i) y[i] += static_cast<double>(x[i]);
 }
 
-#define MOKA_TILE_FUNCTIONS(NAME, ATTRIBUTES)                                                        \
-  template <class T>                                                                                 \
-  struct NAME {                                                                                      \
-    ATTRIBUTES static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) { \
-      RunAll(steps, count, frame, n);                                                                \
-    }                                                                                                \
-    ATTRIBUTES static void Sum(const T* x, int64_t n, double* lanes) { SumLanes(x, n, lanes); }      \
-    ATTRIBUTES static void Add(const T* x, int64_t n, double* y) { AddTo(x, n, y); }                 \
-    static TileFunctions<T> Row(std::string_view name) { return {name, Run, Sum, Add}; }             \
-  };
-MOKA_TILE_FUNCTIONS(Portable, )
+template <class T>
+struct Portable {
+  static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {
+    RunAll(steps, count, frame, n);
+  }
+  static void Sum(const T* x, int64_t n, double* lanes) { SumLanes(x, n, lanes); }
+  static void Add(const T* x, int64_t n, double* y) { AddTo(x, n, y); }
+  static TileFunctions<T> Row() { return {"tile:portable", Run, Sum, Add}; }
+};
+
 #if defined(__x86_64__)
-MOKA_TILE_FUNCTIONS(Avx2, __attribute__((target("avx2"))))
-MOKA_TILE_FUNCTIONS(Avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))))
+#define MOKA_AVX2 __attribute__((target("avx2")))
+#if defined(__clang__)
+#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#else
+#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
-#undef MOKA_TILE_FUNCTIONS
+
+template <class T>
+struct Avx2 {
+  MOKA_AVX2 static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {
+    RunAll(steps, count, frame, n);
+  }
+  MOKA_AVX2 static void Sum(const T* x, int64_t n, double* lanes) { SumLanes(x, n, lanes); }
+  MOKA_AVX2 static void Add(const T* x, int64_t n, double* y) { AddTo(x, n, y); }
+  static TileFunctions<T> Row() { return {"tile:avx2", Run, Sum, Add}; }
+};
+
+template <class T>
+struct Avx512 {
+  MOKA_AVX512 static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {
+    RunAll(steps, count, frame, n);
+  }
+  MOKA_AVX512 static void Sum(const T* x, int64_t n, double* lanes) { SumLanes(x, n, lanes); }
+  MOKA_AVX512 static void Add(const T* x, int64_t n, double* y) { AddTo(x, n, y); }
+  static TileFunctions<T> Row() { return {"tile:avx512", Run, Sum, Add}; }
+};
+#endif
 
 template <class T>
 std::vector<TileFunctions<T>> FindRunnable() {
@@ -293,11 +315,11 @@ std::vector<TileFunctions<T>> FindRunnable() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
-    runnable.push_back(Avx512<T>::Row("tile:avx512"));
+    runnable.push_back(Avx512<T>::Row());
   }
-  if (__builtin_cpu_supports("avx2") != 0) runnable.push_back(Avx2<T>::Row("tile:avx2"));
+  if (__builtin_cpu_supports("avx2") != 0) runnable.push_back(Avx2<T>::Row());
 #endif
-  runnable.push_back(Portable<T>::Row("tile:portable"));
+  runnable.push_back(Portable<T>::Row());
   return runnable;
 }
 

@@ -81,7 +81,7 @@ class Compiler {
   bool ReadsOverwritten(size_t r) const {
     for (size_t i = 0; i < code_.size(); ++i) {
       const Instruction& x = code_[i];
-      if (x.op != ScalarOp::kInput || x.input >= 64 || (plan_.overwrites[r] >> x.input & 1U) == 0) continue;
+      if (x.op != ScalarOp::kInput || (plan_.overwrites[r] & InputBit(x.input)) == 0) continue;
       if (last_use_[i] > results_[r]) return true;
     }
     return false;
@@ -160,9 +160,8 @@ class Compiler {
       const int32_t i = results_[r];
       from.push_back(Place(i));
       if (!IsTileInput(i)) continue;
-      const bool overwritten = std::any_of(plan_.overwrites.begin(), plan_.overwrites.end(), [&](uint64_t bits) {
-        return At(i).input < 64 && (bits >> At(i).input & 1U) != 0;
-      });
+      const bool overwritten = std::any_of(plan_.overwrites.begin(), plan_.overwrites.end(),
+                                           [&](uint64_t bits) { return (bits & InputBit(At(i).input)) != 0; });
       if (!overwritten) continue;
       from[r] = TakeRegister();
       program_.tile_steps.push_back({.op = ScalarOp::kInput, .a = Place(i), .y = from[r]});

@@ -36,7 +36,9 @@ struct TileProgram {
   int locations() const { return first_register() + registers; }
 };
 
-// stores: results are written to output locations; overwrites[r] has bit i set if output r is the memory of input i
+// The bit of an input in overwrites; inputs from 63 on share the last.
+constexpr uint64_t InputBit(int input) { return uint64_t{1} << static_cast<unsigned>(input < 63 ? input : 63); }
+// stores: results are written to output locations; overwrites[r] has input i's bit if output r is the memory of input i
 // (then it is written when input i has been read for the last time). Otherwise results stay where they are.
 struct StorePlan {
   bool stores = true;

@@ -24,12 +24,13 @@ MemoryDims DimsOf(const Layout& layout, const Shape& shape) {
   const Shape padded = layout.Padded(shape);
   std::array<int64_t, Shape::kMaxRank> inside{};
   for (int i = 0; i < shape.rank(); ++i) {
-    const int axis = layout.is_plain() ? i : layout.order[static_cast<size_t>(i)];
+    const int axis = layout.is_plain() ? i : int{layout.order[static_cast<size_t>(i)]};
     inside[static_cast<size_t>(axis)] = layout.BlockOf(axis);
     memory.dims[memory.count++] = {axis, padded[axis] / layout.BlockOf(axis), layout.BlockOf(axis)};
   }
   for (int b = 0; b < layout.block_count; ++b) {
-    const auto [axis, size] = layout.blocks[static_cast<size_t>(b)];
+    const int axis = layout.blocks[static_cast<size_t>(b)].axis;
+    const int64_t size = layout.blocks[static_cast<size_t>(b)].size;
     int64_t& step = inside[static_cast<size_t>(axis)];
     step /= size;
     memory.dims[memory.count++] = {axis, size, step};

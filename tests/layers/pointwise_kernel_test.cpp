@@ -241,6 +241,17 @@ TEST(PointwiseKernel, TwoStatesMaySwap) {
   EXPECT_EQ(swapped.values[1], p.values[0].values);
 }
 
+TEST(PointwiseKernel, SumsOverAHundredInputsInThePlaceOfAny) {
+  std::string sum = "x0";
+  for (int i = 1; i < 100; ++i) sum += StrCat("+x", i);
+  Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"2*x0", sum}}}, {}, {}};
+  p.inputs.assign(100, {DType::kFloat32, Shape{700}, {}});
+  RandomStream random(11, 0);
+  FillValues(p, random, -1, 1);
+  const std::vector<RefTensor> expected = Expected(p);
+  for (const int place : {0, 50, 62, 63, 64, 99}) ExpectNear(RunKernel(p, {place}), expected, p.tolerance);
+}
+
 TEST(PointwiseKernel, UpdatesWeightsInDoublyBlockedLayouts) {
   Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x0-x2*(x1+1)"}}}, {}, {}};
   for (const char* layout : {"ABcd16b16a", "ABcd8b16a2b", "Abcd16a", "ABcd16a16b"}) {

@@ -63,8 +63,8 @@ std::string ReadFile(const fs::path& path, int64_t limit_bytes) {
   if (fstat(file.get(), &status) != 0) throw OpenError(path);
   if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kNoInput, StrCat(path.string(), " is not a regular file"));
   if (status.st_size > limit_bytes) {
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), " has ", BytesText(status.st_size), ", more than the limit of ",
-                                            BytesText(limit_bytes)));
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), " has ", BytesText(status.st_size),
+                                            ", more than the limit of ", BytesText(limit_bytes)));
   }
   std::string bytes(static_cast<size_t>(status.st_size), '\0');
   bytes.resize(static_cast<size_t>(ReadFully(file.get(), bytes.data(), status.st_size, path)));

@@ -44,8 +44,8 @@ void WriteToFile(LogState& state, LogLevel level, std::string_view text, const C
   source.remove_prefix(source.rfind('/') == std::string_view::npos ? 0 : source.rfind('/') + 1);
   // syscall: gettid() has no declaration under strict C++ flags.
   fmt::print(state.file.get(), "{}{:%m%d %H:%M:%S}.{:06} {:5} {}:{}] {}\n", LetterOf(level),
-             fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros, syscall(SYS_gettid), source,
-             where.line, Printable(text));
+             fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros, syscall(SYS_gettid), source, where.line,
+             Printable(text));
   std::fflush(state.file.get());
 }
 

@@ -16,12 +16,16 @@ void SetStderrLevel(LogLevel level);
 struct CodePlace {
   const char* file;
   int line;
-  static constexpr CodePlace Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+  static constexpr CodePlace Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 void Log(LogLevel level, std::string_view text, CodePlace where = CodePlace::Here());
 inline void LogInfo(std::string_view text, CodePlace where = CodePlace::Here()) { Log(LogLevel::kInfo, text, where); }
-inline void LogWarning(std::string_view text, CodePlace where = CodePlace::Here()) { Log(LogLevel::kWarning, text, where); }
+inline void LogWarning(std::string_view text, CodePlace where = CodePlace::Here()) {
+  Log(LogLevel::kWarning, text, where);
+}
 // To the file only: the Caffe-style lines that programs read.
 void LogToFile(std::string_view text, CodePlace where = CodePlace::Here());
 

@@ -59,7 +59,7 @@ void ParallelRange(int64_t count, int64_t grain, RangeBody body, void* context) 
   }
   Publish(&region.entered);
   Region* const shared = &region;
-#pragma omp parallel num_threads(static_cast<int>(threads)) default(none) firstprivate(shared)
+#pragma omp parallel num_threads(static_cast <int>(threads)) default(none) firstprivate(shared)
   {
     Observe(&shared->entered);
     RunPart(*shared, omp_get_thread_num());

@@ -16,8 +16,9 @@ using RangeBody = void (*)(void* context, int64_t begin, int64_t end, int thread
 void ParallelRange(int64_t count, int64_t grain, RangeBody body, void* context);
 }  // namespace internal
 
-// Calls body(begin, end, thread) over disjoint, contiguous parts of [0, count), one a thread, of at least `grain` items;
-// the split depends on count, grain and ThreadCount() only, so results do not depend on timing. The body must not throw.
+// Calls body(begin, end, thread) over disjoint, contiguous parts of [0, count), one a thread, of at least `grain`
+// items; the split depends on count, grain and ThreadCount() only, so results do not depend on timing. The body must
+// not throw.
 template <class Body>
 void ParallelFor(int64_t count, int64_t grain, Body&& body) {
   using Function = std::remove_reference_t<Body>;

@@ -55,9 +55,10 @@ uint64_t Permutation::operator()(uint64_t i) const {
     uint64_t left = i >> static_cast<unsigned>(half_bits_);
     uint64_t right = i & mask;
     for (uint32_t round = 0; round < kRounds; ++round) {
-      const auto words = Philox({static_cast<uint32_t>(right), static_cast<uint32_t>(right >> 32U),
-                                 static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32U) ^ (round << 30U)},
-                                {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32U)});
+      const auto words =
+          Philox({static_cast<uint32_t>(right), static_cast<uint32_t>(right >> 32U), static_cast<uint32_t>(stream_),
+                  static_cast<uint32_t>(stream_ >> 32U) ^ (round << 30U)},
+                 {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32U)});
       const uint64_t mixed = words[0];
       const uint64_t next = (left ^ mixed) & mask;
       left = right;

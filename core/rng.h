@@ -57,8 +57,9 @@ class RandomStream {
   uint64_t block_index_ = UINT64_MAX;
 };
 
-// A bijection of [0, count) that is a pure function of (key, count): the order of an epoch without a stored permutation.
-// A four-round Feistel network over the next even power of two, walked until it lands inside ("cycle walking").
+// A bijection of [0, count) that is a pure function of (key, count): the order of an epoch without a stored
+// permutation. A four-round Feistel network over the next even power of two, walked until it lands inside ("cycle
+// walking").
 class Permutation {
  public:
   // Requires: count >= 1.

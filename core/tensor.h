@@ -26,7 +26,8 @@ class Buffer {
   Buffer() = default;
   // Zeroed, aligned bytes on the CPU. Errors: kUnavailable naming the bytes when memory runs out.
   static Buffer Allocate(int64_t bytes);
-  Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Buffer(Buffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;

@@ -16,7 +16,7 @@ namespace internal {
 inline void Append(std::string& s, std::string_view v) { s += v; }
 inline void Append(std::string& s, char v) { s += v; }
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 void Append(std::string& s, T v) {
   if constexpr (std::is_floating_point_v<T>) {
     s += ToText(static_cast<double>(v));

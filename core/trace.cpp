@@ -79,8 +79,8 @@ void StopTrace(const std::filesystem::path& path) {
   TraceState& state = State();
   const std::scoped_lock lock(state.mutex);
   state.on = false;
-  std::string json = StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", state.dropped,
-                            "},\"traceEvents\":[");
+  std::string json =
+      StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", state.dropped, "},\"traceEvents\":[");
   for (size_t i = 0; i < state.spans.size(); ++i) {
     const Span& span = state.spans[i];
     json += StrCat(i > 0 ? ",\n" : "\n", "{\"ph\":\"X\",\"pid\":1,\"tid\":", span.thread, ",\"ts\":", span.begin,

@@ -24,7 +24,8 @@ Shape::Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_
 
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank) {
-    throw Error(ErrorKind::kConfig, StrCat("a shape has at most ", int{kMaxRank}, " dimensions, this one ", dims.size()));
+    throw Error(ErrorKind::kConfig,
+                StrCat("a shape has at most ", int{kMaxRank}, " dimensions, this one ", dims.size()));
   }
   for (const int64_t dim : dims) {
     if (dim < 0) throw Error(ErrorKind::kConfig, StrCat("a dimension cannot be negative, found ", dim));
@@ -112,8 +113,8 @@ int64_t Layout::Offset(const Shape& shape, std::span<const int64_t> index) const
 
 Layout Layout::Simplified(const Shape& shape) const {
   if (is_plain() || Padded(shape) != shape) return *this;
-  // Memory order as (axis, extent) factors longer than 1; plain means each axis once, ascending, after neighbours of one
-  // axis are joined.
+  // Memory order as (axis, extent) factors longer than 1; plain means each axis once, ascending, after neighbours of
+  // one axis are joined.
   int last_axis = -1;
   const auto follows = [&](int axis, int64_t extent) {
     if (extent == 1) return true;

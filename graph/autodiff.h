@@ -9,8 +9,8 @@
 namespace moka {
 
 // Adds nodes that compute dLoss/dw for each w of `wrt` and returns their values (kNoId where no path from w reaches the
-// loss). Only nodes on a path from a wanted value to the loss get backward nodes. Where paths meet there is one n-ary sum.
-// Requires: loss is a scalar.
+// loss). Only nodes on a path from a wanted value to the loss get backward nodes. Where paths meet there is one n-ary
+// sum. Requires: loss is a scalar.
 std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const ValueId> wrt);
 
 }  // namespace moka

@@ -83,8 +83,8 @@ Binding BindKernel(const Graph& graph, NodeId id, DeviceKind device, bool determ
   const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };
   if (!std::all_of(inputs.begin(), inputs.end(), plain) || !std::all_of(outputs.begin(), outputs.end(), plain)) {
     throw Error(ErrorKind::kUnavailable, node.origin.place,
-                StrCat("no kernel runs ", node.op->name, " of layer \"", node.origin.layer, "\": ",
-                       Join(binding.refusals, "; ")));
+                StrCat("no kernel runs ", node.op->name, " of layer \"", node.origin.layer,
+                       "\": ", Join(binding.refusals, "; ")));
   }
   AnnounceReference(node.op->name, binding.refusals);
   binding.kernel = "reference";

@@ -18,8 +18,8 @@ struct Binding {
   std::vector<std::string> refusals;  // "onednn: sentence", for --explain
 };
 
-// The first kernel that accepts. Falling back to the reference is announced once an op. Errors: kUnavailable when layouts
-// leave no kernel at all, with every refusal.
+// The first kernel that accepts. Falling back to the reference is announced once an op. Errors: kUnavailable when
+// layouts leave no kernel at all, with every refusal.
 Binding BindKernel(const Graph& graph, NodeId node, DeviceKind device, bool deterministic);
 
 }  // namespace moka

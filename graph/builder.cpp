@@ -48,9 +48,9 @@ ValueId GraphBuilder::SumTo(ValueId x, const Shape& to) const {
 }
 
 ValueId GraphBuilder::Full(const Shape& to, double value, DType dtype) const {
-  return Add1("full", {}, {{"shape", Ints(to.dims().begin(), to.dims().end())},
-                           {"value", value},
-                           {"dtype", std::string(NameOf(dtype))}});
+  return Add1(
+      "full", {},
+      {{"shape", Ints(to.dims().begin(), to.dims().end())}, {"value", value}, {"dtype", std::string(NameOf(dtype))}});
 }
 
 }  // namespace moka

@@ -16,11 +16,12 @@
 #include "graph/storage.h"
 
 namespace moka {
-namespace {
 
 int64_t MachineMemoryBytes() {
   return (Size(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE))).value();
 }
+
+namespace {
 
 // A kernel with its memory, ready to run.
 struct BoundStep {
@@ -173,7 +174,8 @@ class FrozenProgram : public Program {
     const Size needed = Size(memory_.arena_bytes) + memory_.constant_bytes + memory_.input_bytes;
     if (needed <= limit) return;
     std::string largest;
-    for (const auto& [name, bytes] : memory_.largest) largest += StrCat(largest.empty() ? "" : ", ", name, " ", BytesText(bytes));
+    for (const auto& [name, bytes] : memory_.largest)
+      largest += StrCat(largest.empty() ? "" : ", ", name, " ", BytesText(bytes));
     throw Error(ErrorKind::kUnavailable, {},
                 StrCat("program \"", options_.name, "\" needs ", BytesText(needed.value()), " but the limit is ",
                        BytesText(limit), " (largest: ", largest, ")"),
@@ -204,7 +206,8 @@ class FrozenProgram : public Program {
         case StoragePlace::kState: data = store_.tensor(graph_.value(storage.owner).name).raw(); break;
       }
       tensors_[static_cast<size_t>(id)] = Tensor(graph_.type(id), data);
-      if (graph_.value(id).kind == ValueKind::kInput) inputs_.emplace(graph_.value(id).name, tensors_[static_cast<size_t>(id)]);
+      if (graph_.value(id).kind == ValueKind::kInput)
+        inputs_.emplace(graph_.value(id).name, tensors_[static_cast<size_t>(id)]);
     }
     for (const GraphOutput& output : graph_.outputs()) {
       outputs_.emplace(output.name, tensors_[static_cast<size_t>(output.value)]);
@@ -265,8 +268,9 @@ class FrozenProgram : public Program {
 
   std::string StepLine(size_t i) const {
     const StepReport& r = reports_[i];
-    return StrCat(r.is_constant ? "constant " : "step ", i, " ", r.layer, " ", r.op, r.pass.empty() ? "" : " (" + r.pass + ")",
-                  " ", r.kernel, r.implementation.empty() ? "" : ":" + r.implementation, " ", r.types, "\n");
+    return StrCat(r.is_constant ? "constant " : "step ", i, " ", r.layer, " ", r.op,
+                  r.pass.empty() ? "" : " (" + r.pass + ")", " ", r.kernel,
+                  r.implementation.empty() ? "" : ":" + r.implementation, " ", r.types, "\n");
   }
 
   void RunStep(size_t i) {

@@ -140,7 +140,8 @@ std::vector<NodeId> Graph::TopologicalOrder() const {
   const auto push = [&](NodeId id) { ready.emplace(node(id).origin.sequence, id); };
   for (const Node& node : nodes_) {
     if (node.op == nullptr) continue;
-    for (const ValueId input : node.inputs) waiting[static_cast<size_t>(node.id)] += value(input).producer != kNoId ? 1 : 0;
+    for (const ValueId input : node.inputs)
+      waiting[static_cast<size_t>(node.id)] += value(input).producer != kNoId ? 1 : 0;
     if (waiting[static_cast<size_t>(node.id)] == 0) push(node.id);
   }
   std::vector<NodeId> order;

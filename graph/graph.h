@@ -1,6 +1,6 @@
-// The SSA graph. Each Value is written once by one Node (or is an input or a state); in-place is the planner's business.
-// Nodes and values are named by stable ids; removing a node leaves a hole. Order is not stored: TopologicalOrder()
-// derives it, earliest sequence first, so it is deterministic. One thread at a time.
+// The SSA graph. Each Value is written once by one Node (or is an input or a state); in-place is the planner's
+// business. Nodes and values are named by stable ids; removing a node leaves a hole. Order is not stored:
+// TopologicalOrder() derives it, earliest sequence first, so it is deterministic. One thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Kernels: rows that say on which device and for which node they run, what layouts they want, and make the object that
-// owns the primitive. A made kernel is bound once to fixed memory and then only runs: no allocation, no lookup, no throw.
+// owns the primitive. A made kernel is bound once to fixed memory and then only runs: no allocation, no lookup, no
+// throw.
 #pragma once
 
 #include <cstddef>

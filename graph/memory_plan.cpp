@@ -72,9 +72,15 @@ MemoryPlan PlanMemory(std::span<const PlanItem> items) {
   FindBound(items, plan);
   using Key = std::array<int64_t, 3>;
   const std::array<Key (*)(const PlanItem&), 3> orders = {
-      [](const PlanItem& i) { return Key{-i.bytes, i.first, i.last}; },
-      [](const PlanItem& i) { return Key{-int64_t{i.last - i.first}, -i.bytes, i.first}; },
-      [](const PlanItem& i) { return Key{i.first, -int64_t{i.last - i.first}, -i.bytes}; },
+      [](const PlanItem& i) {
+        return Key{-i.bytes, i.first, i.last};
+      },
+      [](const PlanItem& i) {
+        return Key{-int64_t{i.last - i.first}, -i.bytes, i.first};
+      },
+      [](const PlanItem& i) {
+        return Key{i.first, -int64_t{i.last - i.first}, -i.bytes};
+      },
   };
   plan.peak_bytes = INT64_MAX;
   for (const auto& key : orders) {

@@ -18,8 +18,8 @@ Catalog::Catalog(std::vector<OpDef> ops, std::vector<KernelDef> kernels)
 }
 
 const OpDef* Catalog::FindOp(std::string_view name) const {
-  const auto it = std::lower_bound(ops_.begin(), ops_.end(), name,
-                                   [](const OpDef& op, std::string_view n) { return op.name < n; });
+  const auto it =
+      std::lower_bound(ops_.begin(), ops_.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
   return it != ops_.end() && it->name == name ? &*it : nullptr;
 }
 

@@ -96,11 +96,13 @@ struct OpDef {
   bool (*may_overwrite)(const Attributes&, int input, int output) = nullptr;
   // Whether output shares input 0's memory as it is (reshape of a plain tensor); no kernel runs then.
   bool is_alias = false;
-  // Whether equal inputs give equal outputs within a run (false for nothing today but collectives; random ops are keyed).
+  // Whether equal inputs give equal outputs within a run (false for nothing today but collectives; random ops are
+  // keyed).
   bool is_pure = true;
   Precision precision = Precision::kFollow;
   // Floating-point operations of one run; null: one per output element.
-  int64_t (*flops)(const Attributes&, std::span<const TensorType> inputs, std::span<const TensorType> outputs) = nullptr;
+  int64_t (*flops)(const Attributes&, std::span<const TensorType> inputs,
+                   std::span<const TensorType> outputs) = nullptr;
   std::vector<OpCase> (*cases)() = nullptr;
 };
 

@@ -17,6 +17,9 @@
 
 namespace moka {
 
+// Bytes of physical memory; nothing larger is asked for.
+int64_t MachineMemoryBytes();
+
 struct CompileOptions {
   std::string name = "program";  // in dumps and traces
   DeviceKind device = DeviceKind::kCpu;
@@ -40,7 +43,7 @@ struct StepReport {
   std::string implementation;  // inside it
   std::string types;           // "float32[..] <- float32[..], ..."
   int64_t flops = 0;
-  int64_t bytes = 0;     // read and written
+  int64_t bytes = 0;         // read and written
   bool is_constant = false;  // runs in RefreshConstants only
 };
 
@@ -58,7 +61,7 @@ struct MemoryReport {
   int64_t bound_bytes = 0;     // liveness lower bound of the same order: the largest sum of bytes alive at one step
   int64_t constant_bytes = 0;  // folded and packed weights
   int64_t input_bytes = 0;
-  int64_t state_bytes = 0;     // what this program's states hold in the store
+  int64_t state_bytes = 0;                               // what this program's states hold in the store
   std::vector<std::pair<std::string, int64_t>> largest;  // largest values alive at the peak: name and bytes
 };
 

@@ -1,5 +1,5 @@
-// The order of steps. One stream: a topological order in which what reads a state's old value runs before what overwrites
-// it, and gradients are turned into updates as soon as they exist, so their memory is free again.
+// The order of steps. One stream: a topological order in which what reads a state's old value runs before what
+// overwrites it, and gradients are turned into updates as soon as they exist, so their memory is free again.
 #pragma once
 
 #include <vector>

@@ -143,8 +143,8 @@ class StoragePlanner {
   void MarkConstants() {
     Size bytes = 0;
     for (Storage& storage : plan_.storages) {
-      const bool kept = storage.place == StoragePlace::kArena && storage.first < constant_steps() &&
-                        storage.last >= constant_steps();
+      const bool kept =
+          storage.place == StoragePlace::kArena && storage.first < constant_steps() && storage.last >= constant_steps();
       if (!kept) continue;
       storage.place = StoragePlace::kConstant;
       storage.offset = bytes.value();
@@ -175,7 +175,8 @@ class StoragePlanner {
       }
     }
     const auto bytes = [&](ValueId id) { return graph_.type(id).Bytes(); };
-    std::stable_sort(plan_.largest.begin(), plan_.largest.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
+    std::stable_sort(plan_.largest.begin(), plan_.largest.end(),
+                     [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
     constexpr size_t kShown = 5;
     if (plan_.largest.size() > kShown) plan_.largest.resize(kShown);
   }

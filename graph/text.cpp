@@ -45,8 +45,8 @@ std::string ToText(const Graph& graph) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind == ValueKind::kResult) continue;
-    s += StrCat(value.kind == ValueKind::kState ? "state " : "input ", ValueName(graph, id), ":",
-                value.type.ToString(), "\n");
+    s += StrCat(value.kind == ValueKind::kState ? "state " : "input ", ValueName(graph, id), ":", value.type.ToString(),
+                "\n");
   }
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
@@ -67,8 +67,8 @@ std::string ToDot(const Graph& graph) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
     if (value.kind == ValueKind::kResult) continue;
-    s += StrCat("  v", id, " [label=\"", Escaped(value.name), "\\n", value.type.ToString(), "\", shape=",
-                value.kind == ValueKind::kState ? "cylinder" : "ellipse", "];\n");
+    s += StrCat("  v", id, " [label=\"", Escaped(value.name), "\\n", value.type.ToString(),
+                "\", shape=", value.kind == ValueKind::kState ? "cylinder" : "ellipse", "];\n");
   }
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
@@ -87,7 +87,8 @@ void Verify(const Graph& graph, std::string_view after) {
   std::set<std::string> names;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    if (value.kind != ValueKind::kResult) demand(names.insert(value.name).second, "inputs and states have unique names");
+    if (value.kind != ValueKind::kResult)
+      demand(names.insert(value.name).second, "inputs and states have unique names");
   }
   const auto alive = [&](ValueId id) {
     if (id < 0 || id >= graph.value_count()) return false;
@@ -104,8 +105,8 @@ void Verify(const Graph& graph, std::string_view after) {
     for (size_t i = 0; i < types.size(); ++i) {
       const TensorType& type = graph.type(node.outputs[i]);
       demand(type.shape == types[i].shape && type.dtype == types[i].dtype,
-             StrCat("node ", id, " ", node.op->name, " of ", node.origin.layer, ": output ", i, " has the type inferred, ",
-                    types[i].ToString(), ", found ", type.ToString()));
+             StrCat("node ", id, " ", node.op->name, " of ", node.origin.layer, ": output ", i,
+                    " has the type inferred, ", types[i].ToString(), ", found ", type.ToString()));
     }
   }
   for (const GraphOutput& output : graph.outputs()) demand(alive(output.value), "outputs are live values");

@@ -32,7 +32,8 @@ std::vector<std::string> ReadNames(const std::filesystem::path& path) {
 Shape InputShape(const NetParameter& net, int64_t batch, const std::filesystem::path& base_folder) {
   for (const LayerParameter& layer : net.layer()) {
     if (layer.type() == "Input") {
-      if (layer.input_param().shape_size() == 0) throw Error(ErrorKind::kConfig, StrCat("layer \"", layer.name(), "\" has no shape"));
+      if (layer.input_param().shape_size() == 0)
+        throw Error(ErrorKind::kConfig, StrCat("layer \"", layer.name(), "\" has no shape"));
       const BlobShape& shape = layer.input_param().shape(0);
       return Shape(std::vector<int64_t>(shape.dim().begin(), shape.dim().end())).With(0, batch);
     }
@@ -66,14 +67,17 @@ Classifier::Classifier(const ClassifierOptions& options) : batch_(options.batch)
   compile.inference = true;
   const std::string input = ImageInput(deploy).top(0);
   program_ = Compile(std::move(built.graph), store_, compile);
-  if (!program_->HasInput(input)) throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
+  if (!program_->HasInput(input))
+    throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);
   output_ = program_->output(output);
   if (input_.shape().rank() != 4) {
-    throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" is ", input_.shape().ToString(), ", not pictures [N,C,H,W]"));
+    throw Error(ErrorKind::kConfig,
+                StrCat("input \"", input, "\" is ", input_.shape().ToString(), ", not pictures [N,C,H,W]"));
   }
   if (output_.shape().rank() < 2 || output_.shape()[0] != batch_) {
-    throw Error(ErrorKind::kConfig, StrCat("output \"", output, "\" is ", output_.shape().ToString(), ", not [N,classes]"));
+    throw Error(ErrorKind::kConfig,
+                StrCat("output \"", output, "\" is ", output_.shape().ToString(), ", not [N,classes]"));
   }
   const LayerParameter& data = ImageInput(deploy);
   TransformationParameter param = data.transform_param();
@@ -100,9 +104,9 @@ void Classifier::LoadPicture(const std::filesystem::path& file, int64_t slot) {
     const int64_t count = input_.shape().Count(1, 4);
     transform_->Apply(ViewOf(image), {0, 0}, scratch_,
                       input_.as<float>().subspan(static_cast<size_t>(slot * count), static_cast<size_t>(count)));
-  } catch (Error& error) {
-    if (error.text().find(file.string()) == std::string::npos) error.AddNote(StrCat("in ", Printable(file.string())));
-    throw;
+  } catch (const Error& error) {
+    if (error.text().find(file.string()) != std::string::npos) throw;
+    throw Error(error.kind(), error.place(), StrCat(Printable(file.string()), ": ", error.text()), error.hint());
   }
 }
 

@@ -15,9 +15,9 @@
 namespace moka {
 
 struct ClassifierOptions {
-  std::filesystem::path net;      // deploy or training prototxt
-  std::string weights;            // file, or comma list
-  std::filesystem::path labels;   // class names, one a line; empty: numbers
+  std::filesystem::path net;     // deploy or training prototxt
+  std::string weights;           // file, or comma list
+  std::filesystem::path labels;  // class names, one a line; empty: numbers
   std::filesystem::path base_folder;
   int64_t batch = 1;
   std::vector<std::string> overrides;
@@ -33,8 +33,8 @@ struct Prediction {
 // One thread.
 class Classifier {
  public:
-  // Errors: those of reading and building the net and of loading the weights; kConfig when the first input is no picture
-  // or the output is not [N,classes,...].
+  // Errors: those of reading and building the net and of loading the weights; kConfig when the first input is no
+  // picture or the output is not [N,classes,...].
   explicit Classifier(const ClassifierOptions& options);
 
   int64_t batch() const { return batch_; }

@@ -31,7 +31,8 @@ std::vector<std::string> Normalised(const std::vector<std::string>& words) {
   std::vector<std::string> result;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    const bool single_dash = word.size() > 2 && word[0] == '-' && word[1] != '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+    const bool single_dash =
+        word.size() > 2 && word[0] == '-' && word[1] != '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
     if (word == "=" && !result.empty() && i + 1 < words.size()) {
       result.back() += "=" + words[++i];
     } else {
@@ -52,6 +53,25 @@ void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
       if (i + 1 >= words.size() || IsOverride(words[i + 1]) || !std::filesystem::exists(words[i + 1], code)) continue;
       words[i] += words[i + 1];
       words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
+// A flag's value is there if it must be, and only then.
+void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
+  for (const OptionSpec& option : OptionsOf(verb)) {
+    const std::string flag = "--" + option.name;
+    for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+      const bool has_value = words[i].starts_with(flag + "=");
+      if (has_value && option.value.empty()) {
+        throw Error(ErrorKind::kUsage, StrCat(flag, " takes no value, found \"",
+                                              Printable(words[i].substr(flag.size() + 1)), "\""));
+      }
+      const bool wants_value = !option.value.empty() && !option.value.starts_with("[");
+      const bool is_last = i + 1 == words.size() || words[i + 1].starts_with("--");
+      if (words[i] == flag && wants_value && is_last) {
+        throw Error(ErrorKind::kUsage, StrCat(flag, " wants a value: ", flag, " ", option.value));
+      }
     }
   }
 }
@@ -103,6 +123,7 @@ const std::vector<OptionSpec>& CommonOptions() {
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> normal = Normalised(words);
   RefuseUnknownFlags(verb, normal);
+  CheckFlagValues(verb, normal);
   JoinOptionalValues(verb, normal);
   CLI::App app;
   app.set_help_flag();
@@ -121,7 +142,8 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     std::vector<std::string> reversed(normal.rbegin(), normal.rend());  // CLI11 takes them last first
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, ": ", error.what()), StrCat("see moka ", verb.name, " --help"));
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, ": ", error.what()),
+                StrCat("see moka ", verb.name, " --help"));
   }
   Arguments arguments;
   arguments.words = words;
@@ -146,7 +168,8 @@ std::string HelpText(const Verb& verb, std::string_view path) {
   };
   constexpr size_t kNameWidth = 24;
   if (!verb.subverbs.empty()) s += "\n";
-  for (const Verb& subverb : verb.subverbs) s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
+  for (const Verb& subverb : verb.subverbs)
+    s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
   s += "\n";
   for (const OptionSpec& option : OptionsOf(verb)) {
     const std::string name = "--" + option.name + (option.value.empty() ? "" : " " + option.value);

@@ -1,5 +1,5 @@
-// The command line's grammar: moka VERB [SUBVERB] [argument ...] [key=value ...] [--flag ...]. Verbs are rows; CLI11 does
-// the splitting inside the .cpp. Caffe's single-dash spelling (-solver=x) is equal to the double-dash one.
+// The command line's grammar: moka VERB [SUBVERB] [argument ...] [key=value ...] [--flag ...]. Verbs are rows; CLI11
+// does the splitting inside the .cpp. Caffe's single-dash spelling (-solver=x) is equal to the double-dash one.
 #pragma once
 
 #include <map>

@@ -75,7 +75,8 @@ NetParameter DeployNet(const NetParameter& net, const Shape& input_shape) {
     gone.erase("prob");
     has_prob = true;
   }
-  if (deploy.layer_size() < 2) throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" computes nothing without labels"));
+  if (deploy.layer_size() < 2)
+    throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" computes nothing without labels"));
   return deploy;
 }
 

@@ -40,7 +40,8 @@ const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
 [[noreturn]] void RefuseVerb(const std::vector<Verb>& verbs, std::string_view path, const std::string& name) {
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.name);
-  throw Error(ErrorKind::kUsage, {}, StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(names, ", "), ")"),
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(names, ", "), ")"),
               DidYouMean(name, names));
 }
 
@@ -93,7 +94,8 @@ int Main(std::vector<std::string> words) {
   } catch (const Error& error) {
     LogToFile(StrCat("error: ", error.what()));
     std::fputs(ErrorText(error, colour).c_str(), stderr);
-    if (error.kind() == ErrorKind::kInternal) std::fputs("  this is a defect of moka, please report it with the command and its files\n", stderr);
+    if (error.kind() == ErrorKind::kInternal)
+      std::fputs("  this is a defect of moka, please report it with the command and its files\n", stderr);
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
     std::fputs("error: out of memory\n", stderr);

@@ -28,7 +28,8 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder) {
       const int64_t crop = layer.transform_param().crop_size();
       const int64_t batch = BatchOf(layer);
       if (error.kind() != ErrorKind::kNoInput || crop <= 0 || batch <= 0) throw;
-      LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on with [", batch, ",3,", crop, ",", crop, "]"));
+      LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on with [", batch, ",3,", crop, ",",
+                        crop, "]"));
       return {{DType::kFloat32, Shape{batch, 3, crop, crop}, {}}, {DType::kFloat32, Shape{batch}, {}}};
     }
   };

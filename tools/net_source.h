@@ -10,7 +10,8 @@
 namespace moka {
 
 // Asks a data layer's source for its shapes. When the source is missing the shape follows from the layer's crop (three
-// channels) with a warning, so a net can be looked at and timed without its data; without a crop the source's error stays.
+// channels) with a warning, so a net can be looked at and timed without its data; without a crop the source's error
+// stays.
 DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder);
 
 // The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/).

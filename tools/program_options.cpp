@@ -18,7 +18,8 @@ void CheckPass(const std::string& name) {
   for (const std::string& known : names) {
     if (known == name) return;
   }
-  throw Error(ErrorKind::kUsage, {}, StrCat("no pass \"", Printable(name), "\" (", Join(names, ", "), ")"), DidYouMean(name, names));
+  throw Error(ErrorKind::kUsage, {}, StrCat("no pass \"", Printable(name), "\" (", Join(names, ", "), ")"),
+              DidYouMean(name, names));
 }
 
 }  // namespace
@@ -50,10 +51,13 @@ CompileOptions CompileOptionsOf(const Arguments& arguments) {
 }
 
 std::string ProgramSummary(const std::string& name, const Program& program) {
-  std::string s = fmt::format("program {}\n  {:<10} {:>8} {:>12} {:>12}\n", name, "pass", "ms", "nodes before", "after");
+  std::string s =
+      fmt::format("program {}\n  {:<10} {:>8} {:>12} {:>12}\n", name, "pass", "ms", "nodes before", "after");
   for (const PassReport& pass : program.passes()) {
     s += fmt::format("  {:<10} {:>8.1f} {:>12} {:>12}{}\n", pass.name, pass.ms, pass.nodes_before, pass.nodes_after,
-                     pass.skipped ? "  skipped" : pass.changed ? "" : "  no change");
+                     pass.skipped   ? "  skipped"
+                     : pass.changed ? ""
+                                    : "  no change");
   }
   std::map<std::string, int> kernels;
   int reorders = 0;
@@ -63,15 +67,17 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
     if (step.op == "reorder" && !step.is_constant) ++reorders;
     if (!step.is_constant) flops += step.flops;
   }
-  s += fmt::format("  {} steps, {} reorders in the steady state, {:.3f} GFLOP a run\n", program.steps().size(), reorders,
-                   static_cast<double>(flops) * 1e-9);
+  s += fmt::format("  {} steps, {} reorders in the steady state, {:.3f} GFLOP a run\n", program.steps().size(),
+                   reorders, static_cast<double>(flops) * 1e-9);
   for (const auto& [kernel, count] : kernels) s += fmt::format("    {:>5} x {}\n", count, kernel);
   const MemoryReport& memory = program.memory();
-  const double ratio = memory.bound_bytes > 0 ? static_cast<double>(memory.arena_bytes) / static_cast<double>(memory.bound_bytes) : 1;
+  const double ratio =
+      memory.bound_bytes > 0 ? static_cast<double>(memory.arena_bytes) / static_cast<double>(memory.bound_bytes) : 1;
   s += fmt::format("  memory: arena {} (lower bound {}, ratio {:.3f}), states {}, inputs {}, constants {}\n",
                    BytesText(memory.arena_bytes), BytesText(memory.bound_bytes), ratio, BytesText(memory.state_bytes),
                    BytesText(memory.input_bytes), BytesText(memory.constant_bytes));
-  for (const auto& [value, bytes] : memory.largest) s += fmt::format("    at the peak: {} {}\n", value, BytesText(bytes));
+  for (const auto& [value, bytes] : memory.largest)
+    s += fmt::format("    at the peak: {} {}\n", value, BytesText(bytes));
   return s;
 }
 

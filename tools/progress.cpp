@@ -91,7 +91,8 @@ void ProgressBar::Draw() {
   std::string bar;
   if (room >= 5) {
     const int width = std::min(room, 30);
-    const auto full = static_cast<int>(static_cast<double>(width) * static_cast<double>(done_) / static_cast<double>(total_));
+    const auto full =
+        static_cast<int>(static_cast<double>(width) * static_cast<double>(done_) / static_cast<double>(total_));
     for (int i = 0; i < width; ++i) bar += i < full ? "━" : "─";
   }
   std::string line = front + bar + back;

@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t kSeed = 1;
 
 void AddTraining(BuiltNet& net, ParameterStore& store) {
-  if (net.loss == kNoId) throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
+  if (net.loss == kNoId)
+    throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
   net.graph.AddOutput("@loss", net.loss);
   ComposeForward(net.graph);
   SolverParameter solver;
@@ -57,7 +58,8 @@ std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, c
   RandomStream random(kSeed, StableHash("inputs"));
   for (const auto& [name, is_label] : inputs) {
     if (!timed->program->HasInput(name)) continue;
-    for (float& v : timed->program->input(name).as<float>()) v = is_label ? 0.0F : static_cast<float>(random.Uniform(-1, 1));
+    for (float& v : timed->program->input(name).as<float>())
+      v = is_label ? 0.0F : static_cast<float>(random.Uniform(-1, 1));
   }
   if (timed->program->HasInput("lr")) timed->program->input("lr").as<float>()[0] = 1e-4F;
   return timed;

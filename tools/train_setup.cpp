@@ -56,7 +56,8 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
       if (fs::is_directory(candidate / "checkpoints", code)) return fs::weakly_canonical(candidate, code);
     }
     std::vector<std::string> names;
-    for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) names.push_back(entry.path().filename().string());
+    for (const fs::directory_entry& entry : fs::directory_iterator(runs, code))
+      names.push_back(entry.path().filename().string());
     throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, names));
   }
   std::vector<fs::path> candidates;
@@ -98,7 +99,8 @@ void ReadFrom(const std::string& from, const fs::path& runs, TrainSetup& setup) 
     fs::path file = folder / "checkpoints" / which;
     if (fs::is_symlink(file, code)) file = folder / "checkpoints" / fs::read_symlink(file);
     if (file.extension().empty()) file += ".safetensors";
-    if (!fs::exists(file, code)) throw Error(ErrorKind::kNoInput, StrCat(Printable(run), " has no checkpoint \"", Printable(which), "\""));
+    if (!fs::exists(file, code))
+      throw Error(ErrorKind::kNoInput, StrCat(Printable(run), " has no checkpoint \"", Printable(which), "\""));
     setup.weights.push_back(file.string());
     setup.parent = from;
     return;
@@ -129,7 +131,8 @@ SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
 
 TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (arguments.positionals.size() > 1) {
-    throw Error(ErrorKind::kUsage, StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
+    throw Error(ErrorKind::kUsage,
+                StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
   }
   TrainSetup setup;
   fs::path solver_file = SolverFile(arguments);
@@ -137,7 +140,9 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (arguments.Has("resume")) {
     setup.run_folder = FindRun(arguments, setup.run_name);
     if (setup.run_folder.empty() && arguments.Get("resume") != "auto") {
-      throw Error(ErrorKind::kNoInput, {}, StrCat("no unfinished run", setup.run_name.empty() ? "" : " of " + setup.run_name, " in ", RunsFolder(arguments).string()),
+      throw Error(ErrorKind::kNoInput, {},
+                  StrCat("no unfinished run", setup.run_name.empty() ? "" : " of " + setup.run_name, " in ",
+                         RunsFolder(arguments).string()),
                   "--resume=auto starts a new one then");
     }
     if (!setup.run_folder.empty()) {
@@ -145,7 +150,9 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
       solver_file = setup.run_folder / "config" / "solver.prototxt";
     }
   }
-  if (solver_file.empty()) throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one", "see moka train --help");
+  if (solver_file.empty())
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
+                "see moka train --help");
 
   setup.overrides = arguments.overrides;
   if (arguments.Has("iterations")) setup.overrides.push_back("max_iter=" + arguments.Get("iterations"));

@@ -23,7 +23,7 @@ struct TrainSetup {
   std::vector<std::string> weights;
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
-  std::string parent;                // "run@checkpoint" of --from
+  std::string parent;  // "run@checkpoint" of --from
 };
 
 // Reads everything; writes nothing. Errors: kUsage, kNoInput, kConfig as the readers say.
@@ -32,7 +32,8 @@ TrainSetup ReadTrainSetup(const Arguments& arguments);
 // Makes the run's folder (or opens the one resumed) and writes its config/.
 RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments);
 
-// Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the net.
+// Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
+// net.
 struct SplitOverrides {
   std::vector<std::string> solver;
   std::vector<std::string> net;

@@ -15,9 +15,9 @@ std::string_view Version() { return MOKA_VERSION; }
 std::string VersionText() {
   const dnnl_version_t* dnnl = dnnl_version();
   return StrCat("moka ", Version(), "\ncompiler ", __VERSION__, "\noneDNN ", dnnl->major, ".", dnnl->minor, ".",
-                dnnl->patch, "\nprotobuf ", GOOGLE_PROTOBUF_VERSION / 1000000, ".", GOOGLE_PROTOBUF_VERSION / 1000 % 1000,
-                ".", GOOGLE_PROTOBUF_VERSION % 1000, "\nlmdb ", MDB_VERSION_MAJOR, ".", MDB_VERSION_MINOR, ".",
-                MDB_VERSION_PATCH, "\nopencv ", CV_VERSION, "\n");
+                dnnl->patch, "\nprotobuf ", GOOGLE_PROTOBUF_VERSION / 1000000, ".",
+                GOOGLE_PROTOBUF_VERSION / 1000 % 1000, ".", GOOGLE_PROTOBUF_VERSION % 1000, "\nlmdb ",
+                MDB_VERSION_MAJOR, ".", MDB_VERSION_MINOR, ".", MDB_VERSION_PATCH, "\nopencv ", CV_VERSION, "\n");
 }
 
 }  // namespace moka

@@ -1,6 +1,6 @@
-// Compose. Joins forward nodes into ops that have a cheaper gradient or kernel: batch_norm + per-channel scale and shift,
-// batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph. Ensures: the same outputs; each value that
-// disappears had one reader and was no output.
+// Compose. Joins forward nodes into ops that have a cheaper gradient or kernel: batch_norm + per-channel scale and
+// shift, batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph. Ensures: the same outputs; each
+// value that disappears had one reader and was no output.
 #include <algorithm>
 
 #include "graph/expression.h"
@@ -70,8 +70,7 @@ bool ComposeRelu(Graph& graph, NodeId producer_id, NodeId user_id) {
   }
   NodeOrigin origin = producer.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, producer_id, user_id,
-          GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
+  Replace(graph, producer_id, user_id, GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
   return true;
 }
 

@@ -1,7 +1,7 @@
 // Fold. In inference what follows a convolution and is affine in its result, channel by channel (batch norm by running
-// statistics, scale, bias), moves into its weights and bias; adding a value of the same shape becomes its sum, a ReLU its
-// activation. The new weights are ordinary nodes of states alone, computed once by RefreshConstants.
-// Requires: inference; each value that disappears has one reader. Ensures: outputs equal up to rounding.
+// statistics, scale, bias), moves into its weights and bias; adding a value of the same shape becomes its sum, a ReLU
+// its activation. The new weights are ordinary nodes of states alone, computed once by RefreshConstants. Requires:
+// inference; each value that disappears has one reader. Ensures: outputs equal up to rounding.
 #include <algorithm>
 #include <optional>
 
@@ -34,8 +34,8 @@ std::optional<Candidate> Match(const Graph& graph, const std::vector<std::vector
 // Input i holds one constant a channel or one constant.
 bool IsConstantPerChannel(const Graph& graph, const std::vector<bool>& constant, ValueId id, int64_t channels) {
   const Value& value = graph.value(id);
-  const bool fixed = value.producer != kNoId ? constant[static_cast<size_t>(value.producer)]
-                                             : value.kind == ValueKind::kState;
+  const bool fixed =
+      value.producer != kNoId ? constant[static_cast<size_t>(value.producer)] : value.kind == ValueKind::kState;
   const Shape& shape = value.type.shape;
   return fixed && (shape.Count() == 1 || (shape.rank() >= 2 && shape[1] == channels && shape.Count() == channels));
 }

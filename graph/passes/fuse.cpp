@@ -1,6 +1,6 @@
-// Fuse. Substitutes a pointwise producer into its only reader (pointwise or reduce_sum), so a chain touches memory once.
-// Requires: a verified graph. Ensures: the same outputs bit for bit (the arithmetic is the same, element by element);
-// expressions stay under a size that the tile interpreter holds in cache.
+// Fuse. Substitutes a pointwise producer into its only reader (pointwise or reduce_sum), so a chain touches memory
+// once. Requires: a verified graph. Ensures: the same outputs bit for bit (the arithmetic is the same, element by
+// element); expressions stay under a size that the tile interpreter holds in cache.
 #include <algorithm>
 
 #include "graph/expression.h"
@@ -36,8 +36,8 @@ Fused Join(const Node& producer, const Node& reader, ValueId between) {
   const Expression all_inner = Expression::Parse(ExpressionsOf(producer));
   std::vector<int> map;
   for (const ValueId input : producer.inputs) map.push_back(index_of(input));
-  const auto result = static_cast<int>(std::find(producer.outputs.begin(), producer.outputs.end(), between) -
-                                       producer.outputs.begin());
+  const auto result =
+      static_cast<int>(std::find(producer.outputs.begin(), producer.outputs.end(), between) - producer.outputs.begin());
   const Expression inner = all_inner.Select(std::vector<int>{result}).Renumber(map);
   std::vector<Expression> replacements;
   for (const ValueId input : reader.inputs) {

@@ -1,7 +1,8 @@
 // Layout. Gives each value the layout its kernels want. Nodes are visited in order; each takes the first kernel whose
-// proposal its refusal check accepts; where an input lies otherwise a reorder is inserted, once for each (value, layout).
-// A state that no program has fixed yet takes the layout its first reader asks for, so weights stay packed between runs.
-// Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned value lies as its state.
+// proposal its refusal check accepts; where an input lies otherwise a reorder is inserted, once for each (value,
+// layout). A state that no program has fixed yet takes the layout its first reader asks for, so weights stay packed
+// between runs. Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned value lies as its
+// state.
 #include <map>
 #include <utility>
 

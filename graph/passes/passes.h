@@ -19,8 +19,8 @@ NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses
 // Values that are outputs or assigned.
 std::vector<bool> Pinned(const Graph& graph);
 
-// The nodes whose results stay the same from run to run: no input (full), and when `states_are_constant` what depends on
-// states alone. Indexed by NodeId.
+// The nodes whose results stay the same from run to run: no input (full), and when `states_are_constant` what depends
+// on states alone. Indexed by NodeId.
 std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant);
 
 }  // namespace moka

@@ -11,7 +11,8 @@ const std::vector<Pass>& CompilePasses() {
       {"simplify", "no dead, duplicate or identity nodes", Simplify},
       {"compose", "batch norm with its scale and ReLU, convolution with its ReLU",
        [](Graph& graph, const PassContext&) { return ComposeForward(graph); }},
-      {"fold", "inference: affine maps after a convolution live in its weights, bias, sum and activation", FoldInference},
+      {"fold", "inference: affine maps after a convolution live in its weights, bias, sum and activation",
+       FoldInference},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
   };
@@ -27,7 +28,8 @@ void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext&
       if (pass.optional) names.emplace_back(pass.name);
     }
     if (it == passes.end()) {
-      throw Error(ErrorKind::kUsage, {}, StrCat("no pass \"", name, "\" (", Join(names, ", "), ")"), DidYouMean(name, names));
+      throw Error(ErrorKind::kUsage, {}, StrCat("no pass \"", name, "\" (", Join(names, ", "), ")"),
+                  DidYouMean(name, names));
     }
     if (!it->optional) throw Error(ErrorKind::kUsage, StrCat("pass \"", name, "\" cannot be disabled"));
   }

@@ -18,7 +18,8 @@ ValueId Repeats(const Graph& graph, const Node& node) {
   const bool keeps = from.shape == to.shape && from.dtype == to.dtype;
   if (op == "stop_gradient") return x;
   if (keeps && (op == "reshape" || op == "cast" || op == "expand" || op == "concat" || op == "slice")) return x;
-  if (keeps && op == "reduce_sum" && node.attributes.Get<Ints>("axes").empty() && node.attributes.String("expr") == "x0") {
+  if (keeps && op == "reduce_sum" && node.attributes.Get<Ints>("axes").empty() &&
+      node.attributes.String("expr") == "x0") {
     return x;
   }
   if (keeps && op == "pointwise" && node.attributes.Get<Strings>("exprs") == Strings{"x0"}) return x;

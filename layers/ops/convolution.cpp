@@ -111,8 +111,9 @@ OpDef ConvolutionOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          // The summand is the last input; a bias in its place has another shape, which the planner tells apart.
           .may_overwrite = [](const Attributes& attributes, int input,
-                              int) { return input == 3 && attributes.Bool("sum"); },
+                              int) { return input >= 2 && attributes.Bool("sum"); },
           .precision = Precision::kPrefer16,
           .flops = [](const Attributes&, std::span<const TensorType> in,
                       std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },

@@ -12,9 +12,9 @@ namespace {
 __extension__ using Int128 = __int128;
 
 // Values near every boundary a parsed dimension can take.
-constexpr std::array<int64_t, 14> kEdges = {INT64_MIN, INT64_MIN + 1, -(int64_t{1} << 32), -2, -1, 0, 1, 2, 3,
-                                            (int64_t{1} << 31) - 1, int64_t{1} << 31, (int64_t{1} << 32) + 1,
-                                            INT64_MAX - 1, INT64_MAX};
+constexpr std::array<int64_t, 14> kEdges = {
+    INT64_MIN,        INT64_MIN + 1,          -(int64_t{1} << 32), -2,       -1, 0, 1, 2, 3, (int64_t{1} << 31) - 1,
+    int64_t{1} << 31, (int64_t{1} << 32) + 1, INT64_MAX - 1,       INT64_MAX};
 
 // The checked operation against 128-bit arithmetic: equal where it fits, an error where it does not.
 template <class Checked, class Wide>
@@ -30,9 +30,12 @@ void Compare(int64_t a, int64_t b, Checked checked, Wide wide) {
 TEST(SizeTest, AgreesWithWideArithmeticAtTheEdges) {
   for (const int64_t a : kEdges) {
     for (const int64_t b : kEdges) {
-      Compare(a, b, [](Size x, Size y) { return x + y; }, [](Int128 x, Int128 y) { return x + y; });
-      Compare(a, b, [](Size x, Size y) { return x - y; }, [](Int128 x, Int128 y) { return x - y; });
-      Compare(a, b, [](Size x, Size y) { return x * y; }, [](Int128 x, Int128 y) { return x * y; });
+      Compare(
+          a, b, [](Size x, Size y) { return x + y; }, [](Int128 x, Int128 y) { return x + y; });
+      Compare(
+          a, b, [](Size x, Size y) { return x - y; }, [](Int128 x, Int128 y) { return x - y; });
+      Compare(
+          a, b, [](Size x, Size y) { return x * y; }, [](Int128 x, Int128 y) { return x * y; });
     }
   }
 }

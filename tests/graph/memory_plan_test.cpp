@@ -14,8 +14,8 @@ void ExpectSound(const std::vector<PlanItem>& items, const MemoryPlan& plan) {
     EXPECT_LE(plan.offsets[i] + items[i].bytes, plan.peak_bytes);
     for (size_t j = 0; j < i; ++j) {
       const bool in_time = items[i].first <= items[j].last && items[j].first <= items[i].last;
-      const bool in_space = plan.offsets[i] < plan.offsets[j] + items[j].bytes &&
-                            plan.offsets[j] < plan.offsets[i] + items[i].bytes;
+      const bool in_space =
+          plan.offsets[i] < plan.offsets[j] + items[j].bytes && plan.offsets[j] < plan.offsets[i] + items[i].bytes;
       EXPECT_FALSE(in_time && in_space && items[i].bytes > 0 && items[j].bytes > 0) << i << " and " << j;
     }
   }
@@ -56,7 +56,8 @@ TEST(MemoryPlanTest, RandomLivesStaySoundAndNearTheBound) {
     const MemoryPlan plan = PlanMemory(items);
     ExpectSound(items, plan);
     EXPECT_GE(plan.peak_bytes, plan.bound_bytes);
-    if (plan.bound_bytes > 0) worst = std::max(worst, static_cast<double>(plan.peak_bytes) / static_cast<double>(plan.bound_bytes));
+    if (plan.bound_bytes > 0)
+      worst = std::max(worst, static_cast<double>(plan.peak_bytes) / static_cast<double>(plan.bound_bytes));
   }
   EXPECT_LT(worst, 1.5);
 }

@@ -1,5 +1,6 @@
-// Whole nets against PyTorch (tests/golden/make_net_goldens.py): every activation, every parameter gradient, the running
-// statistics, and the losses of 20 SGD steps, through the compiled program with its kernels, layouts and fusions.
+// Whole nets against PyTorch (tests/golden/make_net_goldens.py): every activation, every parameter gradient, the
+// running statistics, and the losses of 20 SGD steps, through the compiled program with its kernels, layouts and
+// fusions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,7 +56,8 @@ std::vector<int64_t> SampleIndices(std::string_view name, int64_t count) {
   constexpr int64_t kSamples = 256;
   std::vector<int64_t> indices;
   for (int64_t j = 0; j < std::min(count, kSamples); ++j) {
-    indices.push_back(count <= kSamples ? j : RandomWord(kSampleSeed, StableHash(name), static_cast<uint64_t>(j)) % count);
+    indices.push_back(count <= kSamples ? j
+                                        : RandomWord(kSampleSeed, StableHash(name), static_cast<uint64_t>(j)) % count);
   }
   return indices;
 }
@@ -69,12 +71,14 @@ struct Case {
 class NetGolden : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    std::ifstream file(StrCat(MOKA_SOURCE_DIR, "/tests/golden/nets/", GetParam().net, GetParam().smooth ? "_smooth" : "", ".json"));
+    std::ifstream file(
+        StrCat(MOKA_SOURCE_DIR, "/tests/golden/nets/", GetParam().net, GetParam().smooth ? "_smooth" : "", ".json"));
     golden_ = Json::parse(file);
   }
 
   BuiltNet Build() {
-    NetParameter param = FilterNet(ReadNet(StrCat(MOKA_SOURCE_DIR, "/models/", GetParam().net, "/train_val.prototxt")), TRAIN);
+    NetParameter param =
+        FilterNet(ReadNet(StrCat(MOKA_SOURCE_DIR, "/models/", GetParam().net, "/train_val.prototxt")), TRAIN);
     for (LayerParameter& layer : *param.mutable_layer()) {
       if (layer.type() == "Dropout") layer.mutable_dropout_param()->set_dropout_ratio(0);
       if (GetParam().smooth && layer.type() == "ReLU") layer.set_type("ELU");
@@ -113,8 +117,8 @@ class NetGolden : public testing::TestWithParam<Case> {
   }
 
   // Norm and samples, relative to the tensor's largest value.
-  static void ExpectSummary(const Json& expected, std::span<const float> found, std::string_view sample_name, double tolerance,
-                            const std::string& what) {
+  static void ExpectSummary(const Json& expected, std::span<const float> found, std::string_view sample_name,
+                            double tolerance, const std::string& what) {
     const double scale = std::max(expected.at("max").get<double>(), 1e-30);
     double squares = 0;
     for (const float v : found) squares += static_cast<double>(v) * static_cast<double>(v);
@@ -125,7 +129,8 @@ class NetGolden : public testing::TestWithParam<Case> {
     ASSERT_EQ(samples.size(), indices.size()) << what;
     double worst = 0;
     for (size_t j = 0; j < samples.size(); ++j) {
-      worst = std::max(worst, std::abs(static_cast<double>(found[static_cast<size_t>(indices[j])]) - samples[j]) / scale);
+      worst =
+          std::max(worst, std::abs(static_cast<double>(found[static_cast<size_t>(indices[j])]) - samples[j]) / scale);
     }
     EXPECT_LE(worst, tolerance) << what << ": samples";
   }
@@ -163,7 +168,8 @@ TEST_P(NetGolden, ActivationsAndGradientsAgree) {
   }
   for (const NetBlob& blob : trained) {
     const std::string name = "gradient:" + blob.name;
-    ExpectSummary(expected_gradients.at(blob.name), program->output(name).as<const float>(), name, GetParam().gradient_tolerance, name);
+    ExpectSummary(expected_gradients.at(blob.name), program->output(name).as<const float>(), name,
+                  GetParam().gradient_tolerance, name);
   }
   for (const auto& [name, summary] : golden_.at("statistics").items()) {
     ExpectSummary(summary, store.Values(name), "statistic:" + name, 1e-4, name);
@@ -205,11 +211,11 @@ TEST_P(NetGolden, TwentyStepsOfLossAgree) {
 // there, since rounding turns units near zero on or off (tests/golden/README.md). The smooth twins hold 1e-4.
 constexpr double kKinked = 5e-2;
 INSTANTIATE_TEST_SUITE_P(Zoo, NetGolden,
-                         testing::Values(Case{"lenet", false, 1e-4}, Case{"lenet", true, 1e-4}, Case{"alexnet_bn", false, 1e-4},
-                                         Case{"alexnet_bn", true, 1e-4}, Case{"googlenet", false, kKinked},
-                                         Case{"googlenet", true, 1e-4}, Case{"resnet50", false, kKinked},
-                                         Case{"resnet50", true, 1e-4}),
-                         [](const auto& info) { return info.param.net + (info.param.smooth ? "_smooth" : ""); });
+                         testing::Values(Case{"lenet", false, 1e-4}, Case{"lenet", true, 1e-4},
+                                         Case{"alexnet_bn", false, 1e-4}, Case{"alexnet_bn", true, 1e-4},
+                                         Case{"googlenet", false, kKinked}, Case{"googlenet", true, 1e-4},
+                                         Case{"resnet50", false, kKinked}, Case{"resnet50", true, 1e-4}),
+                         [](const auto& one) { return one.param.net + (one.param.smooth ? "_smooth" : ""); });
 
 }  // namespace
 }  // namespace moka

@@ -1,5 +1,4 @@
 // A steady-state iteration allocates nothing: every operator new of the process is counted, apart by who called.
-#include <execinfo.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,8 +8,11 @@
 
 #include "core/parallel.h"
 #include "graph/program.h"
-#include "tools/timed_net.h"
 #include "proto/net_file.h"
+#include "tools/timed_net.h"
+
+extern char __executable_start;  // NOLINT: the linker's names for this program's code
+extern char etext;               // NOLINT
 
 namespace {
 
@@ -20,15 +22,14 @@ std::atomic<int64_t> g_library = 0;  // made inside a shared library
 
 // oneDNN's execute builds a small map of arguments each time; it lives in libdnnl, so the caller's address tells.
 bool CalledFromLibrary(void* caller) {
-  extern char __executable_start;  // NOLINT: the linker's names
-  extern char etext;               // NOLINT
   return caller < static_cast<void*>(&__executable_start) || caller >= static_cast<void*>(&etext);
 }
 
 void* Allocate(std::size_t bytes, std::size_t alignment, void* caller) {
   if (g_counting) ++(CalledFromLibrary(caller) ? g_library : g_own);
-  void* memory = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
-                                                       : std::malloc(bytes);
+  void* memory = alignment > alignof(std::max_align_t)
+                     ? std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                     : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
@@ -63,10 +64,12 @@ void ExpectNoAllocation(const std::string& model, Phase phase) {
   EXPECT_EQ(g_own.load(), 0) << model;
   // What oneDNN makes inside execute is the same each time: nothing grows.
   EXPECT_EQ(g_library.load() % kIterations, 0) << model;
-  RecordProperty("library_allocations_per_iteration", static_cast<int>(g_library.load() / kIterations));
+  testing::Test::RecordProperty("library_allocations_per_iteration", static_cast<int>(g_library.load() / kIterations));
 }
 
-TEST(AllocationTest, TrainingLeNetAllocatesNothingInTheSteadyState) { ExpectNoAllocation("lenet/train_val.prototxt", TRAIN); }
+TEST(AllocationTest, TrainingLeNetAllocatesNothingInTheSteadyState) {
+  ExpectNoAllocation("lenet/train_val.prototxt", TRAIN);
+}
 TEST(AllocationTest, TrainingResNet20AllocatesNothingInTheSteadyState) {
   ExpectNoAllocation("cifar10_resnet20/train_val.prototxt", TRAIN);
 }

@@ -26,7 +26,8 @@ _moka() {
 compdef _moka moka
 )sh";
 
-constexpr const char* kFish = R"sh(complete -c moka -f -a '(moka completion --words (string join " " -- (commandline -opc)[2..-1]) 2>/dev/null)'
+constexpr const char* kFish =
+    R"sh(complete -c moka -f -a '(moka completion --words (string join " " -- (commandline -opc)[2..-1]) 2>/dev/null)'
 complete -c moka -F
 )sh";
 
@@ -43,7 +44,8 @@ void PrintWords(const std::string& typed) {
   }
   for (const Verb& candidate : *verbs) std::puts(candidate.name.c_str());
   if (verb == nullptr) return;
-  for (const OptionSpec& option : verb->options) std::puts(("--" + option.name + (option.value.empty() ? "" : "=")).c_str());
+  for (const OptionSpec& option : verb->options)
+    std::puts(("--" + option.name + (option.value.empty() ? "" : "=")).c_str());
   for (const OptionSpec& option : CommonOptions()) std::puts(("--" + option.name).c_str());
 }
 
@@ -55,7 +57,8 @@ int Run(const Arguments& arguments) {
   const std::string shell = arguments.positionals.empty() ? "" : arguments.positionals[0];
   const char* script = shell == "bash" ? kBash : shell == "zsh" ? kZsh : shell == "fish" ? kFish : nullptr;
   if (script == nullptr) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("completion is there for bash, zsh and fish, not \"", Printable(shell), "\""),
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("completion is there for bash, zsh and fish, not \"", Printable(shell), "\""),
                 DidYouMean(shell, {"bash", "zsh", "fish"}));
   }
   std::fputs(script, stdout);

@@ -36,7 +36,8 @@ void RefuseExtra(const Arguments& arguments, size_t count) {
     throw Error(ErrorKind::kUsage, StrCat("unexpected argument \"", Printable(arguments.positionals[count]), "\""));
   }
   if (!arguments.overrides.empty()) {
-    throw Error(ErrorKind::kUsage, StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
+    throw Error(ErrorKind::kUsage,
+                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
   }
 }
 
@@ -53,11 +54,17 @@ ImportOptions OptionsOf(const Arguments& arguments) {
   }
   const std::string storage = arguments.Get("storage", "source");
   using Storage = ImportOptions::Storage;
-  if (storage == "source") options.storage = Storage::kSource;
-  else if (storage == "raw") options.storage = Storage::kRaw;
-  else if (storage == "jpeg") options.storage = Storage::kJpeg;
-  else if (storage == "png") options.storage = Storage::kPng;
-  else throw Error(ErrorKind::kUsage, StrCat("--storage wants source, raw, jpeg or png, found \"", Printable(storage), "\""));
+  if (storage == "source")
+    options.storage = Storage::kSource;
+  else if (storage == "raw")
+    options.storage = Storage::kRaw;
+  else if (storage == "jpeg")
+    options.storage = Storage::kJpeg;
+  else if (storage == "png")
+    options.storage = Storage::kPng;
+  else
+    throw Error(ErrorKind::kUsage,
+                StrCat("--storage wants source, raw, jpeg or png, found \"", Printable(storage), "\""));
   if (arguments.Has("gray")) options.channels = ImageChannels::kGrey;
   if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
   options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
@@ -67,7 +74,8 @@ ImportOptions OptionsOf(const Arguments& arguments) {
 
 int RunImport(const Arguments& arguments) {
   RefuseExtra(arguments, 2);
-  const std::string source = Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
+  const std::string source =
+      Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
   const std::string out = Positional(arguments, 1, "the folder of the new database");
   ImportOptions options = OptionsOf(arguments);
   LogInfo(StrCat("importing ", source, " into ", out));
@@ -123,9 +131,10 @@ int RunInspect(const Arguments& arguments) {
   const std::string path = Positional(arguments, 0, "the database");
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
-    Json json = {{"records", summary.records},       {"file_bytes", summary.file_bytes}, {"value_bytes", summary.value_bytes},
-                 {"encoded", summary.encoded},       {"floats", summary.floats},         {"shapes", summary.shapes},
-                 {"mean", summary.mean},             {"stddev", summary.stddev},         {"label_names", summary.label_names}};
+    Json json = {
+        {"records", summary.records}, {"file_bytes", summary.file_bytes}, {"value_bytes", summary.value_bytes},
+        {"encoded", summary.encoded}, {"floats", summary.floats},         {"shapes", summary.shapes},
+        {"mean", summary.mean},       {"stddev", summary.stddev},         {"label_names", summary.label_names}};
     for (const auto& [label, count] : summary.labels) json["labels"][std::to_string(label)] = count;
     for (const BadRecord& bad : summary.bad) {
       json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
@@ -139,9 +148,11 @@ int RunInspect(const Arguments& arguments) {
   fmt::print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
   for (const auto& [label, count] : summary.labels) {
     const bool named = label >= 0 && label < static_cast<int64_t>(summary.label_names.size());
-    fmt::print("  label {:<5} {:<8} {}\n", label, count, named ? Printable(summary.label_names[static_cast<size_t>(label)]) : "");
+    fmt::print("  label {:<5} {:<8} {}\n", label, count,
+               named ? Printable(summary.label_names[static_cast<size_t>(label)]) : "");
   }
-  for (const BadRecord& bad : summary.bad) fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
+  for (const BadRecord& bad : summary.bad)
+    fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
   return 0;
 }
 
@@ -149,7 +160,8 @@ int RunVerify(const Arguments& arguments) {
   RefuseExtra(arguments, 1);
   const std::string path = Positional(arguments, 0, "the database");
   const LmdbVerdict verdict = VerifyLmdb(path);
-  for (const BadRecord& bad : verdict.bad) fmt::print("bad {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
+  for (const BadRecord& bad : verdict.bad)
+    fmt::print("bad {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
   fmt::print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
              verdict.has_checksums ? ", checksums compared" : "");
   return verdict.bad.empty() ? 0 : static_cast<int>(ErrorKind::kVerification);
@@ -213,7 +225,9 @@ Verb DataVerb() {
                     {"shuffle", "SEED", "shuffle the records"},
                     {"limit", "N", "at most N records"},
                     {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},
-                    {"json", "", "print the result as JSON"}};
+                    { "json",
+                      "",
+                      "print the result as JSON" }};
   import.run = RunImport;
 
   Verb table;
@@ -249,7 +263,8 @@ Verb DataVerb() {
   exported.summary = "write records as picture files, named LABEL_INDEX.png";
   exported.usage = "DATABASE OUT [--first N] [--limit N]";
   exported.examples = {"moka data export data/mnist/test digits --limit 20"};
-  exported.options = {{"first", "N", "index of the first record (default 0)"}, {"limit", "N", "at most N records (default 10)"}};
+  exported.options = {{"first", "N", "index of the first record (default 0)"},
+                      {"limit", "N", "at most N records (default 10)"}};
   exported.run = RunExport;
 
   Verb mean;

@@ -51,7 +51,8 @@ int Run(const Arguments& arguments) {
     fmt::print("{}\n", json.dump(2));
     return 0;
   }
-  fmt::print("CPU      {} ({}), {} cores, {} threads used\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN), ThreadCount());
+  fmt::print("CPU      {} ({}), {} cores, {} threads used\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN),
+             ThreadCount());
   fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
   if (arguments.Has("ceilings")) {
     fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add, {:.1f} GB/s copy\n", json["fma_gflops"].get<double>(),

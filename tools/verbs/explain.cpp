@@ -31,11 +31,16 @@ void PrintFields(const google::protobuf::Descriptor& message) {
     std::string fallback;
     if (field.has_default_value()) {
       if (field.enum_type() != nullptr) fallback = field.default_value_enum()->name();
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_FLOAT) fallback = ToText(static_cast<double>(field.default_value_float()));
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL) fallback = field.default_value_bool() ? "true" : "false";
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT32) fallback = std::to_string(field.default_value_int32());
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32) fallback = std::to_string(field.default_value_uint32());
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING) fallback = "\"" + field.default_value_string() + "\"";
+      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_FLOAT)
+        fallback = ToText(static_cast<double>(field.default_value_float()));
+      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL)
+        fallback = field.default_value_bool() ? "true" : "false";
+      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT32)
+        fallback = std::to_string(field.default_value_int32());
+      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32)
+        fallback = std::to_string(field.default_value_uint32());
+      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING)
+        fallback = "\"" + field.default_value_string() + "\"";
     }
     fmt::print("  {:<22} {}{}\n", std::string(field.name()), TypeText(field), fallback.empty() ? "" : " = " + fallback);
   }
@@ -48,9 +53,13 @@ void ExplainLayer(const std::string& name) {
     for (const LayerDef& each : AllLayers()) types.push_back(each.type);
     throw Error(ErrorKind::kUsage, {}, StrCat("no layer type \"", Printable(name), "\""), DidYouMean(name, types));
   }
-  const auto range = [](int low, int high) { return high < 0 ? fmt::format("{} or more", low) : low == high ? fmt::format("{}", low) : fmt::format("{} to {}", low, high); };
-  fmt::print("{}\n  {}\n  bottoms: {}; tops: {}\n", layer->type, layer->doc, range(layer->min_bottoms, layer->max_bottoms),
-             range(layer->min_tops, layer->max_tops));
+  const auto range = [](int low, int high) {
+    return high < 0      ? fmt::format("{} or more", low)
+           : low == high ? fmt::format("{}", low)
+                         : fmt::format("{} to {}", low, high);
+  };
+  fmt::print("{}\n  {}\n  bottoms: {}; tops: {}\n", layer->type, layer->doc,
+             range(layer->min_bottoms, layer->max_bottoms), range(layer->min_tops, layer->max_tops));
   if (const auto* message = ParameterOf(layer->type)) {
     fmt::print("fields of its parameter message:\n");
     PrintFields(*message);
@@ -79,7 +88,8 @@ int Run(const Arguments& arguments) {
   const std::string kind = arguments.positionals.empty() ? "" : arguments.positionals[0];
   const std::string name = arguments.positionals.size() > 1 ? arguments.positionals[1] : "";
   if (kind != "layer" && kind != "op") {
-    throw Error(ErrorKind::kUsage, {}, StrCat("moka explain wants \"layer\" or \"op\", found \"", Printable(kind), "\""),
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("moka explain wants \"layer\" or \"op\", found \"", Printable(kind), "\""),
                 DidYouMean(kind, {"layer", "op"}));
   }
   if (!name.empty()) {
@@ -87,9 +97,11 @@ int Run(const Arguments& arguments) {
     return 0;
   }
   if (kind == "layer") {
-    for (const LayerDef& layer : AllLayers()) fmt::print("{:<26} {}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
+    for (const LayerDef& layer : AllLayers())
+      fmt::print("{:<26} {}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
   } else {
-    for (const OpDef& op : StandardCatalog().ops()) fmt::print("{:<32} {}\n", op.name, op.doc.substr(0, op.doc.find(". ")));
+    for (const OpDef& op : StandardCatalog().ops())
+      fmt::print("{:<32} {}\n", op.name, op.doc.substr(0, op.doc.find(". ")));
   }
   return 0;
 }

@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 
 bool IsPicture(const fs::path& path) {
   std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" || extension == ".webp";
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
+         extension == ".webp";
 }
 
 // Files as given; the pictures of folders, sorted.
@@ -62,7 +64,8 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
     options.net = FindConfig(config.string(), "deploy.prototxt");
   }
   if (arguments.Has("weights")) options.weights = arguments.Get("weights");
-  if (options.weights.empty()) throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+  if (options.weights.empty())
+    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   options.labels = arguments.Get("labels");
   for (const fs::path& folder : {config, config / "config", options.net.parent_path()}) {
     if (options.labels.empty() && fs::exists(folder / "labels.txt", code)) options.labels = folder / "labels.txt";
@@ -74,14 +77,17 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
 int Run(const Arguments& arguments) {
   std::vector<std::string> pictures = arguments.positionals;
   if (!arguments.Has("model")) {
-    if (pictures.empty()) throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt", "see moka infer --help");
+    if (pictures.empty())
+      throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
+                  "see moka infer --help");
     pictures.erase(pictures.begin());
   }
   if (pictures.empty()) throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
   const std::vector<fs::path> files = Pictures(pictures);
   ClassifierOptions options = OptionsOf(arguments);
   constexpr int64_t kDefaultBatch = 16;
-  options.batch = arguments.Int("batch", std::min<int64_t>(kDefaultBatch, static_cast<int64_t>(files.size())), 1, 65536);
+  options.batch =
+      arguments.Int("batch", std::min<int64_t>(kDefaultBatch, static_cast<int64_t>(files.size())), 1, 65536);
   Classifier classifier(options);
   const int64_t begin = NowMicros();
   const auto results = classifier.Classify(files, arguments.Int("top", 5, 1, INT64_MAX));
@@ -111,7 +117,8 @@ Verb InferVerb() {
   verb.name = "infer";
   verb.summary = "classify pictures with a trained net";
   verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER... [--flags]";
-  verb.examples = {"moka infer runs/latest digit.png", "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
+  verb.examples = {"moka infer runs/latest digit.png",
+                   "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},

@@ -50,7 +50,8 @@ std::map<std::string, int64_t> FlopsByLayer(const BuiltNet& net) {
   for (const NodeId id : net.graph.TopologicalOrder()) {
     const Node& node = net.graph.node(id);
     if (node.op->flops == nullptr) continue;
-    flops[node.origin.layer] += node.op->flops(node.attributes, net.graph.InputTypes(node), net.graph.OutputTypes(node));
+    flops[node.origin.layer] +=
+        node.op->flops(node.attributes, net.graph.InputTypes(node), net.graph.OutputTypes(node));
   }
   return flops;
 }
@@ -72,17 +73,18 @@ int RunShow(const Arguments& arguments) {
     const std::string layer = name.substr(0, name.rfind(':'));
     shapes[layer] += (shapes[layer].empty() ? "" : " ") + built.graph.shape(value).ToString();
   }
-  fmt::print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters", "MFLOP");
+  fmt::print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters",
+             "MFLOP");
   int64_t total_flops = 0;
   for (const LayerParameter& layer : built.param.layer()) {
     const auto it = flops.find(layer.name());
     const int64_t layer_flops = it == flops.end() ? 0 : it->second;
     total_flops += layer_flops;
-    fmt::print("{:<28} {:<20} {:<26} {:>12} {:>10.1f}\n", layer.name(), layer.type(), shapes[layer.name()], learned[layer.name()],
-               static_cast<double>(layer_flops) * 1e-6);
+    fmt::print("{:<28} {:<20} {:<26} {:>12} {:>10.1f}\n", layer.name(), layer.type(), shapes[layer.name()],
+               learned[layer.name()], static_cast<double>(layer_flops) * 1e-6);
   }
-  fmt::print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n", built.param.layer_size(), parameters,
-             statistics, static_cast<double>(total_flops) * 1e-9);
+  fmt::print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n",
+             built.param.layer_size(), parameters, statistics, static_cast<double>(total_flops) * 1e-9);
   return 0;
 }
 
@@ -107,11 +109,14 @@ int RunConvert(const Arguments& arguments) {
     if (arguments.Has("model")) net = ReadNet(arguments.Get("model"));
     WriteCaffemodel(to, net, weights.blobs);
   } else {
-    throw Error(ErrorKind::kUsage, StrCat("what ", Printable(to.string()), " should be does not follow from its name: end it in .safetensors or .caffemodel"));
+    throw Error(ErrorKind::kUsage,
+                StrCat("what ", Printable(to.string()),
+                       " should be does not follow from its name: end it in .safetensors or .caffemodel"));
   }
   int64_t values = 0;
   for (const NamedBlob& blob : weights.blobs) values += static_cast<int64_t>(blob.values.size());
-  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), weights.blobs.size(), values, weights.format);
+  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), weights.blobs.size(), values,
+             weights.format);
   if (weights.non_finite > 0) LogWarning(StrCat(weights.non_finite, " values are NaN or infinite"));
   return 0;
 }
@@ -137,14 +142,18 @@ std::string LayerDot(const BuiltNet& net) {
   };
   std::map<std::string, std::string> shape_of;
   for (const auto& [name, value] : net.tops) shape_of[name] = net.graph.shape(value).ToString();
-  std::string s = "digraph net {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n";
+  std::string s =
+      "digraph net {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", "
+      "fontsize=11];\n";
   std::map<std::string, int> producer;
   for (int i = 0; i < net.param.layer_size(); ++i) {
     const LayerParameter& layer = net.param.layer(i);
-    s += StrCat("  l", i, " [label=", Quoted(layer.name() + "\\n" + layer.type()), ", fillcolor=\"", colour(layer.type()), "\"];\n");
+    s += StrCat("  l", i, " [label=", Quoted(layer.name() + "\\n" + layer.type()), ", fillcolor=\"",
+                colour(layer.type()), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
       if (producer.contains(bottom)) {
-        s += StrCat("  l", producer[bottom], " -> l", i, " [label=", Quoted(bottom + " " + shape_of[bottom]), ", fontsize=9];\n");
+        s += StrCat("  l", producer[bottom], " -> l", i, " [label=", Quoted(bottom + " " + shape_of[bottom]),
+                    ", fontsize=9];\n");
       }
     }
     for (const std::string& top : layer.top()) producer[top] = i;
@@ -153,7 +162,8 @@ std::string LayerDot(const BuiltNet& net) {
 }
 
 int RunDraw(const Arguments& arguments) {
-  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
+  if (arguments.positionals.size() != 2)
+    throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
   const fs::path out = arguments.positionals[1];
   const std::string dot = LayerDot(Build(ReadModel(arguments, "train_val.prototxt"), PhaseOf(arguments)));
   if (out.extension() == ".dot") {
@@ -168,9 +178,11 @@ int RunDraw(const Arguments& arguments) {
   if (result.find('\'') != std::string::npos || out.string().find('\'') != std::string::npos) {
     throw Error(ErrorKind::kUsage, "a file name with a quote cannot be drawn to");
   }
-  const int code = std::system(StrCat("dot -Tsvg -o '", out.string(), "' '", result, "'").c_str());  // NOLINT(cert-env33-c)
+  const int code =
+      std::system(StrCat("dot -Tsvg -o '", out.string(), "' '", result, "'").c_str());  // NOLINT(cert-env33-c)
   if (code != 0) {
-    throw Error(ErrorKind::kUnavailable, {}, StrCat("dot could not draw ", Printable(result), ", which is kept"), "install the package graphviz");
+    throw Error(ErrorKind::kUnavailable, {}, StrCat("dot could not draw ", Printable(result), ", which is kept"),
+                "install the package graphviz");
   }
   fs::remove(source);
   return 0;

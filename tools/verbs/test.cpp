@@ -40,10 +40,12 @@ TestSource SourceOf(const Arguments& arguments) {
     const fs::path best = fs::path(config) / "checkpoints" / "best";
     if (is_run && fs::is_symlink(best, code)) source.weights = (best.parent_path() / fs::read_symlink(best)).string();
   } else {
-    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE", "see moka test --help");
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
+                "see moka test --help");
   }
   if (arguments.Has("weights")) source.weights = arguments.Get("weights");
-  if (source.weights.empty()) throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
+  if (source.weights.empty())
+    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   return source;
 }
 
@@ -72,8 +74,8 @@ int Run(const Arguments& arguments) {
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
   const int64_t iterations = arguments.Int("iterations", once, 1, INT64_MAX);
   if (records > 0 && !arguments.Has("iterations") && records % batch != 0) {
-    LogWarning(StrCat(records, " records are no multiple of the batch of ", batch, ": the first ", iterations * batch - records,
-                      " count twice"));
+    LogWarning(StrCat(records, " records are no multiple of the batch of ", batch, ": the first ",
+                      iterations * batch - records, " count twice"));
   }
   const int64_t begin = NowMicros();
   std::vector<OutputValue> means;
@@ -93,7 +95,9 @@ int Run(const Arguments& arguments) {
     fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(net.loss()))));
     for (const OutputValue& output : means) {
       fmt::print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
-                 output.loss_weight != 0 ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value) : "");
+                 output.loss_weight != 0
+                     ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value)
+                     : "");
     }
   }
   LogInfo(fmt::format("{} batches of {} in {:.1f} s, {:.0f} img/s", iterations, batch, seconds,

@@ -56,15 +56,15 @@ std::string Direction(const StepReport& step) {
 }
 
 void PrintSteps(const std::vector<StepTime>& times, const Ceilings& ceilings) {
-  fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms", "GFLOP/s", "GB/s",
-             "% FMA", "% mem");
+  fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms",
+             "GFLOP/s", "GB/s", "% FMA", "% mem");
   for (const StepTime& t : times) {
     const StepReport& s = *t.step;
     const double gflops = t.ms > 0 ? static_cast<double>(s.flops) / t.ms * 1e-6 : 0;
     const double gbs = t.ms > 0 ? static_cast<double>(s.bytes) / t.ms * 1e-6 : 0;
     const std::string kernel = s.kernel + (s.implementation.empty() ? "" : ":" + s.implementation);
-    fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op, kernel, t.ms,
-               gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
+    fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op,
+               kernel, t.ms, gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
   }
 }
 
@@ -83,8 +83,10 @@ void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string
   }
   fmt::print("\nAverage time per layer:\n");
   for (const std::string& layer : layers) {
-    if (by_layer[layer].contains("forward")) fmt::print("{:>10}\tforward: {:g} ms.\n", layer, by_layer[layer]["forward"]);
-    if (by_layer[layer].contains("backward")) fmt::print("{:>10}\tbackward: {:g} ms.\n", layer, by_layer[layer]["backward"]);
+    if (by_layer[layer].contains("forward"))
+      fmt::print("{:>10}\tforward: {:g} ms.\n", layer, by_layer[layer]["forward"]);
+    if (by_layer[layer].contains("backward"))
+      fmt::print("{:>10}\tbackward: {:g} ms.\n", layer, by_layer[layer]["backward"]);
   }
   fmt::print("\nby op:\n");
   for (const auto& [op, ms] : by_op) fmt::print("  {:<32} {:>10.3f} ms\n", op, ms);
@@ -94,8 +96,11 @@ void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string
 }
 
 int Run(const Arguments& arguments) {
-  const std::string config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.empty() ? "" : arguments.positionals[0];
-  if (config.empty()) throw Error(ErrorKind::kUsage, {}, "missing argument: a model folder or --model FILE", "see moka time --help");
+  const std::string config = arguments.Has("model")          ? arguments.Get("model")
+                             : arguments.positionals.empty() ? ""
+                                                             : arguments.positionals[0];
+  if (config.empty())
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a model folder or --model FILE", "see moka time --help");
   const std::string phase_text = arguments.Get("phase", arguments.Has("forward_only") ? "TEST" : "TRAIN");
   if (phase_text != "TRAIN" && phase_text != "TEST") {
     throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase_text), "\""));
@@ -103,19 +108,30 @@ int Run(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = SplitByTarget(arguments.overrides).net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
-  const auto net = MakeTimedNet(ReadNet(FindConfig(config, file), read), phase_text == "TRAIN" ? TRAIN : TEST, CompileOptionsOf(arguments));
+  const auto net = MakeTimedNet(ReadNet(FindConfig(config, file), read), phase_text == "TRAIN" ? TRAIN : TEST,
+                                CompileOptionsOf(arguments));
   if (LookInside(arguments, config, *net->program)) return 0;
   const Ceilings ceilings = MeasureCeilings();
-  const std::vector<StepTime> times = Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));
+  const std::vector<StepTime> times =
+      Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));
   double total = 0;
   for (const StepTime& t : times) total += t.ms;
   if (arguments.Has("json")) {
-    nlohmann::ordered_json json = {{"total_ms", total}, {"batch", net->batch}, {"fma_gflops", ceilings.gflops},
-                                   {"copy_gbs", ceilings.copy_gbs}, {"threads", ThreadCount()}};
+    nlohmann::ordered_json json = {{"total_ms", total},
+                                   {"batch", net->batch},
+                                   {"fma_gflops", ceilings.gflops},
+                                   {"copy_gbs", ceilings.copy_gbs},
+                                   {"threads", ThreadCount()}};
     for (const StepTime& t : times) {
-      json["steps"].push_back({{"layer", t.step->layer}, {"part", Direction(*t.step)}, {"op", t.step->op}, {"kernel", t.step->kernel},
-                               {"implementation", t.step->implementation}, {"types", t.step->types}, {"ms", t.ms},
-                               {"flops", t.step->flops}, {"bytes", t.step->bytes}});
+      json["steps"].push_back({{"layer", t.step->layer},
+                               {"part", Direction(*t.step)},
+                               {"op", t.step->op},
+                               {"kernel", t.step->kernel},
+                               {"implementation", t.step->implementation},
+                               {"types", t.step->types},
+                               {"ms", t.ms},
+                               {"flops", t.step->flops},
+                               {"bytes", t.step->bytes}});
     }
     fmt::print("{}\n", json.dump(1));
     return 0;
@@ -127,7 +143,8 @@ int Run(const Arguments& arguments) {
   }
   PrintSums(times, layers);
   fmt::print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
-             total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops, ceilings.copy_gbs);
+             total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops,
+             ceilings.copy_gbs);
   return 0;
 }
 
@@ -138,7 +155,8 @@ Verb TimeVerb() {
   verb.name = "time";
   verb.summary = "milliseconds, GFLOP/s and GB/s of every kernel and layer";
   verb.usage = "MODEL|FILE.prototxt [--flags]";
-  verb.examples = {"moka time models/resnet50", "moka time models/lenet --phase TEST", "moka time --model=net.prototxt --iterations=50"};
+  verb.examples = {"moka time models/resnet50", "moka time models/lenet --phase TEST",
+                   "moka time --model=net.prototxt --iterations=50"};
   verb.options = {{"model", "FILE", "the prototxt (Caffe's spelling)"},
                   {"iterations", "N", "timed runs; medians are printed (default 10)"},
                   {"warmup", "N", "runs before them (default 2)"},

@@ -36,15 +36,16 @@ class TerminalObserver : public TrainObserver {
 
   void OnIteration(const TrainProgress& progress) override {
     if (!bar_) bar_ = std::make_unique<ProgressBar>(mode_, "iter", progress.max_iteration);
-    bar_->Update(progress.iteration,
-                 fmt::format("loss {:.4g}{}  lr {:.3g}  {:.0f} img/s", progress.loss, accuracy_, progress.lr, progress.images_per_s));
+    bar_->Update(progress.iteration, fmt::format("loss {:.4g}{}  lr {:.3g}  {:.0f} img/s", progress.loss, accuracy_,
+                                                 progress.lr, progress.images_per_s));
   }
 
   void OnTest(const TestReport& test) override {
     std::string values;
     for (const OutputValue& output : test.outputs) {
       values += fmt::format("  {} {:.4f}", output.name, output.value);
-      if (output.loss_weight == 0 && accuracy_net_ == test.net) accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
+      if (output.loss_weight == 0 && accuracy_net_ == test.net)
+        accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
     }
     LogInfo(fmt::format("test {} @ {}{}{}", test.net, test.iteration, values, test.is_best ? "  best so far" : ""));
   }
@@ -64,7 +65,8 @@ class TerminalObserver : public TrainObserver {
 
 void LogStart(const TrainSetup& setup, const RunFolder& run) {
   SetLogFile(run.log());
-  LogInfo(fmt::format("moka {} · {} thread{} · run {}", Version(), ThreadCount(), ThreadCount() == 1 ? "" : "s", run.path().string()));
+  LogInfo(fmt::format("moka {} · {} thread{} · run {}", Version(), ThreadCount(), ThreadCount() == 1 ? "" : "s",
+                      run.path().string()));
   LogToFile("Initializing solver from parameters:");
   for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
     if (!line.empty()) LogToFile(line);
@@ -79,12 +81,14 @@ void LogStart(const TrainSetup& setup, const RunFolder& run) {
 int Finish(const TrainResult& result, const RunFolder& run) {
   LogToFile("Optimization Done.");
   std::string line = StrCat(Describe(result.end), " at iteration ", result.iteration);
-  if (result.best) line += fmt::format(" · best {} {:.4f} @ {}", result.best_metric, *result.best, result.best_iteration);
+  if (result.best)
+    line += fmt::format(" · best {} {:.4f} @ {}", result.best_metric, *result.best, result.best_iteration);
   LogInfo(line);
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
-    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), "\n  try     moka infer ", run.path().string(), " PICTURE"));
+    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), "\n  try     moka infer ", run.path().string(),
+                   " PICTURE"));
   }
   SetLogFile({});
   return result.exit_code();
@@ -92,7 +96,8 @@ int Finish(const TrainResult& result, const RunFolder& run) {
 
 int Run(const Arguments& arguments) {
   const ProgressMode mode = ParseProgressMode(arguments.Get("progress", "auto"));
-  const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"), EffectOf(arguments, "sighup_effect", "snapshot"));
+  const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
+                               EffectOf(arguments, "sighup_effect", "snapshot"));
   TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
   options.compile = CompileOptionsOf(arguments);
@@ -129,7 +134,8 @@ Verb TrainVerb() {
   verb.name = "train";
   verb.summary = "train a net from a solver";
   verb.usage = "SOLVER|FOLDER [key=value ...] [--flags]";
-  verb.examples = {"moka train models/lenet", "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
+  verb.examples = {"moka train models/lenet",
+                   "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
                    "moka train --resume=runs/lenet-0001"};
   verb.options = {{"solver", "FILE", "the solver (Caffe's spelling of SOLVER)"},
                   {"weights", "FILES", "start from .safetensors or .caffemodel"},

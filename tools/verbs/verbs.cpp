@@ -3,8 +3,8 @@
 namespace moka {
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {CompletionVerb(), DataVerb(),  DeviceVerb(), ExplainVerb(), InferVerb(),
-                                          ModelVerb(),      TestVerb(),  TimeVerb(),   TrainVerb(),   VersionVerb()};
+  static const std::vector<Verb> verbs = {CompletionVerb(), DataVerb(), DeviceVerb(), ExplainVerb(), InferVerb(),
+                                          ModelVerb(),      TestVerb(), TimeVerb(),   TrainVerb(),   VersionVerb()};
   return verbs;
 }
 

@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-constexpr int kCanvas = 112;  // drawn at four times the size, then averaged down
+constexpr int kCanvas = 56;  // drawn at twice the size, then averaged down
 
 // The matrix that turns, shears, stretches and shifts the glyph about the canvas' centre.
 cv::Matx23d Distortion(RandomStream& random) {
@@ -26,7 +26,7 @@ cv::Matx23d Distortion(RandomStream& random) {
   const cv::Matx22d stretch(scale_x, shear, 0, scale_y);
   const cv::Matx22d m = turn * stretch;
   constexpr double kCentre = kCanvas / 2.0;
-  constexpr double kShift = 10;
+  constexpr double kShift = 5;
   const double x = kCentre + random.Uniform(-kShift, kShift) - (m(0, 0) + m(0, 1)) * kCentre;
   const double y = kCentre + random.Uniform(-kShift, kShift) - (m(1, 0) + m(1, 1)) * kCentre;
   return {m(0, 0), m(0, 1), x, m(1, 0), m(1, 1), y};
@@ -39,10 +39,10 @@ void PutDigit(int digit, RandomStream& random, cv::Mat& canvas) {
   int font = kFonts[random.Below(kFonts.size())];
   if (random.Below(3) == 0) font |= cv::FONT_ITALIC;
   const std::string text = std::to_string(digit);
-  const int thickness = 5 + static_cast<int>(random.Below(8));
+  const int thickness = 2 + static_cast<int>(random.Below(5));
   int baseline = 0;
   const cv::Size unit = cv::getTextSize(text, font, 1.0, 1, &baseline);
-  constexpr double kGlyphHeight = 72;
+  constexpr double kGlyphHeight = 36;
   const double scale = kGlyphHeight / std::max(1, unit.height);
   const cv::Size size = cv::getTextSize(text, font, scale, thickness, &baseline);
   const cv::Point corner((kCanvas - size.width) / 2, (kCanvas + size.height) / 2);
@@ -52,13 +52,14 @@ void PutDigit(int digit, RandomStream& random, cv::Mat& canvas) {
 }  // namespace
 
 int DrawGlyph(uint64_t seed, uint64_t index, Image& image) {
+  UseOneOpenCvThread();
   RandomStream random(seed, index);
   const int digit = static_cast<int>(random.Below(10));
   cv::Mat canvas = cv::Mat::zeros(kCanvas, kCanvas, CV_8UC1);
   PutDigit(digit, random, canvas);
   cv::Mat bent;
   cv::warpAffine(canvas, bent, Distortion(random), canvas.size(), cv::INTER_LINEAR, cv::BORDER_CONSTANT);
-  const double blur = random.Uniform(0.5, 3.0);
+  const double blur = random.Uniform(0.3, 1.5);
   cv::GaussianBlur(bent, bent, cv::Size(), blur);
   image.Resize(kGlyphSide, kGlyphSide, 1);
   cv::Mat small(kGlyphSide, kGlyphSide, CV_8UC1, image.pixels.data());

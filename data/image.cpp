@@ -39,12 +39,21 @@ void Image::Resize(int64_t new_width, int64_t new_height, int64_t new_channels) 
   pixels.resize(static_cast<size_t>((Size(width) * height * channels).value()));
 }
 
+void UseOneOpenCvThread() {
+  static const bool done = [] {
+    cv::setNumThreads(1);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
 void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
                   Interpolation interpolation, Image& to) {
   Require(window.width > 0 && window.height > 0 && window.x >= 0 && window.y >= 0 &&
               window.x + window.width <= from.width && window.y + window.height <= from.height,
           "ResizeWindow: the window lies inside the image");
   Require(width > 0 && height > 0, "ResizeWindow: the new size is positive");
+  UseOneOpenCvThread();
   const cv::Rect rect(static_cast<int>(window.x), static_cast<int>(window.y), static_cast<int>(window.width),
                       static_cast<int>(window.height));
   const cv::Mat source = MatOf(from)(rect);
@@ -62,6 +71,7 @@ void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation
 void ConvertChannels(int64_t channels, Image& image) {
   if (image.channels == channels) return;
   Require(channels == 1 || channels == 3, "ConvertChannels: 1 or 3 channels");
+  UseOneOpenCvThread();
   Image converted;
   converted.Resize(image.width, image.height, channels);
   cv::Mat target = MatOf(converted);

@@ -76,6 +76,9 @@ struct ImageWindow {
 };
 void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
                   Interpolation interpolation, Image& to);
+// OpenCV's own threads are turned off: pixels are worked on by the pipeline's workers, one image each.
+void UseOneOpenCvThread();
+
 // To the other channel count: grey is repeated; colour becomes luma (OpenCV's weights).
 void ConvertChannels(int64_t channels, Image& image);
 

@@ -72,6 +72,7 @@ void CheckPixels(int64_t width, int64_t height, int64_t limit) {
 }  // namespace
 
 ImageDecoder::ImageDecoder() : turbo_(std::make_unique<Turbo>()) {
+  UseOneOpenCvThread();
   if (turbo_->handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
 }
 ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;

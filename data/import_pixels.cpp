@@ -23,6 +23,12 @@ struct IdxFile {
   std::vector<uint8_t> values;
 };
 
+std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> texts;
+  for (const int64_t number : numbers) texts.push_back(std::to_string(number));
+  return texts;
+}
+
 IdxFile ReadIdx(const fs::path& path, int rank) {
   GzFile file(path);
   const auto number = [&] {
@@ -43,9 +49,9 @@ IdxFile ReadIdx(const fs::path& path, int rank) {
   for (int i = 0; i < rank; ++i) {
     idx.dims.push_back(number());
     count *= idx.dims.back();
-  }
-  if (count < 1 || count > kIdxLimit) {
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": claims ", count.value(), " values"));
+    if (count >= 1 && count <= kIdxLimit) continue;
+    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": claims ", Join(Texts(idx.dims), " x "),
+                                            " values, expected 1 to ", kIdxLimit, " in all"));
   }
   // In steps: a lying header must not make us reserve what the file does not hold.
   constexpr int64_t kStep = int64_t{1} << 22U;

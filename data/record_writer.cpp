@@ -51,7 +51,8 @@ void RecordWriter::AddFile(std::string_view file, int32_t label, std::string_vie
 
 void RecordWriter::AddBad(std::string_view name, const Error& error) {
   if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop) {
-    throw Error(error.kind(), StrCat(name, ": ", error.text()));
+    const bool is_named = error.text().find(name) != std::string::npos;
+    throw Error(error.kind(), is_named ? error.text() : StrCat(name, ": ", error.text()));
   }
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
 }

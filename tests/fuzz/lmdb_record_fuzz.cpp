@@ -1,0 +1,52 @@
+// Any bytes as a record: the Datum view must agree with protobuf's parser; then it is decoded and transformed.
+#include <vector>
+
+#include "data/datum_view.h"
+#include "data/record_source.h"
+#include "data/transform.h"
+#include "tests/fuzz/one_input.h"
+
+namespace moka {
+namespace {
+
+Transform MakeTransform() {
+  TransformationParameter param;
+  param.set_crop_size(5);
+  param.set_pad(1);
+  param.set_mirror(true);
+  param.add_mean_value(3);
+  return {param, TRAIN, 1, {}};
+}
+
+void CheckAgainstProtobuf(std::string_view wire) {
+  Datum datum;
+  const bool good = datum.ParseFromArray(wire.data(), static_cast<int>(wire.size()));
+  bool same = !good;
+  try {
+    const DatumView view = ParseDatum(wire);
+    same = good && view.label == datum.label() && view.channels == datum.channels() && view.data == datum.data() &&
+           view.encoded == datum.encoded() && view.float_count == datum.float_data_size();
+  } catch (const Error&) {
+  }
+  if (!same) std::abort();
+}
+
+void LoadAndTransform(std::string_view wire) {
+  static RecordScratch record_scratch;
+  static TransformScratch transform_scratch;
+  static const Transform transform = MakeTransform();
+  static std::vector<float> out;
+  const Record record = LoadDatum(wire, ImageChannels::kAsStored, record_scratch);
+  out.resize(static_cast<size_t>(transform.OutputShape(record.pixels).Count()));
+  transform.Apply(record.pixels, {0, wire.size()}, transform_scratch, out);
+}
+
+}  // namespace
+}  // namespace moka
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return moka::RunOneInput(data, size, [](std::string_view wire) {
+    moka::CheckAgainstProtobuf(wire);
+    moka::LoadAndTransform(wire);
+  });
+}

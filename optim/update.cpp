@@ -46,8 +46,8 @@ ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
     squares.push_back(b.Reshape(sum, Shape{}));
   }
   if (squares.empty()) return kNoId;
-  const double limit = spec.solver->clip_gradients();
-  const std::string norm = StrCat("(sqrt(x0)*", std::abs(spec.gradient_scale), ")");
+  const std::string limit = ConstantText(spec.solver->clip_gradients());
+  const std::string norm = StrCat("(sqrt(x0)*", ConstantText(std::abs(spec.gradient_scale)), ")");
   return b.Pointwise(StrCat("select(gt(", norm, ",", limit, "),", limit, "/", norm, ",1)"),
                      {SumOf(b, std::move(squares))});
 }

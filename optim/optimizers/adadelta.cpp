@@ -6,13 +6,14 @@ namespace moka {
 namespace {
 
 void Emit(ParameterUpdate& u) {
-  const double momentum = u.solver().momentum();
-  const double delta = u.solver().delta();
+  const std::string momentum = ConstantText(u.solver().momentum());
+  const std::string rest = ConstantText(1 - double{u.solver().momentum()});
+  const std::string delta = ConstantText(u.solver().delta());
   const std::string g = u.DecayedGradient();
-  const std::string h = StrCat("(", momentum, "*", u.Slot("history"), "+", 1 - momentum, "*(", g, "*", g, "))");
+  const std::string h = StrCat("(", momentum, "*", u.Slot("history"), "+", rest, "*(", g, "*", g, "))");
   const std::string step = StrCat("(", g, "*sqrt((", delta, "+", u.Slot("steps"), ")/(", delta, "+", h, ")))");
   u.SetSlot("history", h);
-  u.SetSlot("steps", StrCat(momentum, "*", u.Slot("steps"), "+", 1 - momentum, "*(", step, "*", step, ")"));
+  u.SetSlot("steps", StrCat(momentum, "*", u.Slot("steps"), "+", rest, "*(", step, "*", step, ")"));
   u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", step));
 }
 

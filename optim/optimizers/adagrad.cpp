@@ -8,7 +8,8 @@ void Emit(ParameterUpdate& u) {
   const std::string g = u.DecayedGradient();
   const std::string history = StrCat("(", u.Slot("history"), "+", g, "*", g, ")");
   u.SetSlot("history", history);
-  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", double{u.solver().delta()}, "))"));
+  u.SetWeight(
+      StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
 void Check(const SolverParameter& solver) {

@@ -15,8 +15,8 @@ struct Moments {
 Moments SetMoments(ParameterUpdate& u, const std::string& g) {
   const double b1 = u.solver().momentum();
   const double b2 = u.solver().momentum2();
-  Moments moments{StrCat("(", b1, "*", u.Slot("m"), "+", 1 - b1, "*", g, ")"),
-                  StrCat("(", b2, "*", u.Slot("v"), "+", 1 - b2, "*(", g, "*", g, "))")};
+  Moments moments{StrCat("(", ConstantText(b1), "*", u.Slot("m"), "+", ConstantText(1 - b1), "*", g, ")"),
+                  StrCat("(", ConstantText(b2), "*", u.Slot("v"), "+", ConstantText(1 - b2), "*(", g, "*", g, "))")};
   u.SetSlot("m", moments.m);
   u.SetSlot("v", moments.v);
   return moments;
@@ -25,16 +25,17 @@ Moments SetMoments(ParameterUpdate& u, const std::string& g) {
 void EmitAdam(ParameterUpdate& u) {
   const Moments moments = SetMoments(u, u.DecayedGradient());
   const std::string rate = StrCat("(", u.Rate(), "*(sqrt(", u.Scalar("bias2"), ")/", u.Scalar("bias1"), "))");
-  u.SetWeight(
-      StrCat(u.Weight(), "-", rate, "*(", moments.m, "/(sqrt(", moments.v, ")+", double{u.solver().delta()}, "))"));
+  u.SetWeight(StrCat(u.Weight(), "-", rate, "*(", moments.m, "/(sqrt(", moments.v, ")+",
+                     ConstantText(u.solver().delta()), "))"));
 }
 
 void EmitAdamW(ParameterUpdate& u) {
   const Moments moments = SetMoments(u, u.Gradient());
   const std::string step = StrCat("((", moments.m, "/", u.Scalar("bias1"), ")/(sqrt(", moments.v, "/",
-                                  u.Scalar("bias2"), ")+", double{u.solver().delta()}, "))");
+                                  u.Scalar("bias2"), ")+", ConstantText(u.solver().delta()), "))");
   const std::string w = u.Weight();
-  const std::string decayed = u.decay() == 0 ? w : StrCat("(", w, "-", u.Rate(), "*", u.decay(), "*", w, ")");
+  const std::string decayed =
+      u.decay() == 0 ? w : StrCat("(", w, "-", u.Rate(), "*", ConstantText(u.decay()), "*", w, ")");
   u.SetWeight(StrCat(decayed, "-", u.Rate(), "*", step));
 }
 

@@ -9,13 +9,14 @@ void Emit(ParameterUpdate& u) {
   const double b1 = u.solver().momentum();
   const double b2 = u.solver().momentum2();
   const std::string g = u.Gradient();
-  const std::string m = StrCat("(", b1, "*", u.Slot("m"), "+", 1 - b1, "*", g, ")");
-  const std::string v = StrCat("(", b2, "*", u.Slot("v"), "+", 1 - b2, "*(", g, "*", g, "))");
+  const std::string m = StrCat("(", ConstantText(b1), "*", u.Slot("m"), "+", ConstantText(1 - b1), "*", g, ")");
+  const std::string v =
+      StrCat("(", ConstantText(b2), "*", u.Slot("v"), "+", ConstantText(1 - b2), "*(", g, "*", g, "))");
   u.SetSlot("m", m);
   u.SetSlot("v", v);
-  const std::string decay = u.decay() == 0 ? "" : StrCat("+", u.decay(), "*", u.Weight());
+  const std::string decay = u.decay() == 0 ? "" : StrCat("+", ConstantText(u.decay()), "*", u.Weight());
   const ValueId direction = u.FinishSlots(StrCat("(", m, "/", u.Scalar("bias1"), ")/(sqrt(", v, "/", u.Scalar("bias2"),
-                                                 ")+", double{u.solver().delta()}, ")", decay));
+                                                 ")+", ConstantText(u.solver().delta()), ")", decay));
   std::string trust;
   if (!u.is_spared()) {
     const ValueId ratio =

@@ -9,15 +9,16 @@ namespace {
 ValueId LocalRate(ParameterUpdate& u) {
   const ValueId w = u.WeightNorm();
   const ValueId g = u.GradientNorm();
-  const std::string denominator = StrCat("(x1+", u.decay(), "*x0)");
+  const std::string denominator = StrCat("(x1+", ConstantText(u.decay()), "*x0)");
   return u.builder().Pointwise(
-      StrCat("select(gt(x0,0),select(gt(x1,0),", double{u.solver().lars_eta()}, "*x0/", denominator, ",1),1)"), {w, g});
+      StrCat("select(gt(x0,0),select(gt(x1,0),", ConstantText(u.solver().lars_eta()), "*x0/", denominator, ",1),1)"),
+      {w, g});
 }
 
 void Emit(ParameterUpdate& u) {
   const std::string local = u.is_spared() ? "" : StrCat(u.Use(LocalRate(u)), "*");
   const std::string step = StrCat(u.Rate(), "*", local, u.DecayedGradient());
-  const std::string history = StrCat("(", double{u.solver().momentum()}, "*", u.Slot("history"), "+", step, ")");
+  const std::string history = StrCat("(", ConstantText(u.solver().momentum()), "*", u.Slot("history"), "+", step, ")");
   u.SetSlot("history", history);
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }

@@ -8,9 +8,11 @@ namespace {
 void Emit(ParameterUpdate& u) {
   const double momentum = u.solver().momentum();
   const std::string old = u.Slot("history");
-  const std::string history = StrCat("(", momentum, "*", old, "+", u.Rate(), "*", u.DecayedGradient(), ")");
+  const std::string history =
+      StrCat("(", ConstantText(momentum), "*", old, "+", u.Rate(), "*", u.DecayedGradient(), ")");
   u.SetSlot("history", history);
-  u.SetWeight(StrCat(u.Weight(), "-(", 1 + momentum, "*", history, "-", momentum, "*", old, ")"));
+  u.SetWeight(
+      StrCat(u.Weight(), "-(", ConstantText(1 + momentum), "*", history, "-", ConstantText(momentum), "*", old, ")"));
 }
 
 void Check(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }

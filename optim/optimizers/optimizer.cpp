@@ -1,12 +1,20 @@
 #include "optim/optimizers/optimizer.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "core/text.h"
 #include "proto/places.h"
 
 namespace moka {
+
+std::string ConstantText(double value) {
+  std::array<char, 40> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end.ptr};
+}
 
 const std::vector<Optimizer>& Optimizers() {
   static const std::vector<Optimizer> kTable = {AdaDelta(), AdaGrad(),  Adam(),    AdamW(), Lamb(),
@@ -59,7 +67,7 @@ std::string ParameterUpdate::Use(ValueId value) {
 std::string ParameterUpdate::Gradient() {
   std::string g = Use(gradient_);
   if (shared_.clip != kNoId) g = StrCat("(", g, "*", Use(shared_.clip), ")");
-  if (shared_.scale != 1) g = StrCat("(", g, "*", shared_.scale, ")");
+  if (shared_.scale != 1) g = StrCat("(", g, "*", ConstantText(shared_.scale), ")");
   return g;
 }
 
@@ -67,12 +75,12 @@ std::string ParameterUpdate::DecayedGradient() {
   const std::string g = Gradient();
   if (decay() == 0) return g;
   const std::string direction = solver().regularization_type() == "L1" ? StrCat("sign(", Weight(), ")") : Weight();
-  return StrCat("(", g, "+", decay(), "*", direction, ")");
+  return StrCat("(", g, "+", ConstantText(decay()), "*", direction, ")");
 }
 
 std::string ParameterUpdate::Rate() {
   const std::string rate = Scalar("lr");
-  return blob_.lr_mult == 1 ? rate : StrCat("(", rate, "*", blob_.lr_mult, ")");
+  return blob_.lr_mult == 1 ? rate : StrCat("(", rate, "*", ConstantText(blob_.lr_mult), ")");
 }
 
 std::string ParameterUpdate::Scalar(std::string_view input) {
@@ -107,8 +115,9 @@ ValueId ParameterUpdate::Norm(ValueId value) {
 
 ValueId ParameterUpdate::GradientNorm() {
   const ValueId raw = Norm(gradient_);
-  if (shared_.clip != kNoId) return builder().Pointwise(StrCat("x0*x1*", shared_.scale), {raw, shared_.clip});
-  return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", std::abs(shared_.scale)), {raw});
+  if (shared_.clip != kNoId)
+    return builder().Pointwise(StrCat("x0*x1*", ConstantText(std::abs(shared_.scale))), {raw, shared_.clip});
+  return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", ConstantText(std::abs(shared_.scale))), {raw});
 }
 
 void ParameterUpdate::SetSlot(std::string_view slot, std::string expression) {

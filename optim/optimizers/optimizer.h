@@ -82,6 +82,9 @@ struct Optimizer {
   void (*emit)(ParameterUpdate&) = nullptr;
 };
 
+// A constant of an expression, with all its digits.
+std::string ConstantText(double value);
+
 // All, sorted by name.
 const std::vector<Optimizer>& Optimizers();
 // Null if unknown.

@@ -7,9 +7,11 @@ namespace {
 void Emit(ParameterUpdate& u) {
   const double decay = u.solver().rms_decay();
   const std::string g = u.DecayedGradient();
-  const std::string history = StrCat("(", decay, "*", u.Slot("history"), "+", 1 - decay, "*(", g, "*", g, "))");
+  const std::string history =
+      StrCat("(", ConstantText(decay), "*", u.Slot("history"), "+", ConstantText(1 - decay), "*(", g, "*", g, "))");
   u.SetSlot("history", history);
-  u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", double{u.solver().delta()}, "))"));
+  u.SetWeight(
+      StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
 void Check(const SolverParameter& solver) {

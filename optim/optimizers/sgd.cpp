@@ -11,7 +11,7 @@ void Emit(ParameterUpdate& u) {
     u.SetWeight(StrCat(u.Weight(), "-", step));
     return;
   }
-  const std::string history = StrCat("(", momentum, "*", u.Slot("history"), "+", step, ")");
+  const std::string history = StrCat("(", ConstantText(momentum), "*", u.Slot("history"), "+", step, ")");
   u.SetSlot("history", history);
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }

@@ -128,7 +128,7 @@ void CheckGolden(const nlohmann::json& goldens, const nlohmann::json& golden) {
       const auto expected = golden.at("weights")[s][p].get<Values>();
       const Values& found = step->Get(net.blobs[p].name);
       for (size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(found[i], expected[i], 1e-9 * std::max(1.0, std::abs(expected[i]))) << "step " << s << " of " << p;
+        ASSERT_NEAR(found[i], expected[i], 1e-12 * std::max(1.0, std::abs(expected[i]))) << "step " << s << " of " << p;
       }
       if (!is_split) continue;
       EXPECT_EQ(step->Get(SlotName(net.blobs[p].name, kSumSlot)), Values(expected.size(), 0.0));

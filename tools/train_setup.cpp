@@ -82,6 +82,14 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
   return {};
 }
 
+// A run whose every checkpoint is damaged does not silently start again: the user decides.
+void RefuseDamagedCheckpoints(const fs::path& folder) {
+  const size_t manifests = ListFiles(folder, ".sha256").size();
+  if (manifests == 0) return;  // it was stopped before its first checkpoint
+  throw Error(ErrorKind::kBadData, {}, StrCat("none of the ", manifests, " checkpoints in ", folder.string(), " is whole"),
+              "to start again, train without --resume; to go on from one of them, restore its files");
+}
+
 // The solver file CONFIG, --solver or a run folder means.
 fs::path SolverFile(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
@@ -147,6 +155,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
     }
     if (!setup.run_folder.empty()) {
       setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
+      if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
       solver_file = setup.run_folder / "config" / "solver.prototxt";
     }
   }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <memory>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -63,7 +65,7 @@ class TerminalObserver : public TrainObserver {
   int accuracy_net_ = 0;
 };
 
-void LogStart(const TrainSetup& setup, const RunFolder& run) {
+void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at) {
   SetLogFile(run.log());
   LogInfo(fmt::format("moka {} · {} thread{} · run {}", Version(), ThreadCount(), ThreadCount() == 1 ? "" : "s",
                       run.path().string()));
@@ -71,11 +73,22 @@ void LogStart(const TrainSetup& setup, const RunFolder& run) {
   for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
     if (!line.empty()) LogToFile(line);
   }
-  if (setup.resume) {
-    LogInfo(StrCat("resuming at iteration ", setup.resume->trainer.iteration));
+  if (resumed_at > 0) {
+    LogInfo(StrCat("resuming at iteration ", resumed_at));
   } else if (run.is_resumed()) {
     LogInfo("resuming: no checkpoint was written yet, so it starts again at iteration 0");
   }
+}
+
+void LogNet(TrainNet& net) {
+  int64_t parameters = 0;
+  for (const NetBlob& blob : net.blobs()) {
+    if (!blob.shared && blob.role != ParameterRole::kStatistic) parameters += blob.shape.Count();
+  }
+  const MemoryReport& memory = net.program().memory();
+  LogInfo(fmt::format("net {}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
+                      net.param().layer_size(), parameters, BytesText(memory.arena_bytes + memory.state_bytes),
+                      net.feed().batch_size(), net.feed().epoch_size()));
 }
 
 int Finish(const TrainResult& result, const RunFolder& run) {
@@ -111,20 +124,32 @@ int Run(const Arguments& arguments) {
     LookInside(arguments, "train", trainer.train_net().program());
     return 0;
   }
-  // Everything that can be wrong with the configuration is found before a folder is made.
-  if (!setup.resume) Trainer(setup.solver, setup.nets, options);
-  const RunFolder run = OpenRun(setup, arguments);
-  LogStart(setup, run);
   TerminalObserver observer(mode);
-  options.run = const_cast<RunFolder*>(&run);
   options.observer = &observer;
+  const bool resumes = setup.resume.has_value();
   options.resume = std::move(setup.resume);
-  Trainer trainer(setup.solver, setup.nets, std::move(options));
+  // A new run is built before its folder is made, so a wrong configuration leaves nothing behind; a resumed one needs
+  // its folder to be built.
+  std::optional<RunFolder> run;
+  std::unique_ptr<Trainer> trainer;
+  if (resumes) {
+    CheckResume(*options.resume, setup.solver, setup.nets.train);  // before the run's config is written anew
+    run.emplace(OpenRun(setup, arguments));
+    LogStart(setup, *run, options.resume->trainer.iteration);
+    options.run = &*run;
+    trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
+  } else {
+    trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
+    run.emplace(OpenRun(setup, arguments));
+    LogStart(setup, *run, 0);
+    trainer->SetRun(*run);
+  }
+  LogNet(trainer->train_net());
   if (arguments.Has("trace")) StartTrace();
-  const TrainResult result = trainer.Run();
+  const TrainResult result = trainer->Run();
   observer.Finish();
   if (arguments.Has("trace")) StopTrace(arguments.Get("trace"));
-  return Finish(result, run);
+  return Finish(result, *run);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class Buffer {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(TensorType type, void* data) : type_(std::move(type)), data_(data) {}
+  Tensor(const TensorType& type, void* data) : type_(type), data_(data) {}
 
   const TensorType& type() const { return type_; }
   const Shape& shape() const { return type_.shape; }
@@ -65,7 +65,7 @@ class Tensor {
 class OwnedTensor {
  public:
   OwnedTensor() = default;
-  explicit OwnedTensor(TensorType type) : buffer_(Buffer::Allocate(type.Bytes())), tensor_(type, buffer_.data()) {}
+  explicit OwnedTensor(const TensorType& type) : buffer_(Buffer::Allocate(type.Bytes())), tensor_(type, buffer_.data()) {}
   const Tensor& tensor() const { return tensor_; }
   const TensorType& type() const { return tensor_.type(); }
   const Shape& shape() const { return tensor_.shape(); }

@@ -86,7 +86,7 @@ class Graph {
   void SetInput(NodeId node, int index, ValueId value);
   // Changes attributes and retypes the node's outputs.
   void SetAttributes(NodeId node, Attributes attributes);
-  void SetType(ValueId value, TensorType type) { values_[static_cast<size_t>(value)].type = std::move(type); }
+  void SetType(ValueId value, const TensorType& type) { values_[static_cast<size_t>(value)].type = type; }
   void SetName(ValueId value, std::string name) { values_[static_cast<size_t>(value)].name = std::move(name); }
 
   bool IsAlive(NodeId id) const { return nodes_[static_cast<size_t>(id)].op != nullptr; }

@@ -105,7 +105,8 @@ class SoftmaxLossKernel final : public LabelKernel {
     for (int64_t c = 0; c < classes; ++c) p[c * step] *= scale;
     const int64_t label = lines().Label(in<float>(1)[line]);
     if (label < 0) return static_cast<double>(label);
-    return std::max(0.0, -std::log(std::max(double{p[label * step]}, double{FLT_MIN})));
+    const double loss = -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
+    return loss < 0 ? 0 : loss;  // a NaN stays one: a loss of 0 would hide that the training diverged
   }
 };
 

@@ -118,6 +118,21 @@ void Trainer::Diverge(double loss) {
               "lower base_lr, set clip_gradients or warmup_iter, or look at the data of that layer");
 }
 
+void Trainer::CheckWeights() {
+  for (const NetBlob& blob : train_->blobs()) {
+    const std::span<const float> values = store_.tensor(blob.name).as<float>();
+    const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
+    if (bad == values.end()) continue;
+    const std::string kept = last_checkpoint_.empty()
+                                 ? std::string("there is no checkpoint yet")
+                                 : StrCat("the last good checkpoint is ", last_checkpoint_.string());
+    throw Error(ErrorKind::kDiverged, SourcePlace{},
+                StrCat("iteration ", state_.iteration, ": blob ", blob.index, " of layer \"", blob.layer,
+                       "\" has become ", *bad, " though the loss is ", state_.smoothed_loss, "; ", kept),
+                "lower base_lr, set clip_gradients, or look for values in the data that are not finite");
+  }
+}
+
 void Trainer::Display() {
   TrainReport::Display display;
   display.iteration = state_.iteration;
@@ -132,6 +147,7 @@ void Trainer::Display() {
 }
 
 bool Trainer::TestAll() {
+  CheckWeights();
   bool is_best = false;
   for (size_t i = 0; i < tests_.size(); ++i) {
     const int net = static_cast<int>(i);

@@ -31,6 +31,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
+  // Where a new run writes, once all that can be wrong with its configuration is known to be right. Before Run().
+  void SetRun(RunFolder& run);
   // Trains to the end. Errors: kDiverged naming the layer and the last good checkpoint, kBadData, kIo; status.json says
   // so too.
   TrainResult Run();
@@ -54,6 +56,8 @@ class Trainer {
   void Smooth(double loss);
   [[noreturn]] void Diverge(double loss);
   void Display();
+  // Weights can become NaN while the loss stays finite (a ReLU makes 0 of NaN): asked before tests and checkpoints.
+  void CheckWeights();
   // Runs every test net; true if net 0's ranking metric is the best so far.
   bool TestAll();
   bool RankTest(const std::vector<OutputValue>& outputs);

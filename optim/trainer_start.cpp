@@ -70,7 +70,13 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   if (solver_.snapshot_format() == SolverParameter::HDF5 && solver_.has_snapshot_prefix()) {
     Fail(solver_, "snapshot_format", "snapshots in HDF5 are not written by this Moka", "use BINARYPROTO");
   }
-  if (solver_.has_max_time()) time_limit_s_ = ParseDuration(solver_.max_time());
+  if (solver_.has_max_time()) {
+    try {
+      time_limit_s_ = ParseDuration(solver_.max_time());
+    } catch (const Error& error) {
+      Fail(solver_, "max_time", StrCat("max_time ", error.text()));
+    }
+  }
   if (options_.max_time_s) time_limit_s_ = *options_.max_time_s;
   if (options_.resume) {
     seed_ = options_.resume->trainer.seed;
@@ -90,6 +96,11 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
                 "to go on, give a larger max_iter");
   }
   report_ = std::make_unique<TrainReport>(options_.run, is_resumed ? state_.iteration : -1);
+}
+
+void Trainer::SetRun(RunFolder& run) {
+  options_.run = &run;
+  report_ = std::make_unique<TrainReport>(options_.run, -1);
 }
 
 void Trainer::BuildNets(const SolverNets& nets) {
@@ -220,20 +231,14 @@ void Trainer::RestoreCaffe(const fs::path& path) {
 void Trainer::WriteSnapshot(bool is_best) {
   if (last_checkpoint_iteration_ == state_.iteration) return;
   const Clock::time_point begin = Clock::now();
-  CheckpointContent content;
-  content.weights = WeightsOf(train_->blobs(), store_);
-  for (const NamedBlob& blob : content.weights) {
-    const auto bad = std::ranges::find_if(blob.values, [](float v) { return !std::isfinite(v); });
-    if (bad == blob.values.end()) continue;
-    throw Error(ErrorKind::kDiverged, StrCat("iteration ", state_.iteration, ": blob ", blob.index, " of layer \"",
-                                             blob.layer, "\" has the value ", *bad, " at index ",
-                                             bad - blob.values.begin(), "; no checkpoint is written of it"));
-  }
+  CheckWeights();
   if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot();
   if (options_.run == nullptr) return;
   state_.positions.clear();
   train_->feed().SavePositions(state_.positions);
   for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
+  CheckpointContent content;
+  content.weights = WeightsOf(train_->blobs(), store_);
   content.trainer = state_;
   content.solver_text = SolverToText(solver_);
   content.net_text = NetToText(train_->param());

@@ -41,6 +41,13 @@ inline std::string TaskNet(int batch, bool with_dropout = true) {
   return text;
 }
 
+// The text without the layers from one to before another.
+inline std::string Without(std::string text, const std::string& from, const std::string& to) {
+  const auto place = [&](const std::string& layer) { return text.find(StrCat("layer { name: \"", layer, "\"")); };
+  const size_t begin = place(from);
+  return text.erase(begin, place(to) - begin);
+}
+
 // Clusters around four corners; the same for training and test. One sample may hold a NaN.
 inline void FillTask(Feed& feed, int bad_sample = -1) {
   auto* pipeline = dynamic_cast<MemoryPipeline*>(feed.pipeline("data"));

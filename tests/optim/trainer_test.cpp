@@ -73,9 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Solvers, ResumeBitTest,
 
 TEST_F(TrainerTest, MicroBatchesAddUpToOneBatch) {
   const std::string solver = "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 10 random_seed: 3 ";
-  std::string text = TaskNet(16, false);
-  text.erase(text.find("layer { name: \"bn\""),
-             text.find("layer { name: \"relu\"") - text.find("layer { name: \"bn\""));
+  const std::string text = Without(TaskNet(16, false), "bn", "relu");
   std::string half = text;
   half.replace(half.find("batch_size: 16"), 14, "batch_size: 8");
   const auto whole = Make(solver, {}, Nets(0, text));
@@ -145,8 +143,10 @@ TEST_F(TrainerTest, DivergenceNamesALayerAndKeepsTheCheckpoint) {
 TEST_F(TrainerTest, IgnoredNonFiniteLossesSkipTheUpdate) {
   const std::string solver =
       "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 max_iter: 12 random_seed: 3 on_nan: IGNORE ";
+  // Without BatchNorm and ReLU, which turns a NaN into 0, the NaN reaches the loss.
+  const std::string net = Without(Without(TaskNet(16, false), "bn", "relu"), "relu", "ip2");
   for (const char* iter_size : {"", "iter_size: 2"}) {
-    const auto trainer = Make(solver + iter_size, {}, Nets(0));
+    const auto trainer = Make(solver + iter_size, {}, Nets(0, net));
     FillTask(trainer->train_net().feed(), 20);  // in the second batch of four
     trainer->Run();
     EXPECT_EQ(trainer->state().skipped_updates, std::string_view(iter_size).empty() ? 3 : 6);
@@ -154,6 +154,17 @@ TEST_F(TrainerTest, IgnoredNonFiniteLossesSkipTheUpdate) {
       for (const float v : values) ASSERT_TRUE(std::isfinite(v)) << name;
     }
   }
+}
+
+TEST_F(TrainerTest, WeightsThatBecomeNanBehindAReluAreFound) {
+  RunFolder run = NewRun();
+  TrainerOptions options;
+  options.run = &run;
+  const auto trainer = Make(BaseSolver(), options, Nets(1, Without(TaskNet(16, false), "bn", "relu")));
+  FillTask(trainer->train_net().feed(), 20);
+  const Caught caught = ErrorOf([&] { trainer->Run(); });
+  EXPECT_EQ(caught.kind, ErrorKind::kDiverged);
+  EXPECT_FALSE(FindNewestValid(run.checkpoints()).has_value());
 }
 
 TEST_F(TrainerTest, StopsEarlyWhenTestsStopImproving) {
@@ -169,7 +180,7 @@ TEST_F(TrainerTest, ATargetEndsTheRunOrIsMissed) {
   const TrainResult reached = Make(solver + "0.9")->Run();
   EXPECT_EQ(reached.end, TrainEnd::kTargetReached);
   EXPECT_LT(reached.iteration, 300);
-  const TrainResult missed = Make(solver + "1.5 max_iter: 10")->Run();
+  const TrainResult missed = Make(solver + "1.5|max_iter: 10")->Run();
   EXPECT_EQ(missed.end, TrainEnd::kTargetMissed);
   EXPECT_EQ(missed.exit_code(), 21);
 }
@@ -293,9 +304,7 @@ TEST_F(TrainerTest, MistakesAreNamedBeforeAnythingRuns) {
   EXPECT_THAT(error(base + "target_metric: \"accuracy\""), testing::HasSubstr("needs target_value"));
   EXPECT_THAT(error(base + "type: \"Adamm\""), testing::HasSubstr("unknown solver type"));
   EXPECT_THAT(error(base + "lr_policy: \"fixd\""), testing::HasSubstr("unknown lr_policy"));
-  std::string no_loss = TaskNet(16);
-  no_loss.erase(no_loss.find("layer { name: \"loss\""),
-                no_loss.find("layer { name: \"accuracy\"") - no_loss.find("layer { name: \"loss\""));
+  const std::string no_loss = Without(TaskNet(16), "loss", "accuracy");
   EXPECT_THAT(error(base, Nets(1, no_loss)), testing::HasSubstr("has no loss"));
 }
 

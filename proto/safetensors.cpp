@@ -133,7 +133,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   bool Stop(std::string_view found) {
-    return Fail(StrCat("unexpected ", found, " in the header, at key \"", Printable(key_), "\""));
+    return Fail(StrCat("the header holds ", found, " at key \"", Printable(key_), "\", where none belongs"));
   }
 
   int depth_ = 0;

@@ -74,8 +74,9 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
   if (fs::exists(beside, ignored)) return beside;
   if (fs::exists(path, ignored)) return path;
   std::vector<std::string> names;
-  if (fs::is_directory(beside.parent_path(), ignored)) {
-    for (const fs::path& file : ListFiles(beside.parent_path(), ".prototxt")) names.push_back(file.filename().string());
+  const fs::path folder = beside.has_parent_path() ? beside.parent_path() : fs::path(".");
+  if (fs::is_directory(folder, ignored)) {
+    for (const fs::path& file : ListFiles(folder, ".prototxt")) names.push_back(file.filename().string());
   }
   const bool one_place = beside == path;
   throw Error(ErrorKind::kNoInput, PlaceOf(solver, "net"),

@@ -15,6 +15,7 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
 constexpr size_t kNone = std::string_view::npos;
+constexpr std::string_view kNumberTail = "Need space between number and identifier";
 
 // The text between the n-th pair of double quotes of a parser's message.
 std::string Quoted(std::string_view message, int n) {
@@ -66,6 +67,8 @@ class Translator {
 
   Translated Unknown(const ParserComplaint& complaint) const;
   Translated Last(const ParserComplaint& complaint) const;
+  bool IsConsequence(const ParserComplaint& unknown, const ParserComplaint& last) const;
+  bool IsTailOfNumber(const ParserComplaint& unknown, const ParserComplaint& last) const;
 
  private:
   Error At(size_t offset, size_t length, std::string text, std::string hint = {}) const {
@@ -123,7 +126,25 @@ Translated Translator::Unknown(const ParserComplaint& complaint) const {
                StrCat("it belongs to an enclosing block: close \"", block.field, "\" (", opened.line, ":",
                       opened.column, ") before it"))};
   }
-  return {At(at, name.size(), text, FieldHint(*type, name))};
+  std::string hint = FieldHint(*type, name);
+  const bool follows_quote = at > 0 && (parsed_.text[at - 1] == '"' || parsed_.text[at - 1] == '\'');
+  if (follows_quote) hint = "a text ends right before it: is a quote missing?";
+  return {At(at, name.size(), text, std::move(hint))};
+}
+
+// Whether `last` is only what an unknown field's name, or the letter in a number, led to.
+bool Translator::IsConsequence(const ParserComplaint& unknown, const ParserComplaint& last) const {
+  const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
+  const std::string name = Quoted(unknown.message, 1);
+  const size_t before = parsed_.text.find_last_not_of(" \t\r\n", offset == 0 ? 0 : offset - 1);
+  if (before == kNone || before + 1 < name.size()) return false;
+  return parsed_.text.substr(before + 1 - name.size(), name.size()) == name;
+}
+
+bool Translator::IsTailOfNumber(const ParserComplaint& unknown, const ParserComplaint& last) const {
+  const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
+  return last.message.starts_with(kNumberTail) &&
+         parsed_.text.substr(std::min(offset, parsed_.text.size())).starts_with(Quoted(unknown.message, 1));
 }
 
 // A value the field does not take; the parser stands after it or on it.
@@ -169,7 +190,11 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   if (token == "}" && ScanText(parsed_.text, offset).open.empty()) {
     return {At(offset, 1, "unexpected \"}\": no block is open here")};
   }
-  if (Contains(message, "Integer out of range")) return {BadValue(token, offset)};
+  if (Contains(message, "Integer out of range")) return {BadValue({}, offset)};
+  if (message.starts_with(kNumberTail)) {
+    const size_t blank = offset == 0 ? kNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
+    return {BadValue({}, blank == kNone ? 0 : blank + 1)};
+  }
   for (const std::string_view expected :
        {"Expected integer", "Expected double", "Expected string", "Expected identifier, got: \""}) {
     if (message.starts_with(expected)) return {BadValue({}, offset)};
@@ -225,11 +250,13 @@ void ThrowTextErrors(const ParsedText& parsed, const std::vector<ParserComplaint
   bool go_on = true;
   for (const ParserComplaint& complaint : unknown) {
     if (!go_on || errors.size() >= ErrorList::kMaxErrors) break;
+    if (!last.empty() && translator.IsTailOfNumber(complaint, last.front())) continue;
     const Translated translated = translator.Unknown(complaint);
     errors.push_back(translated.error);
     go_on = !translated.is_missing_brace;
   }
-  if (go_on && !last.empty()) errors.push_back(translator.Last(last.front()).error);
+  const bool is_new = !last.empty() && (errors.empty() || !translator.IsConsequence(unknown.back(), last.front()));
+  if (go_on && is_new) errors.push_back(translator.Last(last.front()).error);
   throw ErrorList(std::move(errors));
 }
 

@@ -111,7 +111,9 @@ class NetBuilder {
   }
 
   void Report(Error error, const LayerParameter& layer) {
-    error.SetPlace(PlaceOf(layer));
+    // Dimensions that overflow are the net's mistake, not that of a data file.
+    if (error.text().starts_with("size overflow")) error = At(layer, {}, error.text());
+    if (error.place().file.empty()) error.SetPlace(PlaceOf(layer));  // an override's place has no line
     for (const std::string& note : layer.origin().note()) {
       if (std::ranges::find(error.notes(), note) == error.notes().end()) error.AddNote(note);
     }

@@ -19,7 +19,14 @@ DataTypes Feed::types() {
 
 void Feed::Bind(const Program& program, const std::vector<DataLayer>& layers) {
   for (const DataLayer& layer : layers) {
-    const auto it = std::ranges::find_if(sources_, [&](const Source& s) { return s.layer == layer.param.name(); });
+    const auto find = [&] {
+      return std::ranges::find_if(sources_, [&](const Source& s) { return s.layer == layer.param.name(); });
+    };
+    auto it = find();
+    if (it == sources_.end() && IsPipelineLayer(layer.param.type())) {
+      types()(layer.param);  // DummyData and MemoryData know their shapes without it, so it was not opened yet
+      it = find();
+    }
     if (it == sources_.end()) {
       throw ErrorAt(layer.param, "type",
                     StrCat("layer \"", layer.param.name(), "\" of type ", layer.param.type(),

@@ -5,7 +5,9 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/size.h"
 #include "core/text.h"
+#include "graph/program.h"
 #include "layers/net.h"
 
 namespace moka {
@@ -40,6 +42,22 @@ void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& f
   }
 }
 
+// Refuses parameters that no memory can hold before any of them is allocated.
+void CheckMemory(std::span<const NetBlob> blobs, const ParameterStore& store) {
+  Size needed = 0;
+  const NetBlob* largest = nullptr;
+  for (const NetBlob& blob : blobs) {
+    if (store.Has(blob.name) || blob.shared) continue;
+    needed += Size(blob.shape.Count()) * static_cast<int64_t>(sizeof(float));
+    if (largest == nullptr || blob.shape.Count() > largest->shape.Count()) largest = &blob;
+  }
+  if (needed <= MachineMemoryBytes()) return;
+  throw Error(ErrorKind::kUnavailable,
+              StrCat("the parameters need ", BytesText(needed.value()), " but the machine has ",
+                     BytesText(MachineMemoryBytes()), " (largest: blob ", largest->index, " of layer \"",
+                     largest->layer, "\", ", largest->shape.ToString(), ")"));
+}
+
 }  // namespace
 
 bool IsSameCaffeShape(const Shape& a, const Shape& b) {
@@ -52,6 +70,7 @@ bool IsSameCaffeShape(const Shape& a, const Shape& b) {
 }
 
 void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& store) {
+  CheckMemory(blobs, store);
   for (const NetBlob& blob : blobs) {
     if (store.Has(blob.name)) {
       const Shape& there = store.type(blob.name).shape;

@@ -1,0 +1,191 @@
+// The binary as a person uses it: a data set is drawn, a net is trained, tested, resumed and asked, every verb helps.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "tools/command_line.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class CliTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / StrCat("moka_cli_test_", getpid());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  // Runs moka in the test's folder. The arguments are words of a shell line written here, never a user's.
+  static Outcome Moka(const std::string& arguments, const std::string& before = {}) {
+    const std::string line = StrCat("cd '", folder_.string(), "' && OMP_NUM_THREADS=1 ", before, " '", MOKA_BINARY,
+                                    "' ", arguments, " >out.txt 2>err.txt </dev/null");
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
+  }
+
+  // A run of LeNet on 600 drawn digits, made once.
+  static const std::string& Run() {
+    static const std::string run = [] {
+      EXPECT_EQ(Moka("data import glyphs:1000:1 data/train").code, 0);
+      EXPECT_EQ(Moka("data import glyphs:200:2 data/test").code, 0);
+      const Outcome trained = Moka(Solver() + " max_iter=120 snapshot=60");
+      EXPECT_EQ(trained.code, 0) << trained.err;
+      return std::string("runs/lenet-0001");
+    }();
+    return run;
+  }
+  static std::string Solver() {
+    return StrCat("train '", MOKA_SOURCE_DIR,
+                  "/models/lenet' 'layer[0].data_param.source=data/train' 'layer[1].data_param.source=data/test' "
+                  "'test_iter=[2]' test_interval=60 display=20 random_seed=5");
+  }
+
+  static fs::path folder_;
+};
+fs::path CliTest::folder_;
+
+TEST_F(CliTest, EveryVerbHelpsInUnderFortyLines) {
+  for (const Verb& verb : AllVerbs()) {
+    const Outcome help = Moka(verb.name + " --help");
+    EXPECT_EQ(help.code, 0) << verb.name;
+    EXPECT_LT(std::count(help.out.begin(), help.out.end(), '\n'), 40) << verb.name;
+    EXPECT_NE(help.out.find("moka " + verb.name), std::string::npos);
+    for (const Verb& subverb : verb.subverbs)
+      EXPECT_EQ(Moka(verb.name + " " + subverb.name + " --help").code, 0) << subverb.name;
+  }
+}
+
+TEST_F(CliTest, WithoutAVerbItHelpsAndExitsWithUsage) {
+  const Outcome outcome = Moka("");
+  EXPECT_EQ(outcome.code, 64);
+  EXPECT_NE(outcome.err.find("verbs:"), std::string::npos);
+  EXPECT_TRUE(outcome.out.empty());
+}
+
+TEST_F(CliTest, MistypedVerbsAndFlagsNameTheNearest) {
+  EXPECT_NE(Moka("trian").err.find("did you mean \"train\"?"), std::string::npos);
+  const Outcome flag = Moka("train x --itertions=5");
+  EXPECT_EQ(flag.code, 64);
+  EXPECT_NE(flag.err.find("did you mean \"--iterations\"?"), std::string::npos) << flag.err;
+}
+
+TEST_F(CliTest, TrainingReachesAnAccuracyAndFillsTheRunFolder) {
+  const fs::path run = folder_ / Run();
+  for (const char* file :
+       {"run.json", "status.json", "log.txt", "metrics.jsonl", "results.csv", "config/solver.prototxt",
+        "config/net.prototxt", "plots/loss.svg", "plots/accuracy.csv", "checkpoints/iter_0000120.safetensors"}) {
+    EXPECT_TRUE(fs::exists(run / file)) << file;
+  }
+  const Json status = Json::parse(ReadFile(run / "status.json"));
+  EXPECT_EQ(status.at("state"), "finished");
+  EXPECT_GT(status.at("best").get<double>(), 0.9);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "runs/latest"));
+}
+
+TEST_F(CliTest, TheLogHasCaffesLines) {
+  const std::string log = ReadFile(folder_ / Run() / "log.txt");
+  for (const char* line : {"Iteration 0, Testing net (#0)", "Test net output #0: accuracy = ", "Iteration 20 (",
+                           "Train net output #0: loss = ", "Iteration 20, lr = ", "Optimization Done."}) {
+    EXPECT_NE(log.find(line), std::string::npos) << line;
+  }
+}
+
+TEST_F(CliTest, TestAndInferAgreeWithTheRun) {
+  const Outcome tested = Moka(StrCat("test ", Run(), " --json"));
+  ASSERT_EQ(tested.code, 0) << tested.err;
+  EXPECT_GT(Json::parse(tested.out).at("outputs").at("accuracy").get<double>(), 0.9);
+  ASSERT_EQ(Moka("data export data/test pictures --limit 8").code, 0);
+  const Outcome inferred = Moka(StrCat("infer ", Run(), " pictures --json --top 3"));
+  ASSERT_EQ(inferred.code, 0) << inferred.err;
+  const Json pictures = Json::parse(inferred.out);
+  ASSERT_EQ(pictures.size(), 8U);
+  int right = 0;
+  for (const Json& picture : pictures) {
+    EXPECT_EQ(picture.at("top").size(), 3U);
+    const std::string name = fs::path(picture.at("file").get<std::string>()).filename().string();
+    right += name[0] == picture.at("top")[0].at("label").get<std::string>()[0] ? 1 : 0;
+  }
+  EXPECT_GE(right, 6);
+}
+
+TEST_F(CliTest, AnInterruptedRunResumesToTheSameWeights) {
+  const std::string whole = Run();
+  // SIGTERM somewhere between the first and the last of the 120 iterations.
+  ASSERT_EQ(Moka(Solver() + " max_iter=120 snapshot=60 --run cut", "timeout --preserve-status -s TERM 0.4").code, 75);
+  const Outcome resumed = Moka("train --resume=runs/cut-0001");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(ReadFile(folder_ / "runs/cut-0001/checkpoints/iter_0000120.safetensors"),
+            ReadFile(folder_ / whole / "checkpoints/iter_0000120.safetensors"));
+  const Outcome changed = Moka("train --resume=runs/cut-0001 base_lr=0.2");
+  EXPECT_EQ(changed.code, 64);
+  EXPECT_NE(changed.err.find("was base_lr: 0.05; is base_lr: 0.2"), std::string::npos) << changed.err;
+}
+
+TEST_F(CliTest, AWrongConfigurationLeavesNothingBehind) {
+  Run();
+  const auto count = [&] { return std::distance(fs::directory_iterator(folder_ / "runs"), fs::directory_iterator()); };
+  const auto before = count();
+  EXPECT_EQ(Moka(Solver() + " 'layer[ip1].inner_product_param.num_output=0'").code, 78);
+  EXPECT_EQ(Moka(Solver() + " lr_policy=sometimes").code, 78);
+  EXPECT_EQ(Moka(Solver() + " base_lrr=1").code, 64);
+  EXPECT_EQ(count(), before);
+}
+
+TEST_F(CliTest, ExpandedModelsReadBackEqual) {
+  ASSERT_EQ(Moka(StrCat("model expand '", MOKA_SOURCE_DIR, "/models/resnet50' plain.prototxt")).code, 0);
+  ASSERT_EQ(Moka("model expand plain.prototxt again.prototxt").code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "plain.prototxt"), ReadFile(folder_ / "again.prototxt"));
+  EXPECT_EQ(ReadFile(folder_ / "plain.prototxt").find("Block"), std::string::npos);
+}
+
+TEST_F(CliTest, WeightsConvertBothWays) {
+  const std::string from = Run() + "/checkpoints/iter_0000120.safetensors";
+  ASSERT_EQ(Moka(StrCat("model convert ", from, " net.caffemodel --model ", Run(), "/config/net.prototxt")).code, 0);
+  ASSERT_EQ(Moka("model convert net.caffemodel back.safetensors").code, 0);
+  const Outcome a = Moka(StrCat("test ", Run(), " --weights net.caffemodel --json"));
+  const Outcome b = Moka(StrCat("test ", Run(), " --weights back.safetensors --json"));
+  ASSERT_EQ(a.code, 0) << a.err;
+  EXPECT_EQ(a.out, b.out);
+}
+
+TEST_F(CliTest, TimeDryRunExplainAndTraceLookInside) {
+  const Outcome dry = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/cifar10_resnet20' --dry-run"));
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("lower bound"), std::string::npos);
+  const Outcome explain = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/cifar10_resnet20' --explain=conv1"));
+  ASSERT_EQ(explain.code, 0) << explain.err;
+  EXPECT_NE(explain.out.find("convolution"), std::string::npos);
+  ASSERT_EQ(Moka(Run().empty() ? "" : Solver() + " max_iter=2 --run traced --trace trace.json").code, 0);
+  const Json trace = Json::parse(ReadFile(folder_ / "trace.json"));
+  EXPECT_GT(trace.at("traceEvents").size(), 40U);
+}
+
+TEST_F(CliTest, CompletionKnowsVerbsAndFlags) {
+  EXPECT_EQ(Moka("completion bash").code, 0);
+  const Outcome words = Moka("completion --words 'data import'");
+  EXPECT_NE(words.out.find("--resize="), std::string::npos);
+  EXPECT_NE(Moka("completion --words ''").out.find("train"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace moka

@@ -46,6 +46,7 @@ IdxFile ReadIdx(const fs::path& path, int rank) {
   }
   IdxFile idx;
   Size count = 1;
+  idx.dims.reserve(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) {
     idx.dims.push_back(number());
     count *= idx.dims.back();

@@ -63,6 +63,7 @@ void Store(void* data, DType dtype, int64_t i, double value) {
 
 void CopyTensor(const Tensor& from, const Tensor& to) {
   Require(from.shape() == to.shape(), "CopyTensor: equal shapes");
+  if (to.type().Bytes() == 0) return;  // an empty tensor may have no memory
   if (from.type() == to.type()) {
     std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.type().Bytes()));
     return;

@@ -174,7 +174,7 @@ fs::path WriteCheckpoint(const fs::path& folder, const CheckpointContent& conten
                          const CheckpointPolicy& policy) {
   CreateFolders(folder);
   const std::string name = CheckpointName(content.trainer.iteration);
-  const fs::path base = folder / name;
+  fs::path base = folder / name;
   const fs::path weights = WithExtension(base, kWeights);
   const fs::path state = WithExtension(base, kState);
   const fs::path manifest = WithExtension(base, kManifest);

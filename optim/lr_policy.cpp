@@ -22,7 +22,8 @@ struct LrPolicy {
 double Fixed(const SolverParameter& s, int64_t) { return s.base_lr(); }
 
 double Step(const SolverParameter& s, int64_t iter) {
-  return s.base_lr() * std::pow(double{s.gamma()}, static_cast<double>(iter / s.stepsize()));
+  const int64_t steps = iter / s.stepsize();
+  return s.base_lr() * std::pow(double{s.gamma()}, static_cast<double>(steps));
 }
 
 double Exp(const SolverParameter& s, int64_t iter) {

@@ -84,7 +84,8 @@ void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& sto
     try {
       FillBlob(blob.filler, blob.shape, seed, blob.name, values);
     } catch (Error& e) {
-      throw e.AddNote(StrCat("while filling blob ", blob.index, " of layer \"", blob.layer, "\""));
+      e.AddNote(StrCat("while filling blob ", blob.index, " of layer \"", blob.layer, "\""));
+      throw;
     }
     store.Set(blob.name, values);
   }

@@ -26,6 +26,7 @@ std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& traine
                 StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
   }
   std::vector<ValueId> wanted;
+  wanted.reserve(trained.size());
   for (const NetBlob& blob : trained) wanted.push_back(blob.state);
   return Differentiate(net.graph, net.loss, wanted);
 }

@@ -30,7 +30,7 @@ TrainResult Trainer::Run() {
     LogToFile(StrCat("Solving ", train_->param().name()));
     LogToFile(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
     WriteStatus("running");
-    const TrainResult result = Loop();
+    TrainResult result = Loop();
     report_->Plot();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
     WriteStatus(is_open ? "interrupted" : "finished", {}, result.exit_code());

@@ -72,7 +72,7 @@ std::string ParameterUpdate::Gradient() {
 }
 
 std::string ParameterUpdate::DecayedGradient() {
-  const std::string g = Gradient();
+  std::string g = Gradient();
   if (decay() == 0) return g;
   const std::string direction = solver().regularization_type() == "L1" ? StrCat("sign(", Weight(), ")") : Weight();
   return StrCat("(", g, "+", ConstantText(decay()), "*", direction, ")");

@@ -60,7 +60,10 @@ struct Setup {
 };
 
 Checked Run(Setup& s, const OpCase& op_case) {
-  Checked checked{.refusal = s.kernel.refuse({s.node, s.inputs, s.outputs}), .inputs = s.inputs, .outputs = s.outputs};
+  Checked checked{.refusal = s.kernel.refuse({s.node, s.inputs, s.outputs}),
+                  .implementation = {},
+                  .inputs = s.inputs,
+                  .outputs = s.outputs};
   if (!checked.refusal.empty()) return checked;
   SCOPED_TRACE(StrCat(s.kernel.name, " ", s.op.name, s.node.attributes.ToString(), " ", Describe(s.inputs), "-> ",
                       Describe(s.outputs)));

@@ -91,7 +91,8 @@ class FrozenProgram : public Program {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
       if (value.kind != ValueKind::kState) continue;
-      if (auto found = Scan(store_.tensor(value.name), value.name, "state " + value.name)) return found;
+      const std::string layer = value.name.substr(0, value.name.find('/'));  // "conv1/0", "conv1/0/@history"
+      if (auto found = Scan(store_.tensor(value.name), layer, "state " + value.name)) return found;
     }
     for (const auto& [name, tensor] : inputs_) {
       if (auto found = Scan(tensor, name, "input " + name)) return found;

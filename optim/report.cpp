@@ -88,7 +88,7 @@ void TrainReport::Plot() const {
   if (run_ == nullptr) return;
   std::error_code code;
   if (!std::filesystem::exists(run_->path() / "metrics.jsonl", code)) return;
-  constexpr double kHalfLife = 5;  // points
+  constexpr double kHalfLives = 40;  // of the smoothed curve, over its length: short runs are drawn as they are
   std::vector<PlotSeries> losses;
   std::vector<PlotSeries> parts;
   std::vector<PlotSeries> rates;
@@ -102,7 +102,8 @@ void TrainReport::Plot() const {
   }
   for (auto& [key, s] : series) {
     s.name = key;
-    if (key == "train loss") s.smoothing = kHalfLife;
+    const double half_life = static_cast<double>(s.points.size()) / kHalfLives;
+    if (key == "train loss" && half_life >= 1) s.smoothing = half_life;
     if (key == "train lr") {
       s.name = "learning rate";
       rates.push_back(s);

@@ -8,6 +8,7 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
+#include "graph/program.h"
 #include "tools/ceilings.h"
 #include "tools/verbs/verbs.h"
 
@@ -34,7 +35,7 @@ std::string IsaName() {
 }
 
 int Run(const Arguments& arguments) {
-  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  const int64_t memory = MachineMemoryBytes();
   const dnnl_version_t* dnnl = dnnl_version();
   nlohmann::ordered_json json = {{"cpu", CpuName()},
                                  {"isa", IsaName()},

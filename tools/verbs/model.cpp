@@ -1,7 +1,10 @@
 // moka model show|expand|convert|draw: nets and weights as files.
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include <cstdlib>
+#include <cerrno>
 #include <map>
 
 #include "core/error.h"
@@ -161,6 +164,21 @@ std::string LayerDot(const BuiltNet& net) {
   return s + "}\n";
 }
 
+// Graphviz's dot, started directly: no shell reads the names. Whether it succeeded.
+bool RunDot(const fs::path& from, const fs::path& to) {
+  std::vector<std::string> words = {"dot", "-Tsvg", "-o", fs::absolute(to).string(), fs::absolute(from).string()};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawnp(&child, "dot", nullptr, nullptr, argv.data(), environ) != 0) return false;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 int RunDraw(const Arguments& arguments) {
   if (arguments.positionals.size() != 2)
     throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
@@ -173,15 +191,9 @@ int RunDraw(const Arguments& arguments) {
   if (out.extension() != ".svg") throw Error(ErrorKind::kUsage, "the picture's name ends in .dot or .svg");
   const fs::path source = fs::path(out).replace_extension(".dot");
   WriteFileAtomically(source, dot);
-  // No shell sees the names: a list of words, run directly.
-  const std::string result = source.string();
-  if (result.find('\'') != std::string::npos || out.string().find('\'') != std::string::npos) {
-    throw Error(ErrorKind::kUsage, "a file name with a quote cannot be drawn to");
-  }
-  const int code =
-      std::system(StrCat("dot -Tsvg -o '", out.string(), "' '", result, "'").c_str());  // NOLINT(cert-env33-c)
-  if (code != 0) {
-    throw Error(ErrorKind::kUnavailable, {}, StrCat("dot could not draw ", Printable(result), ", which is kept"),
+  if (!RunDot(source, out)) {
+    throw Error(ErrorKind::kUnavailable, {},
+                StrCat("dot could not draw ", Printable(source.string()), ", which is kept"),
                 "install the package graphviz");
   }
   fs::remove(source);

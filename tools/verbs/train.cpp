@@ -46,8 +46,7 @@ class TerminalObserver : public TrainObserver {
     std::string values;
     for (const OutputValue& output : test.outputs) {
       values += fmt::format("  {} {:.4f}", output.name, output.value);
-      if (output.loss_weight == 0 && accuracy_net_ == test.net)
-        accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
+      if (output.loss_weight == 0 && test.net == 0) accuracy_ = fmt::format("  {} {:.4f}", output.name, output.value);
     }
     LogInfo(fmt::format("test {} @ {}{}{}", test.net, test.iteration, values, test.is_best ? "  best so far" : ""));
   }
@@ -62,7 +61,6 @@ class TerminalObserver : public TrainObserver {
   ProgressMode mode_;
   std::unique_ptr<ProgressBar> bar_;
   std::string accuracy_;
-  int accuracy_net_ = 0;
 };
 
 void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at) {

@@ -140,17 +140,21 @@ class FrozenProgram : public Program {
     return it->second;
   }
 
-  // Every state is in the store, in the layout the passes chose.
+  // Every state is in the store, in the layout the passes chose; mirrors come into it here.
   void CheckStates() {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
       if (value.kind != ValueKind::kState) continue;
+      if (value.mirrored != kNoId && !store_.Has(value.name)) {
+        store_.AddMirror(value.name, graph_.value(value.mirrored).name, value.type.layout);
+      }
       Require(store_.Has(value.name), StrCat("state ", value.name, " is in the store"));
       store_.SetLayout(value.name, value.type.layout);
       store_.FixLayout(value.name);
     }
     for (const Assignment& assignment : graph_.assignments()) {
       Require(graph_.value(assignment.value).producer != kNoId, "an assigned value is computed by a node");
+      store_.MarkWritten(graph_.value(assignment.state).name);
     }
   }
 

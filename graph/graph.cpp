@@ -14,7 +14,7 @@ namespace {
 Attributes Complete(const OpDef& op, Attributes attributes) {
   for (const auto& [name, value] : attributes.values()) {
     const bool known = std::any_of(op.attributes.begin(), op.attributes.end(),
-                                   [&](const AttributeSpec& spec) { return spec.name == name; });
+                                   [&key = name](const AttributeSpec& spec) { return spec.name == key; });
     Require(known, StrCat("op ", op.name, " has an attribute ", name));
   }
   for (const AttributeSpec& spec : op.attributes) {
@@ -50,6 +50,16 @@ ValueId Graph::AddInput(std::string name, TensorType type) {
 
 ValueId Graph::AddState(std::string name, TensorType type) {
   return AddValue({ValueKind::kState, std::move(type), std::move(name), kNoId, 0});
+}
+
+ValueId Graph::AddMirror(ValueId state, const Layout& layout) {
+  const Value& original = value(state);
+  Require(original.kind == ValueKind::kState && original.mirrored == kNoId, "AddMirror: of a state that is no mirror");
+  const TensorType type{original.type.dtype, original.type.shape, layout};
+  std::string name = StrCat(original.name, "@", layout.Name(type.shape.rank()));
+  const ValueId mirror = AddState(std::move(name), type);
+  values_[static_cast<size_t>(mirror)].mirrored = state;
+  return mirror;
 }
 
 const Node& Graph::AddNode(std::string_view op_name, std::vector<ValueId> inputs, Attributes attributes,

@@ -42,6 +42,7 @@ struct Value {
   std::string name;  // unique for inputs and states (the store's key); for results a label for dumps
   NodeId producer = kNoId;
   int output_index = 0;
+  ValueId mirrored = kNoId;  // a state that repeats this other state in a second layout
 };
 
 struct Node {
@@ -73,6 +74,8 @@ class Graph {
 
   ValueId AddInput(std::string name, TensorType type);
   ValueId AddState(std::string name, TensorType type);
+  // A state that repeats another one in a layout of its own; what assigns the one must assign the other.
+  ValueId AddMirror(ValueId state, const Layout& layout);
   // Adds a node; its attributes are completed with the op's defaults and its outputs are typed by the op's infer.
   // Errors: what infer says, with the origin's layer and place added; kInternal for an unknown op or attribute.
   const Node& AddNode(std::string_view op, std::vector<ValueId> inputs, Attributes attributes, NodeOrigin origin);

@@ -6,12 +6,25 @@ namespace moka {
 
 void ParameterStore::Add(const std::string& name, const Shape& shape) {
   Require(!Has(name), StrCat("parameter ", name, " is added once"));
-  entries_.emplace(name, StoredValue{OwnedTensor({DType::kFloat32, shape, {}}), false});
+  entries_.emplace(name, StoredValue{.tensor = OwnedTensor({DType::kFloat32, shape, {}})});
+}
+
+void ParameterStore::AddMirror(const std::string& mirror, const std::string& name, const Layout& layout) {
+  StoredValue& original = Entry(name);
+  Require(!original.written && !original.is_mirror, StrCat("AddMirror: nothing writes ", name, " yet"));
+  Require(!Has(mirror), StrCat("mirror ", mirror, " is added once"));
+  StoredValue copy{
+      .tensor = OwnedTensor({DType::kFloat32, original.tensor.shape(), layout}), .fixed = true, .is_mirror = true};
+  CopyTensor(original.tensor.tensor(), copy.tensor.tensor());
+  entries_.emplace(mirror, std::move(copy));
+  original.mirrors.push_back(mirror);
 }
 
 std::vector<std::string> ParameterStore::Names() const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.is_mirror) names.push_back(name);
+  }
   return names;
 }
 
@@ -28,10 +41,12 @@ const ParameterStore::StoredValue& ParameterStore::Entry(std::string_view name) 
 }
 
 void ParameterStore::Set(std::string_view name, std::span<const float> values) {
-  const Tensor& tensor = Entry(name).tensor.tensor();
-  const TensorType plain{DType::kFloat32, tensor.shape(), {}};
+  const StoredValue& entry = Entry(name);
+  const TensorType plain{DType::kFloat32, entry.tensor.shape(), {}};
   Require(static_cast<int64_t>(values.size()) == plain.shape.Count(), StrCat("Set ", name, ": one value an element"));
-  CopyTensor(Tensor(plain, const_cast<float*>(values.data())), tensor);
+  const Tensor from(plain, const_cast<float*>(values.data()));
+  CopyTensor(from, entry.tensor.tensor());
+  for (const std::string& mirror : entry.mirrors) CopyTensor(from, Entry(mirror).tensor.tensor());
 }
 
 void ParameterStore::Get(std::string_view name, std::span<float> values) const {

@@ -17,8 +17,11 @@ class ParameterStore {
  public:
   // Adds a zeroed float32 tensor. Requires: the name is new.
   void Add(const std::string& name, const Shape& shape);
+  // Adds a copy of a value in a layout of its own, fixed. Set keeps it up to date; a program that assigns the value
+  // assigns its mirrors too. Requires: the mirror's name is new, no program that is compiled already writes the value.
+  void AddMirror(const std::string& mirror, const std::string& name, const Layout& layout);
   bool Has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
-  // Sorted.
+  // Sorted; without mirrors.
   std::vector<std::string> Names() const;
 
   // Requires: the name is there (for all below).
@@ -34,12 +37,21 @@ class ParameterStore {
   bool IsLayoutFixed(std::string_view name) const { return Entry(name).fixed; }
   void FixLayout(std::string_view name) { Entry(name).fixed = true; }
 
+  // Whether a compiled program assigns the value; such a value gets no more mirrors.
+  bool IsWritten(std::string_view name) const { return Entry(name).written; }
+  void MarkWritten(std::string_view name) { Entry(name).written = true; }
+  const std::vector<std::string>& MirrorsOf(std::string_view name) const { return Entry(name).mirrors; }
+
+  // Mirrors included.
   int64_t Bytes() const;
 
  private:
   struct StoredValue {
     OwnedTensor tensor;
     bool fixed = false;
+    bool written = false;
+    bool is_mirror = false;
+    std::vector<std::string> mirrors = {};
   };
   StoredValue& Entry(std::string_view name);
   const StoredValue& Entry(std::string_view name) const;

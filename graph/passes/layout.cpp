@@ -1,9 +1,13 @@
 // Layout. Gives each value the layout its kernels want. Nodes are visited in order; each takes the first kernel whose
 // proposal its refusal check accepts; where an input lies otherwise a reorder is inserted, once for each (value,
 // layout). A state that no program has fixed yet takes the layout its first reader asks for, so weights stay packed
-// between runs. Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned value lies as its
-// state.
+// between runs. A state that is assigned here and that a later reader wants otherwise gets a mirror: a second state in
+// that layout, which the update writes in the same pass over memory (a convolution and its gradient never agree on
+// their weights). Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned value lies as its
+// state; the mirrors of an assigned state are assigned.
+#include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/text.h"
@@ -25,7 +29,14 @@ class LayoutPass {
       if (fixed) SetLayout(id, context_.store.type(value.name).layout);
       open_.insert_or_assign(id, !fixed);
     }
+    for (const Assignment& assignment : graph_.assignments()) {
+      const Value& state = graph_.value(assignment.state);
+      const NodeId producer = graph_.value(assignment.value).producer;
+      const bool is_update = producer != kNoId && graph_.node(producer).op->name == "pointwise";
+      if (is_update && !context_.store.IsWritten(state.name)) may_mirror_.insert(assignment.state);
+    }
     for (const NodeId id : graph_.TopologicalOrder()) Visit(id);
+    may_mirror_.clear();  // an output wants the value of this moment, not what the state will be
     for (GraphOutput& output : graph_.outputs()) {
       output.value = Reordered(output.value, Layout{}, {{}, {}, "layout", kNoId});
     }
@@ -36,6 +47,7 @@ class LayoutPass {
       NodeOrigin origin = producer == kNoId ? NodeOrigin{} : graph_.node(producer).origin;
       assignment.value = Reordered(assignment.value, graph_.type(assignment.state).layout, origin);
     }
+    AssignMirrors();
     return changed_;
   }
 
@@ -65,11 +77,62 @@ class LayoutPass {
     const auto key = std::make_pair(id, wanted.Name(graph_.shape(id).rank()));
     const auto it = reorders_.find(key);
     if (it != reorders_.end()) return it->second;
+    if (may_mirror_.contains(id)) {
+      changed_ = true;
+      return reorders_.emplace(key, graph_.AddMirror(id, wanted)).first->second;
+    }
     origin.pass = "layout";
     const ValueId moved = GraphBuilder(graph_, origin).Add1("reorder", {id}, {{"layout", key.second}});
     SetLayout(moved, wanted);
     reorders_.emplace(key, moved);
     return moved;
+  }
+
+  // Mirrors made here, or by a program that was compiled before, follow their states.
+  void AssignMirrors() {
+    const std::vector<Assignment> assignments = graph_.assignments();
+    std::map<ValueId, std::vector<ValueId>> mirrors;
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      if (graph_.value(id).mirrored != kNoId) mirrors[graph_.value(id).mirrored].push_back(id);
+    }
+    for (size_t i = 0; i < assignments.size(); ++i) {
+      const ValueId state = assignments[i].state;
+      for (const std::string& name : context_.store.MirrorsOf(graph_.value(state).name)) {
+        mirrors[state].push_back(graph_.AddMirror(state, context_.store.type(name).layout));
+      }
+      // Read again: writing one mirror may have replaced the value.
+      for (const ValueId mirror : mirrors[state]) graph_.Assign(mirror, Copied(graph_.assignments()[i].value, mirror));
+    }
+  }
+
+  // A value once more, as the mirror lies: an output of the pointwise node that computes it, else a reorder.
+  ValueId Copied(ValueId id, ValueId mirror) {
+    const Layout layout = graph_.type(mirror).layout;
+    const NodeId producer = graph_.value(id).producer;
+    const Node node = producer == kNoId ? Node{} : graph_.node(producer);
+    if (node.op == nullptr || node.op->name != "pointwise") return Reordered(id, layout, node.origin);
+    Strings expressions = node.attributes.Get<Strings>("exprs");
+    expressions.push_back(expressions[static_cast<size_t>(graph_.value(id).output_index)]);
+    const std::vector<ValueId> outputs = GraphBuilder(graph_, node.origin).Pointwise(expressions, node.inputs);
+    std::vector<TensorType> types = graph_.OutputTypes(node);
+    types.push_back(graph_.type(mirror));
+    for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], types[i]);
+    if (!IsTaken(graph_.node(graph_.value(outputs[0]).producer))) {
+      graph_.RemoveNode(graph_.value(outputs[0]).producer);
+      return Reordered(id, layout, node.origin);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) graph_.ReplaceUses(node.outputs[i], outputs[i]);
+    graph_.RemoveNode(node.id);
+    return outputs.back();
+  }
+
+  // Whether a kernel takes a node as its values lie.
+  bool IsTaken(const Node& node) const {
+    const std::vector<TensorType> inputs = graph_.InputTypes(node);
+    const std::vector<TensorType> outputs = graph_.OutputTypes(node);
+    const KernelQuery query{node, inputs, outputs, context_.options.deterministic};
+    const auto kernels = graph_.catalog().KernelsOf(node.op->name, context_.options.device);
+    return std::any_of(kernels.begin(), kernels.end(), [&](const KernelDef* k) { return k->refuse(query).empty(); });
   }
 
   // Moves a node's inputs and outputs to the layouts proposed.
@@ -115,6 +178,7 @@ class LayoutPass {
   Graph& graph_;
   const PassContext& context_;
   std::map<ValueId, bool> open_;  // states whose layout is still free
+  std::set<ValueId> may_mirror_;  // states
   std::map<std::pair<ValueId, std::string>, ValueId> reorders_;
   bool changed_ = false;
 };

@@ -140,6 +140,28 @@ dnnl_memory_desc_t DescribeAny(const TensorType& type) {
   return md;
 }
 
+dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout) {
+  const bool alike = layout.rank == type.shape.rank() && layout.Simplified(type.shape) == type.layout;
+  return Describe(alike ? TensorType{type.dtype, type.shape, layout} : type);
+}
+
+Layout FavouriteLayout(const TensorType& data) {
+  const Shape& shape = data.shape;
+  TensorType weights{data.dtype, shape.With(0, shape[1]), {}};
+  for (int axis = 2; axis < shape.rank(); ++axis) weights.shape = weights.shape.With(axis, 1);
+  const dnnl_memory_desc_t x = DescribeAny(data);
+  const dnnl_memory_desc_t w = DescribeAny(weights);
+  dnnl_dims_t ones{};
+  dnnl_dims_t zeros{};
+  std::fill_n(ones, shape.rank() - 2, 1);
+  dnnl_convolution_desc_t op{};
+  const dnnl_status_t status = dnnl_convolution_forward_desc_init(&op, dnnl_forward_training, dnnl_convolution_direct,
+                                                                  &x, &w, nullptr, &x, ones, zeros, zeros);
+  const PrimitiveDesc desc = PrimitiveDesc::Create(status, &op);
+  if (!desc.ok()) return {};
+  return LayoutOf(desc.md(dnnl_query_src_md)).value_or(Layout{});
+}
+
 dnnl_memory_desc_t Describe(const TensorType& type, Choice choice) {
   return choice == Choice::kFixed ? Describe(type) : DescribeAny(type);
 }

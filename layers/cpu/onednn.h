@@ -31,6 +31,11 @@ dnnl_memory_desc_t Describe(const TensorType& type);
 // The same with the layout left to oneDNN.
 dnnl_memory_desc_t DescribeAny(const TensorType& type);
 bool IsKnown(DType dtype);
+// Describe(type), but in another layout's terms where both put the elements alike: oneDNN tells [N,C,1,1] in channel
+// blocks from the same memory said plainly, and has slow implementations only for a mixture.
+dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout);
+// The layout oneDNN's convolutions like for data [N,C,spatial..].
+Layout FavouriteLayout(const TensorType& data);
 // Describe(type) if fixed, otherwise DescribeAny(type).
 enum class Choice : uint8_t { kFixed, kAny };
 dnnl_memory_desc_t Describe(const TensorType& type, Choice choice);

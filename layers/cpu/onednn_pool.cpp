@@ -76,7 +76,7 @@ Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
     padding_r[i] = (p.y.shape[i + 2] - 1) * g.stride[s] + g.kernel[s] - g.pad_begin[s] - p.x.shape[i + 2];
   }
   const dnnl_memory_desc_t x = onednn::Describe(p.x);
-  const dnnl_memory_desc_t y = onednn::Describe(p.y);
+  const dnnl_memory_desc_t y = onednn::DescribeAs(p.y, p.x.layout);
   Descs descs;
   dnnl_pooling_desc_t op{};
   const bool needs_workspace = kind == dnnl_pooling_max;
@@ -105,16 +105,22 @@ std::string Refuse(const KernelQuery& query) {
   const PrimitiveDesc& desc = descs.wanted(p);
   if (!desc.ok() || !p.argmax) return desc.Refusal();
   const dnnl_memory_desc_t workspace = desc.md(dnnl_query_workspace_md);
-  const dnnl_memory_desc_t argmax = onednn::Describe(*p.argmax);
+  const dnnl_memory_desc_t argmax = onednn::DescribeAs(*p.argmax, p.x.layout);
   if (dnnl_memory_desc_equal(&workspace, &argmax) == 0) {
     return StrCat("oneDNN's workspace is not the argmax ", p.argmax->ToString());
   }
   return {};
 }
 
-// Everything lies as x does (in backward: as the forward pass left the argmax, otherwise as dy).
+// Everything lies as x does (in backward: as the forward pass left the argmax, otherwise as dy). A dy of [N,C,1,1] does
+// not say whether x was blocked, so dx is made as the convolutions before it will want it.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  const Layout layout = query.inputs.back().layout;
+  const TensorType& last = query.inputs.back();
+  Layout layout = last.layout;
+  if (query.node.op->name.ends_with("_backward") && layout.is_plain() && onednn::RefuseTypes(query).empty()) {
+    const Layout favourite = onednn::FavouriteLayout(query.outputs[0]);
+    if (favourite.Simplified(last.shape).is_plain()) layout = favourite;
+  }
   return LayoutProposal{std::vector<Layout>(query.inputs.size(), layout),
                         std::vector<Layout>(query.outputs.size(), layout)};
 }
@@ -126,7 +132,7 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   Require(kind.has_value(), "make follows an accepted query");
   const Descs descs = CreateDescs(p, *kind, g);
   const dnnl_memory_desc_t x = onednn::Describe(p.x);
-  const dnnl_memory_desc_t y = onednn::Describe(p.y);
+  const dnnl_memory_desc_t y = onednn::DescribeAs(p.y, p.x.layout);
   std::vector<Argument> arguments;
   if (p.is_backward) {
     arguments = {{DNNL_ARG_DIFF_DST, y, Place::kInput, 0}, {DNNL_ARG_DIFF_SRC, x, Place::kOutput, 0}};
@@ -135,7 +141,7 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   }
   if (p.argmax) {
     const Place place = p.is_backward ? Place::kInput : Place::kOutput;
-    arguments.push_back({DNNL_ARG_WORKSPACE, onednn::Describe(*p.argmax), place, 1});
+    arguments.push_back({DNNL_ARG_WORKSPACE, onednn::DescribeAs(*p.argmax, p.x.layout), place, 1});
   }
   auto kernel = std::make_unique<onednn::PrimitiveKernel>();
   kernel->Add(descs.wanted(p), std::move(arguments));

@@ -1,5 +1,6 @@
 // pointwise by the tile interpreter (layers/cpu/tile_engine.h): one pass over memory whatever the length of the
-// expressions. Any layout that the outputs and full-shape inputs share; other inputs are plain and broadcast.
+// expressions. Any layout that the first output and full-shape inputs share; other inputs are plain and broadcast,
+// other outputs may lie otherwise (a state's mirror).
 #include <algorithm>
 #include <array>
 
@@ -18,8 +19,7 @@ constexpr int64_t kGrain = int64_t{1} << 14;  // element operations worth a thre
 template <class T>
 class PointwiseKernel final : public Kernel {
  public:
-  explicit PointwiseKernel(const KernelQuery& query)
-      : shape_(query.outputs[0].shape), layout_(query.outputs[0].layout), engine_(SpecOf(query)) {
+  explicit PointwiseKernel(const KernelQuery& query) : engine_(SpecOf(query)) {
     const tile::Walk& walk = engine_.walk();
     int row_dims = std::min(1, walk.dims());
     while (row_dims < walk.dims() && walk.RowLength(row_dims) < kLeastRow) ++row_dims;
@@ -43,17 +43,24 @@ class PointwiseKernel final : public Kernel {
     ParallelFor(parts_, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t part = begin; part < end; ++part) RunPart(part);
     });
-    for (const Tensor& output : outputs_) tile::ZeroPadding(layout_, shape_, sizeof(T), output.raw());
+    for (const Tensor& output : outputs_) {
+      tile::ZeroPadding(output.type().layout, output.shape(), sizeof(T), output.raw());
+    }
   }
 
  private:
   static tile::EngineSpec SpecOf(const KernelQuery& query) {
-    return {.expression = Expression::Parse(query.node.attributes.Get<Strings>("exprs")),
-            .inputs = {query.inputs.begin(), query.inputs.end()},
-            .layout = query.outputs[0].layout,
-            .shape = query.outputs[0].shape,
-            .stores = true,
-            .extra = query.outputs[0].shape};
+    tile::EngineSpec spec{.expression = Expression::Parse(query.node.attributes.Get<Strings>("exprs")),
+                          .inputs = {query.inputs.begin(), query.inputs.end()},
+                          .layout = query.outputs[0].layout,
+                          .shape = query.outputs[0].shape,
+                          .stores = true,
+                          .extra = query.outputs[0].shape};
+    for (size_t r = 1; r < query.outputs.size(); ++r) {
+      const Layout& layout = query.outputs[r].layout;
+      if (layout != spec.layout) spec.repacked.emplace_back(r, layout);
+    }
+    return spec;
   }
 
   void RunPart(int64_t part) {
@@ -83,8 +90,6 @@ class PointwiseKernel final : public Kernel {
     }
   }
 
-  Shape shape_;
-  Layout layout_;
   tile::TileEngine<T> engine_;
   std::vector<Tensor> outputs_;
   int64_t tiles_ = 0;
@@ -93,10 +98,13 @@ class PointwiseKernel final : public Kernel {
 
 std::string Refuse(const KernelQuery& query) {
   if (query.outputs.empty()) return "there are no outputs";
+  const Layout& layout = query.outputs[0].layout;
   for (const TensorType& output : query.outputs) {
-    if (output.layout != query.outputs[0].layout) return "the outputs' layouts differ";
+    if (output.layout != layout && !tile::CanRepack(layout, output.layout, output.shape)) {
+      return "the blocks of the outputs' layouts cut each other";
+    }
   }
-  return RefuseOperands(query.inputs, query.outputs, query.outputs[0].shape, query.outputs[0].layout);
+  return RefuseOperands(query.inputs, query.outputs, query.outputs[0].shape, layout);
 }
 
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {

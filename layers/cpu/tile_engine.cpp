@@ -58,6 +58,7 @@ TileEngine<T>::TileEngine(const EngineSpec& spec) : spec_(spec), inputs_(spec.in
   }
   uses_index_ = spec.expression.IsRandom();
   operands.push_back({uses_index_ ? spec.shape : Shape{}, false, true});
+  for (const auto& [output, layout] : spec.repacked) operands.push_back({spec.shape, false, false, layout});
   operands.push_back({spec.extra, spec.stores, false});
   walk_ = MakeWalk(spec.layout, spec.shape, operands);
 }
@@ -123,6 +124,8 @@ void TileEngine<T>::SetRow(int row_dims, int64_t unit) {
   levels_.assign(inputs_.size(), Level::kTile);
   buffers_ = 0;
   for (size_t i = 0; i < inputs_.size(); ++i) ChooseSource(i, unit);
+  first_repacked_ = buffers_;
+  buffers_ += static_cast<int64_t>(spec_.repacked.size());
   is_index_contiguous_ = IsContiguous(walk_.strides[inputs_.size()], outer_dims());
   // The most registers are needed when every output lies on every input.
   StorePlan plan{spec_.stores, std::vector<uint64_t>(spec_.expression.results().size(), ~uint64_t{0})};
@@ -314,6 +317,30 @@ void TileEngine<T>::Fetch(State& state, size_t i, int64_t begin, int64_t n) cons
 }
 
 template <class T>
+void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
+  // Outputs are dense: their offset is the walk's own.
+  const int64_t base = state.bases[walk_.strides.size() - 1] + begin;
+  for (size_t r = 0; r < outputs_.size(); ++r) {
+    state.locations[inputs_.size() + r] = static_cast<T*>(outputs_[r].raw()) + base;
+  }
+  for (size_t k = 0; k < spec_.repacked.size(); ++k) {
+    const int64_t buffer = first_repacked_ + static_cast<int64_t>(k);
+    state.locations[inputs_.size() + spec_.repacked[k].first] = state.buffers + buffer * kTileLength;
+  }
+}
+
+template <class T>
+void TileEngine<T>::Scatter(const State& state, size_t k, int64_t begin, int64_t n) const {
+  const size_t operand = inputs_.size() + 1 + k;
+  const size_t output = spec_.repacked[k].first;
+  const T* from = state.locations[inputs_.size() + output];
+  T* base = static_cast<T*>(outputs_[output].raw()) + state.bases[operand];
+  VisitRuns(walk_.strides[operand], begin, n, [&](int64_t offset, int64_t stride, int64_t position, int64_t length) {
+    for (int64_t j = 0; j < length; ++j) base[offset + j * stride] = from[position + j];
+  });
+}
+
+template <class T>
 void TileEngine<T>::Evaluate(State& state, int64_t begin, int64_t n) const {
   for (size_t i = 0; i < inputs_.size(); ++i) Fetch(state, i, begin, n);
   Frame<T> frame{state.locations, seeds_.data(), nullptr, 0};
@@ -330,14 +357,9 @@ void TileEngine<T>::Evaluate(State& state, int64_t begin, int64_t n) const {
                 });
     }
   }
-  if (!outputs_.empty()) {
-    // Outputs are dense: their offset is the walk's own.
-    const int64_t base = state.bases[walk_.strides.size() - 1] + begin;
-    for (size_t r = 0; r < outputs_.size(); ++r) {
-      state.locations[inputs_.size() + r] = static_cast<T*>(outputs_[r].raw()) + base;
-    }
-  }
+  if (!outputs_.empty()) PlaceOutputs(state, begin);
   FunctionsHere<T>().run(program_.tile_steps.data(), static_cast<int64_t>(program_.tile_steps.size()), frame, n);
+  for (size_t k = 0; k < spec_.repacked.size(); ++k) Scatter(state, k, begin, n);
 }
 
 template class TileEngine<float>;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
@@ -23,12 +24,14 @@ struct EngineSpec {
   bool stores = true;
   // Without stores, one more operand whose strides the kernel wants: a reduction's result.
   Shape extra;
+  // Outputs that lie otherwise than the walk, which one and how. Requires: CanRepack.
+  std::vector<std::pair<size_t, Layout>> repacked = {};
 };
 
 template <class T>
 class TileEngine {
  public:
-  // Operands of the walk: the inputs, the logical index, the outputs (or the extra shape).
+  // Operands of the walk: the inputs, the logical index, the repacked outputs, the other outputs (or the extra shape).
   explicit TileEngine(const EngineSpec& spec);
 
   const Walk& walk() const { return walk_; }
@@ -57,7 +60,7 @@ class TileEngine {
     T** locations = nullptr;
     int64_t* bases = nullptr;  // of each operand at the row's start
     T* scalars = nullptr;
-    T* buffers = nullptr;  // a tile for each input that is not read in place
+    T* buffers = nullptr;  // a tile for each input that is not read in place and each repacked output
     uint64_t* index = nullptr;
   };
   State StateOf(int part) const;
@@ -95,6 +98,9 @@ class TileEngine {
   template <class Run>
   void VisitRuns(const std::vector<int64_t>& strides, int64_t begin, int64_t n, Run&& run) const;
   void Fetch(State& state, size_t input, int64_t begin, int64_t n) const;
+  void PlaceOutputs(State& state, int64_t begin) const;
+  // Brings the tile of repacked output k from its buffer to where it lies.
+  void Scatter(const State& state, size_t k, int64_t begin, int64_t n) const;
 
   EngineSpec spec_;
   Walk walk_;
@@ -107,7 +113,8 @@ class TileEngine {
   bool uses_index_ = false;
   bool is_index_contiguous_ = true;
   int64_t buffers_ = 0;
-  int64_t staged_ = 0;  // elements
+  int64_t first_repacked_ = 0;  // the buffer of repacked output 0
+  int64_t staged_ = 0;          // elements
   std::vector<Tensor> tensors_;
   std::vector<Tensor> outputs_;
   std::vector<uint64_t> seeds_;

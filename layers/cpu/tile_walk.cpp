@@ -38,6 +38,23 @@ MemoryDims DimsOf(const Layout& layout, const Shape& shape) {
   return memory;
 }
 
+// The stride in `other`'s memory of a step of one dimension of a walk; none if the step is not the same everywhere.
+std::optional<int64_t> StrideIn(const MemoryDims& other, const MemoryDim& dim) {
+  int64_t stride = 1;
+  for (size_t d = other.count; d-- > 0;) {
+    const MemoryDim& there = other.dims[d];
+    const bool covers = there.axis == dim.axis && there.step <= dim.step && dim.step % there.step == 0 &&
+                        dim.step < there.step * there.extent;
+    if (covers) {
+      const int64_t steps = dim.step / there.step;
+      if (steps * dim.extent > there.extent) return {};
+      return stride * steps;
+    }
+    stride *= there.extent;
+  }
+  return {};
+}
+
 // Row-major strides by axis, 0 along axes of 1.
 std::array<int64_t, Shape::kMaxRank> RepeatingStrides(const Shape& own, const Shape& dims) {
   std::array<int64_t, Shape::kMaxRank> strides{};
@@ -99,6 +116,14 @@ Shape PaddedLike(const Shape& shape, const Layout& layout) {
   return padded;
 }
 
+bool CanRepack(const Layout& from, const Layout& to, const Shape& shape) {
+  if (from.Padded(shape) != to.Padded(shape)) return false;
+  const MemoryDims walk = DimsOf(from, shape);
+  const MemoryDims other = DimsOf(to, shape);
+  return std::all_of(walk.dims.begin(), walk.dims.begin() + static_cast<std::ptrdiff_t>(walk.count),
+                     [&](const MemoryDim& dim) { return dim.extent == 1 || StrideIn(other, dim).has_value(); });
+}
+
 bool HasPadding(const Layout& layout, const Shape& shape) { return layout.Padded(shape) != shape; }
 
 Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOperand> operands) {
@@ -121,7 +146,11 @@ Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOper
     const MemoryDim& dim = memory.dims[d];
     if (dim.extent == 1) continue;
     for (size_t o = 0; o < operands.size(); ++o) {
-      strides[o] = operands[o].is_dense ? dense[d] : by_axis[o][static_cast<size_t>(dim.axis)] * dim.step;
+      if (operands[o].repacked) {
+        strides[o] = StrideIn(DimsOf(*operands[o].repacked, shape), dim).value();
+      } else {
+        strides[o] = operands[o].is_dense ? dense[d] : by_axis[o][static_cast<size_t>(dim.axis)] * dim.step;
+      }
     }
     if (!walk.extents.empty() && Joins(walk, strides, dim.extent)) {
       walk.extents.back() *= dim.extent;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct WalkOperand {
   Shape shape;               // equal rank with dimensions equal or 1, or rank 0
   bool is_dense = false;     // lies exactly like the walk itself (same shape and layout, padding included)
   bool is_unpadded = false;  // strides of the shape as it is; otherwise blocked dimensions count as rounded up
+  std::optional<Layout> repacked = {};  // lies in this layout, at the walk's shape. Requires: CanRepack
 };
 
 struct Walk {
@@ -28,6 +30,10 @@ struct Walk {
 };
 
 Walk MakeWalk(const Layout& layout, const Shape& shape, std::span<const WalkOperand> operands);
+
+// Whether a walk over one layout can step through another: equal padding, and no block of one cuts a block of the
+// other.
+bool CanRepack(const Layout& from, const Layout& to, const Shape& shape);
 
 // Dimensions of `shape`, rounded up to the layout's blocks where they are not 1.
 Shape PaddedLike(const Shape& shape, const Layout& layout);

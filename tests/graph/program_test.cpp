@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -266,6 +267,51 @@ TEST(ProgramTest, ReadersOfTheOldValueComeFirst) {
   program->Run();
   EXPECT_EQ(program->output("sum").as<float>()[0], 30);
   EXPECT_EQ(store.Values("w"), (std::vector<float>{10, 20, 30, 40}));
+}
+
+// The weights' gradient towards the input wants them packed otherwise than the forward pass: the update writes both.
+TEST(ProgramTest, UpdatesWriteTheMirrorsOfWeights) {
+  SmallNet net;
+  net.Build();
+  ComposeForward(net.graph);
+  net.Train();
+  const auto program = Compile(std::move(net.graph), net.store, {});
+  const std::vector<std::string> mirrors = net.store.MirrorsOf("c/w");
+  if (mirrors.empty()) GTEST_SKIP() << "this machine's convolutions read one layout";
+  const auto expect_equal = [&] {
+    EXPECT_EQ(net.store.Values(mirrors.front()), net.store.Values("c/w"));
+    EXPECT_NE(net.store.type(mirrors.front()).layout, net.store.type("c/w").layout);
+  };
+  EXPECT_EQ(program->text().find("c.reorder"), std::string::npos) << program->text();
+  expect_equal();
+  Feed(*program);
+  const std::vector<float> before = net.store.Values("c/w");
+  program->Run();
+  EXPECT_NE(net.store.Values("c/w"), before);
+  expect_equal();
+  net.store.Set("c/w", before);
+  expect_equal();
+  const std::vector<std::string> names = net.store.Names();
+  EXPECT_EQ(std::count(names.begin(), names.end(), mirrors.front()), 0);
+}
+
+// A second program that writes the same weights keeps the first one's mirrors.
+TEST(ProgramTest, LaterProgramsWriteMirrorsToo) {
+  SmallNet net;
+  net.Build();
+  ComposeForward(net.graph);
+  net.Train();
+  const auto program = Compile(std::move(net.graph), net.store, {});
+  const std::vector<std::string> mirrors = net.store.MirrorsOf("c/w");
+  if (mirrors.empty()) GTEST_SKIP() << "this machine's convolutions read one layout";
+  Graph graph(StandardCatalog());
+  const ValueId w = graph.AddState("c/w", Type(net.store.type("c/w").shape));
+  graph.Assign(w, GraphBuilder(graph, {"later", {}, "update", kNoId}).Pointwise("x0*2", {w}));
+  const std::vector<float> before = net.store.Values("c/w");
+  const auto later = Compile(std::move(graph), net.store, {});
+  later->Run();
+  EXPECT_EQ(net.store.Values("c/w")[0], 2 * before[0]);
+  EXPECT_EQ(net.store.Values(mirrors.front()), net.store.Values("c/w"));
 }
 
 TEST(ProgramTest, TheFirstNonFiniteValueIsNamed) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -90,13 +91,14 @@ struct Result {
   std::vector<std::vector<std::byte>> bytes;  // as stored, padding included
 };
 
-// overwrite[o]: the input whose memory output o takes, or -1.
-Result RunKernel(const Problem& p, const std::vector<int>& overwrite) {
+// overwrite[o]: the input whose memory output o takes, or -1. last: the last output's layout, if not as proposed.
+Result RunKernel(const Problem& p, const std::vector<int>& overwrite, const std::optional<Layout>& last = {}) {
   Node node;
   node.attributes = p.attributes;
   std::vector<TensorType> outputs = p.op.infer(p.attributes, Plain(p.inputs));
   const auto proposal = p.kernel.propose({node, p.inputs, outputs});
   for (size_t o = 0; o < outputs.size(); ++o) outputs[o].layout = proposal->outputs[o];
+  if (last) outputs.back().layout = *last;
   std::vector<TensorType> inputs = p.inputs;
   for (size_t i = 0; i < inputs.size(); ++i) inputs[i].layout = proposal->inputs[i];
   const KernelQuery query{node, inputs, outputs};
@@ -263,6 +265,33 @@ TEST(PointwiseKernel, UpdatesWeightsInDoublyBlockedLayouts) {
   }
 }
 
+// An update that writes the weights twice: as the forward pass reads them and as their gradient does.
+TEST(PointwiseKernel, RepacksAnOutput) {
+  struct Pair {
+    Shape shape;
+    const char* layout;
+    const char* other;
+  };
+  const Pair pairs[] = {
+      {{32, 48, 3, 3}, "ABcd16b16a", "ABcd16a16b"}, {{32, 48, 1, 1}, "ABcd16b16a", "BAcd16a16b"},
+      {{40, 24, 5, 1}, "ABcd8b8a", "BAcd8a8b"},     {{20, 18, 3, 3}, "ABcd16b16a", "ABcd16a16b"},
+      {{64, 3, 7, 7}, "Acdb16a", "Abcd16a"},        {{32, 16, 3, 3}, "ABcd16b16a", "abcd"},
+      {{1, 16, 1, 7}, "aBcd16b", "abcd"},
+  };
+  for (const Pair& pair : pairs) {
+    SCOPED_TRACE(StrCat(pair.shape.ToString(), " ", pair.layout, " ", pair.other));
+    Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x1*0.9+x0", "x1*0.9+x0-x2", "x1*0.9+x0"}}}, {}, {}};
+    const TensorType type{DType::kFloat32, pair.shape, Layout::Parse(pair.layout)};
+    p.inputs = {type, type, {DType::kFloat32, Shape{}, {}}};
+    RandomStream random(12, 0);
+    FillValues(p, random, -1, 1);
+    for (const int count : {1, 3}) {
+      const Threads threads(count);
+      ExpectNear(RunKernel(p, {0, 1}, Layout::Parse(pair.other)), Expected(p), p.tolerance);
+    }
+  }
+}
+
 TEST(PointwiseKernel, RunsOnEmptyAndOneElementTensors) {
   for (const Shape& shape : {Shape{0, 3}, Shape{}, Shape{1, 1}, Shape{1}}) {
     Problem p{PointwiseOp(), MokaPointwise(), {{"exprs", Strings{"x0*2"}}}, {}, {}};
@@ -297,6 +326,11 @@ TEST(PointwiseKernel, RefusesWhatItCannotRead) {
             "an input is float32[2,20,4,4]:aBcd8b: needs the plain layout or, at the full shape, aBcd16b");
   EXPECT_EQ(refusal(half, half, half), "computes float32 and float64, not float16");
   EXPECT_EQ(refusal(full, full, full), "");
+  const TensorType eights{DType::kFloat32, Shape{2, 32, 4, 4}, Layout::Parse("aBcd8b")};
+  const TensorType sixteens{DType::kFloat32, eights.shape, Layout::Parse("aBcd16b")};
+  const TensorType inputs[] = {sixteens, sixteens};
+  const TensorType outputs[] = {sixteens, eights};
+  EXPECT_EQ(kernel.refuse({node, inputs, outputs}), "the blocks of the outputs' layouts cut each other");
 }
 
 Problem RandomReduceSum(RandomStream& random) {

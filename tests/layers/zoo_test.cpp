@@ -69,6 +69,23 @@ TEST(ZooTest, EveryNetBuildsWithItsParameters) {
   }
 }
 
+TEST(ZooTest, RegressionsAreOneInnerProduct) {
+  for (const auto& [folder, features] : {std::pair("auto_mpg", 8), std::pair("wine_quality", 11)}) {
+    SCOPED_TRACE(folder);
+    NetOptions options;
+    options.state.set_phase(TRAIN);
+    options.data_types = [columns = int64_t{features}](const LayerParameter& layer) {
+      const int64_t batch = layer.data_param().batch_size();
+      return std::vector<TensorType>{{DType::kFloat32, {batch, layer.name() == "target" ? 1 : columns, 1, 1}, {}}};
+    };
+    const std::string path = StrCat(MOKA_SOURCE_DIR, "/models/", folder, "/");
+    const BuiltNet train = BuildNet(ReadNet(path + "train_val.prototxt"), options);
+    EXPECT_EQ(Trained(train), features + 1);
+    EXPECT_NE(train.loss, kNoId);
+    EXPECT_EQ(Trained(BuildNet(ReadNet(path + "deploy.prototxt"), {})), features + 1);
+  }
+}
+
 TEST(ZooTest, TestAndTrainNetsNameTheSameParameters) {
   for (const ZooNet& zoo : kZoo) {
     SCOPED_TRACE(zoo.folder);

@@ -1,13 +1,11 @@
 #include "data/image.h"
 
 #include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <utility>
 
 #include "core/error.h"
 #include "core/size.h"
-#include "core/text.h"
 
 namespace moka {
 namespace {
@@ -16,18 +14,6 @@ cv::Mat MatOf(const Image& image) {
   // OpenCV has no read-only Mat; every use below only reads.
   return {static_cast<int>(image.height), static_cast<int>(image.width), image.channels == 3 ? CV_8UC3 : CV_8UC1,
           const_cast<uint8_t*>(image.pixels.data())};
-}
-
-std::string Encode(const char* extension, const Image& image, const std::vector<int>& parameters) {
-  Require(image.width > 0 && image.height > 0, "an image to encode is not empty");
-  std::vector<uint8_t> bytes;
-  try {
-    if (!cv::imencode(extension, MatOf(image), bytes, parameters)) bytes.clear();
-  } catch (const cv::Exception& e) {
-    throw Error(ErrorKind::kBadData, StrCat("cannot encode ", extension, ": ", e.err));
-  }
-  if (bytes.empty()) throw Error(ErrorKind::kBadData, StrCat("cannot encode ", extension));
-  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace
@@ -78,11 +64,5 @@ void ConvertChannels(int64_t channels, Image& image) {
   cv::cvtColor(MatOf(image), target, channels == 3 ? cv::COLOR_GRAY2BGR : cv::COLOR_BGR2GRAY);
   std::swap(image, converted);
 }
-
-std::string EncodeJpeg(const Image& image, int quality) {
-  return Encode(".jpg", image, {cv::IMWRITE_JPEG_QUALITY, quality});
-}
-
-std::string EncodePng(const Image& image) { return Encode(".png", image, {}); }
 
 }  // namespace moka

@@ -26,7 +26,8 @@ struct DecodeOptions {
   ImageChannels channels = ImageChannels::kAsStored;
   // A JPEG's EXIF orientation is applied, so the picture stands upright.
   enum class Orientation { kUpright, kAsStored } orientation = Orientation::kUpright;
-  // Strict: a JPEG that needs repair (truncated, bad codes) is an error; lenient: it is decoded as far as it goes.
+  // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG, PNG
+  // and BMP are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
   enum class Damage { kStrict, kLenient } damage = Damage::kStrict;
   int64_t pixel_limit = int64_t{1} << 26U;
 };

@@ -1,13 +1,9 @@
-// ImageDecoder: JPEG through TurboJPEG, the other formats through OpenCV.
+// ImageDecoder: JPEG through TurboJPEG, the other formats by their own files; and JPEG's encoder.
 #include <turbojpeg.h>
-
-#include <algorithm>
-#include <opencv2/imgcodecs.hpp>
-#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/image.h"
+#include "data/image_formats.h"
 
 namespace moka {
 
@@ -20,33 +16,6 @@ struct ImageDecoder::Turbo {
 };
 
 namespace {
-
-void TakeMat(const cv::Mat& mat, Image& out) {
-  out.Resize(mat.cols, mat.rows, mat.channels());
-  const size_t row_bytes = mat.elemSize() * static_cast<size_t>(mat.cols);
-  for (int y = 0; y < mat.rows; ++y) {
-    std::copy_n(mat.ptr<uint8_t>(y), row_bytes, out.pixels.data() + static_cast<size_t>(y) * row_bytes);
-  }
-}
-
-// PNG, BMP and WebP through OpenCV; Decode() below has checked the header's size.
-void DecodeByOpenCv(std::string_view file, const DecodeOptions& options, Image& out) {
-  const int channels = options.channels == ImageChannels::kColor  ? cv::IMREAD_COLOR
-                       : options.channels == ImageChannels::kGrey ? cv::IMREAD_GRAYSCALE
-                                                                  : cv::IMREAD_ANYCOLOR;
-  const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8UC1, const_cast<char*>(file.data()));
-  cv::Mat mat;
-  try {
-    mat = cv::imdecode(bytes, channels | cv::IMREAD_IGNORE_ORIENTATION);
-  } catch (const cv::Exception& e) {
-    throw Error(ErrorKind::kBadData, StrCat("cannot decode the image: ", e.err));
-  }
-  if (mat.empty()) throw Error(ErrorKind::kBadData, "cannot decode the image: damaged or unsupported");
-  if (mat.depth() != CV_8U || (mat.channels() != 1 && mat.channels() != 3)) {
-    throw Error(ErrorKind::kBadData, "cannot decode the image: not 8-bit grey or colour");
-  }
-  TakeMat(mat, out);
-}
 
 // Ink to light: 255 means no ink, as Adobe stores it, so each colour is its ink times black.
 void CmykToBgr(const std::vector<uint8_t>& cmyk, Image& out) {
@@ -71,6 +40,10 @@ void CheckPixels(int64_t width, int64_t height, int64_t limit) {
 
 }  // namespace
 
+Error CannotDecode(std::string_view format, std::string_view reason) {
+  return {ErrorKind::kBadData, StrCat("cannot decode the ", format, ": ", reason)};
+}
+
 ImageDecoder::ImageDecoder() : turbo_(std::make_unique<Turbo>()) {
   UseOneOpenCvThread();
   if (turbo_->handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
@@ -83,11 +56,14 @@ void ImageDecoder::Decode(std::string_view file, const DecodeOptions& options, I
   const ImageHeader header = ReadImageHeader(file);
   CheckPixels(header.width, header.height, options.pixel_limit);
   if (file.size() > INT32_MAX) throw Error(ErrorKind::kBadData, "the image file is larger than 2 GiB");
-  if (header.format == ImageHeader::Format::kJpeg) {
-    DecodeJpeg(file, options, out);
-  } else {
-    DecodeByOpenCv(file, options, out);
+  switch (header.format) {
+    case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out); break;
+    case ImageHeader::Format::kBmp: DecodeBmp(file, header, options.damage, out); break;
+    case ImageHeader::Format::kWebp: DecodeWebp(file, header, out); break;
+    default: DecodeJpeg(file, options, out); return;
   }
+  if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
+  if (options.channels == ImageChannels::kGrey) ConvertChannels(1, out);
 }
 
 void ImageDecoder::DecodeJpeg(std::string_view file, const DecodeOptions& options, Image& out) {
@@ -124,6 +100,22 @@ void ImageDecoder::DecodeJpeg(std::string_view file, const DecodeOptions& option
     if (grey) ConvertChannels(1, out);
   }
   if (options.orientation == DecodeOptions::Orientation::kUpright) ApplyOrientation(ExifOrientation(file), out);
+}
+
+std::string EncodeJpeg(const Image& image, int quality) {
+  Require(image.width > 0 && image.height > 0, "an image to encode is not empty");
+  const std::unique_ptr<void, decltype(&tjDestroy)> handle(tjInitCompress(), &tjDestroy);
+  if (handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
+  const bool grey = image.channels == 1;
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;  // NOLINT(google-runtime-int): TurboJPEG's type
+  // The accurate transform, so that the bytes are those of OpenCV's encoder.
+  const int code = tjCompress2(handle.get(), image.pixels.data(), static_cast<int>(image.width), 0,
+                               static_cast<int>(image.height), grey ? TJPF_GRAY : TJPF_BGR, &bytes, &size,
+                               grey ? TJSAMP_GRAY : TJSAMP_420, quality, TJFLAG_ACCURATEDCT);
+  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, &tjFree);
+  if (code != 0) throw Error(ErrorKind::kBadData, StrCat("cannot encode the JPEG: ", tjGetErrorStr2(handle.get())));
+  return {reinterpret_cast<const char*>(bytes), size};
 }
 
 }  // namespace moka

@@ -1,35 +1,12 @@
 // The first bytes of image files: format, size, EXIF orientation. Every read is bounded by the file.
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
-#include "core/error.h"
 #include "core/text.h"
-#include "data/image.h"
+#include "data/image_formats.h"
 
 namespace moka {
 namespace {
-
-// Bounded reads of unsigned numbers; past the end they give 0.
-class Bytes {
- public:
-  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
-  uint32_t At(size_t i) const { return i < bytes_.size() ? static_cast<uint8_t>(bytes_[i]) : 0U; }
-  uint32_t Big(size_t i, int count) const {
-    uint32_t value = 0;
-    for (int k = 0; k < count; ++k) value = value << 8U | At(i + static_cast<size_t>(k));
-    return value;
-  }
-  uint32_t Little(size_t i, int count) const {
-    uint32_t value = 0;
-    for (int k = count; k-- > 0;) value = value << 8U | At(i + static_cast<size_t>(k));
-    return value;
-  }
-  size_t size() const { return bytes_.size(); }
-
- private:
-  std::string_view bytes_;
-};
 
 struct Segment {
   uint32_t marker = 0;
@@ -39,7 +16,7 @@ struct Segment {
 
 // Calls visit(segment) for each marker segment of a JPEG up to the first scan, until it returns true.
 template <class Visit>
-void VisitSegments(const Bytes& bytes, Visit&& visit) {
+void VisitSegments(const BoundedBytes& bytes, Visit&& visit) {
   size_t at = 2;
   while (at + 4 <= bytes.size()) {
     if (bytes.At(at) != 0xFF) return;
@@ -61,7 +38,7 @@ void VisitSegments(const Bytes& bytes, Visit&& visit) {
   }
 }
 
-void ReadJpegSize(const Bytes& bytes, ImageHeader& header) {
+void ReadJpegSize(const BoundedBytes& bytes, ImageHeader& header) {
   VisitSegments(bytes, [&](const Segment& s) {
     const bool frame = s.marker >= 0xC0 && s.marker <= 0xCF && s.marker != 0xC4 && s.marker != 0xC8 && s.marker != 0xCC;
     if (!frame) return false;
@@ -71,7 +48,7 @@ void ReadJpegSize(const Bytes& bytes, ImageHeader& header) {
   });
 }
 
-void ReadWebpSize(std::string_view file, const Bytes& bytes, ImageHeader& header) {
+void ReadWebpSize(std::string_view file, const BoundedBytes& bytes, ImageHeader& header) {
   const std::string_view chunk = file.substr(12, 4);
   if (chunk == "VP8 ") {
     header.width = bytes.Little(26, 2) & 0x3FFFU;
@@ -86,7 +63,7 @@ void ReadWebpSize(std::string_view file, const Bytes& bytes, ImageHeader& header
   }
 }
 
-void ReadBmpSize(const Bytes& bytes, ImageHeader& header) {
+void ReadBmpSize(const BoundedBytes& bytes, ImageHeader& header) {
   if (bytes.Little(14, 4) == 12) {  // OS/2's short header
     header.width = bytes.Little(18, 2);
     header.height = bytes.Little(20, 2);
@@ -98,7 +75,7 @@ void ReadBmpSize(const Bytes& bytes, ImageHeader& header) {
 
 // Orientation from a TIFF block, which names its own byte order.
 int TiffOrientation(std::string_view tiff) {
-  const Bytes bytes(tiff);
+  const BoundedBytes bytes(tiff);
   const bool little = tiff.starts_with("II");
   if (!little && !tiff.starts_with("MM")) return 1;
   const auto number = [&](size_t i, int count) { return little ? bytes.Little(i, count) : bytes.Big(i, count); };
@@ -119,7 +96,7 @@ int TiffOrientation(std::string_view tiff) {
 
 ImageHeader ReadImageHeader(std::string_view file) {
   using enum ImageHeader::Format;
-  const Bytes bytes(file);
+  const BoundedBytes bytes(file);
   ImageHeader header;
   if (file.starts_with("\xFF\xD8\xFF")) {
     header.format = kJpeg;
@@ -148,7 +125,7 @@ ImageHeader ReadImageHeader(std::string_view file) {
 int ExifOrientation(std::string_view jpeg) {
   int orientation = 1;
   if (!jpeg.starts_with("\xFF\xD8")) return orientation;
-  VisitSegments(Bytes(jpeg), [&](const Segment& s) {
+  VisitSegments(BoundedBytes(jpeg), [&](const Segment& s) {
     constexpr std::string_view kExif("Exif\0\0", 6);
     if (s.marker != 0xE1 || s.begin + s.bytes > jpeg.size()) return false;
     const std::string_view payload = jpeg.substr(s.begin, s.bytes);

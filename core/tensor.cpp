@@ -1,5 +1,7 @@
 #include "core/tensor.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <new>
 #include <vector>
@@ -9,13 +11,34 @@
 
 namespace moka {
 
+namespace {
+
+// From this size on pages come straight from the system: zero without being touched, so memory that is planned but not
+// reached costs nothing, in huge pages where the system has them.
+constexpr int64_t kMappedBytes = int64_t{32} << 20;
+
+void* AllocateSmall(int64_t bytes) {
+  const auto padded = static_cast<size_t>(RoundUp(bytes == 0 ? 1 : bytes, int64_t{Buffer::kAlignment}).value());
+  void* data = ::operator new (padded, std::align_val_t{Buffer::kAlignment}, std::nothrow);
+  if (data != nullptr) std::memset(data, 0, padded);
+  return data;
+}
+
+void* AllocateMapped(int64_t bytes) {
+  const auto size = static_cast<size_t>(bytes);
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  madvise(data, size, MADV_HUGEPAGE);  // a wish: without huge pages it fails and nothing is lost
+  return data;
+}
+
+}  // namespace
+
 Buffer Buffer::Allocate(int64_t bytes) {
   Require(bytes >= 0, "Buffer::Allocate: bytes not negative");
   Buffer buffer;
-  const int64_t padded = RoundUp(bytes == 0 ? 1 : bytes, int64_t{kAlignment}).value();
-  void* data = ::operator new (static_cast<size_t>(padded), std::align_val_t{kAlignment}, std::nothrow);
+  void* data = bytes < kMappedBytes ? AllocateSmall(bytes) : AllocateMapped(bytes);
   if (data == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("out of memory allocating ", BytesText(bytes)));
-  std::memset(data, 0, static_cast<size_t>(padded));
   buffer.data_ = static_cast<std::byte*>(data);
   buffer.bytes_ = bytes;
   return buffer;
@@ -27,7 +50,13 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-Buffer::~Buffer() { ::operator delete (data_, std::align_val_t{kAlignment}); }
+Buffer::~Buffer() {
+  if (bytes_ < kMappedBytes) {
+    ::operator delete (data_, std::align_val_t{kAlignment});
+  } else {
+    munmap(data_, static_cast<size_t>(bytes_));
+  }
+}
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "core/text.h"
 #include "core/trace.h"
@@ -57,6 +58,7 @@ class FrozenProgram : public Program {
     BindSteps(plan, bindings);
     Describe(bindings);
     RunConstants();
+    if (options_.releases_states) ReleaseStates();
   }
 
   Tensor input(std::string_view name) const override { return Find(inputs_, name, "input"); }
@@ -74,7 +76,10 @@ class FrozenProgram : public Program {
     CheckFaults();
   }
 
-  void RefreshConstants() override { RunConstants(); }
+  void RefreshConstants() override {
+    Require(!options_.releases_states, "RefreshConstants: the states are there");
+    RunConstants();
+  }
 
   void RunTimed(std::span<double> step_ms) override {
     Require(step_ms.size() == steps_.size(), "RunTimed: one number a step");
@@ -90,7 +95,7 @@ class FrozenProgram : public Program {
   std::optional<NonFinite> FindNonFinite() override {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
-      if (value.kind != ValueKind::kState) continue;
+      if (value.kind != ValueKind::kState || !store_.Has(value.name)) continue;
       const std::string layer = value.name.substr(0, value.name.find('/'));  // "conv1/0", "conv1/0/@history"
       if (auto found = Scan(store_.tensor(value.name), layer, "state " + value.name)) return found;
     }
@@ -287,6 +292,23 @@ class FrozenProgram : public Program {
 
   void RunConstants() {
     for (size_t i = 0; i < constant_count_; ++i) RunStep(i);
+  }
+
+  // Gives up the states that only constants read, directly or through an alias.
+  void ReleaseStates() {
+    std::set<const void*> read;
+    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+      for (const Tensor& input : steps_[i].inputs) read.insert(input.raw());
+    }
+    for (const auto& [name, output] : outputs_) read.insert(output.raw());
+    std::vector<std::string> released;
+    for (ValueId id = 0; id < graph_.value_count(); ++id) {
+      const Value& value = graph_.value(id);
+      if (value.kind == ValueKind::kState && !read.contains(tensors_[static_cast<size_t>(id)].raw())) {
+        released.push_back(value.name);
+      }
+    }
+    store_.Remove(released);
   }
 
   void CopyStates() {

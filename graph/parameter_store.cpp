@@ -1,5 +1,7 @@
 #include "graph/parameter_store.h"
 
+#include <malloc.h>
+
 #include "core/text.h"
 
 namespace moka {
@@ -18,6 +20,14 @@ void ParameterStore::AddMirror(const std::string& mirror, const std::string& nam
   CopyTensor(original.tensor.tensor(), copy.tensor.tensor());
   entries_.emplace(mirror, std::move(copy));
   original.mirrors.push_back(mirror);
+}
+
+void ParameterStore::Remove(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    Require(Has(name), StrCat("parameter ", name, " is in the store"));
+    entries_.erase(entries_.find(name));
+  }
+  malloc_trim(0);  // the values are small enough to stay with the allocator otherwise
 }
 
 std::vector<std::string> ParameterStore::Names() const {

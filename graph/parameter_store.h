@@ -21,6 +21,8 @@ class ParameterStore {
   // assigns its mirrors too. Requires: the mirror's name is new, no program that is compiled already writes the value.
   void AddMirror(const std::string& mirror, const std::string& name, const Layout& layout);
   bool Has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
+  // Frees the values' memory. Requires: no program that will run reads or writes them.
+  void Remove(const std::vector<std::string>& names);
   // Sorted; without mirrors.
   std::vector<std::string> Names() const;
 

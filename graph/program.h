@@ -26,6 +26,9 @@ struct CompileOptions {
   // No state is assigned: what depends on states alone (folded batch norms, packed weights) is computed once, by
   // RefreshConstants, and batch norms fold into convolutions.
   bool inference = false;
+  // The states will not change any more: once the constants are computed, the store gives up the states that no step
+  // reads (most weights then lie packed among the constants), and RefreshConstants may not be called.
+  bool releases_states = false;
   bool deterministic = true;
   std::set<std::string> disabled_passes;
   // Called after each pass that changed the graph, for --dump-after.
@@ -86,7 +89,8 @@ class Program {
 
   // One iteration. Errors: kBadData when a kernel finds bad data (a label outside its classes), naming the layer.
   virtual void Run() = 0;
-  // Recomputes what depends on states alone. Call after the states changed (inference programs only).
+  // Recomputes what depends on states alone. Call after the states changed (inference programs only). Requires: the
+  // program keeps its states.
   virtual void RefreshConstants() = 0;
   // Run with the milliseconds of each step (as many as steps()).
   virtual void RunTimed(std::span<double> step_ms) = 0;

@@ -65,6 +65,7 @@ Classifier::Classifier(const ClassifierOptions& options) : batch_(options.batch)
   CompileOptions compile = options.compile;
   compile.name = net.name();
   compile.inference = true;
+  compile.releases_states = true;
   const std::string input = ImageInput(deploy).top(0);
   program_ = Compile(std::move(built.graph), store_, compile);
   if (!program_->HasInput(input))

@@ -64,8 +64,8 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const bool has_value = words[i].starts_with(flag + "=");
       if (has_value && option.value.empty()) {
-        throw Error(ErrorKind::kUsage, StrCat(flag, " takes no value, found \"",
-                                              Printable(words[i].substr(flag.size() + 1)), "\""));
+        throw Error(ErrorKind::kUsage,
+                    StrCat(flag, " takes no value, found \"", Printable(words[i].substr(flag.size() + 1)), "\""));
       }
       const bool wants_value = !option.value.empty() && !option.value.starts_with("[");
       const bool is_last = i + 1 == words.size() || words[i + 1].starts_with("--");

@@ -79,13 +79,15 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
   return s;
 }
 
+bool LooksInside(const Arguments& arguments) { return arguments.Has("explain") || arguments.Has("dry-run"); }
+
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program) {
   if (arguments.Has("explain")) std::fputs(program.Explain(arguments.Get("explain")).c_str(), stdout);
   if (arguments.Has("dry-run")) {
     std::fputs(ProgramSummary(name, program).c_str(), stdout);
     if (arguments.Has("verbose")) std::fputs(program.text().c_str(), stdout);
   }
-  return arguments.Has("explain") || arguments.Has("dry-run");
+  return LooksInside(arguments);
 }
 
 }  // namespace moka

@@ -18,6 +18,8 @@ CompileOptions CompileOptionsOf(const Arguments& arguments);
 // Passes with node counts and times, kernels, memory planned against its bound: what --dry-run prints.
 std::string ProgramSummary(const std::string& name, const Program& program);
 
+// Whether a flag asks to look at the program instead of running it.
+bool LooksInside(const Arguments& arguments);
 // Prints what --dry-run, --explain and --verbose ask about a program. Returns whether the verb is to stop there.
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program);
 

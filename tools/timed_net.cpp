@@ -54,6 +54,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, c
   CompileOptions compile_options = compile;
   compile_options.name = param.name();
   compile_options.inference = phase == TEST;
+  compile_options.releases_states = phase == TEST;
   timed->program = Compile(std::move(net.graph), timed->store, compile_options);
   RandomStream random(kSeed, StableHash("inputs"));
   for (const auto& [name, is_label] : inputs) {

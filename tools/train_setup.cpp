@@ -86,7 +86,8 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
 void RefuseDamagedCheckpoints(const fs::path& folder) {
   const size_t manifests = ListFiles(folder, ".sha256").size();
   if (manifests == 0) return;  // it was stopped before its first checkpoint
-  throw Error(ErrorKind::kBadData, {}, StrCat("none of the ", manifests, " checkpoints in ", folder.string(), " is whole"),
+  throw Error(ErrorKind::kBadData, {},
+              StrCat("none of the ", manifests, " checkpoints in ", folder.string(), " is whole"),
               "to start again, train without --resume; to go on from one of them, restore its files");
 }
 

@@ -236,6 +236,38 @@ TEST(ProgramTest, ConstantsFollowTheStatesOnRefresh) {
   EXPECT_EQ(program->output("y").as<float>()[1], 40);
 }
 
+TEST(ProgramTest, ReleasedStatesLeaveWhatStepsRead) {
+  const auto run = [](bool releases, ParameterStore& store) {
+    Graph graph(StandardCatalog());
+    const GraphBuilder b(graph, {});
+    std::vector<ValueId> states;
+    for (const std::string name : {"folded", "read"}) {
+      store.Add(name, Shape{2});
+      store.Set(name, std::vector<float>{1, 2});
+      states.push_back(graph.AddState(name, Type(Shape{2})));
+    }
+    const ValueId doubled = b.Pointwise("2*x0", {states[0]});
+    const ValueId x = graph.AddInput("x", Type(Shape{2}));
+    graph.AddOutput("y", b.Pointwise("x0+x1*x2", {x, doubled, states[1]}));
+    CompileOptions options;
+    options.inference = true;
+    options.releases_states = releases;
+    options.disabled_passes = {"fuse"};
+    auto program = Compile(std::move(graph), store, options);
+    program->Run();
+    EXPECT_EQ(program->output("y").as<float>()[1], 8);
+    EXPECT_FALSE(program->FindNonFinite().has_value());
+    return program;
+  };
+  ParameterStore kept;
+  run(false, kept)->RefreshConstants();
+  EXPECT_EQ(kept.Names(), (std::vector<std::string>{"folded", "read"}));
+  ParameterStore released;
+  const auto program = run(true, released);
+  EXPECT_EQ(released.Names(), (std::vector<std::string>{"read"}));
+  EXPECT_THROW(program->RefreshConstants(), Error);
+}
+
 TEST(ProgramTest, StatesThatSwapAreCopiedNotOverwritten) {
   Graph graph(StandardCatalog());
   ParameterStore store;

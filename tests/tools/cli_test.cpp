@@ -168,6 +168,12 @@ TEST_F(CliTest, WeightsConvertBothWays) {
   EXPECT_EQ(a.out, b.out);
 }
 
+TEST_F(CliTest, ResNet50TrainsWithoutReorders) {
+  const Outcome dry = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/resnet50' --dry-run"));
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("steps, 0 reorders in the steady state"), std::string::npos) << dry.out;
+}
+
 TEST_F(CliTest, TimeDryRunExplainAndTraceLookInside) {
   const Outcome dry = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/cifar10_resnet20' --dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.err;

@@ -117,7 +117,7 @@ void LmdbReader::ReadMark() {
     throw Error(ErrorKind::kBadData, StrCat(sums.string(), " has ", bytes.size(), " bytes, expected ", size() * 4));
   }
   checksums_.resize(entries_.size());
-  std::memcpy(checksums_.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(checksums_.data(), bytes.data(), bytes.size());
 }
 
 std::string_view LmdbReader::key(int64_t i) const {

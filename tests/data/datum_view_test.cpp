@@ -1,5 +1,8 @@
 #include "data/datum_view.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "core/rng.h"
 #include "tests/data/data_fixture.h"
 
@@ -29,7 +32,8 @@ void ExpectSame(const DatumView& view, const Datum& datum) {
   ASSERT_EQ(view.float_count, datum.float_data_size());
   std::vector<float> floats(static_cast<size_t>(view.float_count));
   view.CopyFloats(floats);
-  EXPECT_EQ(0, std::memcmp(floats.data(), datum.float_data().data(), floats.size() * sizeof(float)));
+  const auto same_bits = [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); };
+  EXPECT_TRUE(std::ranges::equal(floats, datum.float_data(), same_bits));
 }
 
 // Parses by both parsers: they must agree on whether the bytes are a Datum, and on all of its fields.

@@ -45,6 +45,9 @@ function(moka_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)
   endif()
+  if(MOKA_SANITIZE)
+    math(EXPR TEST_TIMEOUT "${TEST_TIMEOUT} * 8")
+  endif()
   # Passive waiting: spinning threads of several tests at once would slow each other down many times.
   set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT}
                        ENVIRONMENT "OMP_WAIT_POLICY=passive")

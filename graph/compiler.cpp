@@ -33,6 +33,12 @@ struct BoundStep {
   std::vector<std::string> refusals;
 };
 
+std::string TypesText(std::span<const TensorType> types) {
+  std::string s;
+  for (const TensorType& type : types) s += StrCat(s.empty() ? "" : ", ", type.ToString());
+  return s;
+}
+
 class FrozenProgram : public Program {
  public:
   FrozenProgram(Graph graph, ParameterStore& store, const CompileOptions& options)
@@ -257,12 +263,7 @@ class FrozenProgram : public Program {
       report.is_constant = i < constant_count_;
       const std::vector<TensorType> inputs = graph_.InputTypes(node);
       const std::vector<TensorType> outputs = graph_.OutputTypes(node);
-      std::vector<std::string> texts;
-      for (const TensorType& type : outputs) texts.push_back(type.ToString());
-      report.types = Join(texts, ", ") + " <- ";
-      texts.clear();
-      for (const TensorType& type : inputs) texts.push_back(type.ToString());
-      report.types += Join(texts, ", ");
+      report.types = StrCat(TypesText(outputs), " <- ", TypesText(inputs));
       if (!node.op->is_alias) {
         for (const TensorType& type : inputs) report.bytes += type.Bytes();
         for (const TensorType& type : outputs) report.bytes += type.Bytes();

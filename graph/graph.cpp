@@ -45,11 +45,11 @@ ValueId Graph::AddValue(Value value) {
 }
 
 ValueId Graph::AddInput(std::string name, TensorType type) {
-  return AddValue({ValueKind::kInput, std::move(type), std::move(name), kNoId, 0});
+  return AddValue({ValueKind::kInput, type, std::move(name), kNoId, 0});
 }
 
 ValueId Graph::AddState(std::string name, TensorType type) {
-  return AddValue({ValueKind::kState, std::move(type), std::move(name), kNoId, 0});
+  return AddValue({ValueKind::kState, type, std::move(name), kNoId, 0});
 }
 
 ValueId Graph::AddMirror(ValueId state, const Layout& layout) {
@@ -74,7 +74,7 @@ const Node& Graph::AddNode(std::string_view op_name, std::vector<ValueId> inputs
   if (node.origin.sequence == kNoId) node.origin.sequence = node.id;
   std::vector<TensorType> types = InferTypes(op, node.attributes, InputTypes(node), node.origin);
   for (size_t i = 0; i < types.size(); ++i) {
-    node.outputs.push_back(AddValue({ValueKind::kResult, std::move(types[i]), {}, node.id, static_cast<int>(i)}));
+    node.outputs.push_back(AddValue({ValueKind::kResult, types[i], {}, node.id, static_cast<int>(i)}));
   }
   nodes_.push_back(std::move(node));
   ++live_nodes_;

@@ -27,6 +27,7 @@ void AddTraining(BuiltNet& net, ParameterStore& store) {
   solver.set_weight_decay(5e-4F);
   const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
   std::vector<ValueId> states;
+  states.reserve(trained.size());
   for (const NetBlob& blob : trained) states.push_back(blob.state);
   const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
   const Updates updates = AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients});

@@ -29,7 +29,7 @@ MemoryDims DimsOf(const Layout& layout, const Shape& shape) {
     memory.dims[memory.count++] = {axis, padded[axis] / layout.BlockOf(axis), layout.BlockOf(axis)};
   }
   for (int b = 0; b < layout.block_count; ++b) {
-    const int axis = layout.blocks[static_cast<size_t>(b)].axis;
+    const auto axis = int{layout.blocks[static_cast<size_t>(b)].axis};
     const int64_t size = layout.blocks[static_cast<size_t>(b)].size;
     int64_t& step = inside[static_cast<size_t>(axis)];
     step /= size;

@@ -51,8 +51,8 @@ ErrorList::ErrorList(std::vector<Error> errors)
   if (errors_.size() > kMaxErrors) errors_.erase(errors_.begin() + kMaxErrors, errors_.end());
 }
 
-void Require(bool condition, std::string_view promise) {
-  if (!condition) throw Error(ErrorKind::kInternal, "internal: broken promise: " + std::string(promise));
+void ThrowBrokenPromise(std::string_view promise) {
+  throw Error(ErrorKind::kInternal, "internal: broken promise: " + std::string(promise));
 }
 
 }  // namespace moka

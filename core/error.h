@@ -83,6 +83,9 @@ class ErrorList : public Error {
 };
 
 // Throws Error(kInternal) when a promise between Moka's own parts is broken. Never for a user's input.
-void Require(bool condition, std::string_view promise);
+[[noreturn]] void ThrowBrokenPromise(std::string_view promise);
+inline void Require(bool condition, std::string_view promise) {
+  if (!condition) ThrowBrokenPromise(promise);
+}
 
 }  // namespace moka

@@ -42,7 +42,7 @@ double RandomStream::Normal(double mean, double stddev) {
 Permutation::Permutation(uint64_t count, uint64_t seed, uint64_t stream)
     : count_(count), seed_(seed), stream_(stream), half_bits_(0) {
   Require(count >= 1, "Permutation: count is positive");
-  const int bits = std::bit_width(count - 1);
+  const auto bits = static_cast<int>(std::bit_width(count - 1));
   half_bits_ = (bits + 1) / 2;
 }
 

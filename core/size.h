@@ -38,7 +38,8 @@ class Size {
   }
   Size& operator+=(Size b) { return *this = *this + b; }
   Size& operator*=(Size b) { return *this = *this * b; }
-  friend constexpr auto operator<=>(Size, Size) = default;
+  friend constexpr std::strong_ordering operator<=>(Size a, Size b) { return a.value_ <=> b.value_; }
+  friend constexpr bool operator==(Size, Size) = default;
 
  private:
   int64_t value_ = 0;

@@ -65,7 +65,8 @@ class Tensor {
 class OwnedTensor {
  public:
   OwnedTensor() = default;
-  explicit OwnedTensor(const TensorType& type) : buffer_(Buffer::Allocate(type.Bytes())), tensor_(type, buffer_.data()) {}
+  explicit OwnedTensor(const TensorType& type)
+      : buffer_(Buffer::Allocate(type.Bytes())), tensor_(type, buffer_.data()) {}
   const Tensor& tensor() const { return tensor_; }
   const TensorType& type() const { return tensor_.type(); }
   const Shape& shape() const { return tensor_.shape(); }

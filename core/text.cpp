@@ -95,7 +95,7 @@ std::vector<std::string> NearestNames(std::string_view name, const std::vector<s
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& vocabulary) {
   std::vector<std::string> nearest = NearestNames(name, vocabulary);
   if (nearest.empty()) return {};
-  for (std::string& n : nearest) n = "\"" + n + "\"";
+  for (std::string& n : nearest) n.insert(0, 1, '"').append(1, '"');
   return "did you mean " + Join(nearest, " or ") + "?";
 }
 

@@ -25,6 +25,7 @@ struct IdxFile {
 
 std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
   std::vector<std::string> texts;
+  texts.reserve(numbers.size());
   for (const int64_t number : numbers) texts.push_back(std::to_string(number));
   return texts;
 }

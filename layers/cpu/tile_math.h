@@ -137,7 +137,7 @@ MOKA_INLINE float Pow(float a, float b) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const float t = Abs(a);
   const float logarithm_of_limit = t == 0.0F ? -kInf : t;  // zero, infinity or NaN
-  const float above_zero = t > 0.0F ? t : kInf;
+  const float above_zero = t > 0.0F ? t : kInf;            // NOLINT(bugprone-narrowing-conversions): float to float
   const float finite = above_zero < kInf ? t : 1.0F;
   const double of_finite = WideLog(static_cast<double>(finite));
   const double of_limit = static_cast<double>(logarithm_of_limit);

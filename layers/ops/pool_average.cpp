@@ -29,7 +29,7 @@ std::vector<double> Factors(const Attributes& attributes, const Shape& x, const 
   VisitElements(y, [&](const Index& index, int64_t offset) {
     double divisor = 1;
     for (int i = 0; i < g.rank(); ++i) {
-      const int64_t o = index[static_cast<size_t>(i + 2)];
+      const int64_t o = index[static_cast<size_t>(i) + 2];
       divisor *= static_cast<double>(CountedPositions(g, attributes, i, x[i + 2], o));
     }
     factors[static_cast<size_t>(offset)] = 1 / divisor;

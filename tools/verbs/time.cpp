@@ -108,10 +108,11 @@ int Run(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = SplitByTarget(arguments.overrides).net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
+  const NetParameter param = ReadNet(FindConfig(config, file), read);
+  const CompileOptions compile = CompileOptionsOf(arguments);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
-  const auto net = MakeTimedNet(ReadNet(FindConfig(config, file), read), phase_text == "TRAIN" ? TRAIN : TEST,
-                                CompileOptionsOf(arguments));
+  const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile);
   if (LookInside(arguments, config, *net->program)) return 0;
   const std::vector<StepTime> times =
       Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));

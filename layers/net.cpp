@@ -128,6 +128,7 @@ class NetBuilder {
     try {
       CheckName(layer);
       def = FindType(layer);
+      for (Error& error : UnknownFieldsOf(layer)) Report(std::move(error), layer);
       CheckCounts(layer, *def);
       is_known = FindBottoms(layer, bottoms);
       CheckTops(layer);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "proto/places.h"
 
@@ -23,6 +24,14 @@ bool IsPresent(const LayerParameter& layer, const NetState& state) {
   return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
 }
 
+// An absent layer's unknown fields do no harm.
+void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
+  for (const Error& error : UnknownFieldsOf(layer)) {
+    LogWarning(StrCat(error.place().ToString(), ": ", error.text(), "; layer \"", layer.name(),
+                      "\" is not part of the net in phase ", Phase_Name(phase)));
+  }
+}
+
 }  // namespace
 
 bool StateMeetsRule(const NetState& state, const NetStateRule& rule) {
@@ -39,7 +48,10 @@ NetParameter FilterNet(const NetParameter& net, const NetState& state) {
   *filtered.mutable_state() = state;
   int kept = 0;
   for (int i = 0; i < net.layer_size(); ++i) {
-    if (!IsPresent(net.layer(i), state)) continue;
+    if (!IsPresent(net.layer(i), state)) {
+      WarnOfUnknown(net.layer(i), state.phase());
+      continue;
+    }
     if (kept != i) filtered.mutable_layer()->SwapElements(kept, i);
     LayerParameter& layer = *filtered.mutable_layer(kept++);
     if (!layer.has_phase()) layer.set_phase(state.phase());

@@ -1,7 +1,9 @@
 // Where layers, nets, solvers and their fields stood in the text they were read from.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "proto/moka.pb.h"
@@ -18,5 +20,8 @@ SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 
 // An error at a layer's field, with the notes of the blocks it came from.
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint = {});
+
+// Errors for the fields of the layer that the schema does not have.
+std::vector<Error> UnknownFieldsOf(const LayerParameter& layer);
 
 }  // namespace moka

@@ -260,6 +260,20 @@ void ThrowTextErrors(const ParsedText& parsed, const std::vector<ParserComplaint
   throw ErrorList(std::move(errors));
 }
 
+std::optional<std::vector<Error>> ToleratedFields(const ParsedText& parsed,
+                                                  const std::vector<ParserComplaint>& unknown) {
+  if (WrongKind(parsed)) return std::nullopt;
+  const Translator translator(parsed);
+  std::vector<Error> errors;
+  errors.reserve(unknown.size());
+  for (const ParserComplaint& complaint : unknown) {
+    const Translated translated = translator.Unknown(complaint);
+    if (translated.is_missing_brace) return std::nullopt;
+    errors.push_back(translated.error);
+  }
+  return errors;
+}
+
 std::string ShortName(const Descriptor& message) { return message.name(); }
 
 std::vector<std::string> FieldNames(const Descriptor& message) {

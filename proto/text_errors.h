@@ -2,6 +2,7 @@
 // text_format.cpp.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,11 @@ struct ParsedText {
 // ended the parse, if any. Requires: one of them is not empty.
 [[noreturn]] void ThrowTextErrors(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown,
                                   const std::vector<ParserComplaint>& last);
+
+// Unknown fields that can be left to whoever uses the message they stand in, in the text's order. Nothing if they are
+// the consequence of another mistake: a missing "}", a solver given as a net.
+std::optional<std::vector<Error>> ToleratedFields(const ParsedText& parsed,
+                                                  const std::vector<ParserComplaint>& unknown);
 
 // "a number", "true or false", "an integer from 0 to 4294967295", "one of MAX, AVE": what a field takes.
 std::string TakenBy(const google::protobuf::FieldDescriptor& field);

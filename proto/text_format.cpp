@@ -5,8 +5,11 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/file.h"
@@ -23,6 +26,8 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
+constexpr size_t kMaxUnknown = 1000;  // unknown fields that are passed over
+
 // Keeps the first complaints; the parser calls unknown fields warnings when they are allowed.
 class Collector : public google::protobuf::io::ErrorCollector {
  public:
@@ -38,7 +43,7 @@ class Collector : public google::protobuf::io::ErrorCollector {
 
  private:
   static void Keep(std::vector<ParserComplaint>& list, int line, int column, const std::string& message) {
-    if (list.size() < ErrorList::kMaxErrors) list.push_back({.line = line, .column = column, .message = message});
+    if (list.size() <= kMaxUnknown) list.push_back({.line = line, .column = column, .message = message});
   }
 };
 
@@ -52,6 +57,46 @@ bool Parse(std::string_view text, bool allow_unknown, Collector& collector, Text
   if (tree != nullptr) parser.WriteLocationsTo(tree);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   return parser.Parse(&stream, &message);
+}
+
+// Whether the complaint is about a field inside a layer.
+bool IsInLayer(const ParserComplaint& complaint) {
+  const std::string type = complaint.message.substr(0, complaint.message.find("\" has no field"));
+  for (const std::string_view outer : {"NetParameter", "SolverParameter", "NetState", "BlockParameter", "Origin"}) {
+    if (type.ends_with(StrCat(".", outer))) return false;
+  }
+  return true;
+}
+
+// The layer the place stands in: the last that begins before it. Null if there is none.
+template <class Layers>
+auto* LayerAt(Layers& layers, const SourcePlace& place) {
+  typename Layers::value_type* found = nullptr;
+  for (auto& layer : layers) {
+    const Origin& origin = layer.origin();
+    if (std::pair(origin.line(), origin.column()) < std::pair(int{place.line}, int{place.column})) found = &layer;
+  }
+  return found == nullptr ? nullptr : found->mutable_origin();
+}
+
+// Notes unknown fields in the origins of the net's layers; false if one of them is not in a layer.
+bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, NetParameter& net) {
+  if (unknown.size() > kMaxUnknown || !std::ranges::all_of(unknown, IsInLayer)) return false;
+  const std::optional<std::vector<Error>> errors = ToleratedFields(parsed, unknown);
+  if (!errors) return false;
+  for (const Error& error : *errors) {
+    const SourcePlace& place = error.place();
+    Origin* origin =
+        net.layer_size() > 0 ? LayerAt(*net.mutable_layer(), place) : LayerAt(*net.mutable_layers(), place);
+    if (origin == nullptr) return false;
+    UnknownField& field = *origin->add_unknown();
+    field.set_line(place.line);
+    field.set_column(place.column);
+    field.set_length(place.length);
+    field.set_text(error.text());
+    field.set_hint(error.hint());
+  }
+  return true;
 }
 
 // The error for a required field, "layer[3].clip_param.max", at the innermost block around it that stands in the text.
@@ -117,8 +162,17 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
     return;
   }
   Collector all;
+  TextFormat::ParseInfoTree tolerant_tree;
   const std::unique_ptr<Message> scratch(message.New());
-  Parse(text, true, all, nullptr, *scratch);
+  const bool is_parsed = Parse(text, true, all, &tolerant_tree, *scratch);
+  if (auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(scratch.get()); is_parsed && net != nullptr) {
+    FillOrigins(tolerant_tree, lines, file, *net);
+    if (NoteUnknown(parsed, all.unknown, *net)) {
+      CheckRequired(*net);
+      message.GetReflection()->Swap(&message, net);
+      return;
+    }
+  }
   if (all.unknown.empty() && all.errors.empty()) all.errors = strict.errors;
   ThrowTextErrors(parsed, all.unknown, all.errors);
 }

@@ -4,6 +4,8 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,51 +22,38 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// The present name of a V1 type. Errors: kInternal never; an unknown number cannot be parsed.
-std::string_view NewTypeName(V1LayerParameter::LayerType type) {
-  switch (type) {
-    case V1LayerParameter::NONE: return "";
-    case V1LayerParameter::ABSVAL: return "AbsVal";
-    case V1LayerParameter::ACCURACY: return "Accuracy";
-    case V1LayerParameter::ARGMAX: return "ArgMax";
-    case V1LayerParameter::BNLL: return "BNLL";
-    case V1LayerParameter::CONCAT: return "Concat";
-    case V1LayerParameter::CONTRASTIVE_LOSS: return "ContrastiveLoss";
-    case V1LayerParameter::CONVOLUTION: return "Convolution";
-    case V1LayerParameter::DATA: return "Data";
-    case V1LayerParameter::DECONVOLUTION: return "Deconvolution";
-    case V1LayerParameter::DROPOUT: return "Dropout";
-    case V1LayerParameter::DUMMY_DATA: return "DummyData";
-    case V1LayerParameter::EUCLIDEAN_LOSS: return "EuclideanLoss";
-    case V1LayerParameter::ELTWISE: return "Eltwise";
-    case V1LayerParameter::EXP: return "Exp";
-    case V1LayerParameter::FLATTEN: return "Flatten";
-    case V1LayerParameter::HDF5_DATA: return "HDF5Data";
-    case V1LayerParameter::HDF5_OUTPUT: return "HDF5Output";
-    case V1LayerParameter::HINGE_LOSS: return "HingeLoss";
-    case V1LayerParameter::IM2COL: return "Im2col";
-    case V1LayerParameter::IMAGE_DATA: return "ImageData";
-    case V1LayerParameter::INFOGAIN_LOSS: return "InfogainLoss";
-    case V1LayerParameter::INNER_PRODUCT: return "InnerProduct";
-    case V1LayerParameter::LRN: return "LRN";
-    case V1LayerParameter::MEMORY_DATA: return "MemoryData";
-    case V1LayerParameter::MULTINOMIAL_LOGISTIC_LOSS: return "MultinomialLogisticLoss";
-    case V1LayerParameter::MVN: return "MVN";
-    case V1LayerParameter::POOLING: return "Pooling";
-    case V1LayerParameter::POWER: return "Power";
-    case V1LayerParameter::RELU: return "ReLU";
-    case V1LayerParameter::SIGMOID: return "Sigmoid";
-    case V1LayerParameter::SIGMOID_CROSS_ENTROPY_LOSS: return "SigmoidCrossEntropyLoss";
-    case V1LayerParameter::SILENCE: return "Silence";
-    case V1LayerParameter::SOFTMAX: return "Softmax";
-    case V1LayerParameter::SOFTMAX_LOSS: return "SoftmaxWithLoss";
-    case V1LayerParameter::SPLIT: return "Split";
-    case V1LayerParameter::SLICE: return "Slice";
-    case V1LayerParameter::TANH: return "TanH";
-    case V1LayerParameter::WINDOW_DATA: return "WindowData";
-    case V1LayerParameter::THRESHOLD: return "Threshold";
+// The present name of a V1 type: "INNER_PRODUCT" is InnerProduct, with exceptions.
+std::string NewTypeName(V1LayerParameter::LayerType type) {
+  static const std::map<V1LayerParameter::LayerType, std::string> exceptions = {
+      {V1LayerParameter::NONE, ""},
+      {V1LayerParameter::ABSVAL, "AbsVal"},
+      {V1LayerParameter::ARGMAX, "ArgMax"},
+      {V1LayerParameter::BNLL, "BNLL"},
+      {V1LayerParameter::BN, "BN"},
+      {V1LayerParameter::CONVOLUTION3D, "NdConvolution"},
+      {V1LayerParameter::DECONVOLUTION3D, "Deconvolution"},
+      {V1LayerParameter::HDF5_DATA, "HDF5Data"},
+      {V1LayerParameter::HDF5_OUTPUT, "HDF5Output"},
+      {V1LayerParameter::LRN, "LRN"},
+      {V1LayerParameter::LSTM, "LSTM"},
+      {V1LayerParameter::MVN, "MVN"},
+      {V1LayerParameter::POOLING3D, "NdPooling"},
+      {V1LayerParameter::PRELU, "PReLU"},
+      {V1LayerParameter::RELU, "ReLU"},
+      {V1LayerParameter::RELU6, "ReLU6"},
+      {V1LayerParameter::ROIPOOLING, "ROIPooling"},
+      {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
+      {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},
+      {V1LayerParameter::TANH, "TanH"},
+  };
+  const auto exception = exceptions.find(type);
+  if (exception != exceptions.end()) return exception->second;
+  std::string name;
+  for (const std::string& word : Split(V1LayerParameter::LayerType_Name(type), '_')) {
+    name += word.substr(0, 1);
+    for (const char letter : word.substr(1)) name += static_cast<char>(std::tolower(letter));
   }
-  return "";
+  return name;
 }
 
 // scale, mean_file, crop_size and mirror moved from a data layer's parameter to transform_param.
@@ -124,7 +113,7 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   if (old.has_name()) layer.set_name(old.name());
   layer.mutable_include()->Swap(old.mutable_include());
   layer.mutable_exclude()->Swap(old.mutable_exclude());
-  if (old.has_type()) layer.set_type(std::string(NewTypeName(old.type())));
+  if (old.has_type()) layer.set_type(NewTypeName(old.type()));
   layer.mutable_blobs()->Swap(old.mutable_blobs());
   for (int i = 0; i < old.param_size(); ++i) ParamAt(layer, i).set_name(old.param(i));
   for (int i = 0; i < old.blob_share_mode_size(); ++i) {
@@ -134,6 +123,7 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   for (int i = 0; i < old.blobs_lr_size(); ++i) ParamAt(layer, i).set_lr_mult(old.blobs_lr(i));
   for (int i = 0; i < old.weight_decay_size(); ++i) ParamAt(layer, i).set_decay_mult(old.weight_decay(i));
   layer.mutable_loss_weight()->Swap(old.mutable_loss_weight());
+  layer.mutable_propagate_down()->Swap(old.mutable_propagate_down());
   if (old.has_origin()) {
     layer.mutable_origin()->Swap(old.mutable_origin());
     for (FieldPlace& field : *layer.mutable_origin()->mutable_field()) field.set_path(NewPath(field.path()));
@@ -256,6 +246,7 @@ bool UpgradeSolver(SolverParameter& solver, const std::string& file) {
     case SolverParameter::RMSPROP: solver.set_type("RMSProp"); break;
     case SolverParameter::ADADELTA: solver.set_type("AdaDelta"); break;
     case SolverParameter::ADAM: solver.set_type("Adam"); break;
+    case SolverParameter::SAG: solver.set_type("SAG"); break;
   }
   LogWarning(StrCat(file, ": solver_type is deprecated; read as type: \"", solver.type(), "\""));
   solver.clear_solver_type();

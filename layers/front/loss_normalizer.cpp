@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/text.h"
+#include "layers/front/fields.h"
 
 namespace moka {
 
@@ -17,6 +18,11 @@ ValueId Normalized(const LayerBuilder& l, ValueId sum, const LossCounts& counts,
     case LossParameter::FULL: return divided(counts.positions);
     case LossParameter::BATCH_SIZE: return divided(counts.batch);
     case LossParameter::NONE: return sum;
+    case LossParameter::PRE_FIXED: {
+      const double count = Finite(l, "loss_param.pre_fixed_normalizer", p.pre_fixed_normalizer());
+      l.Check(count > 0, "loss_param.pre_fixed_normalizer", "pre_fixed_normalizer must be above 0");
+      return l.b().Pointwise(StrCat("x0/", Number(count)), {sum});
+    }
     case LossParameter::VALID: break;
   }
   if (counts.valid == kNoId) return divided(counts.positions);

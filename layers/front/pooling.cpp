@@ -6,49 +6,25 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/spatial_fields.h"
 
 namespace moka {
 namespace {
 
-constexpr std::string_view kPrefix = "pooling_param.";
-
-// A field in its two spellings, x or x_h and x_w.
-struct PairField {
-  std::string name;
-  bool has;
-  bool has_h;
-  bool has_w;
-  int64_t both;
-  int64_t h;
-  int64_t w;
-};
-
-struct PoolFields {
-  Ints kernel;
-  Ints stride;
-  Ints pad;
-};
-
-Ints Read(const LayerBuilder& l, const PairField& field, int spatial) {
-  const std::string name = StrCat(kPrefix, field.name);
-  if (!field.has_h && !field.has_w) return Ints(static_cast<size_t>(spatial), field.both);
-  l.Check(!field.has, name, StrCat("both ", name, " and its _h or _w spelling are given; give one of them"));
-  l.Check(field.has_h && field.has_w, name, StrCat(name, ": both the _h and the _w field are needed"));
-  l.Check(spatial == 2, name,
-          StrCat("the _h and _w fields are for 2 spatial axes, the bottom ", l.shape(0).ToString(), " has ", spatial));
-  return {field.h, field.w};
+bool HasKernel(const PoolingParameter& p) {
+  return p.kernel_size_size() > 0 || p.has_kernel_h() || p.has_kernel_w() || p.has_kernel_shape() ||
+         p.kernel_size_3d_size() > 0;
 }
 
-void CheckGlobal(const LayerBuilder& l, const PoolingParameter& p, const PoolFields& fields) {
-  const bool has_kernel = p.has_kernel_size() || p.has_kernel_h() || p.has_kernel_w();
-  l.Check(!has_kernel, "pooling_param.global_pooling",
+void CheckGlobal(const LayerBuilder& l, const PoolingParameter& p, const WindowFields& fields) {
+  l.Check(!HasKernel(p), "pooling_param.global_pooling",
           "global_pooling takes the whole image; kernel_size must not be given");
   const auto is = [](int64_t value) { return [value](int64_t x) { return x == value; }; };
   l.Check(std::ranges::all_of(fields.pad, is(0)) && std::ranges::all_of(fields.stride, is(1)),
           "pooling_param.global_pooling", "global_pooling needs pad 0 and stride 1");
 }
 
-void CheckWindow(const LayerBuilder& l, const PoolingParameter& p, const PoolFields& fields) {
+void CheckWindow(const LayerBuilder& l, const PoolingParameter& p, const WindowFields& fields) {
   for (size_t i = 0; i < fields.kernel.size(); ++i) {
     const int64_t k = fields.kernel[i];
     l.Check(k >= 1 && k <= INT32_MAX, "pooling_param.kernel_size",
@@ -62,41 +38,42 @@ void CheckWindow(const LayerBuilder& l, const PoolingParameter& p, const PoolFie
   }
 }
 
-PoolFields ReadFields(const LayerBuilder& l) {
-  const PoolingParameter& p = l.param().pooling_param();
+// Intel's three lists under the names of the others.
+PoolingParameter OneSpelling(PoolingParameter p) {
+  if (p.kernel_size_3d_size() > 0) *p.mutable_kernel_size() = p.kernel_size_3d();
+  if (p.stride_3d_size() > 0) *p.mutable_stride() = p.stride_3d();
+  if (p.pad_3d_size() > 0) *p.mutable_pad() = p.pad_3d();
+  return p;
+}
+
+WindowFields ReadFields(const LayerBuilder& l) {
+  const PoolingParameter p = OneSpelling(l.param().pooling_param());
   const Shape& x = l.shape(0);
-  const int spatial = x.rank() - 2;
-  l.Check(spatial >= 1 && spatial <= 3, "bottom[0]",
-          StrCat("the bottom must be [N,C] and 1 to 3 spatial axes, found ", x.ToString()));
-  PoolFields fields;
-  fields.stride =
-      Read(l, {"stride", p.has_stride(), p.has_stride_h(), p.has_stride_w(), p.stride(), p.stride_h(), p.stride_w()},
-           spatial);
-  fields.pad = Read(l, {"pad", p.has_pad(), p.has_pad_h(), p.has_pad_w(), p.pad(), p.pad_h(), p.pad_w()}, spatial);
+  l.Check(p.global_pooling() || HasKernel(p), "pooling_param",
+          "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");
+  WindowFields fields = ReadWindow(l, "pooling_param", p, !p.global_pooling());
   if (p.global_pooling()) {
     CheckGlobal(l, p, fields);
     const Shape image = Part(x, 2, x.rank());
     fields.kernel.assign(image.dims().begin(), image.dims().end());
-  } else {
-    l.Check(p.has_kernel_size() || p.has_kernel_h() || p.has_kernel_w(), "pooling_param",
-            "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");
-    fields.kernel = Read(l,
-                         {"kernel_size", p.has_kernel_size(), p.has_kernel_h(), p.has_kernel_w(), p.kernel_size(),
-                          p.kernel_h(), p.kernel_w()},
-                         spatial);
   }
   CheckWindow(l, p, fields);
   return fields;
 }
 
+// Whether sizes round down, in any of the forks' spellings.
+bool RoundsDown(const PoolingParameter& p) {
+  return p.round_mode() == PoolingParameter::FLOOR || !p.ceil_mode() || p.torch_pooling();
+}
+
 // Padding at the end of spatial axis i that gives Caffe's number of windows.
-int64_t PadEnd(const LayerBuilder& l, const PoolFields& fields, size_t i) {
+int64_t PadEnd(const LayerBuilder& l, const WindowFields& fields, size_t i) {
   const Size in = l.shape(0)[static_cast<int>(i) + 2];
   const Size k = fields.kernel[i];
   const Size s = fields.stride[i];
   const Size pad = fields.pad[i];
   const Size room = in + pad + pad - k;
-  const bool is_floor = l.param().pooling_param().round_mode() == PoolingParameter::FLOOR;
+  const bool is_floor = RoundsDown(l.param().pooling_param());
   Size windows = (is_floor ? room / s : (room + s - 1) / s) + 1;
   const bool is_padded = std::ranges::any_of(fields.pad, [](int64_t p) { return p > 0; });
   if (is_padded && (windows - 1) * s >= in + pad) windows = windows - 1;
@@ -130,7 +107,7 @@ void BuildStochastic(LayerBuilder& l, const Attributes& geometry) {
 }
 
 void Build(LayerBuilder& l) {
-  const PoolFields fields = ReadFields(l);
+  const WindowFields fields = ReadFields(l);
   Ints pad_end;
   for (size_t i = 0; i < fields.kernel.size(); ++i) pad_end.push_back(PadEnd(l, fields, i));
   Attributes geometry{
@@ -140,8 +117,10 @@ void Build(LayerBuilder& l) {
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
   Ints count_end;
   for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad[i]));
-  geometry.Set("count_begin", fields.pad);
-  geometry.Set("count_end", count_end);
+  const bool counts_pad = l.param().pooling_param().avg_include_pad();
+  const Ints none(pad_end.size(), 0);
+  geometry.Set("count_begin", counts_pad ? fields.pad : none);
+  geometry.Set("count_end", counts_pad ? count_end : none);
   if (method == PoolingParameter::STOCHASTIC) return BuildStochastic(l, geometry);
   l.SetTop(0, l.b().Add1("pool_average", {l.bottom(0)}, geometry));
 }
@@ -152,7 +131,8 @@ LayerDef PoolingLayer() {
   return {.type = "Pooling",
           .doc =
               "MAX, AVE or STOCHASTIC (TEST only) over windows of each channel; sizes round up unless round_mode is "
-              "FLOOR. MAX has an optional second top: the index h*W+w of each maximum. AVE divides by the window's "
+              "FLOOR (or ceil_mode false, or torch_pooling true). MAX has an optional second top: the index h*W+w of "
+              "each maximum. AVE divides by the window's "
               "part inside the padded image.",
           .max_tops = 2,
           .build = Build};

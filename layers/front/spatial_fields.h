@@ -1,0 +1,82 @@
+// Fields with a value for each spatial axis, in the spellings that Caffe and its forks have for them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "layers/front/fields.h"
+
+namespace moka {
+
+constexpr int kMaxSpatial = 3;  // spatial axes of convolution and pooling
+
+// One field: repeated, as x_h and x_w, as x_shape { dim: ... }, or (3 axes) with a field of its own for the depth.
+struct SpatialField {
+  std::string name;    // "convolution_param.kernel_size"
+  std::string name_h;  // whichever of the _h and _w fields is given
+  Ints values;
+  std::optional<int64_t> h = {};
+  std::optional<int64_t> w = {};
+  Ints shape = {};
+  std::optional<int64_t> depth = {};
+  int64_t fallback = -1;  // when nothing is given; -1: must be given
+  int64_t least = 1;
+};
+
+// A value for each of `spatial` axes. Errors: kConfig at the field (spellings mixed, counts, bounds).
+Ints ReadSpatial(const LayerBuilder& l, const SpatialField& field, int spatial);
+
+// Spatial axes of bottom 0, [N,C] and 1 to 3 of them. Errors: kConfig at the bottom.
+int SpatialAxes(const LayerBuilder& l);
+
+// What the messages of convolution and pooling have in common.
+struct WindowFields {
+  Ints kernel;
+  Ints stride;
+  Ints pad;
+};
+
+// A repeated field's values; an optional field's value; a BlobShape's dims.
+template <class Values>
+Ints IntsOf(const Values& values) {
+  return Ints(values.begin(), values.end());
+}
+
+// kernel_size, stride and pad of ConvolutionParameter or PoolingParameter, whose path is `param`.
+template <class Param>
+WindowFields ReadWindow(const LayerBuilder& l, const std::string& param, const Param& p, bool has_kernel) {
+  using Depth = std::optional<int64_t>;
+  const int spatial = SpatialAxes(l);
+  const auto field = [&](const char* name, bool has_h, int64_t h, bool has_w, int64_t w) {
+    SpatialField made{.name = param + "." + name, .name_h = {}, .values = {}};
+    made.name_h = made.name.substr(0, made.name.find("_size")) + (has_h ? "_h" : "_w");
+    if (has_h) made.h = h;
+    if (has_w) made.w = w;
+    return made;
+  };
+  WindowFields window;
+  const bool has_depth = p.has_kernel_depth();
+  if (has_kernel) {
+    SpatialField kernel = field("kernel_size", p.has_kernel_h(), p.kernel_h(), p.has_kernel_w(), p.kernel_w());
+    kernel.values = IntsOf(p.kernel_size());
+    kernel.shape = IntsOf(p.kernel_shape().dim());
+    if (has_depth) kernel.depth = p.kernel_depth();
+    window.kernel = ReadSpatial(l, kernel, spatial);
+  }
+  SpatialField stride = field("stride", p.has_stride_h(), p.stride_h(), p.has_stride_w(), p.stride_w());
+  stride.values = IntsOf(p.stride());
+  stride.shape = IntsOf(p.stride_shape().dim());
+  stride.depth = has_depth ? Depth(p.temporal_stride()) : std::nullopt;
+  stride.fallback = 1;
+  window.stride = ReadSpatial(l, stride, spatial);
+  SpatialField pad = field("pad", p.has_pad_h(), p.pad_h(), p.has_pad_w(), p.pad_w());
+  pad.values = IntsOf(p.pad());
+  pad.shape = IntsOf(p.pad_shape().dim());
+  pad.depth = has_depth ? Depth(p.temporal_pad()) : std::nullopt;
+  pad.fallback = 0;
+  pad.least = 0;
+  window.pad = ReadSpatial(l, pad, spatial);
+  return window;
+}
+
+}  // namespace moka

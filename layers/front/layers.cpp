@@ -1,11 +1,22 @@
 #include "layers/front/layers.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "layers/front/loss/layers.h"
+#include "layers/front/recurrent/layers.h"
+#include "layers/front/roi/layers.h"
+#include "layers/front/segmentation/layers.h"
+#include "layers/front/shape/layers.h"
+#include "layers/front/ssd/layers.h"
+#include "layers/front/yolo/layers.h"
 
 namespace moka {
 
-const std::vector<LayerDef>& AllLayers() {
-  static const std::vector<LayerDef> layers = {
+namespace {
+
+std::vector<LayerDef> CommonLayers() {
+  return {
       AbsValLayer(),        AccuracyLayer(),
       ArgMaxLayer(),        BnllLayer(),
       BatchNormLayer(),     BiasLayer(),
@@ -29,6 +40,19 @@ const std::vector<LayerDef>& AllLayers() {
       TanHLayer(),          ThresholdLayer(),
       TileLayer(),
   };
+}
+
+}  // namespace
+
+const std::vector<LayerDef>& AllLayers() {
+  static const std::vector<LayerDef> layers = [] {
+    std::vector<LayerDef> all = CommonLayers();
+    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
+      std::ranges::move(group(), std::back_inserter(all));
+    }
+    std::ranges::sort(all, {}, &LayerDef::type);
+    return all;
+  }();
   return layers;
 }
 

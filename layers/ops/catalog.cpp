@@ -1,9 +1,19 @@
+#include <algorithm>
+#include <iterator>
+
 #include "layers/ops/ops.h"
+#include "layers/ops/loss/ops.h"
+#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/roi/ops.h"
+#include "layers/ops/segmentation/ops.h"
+#include "layers/ops/shape/ops.h"
+#include "layers/ops/ssd/ops.h"
+#include "layers/ops/yolo/ops.h"
 
 namespace moka {
 
 std::vector<OpDef> AllOps() {
-  return {
+  std::vector<OpDef> all = {
       AccuracyOp(),
       ArgmaxOp(),
       BatchNormBackwardOp(),
@@ -35,6 +45,10 @@ std::vector<OpDef> AllOps() {
       StopGradientOp(),
       TransposeOp(),
   };
+  for (std::vector<OpDef> (*group)() : {LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {
+    std::ranges::move(group(), std::back_inserter(all));
+  }
+  return all;
 }
 
 }  // namespace moka

@@ -1,11 +1,14 @@
-// Every case of tests/golden/layers.json (single layers run by PyTorch in float64; see make_layer_goldens.py) through
-// BuildNet, Differentiate and the interpreter.
+// Every case of tests/golden/layers*.json (single layers run by an independent engine in float64; layers.json by
+// make_layer_goldens.py, layers_GROUP.json by make_GROUP_goldens.py) through BuildNet, Differentiate and the interpreter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "core/file.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
 #include "net_run.h"
@@ -16,8 +19,13 @@ namespace {
 using Json = nlohmann::json;
 
 std::vector<Json> Cases() {
-  std::ifstream file(StrCat(MOKA_SOURCE_DIR, "/tests/golden/layers.json"));
-  return Json::parse(file).at("cases").get<std::vector<Json>>();
+  std::vector<Json> cases;
+  for (const auto& path : ListFiles(StrCat(MOKA_SOURCE_DIR, "/tests/golden"), ".json")) {
+    if (!path.filename().string().starts_with("layers")) continue;
+    std::ifstream file(path);
+    std::ranges::move(Json::parse(file).at("cases").get<std::vector<Json>>(), std::back_inserter(cases));
+  }
+  return cases;
 }
 
 std::vector<double> Data(const Json& tensor, const char* key) { return tensor.at(key).get<std::vector<double>>(); }

@@ -1,0 +1,13 @@
+// Two-stage detection: regions of interest, proposals and the well-known Python layers of its nets. One file each,
+// alphabetical.
+#pragma once
+
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace moka {
+
+std::vector<LayerDef> RoiLayers();
+
+}  // namespace moka

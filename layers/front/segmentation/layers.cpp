@@ -1,0 +1,7 @@
+#include "layers/front/segmentation/layers.h"
+
+namespace moka {
+
+std::vector<LayerDef> SegmentationLayers() { return {}; }
+
+}  // namespace moka

@@ -1,0 +1,7 @@
+#include "layers/ops/recurrent/ops.h"
+
+namespace moka {
+
+std::vector<OpDef> RecurrentOps() { return {}; }
+
+}  // namespace moka

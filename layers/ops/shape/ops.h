@@ -1,0 +1,12 @@
+// Ops of layers/front/shape, one file each, alphabetical.
+#pragma once
+
+#include <vector>
+
+#include "graph/op.h"
+
+namespace moka {
+
+std::vector<OpDef> ShapeOps();
+
+}  // namespace moka

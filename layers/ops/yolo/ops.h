@@ -1,0 +1,12 @@
+// Ops of layers/front/yolo, one file each, alphabetical.
+#pragma once
+
+#include <vector>
+
+#include "graph/op.h"
+
+namespace moka {
+
+std::vector<OpDef> YoloOps();
+
+}  // namespace moka

@@ -188,19 +188,22 @@ std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const Pipeli
 MemoryPipeline::MemoryPipeline(const LayerParameter& layer) {
   const MemoryDataParameter& param = layer.memory_data_param();
   CheckTops(layer);
-  const Shape shape{param.batch_size(), param.channels(), param.height(), param.width()};
+  Shape shape{param.batch_size(), param.channels(), param.height(), param.width()};
+  if (param.dim_size() > 0 && param.dim_size() <= Shape::kMaxRank) {
+    shape = Shape(std::vector<int64_t>(param.dim().begin(), param.dim().end()));
+  }
   if (shape.Count() < 1) {
     throw ErrorAt(layer, "memory_data_param",
                   StrCat("layer \"", layer.name(), "\": shape ", shape.ToString(),
                          "; set batch_size, channels, height and width"));
   }
   types_.push_back({DType::kFloat32, shape, {}});
-  if (layer.top_size() > 1) types_.push_back({DType::kFloat32, Shape{param.batch_size()}, {}});
+  if (layer.top_size() > 1) types_.push_back({DType::kFloat32, Shape{shape[0]}, {}});
   top_names_ = {layer.top().begin(), layer.top().end()};
 }
 
 void MemoryPipeline::Fill(std::span<const float> data, std::span<const float> labels) {
-  const int64_t count = types_[0].shape.Count(1, 4);
+  const int64_t count = types_[0].shape.Count(1, types_[0].shape.rank());
   const auto samples = static_cast<int64_t>(labels.size());
   if (samples < 1 || samples % batch_size() != 0) {
     throw Error(ErrorKind::kBadData, StrCat(samples, " samples, expected a multiple of the batch size ", batch_size()));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "layers/net_context.h"
@@ -25,7 +26,6 @@ const std::vector<std::string>& TypesNotHere() {
                                                  "DetectionOutput",
                                                  "Embed",
                                                  "Filter",
-                                                 "HDF5Data",
                                                  "HDF5Output",
                                                  "HingeLoss",
                                                  "Im2col",
@@ -44,8 +44,7 @@ const std::vector<std::string>& TypesNotHere() {
                                                  "ROIPooling",
                                                  "SPP",
                                                  "SmoothL1Loss",
-                                                 "Upsample",
-                                                 "WindowData"};
+                                                 "Upsample"};
   return types;
 }
 
@@ -56,6 +55,8 @@ class NetBuilder {
 
   BuiltNet Build() {
     CheckSize();
+    CheckFields();
+    NameLayers();
     FindProducers();
     for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
     if (errors_.size() == 1) throw Error(errors_.front());
@@ -92,6 +93,10 @@ class NetBuilder {
     return ErrorAt(layer, field, Printable(StrCat(Quoted(layer), ": ", text)), Printable(hint));
   }
 
+  void CheckFields() {
+    for (Error& error : UnknownFieldsOf(net_.param.origin())) errors_.push_back(std::move(error));
+  }
+
   void CheckSize() const {
     Require(net_.param.layers_size() == 0 && net_.param.input_size() == 0, "BuildNet is given an upgraded net");
     if (net_.param.layer_size() == 0) {
@@ -126,9 +131,9 @@ class NetBuilder {
     bool is_known = true;  // whether every bottom has a value
     std::vector<ValueId> bottoms;
     try {
-      CheckName(layer);
+      context_.layers.emplace(layer.name(), &layer);
       def = FindType(layer);
-      for (Error& error : UnknownFieldsOf(layer)) Report(std::move(error), layer);
+      for (Error& error : UnknownFieldsOf(layer.origin())) Report(std::move(error), layer);
       CheckCounts(layer, *def);
       is_known = FindBottoms(layer, bottoms);
       CheckTops(layer);
@@ -143,13 +148,25 @@ class NetBuilder {
     WriteTops(layer);
   }
 
-  void CheckName(const LayerParameter& layer) {
-    if (layer.name().empty()) {
-      throw ErrorAt(layer, {}, StrCat("a layer of type \"", layer.type(), "\" has no name"), "add name: \"...\"");
+  // Caffe lets layers go without a name or share one; parameters need names of their own here.
+  void NameLayers() {
+    std::map<std::string, const LayerParameter*> first;
+    for (int i = 0; i < net_.param.layer_size(); ++i) {
+      LayerParameter& layer = *net_.param.mutable_layer(i);
+      const std::string old = layer.name();
+      if (!old.empty() && first.emplace(old, &layer).second) continue;
+      const std::string base = old.empty() ? layer.type() : old;
+      int count = 2;
+      std::string name = old.empty() ? base : StrCat(base, "#", count);
+      while (first.contains(name)) name = StrCat(base, "#", count++);
+      LogWarning(Printable(old.empty()
+                               ? StrCat(PlaceOf(layer).ToString(), ": a layer of type \"", layer.type(),
+                                        "\" has no name; it is \"", name, "\" here")
+                               : StrCat(PlaceOf(layer, "name").ToString(), ": the name \"", old, "\" is taken by the ",
+                                        Located(*first[old]), "; this layer is \"", name, "\" here")));
+      layer.set_name(name);
+      first.emplace(name, &layer);
     }
-    const auto [first, is_new] = context_.layers.emplace(layer.name(), &layer);
-    if (is_new) return;
-    throw At(layer, "name", StrCat("the name is taken by the ", Located(*first->second)), "rename one of them");
   }
 
   const LayerDef* FindType(const LayerParameter& layer) const {

@@ -6,7 +6,9 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "optim/optimizers/optimizer.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -34,9 +36,24 @@ double Inv(const SolverParameter& s, int64_t iter) {
   return s.base_lr() * std::pow(1 + s.gamma() * static_cast<double>(iter), -double{s.power()});
 }
 
+// Values are passed in the order written and one an iteration, as Caffe does: one that does not ascend is passed in the
+// iteration after the one before it.
 double MultiStep(const SolverParameter& s, int64_t iter) {
-  const auto passed = std::count_if(s.stepvalue().begin(), s.stepvalue().end(), [&](int v) { return iter >= v; });
-  return s.base_lr() * std::pow(double{s.gamma()}, static_cast<double>(passed));
+  int passed = 0;
+  int64_t at = -1;
+  for (const int32_t value : s.stepvalue()) {
+    at = std::max<int64_t>(value, at + 1);
+    if (iter < at) break;
+    ++passed;
+  }
+  return s.base_lr() * std::pow(double{s.gamma()}, passed);
+}
+
+// stagelr[i] up to and with iteration stageiter[i]; the last rate from then on.
+double MultiFixed(const SolverParameter& s, int64_t iter) {
+  int stage = 0;
+  while (stage + 1 < s.stagelr_size() && iter > s.stageiter(stage)) ++stage;
+  return s.stagelr(stage);
 }
 
 // Part of the training that is done, at most 1.
@@ -63,9 +80,11 @@ const std::vector<LrPolicy>& Table() {
       {"cosine", {"max_iter"}, Cosine},
       {"exp", {"gamma"}, Exp},
       {"fixed", {}, Fixed},
-      {"inv", {"gamma", "power"}, Inv},
+      {"inv", {"gamma"}, Inv},
+      {"multifixed", {"stagelr", "stageiter"}, MultiFixed},
       {"multistep", {"gamma", "stepvalue"}, MultiStep},
-      {"poly", {"power", "max_iter"}, Poly},
+      {"plateau", {"gamma", "plateau_winsize"}, Fixed},
+      {"poly", {"max_iter"}, Poly},
       {"sigmoid", {"gamma", "stepsize"}, Sigmoid},
       {"step", {"gamma", "stepsize"}, Step},
   };
@@ -98,6 +117,8 @@ void CheckNumbers(const SolverParameter& s) {
   at_least_0("min_lr", s.min_lr());
   at_least_0("warmup_iter", s.warmup_iter());
   at_least_0("warmup_start_lr", s.warmup_start_lr());
+  at_least_0("rampup_interval", s.rampup_interval());
+  at_least_0("rampup_lr", s.rampup_lr());
   if (s.min_lr() > s.base_lr()) Fail(s, "min_lr", StrCat("min_lr ", s.min_lr(), " is above base_lr ", s.base_lr()));
   if (s.lr_policy() == "step" && s.stepsize() <= 0) {
     Fail(s, "stepsize", StrCat("lr_policy \"step\" needs a stepsize of at least 1, and it is ", s.stepsize()));
@@ -108,8 +129,24 @@ void CheckNumbers(const SolverParameter& s) {
   }
   for (int i = 1; i < s.stepvalue_size(); ++i) {
     if (s.stepvalue(i) > s.stepvalue(i - 1)) continue;
-    Fail(s, StrCat("stepvalue[", i, "]"),
-         StrCat("stepvalue must ascend, and ", s.stepvalue(i), " follows ", s.stepvalue(i - 1)));
+    LogWarning(StrCat(PlaceOf(s, StrCat("stepvalue[", i, "]")).ToString(), ": stepvalue ", s.stepvalue(i), " follows ",
+                      s.stepvalue(i - 1), "; the rate falls an iteration after the one before"));
+  }
+  if (s.lr_policy() == "multifixed" && s.stagelr_size() != s.stageiter_size()) {
+    Fail(s, "stageiter[0]",
+         StrCat("there are ", s.stagelr_size(), " stagelr and ", s.stageiter_size(),
+                " stageiter; give as many of each"));
+  }
+}
+
+void CheckMomentumAndDecay(const SolverParameter& s) {
+  RequireOneOf(s, "momentum_policy", s.momentum_policy(), {"fixed", "opt", "poly"});
+  RequireOneOf(s, "weight_decay_policy", s.weight_decay_policy(), {"fixed", "poly"});
+  for (const auto& [field, policy] :
+       {std::pair{"momentum_policy", s.momentum_policy()}, std::pair{"weight_decay_policy", s.weight_decay_policy()}}) {
+    if (policy == "poly" && s.max_iter() <= 0) {
+      Fail(s, field, StrCat(field, " \"poly\" needs a max_iter of at least 1, and it is ", s.max_iter()));
+    }
   }
 }
 
@@ -125,8 +162,9 @@ const std::vector<std::string>& LrPolicies() {
 }
 
 void CheckLrPolicy(const SolverParameter& solver) {
-  if (!solver.has_base_lr())
+  if (!solver.has_base_lr() && solver.lr_policy() != "multifixed") {
     Fail(solver, "", "the solver has no base_lr", "give the learning rate, such as base_lr: 0.01");
+  }
   if (!solver.has_lr_policy()) {
     Fail(solver, "", "the solver has no lr_policy", StrCat("known are ", Join(LrPolicies(), ", ")));
   }
@@ -141,17 +179,60 @@ void CheckLrPolicy(const SolverParameter& solver) {
       Fail(solver, "lr_policy", StrCat("lr_policy \"", policy->name, "\" needs ", field, ", which is not given"));
     }
   }
+  if ((policy->name == "inv" || policy->name == "poly") && !solver.has_power()) {
+    LogWarning(StrCat(PlaceOf(solver, "lr_policy").ToString(), ": lr_policy \"", policy->name,
+                      "\" has no power; as in Caffe it is 0 and the rate stays the same"));
+  }
   CheckNumbers(solver);
+  CheckMomentumAndDecay(solver);
 }
 
-double LearningRate(const SolverParameter& solver, int64_t iter) {
+void UpdatePlateau(const SolverParameter& solver, int64_t iter, double smoothed_loss, PlateauState& state) {
+  if (solver.lr_policy() != "plateau" || iter == 0) return;
+  if (smoothed_loss < state.minimum_loss) {
+    state.minimum_loss = smoothed_loss;
+    state.last_event = iter;
+  }
+  if (state.step >= solver.plateau_winsize_size()) return;
+  if (iter < state.last_event + solver.plateau_winsize(state.step)) return;
+  ++state.step;
+  state.last_event = iter;
+}
+
+double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_step) {
   const LrPolicy* policy = FindPolicy(solver.lr_policy());
   Require(policy != nullptr, "LearningRate: CheckLrPolicy passed");
-  const auto rate = [&](int64_t i) { return std::max(policy->rate(solver, i), double{solver.min_lr()}); };
   const int64_t warmup = solver.warmup_iter();
-  if (iter >= warmup) return rate(iter);
-  const double start = solver.warmup_start_lr();
-  return start + (rate(warmup) - start) * static_cast<double>(iter) / static_cast<double>(warmup);
+  if (iter < warmup) {
+    const double start = solver.warmup_start_lr();
+    return start + (solver.base_lr() - start) * static_cast<double>(iter) / static_cast<double>(warmup);
+  }
+  if (iter < solver.rampup_interval()) {
+    const double done = static_cast<double>(iter) / solver.rampup_interval();
+    const double rate = solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * done * done;
+    return std::max(rate, double{solver.min_lr()});
+  }
+  const double rate = policy->rate(solver, iter) * std::pow(double{solver.gamma()}, plateau_step);
+  return std::max(rate, double{solver.min_lr()});
+}
+
+double MomentumAt(const SolverParameter& solver, int64_t iter) {
+  const double base = solver.momentum();
+  if (solver.momentum_policy() == "poly") {
+    return base + (solver.max_momentum() - base) * std::pow(Progress(solver, iter), double{solver.momentum_power()});
+  }
+  if (solver.momentum_policy() == "opt") {
+    const double root = 1 - 0.5 * std::sqrt(LearningRate(solver, iter));
+    return solver.has_max_momentum() ? std::min(root * root, double{solver.max_momentum()}) : root * root;
+  }
+  return base;
+}
+
+double WeightDecayAt(const SolverParameter& solver, int64_t iter) {
+  const double base = solver.weight_decay();
+  if (solver.weight_decay_policy() != "poly") return base;
+  return base +
+         (solver.max_weight_decay() - base) * std::pow(Progress(solver, iter), double{solver.weight_decay_power()});
 }
 
 }  // namespace moka

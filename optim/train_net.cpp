@@ -109,19 +109,19 @@ void TrainNet::BindInputs(Program& updating) {
   loss_ = step_->output(kLossOutput);
 }
 
-void TrainNet::SetInputs(int64_t iteration, int micro_batch) {
+void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
   if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = RandomKey(seed_, iteration, micro_batch);
   if (micro_batch != 0) return;
   for (const ScalarInput& scalar : scalars_) {
-    scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration));
+    scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration, plateau_step));
   }
 }
 
-double TrainNet::Step(int64_t iteration) {
+double TrainNet::Step(int64_t iteration, int plateau_step) {
   double sum = 0;
   const int batches = solver_.iter_size();
   for (int i = 0; i < batches; ++i) {
-    SetInputs(iteration, i);
+    SetInputs(iteration, i, plateau_step);
     feed_.Next();
     step_->Run();
     const double loss = loss_.as<float>()[0];

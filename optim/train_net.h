@@ -34,7 +34,7 @@ class TrainNet {
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
   // was changed. Allocates nothing.
-  double Step(int64_t iteration);
+  double Step(int64_t iteration, int plateau_step = 0);
   // After a Step whose loss was not finite: where it came from.
   std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
 
@@ -54,7 +54,7 @@ class TrainNet {
     std::string name;
     Tensor tensor;
   };
-  void SetInputs(int64_t iteration, int micro_batch);
+  void SetInputs(int64_t iteration, int micro_batch, int plateau_step);
   void BindInputs(Program& updating);
 
   const SolverParameter& solver_;

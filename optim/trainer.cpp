@@ -74,7 +74,8 @@ TrainResult Trainer::Loop() {
 
 void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
-  const double loss = train_->Step(state_.iteration);
+  UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
+  const double loss = train_->Step(state_.iteration, state_.plateau.step);
   train_s_ += SecondsSince(begin);
   if (std::isfinite(loss)) {
     Smooth(loss);
@@ -213,7 +214,7 @@ TrainProgress Trainer::Progress() const {
   progress.max_iteration = max_iter_;
   progress.epoch = Epoch();
   progress.loss = state_.smoothed_loss;
-  progress.lr = LearningRate(solver_, std::max<int64_t>(state_.iteration - 1, 0));
+  progress.lr = LearningRate(solver_, std::max<int64_t>(state_.iteration - 1, 0), state_.plateau.step);
   const auto done = static_cast<double>(state_.iteration - started_at_);
   if (train_s_ > 0 && done > 0) {
     const auto images = static_cast<double>(train_->feed().batch_size() * solver_.iter_size());

@@ -30,6 +30,12 @@ TrainerState FromObject(const Json& json) {
     state.positions[name] = position.get<int64_t>();
     if (state.positions[name] < 0) throw Error(ErrorKind::kBadData, StrCat("positions.", name, " is negative"));
   }
+  if (json.contains("plateau")) {
+    const Json& plateau = json.at("plateau");
+    state.plateau = {.minimum_loss = plateau.at("minimum_loss").get<double>(),
+                     .last_event = CountOf(plateau, "last_event"),
+                     .step = static_cast<int>(CountOf(plateau, "step"))};
+  }
   state.skipped_updates = CountOf(json, "skipped_updates");
   return state;
 }
@@ -46,6 +52,11 @@ std::string ToJson(const TrainerState& state) {
   json["best_iteration"] = state.best_iteration;
   json["tests_since_best"] = state.tests_since_best;
   json["positions"] = state.positions;
+  if (state.plateau != PlateauState()) {
+    json["plateau"] = {{"minimum_loss", state.plateau.minimum_loss},
+                       {"last_event", state.plateau.last_event},
+                       {"step", state.plateau.step}};
+  }
   json["skipped_updates"] = state.skipped_updates;
   return json.dump(1) + "\n";
 }

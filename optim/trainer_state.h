@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "optim/lr_policy.h"
+
 namespace moka {
 
 struct TrainerState {
@@ -22,6 +24,7 @@ struct TrainerState {
   int64_t tests_since_best = 0;
   // Samples each pipeline has consumed: "train/data", "test0/data".
   std::map<std::string, int64_t> positions;
+  PlateauState plateau;         // lr_policy "plateau"
   int64_t skipped_updates = 0;  // iterations whose loss was not finite (on_nan: IGNORE)
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };

@@ -52,6 +52,27 @@ ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
                      {SumOf(b, std::move(squares))});
 }
 
+// What forks have for some solvers only, or not at all here, must not be passed over in silence.
+void RefuseForeignFields(const SolverParameter& solver) {
+  const auto refuse = [&](bool is_given, std::string_view field, std::string_view text) {
+    if (is_given) throw Error(ErrorKind::kConfig, PlaceOf(solver, field), StrCat(field, text));
+  };
+  std::vector<Error> unknown = UnknownFieldsOf(solver.origin());
+  if (!unknown.empty()) throw ErrorList(std::move(unknown));
+  const bool is_sgd = solver.type() == "SGD";
+  for (const auto& [field, is_given] :
+       {std::pair{"larc", solver.larc()}, std::pair{"local_lr_auto", solver.local_lr_auto()},
+        std::pair{"momentum_policy", solver.momentum_policy() != "fixed"}}) {
+    refuse(!is_sgd && is_given, field, StrCat(" works with type \"SGD\", and it is \"", solver.type(), "\""));
+  }
+  refuse(solver.larc_turbo(), "larc_turbo", " is not part of Moka; larc without it is");
+  refuse(solver.larc() && solver.local_lr_auto(), "local_lr_auto", " and larc are two forms of one rate; set one");
+  refuse(solver.has_clip_weights() && solver.clip_weights() >= 0, "clip_weights", " is not part of Moka");
+  refuse(solver.has_clamp_weights_lower(), "clamp_weights_lower", " is not part of Moka");
+  refuse(solver.has_clamp_weights_upper(), "clamp_weights_upper", " is not part of Moka");
+  refuse(solver.disabled_update(), "disabled_update", " is not part of Moka");
+}
+
 }  // namespace
 
 std::string SlotName(std::string_view blob, std::string_view slot) { return StrCat(blob, "/@", slot); }
@@ -76,6 +97,7 @@ void CheckOptimizer(const SolverParameter& solver) {
   RequireInRange(solver, "ema_decay", solver.ema_decay(), 0, 1);
   RequireInRange(solver, "iter_size", solver.iter_size(), 1, kAny);
   optimizer->check(solver);
+  RefuseForeignFields(solver);
 }
 
 std::vector<NetBlob> TrainedBlobs(std::span<const NetBlob> blobs) {
@@ -110,9 +132,11 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
   return updates;
 }
 
-double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter) {
+double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter, int plateau_step) {
   const auto t = static_cast<double>(iter);
-  if (name == "lr") return LearningRate(solver, iter);
+  if (name == "lr") return LearningRate(solver, iter, plateau_step);
+  if (name == "momentum") return MomentumAt(solver, iter);
+  if (name == "weight_decay") return WeightDecayAt(solver, iter);
   if (name == "bias1") return 1 - std::pow(double{solver.momentum()}, t + 1);
   if (name == "bias2") return 1 - std::pow(double{solver.momentum2()}, t + 1);
   Require(name == "ema_decay", StrCat("update input ", name, " is known"));

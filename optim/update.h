@@ -53,7 +53,7 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec);
 
 // Value of scalar input `name` in iteration `iter` (from 0): "lr"; "bias1" = 1 - momentum^(iter+1); "bias2" = 1 -
 // momentum2^(iter+1); "ema_decay" = min(ema_decay, (1+iter)/(10+iter)), so a short run does not remember its start.
-double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter);
+double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter, int plateau_step = 0);
 
 // Assignments already in the graph (running statistics) keep the old value when the scalar guard is not finite.
 void GuardAssignments(Graph& graph, ValueId guard);

@@ -26,7 +26,7 @@ bool IsPresent(const LayerParameter& layer, const NetState& state) {
 
 // An absent layer's unknown fields do no harm.
 void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
-  for (const Error& error : UnknownFieldsOf(layer)) {
+  for (const Error& error : UnknownFieldsOf(layer.origin())) {
     LogWarning(StrCat(error.place().ToString(), ": ", error.text(), "; layer \"", layer.name(),
                       "\" is not part of the net in phase ", Phase_Name(phase)));
   }

@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "proto/blocks.h"
 #include "proto/origins.h"
+#include "proto/places.h"
 #include "proto/text_format.h"
 #include "proto/upgrade.h"
 #include "proto/wire.h"
@@ -51,6 +52,8 @@ NetParameter NetFromText(std::string_view text, const std::string& file, const N
 NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadOptions& options) {
   UpgradeNet(net, file);
   if (net.layer_size() == 0) {
+    std::vector<Error> unknown = UnknownFieldsOf(net.origin());
+    if (!unknown.empty()) throw ErrorList(std::move(unknown));
     throw Error(ErrorKind::kConfig, SourcePlace{.file = file}, "the net has no layers", "write layer { ... } for each");
   }
   Override(options, true, net);

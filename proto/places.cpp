@@ -41,15 +41,14 @@ Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::str
   return error;
 }
 
-std::vector<Error> UnknownFieldsOf(const LayerParameter& layer) {
+std::vector<Error> UnknownFieldsOf(const Origin& origin) {
   std::vector<Error> errors;
-  for (const UnknownField& field : layer.origin().unknown()) {
+  for (const UnknownField& field : origin.unknown()) {
     errors.emplace_back(
         ErrorKind::kConfig,
-        SourcePlace{
-            .file = layer.origin().file(), .line = field.line(), .column = field.column(), .length = field.length()},
+        SourcePlace{.file = origin.file(), .line = field.line(), .column = field.column(), .length = field.length()},
         field.text(), field.hint());
-    for (const std::string& note : layer.origin().note()) errors.back().AddNote(note);
+    for (const std::string& note : origin.note()) errors.back().AddNote(note);
   }
   return errors;
 }

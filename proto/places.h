@@ -21,7 +21,7 @@ SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 // An error at a layer's field, with the notes of the blocks it came from.
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint = {});
 
-// Errors for the fields of the layer that the schema does not have.
-std::vector<Error> UnknownFieldsOf(const LayerParameter& layer);
+// Errors for the fields that the schema does not have: of the message itself, not of layers in it.
+std::vector<Error> UnknownFieldsOf(const Origin& origin);
 
 }  // namespace moka

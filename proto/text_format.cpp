@@ -59,13 +59,13 @@ bool Parse(std::string_view text, bool allow_unknown, Collector& collector, Text
   return parser.Parse(&stream, &message);
 }
 
-// Whether the complaint is about a field inside a layer.
-bool IsInLayer(const ParserComplaint& complaint) {
+// Whether the complaint is about a field of a solver, of a net itself or of a block.
+bool IsOutsideLayers(const ParserComplaint& complaint) {
   const std::string type = complaint.message.substr(0, complaint.message.find("\" has no field"));
   for (const std::string_view outer : {"NetParameter", "SolverParameter", "NetState", "BlockParameter", "Origin"}) {
-    if (type.ends_with(StrCat(".", outer))) return false;
+    if (type.ends_with(StrCat(".", outer))) return true;
   }
-  return true;
+  return false;
 }
 
 // The layer the place stands in: the last that begins before it. Null if there is none.
@@ -79,23 +79,28 @@ auto* LayerAt(Layers& layers, const SourcePlace& place) {
   return found == nullptr ? nullptr : found->mutable_origin();
 }
 
-// Notes unknown fields in the origins of the net's layers; false if one of them is not in a layer.
-bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, NetParameter& net) {
-  if (unknown.size() > kMaxUnknown || !std::ranges::all_of(unknown, IsInLayer)) return false;
+// Notes an unknown field in the origin of the layer it stands in, or else of the whole message.
+void NoteUnknown(const Error& error, bool is_outside_layers, Message& message) {
+  const SourcePlace& place = error.place();
+  auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(&message);
+  Origin* origin = nullptr;
+  if (net != nullptr && !is_outside_layers) {
+    origin = net->layer_size() > 0 ? LayerAt(*net->mutable_layer(), place) : LayerAt(*net->mutable_layers(), place);
+  }
+  UnknownField& field = *(origin != nullptr ? origin : MutableOrigin(message))->add_unknown();
+  field.set_line(place.line);
+  field.set_column(place.column);
+  field.set_length(place.length);
+  field.set_text(error.text());
+  field.set_hint(error.hint());
+}
+
+// The same for all; false if they are the consequence of another mistake, or too many.
+bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, Message& message) {
+  if (unknown.size() > kMaxUnknown || MutableOrigin(message) == nullptr) return false;
   const std::optional<std::vector<Error>> errors = ToleratedFields(parsed, unknown);
   if (!errors) return false;
-  for (const Error& error : *errors) {
-    const SourcePlace& place = error.place();
-    Origin* origin =
-        net.layer_size() > 0 ? LayerAt(*net.mutable_layer(), place) : LayerAt(*net.mutable_layers(), place);
-    if (origin == nullptr) return false;
-    UnknownField& field = *origin->add_unknown();
-    field.set_line(place.line);
-    field.set_column(place.column);
-    field.set_length(place.length);
-    field.set_text(error.text());
-    field.set_hint(error.hint());
-  }
+  for (size_t i = 0; i < unknown.size(); ++i) NoteUnknown((*errors)[i], IsOutsideLayers(unknown[i]), message);
   return true;
 }
 
@@ -165,11 +170,11 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
   TextFormat::ParseInfoTree tolerant_tree;
   const std::unique_ptr<Message> scratch(message.New());
   const bool is_parsed = Parse(text, true, all, &tolerant_tree, *scratch);
-  if (auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(scratch.get()); is_parsed && net != nullptr) {
-    FillOrigins(tolerant_tree, lines, file, *net);
-    if (NoteUnknown(parsed, all.unknown, *net)) {
-      CheckRequired(*net);
-      message.GetReflection()->Swap(&message, net);
+  if (is_parsed) {
+    FillOrigins(tolerant_tree, lines, file, *scratch);
+    if (NoteUnknown(parsed, all.unknown, *scratch)) {
+      CheckRequired(*scratch);
+      message.GetReflection()->Swap(&message, scratch.get());
       return;
     }
   }

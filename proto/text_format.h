@@ -15,8 +15,9 @@ constexpr int64_t kTextLimitBytes = int64_t{16} << 20;  // largest text net or s
 constexpr int kTextDepthLimit = 64;                     // deepest nesting of { }
 
 // Parses text into `message` (NetParameter, SolverParameter, ...) and fills the `origin` of it and of every layer and
-// block in it. `file` is the name used in places. A field of a net's layer that the schema does not have is noted in
-// the layer's origin and passed over. Errors: ErrorList of kConfig.
+// block in it. `file` is the name used in places. A field that the schema does not have is noted in the
+// origin of the layer, net or solver it stands in and passed over: whoever uses that asks UnknownFieldsOf. Errors:
+// ErrorList of kConfig.
 void ParseText(std::string_view text, const std::string& file, google::protobuf::Message& message);
 
 // The content of a text file. Errors: those of ReadFile; kBadData if the content is not text, naming what it is.

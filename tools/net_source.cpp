@@ -1,37 +1,87 @@
 #include "tools/net_source.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "data/pipeline.h"
+#include "data/shape_guess.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-int64_t BatchOf(const LayerParameter& layer) {
-  if (layer.type() == "ImageData") return layer.image_data_param().batch_size();
-  return layer.data_param().batch_size();
+// "data=1,3,224,224".
+std::pair<std::string, Shape> ParseShape(const std::string& text) {
+  const size_t equals = text.find('=');
+  std::vector<int64_t> dims;
+  if (equals != std::string::npos) {
+    for (const std::string& part : Split(text.substr(equals + 1), ',')) {
+      int64_t dim = 0;
+      const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), dim);
+      if (code != std::errc() || end != part.data() + part.size() || dim < 1) dims.assign(Shape::kMaxRank + 1, 0);
+      dims.push_back(dim);
+    }
+  }
+  if (equals == 0 || dims.empty() || dims.size() > Shape::kMaxRank) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--shape wants TOP=N,C,H,W with whole numbers from 1, found \"", Printable(text), "\""));
+  }
+  return {text.substr(0, equals), Shape(dims)};
 }
 
 }  // namespace
 
-DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder) {
-  return [phase, base_folder](const LayerParameter& layer) -> std::vector<TensorType> {
-    PipelineOptions options;
-    options.phase = phase;
-    options.base_folder = base_folder;
-    try {
-      return OpenPipeline(layer, options)->types();
-    } catch (const Error& error) {
-      const int64_t crop = layer.transform_param().crop_size();
-      const int64_t batch = BatchOf(layer);
-      if (error.kind() != ErrorKind::kNoInput || crop <= 0 || batch <= 0) throw;
-      LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on with [", batch, ",3,", crop, ",",
-                        crop, "]"));
-      return {{DType::kFloat32, Shape{batch, 3, crop, crop}, {}}, {DType::kFloat32, Shape{batch}, {}}};
+std::map<std::string, Shape> ParseShapes(const std::string& list) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : Split(list, ';')) {
+    if (!Trim(text).empty()) shapes.insert(ParseShape(std::string(Trim(text))));
+  }
+  return shapes;
+}
+
+DataTypes GuessDataTypes(std::map<std::string, Shape> shapes) {
+  return [shapes = std::move(shapes)](const LayerParameter& layer) {
+    GuessedTypes guess = GuessTypes(layer);
+    if (guess.types.empty()) {
+      const TensorType unknown{DType::kFloat32, Shape{}, {}};
+      guess.types.assign(static_cast<size_t>(layer.top_size()), unknown);
     }
+    for (int i = 0; i < layer.top_size(); ++i) {
+      TensorType& type = guess.types[static_cast<size_t>(i)];
+      const auto given = shapes.find(layer.top(i));
+      if (given != shapes.end()) type.shape = given->second;
+      if (type.shape.rank() > 0) continue;
+      throw ErrorAt(layer, {},
+                    StrCat("layer \"", layer.name(), "\": the shape of top \"", layer.top(i),
+                           "\" does not follow from the fields"),
+                    StrCat("give it with --shape '", layer.top(i), "=N,C,H,W'"));
+    }
+    return guess.types;
+  };
+}
+
+DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std::string, Shape> shapes) {
+  return [phase, base_folder, shapes = std::move(shapes)](const LayerParameter& layer) {
+    const auto is_given = [&](const std::string& top) { return shapes.contains(top); };
+    if (!std::ranges::all_of(layer.top(), is_given) && IsPipelineLayer(layer.type())) {
+      PipelineOptions options;
+      options.phase = phase;
+      options.base_folder = base_folder;
+      try {
+        return OpenPipeline(layer, options)->types();
+      } catch (const Error& error) {
+        const GuessedTypes guess = GuessTypes(layer);
+        if (error.kind() != ErrorKind::kNoInput || guess.types.empty()) throw;
+        LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on without it",
+                          guess.assumed.empty() ? "" : StrCat(", taking ", guess.assumed), " (--shape sets shapes)"));
+      }
+    }
+    return GuessDataTypes(shapes)(layer);
   };
 }
 

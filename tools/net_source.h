@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "layers/net.h"
@@ -9,10 +10,17 @@
 
 namespace moka {
 
-// Asks a data layer's source for its shapes. When the source is missing the shape follows from the layer's crop (three
-// channels) with a warning, so a net can be looked at and timed without its data; without a crop the source's error
-// stays.
-DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder);
+// Asks a data layer's source for its shapes. When the source is missing the shapes follow from the layer's fields
+// (data/shape_guess.h) with a warning, so a net can be looked at and timed without its data. `shapes` sets the shape of
+// tops by name.
+DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder,
+                         std::map<std::string, Shape> shapes = {});
+
+// The same without opening any source.
+DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
+
+// "data=1,3,224,224;label=1" as the option --shape has it. Errors: kUsage.
+std::map<std::string, Shape> ParseShapes(const std::string& list);
 
 // The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/).
 // Errors: kNoInput naming the places tried.

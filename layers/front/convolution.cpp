@@ -10,7 +10,7 @@ void CheckWindow(const LayerBuilder& l, const ConvolutionFields& fields) {
   for (size_t i = 0; i < fields.kernel.size(); ++i) {
     const int64_t extent = fields.dilation[i] * (fields.kernel[i] - 1) + 1;
     const int64_t input = l.shape(0)[static_cast<int>(i) + 2];
-    l.Check(extent <= input + 2 * fields.pad[i], "convolution_param.kernel_size",
+    l.Check(extent <= input + fields.pad[i] + fields.pad_end[i], "convolution_param.kernel_size",
             StrCat("the kernel covers ", extent, " of spatial axis ", i, " but the bottom ", l.shape(0).ToString(),
                    " has ", input, " there and the pad is ", fields.pad[i]));
   }

@@ -20,7 +20,7 @@ void CheckBottoms(const LayerBuilder& l) {
 }  // namespace
 
 Attributes ConvolutionFields::attributes() const {
-  return {{"stride", stride}, {"pad_begin", pad}, {"pad_end", pad}, {"dilation", dilation}, {"groups", groups}};
+  return {{"stride", stride}, {"pad_begin", pad}, {"pad_end", pad_end}, {"dilation", dilation}, {"groups", groups}};
 }
 
 ConvolutionFields ReadConvolution(const LayerBuilder& l) {
@@ -28,7 +28,8 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const std::string param = "convolution_param";
   const WindowFields window = ReadWindow(l, param, p, true);
-  ConvolutionFields fields{.kernel = window.kernel, .stride = window.stride, .pad = window.pad, .dilation = {}};
+  ConvolutionFields fields{
+      .kernel = window.kernel, .stride = window.stride, .pad = window.pad, .pad_end = window.pad_end, .dilation = {}};
   SpatialField dilation{.name = param + ".dilation", .name_h = param + ".dilation_h", .values = IntsOf(p.dilation())};
   if (p.has_dilation_h()) dilation.h = p.dilation_h();
   if (p.has_dilation_w()) dilation.w = p.dilation_w();

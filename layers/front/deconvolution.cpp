@@ -12,7 +12,7 @@ Shape OutputShape(const LayerBuilder& l, const ConvolutionFields& fields) {
   for (size_t i = 0; i < fields.kernel.size(); ++i) {
     const Size extent = Size(fields.dilation[i]) * (fields.kernel[i] - 1) + 1;
     const Size in = l.shape(0)[static_cast<int>(i) + 2];
-    const int64_t out = (Size(fields.stride[i]) * (in - 1) + extent - Size(2) * fields.pad[i]).value();
+    const int64_t out = (Size(fields.stride[i]) * (in - 1) + extent - fields.pad[i] - fields.pad_end[i]).value();
     l.Check(out >= 1, "convolution_param.pad",
             StrCat("spatial axis ", i, " would have ", out, " outputs: stride ", fields.stride[i], " * (", in.value(),
                    " - 1) + ", extent.value(), " - 2 * pad ", fields.pad[i]));

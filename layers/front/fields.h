@@ -64,6 +64,7 @@ struct ConvolutionFields {
   Ints kernel;
   Ints stride;
   Ints pad;
+  Ints pad_end;
   Ints dilation;
   int64_t outputs = 0;
   int64_t groups = 1;

@@ -38,7 +38,8 @@ std::vector<LayerDef> CommonLayers() {
       SoftmaxLayer(),       SoftmaxWithLossLayer(),
       SplitLayer(),         SwishLayer(),
       TanHLayer(),          ThresholdLayer(),
-      TileLayer(),
+      TileLayer(),          Hdf5DataLayer(),
+      VideoDataLayer(),     WindowDataLayer(),
   };
 }
 
@@ -47,7 +48,8 @@ std::vector<LayerDef> CommonLayers() {
 const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
-    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
+    for (std::vector<LayerDef> (*group)() :
+         {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

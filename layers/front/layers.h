@@ -23,6 +23,7 @@ LayerDef EltwiseLayer();
 LayerDef EuclideanLossLayer();
 LayerDef ExpLayer();
 LayerDef FlattenLayer();
+LayerDef Hdf5DataLayer();
 LayerDef ImageDataLayer();
 LayerDef InnerProductLayer();
 LayerDef InputLayer();
@@ -48,5 +49,7 @@ LayerDef SwishLayer();
 LayerDef TanHLayer();
 LayerDef ThresholdLayer();
 LayerDef TileLayer();
+LayerDef VideoDataLayer();
+LayerDef WindowDataLayer();
 
 }  // namespace moka

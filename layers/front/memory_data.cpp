@@ -1,4 +1,5 @@
 // Data [N,C,H,W] and labels [N] fed by the caller.
+#include "layers/front/fields.h"
 #include "layers/front/layers.h"
 
 namespace moka {
@@ -6,22 +7,32 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const MemoryDataParameter& p = l.param().memory_data_param();
+  if (p.dim_size() > 0) {
+    const std::vector<int64_t> dims(p.dim().begin(), p.dim().end());
+    l.Check(p.dim_size() <= Shape::kMaxRank, "memory_data_param.dim", "memory_data_param.dim has too many dimensions");
+    std::vector<TensorType> types = {{DType::kFloat32, Shape(dims), {}}, {DType::kFloat32, {dims[0]}, {}}};
+    types.resize(static_cast<size_t>(l.top_count()));
+    return l.AddData(types);
+  }
   l.Check(p.batch_size() >= 1 && p.channels() >= 1 && p.height() >= 1 && p.width() >= 1, "memory_data_param",
           "memory_data_param must give batch_size, channels, height and width, each at least 1");
-  l.AddData({{DType::kFloat32, {p.batch_size(), p.channels(), p.height(), p.width()}, {}},
-             {DType::kFloat32, {p.batch_size()}, {}}});
+  std::vector<TensorType> types = {{DType::kFloat32, {p.batch_size(), p.channels(), p.height(), p.width()}, {}},
+                                   {DType::kFloat32, {p.batch_size()}, {}}};
+  types.resize(static_cast<size_t>(l.top_count()));
+  l.AddData(types);
 }
 
 }  // namespace
 
 LayerDef MemoryDataLayer() {
-  return {.type = "MemoryData",
-          .doc = "Images [batch_size,channels,height,width] and labels [batch_size] fed by the caller.",
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .min_tops = 2,
-          .max_tops = 2,
-          .build = Build};
+  return {
+      .type = "MemoryData",
+      .doc =
+          "Images [batch_size,channels,height,width] (or of the shape dim) and labels [batch_size] fed by the caller.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .max_tops = 2,
+      .build = Build};
 }
 
 }  // namespace moka

@@ -72,10 +72,12 @@ int64_t PadEnd(const LayerBuilder& l, const WindowFields& fields, size_t i) {
   const Size k = fields.kernel[i];
   const Size s = fields.stride[i];
   const Size pad = fields.pad[i];
-  const Size room = in + pad + pad - k;
+  const Size room = in + pad + fields.pad_end[i] - k;
   const bool is_floor = RoundsDown(l.param().pooling_param());
   Size windows = (is_floor ? room / s : (room + s - 1) / s) + 1;
-  const bool is_padded = std::ranges::any_of(fields.pad, [](int64_t p) { return p > 0; });
+  const auto is_positive = [](int64_t p) { return p > 0; };
+  const bool is_padded =
+      std::ranges::any_of(fields.pad, is_positive) || std::ranges::any_of(fields.pad_end, is_positive);
   if (is_padded && (windows - 1) * s >= in + pad) windows = windows - 1;
   const Size last = (windows - 1) * s - pad;
   l.Check(windows >= 1, "pooling_param.kernel_size",
@@ -116,7 +118,7 @@ void Build(LayerBuilder& l) {
   if (method == PoolingParameter::MAX) return BuildMax(l, geometry);
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
   Ints count_end;
-  for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad[i]));
+  for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad_end[i]));
   const bool counts_pad = l.param().pooling_param().avg_include_pad();
   const Ints none(pad_end.size(), 0);
   geometry.Set("count_begin", counts_pad ? fields.pad : none);

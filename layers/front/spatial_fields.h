@@ -33,7 +33,8 @@ int SpatialAxes(const LayerBuilder& l);
 struct WindowFields {
   Ints kernel;
   Ints stride;
-  Ints pad;
+  Ints pad;      // before the first element of each axis
+  Ints pad_end;  // after the last: the same unless a side has a field of its own
 };
 
 // A repeated field's values; an optional field's value; a BlobShape's dims.
@@ -75,7 +76,13 @@ WindowFields ReadWindow(const LayerBuilder& l, const std::string& param, const P
   pad.depth = has_depth ? Depth(p.temporal_pad()) : std::nullopt;
   pad.fallback = 0;
   pad.least = 0;
-  window.pad = ReadSpatial(l, pad, spatial);
+  window.pad = window.pad_end = ReadSpatial(l, pad, spatial);
+  if (p.has_pad_l() || p.has_pad_r() || p.has_pad_t() || p.has_pad_b()) {
+    l.Check(spatial == 2 && pad.values.empty() && !pad.h && !pad.w, param + ".pad_l",
+            "pad_l, pad_r, pad_t and pad_b are for 2 spatial axes, in place of pad");
+    window.pad = {p.pad_t(), p.pad_l()};
+    window.pad_end = {p.pad_b(), p.pad_r()};
+  }
   return window;
 }
 

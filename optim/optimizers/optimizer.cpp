@@ -35,6 +35,13 @@ void RequireInRange(const SolverParameter& solver, std::string_view field, doubl
       StrCat(field, " must be at least ", low, " and below ", below, " for ", solver.type(), ", and is ", value));
 }
 
+void RequireOneOf(const SolverParameter& solver, std::string_view field, const std::string& value,
+                  const std::vector<std::string>& known) {
+  if (std::ranges::find(known, value) != known.end()) return;
+  throw Error(ErrorKind::kConfig, PlaceOf(solver, field), StrCat("unknown ", field, " \"", value, "\""),
+              StrCat("known are ", Join(known, ", ")));
+}
+
 void RequireNoMomentum(const SolverParameter& solver) {
   if (solver.momentum() == 0) return;
   throw Error(ErrorKind::kConfig, PlaceOf(solver, "momentum"),
@@ -55,7 +62,11 @@ bool ParameterUpdate::is_spared() const {
   return solver().decay_skip_bias_and_norm() && blob_.role != ParameterRole::kWeight;
 }
 
-double ParameterUpdate::decay() const { return is_spared() ? 0 : solver().weight_decay() * blob_.decay_mult; }
+double ParameterUpdate::decay() const {
+  if (is_spared()) return 0;
+  const bool may_grow = solver().weight_decay_policy() != "fixed" && solver().max_weight_decay() != 0;
+  return (may_grow ? solver().max_weight_decay() : solver().weight_decay()) * blob_.decay_mult;
+}
 
 std::string ParameterUpdate::Use(ValueId value) {
   const auto it = std::find(inputs_.begin(), inputs_.end(), value);
@@ -75,8 +86,19 @@ std::string ParameterUpdate::DecayedGradient() {
   std::string g = Gradient();
   if (decay() == 0) return g;
   const std::string direction = solver().regularization_type() == "L1" ? StrCat("sign(", Weight(), ")") : Weight();
-  return StrCat("(", g, "+", ConstantText(decay()), "*", direction, ")");
+  return StrCat("(", g, "+", Decay(), "*", direction, ")");
 }
+
+std::string ParameterUpdate::Decay() {
+  if (solver().weight_decay_policy() == "fixed") return ConstantText(decay());
+  return StrCat("(", Scalar("weight_decay"), "*", ConstantText(blob_.decay_mult), ")");
+}
+
+std::string ParameterUpdate::Momentum() {
+  return solver().momentum_policy() == "fixed" ? ConstantText(solver().momentum()) : Scalar("momentum");
+}
+
+bool ParameterUpdate::has_momentum() const { return solver().momentum_policy() != "fixed" || solver().momentum() != 0; }
 
 std::string ParameterUpdate::Rate() {
   const std::string rate = Scalar("lr");

@@ -31,16 +31,21 @@ class ParameterUpdate {
   ValueId weight_value() const { return blob_.state; }
   // Whether the solver spares this parameter decay and layer-wise rates (decay_skip_bias_and_norm).
   bool is_spared() const;
-  // weight_decay * decay_mult, 0 for a spared parameter.
+  // weight_decay * decay_mult, 0 for a spared parameter; the term that holds it in every iteration.
   double decay() const;
+  std::string Decay();
+  // The momentum of the iteration; whether it can be other than 0.
+  std::string Momentum();
+  bool has_momentum() const;
 
   std::string Weight() { return Use(blob_.state); }
   // Clipped and normalised, without decay.
   std::string Gradient();
   // The same plus the L2 or L1 decay term.
   std::string DecayedGradient();
-  // The rate input times lr_mult.
+  // The rate input times lr_mult; the rate input alone.
   std::string Rate();
+  std::string GlobalRate() { return Scalar("lr"); }
   // The old value of a slot, declared at first use.
   std::string Slot(std::string_view slot);
   // A scalar input of the update (UpdateInput).
@@ -102,6 +107,8 @@ Optimizer Sgd();
 
 // Checks the rows share. Errors: kConfig at the field.
 void RequireInRange(const SolverParameter& solver, std::string_view field, double value, double low, double below);
+void RequireOneOf(const SolverParameter& solver, std::string_view field, const std::string& value,
+                  const std::vector<std::string>& known);
 void RequireNoMomentum(const SolverParameter& solver);
 void RequireL2(const SolverParameter& solver);
 

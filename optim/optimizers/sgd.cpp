@@ -1,22 +1,58 @@
 // v = momentum*v + lr*g; w -= v. The rate is inside the history, so changing it rescales nothing already stored.
+// NVIDIA's larc and Intel's local_lr_auto set each parameter's rate from its norms (You, Gitman & Ginsburg, 2017, in
+// two other forms); they take the place of lr_mult.
 #include "optim/optimizers/optimizer.h"
 
 namespace moka {
 namespace {
 
+// NVIDIA: (1-momentum) * eta * |w| / |g|, g without decay; "scale" multiplies the rate by it, "clip" takes the smaller.
+// 1 where a norm is zero.
+std::string LarcRate(ParameterUpdate& u) {
+  const ValueId w = u.WeightNorm();
+  const ValueId g = u.GradientNorm();
+  const std::string eta = ConstantText(u.solver().larc_eta());
+  const std::string norm_w = u.Use(w);
+  const std::string norm_g = u.Use(g);
+  const std::string local = StrCat("select(gt(", norm_w, ",0),select(gt(", norm_g, ",0),(1-", u.Momentum(), ")*", eta,
+                                   "*", norm_w, "/", norm_g, ",1),1)");
+  if (u.solver().larc_policy() == "clip") return StrCat("min(", u.GlobalRate(), ",", local, ")");
+  return StrCat("(", u.GlobalRate(), "*", local, ")");
+}
+
+// Intel: rate * ratio * |w| / (|g| + weight_decay*|w|), without decay_mult; the plain rate where a norm is zero.
+std::string LocalRate(ParameterUpdate& u) {
+  const std::string norm_w = u.Use(u.WeightNorm());
+  const std::string norm_g = u.Use(u.GradientNorm());
+  const std::string below = StrCat("(", norm_g, "+", ConstantText(u.solver().weight_decay()), "*", norm_w, ")");
+  return StrCat("(", u.GlobalRate(), "*select(gt(", norm_w, ",0),select(gt(", norm_g, ",0),",
+                ConstantText(u.solver().local_gw_ratio()), "*", norm_w, "/", below, ",1),1))");
+}
+
+std::string Rate(ParameterUpdate& u) {
+  if (u.solver().larc()) return LarcRate(u);
+  return u.solver().local_lr_auto() ? LocalRate(u) : u.Rate();
+}
+
 void Emit(ParameterUpdate& u) {
-  const std::string step = StrCat(u.Rate(), "*", u.DecayedGradient());
-  const double momentum = u.solver().momentum();
-  if (momentum == 0) {
+  const std::string step = StrCat(Rate(u), "*", u.DecayedGradient());
+  if (!u.has_momentum()) {
     u.SetWeight(StrCat(u.Weight(), "-", step));
     return;
   }
-  const std::string history = StrCat("(", ConstantText(momentum), "*", u.Slot("history"), "+", step, ")");
+  const std::string history = StrCat("(", u.Momentum(), "*", u.Slot("history"), "+", step, ")");
   u.SetSlot("history", history);
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }
 
-void Check(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }
+void Check(const SolverParameter& solver) {
+  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
+  if (solver.larc()) {
+    RequireInRange(solver, "larc_eta", solver.larc_eta(), 0, 1e6);
+    RequireOneOf(solver, "larc_policy", solver.larc_policy(), {"clip", "scale"});
+  }
+  if (solver.local_lr_auto()) RequireInRange(solver, "local_gw_ratio", solver.local_gw_ratio(), 0, 1e6);
+}
 
 }  // namespace
 

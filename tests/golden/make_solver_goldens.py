@@ -22,7 +22,14 @@ lr_mult, t counts from 1, d is weight_decay times decay_mult:
   AdamW     m, v as usual;                             w -= r*d*w + r * m^/(sqrt(v^)+delta)
   LARS      l = eta*|w| / (|g|+d*|w|), 1 if a norm is 0, g before decay;  h = momentum*h + r*l*(g+d*w);  w -= h
   LAMB      s = m^/(sqrt(v^)+delta) + d*w;             w -= r * |w|/|s| * s, ratio 1 if a norm is 0
-Rates: warm-up is a straight line from warmup_start_lr at 0 to the policy's rate at warmup_iter.
+Two forks' SGD have a rate a parameter, R in place of r (g before decay, L the rate before lr_mult; 1 in place of the
+quotient if a norm is 0):
+  larc           q = (1-momentum)*larc_eta*|w|/|g|;    R = L*q (scale) or min(L, q) (clip)
+  local_lr_auto  q = local_gw_ratio*|w| / (|g| + weight_decay*|w|);    R = L*q
+momentum_policy poly: momentum + (max_momentum-momentum) * (i/max_iter)^momentum_power; opt: (1 - sqrt(L)/2)^2, at most
+max_momentum. weight_decay_policy poly: likewise between weight_decay and max_weight_decay.
+Rates: warm-up is a straight line from warmup_start_lr at 0 to base_lr at warmup_iter; the ramp a parabola from
+rampup_lr at 0 to base_lr at rampup_interval. multistep passes its values in order, one an iteration.
 """
 
 import json
@@ -38,7 +45,19 @@ PARAMETERS = [("w", 1.0, 1.0, 4), ("b", 2.0, 0.5, 3)]
 DEFAULTS = {"type": "SGD", "lr_policy": "fixed", "base_lr": 0.1, "momentum": 0.0, "momentum2": 0.999, "delta": 1e-8,
             "rms_decay": 0.99, "weight_decay": 0.0, "regularization_type": "L2", "clip_gradients": -1.0,
             "iter_size": 1, "lars_eta": 0.001, "gamma": 0.1, "power": 1.0, "stepsize": 1, "max_iter": 8,
-            "stepvalue": [], "warmup_iter": 0, "warmup_start_lr": 0.0, "min_lr": 0.0}
+            "stepvalue": [], "warmup_iter": 0, "warmup_start_lr": 0.0, "min_lr": 0.0, "rampup_interval": 0,
+            "rampup_lr": 0.0, "stagelr": [], "stageiter": [], "larc": False, "larc_policy": "scale",
+            "larc_eta": 0.001, "local_lr_auto": False, "local_gw_ratio": 0.001, "momentum_policy": "fixed",
+            "max_momentum": 0.99, "momentum_power": 1.0, "weight_decay_policy": "fixed", "max_weight_decay": 0.0,
+            "weight_decay_power": 1.0}
+
+
+def steps_passed(values, last):
+    passed = 0
+    for i in range(last + 1):
+        if passed < len(values) and i >= values[passed]:
+            passed += 1
+    return passed
 
 
 def policy_rate(s, i):
@@ -49,7 +68,8 @@ def policy_rate(s, i):
         "step": lambda: base * gamma ** (i // s["stepsize"]),
         "exp": lambda: base * gamma**i,
         "inv": lambda: base * (1 + gamma * i) ** -s["power"],
-        "multistep": lambda: base * gamma ** sum(i >= v for v in s["stepvalue"]),
+        "multistep": lambda: base * gamma ** steps_passed(s["stepvalue"], i),
+        "multifixed": lambda: next((r for r, end in zip(s["stagelr"], s["stageiter"]) if i <= end), s["stagelr"][-1]),
         "poly": lambda: low + (base - low) * left ** s["power"],
         "sigmoid": lambda: base / (1 + math.exp(-gamma * (i - s["stepsize"]))),
         "cosine": lambda: low + (base - low) * (1 + math.cos(math.pi * (1 - left))) / 2,
@@ -57,10 +77,36 @@ def policy_rate(s, i):
 
 
 def rate(s, i):
-    warm = s["warmup_iter"]
-    if i >= warm:
-        return policy_rate(s, i)
-    return s["warmup_start_lr"] + (policy_rate(s, warm) - s["warmup_start_lr"]) * i / warm
+    if i < s["warmup_iter"]:
+        return s["warmup_start_lr"] + (s["base_lr"] - s["warmup_start_lr"]) * i / s["warmup_iter"]
+    if i < s["rampup_interval"]:
+        return s["rampup_lr"] + (s["base_lr"] - s["rampup_lr"]) * (i / s["rampup_interval"]) ** 2
+    return policy_rate(s, i)
+
+
+def momentum(s, i):
+    if s["momentum_policy"] == "poly":
+        return s["momentum"] + (s["max_momentum"] - s["momentum"]) * (i / s["max_iter"]) ** s["momentum_power"]
+    if s["momentum_policy"] == "opt":
+        return min(s["max_momentum"], (1 - 0.5 * math.sqrt(rate(s, i))) ** 2)
+    return s["momentum"]
+
+
+def weight_decay(s, i):
+    if s["weight_decay_policy"] == "fixed":
+        return s["weight_decay"]
+    rise = (s["max_weight_decay"] - s["weight_decay"]) * (i / s["max_iter"]) ** s["weight_decay_power"]
+    return s["weight_decay"] + rise
+
+
+def fork_rate(s, w, g, step):
+    """The rate a parameter of larc and local_lr_auto."""
+    whole = rate(s, step)
+    zero = norm(w) == 0 or norm(g) == 0
+    if s["larc"]:
+        quotient = 1 if zero else (1 - momentum(s, step)) * s["larc_eta"] * norm(w) / norm(g)
+        return min(whole, quotient) if s["larc_policy"] == "clip" else whole * quotient
+    return whole * (1 if zero else s["local_gw_ratio"] * norm(w) / (norm(g) + s["weight_decay"] * norm(w)))
 
 
 def norm(x):
@@ -69,7 +115,7 @@ def norm(x):
 
 def update(s, w, g, d, r, state, t):
     """The weight after one rule; g is clipped and divided, without decay."""
-    kind, mu, delta = s["type"], s["momentum"], s["delta"]
+    kind, mu, delta = s["type"], momentum(s, t - 1), s["delta"]
     decayed = g + d * (w if s["regularization_type"] == "L2" else np.sign(w))
     h = state.setdefault("h", np.zeros_like(w))
     if kind in ("Adam", "AdamW", "LAMB"):
@@ -86,6 +132,8 @@ def update(s, w, g, d, r, state, t):
         return w - r * trust * step
     g = decayed
     if kind == "SGD":
+        if s["larc"] or s["local_lr_auto"]:
+            r = fork_rate(s, w, g - d * w, t - 1)
         state["h"] = mu * h + r * g
         return w - state["h"]
     if kind == "Nesterov":
@@ -114,13 +162,20 @@ def text(fields):
     parts = []
     for key, value in fields.items():
         for item in value if isinstance(value, list) else [value]:
-            parts.append(f'{key}: "{item}"' if isinstance(item, str) else f"{key}: {item:g}")
+            if isinstance(item, bool):
+                parts.append(f"{key}: {str(item).lower()}")
+            else:
+                parts.append(f'{key}: "{item}"' if isinstance(item, str) else f"{key}: {item:g}")
     return " ".join(parts)
 
 
 def float32(fields):
     """Solver fields are float32 in the schema; the goldens use the same rounded numbers."""
-    return {k: float(np.float32(v)) if isinstance(v, float) else v for k, v in fields.items()}
+    def rounded(value):
+        if isinstance(value, list):
+            return [rounded(v) for v in value]
+        return float(np.float32(value)) if isinstance(value, float) else value
+    return {k: rounded(v) for k, v in fields.items()}
 
 
 def run(fields, starts, gradients):
@@ -132,7 +187,7 @@ def run(fields, starts, gradients):
         shrink = s["clip_gradients"] / total if 0 <= s["clip_gradients"] < total else 1.0
         for i, (_, lr_mult, decay_mult, _) in enumerate(PARAMETERS):
             g = sums[i] * shrink / s["iter_size"]
-            weights[i] = update(s, weights[i], g, s["weight_decay"] * decay_mult, rate(s, step) * lr_mult, states[i],
+            weights[i] = update(s, weights[i], g, weight_decay(s, step) * decay_mult, rate(s, step) * lr_mult, states[i],
                                 step + 1)
         history.append([[float(f"{v:.14g}") for v in w] for w in weights])
     return history
@@ -159,6 +214,17 @@ CASES |= {
     "sgd_clip_not_reached": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "clip_gradients": 1000.0},
     "sgd_warmup_cosine": {"type": "SGD", "base_lr": 0.1, **MOMENTUM, "lr_policy": "cosine", "max_iter": 8,
                           "warmup_iter": 3, "warmup_start_lr": 0.01, "min_lr": 0.001},
+    "sgd_larc_scale": {"base_lr": 1.0, **MOMENTUM, "weight_decay": 0.05, "larc": True, "larc_eta": 0.2},
+    "sgd_larc_clip": {"base_lr": 0.005, **MOMENTUM, "weight_decay": 0.05, "larc": True, "larc_policy": "clip",
+                      "larc_eta": 0.05, "clip_gradients": 1.5, "iter_size": 2},
+    "sgd_local_lr_auto": {"base_lr": 1.0, **MOMENTUM, "weight_decay": 0.05, "local_lr_auto": True,
+                          "local_gw_ratio": 0.02},
+    "sgd_momentum_poly": {"base_lr": 0.1, "momentum": 0.5, "momentum_policy": "poly", "max_momentum": 0.9,
+                          "momentum_power": 2.0, "max_iter": 8},
+    "sgd_momentum_opt": {"base_lr": 0.3, "momentum_policy": "opt", "max_momentum": 0.9, "lr_policy": "step",
+                         "gamma": 0.25, "stepsize": 3},
+    "sgd_decay_poly": {"base_lr": 0.1, **MOMENTUM, "weight_decay": 0.01, "weight_decay_policy": "poly",
+                       "max_weight_decay": 0.2, "weight_decay_power": 2.0, "max_iter": 8},
 }
 RATES = {
     "fixed": {"base_lr": 0.3},
@@ -174,6 +240,10 @@ RATES = {
     "cosine_warmup": {"base_lr": 0.2, "max_iter": 2000, "warmup_iter": 100, "warmup_start_lr": 0.01},
     "fixed_warmup": {"base_lr": 0.2, "warmup_iter": 150, "warmup_start_lr": 0.02},
     "step_warmup": {"base_lr": 0.1, "gamma": 0.5, "stepsize": 50, "warmup_iter": 120},
+    "multistep_same": {"base_lr": 0.1, "gamma": 0.1, "stepvalue": [100, 100, 50, 1000]},
+    "multifixed": {"stagelr": [0.001, 0.01, 0.1], "stageiter": [100, 150, 1000]},
+    "poly_rampup": {"base_lr": 10.0, "power": 2.0, "max_iter": 2000, "min_lr": 0.001, "rampup_interval": 200,
+                    "rampup_lr": 1.0},
     "poly_warmup": {"base_lr": 1.0, "power": 2.0, "max_iter": 2000, "warmup_iter": 200, "warmup_start_lr": 0.1},
 }
 ITERATIONS = [0, 1, 2, 49, 50, 99, 100, 101, 149, 150, 151, 199, 200, 500, 999, 1000, 1001, 1500, 1999, 2000]

@@ -168,14 +168,28 @@ TEST(NetErrorTest, DuplicateTopNamesBothPlaces) {
               HasSubstr("top \"x\" is given twice"));
 }
 
-TEST(NetErrorTest, DuplicateNameNamesBothPlaces) {
-  EXPECT_EQ(
-      ErrorsOf(InputText("x", {2}) + "layer { name: \"x\" type: \"ReLU\" bottom: \"x\" top: \"y\" }"),
-      "net.prototxt:2:9: layer \"x\": the name is taken by the layer \"x\" at net.prototxt:1:1; rename one of them");
+TEST(NetTest, LayersOfOneNameAndWithoutAreToldApart) {
+  const std::string ip = "type: \"InnerProduct\" inner_product_param { num_output: 3 bias_term: false } ";
+  const BuiltNet net = BuildText(InputText("x", {2, 4}) + "layer { name: \"a\" bottom: \"x\" top: \"y\" " + ip +
+                                     "} layer { name: \"a\" bottom: \"x\" top: \"z\" " + ip +
+                                     "} layer { bottom: \"z\" top: \"w\" " + ip + "}",
+                                 TEST);
+  ASSERT_EQ(net.blobs.size(), 3U);
+  EXPECT_EQ(net.blobs[0].name, "a/0");
+  EXPECT_EQ(net.blobs[1].name, "a#2/0");
+  EXPECT_EQ(net.blobs[2].name, "InnerProduct/0");
 }
 
-TEST(NetErrorTest, LayersNeedNameAndType) {
-  EXPECT_THAT(ErrorsOf("layer { type: \"Silence\" }"), HasSubstr("a layer of type \"Silence\" has no name"));
+TEST(NetErrorTest, UnknownFieldsAreErrorsOfLayersThatAreUsed) {
+  const std::string text = InputText("x", {2}) +
+                           "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" relu_parm { slope: 1 } "
+                           "include { phase: TRAIN } }";
+  EXPECT_THAT(ErrorsOf(text), HasSubstr("LayerParameter has no field \"relu_parm\"; did you mean \"relu_param\""));
+  EXPECT_EQ(BuildText(text, TEST).param.layer_size(), 1);
+  EXPECT_THAT(ErrorsOf("memory: 3 " + InputText("x", {2})), HasSubstr("NetParameter has no field \"memory\""));
+}
+
+TEST(NetErrorTest, LayersNeedAType) {
   EXPECT_THAT(ErrorsOf("layer { name: \"s\" }"), HasSubstr("layer \"s\": no type is given"));
 }
 

@@ -31,12 +31,27 @@ TEST(LrPolicyTest, PolyAndCosineStayAtTheirEnd) {
   }
 }
 
-TEST(LrPolicyTest, WarmUpMeetsThePolicyWithoutAJump) {
+TEST(LrPolicyTest, WarmUpRisesToTheBaseRate) {
   const SolverParameter solver =
-      Solver("base_lr: 1 lr_policy: \"cosine\" max_iter: 1000 warmup_iter: 100 warmup_start_lr: 0.1");
+      Solver("base_lr: 1 lr_policy: \"poly\" power: 1 max_iter: 1000 warmup_iter: 100 warmup_start_lr: 0.1");
   EXPECT_NEAR(LearningRate(solver, 0), 0.1, 1e-7);
-  EXPECT_LT(LearningRate(solver, 100) - LearningRate(solver, 99), 0.01);
-  EXPECT_GT(LearningRate(solver, 100), LearningRate(solver, 101));
+  EXPECT_NEAR(LearningRate(solver, 99), 0.991, 1e-7);
+  EXPECT_NEAR(LearningRate(solver, 100), 0.9, 1e-7);
+}
+
+TEST(LrPolicyTest, PlateauFallsWhenTheLossStays) {
+  const SolverParameter solver = Solver(
+      "base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3 plateau_winsize: 2");
+  CheckLrPolicy(solver);
+  PlateauState state;
+  std::vector<double> rates;
+  const std::vector<double> losses = {9, 9, 8, 8, 8, 8, 8, 8, 8, 8};  // losses[i] is known before iteration i
+  for (int64_t i = 0; i < 10; ++i) {
+    UpdatePlateau(solver, i, losses[static_cast<size_t>(i)], state);
+    rates.push_back(LearningRate(solver, i, state.step));
+  }
+  EXPECT_THAT(rates, testing::ElementsAre(1, 1, 1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25));
+  EXPECT_EQ(state, (PlateauState{.minimum_loss = 8, .last_event = 7, .step = 2}));
 }
 
 TEST(LrPolicyTest, MinLrIsTheFloorOfStep) {
@@ -62,8 +77,11 @@ TEST(LrPolicyTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error("base_lr: -1 lr_policy: \"fixed\""), testing::HasSubstr("base_lr must be a finite number"));
   EXPECT_THAT(error("base_lr: nan lr_policy: \"fixed\""), testing::HasSubstr("base_lr must be a finite number"));
   EXPECT_THAT(error("base_lr: 0.1 min_lr: 1 lr_policy: \"fixed\""), testing::HasSubstr("above base_lr"));
-  EXPECT_THAT(error("base_lr: 1 lr_policy: \"multistep\" gamma: 0.1 stepvalue: 5 stepvalue: 5"),
-              testing::HasSubstr("stepvalue must ascend, and 5 follows 5"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"multifixed\" stagelr: 0.1 stagelr: 1 stageiter: 5"),
+              testing::HasSubstr("2 stagelr and 1 stageiter"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"plateau\" gamma: 0.1"), testing::HasSubstr("needs plateau_winsize"));
+  EXPECT_THAT(error("base_lr: 1 lr_policy: \"fixed\" momentum_policy: \"poli\""),
+              testing::HasSubstr("unknown momentum_policy \"poli\""));
 }
 
 }  // namespace

@@ -16,8 +16,18 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+// Reads and uses: unknown fields are errors.
+void UseNet(const std::string& text, const std::string& file) {
+  const NetParameter net = NetFromText(text, file);
+  std::vector<Error> errors = UnknownFieldsOf(net.origin());
+  for (const LayerParameter& layer : net.layer()) {
+    for (Error& error : UnknownFieldsOf(layer.origin())) errors.push_back(std::move(error));
+  }
+  if (!errors.empty()) throw ErrorList(std::move(errors));
+}
+
 std::string NetError(const std::string& text) {
-  return ErrorTextOf([&] { NetFromText(text, "net.prototxt"); });
+  return ErrorTextOf([&] { UseNet(text, "net.prototxt"); });
 }
 std::string SolverError(const std::string& text) {
   return ErrorTextOf([&] { SolverFromText(text, "solver.prototxt"); });
@@ -103,7 +113,7 @@ TEST(TextFormat, IgnoresOriginsWrittenByHand) {
 
 TEST(TextErrors, NameUnknownFieldsAtTheirPlace) {
   const std::vector<Error> errors =
-      ErrorsOf([] { NetFromText("layer {\n  name: \"c\"\n\tconvolution_parm {\n  }\n}\n", "net.prototxt"); });
+      ErrorsOf([] { UseNet("layer {\n  name: \"c\"\n\tconvolution_parm {\n  }\n}\n", "net.prototxt"); });
   ASSERT_EQ(errors.size(), 1U);
   EXPECT_STREQ(
       errors[0].what(),
@@ -132,6 +142,22 @@ TEST(TextErrors, AreCappedAtTwenty) {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "bad" + std::to_string(i) + ": 1\n";
   EXPECT_EQ(ErrorsOf([&] { NetFromText(text, "n"); }).size(), 20U);
+}
+
+TEST(TextFormat, PassesOverUnknownFieldsAndNotesThem) {
+  const NetParameter net = NetFromText(
+      "layer { name: 'a' odd_param { x: 1 } top: 'b' }\nlayer { name: 'c' pooling_param { stirde: 2 stride: 3 } }\n"
+      "strange: true\n",
+      "n");
+  EXPECT_EQ(net.layer(0).top(0), "b");
+  EXPECT_EQ(net.layer(1).pooling_param().stride(0), 3U);
+  EXPECT_EQ(UnknownFieldsOf(net.layer(0).origin()).size(), 1U);
+  EXPECT_STREQ(UnknownFieldsOf(net.layer(1).origin()).at(0).what(),
+               "n:2:35: PoolingParameter has no field \"stirde\"; did you mean \"stride\"?");
+  EXPECT_STREQ(UnknownFieldsOf(net.origin()).at(0).what(), "n:3:1: NetParameter has no field \"strange\"");
+  const SolverParameter solver = SolverFromText("base_lr: 1 prune: 3", "s");
+  EXPECT_EQ(solver.base_lr(), 1);
+  EXPECT_STREQ(UnknownFieldsOf(solver.origin()).at(0).what(), "s:1:12: SolverParameter has no field \"prune\"");
 }
 
 TEST(TextErrors, TellAMissingBrace) {

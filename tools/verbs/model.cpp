@@ -40,10 +40,11 @@ Phase PhaseOf(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(text), "\""));
 }
 
-BuiltNet Build(const NetParameter& net, Phase phase) {
+BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
+  const Phase phase = PhaseOf(arguments);
   NetOptions options;
   options.state.set_phase(phase);
-  options.data_types = ProbeDataTypes(phase, {});
+  options.data_types = ProbeDataTypes(phase, {}, ParseShapes(arguments.Get("shape")));
   return BuildNet(FilterNet(net, phase), options);
 }
 
@@ -61,7 +62,7 @@ std::map<std::string, int64_t> FlopsByLayer(const BuiltNet& net) {
 
 int RunShow(const Arguments& arguments) {
   const NetParameter net = ReadModel(arguments, "train_val.prototxt");
-  const BuiltNet built = Build(net, PhaseOf(arguments));
+  const BuiltNet built = Build(arguments, net);
   const std::map<std::string, int64_t> flops = FlopsByLayer(built);
   std::map<std::string, int64_t> learned;
   int64_t parameters = 0;
@@ -183,7 +184,7 @@ int RunDraw(const Arguments& arguments) {
   if (arguments.positionals.size() != 2)
     throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
   const fs::path out = arguments.positionals[1];
-  const std::string dot = LayerDot(Build(ReadModel(arguments, "train_val.prototxt"), PhaseOf(arguments)));
+  const std::string dot = LayerDot(Build(arguments, ReadModel(arguments, "train_val.prototxt")));
   if (out.extension() == ".dot") {
     WriteFileAtomically(out, dot);
     return 0;
@@ -208,7 +209,8 @@ Verb ModelVerb() {
   show.summary = "layers, shapes, parameters and work of a net";
   show.usage = "MODEL [--phase TRAIN|TEST]";
   show.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
-  show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"}};
+  show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'"}};
   show.run = RunShow;
 
   Verb expand;
@@ -232,7 +234,8 @@ Verb ModelVerb() {
   draw.summary = "draw a net as .dot or (with graphviz) .svg";
   draw.usage = "MODEL OUT.dot|OUT.svg [--phase TRAIN|TEST]";
   draw.examples = {"moka model draw models/googlenet googlenet.svg"};
-  draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"}};
+  draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'"}};
   draw.run = RunDraw;
 
   Verb verb;
@@ -240,7 +243,7 @@ Verb ModelVerb() {
   verb.summary = "show, expand, convert and draw nets";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka model show models/lenet"};
-  verb.subverbs = {convert, draw, expand, show};
+  verb.subverbs = {ModelCheckVerb(), convert, draw, expand, show};
   return verb;
 }
 

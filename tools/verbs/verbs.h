@@ -10,6 +10,7 @@ Verb DataVerb();
 Verb DeviceVerb();
 Verb ExplainVerb();
 Verb InferVerb();
+Verb ModelCheckVerb();  // a subverb of model
 Verb ModelVerb();
 Verb TestVerb();
 Verb TimeVerb();

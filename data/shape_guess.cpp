@@ -1,0 +1,136 @@
+#include "data/shape_guess.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// What the data layers have in common.
+struct DataFields {
+  int64_t batch = 0;
+  std::string source;
+  int64_t crop_h = 0;
+  int64_t crop_w = 0;
+  int64_t new_h = 0;
+  int64_t new_w = 0;
+  int64_t frames = 0;
+  bool is_color = true;
+};
+
+template <class Parameter>
+void ReadSource(const Parameter& p, DataFields& fields) {
+  fields.batch = p.batch_size();
+  fields.source = p.source();
+}
+
+template <class Parameter>
+void ReadImages(const Parameter& p, DataFields& fields) {
+  ReadSource(p, fields);
+  fields.new_h = p.new_height();
+  fields.new_w = p.new_width();
+  fields.is_color = p.is_color();
+}
+
+DataFields FieldsOf(const LayerParameter& layer) {
+  DataFields fields;
+  if (layer.has_data_param()) ReadSource(layer.data_param(), fields);
+  if (layer.has_hdf5_data_param()) ReadSource(layer.hdf5_data_param(), fields);
+  if (layer.has_image_data_param()) {
+    ReadImages(layer.image_data_param(), fields);
+    fields.frames = layer.image_data_param().new_length();
+    const int64_t shorter = std::max(layer.image_data_param().short_side(), layer.image_data_param().new_dim());
+    if (shorter > 0) fields.new_h = fields.new_w = shorter;
+  }
+  if (layer.has_video_data_param()) {
+    ReadImages(layer.video_data_param(), fields);
+    fields.frames = layer.video_data_param().new_length();
+  }
+  if (layer.has_window_data_param()) {
+    ReadSource(layer.window_data_param(), fields);
+    fields.crop_h = fields.crop_w = layer.window_data_param().crop_size();
+  }
+  if (layer.has_dense_image_data_param()) {
+    ReadImages(layer.dense_image_data_param(), fields);
+    fields.crop_h = layer.dense_image_data_param().crop_height();
+    fields.crop_w = layer.dense_image_data_param().crop_width();
+  }
+  const TransformationParameter& t = layer.transform_param();
+  if (t.resize_param_size() > 0) {
+    fields.new_h = t.resize_param(0).height();
+    fields.new_w = t.resize_param(0).width();
+  }
+  if (t.has_random_resize_param()) fields.new_h = fields.new_w = t.random_resize_param().min_size();
+  for (const auto& [h, w] : {std::pair{t.crop_h(), t.crop_w()}, std::pair{t.crop_height(), t.crop_width()},
+                             std::pair{t.crop_size(), t.crop_size()}}) {
+    if (h > 0) fields.crop_h = h;
+    if (w > 0) fields.crop_w = w;
+  }
+  if (t.force_gray()) fields.is_color = false;
+  return fields;
+}
+
+bool Mentions(const LayerParameter& layer, const std::string& source, std::string_view word) {
+  const auto lower = [](std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  return lower(source).find(word) != std::string::npos || lower(layer.name()).find(word) != std::string::npos ||
+         lower(layer.transform_param().mean_file()).find(word) != std::string::npos;
+}
+
+// An image the size of which no field says: data sets that everybody knows by name.
+Shape KnownImage(const LayerParameter& layer, const std::string& source) {
+  if (Mentions(layer, source, "siamese")) return {2, 28, 28};  // pairs of digits
+  if (Mentions(layer, source, "mnist")) return {1, 28, 28};
+  if (Mentions(layer, source, "cifar")) return {3, 32, 32};
+  return {3, 224, 224};
+}
+
+TensorType Floats(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
+
+}  // namespace
+
+GuessedTypes GuessTypes(const LayerParameter& layer) {
+  const DataFields fields = FieldsOf(layer);
+  GuessedTypes guess;
+  if (layer.input_param().shape_size() > 0) {  // a data layer that a deploy net turned into its input
+    for (int i = 0; i < layer.top_size(); ++i) {
+      const auto& dims = layer.input_param().shape(std::min(i, layer.input_param().shape_size() - 1)).dim();
+      if (dims.empty() || dims.size() > Shape::kMaxRank || std::ranges::any_of(dims, [](int64_t d) { return d < 1; }))
+        return {};
+      guess.types.push_back(Floats(Shape(std::vector<int64_t>(dims.begin(), dims.end()))));
+    }
+    return guess;
+  }
+  if (fields.batch <= 0) return guess;
+  const Shape known = KnownImage(layer, fields.source);
+  int64_t channels = fields.is_color ? known[0] : 1;
+  int64_t h = fields.crop_h > 0 ? fields.crop_h : fields.new_h;
+  int64_t w = fields.crop_w > 0 ? fields.crop_w : fields.new_w;
+  if (h <= 0 || w <= 0) {
+    h = known[1];
+    w = known[2];
+    guess.assumed = StrCat("images of ", known.ToString());
+  }
+  const bool is_clip = layer.type() == "VideoData" || fields.frames > 0;
+  const Shape image = is_clip ? Shape{fields.batch, channels, std::max<int64_t>(fields.frames, 1), h, w}
+                              : Shape{fields.batch, channels, h, w};
+  for (int i = 0; i < layer.top_size(); ++i) {
+    if (i == 0) {
+      guess.types.push_back(Floats(image));
+    } else if (layer.type() == "AnnotatedData") {
+      guess.types.push_back(Floats({1, 1, fields.batch, 8}));
+    } else if (layer.type() == "DenseImageData") {
+      guess.types.push_back(Floats({fields.batch, 1, h, w}));
+    } else {
+      guess.types.push_back(Floats({fields.batch}));
+    }
+  }
+  return guess;
+}
+
+}  // namespace moka

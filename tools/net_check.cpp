@@ -1,0 +1,92 @@
+#include "tools/net_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "layers/net.h"
+#include "optim/lr_policy.h"
+#include "proto/filter.h"
+#include "tools/net_source.h"
+
+namespace moka {
+namespace {
+
+constexpr size_t kMaxPairedStages = 8;
+
+using Stages = std::set<std::string>;
+
+std::set<Stages> StageSets(const std::vector<NetStateRule>& rules) {
+  Stages all;
+  std::set<Stages> sets = {{}};
+  for (const NetStateRule& rule : rules) {
+    all.insert(rule.stage().begin(), rule.stage().end());
+    all.insert(rule.not_stage().begin(), rule.not_stage().end());
+    sets.insert(Stages(rule.stage().begin(), rule.stage().end()));
+  }
+  for (const std::string& one : all) {
+    sets.insert({one});
+    if (all.size() > kMaxPairedStages) continue;
+    for (const std::string& other : all) sets.insert({one, other});
+  }
+  return sets;
+}
+
+}  // namespace
+
+std::vector<NetState> DeclaredStates(const NetParameter& net) {
+  std::vector<NetStateRule> rules;
+  for (const LayerParameter& layer : net.layer()) {
+    rules.insert(rules.end(), layer.include().begin(), layer.include().end());
+    rules.insert(rules.end(), layer.exclude().begin(), layer.exclude().end());
+  }
+  std::set<Phase> phases;
+  for (const NetStateRule& rule : rules) {
+    if (rule.has_phase()) phases.insert(rule.phase());
+  }
+  if (net.state().has_phase()) phases = {net.state().phase()};
+  if (phases.empty()) phases = {TRAIN, TEST};
+  std::vector<NetState> states;
+  for (const Phase phase : phases) {
+    for (const Stages& stages : StageSets(rules)) {
+      NetState state = net.state();
+      state.set_phase(phase);
+      for (const std::string& stage : stages) state.add_stage(stage);
+      states.push_back(std::move(state));
+    }
+  }
+  return states;
+}
+
+StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
+  StateCheck check;
+  check.phase = state.phase();
+  check.stages.assign(state.stage().begin(), state.stage().end());
+  try {
+    NetOptions options;
+    options.state = state;
+    options.data_types = GuessDataTypes(shapes);
+    const BuiltNet built = BuildNet(FilterNet(net, state), options);
+    check.layers = built.param.layer_size();
+    for (const NetBlob& blob : built.blobs) {
+      if (blob.shared) continue;
+      (blob.role == ParameterRole::kStatistic ? check.statistics : check.parameters) += blob.shape.Count();
+    }
+    for (const auto& [name, value] : built.trace) check.tops.emplace_back(name, built.graph.shape(value));
+  } catch (const Error& error) {
+    check.error = error.what();
+  }
+  return check;
+}
+
+std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver, int points) {
+  CheckLrPolicy(solver);
+  const int64_t end = std::max(solver.max_iter(), 1);
+  std::set<int64_t> iterations = {0, 1};
+  for (int i = 1; i <= points; ++i) iterations.insert(end * i / points);
+  std::vector<std::pair<int64_t, double>> curve;
+  for (const int64_t iteration : iterations) curve.emplace_back(iteration, LearningRate(solver, iteration));
+  return curve;
+}
+
+}  // namespace moka

@@ -1,0 +1,35 @@
+// Whether nets and solvers of Caffe and its forks are understood: a net is built in every phase and set of stages it
+// declares, with shapes guessed where its data is not there; a solver's rates are computed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct StateCheck {
+  Phase phase = TRAIN;
+  std::vector<std::string> stages;
+  std::string error;  // empty: the net builds
+  int layers = 0;
+  int64_t parameters = 0;                           // learned values
+  int64_t statistics = 0;                           // running values
+  std::vector<std::pair<std::string, Shape>> tops;  // "layer:top" in layer order
+};
+
+// The phases that rules name (both if none does), each with no stage, with each stage alone, with each pair of them,
+// and with the stages of each rule together.
+std::vector<NetState> DeclaredStates(const NetParameter& net);
+
+// Builds the net in one state. `shapes` sets tops of data layers by name.
+StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes);
+
+// The rate at iterations 0, 1 and then at `points` places evenly spaced up to max_iter. Errors: kConfig.
+std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver, int points);
+
+}  // namespace moka

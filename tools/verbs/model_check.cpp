@@ -1,0 +1,135 @@
+// moka model check: whether nets and solvers are understood, a line each.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/net_file.h"
+#include "proto/solver_file.h"
+#include "proto/text_format.h"
+#include "proto/text_scan.h"
+#include "tools/net_check.h"
+#include "tools/net_source.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kCurvePoints = 10;
+
+// Whether the fields outside all blocks are a solver's.
+bool IsSolver(const std::string& text) {
+  const TextScan scan = ScanText(text, 0);
+  int votes = 0;
+  for (const OpenBlock& field : scan.top_fields) {
+    const std::string name(field.field);
+    votes += SolverParameter::descriptor()->FindFieldByName(name) != nullptr ? 1 : 0;
+    votes -= NetParameter::descriptor()->FindFieldByName(name) != nullptr ? 1 : 0;
+  }
+  return votes > 0;
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Json ToJson(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
+
+// One state of a net as a row: what was found, or the first error.
+Json StateRow(const StateCheck& check) {
+  Json row = {{"phase", Phase_Name(check.phase)}, {"stages", check.stages}, {"ok", check.error.empty()}};
+  if (!check.error.empty()) {
+    row["error"] = check.error;
+    return row;
+  }
+  row["layers"] = check.layers;
+  row["parameters"] = check.parameters;
+  row["statistics"] = check.statistics;
+  Json tops = Json::array();
+  for (const auto& [name, shape] : check.tops) tops.push_back({name, ToJson(shape)});
+  row["tops"] = std::move(tops);
+  return row;
+}
+
+void Print(const Json& row, const std::string& file) {
+  const std::string state =
+      StrCat(row["phase"].get<std::string>(), row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump()));
+  if (row["ok"].get<bool>()) {
+    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics\n", file, state, row["layers"].get<int>(),
+               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>());
+  } else {
+    fmt::print("fails {}: {}: {}\n", file, state, FirstLine(row["error"].get<std::string>()));
+  }
+}
+
+// A phase counts as understood when the net builds in it with some set of stages: many nets are whole only with one.
+bool CheckNetFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
+  const NetParameter net = NetFromText(text, file);
+  std::map<std::string, bool> phases;
+  result["kind"] = "net";
+  result["states"] = Json::array();
+  const std::map<std::string, Shape> shapes = ParseShapes(arguments.Get("shape"));
+  for (const NetState& state : DeclaredStates(net)) {
+    const Json row = StateRow(CheckNet(net, state, shapes));
+    bool& is_ok = phases[row["phase"].get<std::string>()];
+    is_ok = is_ok || row["ok"].get<bool>();
+    if (!arguments.Has("json")) Print(row, file);
+    result["states"].push_back(row);
+  }
+  return std::ranges::all_of(phases, [](const auto& phase) { return phase.second; });
+}
+
+void CheckSolverFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
+  result["kind"] = "solver";
+  const std::vector<std::pair<int64_t, double>> curve = RateCurve(SolverFromText(text, file), kCurvePoints);
+  result["rates"] = curve;
+  if (!arguments.Has("json")) {
+    fmt::print("ok    {}: solver: rate {:g} at 0, {:g} at {}\n", file, curve.front().second, curve.back().second,
+               curve.back().first);
+  }
+}
+
+bool CheckFile(const std::string& file, const Arguments& arguments) {
+  Json result = {{"file", file}};
+  bool is_ok = true;
+  try {
+    const std::string text = ReadTextFile(file, "a net or a solver");
+    if (IsSolver(text)) {
+      CheckSolverFile(file, text, arguments, result);
+    } else {
+      is_ok = CheckNetFile(file, text, arguments, result);
+    }
+  } catch (const Error& error) {
+    is_ok = false;
+    result["error"] = error.what();
+    if (!arguments.Has("json")) fmt::print("fails {}: {}\n", file, FirstLine(error.what()));
+  }
+  result["ok"] = is_ok;
+  if (arguments.Has("json")) fmt::print("{}\n", result.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return is_ok;
+}
+
+int RunCheck(const Arguments& arguments) {
+  if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: prototxt files");
+  size_t understood = 0;
+  for (const std::string& file : arguments.positionals) understood += CheckFile(file, arguments) ? 1 : 0;
+  if (!arguments.Has("json")) fmt::print("{} of {} files understood\n", understood, arguments.positionals.size());
+  return understood == arguments.positionals.size() ? 0 : static_cast<int>(ErrorKind::kConfig);
+}
+
+}  // namespace
+
+Verb ModelCheckVerb() {
+  Verb verb;
+  verb.name = "check";
+  verb.summary = "whether nets build in every phase and solvers give their rates";
+  verb.usage = "FILE ... [--shape 'TOP=N,C,H,W;...']";
+  verb.examples = {"moka model check models/*/*.prototxt", "moka model check net.prototxt --shape 'data=1,1,28,28'"};
+  verb.options = {{"json", "", "one JSON object a file, with every shape"},
+                  {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields"}};
+  verb.run = RunCheck;
+  return verb;
+}
+
+}  // namespace moka

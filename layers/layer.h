@@ -46,9 +46,18 @@ using DataTypes = std::function<std::vector<TensorType>(const LayerParameter&)>;
 
 class LayerBuilder;
 
+// What a layer's reference page says beyond its doc.
+struct LayerPage {
+  std::vector<std::string> params;  // fields of LayerParameter it reads: "pooling_param", "loss_param"
+  std::string formula;              // of the tops
+  std::string gradient;             // of bottoms and parameters; "None." if it has none
+  std::string source;               // the paper, and the code whose semantics it has
+  std::string example;              // prototxt of a whole small net, which the tests build and run
+};
+
 struct LayerDef {
   std::string type;
-  std::string doc;  // one paragraph for `moka explain`
+  std::string doc;  // one paragraph: what it does, its fields, shapes
   int min_bottoms = 1;
   int max_bottoms = 1;  // -1: any number
   int min_tops = 1;
@@ -58,6 +67,7 @@ struct LayerDef {
   // Tops that are not written down are made all the same, without a name (losses of old nets have none).
   bool auto_tops = false;
   void (*build)(LayerBuilder&) = nullptr;
+  LayerPage page = {};
 };
 
 // What a layer's build function works with.

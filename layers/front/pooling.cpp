@@ -119,7 +119,8 @@ void Build(LayerBuilder& l) {
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
   Ints count_end;
   for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad_end[i]));
-  const bool counts_pad = l.param().pooling_param().avg_include_pad();
+  const bool counts_pad =
+      l.param().pooling_param().avg_include_pad() && method != PoolingParameter::AVE_EXC_PAD;
   const Ints none(pad_end.size(), 0);
   geometry.Set("count_begin", counts_pad ? fields.pad : none);
   geometry.Set("count_end", counts_pad ? count_end : none);

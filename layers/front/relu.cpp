@@ -8,6 +8,10 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const double slope = Finite(l, "relu_param.negative_slope", l.param().relu_param().negative_slope());
+  if (l.param().relu_param().relu6()) {
+    l.Check(slope == 0, "relu_param.negative_slope", "relu6 has no negative slope");
+    return l.SetTop(0, l.b().Pointwise("min(max(x0,0),6)", {l.bottom(0)}));
+  }
   const std::string text = slope == 0 ? "max(x0,0)" : StrCat("select(gt(x0,0),x0,", Number(slope), "*x0)");
   l.SetTop(0, l.b().Pointwise(text, {l.bottom(0)}));
 }

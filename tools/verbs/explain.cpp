@@ -1,50 +1,19 @@
 // moka explain: the manual of layers and ops, from the catalogue and the schema.
 #include <fmt/format.h>
-#include <google/protobuf/descriptor.h>
+
+#include <filesystem>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/catalog.h"
 #include "layers/layer.h"
-#include "proto/moka.pb.h"
+#include "tools/layer_page.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
 namespace {
-
-std::string TypeText(const google::protobuf::FieldDescriptor& field) {
-  const std::string type = field.enum_type() != nullptr      ? std::string(field.enum_type()->name())
-                           : field.message_type() != nullptr ? std::string(field.message_type()->name())
-                                                             : std::string(field.type_name());
-  return field.is_repeated() ? "repeated " + type : type;
-}
-
-// The parameter message of a layer type: ConvolutionParameter for Convolution.
-const google::protobuf::Descriptor* ParameterOf(const std::string& type) {
-  return google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName("moka." + type + "Parameter");
-}
-
-void PrintFields(const google::protobuf::Descriptor& message) {
-  for (int i = 0; i < message.field_count(); ++i) {
-    const google::protobuf::FieldDescriptor& field = *message.field(i);
-    std::string fallback;
-    if (field.has_default_value()) {
-      if (field.enum_type() != nullptr) fallback = field.default_value_enum()->name();
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_FLOAT)
-        fallback = ToText(static_cast<double>(field.default_value_float()));
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL)
-        fallback = field.default_value_bool() ? "true" : "false";
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT32)
-        fallback = std::to_string(field.default_value_int32());
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32)
-        fallback = std::to_string(field.default_value_uint32());
-      if (field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_STRING)
-        fallback = "\"" + field.default_value_string() + "\"";
-    }
-    fmt::print("  {:<22} {}{}\n", std::string(field.name()), TypeText(field), fallback.empty() ? "" : " = " + fallback);
-  }
-}
 
 void ExplainLayer(const std::string& name) {
   const LayerDef* layer = FindLayer(name);
@@ -53,17 +22,17 @@ void ExplainLayer(const std::string& name) {
     for (const LayerDef& each : AllLayers()) types.push_back(each.type);
     throw Error(ErrorKind::kUsage, {}, StrCat("no layer type \"", Printable(name), "\""), DidYouMean(name, types));
   }
-  const auto range = [](int low, int high) {
-    return high < 0      ? fmt::format("{} or more", low)
-           : low == high ? fmt::format("{}", low)
-                         : fmt::format("{} to {}", low, high);
-  };
-  fmt::print("{}\n  {}\n  bottoms: {}; tops: {}\n", layer->type, layer->doc,
-             range(layer->min_bottoms, layer->max_bottoms), range(layer->min_tops, layer->max_tops));
-  if (const auto* message = ParameterOf(layer->type)) {
-    fmt::print("fields of its parameter message:\n");
-    PrintFields(*message);
+  fmt::print("{}", LayerPageText(*layer));
+}
+
+// docs/layers: a page a layer and the index.
+void WritePages(const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const LayerDef& layer : AllLayers()) {
+    WriteFileAtomically(folder / (layer.type + ".md"), LayerPageText(layer));
   }
+  WriteFileAtomically(folder / "README.md", LayerIndexText());
+  fmt::print("wrote {} pages to {}\n", AllLayers().size(), Printable(folder.string()));
 }
 
 void ExplainOp(const std::string& name) {
@@ -92,6 +61,11 @@ int Run(const Arguments& arguments) {
                 StrCat("moka explain wants \"layer\" or \"op\", found \"", Printable(kind), "\""),
                 DidYouMean(kind, {"layer", "op"}));
   }
+  if (arguments.Has("write")) {
+    if (kind != "layer") throw Error(ErrorKind::kUsage, "only layers have pages to write");
+    WritePages(arguments.Get("write"));
+    return 0;
+  }
   if (!name.empty()) {
     kind == "layer" ? ExplainLayer(name) : ExplainOp(name);
     return 0;
@@ -112,8 +86,9 @@ Verb ExplainVerb() {
   Verb verb;
   verb.name = "explain";
   verb.summary = "what a layer or op does: fields, defaults, kernels";
-  verb.usage = "layer|op [NAME]";
+  verb.usage = "layer|op [NAME] [--write FOLDER]";
   verb.examples = {"moka explain layer Convolution", "moka explain op pointwise", "moka explain layer"};
+  verb.options = {{"write", "FOLDER", "the reference pages of all layers as Markdown files"}};
   verb.run = Run;
   return verb;
 }

@@ -23,6 +23,16 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
     if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);
   }
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  for (const std::string& blob : options.watched) {
+    const auto top = net.tops.find(blob);
+    if (top == net.tops.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : net.tops) names.push_back(name);
+      throw Error(ErrorKind::kUsage, {}, StrCat("the net has no blob \"", Printable(blob), "\""),
+                  DidYouMean(blob, names));
+    }
+    net.graph.AddOutput(WatchName(blob), top->second);
+  }
   CompileOptions compile = options.compile;
   compile.name = options.name;
   compile.inference = true;

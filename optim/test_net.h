@@ -18,8 +18,9 @@ struct TestOptions {
   std::string name = "test0";  // of the feed's positions
   PipelineOptions data;
   CompileOptions compile;
-  uint64_t seed = 0;       // fills blobs only the test net has
-  bool use_means = false;  // read "blob/@ema" where the store has it
+  uint64_t seed = 0;                      // fills blobs only the test net has
+  bool use_means = false;                 // read "blob/@ema" where the store has it
+  std::vector<std::string> watched = {};  // blobs that can be read after each batch
 };
 
 class TestNet {
@@ -30,6 +31,8 @@ class TestNet {
   // Means of the outputs over `batches`; `on_batch` is told how many are done and may stop the test by returning false
   // (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
+  // A watched blob of the last batch, float32 and plain.
+  Tensor watched(const std::string& blob) const { return program_->output(WatchName(blob)); }
   // Weighted sum of the last Run's losses.
   double loss() const { return loss_; }
 
@@ -43,6 +46,8 @@ class TestNet {
   Program& program() { return *program_; }
 
  private:
+  static std::string WatchName(const std::string& blob) { return "watched " + blob; }
+
   Feed feed_;
   NetParameter param_;
   std::vector<NetBlob> blobs_;

@@ -183,11 +183,17 @@ std::string OverviewText() {
   s += "  moka train models/lenet/solver.prototxt\n";
   s += "  moka test --model models/lenet/train_val.prototxt --weights runs/latest/checkpoints/best\n";
   s += "  moka infer runs/latest digit.png\n\nverbs:\n";
+  std::vector<std::string> caffe_tools;
   for (const Verb& verb : AllVerbs()) {
+    if (verb.is_caffe_tool) {
+      caffe_tools.push_back(verb.name);
+      continue;
+    }
     std::string name = verb.name;
     name.resize(std::max<size_t>(12, name.size()), ' ');
     s += StrCat("  ", name, " ", verb.summary, "\n");
   }
+  s += StrCat("\nCaffe's programs by their names: ", Join(caffe_tools, ", "), ".\n");
   return s + "\nmoka VERB --help tells more.\n";
 }
 

@@ -39,6 +39,7 @@ struct Verb {
   // Runs the verb and returns the exit code.
   int (*run)(const Arguments&) = nullptr;
   std::vector<Verb> subverbs;
+  bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
 };
 
 // All verbs, sorted by name.

@@ -1,10 +1,19 @@
 #include "tools/verbs/verbs.h"
 
+#include <algorithm>
+
 namespace moka {
 
 const std::vector<Verb>& AllVerbs() {
-  static const std::vector<Verb> verbs = {CompletionVerb(), DataVerb(), DeviceVerb(), ExplainVerb(), InferVerb(),
-                                          ModelVerb(),      TestVerb(), TimeVerb(),   TrainVerb(),   VersionVerb()};
+  static const std::vector<Verb> verbs = [] {
+    std::vector<Verb> all = CaffeTools();
+    for (Verb (*verb)() : {CompareVerb, CompletionVerb, DataVerb, DeviceVerb, ExplainVerb, InferVerb, ModelVerb,
+                           TestVerb, TimeVerb, TrainVerb, VersionVerb}) {
+      all.push_back(verb());
+    }
+    std::ranges::sort(all, {}, &Verb::name);
+    return all;
+  }();
   return verbs;
 }
 

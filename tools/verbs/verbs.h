@@ -1,10 +1,14 @@
 // The rows of all verbs, alphabetical, one file each.
 #pragma once
 
+#include <vector>
+
 #include "tools/command_line.h"
 
 namespace moka {
 
+std::vector<Verb> CaffeTools();
+Verb CompareVerb();
 Verb CompletionVerb();
 Verb DataVerb();
 Verb DeviceVerb();

@@ -1,0 +1,194 @@
+#include "tools/net_compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "graph/autodiff.h"
+#include "graph/program.h"
+#include "layers/net.h"
+#include "optim/net_weights.h"
+#include "proto/filter.h"
+#include "tools/net_source.h"
+
+namespace moka {
+namespace {
+
+using Arrays = std::map<std::string, NumpyArray>;
+
+const NumpyArray* Find(const Arrays& arrays, std::string_view kind, const std::string& name) {
+  auto found = arrays.find(StrCat(kind, "/", name));
+  if (found == arrays.end() && kind == "blob") found = arrays.find(name);
+  return found == arrays.end() ? nullptr : &found->second;
+}
+
+BlobDifference Compare(std::string layer, std::string name, const Tensor& here, const NumpyArray& there) {
+  BlobDifference difference{.layer = std::move(layer), .name = std::move(name), .problem = {}};
+  OwnedTensor plain({DType::kFloat32, here.type().shape, {}});
+  CopyTensor(here, plain.tensor());
+  const std::span<const float> values = plain.as<float>();
+  if (!IsSameCaffeShape(here.type().shape, there.shape) && values.size() != there.values.size()) {
+    difference.problem = StrCat("the shape is ", here.type().shape.ToString(), " here and ", there.shape.ToString());
+    return difference;
+  }
+  double scale = 0;
+  for (const float value : there.values) scale = std::max(scale, std::abs(static_cast<double>(value)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double distance = std::abs(static_cast<double>(values[i]) - static_cast<double>(there.values[i]));
+    if (distance <= difference.largest) continue;  // NaN is caught below
+    difference.largest = distance;
+    difference.index = static_cast<int64_t>(i);
+    difference.here = static_cast<double>(values[i]);
+    difference.there = static_cast<double>(there.values[i]);
+  }
+  if (std::ranges::any_of(values, [](float v) { return !std::isfinite(v); }) !=
+      std::ranges::any_of(there.values, [](float v) { return !std::isfinite(v); })) {
+    difference.problem = "values that are not finite on one side only";
+  }
+  difference.relative = scale > 0 ? difference.largest / scale : difference.largest;
+  return difference;
+}
+
+// Shapes of data layers' tops are those of the arrays.
+DataTypes TypesFrom(const Arrays& arrays) {
+  return [&arrays](const LayerParameter& layer) {
+    std::vector<TensorType> types;
+    for (const std::string& top : layer.top()) {
+      const NumpyArray* array = Find(arrays, "blob", top);
+      if (array == nullptr) return GuessDataTypes()(layer);
+      types.push_back({DType::kFloat32, array->shape, {}});
+    }
+    return types;
+  };
+}
+
+void FeedInputs(const Program& program, const BuiltNet& net, const Arrays& arrays) {
+  for (const DataLayer& data : net.data) {
+    for (const std::string& top : data.tops) {
+      if (!program.HasInput(top)) continue;
+      const Tensor input = program.input(top);
+      const NumpyArray* array = Find(arrays, "blob", top);
+      if (array == nullptr) throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" has no values"));
+      if (static_cast<int64_t>(array->values.size()) != input.type().shape.Count()) {
+        throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" is ", input.type().shape.ToString(),
+                                                " and its values are ", array->shape.ToString()));
+      }
+      std::ranges::copy(array->values, input.as<float>().begin());
+    }
+  }
+}
+
+void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arrays& arrays, ParameterStore& store) {
+  AddBlobs(net.blobs, 1, store);
+  if (!options.weights.empty()) return LoadWeightFiles(options.weights, net.blobs, store);
+  for (const NetBlob& blob : net.blobs) {
+    const NumpyArray* array = Find(arrays, "param", StrCat(blob.layer, "/", blob.index));
+    if (array == nullptr) {
+      throw Error(ErrorKind::kBadData, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
+                  "give --weights, or arrays named param/LAYER/INDEX");
+    }
+    if (static_cast<int64_t>(array->values.size()) != blob.shape.Count()) {
+      throw Error(ErrorKind::kBadData, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" is ",
+                                              blob.shape.ToString(), " and its values are ", array->shape.ToString()));
+    }
+    store.Set(blob.name, array->values);
+  }
+}
+
+// A value to compare once the program ran.
+struct Watched {
+  std::string layer;
+  std::string name;
+  std::string output;
+  const NumpyArray* expected;
+};
+
+class Comparison {
+ public:
+  Comparison(BuiltNet& net, const Arrays& arrays) : net_(net), arrays_(arrays) {}
+
+  // Tops in layer order, each at the layer that writes it last.
+  void WatchBlobs() {
+    std::map<std::string, std::string> writer;
+    for (const auto& [name, value] : net_.trace) writer[Top(name)] = name;
+    for (const auto& [name, value] : net_.trace) {
+      if (writer[Top(name)] != name) continue;
+      Watch(Layer(name), Top(name), value, Find(arrays_, "blob", Top(name)));
+    }
+  }
+
+  // Gradients of the loss: of blobs that one layer alone writes (in place, engines differ in what they keep) and of
+  // parameters. Requires: the net has a loss.
+  void WatchGradients() {
+    if (net_.loss == kNoId) throw Error(ErrorKind::kUsage, "the net has no loss, so there are no gradients to compare");
+    std::map<std::string, int> writers;
+    for (const auto& [name, value] : net_.trace) ++writers[Top(name)];
+    std::vector<Watched> wanted;
+    std::vector<ValueId> values;
+    for (const auto& [name, value] : net_.trace) {
+      const NumpyArray* expected = Find(arrays_, "blobdiff", Top(name));
+      if (writers[Top(name)] != 1 || expected == nullptr) continue;
+      wanted.push_back({Layer(name), StrCat("gradient of ", Top(name)), {}, expected});
+      values.push_back(value);
+    }
+    for (const NetBlob& blob : net_.blobs) {
+      const NumpyArray* expected = Find(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
+      if (blob.shared || blob.role == ParameterRole::kStatistic || expected == nullptr) continue;
+      wanted.push_back({blob.layer, StrCat("gradient of parameter ", blob.index), {}, expected});
+      values.push_back(blob.state);
+    }
+    const std::vector<ValueId> dx = Differentiate(net_.graph, net_.loss, values);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (dx[i] != kNoId) Watch(wanted[i].layer, wanted[i].name, dx[i], wanted[i].expected);
+    }
+  }
+
+  std::vector<BlobDifference> Read(const Program& program) const {
+    std::vector<BlobDifference> differences;
+    for (const Watched& watched : watched_) {
+      differences.push_back(Compare(watched.layer, watched.name, program.output(watched.output), *watched.expected));
+    }
+    return differences;
+  }
+
+ private:
+  static std::string Layer(const std::string& name) { return name.substr(0, name.rfind(':')); }
+  static std::string Top(const std::string& name) { return name.substr(name.rfind(':') + 1); }
+
+  void Watch(const std::string& layer, const std::string& name, ValueId value, const NumpyArray* expected) {
+    if (expected == nullptr || net_.graph.value(value).kind != ValueKind::kResult) return;
+    const std::string output = StrCat("watched ", watched_.size());
+    net_.graph.AddOutput(output, value);
+    watched_.push_back({layer, name, output, expected});
+  }
+
+  BuiltNet& net_;
+  const Arrays& arrays_;
+  std::vector<Watched> watched_;
+};
+
+}  // namespace
+
+std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOptions& options, const Arrays& arrays) {
+  NetOptions net_options;
+  net_options.state = options.state;
+  net_options.data_types = TypesFrom(arrays);
+  BuiltNet built = BuildNet(FilterNet(net, options.state), net_options);
+  ParameterStore store;
+  SetParameters(built, options, arrays, store);
+  Comparison comparison(built, arrays);
+  comparison.WatchBlobs();
+  if (options.gradients) comparison.WatchGradients();
+  built.graph.assignments().clear();  // running statistics stay as they are
+  CompileOptions compile;
+  compile.name = "compare";
+  const std::unique_ptr<Program> program = Compile(built.graph, store, compile);
+  FeedInputs(*program, built, arrays);
+  if (program->HasInput("random_key")) program->input("random_key").as<int64_t>()[0] = 1;
+  program->Run();
+  return comparison.Read(*program);
+}
+
+}  // namespace moka

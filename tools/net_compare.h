@@ -1,0 +1,37 @@
+// A net here against the values another engine found: blob by blob in the order of the layers.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "proto/moka.pb.h"
+#include "proto/npz.h"
+
+namespace moka {
+
+// One comparison.
+struct BlobDifference {
+  std::string layer;    // that wrote the blob last, or has the parameter
+  std::string name;     // "conv1", "gradient of conv1", "gradient of parameter 0"
+  std::string problem;  // shapes that differ; empty if the values were compared
+  double largest = 0;   // largest |here - there|
+  double relative = 0;  // the same over the largest |there|
+  int64_t index = 0;    // where it is
+  double here = 0;
+  double there = 0;
+};
+
+struct CompareOptions {
+  NetState state;
+  std::string weights;  // files as --weights has them; empty: parameters come from `arrays`, "param/LAYER/INDEX"
+  bool gradients = false;
+};
+
+// `arrays` are named "blob/NAME" (or NAME), "blobdiff/NAME", "param/LAYER/INDEX" and "paramdiff/LAYER/INDEX". Blobs
+// that the net takes from outside (Input, data layers) are fed with theirs; every other one that is there is compared.
+// Errors: kConfig (those of building the net), kBadData (an input that is missing or of another shape), kUsage.
+std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOptions& options,
+                                       const std::map<std::string, NumpyArray>& arrays);
+
+}  // namespace moka

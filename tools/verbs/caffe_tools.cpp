@@ -1,0 +1,216 @@
+// Caffe's own small programs under their names: convert_imageset, compute_image_mean, extract_features, draw_net and
+// the upgrades. Their positional arguments and flags are Caffe's; the work is done by Moka's verbs' own functions.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/import.h"
+#include "data/inspect.h"
+#include "data/lmdb_file.h"
+#include "optim/net_weights.h"
+#include "optim/test_net.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "proto/solver_file.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+const std::string& At(const Arguments& arguments, size_t i, std::string_view what) {
+  if (i >= arguments.positionals.size()) throw Error(ErrorKind::kUsage, StrCat("missing argument: ", what));
+  return arguments.positionals[i];
+}
+
+// A gflags boolean: --shuffle, --shuffle=true, --shuffle=false.
+bool IsOn(const Arguments& arguments, const std::string& name) {
+  if (!arguments.Has(name)) return false;
+  const std::string value = arguments.Get(name);
+  if (value.empty() || value == "true" || value == "1") return true;
+  if (value == "false" || value == "0") return false;
+  throw Error(ErrorKind::kUsage, StrCat("--", name, " is true or false, found \"", Printable(value), "\""));
+}
+
+void RequireLmdb(const std::string& backend) {
+  if (backend == "lmdb") return;
+  throw Error(ErrorKind::kUsage, StrCat("databases are lmdb, found \"", Printable(backend), "\""));
+}
+
+ImportOptions ConvertOptions(const Arguments& arguments) {
+  ImportOptions options;
+  const std::string type = arguments.Get("encode_type");
+  options.storage = ImportOptions::Storage::kRaw;
+  if (IsOn(arguments, "encoded")) options.storage = ImportOptions::Storage::kSource;
+  if (type == "jpg" || type == "jpeg") options.storage = ImportOptions::Storage::kJpeg;
+  if (type == "png") options.storage = ImportOptions::Storage::kPng;
+  if (!type.empty() && type != "jpg" && type != "jpeg" && type != "png") {
+    throw Error(ErrorKind::kUsage, StrCat("--encode_type is jpg or png, found \"", Printable(type), "\""));
+  }
+  options.height = arguments.Int("resize_height", 0, 0, INT32_MAX);
+  options.width = arguments.Int("resize_width", 0, 0, INT32_MAX);
+  options.channels = IsOn(arguments, "gray") ? ImageChannels::kGrey : ImageChannels::kColour;
+  if (IsOn(arguments, "shuffle")) options.shuffle_seed = 1;
+  options.on_bad_record = ImportOptions::OnBadRecord::kSkip;  // as Caffe: unreadable images are left out
+  return options;
+}
+
+void CheckOneSize(const std::string& database) {
+  const LmdbSummary summary = InspectLmdb(database);
+  if (summary.shapes.size() <= 1) return;
+  throw Error(ErrorKind::kBadData, StrCat(Printable(database), " has records of ", summary.shapes.size(),
+                                          " sizes, and --check_size wants one"));
+}
+
+int RunConvertImageset(const Arguments& arguments) {
+  const std::string& root = At(arguments, 0, "the folder of the images");
+  const std::string& list = At(arguments, 1, "the list of \"path label\" lines");
+  const std::string& out = At(arguments, 2, "the database to make");
+  RequireLmdb(arguments.Get("backend", "lmdb"));
+  const ImportReport report = ImportList(list, root, out, ConvertOptions(arguments));
+  for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
+  if (IsOn(arguments, "check_size")) CheckOneSize(out);
+  fmt::print("Processed {} files.\n", report.records);
+  return 0;
+}
+
+int RunImageMean(const Arguments& arguments) {
+  const std::string& database = At(arguments, 0, "the database");
+  RequireLmdb(arguments.Get("backend", "lmdb"));
+  const BlobProto mean = ComputeMean(database);
+  if (arguments.positionals.size() > 1) {
+    SaveBlob(mean, arguments.positionals[1]);
+    fmt::print("Write to {}\n", Printable(arguments.positionals[1]));
+  }
+  const int64_t channels = mean.shape().dim_size() > 1 ? mean.shape().dim(1) : mean.channels();
+  const int64_t pixels = channels > 0 ? mean.data_size() / channels : 0;
+  fmt::print("Number of channels: {}\n", channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (int64_t i = 0; i < pixels; ++i) sum += static_cast<double>(mean.data(static_cast<int>(c * pixels + i)));
+    fmt::print("mean_value channel [{}]: {:g}\n", c, sum / static_cast<double>(pixels));
+  }
+  return 0;
+}
+
+// A blob's rows as records of float_data.
+class FeatureWriter {
+ public:
+  explicit FeatureWriter(const std::string& path) : writer_(path) {}
+
+  void Add(const Tensor& blob) {
+    const Shape& shape = blob.type().shape;
+    const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+    const auto dim = [&](int axis) { return static_cast<int32_t>(axis < shape.rank() ? shape[axis] : 1); };
+    const std::span<const float> values = blob.as<float>();
+    const size_t width = values.size() / static_cast<size_t>(rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      Datum datum;
+      datum.set_channels(dim(1));
+      datum.set_height(dim(2));
+      datum.set_width(dim(3));
+      const auto part = values.subspan(static_cast<size_t>(row) * width, width);
+      datum.mutable_float_data()->Add(part.begin(), part.end());
+      writer_.Put(fmt::format("{:010}", writer_.entries()), datum.SerializeAsString());
+    }
+  }
+  int64_t Finish() {
+    const int64_t rows = writer_.entries();
+    writer_.Finish();
+    return rows;
+  }
+
+ private:
+  LmdbWriter writer_;
+};
+
+int RunExtractFeatures(const Arguments& arguments) {
+  const std::string& weights = At(arguments, 0, "the trained weights");
+  const std::string& net_file = At(arguments, 1, "the net");
+  const std::vector<std::string> names = Split(At(arguments, 2, "the blobs' names"), ',');
+  const std::vector<std::string> databases = Split(At(arguments, 3, "the databases' names"), ',');
+  const std::string& batches_text = At(arguments, 4, "the number of batches");
+  RequireLmdb(At(arguments, 5, "the database's type"));
+  if (names.size() != databases.size()) {
+    throw Error(ErrorKind::kUsage, StrCat("there are ", names.size(), " blobs and ", databases.size(), " databases"));
+  }
+  char* end = nullptr;
+  const int64_t batches = std::strtoll(batches_text.c_str(), &end, 10);
+  if (*end != '\0' || batches < 1) {
+    throw Error(ErrorKind::kUsage, StrCat("the number of batches is \"", Printable(batches_text), "\""));
+  }
+  ParameterStore store;
+  TestOptions options;
+  options.data.phase = TEST;
+  options.watched = names;
+  TestNet net(FilterNet(ReadNet(net_file), TEST), options, store);
+  LoadWeightFiles(weights, net.blobs(), store);
+  std::vector<std::unique_ptr<FeatureWriter>> writers;
+  for (const std::string& database : databases) writers.push_back(std::make_unique<FeatureWriter>(database));
+  net.Run(batches, [&](int64_t) {
+    for (size_t i = 0; i < names.size(); ++i) writers[i]->Add(net.watched(names[i]));
+    return true;
+  });
+  for (size_t i = 0; i < names.size(); ++i) {
+    fmt::print("Extracted features of {} query images for feature blob {}\n", writers[i]->Finish(), names[i]);
+  }
+  return 0;
+}
+
+int RunUpgradeNetText(const Arguments& arguments) {
+  const NetParameter net = ReadNet(At(arguments, 0, "the old net"));
+  WriteFileAtomically(At(arguments, 1, "the file to write"), NetToText(net));
+  return 0;
+}
+
+int RunUpgradeNetBinary(const Arguments& arguments) {
+  const Weights weights = ReadWeights(At(arguments, 0, "the old .caffemodel"));
+  WriteCaffemodel(At(arguments, 1, "the file to write"), ReadNetBinary(arguments.positionals[0]), weights.blobs);
+  return 0;
+}
+
+int RunUpgradeSolver(const Arguments& arguments) {
+  const SolverParameter solver = ReadSolver(At(arguments, 0, "the old solver"));
+  WriteFileAtomically(At(arguments, 1, "the file to write"), SolverToText(solver));
+  return 0;
+}
+
+Verb Tool(std::string name, std::string summary, std::string usage, int (*run)(const Arguments&)) {
+  Verb verb;
+  verb.examples = {StrCat("moka ", name, " ", usage)};
+  verb.name = std::move(name);
+  verb.summary = std::move(summary);
+  verb.usage = std::move(usage);
+  verb.run = run;
+  verb.is_caffe_tool = true;
+  return verb;
+}
+
+}  // namespace
+
+std::vector<Verb> CaffeTools() {
+  Verb convert = Tool("convert_imageset", "a database of the images of a list", "ROOT/ LIST DATABASE [--flags]",
+                      RunConvertImageset);
+  convert.options = {{"gray", "[BOOL]", "one channel"},
+                     {"shuffle", "[BOOL]", "in random order"},
+                     {"backend", "lmdb", "the database's type"},
+                     {"resize_width", "N", "pixels"},
+                     {"resize_height", "N", "pixels"},
+                     {"check_size", "[BOOL]", "all images must have one size"},
+                     {"encoded", "[BOOL]", "keep the images compressed"},
+                     {"encode_type", "TYPE", "compress them as jpg or png"}};
+  Verb mean = Tool("compute_image_mean", "the mean image of a database and of each channel",
+                   "DATABASE [MEAN.binaryproto]", RunImageMean);
+  mean.options = {{"backend", "lmdb", "the database's type"}};
+  return {
+      mean,
+      convert,
+      Tool("extract_features", "blobs of a trained net as databases",
+           "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures),
+      Tool("upgrade_net_proto_binary", "an old .caffemodel in the present spelling", "FROM TO", RunUpgradeNetBinary),
+      Tool("upgrade_net_proto_text", "an old net in the present spelling", "FROM TO", RunUpgradeNetText),
+      Tool("upgrade_solver_proto_text", "an old solver in the present spelling", "FROM TO", RunUpgradeSolver)};
+}
+
+}  // namespace moka

@@ -1,0 +1,88 @@
+// moka compare: a net here against blobs another engine has written, layer by layer.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/net_file.h"
+#include "tools/net_compare.h"
+#include "tools/net_source.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+double Tolerance(const Arguments& arguments, const std::string& name, double fallback) {
+  const std::string text = arguments.Get(name);
+  if (text.empty()) return fallback;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end == '\0' && value > 0) return value;
+  throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a number above 0, found \"", Printable(text), "\""));
+}
+
+NetState StateOf(const Arguments& arguments) {
+  NetState state;
+  const std::string phase = arguments.Get("phase", "TEST");
+  if (phase != "TEST" && phase != "TRAIN") {
+    throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase), "\""));
+  }
+  state.set_phase(phase == "TRAIN" ? TRAIN : TEST);
+  if (arguments.Has("stage")) {
+    for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
+  }
+  return state;
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka compare wants two files: NET BLOBS.npz");
+  CompareOptions options;
+  options.state = StateOf(arguments);
+  options.weights = arguments.Get("weights");
+  options.gradients = arguments.Has("gradients");
+  const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
+  const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
+  const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt"));
+  const std::vector<BlobDifference> differences = CompareNet(net, options, ReadNpz(arguments.positionals[1]));
+  const BlobDifference* first = nullptr;
+  for (const BlobDifference& d : differences) {
+    const bool is_gradient = d.name.starts_with("gradient");
+    const bool is_equal = d.problem.empty() && d.relative <= (is_gradient ? gradient_tolerance : tolerance);
+    if (!is_equal && first == nullptr) first = &d;
+    fmt::print("{:<7} {:<28} {:<32} {}\n", is_equal ? "equal" : "differs", d.layer, d.name,
+               d.problem.empty() ? fmt::format("relative {:.2e}", d.relative) : d.problem);
+  }
+  if (differences.empty()) {
+    throw Error(ErrorKind::kBadData, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
+                "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
+  }
+  if (first == nullptr) {
+    fmt::print("all {} agree\n", differences.size());
+    return 0;
+  }
+  fmt::print("the first that differs: {} of layer \"{}\" ({})\n", first->name, first->layer,
+             first->problem.empty()
+                 ? fmt::format("at {}: {:g} here, {:g} there", first->index, first->here, first->there)
+                 : first->problem);
+  return static_cast<int>(ErrorKind::kVerification);
+}
+
+}  // namespace
+
+Verb CompareVerb() {
+  Verb verb;
+  verb.name = "compare";
+  verb.summary = "a net here against blobs another engine wrote, layer by layer (exit 22 if they differ)";
+  verb.usage = "NET BLOBS.npz [--flags]";
+  verb.examples = {"moka compare deploy.prototxt blobs.npz --weights net.caffemodel",
+                   "moka compare train_val.prototxt blobs.npz --phase TRAIN --gradients"};
+  verb.options = {{"weights", "FILES", "trained values (default: the arrays param/LAYER/INDEX)"},
+                  {"phase", "PHASE", "TEST (default) or TRAIN"},
+                  {"stage", "LIST", "stages of the net, with commas"},
+                  {"gradients", "", "gradients of the loss too: blobdiff/NAME, paramdiff/LAYER/INDEX"},
+                  {"tolerance", "X", "largest difference over the largest value (default 1e-4)"},
+                  {"gradient-tolerance", "X", "the same for gradients (default 1e-3)"}};
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

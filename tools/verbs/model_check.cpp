@@ -11,6 +11,7 @@
 #include "proto/text_scan.h"
 #include "tools/net_check.h"
 #include "tools/net_source.h"
+#include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -65,7 +66,9 @@ void Print(const Json& row, const std::string& file) {
 
 // A phase counts as understood when the net builds in it with some set of stages: many nets are whole only with one.
 bool CheckNetFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
-  const NetParameter net = NetFromText(text, file);
+  NetReadOptions read;
+  read.overrides = SplitByTarget(arguments.overrides).net;
+  const NetParameter net = NetFromText(text, file, read);
   std::map<std::string, bool> phases;
   result["kind"] = "net";
   result["states"] = Json::array();

@@ -19,11 +19,9 @@ namespace {
 
 // Types of Caffe and its forks that this build does not have, so that the message does not call them unknown.
 const std::vector<std::string>& TypesNotHere() {
-  static const std::vector<std::string> types = {"AnnotatedData",
-                                                 "BatchReindex",
+  static const std::vector<std::string> types = {"BatchReindex",
                                                  "ContrastiveLoss",
                                                  "Crop",
-                                                 "DetectionOutput",
                                                  "Embed",
                                                  "Filter",
                                                  "HDF5Output",
@@ -34,11 +32,9 @@ const std::vector<std::string>& TypesNotHere() {
                                                  "LSTM",
                                                  "LSTMUnit",
                                                  "MVN",
-                                                 "MultiBoxLoss",
                                                  "MultinomialLogisticLoss",
                                                  "Normalize",
                                                  "Permute",
-                                                 "PriorBox",
                                                  "Python",
                                                  "RNN",
                                                  "ROIPooling",

@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<LayerDef> SsdLayers() { return {}; }
+std::vector<LayerDef> SsdLayers() {
+  return {AnnotatedDataLayer(), DetectionEvaluateLayer(), DetectionOutputLayer(), MultiBoxLossLayer(), PriorBoxLayer()};
+}
 
 }  // namespace moka

@@ -1,12 +1,25 @@
 // Single-shot detection: priors, matching, output, evaluation. One file each, alphabetical.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "layers/layer.h"
 
 namespace moka {
 
+LayerDef AnnotatedDataLayer();
+LayerDef DetectionEvaluateLayer();
+LayerDef DetectionOutputLayer();
+LayerDef MultiBoxLossLayer();
+LayerDef PriorBoxLayer();
+
 std::vector<LayerDef> SsdLayers();
+
+// The word of a code_type in ops' attribute "code".
+inline std::string BoxCodeWord(PriorBoxParameter::CodeType type) {
+  if (type == PriorBoxParameter::CENTER_SIZE) return "center_size";
+  return type == PriorBoxParameter::CORNER_SIZE ? "corner_size" : "corner";
+}
 
 }  // namespace moka

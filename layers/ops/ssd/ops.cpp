@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> SsdOps() { return {}; }
+std::vector<OpDef> SsdOps() { return {DetectionEvaluateOp(), DetectionOutputOp(), MultiboxMatchOp(), PriorBoxOp()}; }
 
 }  // namespace moka

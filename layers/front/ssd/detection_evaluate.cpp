@@ -1,0 +1,45 @@
+// DetectionEvaluate: which detections are right. Caffe's top grows with the detections; here it has the largest size
+// and rows that are not used are -1.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/ssd/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const DetectionEvaluateParameter& p = l.param().detection_evaluate_param();
+  l.Check(p.num_classes() >= 1, "detection_evaluate_param.num_classes", "num_classes must be given, at least 1");
+  l.Check(p.overlap_threshold() > 0, "detection_evaluate_param.overlap_threshold",
+          StrCat("overlap_threshold must be above 0, found ", p.overlap_threshold()));
+  // Without such a file Caffe compares boxes as fractions too, and resize_param has no effect.
+  l.Check(
+      p.name_size_file().empty(), "detection_evaluate_param.name_size_file",
+      "name_size_file is not supported: boxes are compared as fractions of the image; remove it (and resize_param)");
+  // Caffe reads the unsigned field into an int: 4294967295 is its -1, no background.
+  const auto background = static_cast<int32_t>(p.background_label_id());
+  l.SetTop(
+      0,
+      l.b().Add1("detection_evaluate", l.bottoms(),
+                 {{"classes", int64_t{p.num_classes()}},
+                  {"background", int64_t{background}},
+                  {"overlap_threshold", Finite(l, "detection_evaluate_param.overlap_threshold", p.overlap_threshold())},
+                  {"evaluate_difficult", p.evaluate_difficult_gt()}}));
+}
+
+}  // namespace
+
+LayerDef DetectionEvaluateLayer() {
+  return {.type = "DetectionEvaluate",
+          .doc =
+              "Detections [1,1,R,7] (of DetectionOutput) and ground truth [1,1,G,8] to rows [1,1,K+R,5]. The first K: "
+              "one a class but the background, (-1, class, objects of it, -1, -1). Then one a detection, by image, "
+              "class and falling score: (image, class, score, right, wrong). A detection is right when the object of "
+              "its class it overlaps most is overlapped by overlap_threshold and not taken yet; on a difficult object "
+              "it is neither unless evaluate_difficult_gt. Unused rows are -1.",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = Build};
+}
+
+}  // namespace moka

@@ -16,6 +16,17 @@ cv::Mat MatOf(const Image& image) {
           const_cast<uint8_t*>(image.pixels.data())};
 }
 
+int Method(Interpolation interpolation, bool shrinks) {
+  switch (interpolation) {
+    case Interpolation::kArea: return shrinks ? cv::INTER_AREA : cv::INTER_LINEAR;
+    case Interpolation::kNearest: return cv::INTER_NEAREST;
+    case Interpolation::kCubic: return cv::INTER_CUBIC;
+    case Interpolation::kLanczos4: return cv::INTER_LANCZOS4;
+    case Interpolation::kLinear: break;
+  }
+  return cv::INTER_LINEAR;
+}
+
 }  // namespace
 
 void Image::Resize(int64_t new_width, int64_t new_height, int64_t new_channels) {
@@ -46,8 +57,7 @@ void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, i
   to.Resize(width, height, from.channels);
   cv::Mat target = MatOf(to);
   const bool shrinks = width < window.width && height < window.height;
-  const int method = interpolation == Interpolation::kArea && shrinks ? cv::INTER_AREA : cv::INTER_LINEAR;
-  cv::resize(source, target, target.size(), 0, 0, method);
+  cv::resize(source, target, target.size(), 0, 0, Method(interpolation, shrinks));
 }
 
 void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to) {

@@ -66,7 +66,7 @@ class ImageDecoder {
 
 // Resizing: kLinear is OpenCV's default, as Caffe's new_height/new_width; kArea averages when it shrinks (no aliasing)
 // and is linear when it grows.
-enum class Interpolation { kLinear, kArea };
+enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
 void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to);
 // Resizes the window [x, x+w) x [y, y+h) of an image. Requires: the window lies inside and is not empty.
 struct ImageWindow {

@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes = {"Data", "DummyData", "ImageData", "MemoryData"};
+constexpr std::array<std::string_view, 5> kTypes = {"AnnotatedData", "Data", "DummyData", "ImageData", "MemoryData"};
 constexpr int64_t kMaxThreads = 256;
 constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
 
@@ -85,7 +85,8 @@ PrefetchOptions PrefetchFor(const LayerParameter& layer, int64_t batch, int64_t 
           .top_names = {layer.top().begin(), layer.top().end()}};
 }
 
-std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
+// What layers that read an LMDB have in common.
+void CheckDatabase(const LayerParameter& layer) {
   CheckTops(layer);
   const DataParameter& param = layer.data_param();
   if (param.source().empty()) {
@@ -98,21 +99,47 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
                          param.has_backend() ? "" : " (the default when none is set)", " is not supported"),
                   "set `backend: LMDB`, and make the database with `moka data import`");
   }
-  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
-  TransformationParameter fields = TransformOf(layer, param);
-  if (param.force_encoded_color()) fields.set_force_color(true);
-  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
-  auto source = std::make_unique<LmdbSource>(
-      options.base_folder / param.source(),
-      param.shuffle() ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential, transform.channels());
-  const SamplerOptions sampler = SamplerFor(options, source->size(), param.shuffle(), param.rand_skip());
-  if (source->size() == 0) {
+}
+
+LmdbReader::Access AccessOf(const DataParameter& param) {
+  return param.shuffle() ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential;
+}
+
+std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
+                                       std::unique_ptr<const SampleMaker> maker) {
+  const DataParameter& param = layer.data_param();
+  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), param.shuffle(), param.rand_skip());
+  if (maker->record_count() == 0) {
     throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
   }
   PrefetchOptions prefetch =
       PrefetchFor(layer, batch, param.prefetch(), ThreadsFor(options.threads, param.threads(), batch));
   if (param.on_bad_record() == DataParameter::SKIP) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
-  return std::make_unique<PrefetchPipeline>(std::move(source), transform, sampler, std::move(prefetch));
+  return std::make_unique<PrefetchPipeline>(std::move(maker), sampler, std::move(prefetch));
+}
+
+std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckDatabase(layer);
+  const DataParameter& param = layer.data_param();
+  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
+  TransformationParameter fields = TransformOf(layer, param);
+  if (param.force_encoded_color()) fields.set_force_color(true);
+  const BoxTransform transform(fields, layer.annotated_data_param(), options.phase, DataSeed(options.seed, "augment"));
+  return OpenPrefetch(
+      layer, options, batch,
+      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform));
+}
+
+std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckDatabase(layer);
+  const DataParameter& param = layer.data_param();
+  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
+  TransformationParameter fields = TransformOf(layer, param);
+  if (param.force_encoded_color()) fields.set_force_color(true);
+  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
+  auto source =
+      std::make_unique<LmdbSource>(options.base_folder / param.source(), AccessOf(param), transform.channels());
+  return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }
 
 std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -142,7 +169,7 @@ std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const Pipel
   const SamplerOptions sampler = SamplerFor(options, source->size(), param.shuffle(), param.rand_skip());
   constexpr int64_t kBatchesAhead = 4;  // Caffe's
   return std::make_unique<PrefetchPipeline>(
-      std::move(source), transform, sampler,
+      std::make_unique<LabelledMaker>(std::move(source), transform), sampler,
       PrefetchFor(layer, batch, kBatchesAhead, ThreadsFor(options.threads, 0, batch)));
 }
 
@@ -172,6 +199,7 @@ bool IsPipelineLayer(std::string_view type) { return std::find(kTypes.begin(), k
 std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const PipelineOptions& options) {
   CheckPhase(layer, options.phase);
   try {
+    if (layer.type() == "AnnotatedData") return OpenAnnotatedData(layer, options);
     if (layer.type() == "Data") return OpenData(layer, options);
     if (layer.type() == "ImageData") return OpenImageData(layer, options);
     if (layer.type() == "DummyData")

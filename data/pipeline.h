@@ -1,5 +1,5 @@
-// Batches for a data layer: Data (LMDB), ImageData, DummyData and MemoryData. Batches come in an order that is a pure
-// function of the seed and are bit-identical whatever the number of worker threads.
+// Batches for a data layer: Data and AnnotatedData (LMDB), ImageData, DummyData and MemoryData. Batches come in an
+// order that is a pure function of the seed and are bit-identical whatever the number of worker threads.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
   virtual ~Pipeline() = default;
 
-  // One a top: data float32[N,C,H,W], then the label float32[N] if the layer has a second top.
+  // One a top: data float32[N,C,H,W], then the label float32[N] if the layer has a second top; AnnotatedData's is the
+  // ground truth [1,1,G,8] (data/sample_maker.h).
   const std::vector<TensorType>& types() const { return types_; }
   const std::vector<std::string>& top_names() const { return top_names_; }
 
@@ -74,7 +75,8 @@ class Pipeline {
   PipelineStatistics statistics_;
 };
 
-// Whether a layer type is one that OpenPipeline knows ("Data", "ImageData", "DummyData", "MemoryData").
+// Whether a layer type is one that OpenPipeline knows ("AnnotatedData", "Data", "ImageData", "DummyData",
+// "MemoryData").
 bool IsPipelineLayer(std::string_view type);
 
 // Opens a data layer's source, reads its first record for the shapes and starts its workers.

@@ -22,19 +22,19 @@ bool IsRecordFault(const Error& error) {
 
 }  // namespace
 
-PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const RecordSource> source, const Transform& transform,
-                                   const SamplerOptions& sampler, PrefetchOptions options)
-    : source_(std::move(source)), transform_(transform), sampler_(sampler), options_(std::move(options)) {
+PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler,
+                                   PrefetchOptions options)
+    : maker_(std::move(maker)), sampler_(sampler), options_(std::move(options)) {
   top_names_ = options_.top_names;
   FindShape();
   const int64_t batch = options_.batch_size;
   types_.push_back({DType::kFloat32, sample_shape_.Inserted(0, batch), {}});
-  if (top_names_.size() > 1) types_.push_back({DType::kFloat32, Shape{batch}, {}});
+  if (top_names_.size() > 1) types_.push_back({DType::kFloat32, maker_->LabelShape(batch), {}});
   parts_a_batch_ = (batch + kPart - 1) / kPart;
   slots_.resize(static_cast<size_t>(options_.batches_ahead + 1));
   for (Slot& slot : slots_) {
     slot.data = Buffer::Allocate(types_[0].Bytes());
-    slot.labels = Buffer::Allocate((Size(batch) * 4).value());
+    slot.labels = Buffer::Allocate((Size(batch) * maker_->label_width() * 4).value());
   }
   workers_.reserve(static_cast<size_t>(options_.threads));
   for (int64_t i = 0; i < options_.threads; ++i) {
@@ -48,28 +48,28 @@ PrefetchPipeline::~PrefetchPipeline() {
 
 // The first good record that the sampler names gives the shape of all.
 void PrefetchPipeline::FindShape() {
-  RecordScratch scratch;
+  SampleScratch scratch;
   const bool skips = options_.on_bad_record == PrefetchOptions::OnBadRecord::kSkip;
-  const int64_t tries = skips ? source_->size() : 1;
+  const int64_t tries = skips ? maker_->record_count() : 1;
   const auto first = static_cast<int64_t>(sampler_.At(0).record);
   for (int64_t i = 0; i < tries; ++i) {
-    const int64_t record = (first + i) % source_->size();
+    const int64_t record = (first + i) % maker_->record_count();
     try {
-      sample_shape_ = transform_.OutputShape(source_->Load(record, scratch).pixels);
+      sample_shape_ = maker_->DataShape(record, scratch);
       return;
     } catch (const Error& e) {
       if (i + 1 == tries || !IsRecordFault(e)) {
-        throw Error(e.kind(), StrCat(source_->NameOf(record), ": ", e.text()));
+        throw Error(e.kind(), StrCat(maker_->NameOf(record), ": ", e.text()));
       }
     }
   }
 }
 
 void PrefetchPipeline::Work(const std::stop_token& stop) {
-  Worker worker;
+  SampleScratch scratch;
   Part part;
   while (Claim(stop, part)) {
-    Fill(part, worker);
+    Fill(part, scratch);
     const std::scoped_lock lock(mutex_);
     ++part.slot->parts_done;
     --busy_;
@@ -93,14 +93,16 @@ bool PrefetchPipeline::Claim(const std::stop_token& stop, Part& part) {
 }
 
 // A fault is kept with the slot; of several the one with the lowest sample wins, so it does not depend on timing.
-void PrefetchPipeline::Fill(const Part& part, Worker& worker) {
+void PrefetchPipeline::Fill(const Part& part, SampleScratch& scratch) {
   const ScopedSpan span("load", "data");
   const int64_t count = sample_shape_.Count();
+  const int64_t width = maker_->label_width();
   int64_t bad = 0;
   for (int64_t i = part.begin; i < part.end; ++i) {
     try {
       const std::span<float> out(FloatsOf(part.slot->data) + i * count, static_cast<size_t>(count));
-      if (!FillSample(part.first_sample + i, worker, out, FloatsOf(part.slot->labels)[i])) ++bad;
+      const std::span<float> label(FloatsOf(part.slot->labels) + i * width, static_cast<size_t>(width));
+      if (!FillSample(part.first_sample + i, i, scratch, out, label)) ++bad;
     } catch (...) {
       const std::scoped_lock lock(mutex_);
       if (!part.slot->error || i < part.slot->error_sample) {
@@ -117,34 +119,22 @@ void PrefetchPipeline::Fill(const Part& part, Worker& worker) {
 
 // Returns whether the sample's own record was good. A bad one is replaced by the next good record of the source, which
 // is the same one in every run and on every thread.
-bool PrefetchPipeline::FillSample(int64_t n, Worker& worker, std::span<float> out, float& label) {
+bool PrefetchPipeline::FillSample(int64_t n, int64_t item, SampleScratch& scratch, std::span<float> out,
+                                  std::span<float> label) {
   const SampleId id = sampler_.At(n);
-  for (int64_t i = 0; i < source_->size(); ++i) {
-    const int64_t record = (static_cast<int64_t>(id.record) + i) % source_->size();
+  for (int64_t i = 0; i < maker_->record_count(); ++i) {
+    const int64_t record = (static_cast<int64_t>(id.record) + i) % maker_->record_count();
     try {
-      LoadInto(record, id, worker, out, label);
+      maker_->Make(record, id, item, sample_shape_, scratch, out, label);
       return i == 0;
     } catch (const Error& e) {
       const bool stops = options_.on_bad_record == PrefetchOptions::OnBadRecord::kStop || !IsRecordFault(e);
-      if (stops) throw Error(e.kind(), {}, StrCat(source_->NameOf(record), ": ", e.text()), e.hint());
+      if (stops) throw Error(e.kind(), {}, StrCat(maker_->NameOf(record), ": ", e.text()), e.hint());
       ReportSkipped(record, e);
     }
   }
-  throw Error(ErrorKind::kBadData, StrCat("all ", source_->size(), " records are bad; the last was ",
-                                          source_->NameOf(static_cast<int64_t>(id.record))));
-}
-
-void PrefetchPipeline::LoadInto(int64_t record, const SampleId& id, Worker& worker, std::span<float> out,
-                                float& label) const {
-  const Record loaded = source_->Load(record, worker.record);
-  const Shape shape = transform_.OutputShape(loaded.pixels);
-  if (shape != sample_shape_) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("its sample is ", shape.ToString(), ", the first record's was ", sample_shape_.ToString()),
-                "all samples of a layer have one shape: set transform_param.crop_size, or import with a size");
-  }
-  transform_.Apply(loaded.pixels, id, worker.transform, out);
-  label = loaded.label;
+  throw Error(ErrorKind::kBadData, StrCat("all ", maker_->record_count(), " records are bad; the last was ",
+                                          maker_->NameOf(static_cast<int64_t>(id.record))));
 }
 
 void PrefetchPipeline::ReportSkipped(int64_t record, const Error& error) {
@@ -152,7 +142,7 @@ void PrefetchPipeline::ReportSkipped(int64_t record, const Error& error) {
     const std::scoped_lock lock(mutex_);
     if (!reported_.insert(record).second) return;
   }
-  LogWarning(StrCat("skipped ", source_->NameOf(record), ": ", error.text()));
+  LogWarning(StrCat("skipped ", maker_->NameOf(record), ": ", error.text()));
 }
 
 void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {

@@ -1,4 +1,4 @@
-// The pipeline over a RecordSource: worker threads load and transform records into a ring of pooled batches.
+// The pipeline over a SampleMaker: worker threads load and transform records into a ring of pooled batches.
 //
 //   slot of batch b = b mod ring size:   free --all its parts claimed and done--> full --Next()--> free
 //
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "data/pipeline.h"
-#include "data/record_source.h"
+#include "data/sample_maker.h"
 #include "data/sampler.h"
 
 namespace moka {
@@ -32,10 +32,9 @@ struct PrefetchOptions {
 
 class PrefetchPipeline : public Pipeline {
  public:
-  PrefetchPipeline(std::unique_ptr<const RecordSource> source, const Transform& transform,
-                   const SamplerOptions& sampler, PrefetchOptions options);
+  PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler, PrefetchOptions options);
   ~PrefetchPipeline() override;
-  int64_t epoch_size() const override { return source_->size(); }
+  int64_t epoch_size() const override { return maker_->record_count(); }
 
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
@@ -45,15 +44,11 @@ class PrefetchPipeline : public Pipeline {
   static constexpr int64_t kPart = 8;  // samples claimed at once
   struct Slot {
     Buffer data;    // float [N,C,H,W]
-    Buffer labels;  // float [N]
+    Buffer labels;  // float [N, label_width]
     int64_t parts_done = 0;
     int64_t bad_records = 0;
     int64_t error_sample = 0;  // in the batch
     std::exception_ptr error;  // of the batch's first bad sample
-  };
-  struct Worker {
-    RecordScratch record;
-    TransformScratch transform;
   };
   struct Part {
     Slot* slot = nullptr;
@@ -65,13 +60,11 @@ class PrefetchPipeline : public Pipeline {
   void FindShape();
   void Work(const std::stop_token& stop);
   bool Claim(const std::stop_token& stop, Part& part);
-  void Fill(const Part& part, Worker& worker);
-  bool FillSample(int64_t n, Worker& worker, std::span<float> out, float& label);
-  void LoadInto(int64_t record, const SampleId& id, Worker& worker, std::span<float> out, float& label) const;
+  void Fill(const Part& part, SampleScratch& scratch);
+  bool FillSample(int64_t n, int64_t item, SampleScratch& scratch, std::span<float> out, std::span<float> label);
   void ReportSkipped(int64_t record, const Error& error);
 
-  std::unique_ptr<const RecordSource> source_;
-  Transform transform_;
+  std::unique_ptr<const SampleMaker> maker_;
   Sampler sampler_;
   PrefetchOptions options_;
   Shape sample_shape_;  // [C,H,W]

@@ -1,0 +1,301 @@
+#include "data/box_transform.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/image_adjust.h"
+
+namespace moka {
+namespace {
+
+constexpr uint32_t kMaxSide = 1U << 14U;
+
+Error Fault(std::string_view field, const std::string& text) {
+  return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
+}
+
+// A value of a repeated field that holds one, or one a channel.
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+  if (values.empty()) return none;
+  return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
+}
+
+bool Happens(RandomStream& random, float probability) { return random.Uniform() < double{probability}; }
+
+float Draw(RandomStream& random, float low, float high) {
+  return static_cast<float>(random.Uniform(double{low}, double{high}));
+}
+
+Interpolation InterpolationOf(const ResizeParameter& p, RandomStream& random) {
+  if (p.interp_mode().empty()) return Interpolation::kLinear;
+  switch (p.interp_mode(static_cast<int>(random.Below(static_cast<uint64_t>(p.interp_mode_size()))))) {
+    case ResizeParameter::AREA: return Interpolation::kArea;
+    case ResizeParameter::NEAREST: return Interpolation::kNearest;
+    case ResizeParameter::CUBIC: return Interpolation::kCubic;
+    case ResizeParameter::LANCZOS4: return Interpolation::kLanczos4;
+    default: return Interpolation::kLinear;
+  }
+}
+
+Padding PaddingOf(const ResizeParameter& p) {
+  if (p.pad_mode() == ResizeParameter::MIRRORED) return Padding::kMirrored;
+  return p.pad_mode() == ResizeParameter::REPEAT_NEAREST ? Padding::kNearest : Padding::kConstant;
+}
+
+// The size an image keeps inside height x width with its own aspect.
+ImageWindow Inside(const Image& image, int64_t height, int64_t width) {
+  const float aspect = static_cast<float>(image.width) / static_cast<float>(image.height);
+  ImageWindow fit{0, 0, width, height};
+  if (aspect > static_cast<float>(width) / static_cast<float>(height)) {
+    fit.height = std::clamp<int64_t>(static_cast<int64_t>(static_cast<float>(width) / aspect), 1, height);
+  } else {
+    fit.width = std::clamp<int64_t>(static_cast<int64_t>(aspect * static_cast<float>(height)), 1, width);
+  }
+  fit.x = (width - fit.width) / 2;
+  fit.y = (height - fit.height) / 2;
+  return fit;
+}
+
+void CheckRange(std::string_view field, float low, float high) {
+  if (low >= 0 && low <= high && std::isfinite(high)) return;
+  throw Fault("distort_param", StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
+}
+
+}  // namespace
+
+BoxTransform::BoxTransform(const TransformationParameter& param, const AnnotatedDataParameter& sampling, Phase phase,
+                           uint64_t seed)
+    : param_(param), sampling_(sampling), phase_(phase), seed_(seed) {
+  CheckFields();
+  CheckSamplers(sampling.batch_sampler());
+  crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
+  crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
+  if (param.force_color()) channels_ = ImageChannels::kColor;
+  if (param.force_gray()) channels_ = ImageChannels::kGrey;
+}
+
+void BoxTransform::CheckFields() const {
+  const TransformationParameter& p = param_;
+  if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
+  if (p.has_mean_file()) throw Fault("mean_file", "a mean image does not fit images that are cut; use mean_value");
+  if (p.has_noise_param()) throw Fault("noise_param", "is not supported");
+  if (p.pad() > 0) throw Fault("pad", "does not go with boxes");
+  if (p.has_rand_resized_crop()) throw Fault("rand_resized_crop", "does not go with boxes; use a batch_sampler");
+  if (p.resize_short() > 0) throw Fault("resize_short", "does not go with boxes; use resize_param");
+  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
+  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
+  if (!std::isfinite(p.scale())) throw Fault("scale", StrCat(p.scale(), " is not a finite number"));
+  for (const float mean : p.mean_value()) {
+    if (!std::isfinite(mean)) throw Fault("mean_value", StrCat(mean, " is not a finite number"));
+  }
+  for (const float value : p.std_value()) {
+    if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
+  }
+  if (p.has_resize_param()) {
+    const ResizeParameter& r = p.resize_param();
+    if (r.resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
+      throw Fault("resize_param", "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
+    }
+    if (r.height() < 1 || r.width() < 1 || std::max(r.height(), r.width()) > kMaxSide) {
+      throw Fault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..", kMaxSide));
+    }
+  }
+  const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0;
+  if (changes_size && !p.has_resize_param() && p.crop_size() == 0 && p.crop_h() == 0) {
+    throw Fault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
+  }
+  const float expansion = p.expand_param().max_expand_ratio();
+  if (!(expansion >= 1 && expansion <= 64)) {
+    throw Fault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
+  }
+  const DistortionParameter& d = p.distort_param();
+  CheckRange("brightness", 0, d.brightness_delta());
+  CheckRange("hue", 0, d.hue_delta());
+  CheckRange("contrast", d.contrast_lower(), d.contrast_upper());
+  CheckRange("saturation", d.saturation_lower(), d.saturation_upper());
+}
+
+float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
+float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
+
+Shape BoxTransform::OutputShape(const Image& image) const {
+  for (const int count : {param_.mean_value_size(), param_.std_value_size(), param_.resize_param().pad_value_size()}) {
+    if (count <= 1 || count == image.channels) continue;
+    throw Error(ErrorKind::kBadData, StrCat("transform_param has ", count,
+                                            " mean_value, std_value or pad_value, the "
+                                            "record has ",
+                                            image.channels, " channels; give one, or one a channel"));
+  }
+  const bool resizes = param_.has_resize_param();
+  const int64_t height = resizes ? param_.resize_param().height() : image.height;
+  const int64_t width = resizes ? param_.resize_param().width() : image.width;
+  if (crop_height_ > height || crop_width_ > width) {
+    throw Error(ErrorKind::kBadData, StrCat("a crop of ", crop_height_, "x", crop_width_, " does not fit an image of ",
+                                            height, "x", width, " (height x width)"));
+  }
+  return {image.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
+}
+
+bool BoxTransform::IsEmitted(const NormalBox& window, const NormalBox& box) const {
+  if (!param_.has_emit_constraint()) return true;
+  if (param_.emit_constraint().emit_type() == EmitConstraint::MIN_OVERLAP) {
+    return Coverage(box, window) > param_.emit_constraint().emit_overlap();
+  }
+  const float x = (box.xmin + box.xmax) / 2;
+  const float y = (box.ymin + box.ymax) / 2;
+  return x >= window.xmin && x <= window.xmax && y >= window.ymin && y <= window.ymax;
+}
+
+void BoxTransform::Project(const NormalBox& window, std::vector<Annotated>& annotations) const {
+  const float width = window.xmax - window.xmin;
+  const float height = window.ymax - window.ymin;
+  const auto inside = [](float x) { return std::clamp(x, 0.0F, 1.0F); };
+  std::erase_if(annotations, [&](Annotated& a) {
+    if (!IsEmitted(window, a.box)) return true;
+    a.box = {inside((a.box.xmin - window.xmin) / width), inside((a.box.ymin - window.ymin) / height),
+             inside((a.box.xmax - window.xmin) / width), inside((a.box.ymax - window.ymin) / height)};
+    return !(a.box.Area() > 0);
+  });
+}
+
+void BoxTransform::Distort(RandomStream& random, BoxScratch& scratch) const {
+  if (!param_.has_distort_param()) return;
+  const DistortionParameter& d = param_.distort_param();
+  const bool contrast_first = random.Uniform() > 0.5;
+  const auto contrast = [&] {
+    if (!Happens(random, d.contrast_prob())) return;
+    MultiplyPixels(Draw(random, d.contrast_lower(), d.contrast_upper()), scratch.image);
+  };
+  if (Happens(random, d.brightness_prob())) {
+    AddToPixels(Draw(random, -d.brightness_delta(), d.brightness_delta()), scratch.image);
+  }
+  if (contrast_first) contrast();
+  if (Happens(random, d.saturation_prob())) {
+    MultiplySaturation(Draw(random, d.saturation_lower(), d.saturation_upper()), scratch.image);
+  }
+  if (Happens(random, d.hue_prob())) ShiftHue(Draw(random, -d.hue_delta(), d.hue_delta()), scratch.image);
+  if (!contrast_first) contrast();
+  if (!Happens(random, d.random_order_prob()) || scratch.image.channels != 3) return;
+  std::array<int, 3> order = {0, 1, 2};
+  for (size_t i = 2; i > 0; --i) std::swap(order[i], order[random.Below(i + 1)]);
+  ReorderChannels(order, scratch.image);
+}
+
+void BoxTransform::Expand(RandomStream& random, BoxScratch& scratch) const {
+  const ExpansionParameter& e = param_.expand_param();
+  if (!param_.has_expand_param() || !Happens(random, e.prob()) || std::abs(e.max_expand_ratio() - 1) < 1e-2F) return;
+  const Image& image = scratch.image;
+  const float ratio = Draw(random, 1, e.max_expand_ratio());
+  const auto height = std::max(image.height, static_cast<int64_t>(static_cast<float>(image.height) * ratio));
+  const auto width = std::max(image.width, static_cast<int64_t>(static_cast<float>(image.width) * ratio));
+  const auto top = static_cast<int64_t>(random.Uniform(0, static_cast<double>(height - image.height)));
+  const auto left = static_cast<int64_t>(random.Uniform(0, static_cast<double>(width - image.width)));
+  const auto part = [](int64_t pixels, int64_t of) { return static_cast<float>(pixels) / static_cast<float>(of); };
+  const NormalBox canvas{-part(left, image.width), -part(top, image.height), part(width - left, image.width),
+                         part(height - top, image.height)};
+  Project(canvas, scratch.annotations);
+  const std::array<float, 3> mean = {Mean(0), image.channels == 3 ? Mean(1) : 0, image.channels == 3 ? Mean(2) : 0};
+  PadImage(image, {top, height - image.height - top, left, width - image.width - left}, Padding::kConstant, mean,
+           scratch.other);
+  std::swap(scratch.image, scratch.other);
+}
+
+void BoxTransform::Sample(RandomStream& random, BoxScratch& scratch) const {
+  if (sampling_.batch_sampler().empty()) return;
+  NormalBox window;
+  if (!SampleWindow(sampling_.batch_sampler(), scratch.annotations, random, scratch.windows, window)) return;
+  const Image& image = scratch.image;
+  const auto pixels = [](float part, int64_t side) {
+    return std::clamp<int64_t>(static_cast<int64_t>(part * static_cast<float>(side)), 0, side);
+  };
+  ImageWindow cut{pixels(window.xmin, image.width), pixels(window.ymin, image.height),
+                  pixels(window.xmax - window.xmin, image.width), pixels(window.ymax - window.ymin, image.height)};
+  if (cut.width < 1 || cut.height < 1) return;  // of a tiny image; Caffe would fail
+  cut.width = std::min(cut.width, image.width - cut.x);
+  cut.height = std::min(cut.height, image.height - cut.y);
+  if (cut.width < 1 || cut.height < 1) return;
+  const auto inside = [](float x) { return std::clamp(x, 0.0F, 1.0F); };
+  Project({inside(window.xmin), inside(window.ymin), inside(window.xmax), inside(window.ymax)}, scratch.annotations);
+  CropImage(image, cut, scratch.other);
+  std::swap(scratch.image, scratch.other);
+}
+
+void BoxTransform::Resize(RandomStream& random, BoxScratch& scratch) const {
+  if (!param_.has_resize_param()) return;
+  const ResizeParameter& r = param_.resize_param();
+  const int64_t height = r.height();
+  const int64_t width = r.width();
+  const Interpolation interpolation = InterpolationOf(r, random);
+  if (r.resize_mode() == ResizeParameter::WARP) {
+    ResizeImage(scratch.image, width, height, interpolation, scratch.other);
+    std::swap(scratch.image, scratch.other);
+    return;
+  }
+  const float old_aspect = static_cast<float>(scratch.image.width) / static_cast<float>(scratch.image.height);
+  const ImageWindow fit = Inside(scratch.image, height, width);
+  ResizeImage(scratch.image, fit.width, fit.height, interpolation, scratch.other);
+  const std::array<float, 3> values = {ValueOf(r.pad_value(), 0, 0),
+                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 1, 0) : 0,
+                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 2, 0) : 0};
+  PadImage(scratch.other, {fit.y, height - fit.height - fit.y, fit.x, width - fit.width - fit.x}, PaddingOf(r), values,
+           scratch.image);
+  // Boxes move by the exact sizes, as in Caffe; the pixels by whole ones.
+  const float aspect = static_cast<float>(width) / static_cast<float>(height);
+  const float share_x = std::min(1.0F, old_aspect / aspect);
+  const float share_y = std::min(1.0F, aspect / old_aspect);
+  for (Annotated& a : scratch.annotations) {
+    a.box = {(1 - share_x) / 2 + a.box.xmin * share_x, (1 - share_y) / 2 + a.box.ymin * share_y,
+             (1 - share_x) / 2 + a.box.xmax * share_x, (1 - share_y) / 2 + a.box.ymax * share_y};
+  }
+}
+
+void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::span<float> out) const {
+  const Image& image = scratch.image;
+  const int64_t height = crop_height_ > 0 ? crop_height_ : image.height;
+  const int64_t width = crop_width_ > 0 ? crop_width_ : image.width;
+  if (height > image.height || width > image.width) {
+    throw Error(ErrorKind::kBadData, StrCat("a crop of ", height, "x", width, " does not fit an image of ",
+                                            image.height, "x", image.width, " (height x width); set resize_param"));
+  }
+  const bool mirrors = param_.mirror() && (random.Bits() & 1U) != 0;
+  int64_t top = (image.height - height) / 2;
+  int64_t left = (image.width - width) / 2;
+  if (phase_ == TRAIN) {
+    top = static_cast<int64_t>(random.Below(static_cast<uint64_t>(image.height - height + 1)));
+    left = static_cast<int64_t>(random.Below(static_cast<uint64_t>(image.width - width + 1)));
+  }
+  const auto part = [](int64_t pixels, int64_t of) { return static_cast<float>(pixels) / static_cast<float>(of); };
+  Project({part(left, image.width), part(top, image.height), part(left + width, image.width),
+           part(top + height, image.height)},
+          scratch.annotations);
+  for (Annotated& a : scratch.annotations) {
+    if (mirrors) a.box = {1 - a.box.xmax, a.box.ymin, 1 - a.box.xmin, a.box.ymax};
+  }
+  Require(static_cast<int64_t>(out.size()) == image.channels * height * width, "Apply: out holds OutputShape");
+  for (int64_t c = 0; c < image.channels; ++c) {
+    const float mean = Mean(c);
+    const float scale = param_.scale() / Std(c);
+    for (int64_t y = 0; y < height; ++y) {
+      const uint8_t* from = &image.pixels[static_cast<size_t>(((top + y) * image.width + left) * image.channels + c)];
+      float* to = &out[static_cast<size_t>((c * height + y) * width)];
+      for (int64_t x = 0; x < width; ++x) {
+        to[mirrors ? width - 1 - x : x] = (static_cast<float>(from[x * image.channels]) - mean) * scale;
+      }
+    }
+  }
+}
+
+void BoxTransform::Apply(const SampleId& id, BoxScratch& scratch, std::span<float> out) const {
+  RandomStream random(seed_, id.epoch << 40U | id.record);
+  Distort(random, scratch);
+  Expand(random, scratch);
+  Sample(random, scratch);
+  Resize(random, scratch);
+  CropAndWrite(random, scratch, out);
+}
+
+}  // namespace moka

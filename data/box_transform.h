@@ -1,0 +1,64 @@
+// What SSD's AnnotatedData does to an image and its boxes, in this order: distort colours, expand (the image on a
+// larger canvas of the mean), cut a window the batch samplers chose, resize, crop and mirror, then (pixel - mean) *
+// scale / std. Boxes follow each step; those whose part that is left does not meet emit_constraint, or is empty, are
+// dropped. Random choices are a pure function of (seed, epoch, record).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/types.h"
+#include "data/annotated_record.h"
+#include "data/box_sampler.h"
+#include "data/image.h"
+#include "data/transform.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// Scratch memory of one worker; `image` and `annotations` hold the sample.
+struct BoxScratch {
+  Image image;
+  Image other;
+  std::vector<Annotated> annotations;
+  std::vector<NormalBox> windows;
+};
+
+class BoxTransform {
+ public:
+  // Errors: kConfig for fields that contradict each other or have no meaning with boxes.
+  BoxTransform(const TransformationParameter& param, const AnnotatedDataParameter& sampling, Phase phase,
+               uint64_t seed);
+
+  ImageChannels channels() const { return channels_; }
+  // [C,H,W] of what Apply writes for an image of this size. Errors: kBadData when the crop does not fit.
+  Shape OutputShape(const Image& image) const;
+  // Changes scratch.image and scratch.annotations, which hold the record's. Requires: out holds
+  // OutputShape(scratch.image).Count() floats.
+  void Apply(const SampleId& id, BoxScratch& scratch, std::span<float> out) const;
+
+ private:
+  void CheckFields() const;
+  void Distort(RandomStream& random, BoxScratch& scratch) const;
+  void Expand(RandomStream& random, BoxScratch& scratch) const;
+  void Sample(RandomStream& random, BoxScratch& scratch) const;
+  void Resize(RandomStream& random, BoxScratch& scratch) const;
+  void CropAndWrite(RandomStream& random, BoxScratch& scratch, std::span<float> out) const;
+  // The boxes as fractions of the window, cut to it.
+  void Project(const NormalBox& window, std::vector<Annotated>& annotations) const;
+  bool IsEmitted(const NormalBox& window, const NormalBox& box) const;
+  float Mean(int64_t channel) const;
+  float Std(int64_t channel) const;
+
+  TransformationParameter param_;
+  AnnotatedDataParameter sampling_;
+  Phase phase_;
+  uint64_t seed_;
+  ImageChannels channels_ = ImageChannels::kAsStored;
+  int64_t crop_height_ = 0;  // 0: no crop
+  int64_t crop_width_ = 0;
+};
+
+}  // namespace moka

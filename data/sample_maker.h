@@ -1,0 +1,81 @@
+// How a pipeline's samples are made: records loaded and transformed into the floats of one place in a batch. Making is
+// const and safe from any number of threads; what a thread needs of its own is its SampleScratch.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/box_transform.h"
+#include "data/record_source.h"
+#include "data/transform.h"
+
+namespace moka {
+
+struct SampleScratch {
+  RecordScratch record;
+  TransformScratch transform;
+  AnnotatedRecord annotated;
+  BoxScratch boxes;
+};
+
+class SampleMaker {
+ public:
+  SampleMaker() = default;
+  SampleMaker(const SampleMaker&) = delete;
+  SampleMaker& operator=(const SampleMaker&) = delete;
+  virtual ~SampleMaker() = default;
+
+  virtual int64_t record_count() const = 0;
+  virtual std::string NameOf(int64_t record) const = 0;
+  // [C,H,W] of a record's data. Errors: those of the record.
+  virtual Shape DataShape(int64_t record, SampleScratch& scratch) const = 0;
+  // Floats of a sample's label, and the label of a whole batch.
+  virtual int64_t label_width() const { return 1; }
+  virtual Shape LabelShape(int64_t batch_size) const { return {batch_size}; }
+  // Writes a sample of `shape` and its label, which go to place `item` of a batch. Errors: those of the record.
+  virtual void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
+                    std::span<float> data, std::span<float> label) const = 0;
+};
+
+// Images with one label each.
+class LabelledMaker final : public SampleMaker {
+ public:
+  LabelledMaker(std::unique_ptr<const RecordSource> source, const Transform& transform)
+      : source_(std::move(source)), transform_(transform) {}
+  int64_t record_count() const override { return source_->size(); }
+  std::string NameOf(int64_t record) const override { return source_->NameOf(record); }
+  Shape DataShape(int64_t record, SampleScratch& scratch) const override;
+  void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
+            std::span<float> data, std::span<float> label) const override;
+
+ private:
+  std::unique_ptr<const RecordSource> source_;
+  Transform transform_;
+};
+
+// Images with boxes, from an LMDB of AnnotatedDatums. The label of a batch is [1,1,G,8], rows of item, group_label,
+// instance_id, xmin, ymin, xmax, ymax, difficult: each item has as many as the record with the most boxes, those not
+// used hold -1.
+class AnnotatedMaker final : public SampleMaker {
+ public:
+  // Counts every record's boxes.
+  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform);
+  int64_t record_count() const override { return reader_.size(); }
+  std::string NameOf(int64_t record) const override;
+  Shape DataShape(int64_t record, SampleScratch& scratch) const override;
+  int64_t label_width() const override { return rows_ * 8; }
+  Shape LabelShape(int64_t batch_size) const override { return {1, 1, batch_size * rows_, 8}; }
+  void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
+            std::span<float> data, std::span<float> label) const override;
+
+ private:
+  // Reads a record into the box scratch.
+  void Load(int64_t record, SampleScratch& scratch) const;
+
+  LmdbReader reader_;
+  BoxTransform transform_;
+  int64_t rows_ = 1;  // of one item
+};
+
+}  // namespace moka

@@ -12,6 +12,11 @@
 namespace moka {
 namespace {
 
+// The first: several stand for batches of several sizes, which a net of fixed shapes cannot take.
+const ResizeParameter& ResizeOf(const TransformationParameter& p) {
+  return p.resize_param_size() > 0 ? p.resize_param(0) : ResizeParameter::default_instance();
+}
+
 constexpr uint32_t kMaxSide = 1U << 14U;
 
 Error Fault(std::string_view field, const std::string& text) {
@@ -95,8 +100,8 @@ void BoxTransform::CheckFields() const {
   for (const float value : p.std_value()) {
     if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
   }
-  if (p.has_resize_param()) {
-    const ResizeParameter& r = p.resize_param();
+  if (p.resize_param_size() > 0) {
+    const ResizeParameter& r = ResizeOf(p);
     if (r.resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
       throw Fault("resize_param", "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
     }
@@ -105,7 +110,7 @@ void BoxTransform::CheckFields() const {
     }
   }
   const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0;
-  if (changes_size && !p.has_resize_param() && p.crop_size() == 0 && p.crop_h() == 0) {
+  if (changes_size && p.resize_param_size() == 0 && p.crop_size() == 0 && p.crop_h() == 0) {
     throw Fault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
   }
   const float expansion = p.expand_param().max_expand_ratio();
@@ -123,16 +128,16 @@ float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_val
 float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
 
 Shape BoxTransform::OutputShape(const Image& image) const {
-  for (const int count : {param_.mean_value_size(), param_.std_value_size(), param_.resize_param().pad_value_size()}) {
+  for (const int count : {param_.mean_value_size(), param_.std_value_size(), ResizeOf(param_).pad_value_size()}) {
     if (count <= 1 || count == image.channels) continue;
     throw Error(ErrorKind::kBadData, StrCat("transform_param has ", count,
                                             " mean_value, std_value or pad_value, the "
                                             "record has ",
                                             image.channels, " channels; give one, or one a channel"));
   }
-  const bool resizes = param_.has_resize_param();
-  const int64_t height = resizes ? param_.resize_param().height() : image.height;
-  const int64_t width = resizes ? param_.resize_param().width() : image.width;
+  const bool resizes = param_.resize_param_size() > 0;
+  const int64_t height = resizes ? ResizeOf(param_).height() : image.height;
+  const int64_t width = resizes ? ResizeOf(param_).width() : image.width;
   if (crop_height_ > height || crop_width_ > width) {
     throw Error(ErrorKind::kBadData, StrCat("a crop of ", crop_height_, "x", crop_width_, " does not fit an image of ",
                                             height, "x", width, " (height x width)"));
@@ -225,8 +230,8 @@ void BoxTransform::Sample(RandomStream& random, BoxScratch& scratch) const {
 }
 
 void BoxTransform::Resize(RandomStream& random, BoxScratch& scratch) const {
-  if (!param_.has_resize_param()) return;
-  const ResizeParameter& r = param_.resize_param();
+  if (param_.resize_param_size() == 0) return;
+  const ResizeParameter& r = ResizeOf(param_);
   const int64_t height = r.height();
   const int64_t width = r.width();
   const Interpolation interpolation = InterpolationOf(r, random);

@@ -34,6 +34,7 @@ std::vector<OpDef> AllOps() {
       PoolMaxBackwardOp(),
       PoolMaxMaskOp(),
       PoolMaxOp(),
+      PoolStochasticOp(),
       ReduceSumOp(),
       ReorderOp(),
       ReshapeOp(),

@@ -28,6 +28,7 @@ OpDef PoolAverageOp();
 OpDef PoolMaxBackwardOp();
 OpDef PoolMaxMaskOp();
 OpDef PoolMaxOp();
+OpDef PoolStochasticOp();
 OpDef ReduceSumOp();
 OpDef ReorderOp();
 OpDef ReshapeOp();

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> LossOps() { return {}; }
+std::vector<OpDef> LossOps() { return {HardExampleMaskOp(), LabelMaskOp(), TableOp()}; }
 
 }  // namespace moka

@@ -7,6 +7,10 @@
 
 namespace moka {
 
+OpDef HardExampleMaskOp();
+OpDef LabelMaskOp();
+OpDef TableOp();
+
 std::vector<OpDef> LossOps();
 
 }  // namespace moka

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> ShapeOps() { return {}; }
+std::vector<OpDef> ShapeOps() { return {FilterIndexOp(), FlipOp(), ReindexBackwardOp(), ReindexOp()}; }
 
 }  // namespace moka

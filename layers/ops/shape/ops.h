@@ -7,6 +7,11 @@
 
 namespace moka {
 
+OpDef FilterIndexOp();
+OpDef FlipOp();
+OpDef ReindexBackwardOp();
+OpDef ReindexOp();
+
 std::vector<OpDef> ShapeOps();
 
 }  // namespace moka

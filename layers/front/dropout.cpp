@@ -1,25 +1,26 @@
 // TRAIN: each element is zero with probability ratio, else x / (1 - ratio) (Srivastava et al. 2014). The mask is a
 // function of the step's key, the layer's name and the element, so the backward pass draws it again instead of keeping
-// it.
+// it. Forks scale in TEST instead (Fast R-CNN's scale_train), or draw in TEST too (Bayesian SegNet).
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/random_stream.h"
 
 namespace moka {
 namespace {
 
 void Build(LayerBuilder& l) {
-  const double ratio = Finite(l, "dropout_param.dropout_ratio", l.param().dropout_param().dropout_ratio());
+  const DropoutParameter& p = l.param().dropout_param();
+  const double ratio = Finite(l, "dropout_param.dropout_ratio", p.dropout_ratio());
   l.Check(ratio >= 0 && ratio < 1, "dropout_param.dropout_ratio",
           StrCat("dropout_param.dropout_ratio must be in [0, 1), found ", ratio));
-  if (l.phase() == TEST || ratio == 0) {
-    l.SetTop(0, l.bottom(0));
-    return;
+  if (ratio == 0) return l.SetTop(0, l.bottom(0));
+  if (l.phase() == TEST && !p.sample_weights_test()) {
+    return l.SetTop(0,
+                    p.scale_train() ? l.bottom(0) : l.b().Pointwise(StrCat("x0*", Number(1 - ratio)), {l.bottom(0)}));
   }
-  // A stream number is an integer constant of the expression: exact up to 2^53.
-  const uint64_t stream = StableHash(l.param().name()) & ((uint64_t{1} << 53U) - 1);
-  const std::string text =
-      StrCat("select(ge(rand(x1,", stream, "),", Number(ratio), "),x0*", Number(1 / (1 - ratio)), ",0)");
+  const std::string kept = p.scale_train() ? StrCat("x0*", Number(1 / (1 - ratio))) : "x0";
+  const std::string text = StrCat("select(ge(rand(x1,", RandomStreamOf(l), "),", Number(ratio), "),", kept, ",0)");
   l.SetTop(0, l.b().Pointwise(text, {l.bottom(0), l.RandomKey()}));
 }
 
@@ -27,7 +28,10 @@ void Build(LayerBuilder& l) {
 
 LayerDef DropoutLayer() {
   return {.type = "Dropout",
-          .doc = "TRAIN: zero with probability dropout_ratio, otherwise x / (1 - dropout_ratio). TEST: x itself.",
+          .doc =
+              "TRAIN: zero with probability dropout_ratio, otherwise x / (1 - dropout_ratio). TEST: x itself. With "
+              "scale_train false it is x that is kept in TRAIN, and x * (1 - dropout_ratio) in TEST; with "
+              "sample_weights_test TEST draws as TRAIN does.",
           .build = Build};
 }
 

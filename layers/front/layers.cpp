@@ -40,6 +40,9 @@ std::vector<LayerDef> CommonLayers() {
       TanHLayer(),          ThresholdLayer(),
       TileLayer(),          Hdf5DataLayer(),
       VideoDataLayer(),     WindowDataLayer(),
+      TileLayer(),          AxpyLayer(),
+      MvnLayer(),           NormalizeLayer(),
+      Relu6Layer(),         SpatialDropoutLayer(),
   };
 }
 

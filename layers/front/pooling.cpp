@@ -7,6 +7,7 @@
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 #include "layers/front/spatial_fields.h"
+#include "layers/front/stochastic_pooling.h"
 
 namespace moka {
 namespace {
@@ -98,16 +99,6 @@ void BuildMax(LayerBuilder& l, const Attributes& geometry) {
   l.SetTop(1, l.b().Add1("pool_max_mask", {pooled[1]}, attributes));
 }
 
-// TEST: the mean weighted by the values themselves, sum x^2 / sum x.
-void BuildStochastic(LayerBuilder& l, const Attributes& geometry) {
-  l.Check(l.phase() == TEST, "pooling_param.pool",
-          "STOCHASTIC pooling works in the TEST phase only; train with MAX or AVE");
-  const ValueId square = l.b().Pointwise("x0*x0", {l.bottom(0)});
-  const ValueId squares = l.b().Add1("pool_average", {square}, geometry);
-  const ValueId sums = l.b().Add1("pool_average", {l.bottom(0)}, geometry);
-  l.SetTop(0, l.b().Pointwise("select(gt(x1,0),x0/x1,0)", {squares, sums}));
-}
-
 void Build(LayerBuilder& l) {
   const WindowFields fields = ReadFields(l);
   Ints pad_end;
@@ -117,6 +108,7 @@ void Build(LayerBuilder& l) {
   const auto method = l.param().pooling_param().pool();
   if (method == PoolingParameter::MAX) return BuildMax(l, geometry);
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
+  if (method == PoolingParameter::STOCHASTIC) return l.SetTop(0, StochasticPool(l, geometry));
   Ints count_end;
   for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad_end[i]));
   const bool counts_pad =
@@ -124,7 +116,6 @@ void Build(LayerBuilder& l) {
   const Ints none(pad_end.size(), 0);
   geometry.Set("count_begin", counts_pad ? fields.pad : none);
   geometry.Set("count_end", counts_pad ? count_end : none);
-  if (method == PoolingParameter::STOCHASTIC) return BuildStochastic(l, geometry);
   l.SetTop(0, l.b().Add1("pool_average", {l.bottom(0)}, geometry));
 }
 
@@ -133,10 +124,11 @@ void Build(LayerBuilder& l) {
 LayerDef PoolingLayer() {
   return {.type = "Pooling",
           .doc =
-              "MAX, AVE or STOCHASTIC (TEST only) over windows of each channel; sizes round up unless round_mode is "
-              "FLOOR (or ceil_mode false, or torch_pooling true). MAX has an optional second top: the index h*W+w of "
-              "each maximum. AVE divides by the window's "
-              "part inside the padded image.",
+              "MAX, AVE or STOCHASTIC over windows of each channel; sizes round up unless round_mode is FLOOR (or "
+              "ceil_mode false, or torch_pooling true). MAX has an optional second top: the index h*W+w of each "
+              "maximum. AVE divides by the window's part inside the padded image. STOCHASTIC takes, in TRAIN, one "
+              "element with a probability proportional to its value (values must not be negative); in TEST it gives "
+              "sum x^2 / sum x.",
           .max_tops = 2,
           .build = Build};
 }

@@ -2,6 +2,9 @@
 
 namespace moka {
 
-std::vector<LayerDef> ShapeLayers() { return {}; }
+std::vector<LayerDef> ShapeLayers() {
+  return {BatchReindexLayer(), CropLayer(),    FilterLayer(), FlipLayer(),
+          Im2colLayer(),       PermuteLayer(), SppLayer(),    ShuffleChannelLayer()};
+}
 
 }  // namespace moka

@@ -7,6 +7,15 @@
 
 namespace moka {
 
+LayerDef BatchReindexLayer();
+LayerDef CropLayer();
+LayerDef FilterLayer();
+LayerDef FlipLayer();
+LayerDef Im2colLayer();
+LayerDef PermuteLayer();
+LayerDef SppLayer();
+LayerDef ShuffleChannelLayer();
+
 std::vector<LayerDef> ShapeLayers();
 
 }  // namespace moka

@@ -1,0 +1,23 @@
+// min(ReLU(x), 6) (MobileNet's activation); no gradient from 6 on.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const double slope = Finite(l, "relu6_param.negative_slope", l.param().relu6_param().negative_slope());
+  const std::string relu = slope == 0 ? "max(x0,0)" : StrCat("select(gt(x0,0),x0,", Number(slope), "*x0)");
+  l.SetTop(0, l.b().Pointwise(StrCat("select(lt(x0,6),", relu, ",6)"), {l.bottom(0)}));
+}
+
+}  // namespace
+
+LayerDef Relu6Layer() {
+  return {.type = "ReLU6",
+          .doc = "x between 0 and 6, 6 above, and relu6_param.negative_slope * x (default 0) below 0.",
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,57 @@
+// The part of the first bottom that has the second's size from `axis` on, at an offset. Nets of Caffe's first format
+// whose forks had no crop_param get the same defaults: axis 2, offset 0.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/shape/layers.h"
+
+namespace moka {
+namespace {
+
+// Elements [begin, begin + size) of an axis.
+ValueId Cut(const GraphBuilder& b, ValueId x, int axis, int64_t begin, int64_t size) {
+  const int64_t rest = b.shape(x)[axis] - begin - size;
+  if (begin == 0 && rest == 0) return x;
+  Ints sizes;
+  if (begin > 0) sizes.push_back(begin);
+  sizes.push_back(size);
+  if (rest > 0) sizes.push_back(rest);
+  return b.Add("slice", {x}, {{"axis", int64_t{axis}}, {"sizes", sizes}})[begin > 0 ? 1 : 0];
+}
+
+void Build(LayerBuilder& l) {
+  const CropParameter& p = l.param().crop_param();
+  const Shape x = l.shape(0);
+  const Shape size = l.shape(1);
+  const int axis = AxisOf(l, "crop_param.axis", p.axis(), x);
+  l.Check(size.rank() >= x.rank(), "bottom[1]",
+          StrCat("bottom \"", l.param().bottom(1), "\" ", size.ToString(), " must have the ", x.rank(), " axes of \"",
+                 l.param().bottom(0), "\" ", x.ToString()));
+  const int offsets = p.offset_size();
+  l.Check(offsets <= 1 || offsets == x.rank() - axis, "crop_param.offset",
+          StrCat("crop_param.offset is given ", offsets, " times for the ", x.rank() - axis, " axes from ", axis,
+                 " on; give one, or one an axis"));
+  ValueId y = l.bottom(0);
+  for (int i = axis; i < x.rank(); ++i) {
+    const int64_t offset = offsets == 0 ? 0 : int64_t{p.offset(offsets == 1 ? 0 : i - axis)};
+    l.Check(offset + size[i] <= x[i], "crop_param.offset",
+            StrCat("axis ", i, " of \"", l.param().bottom(0), "\" ", x.ToString(), " has no ", size[i],
+                   " elements from ", offset, " on"));
+    y = Cut(l.b(), y, i, offset, size[i]);
+  }
+  l.SetTop(0, y);
+}
+
+}  // namespace
+
+LayerDef CropLayer() {
+  return {.type = "Crop",
+          .doc =
+              "The first bottom cut to the second's size along crop_param.axis (default 2) and all later axes, "
+              "beginning at crop_param.offset (one for all, or one an axis; default 0). Only the second's shape is "
+              "used.",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .build = Build};
+}
+
+}  // namespace moka

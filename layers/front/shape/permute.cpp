@@ -1,0 +1,40 @@
+// Axes in another order (SSD).
+#include <algorithm>
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/shape/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const auto& order = l.param().permute_param().order();
+  const Shape& x = l.shape(0);
+  Ints perm;
+  for (int i = 0; i < order.size(); ++i) {
+    const int64_t axis = order.Get(i);
+    l.Check(
+        axis < x.rank(), StrCat("permute_param.order[", i, "]"),
+        StrCat("permute_param.order names axis ", axis, " but the bottom ", x.ToString(), " has ", x.rank(), " axes"));
+    l.Check(std::ranges::find(perm, axis) == perm.end(), StrCat("permute_param.order[", i, "]"),
+            StrCat("permute_param.order names axis ", axis, " twice"));
+    perm.push_back(axis);
+  }
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    if (std::ranges::find(perm, axis) == perm.end()) perm.push_back(axis);
+  }
+  l.SetTop(0, std::ranges::is_sorted(perm) ? l.bottom(0) : l.b().Add1("transpose", {l.bottom(0)}, {{"perm", perm}}));
+}
+
+}  // namespace
+
+LayerDef PermuteLayer() {
+  return {.type = "Permute",
+          .doc =
+              "The bottom with its axes in the order of permute_param.order: axis i of the top is axis order[i] of the "
+              "bottom; axes not named follow ascending.",
+          .build = Build};
+}
+
+}  // namespace moka

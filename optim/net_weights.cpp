@@ -21,11 +21,18 @@ BlobsByLayer ByLayer(std::span<const NetBlob> blobs) {
   return layers;
 }
 
+// A running statistic that is a single number: Caffe keeps such counters outside the blobs, so files lack them.
+bool IsCounter(const NetBlob& blob) { return blob.role == ParameterRole::kStatistic && blob.shape.rank() == 0; }
+
+size_t Counters(const std::vector<const NetBlob*>& blobs) {
+  return static_cast<size_t>(std::ranges::count_if(blobs, [](const NetBlob* blob) { return IsCounter(*blob); }));
+}
+
 // Adds an error for each way the file's layer does not fit the net's.
 void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& from,
                 const std::vector<const NetBlob*>& to, const std::string& file, std::vector<Error>& errors) {
   const std::string hint = "to train this layer from new values, rename it";
-  if (from.size() != to.size()) {
+  if (from.size() != to.size() && from.size() + Counters(to) != to.size()) {
     errors.emplace_back(
         ErrorKind::kBadData, SourcePlace{},
         StrCat(file, ": layer \"", layer, "\" has ", from.size(), " blobs and the net's has ", to.size()), hint);
@@ -34,6 +41,7 @@ void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& f
   for (const NetBlob* blob : to) {
     const auto it = std::ranges::find_if(from, [&](const NamedBlob* b) { return b->index == blob->index; });
     if (it != from.end() && IsSameCaffeShape((*it)->shape, blob->shape)) continue;
+    if (it == from.end() && from.size() < to.size() && IsCounter(*blob)) continue;
     const std::string found = it == from.end() ? "is missing" : StrCat("has shape ", (*it)->shape.ToString());
     errors.emplace_back(ErrorKind::kBadData, SourcePlace{},
                         StrCat(file, ": blob ", blob->index, " of layer \"", layer, "\" ", found,

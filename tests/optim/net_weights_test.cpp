@@ -48,6 +48,22 @@ TEST_F(NetWeightsTest, EveryMismatchIsListedAndNothingChanges) {
               testing::HasSubstr("layer \"ip2\" has 2 blobs and the net's has 1"));
 }
 
+TEST_F(NetWeightsTest, CountersThatCaffeKeepsElsewhereMayBeMissing) {
+  std::vector<NetBlob> blobs = {Blob("m", 0, {1, 2}), Blob("m", 1, {})};
+  blobs[1].role = ParameterRole::kStatistic;
+  ParameterStore store;
+  AddBlobs(blobs, 1, store);
+  store.Set("m/1", std::vector<float>{7});
+  Weights weights;
+  weights.blobs = {{"m", 0, {1, 2}, {3, 4}}};
+  LoadWeights(weights, "w.caffemodel", blobs, store);
+  EXPECT_EQ(store.Values("m/0"), (std::vector<float>{3, 4}));
+  EXPECT_EQ(store.Values("m/1"), std::vector<float>{7});
+  weights.blobs = {{"m", 0, {1, 2}, {3, 4}}, {"m", 5, {}, {1}}};
+  EXPECT_THAT(ErrorOf([&] { LoadWeights(weights, "w.caffemodel", blobs, store); }).text,
+              testing::HasSubstr("blob 1 of layer \"m\" is missing"));
+}
+
 TEST_F(NetWeightsTest, NoLayerInCommonIsAnError) {
   EXPECT_THAT(ErrorOf([&] { Load({{"x", 0, {1}, {1}}}); }).text, testing::HasSubstr("none of its 1 layers"));
 }

@@ -2,6 +2,10 @@
 
 namespace moka {
 
-std::vector<LayerDef> LossLayers() { return {}; }
+std::vector<LayerDef> LossLayers() {
+  return {BoxAnnotatorOhemLayer(), CenterLossLayer(),       ContrastiveLossLayer(),     HingeLossLayer(),
+          InfogainLossLayer(),     L1LossLayer(),           MarginInnerProductLayer(),  MultinomialLogisticLossLayer(),
+          SmoothL1LossLayer(),     SmoothL1LossOhemLayer(), SoftmaxWithLossOhemLayer(), TripletLossLayer()};
+}
 
 }  // namespace moka

@@ -7,6 +7,19 @@
 
 namespace moka {
 
+LayerDef BoxAnnotatorOhemLayer();
+LayerDef CenterLossLayer();
+LayerDef ContrastiveLossLayer();
+LayerDef HingeLossLayer();
+LayerDef InfogainLossLayer();
+LayerDef L1LossLayer();
+LayerDef MarginInnerProductLayer();
+LayerDef MultinomialLogisticLossLayer();
+LayerDef SmoothL1LossLayer();
+LayerDef SmoothL1LossOhemLayer();
+LayerDef SoftmaxWithLossOhemLayer();
+LayerDef TripletLossLayer();
+
 std::vector<LayerDef> LossLayers();
 
 }  // namespace moka

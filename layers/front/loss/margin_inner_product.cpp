@@ -1,0 +1,104 @@
+// The angular margin of SphereFace (Liu et al., arXiv 1704.08063): y = |x| cos(theta_k) with unit weights, but at the
+// label |x| psi(theta), psi = (-1)^k cos(m theta) - 2k, blended as (psi + lambda cos) / (1 + lambda) with a lambda that
+// falls with the iteration. The original sends a shortened gradient to x and none through psi or the normalisation to
+// the weights, which it normalises in place; here every gradient is the derivative of the forward pass and the blob
+// keeps its length.
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/loss/layers.h"
+#include "layers/front/loss/own_gradient.h"
+
+namespace moka {
+namespace {
+
+using Parameter = MarginInnerProductParameter;
+
+// psi of c = cos(theta), named c, as an expression; sign(0) is 0 as in the original.
+std::string Psi(Parameter::MarginType type) {
+  switch (type) {
+    case Parameter::SINGLE: break;
+    case Parameter::DOUBLE: return "2*sign(t0)*t0*t0-1";
+    case Parameter::TRIPLE: return "sign(abs(t0)-0.5)*(4*t0*t0*t0-3*t0)+sign(t0)*(1+sign(abs(t0)-0.5))-2";
+    case Parameter::QUADRUPLE:
+      return "sign(t0)*sign(2*t0*t0-1)*(8*t0*t0*t0*t0-8*t0*t0+1)+2*sign(t0)+sign(t0)*sign(2*t0*t0-1)-3";
+  }
+  return "t0";
+}
+
+// max(lambda_min, base * (1 + gamma * iteration)^-power); the iteration is a running number.
+ValueId Lambda(LayerBuilder& l, const Parameter& p) {
+  const std::string prefix = "margin_inner_product_param.";
+  FillerParameter start;
+  start.set_value(static_cast<float>(p.iteration()));
+  ValueId iteration = l.AddBlob(1, {}, start, ParameterRole::kStatistic);
+  if (l.phase() == TRAIN) {
+    iteration = l.b().Pointwise("x0+1", {iteration});
+    l.Assign(1, iteration);
+  }
+  const std::string base = Number(Finite(l, prefix + "base", p.base()));
+  const std::string gamma = Number(Finite(l, prefix + "gamma", p.gamma()));
+  const std::string power = Number(-Finite(l, prefix + "power", p.power()));
+  const std::string least = Number(Finite(l, prefix + "lambda_min", p.lambda_min()));
+  l.Check(p.gamma() >= 0, prefix + "gamma", StrCat(prefix, "gamma must not be negative, found ", p.gamma()));
+  l.Check(p.lambda_min() >= 0, prefix + "lambda_min",
+          StrCat(prefix, "lambda_min must not be negative, found ", p.lambda_min()));
+  return l.b().Pointwise(StrCat("max(", base, "*pow(1+", gamma, "*x0,", power, "),", least, ")"),
+                         {Constant(l, iteration)});
+}
+
+// The weights with rows of length 1; a row of zeros stays one.
+ValueId UnitRows(const LayerBuilder& l, ValueId weight) {
+  const ValueId square = l.b().Add1("reduce_sum", {weight}, {{"expr", std::string("x0*x0")}, {"axes", Ints{1}}});
+  return l.b().Pointwise("select(gt(x1,0),x0/sqrt(x1),0)", {weight, square});
+}
+
+void Build(LayerBuilder& l) {
+  const Parameter& p = l.param().margin_inner_product_param();
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  const int axis = AxisOf(l, "margin_inner_product_param.axis", p.axis(), x);
+  const int64_t rows = x.Count(0, axis);
+  const int64_t length = x.Count(axis, x.rank());
+  const int64_t outputs = p.num_output();
+  l.Check(outputs >= 1, "margin_inner_product_param.num_output", "num_output must be given and at least 1");
+  l.Check(l.shape(1).Count() == rows, "bottom[1]",
+          StrCat("bottom \"", l.param().bottom(1), "\" must have ", rows, " labels, found ", l.shape(1).ToString()));
+  const ValueId weight = l.AddBlob(0, {outputs, length}, p.weight_filler(), ParameterRole::kWeight,
+                                   "margin_inner_product_param.weight_filler");
+  const ValueId lambda = Lambda(l, p);
+  const ValueId flat = b.Reshape(l.bottom(0), {rows, length});
+  const ValueId product =
+      b.Add1("matmul", {flat, UnitRows(l, weight)}, {{"transpose_a", false}, {"transpose_b", true}});
+  ValueId y = product;
+  if (p.type() != Parameter::SINGLE) {
+    const ValueId square = b.Add1("reduce_sum", {flat}, {{"expr", std::string("x0*x0")}, {"axes", Ints{1}}});
+    const ValueId norm = b.Pointwise("select(gt(x0,0),sqrt(x0),0)", {square});
+    const ValueId mask =
+        b.Add1("label_mask", {Constant(l, l.bottom(1))}, {{"shape", Ints{rows, outputs}}, {"axis", int64_t{1}}});
+    const std::string text =
+        StrCat("t0=select(gt(x1,0),x0/x1,0);(select(x2,x1*(", Psi(p.type()), "),x0)+x3*x0)/(1+x3)");
+    y = b.Pointwise(text, {product, norm, mask, lambda});
+  }
+  l.SetTop(0, b.Reshape(y, Joined(Part(x, 0, axis), {outputs})));
+  if (l.top_count() > 1) l.SetTop(1, b.Reshape(lambda, {1}));
+}
+
+}  // namespace
+
+LayerDef MarginInnerProductLayer() {
+  return {
+      .type = "MarginInnerProduct",
+      .doc =
+          "SphereFace's output layer. Bottoms: features, from margin_inner_product_param.axis on one vector, and "
+          "labels. Top [..., num_output]: |x| cos(theta_k), theta_k the angle to row k of the weights [num_output, "
+          "D]; at the label it is |x| (psi + lambda cos) / (1 + lambda), psi falling as cos(m theta), m from 1 "
+          "(type SINGLE) to 4 (QUADRUPLE). lambda = max(lambda_min, base (1 + gamma iteration)^-power); an optional "
+          "second top holds it. Blob 1 counts the iterations, from iteration on. Gradients are exact (the "
+          "original's are approximations).",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .max_tops = 2,
+      .build = Build};
+}
+
+}  // namespace moka

@@ -17,33 +17,6 @@
 namespace moka {
 namespace {
 
-// Types of Caffe and its forks that this build does not have, so that the message does not call them unknown.
-const std::vector<std::string>& TypesNotHere() {
-  static const std::vector<std::string> types = {"BatchReindex",
-                                                 "ContrastiveLoss",
-                                                 "Crop",
-                                                 "Embed",
-                                                 "Filter",
-                                                 "HDF5Output",
-                                                 "HingeLoss",
-                                                 "Im2col",
-                                                 "InfogainLoss",
-                                                 "Interp",
-                                                 "LSTM",
-                                                 "LSTMUnit",
-                                                 "MVN",
-                                                 "MultinomialLogisticLoss",
-                                                 "Normalize",
-                                                 "Permute",
-                                                 "Python",
-                                                 "RNN",
-                                                 "ROIPooling",
-                                                 "SPP",
-                                                 "SmoothL1Loss",
-                                                 "Upsample"};
-  return types;
-}
-
 class NetBuilder {
  public:
   NetBuilder(const NetParameter& net, const NetOptions& options)
@@ -169,9 +142,6 @@ class NetBuilder {
     if (layer.type().empty()) throw At(layer, {}, "no type is given", "add type: \"...\"");
     const LayerDef* def = FindLayer(layer.type());
     if (def != nullptr) return def;
-    if (std::ranges::find(TypesNotHere(), layer.type()) != TypesNotHere().end()) {
-      throw At(layer, "type", StrCat("layer type \"", layer.type(), "\" is not part of Moka"));
-    }
     if (errors_.size() >= ErrorList::kMaxErrors) throw At(layer, "type", "unknown layer type");  // hints take time
     std::vector<std::string> types;
     for (const LayerDef& known : AllLayers()) types.push_back(known.type);

@@ -2,6 +2,13 @@
 
 namespace moka {
 
-std::vector<OpDef> RoiOps() { return {}; }
+std::vector<OpDef> RoiOps() {
+  return {
+      AnchorTargetsOp(),     ClipGradientOp(),      MaskLabelsOp(),       MaskResizeBackwardOp(), MaskResizeOp(),
+      MaskTargetsOp(),       PickBoxesBackwardOp(), PickBoxesOp(),        ProposalTargetsOp(),    ProposalsOp(),
+      PsroiPoolBackwardOp(), PsroiPoolOp(),         RoiAlignBackwardOp(), RoiAlignOp(),           RoiPoolBackwardOp(),
+      RoiPoolOp(),           RoiWarpBackwardOp(),   RoiWarpOp(),          TakeRowsBackwardOp(),   TakeRowsOp(),
+  };
+}
 
 }  // namespace moka

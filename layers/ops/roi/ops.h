@@ -7,6 +7,27 @@
 
 namespace moka {
 
+OpDef AnchorTargetsOp();
+OpDef ClipGradientOp();
+OpDef MaskLabelsOp();
+OpDef MaskResizeBackwardOp();
+OpDef MaskResizeOp();
+OpDef MaskTargetsOp();
+OpDef PickBoxesBackwardOp();
+OpDef PickBoxesOp();
+OpDef ProposalTargetsOp();
+OpDef ProposalsOp();
+OpDef PsroiPoolBackwardOp();
+OpDef PsroiPoolOp();
+OpDef RoiAlignBackwardOp();
+OpDef RoiAlignOp();
+OpDef RoiPoolBackwardOp();
+OpDef RoiPoolOp();
+OpDef RoiWarpBackwardOp();
+OpDef RoiWarpOp();
+OpDef TakeRowsBackwardOp();
+OpDef TakeRowsOp();
+
 std::vector<OpDef> RoiOps();
 
 }  // namespace moka

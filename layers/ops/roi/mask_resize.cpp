@@ -1,0 +1,108 @@
+// Bilinear resizing as MNC's MaskResize does it: output (i, j) is the sample at (i * H / height, j * W / width),
+// without the half pixel; beyond the last row or column the last one counts.
+#include "layers/ops/roi/ops.h"
+#include "layers/ops/roi/rois.h"
+#include "layers/ops/roi/windows.h"
+
+namespace moka {
+namespace {
+
+Shape Output(std::string_view op, const Attributes& attributes, const Shape& x) {
+  const int64_t height = attributes.Int("height");
+  const int64_t width = attributes.Int("width");
+  if (x.rank() != 4 || height < 1 || width < 1) {
+    throw Error(ErrorKind::kConfig, StrCat(op, ": x must be [N,C,H,W] and the size at least 1, found ", x.ToString(),
+                                           " and ", height, " x ", width));
+  }
+  return Shape{x[0], x[1], height, width};
+}
+
+// Calls f(offset in x, offset in y, weight).
+template <class F>
+void VisitSamples(const Shape& x, const Shape& y, F&& f) {
+  const auto taps = [](int64_t i, int64_t outputs, int64_t inputs) {
+    return TapsAt(static_cast<double>(i) * static_cast<double>(inputs) / static_cast<double>(outputs), inputs, 1.0);
+  };
+  VisitElements(y, [&](const Index& o, int64_t offset) {
+    const int64_t plane = (o[0] * x[1] + o[1]) * x[2] * x[3];
+    VisitTaps(taps(o[2], y[2], x[2]), taps(o[3], y[3], x[3]), x[3], [&](int64_t pixel, double weight) {
+      f(static_cast<size_t>(plane + pixel), static_cast<size_t>(offset), weight);
+    });
+  });
+}
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("mask_resize", in, 1, 1);
+  CheckFloat("mask_resize", "x", in[0]);
+  return {PlainType(in[0].dtype, Output("mask_resize", attributes, in[0].shape))};
+}
+
+void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::ranges::fill(out[0].values, 0.0);
+  VisitSamples(in[0].type.shape, out[0].type.shape,
+               [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
+}
+
+void Gradient(GradientContext& c) {
+  if (!c.wants(0)) return;
+  c.SetDx(0, c.b().Add1("mask_resize_backward", {c.dy(0)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
+}
+
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("mask_resize_backward", in, 1, 1);
+  CheckFloat("mask_resize_backward", "dy", in[0]);
+  const Shape x = ShapeAttribute("mask_resize_backward", attributes, "input_shape");
+  CheckShape("mask_resize_backward", "dy", in[0].shape, Output("mask_resize_backward", attributes, x),
+             "the resized input_shape");
+  return {PlainType(in[0].dtype, x)};
+}
+
+void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::ranges::fill(out[0].values, 0.0);
+  VisitSamples(out[0].type.shape, in[0].type.shape,
+               [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
+}
+
+std::vector<AttributeSpec> Specs() { return {{"height", {}, "rows of y"}, {"width", {}, "columns of y"}}; }
+
+Attributes SizeOf(int64_t height, int64_t width) { return {{"height", height}, {"width", width}}; }
+
+std::vector<OpCase> Cases() {
+  return {{"smaller", {Float32({2, 1, 9, 6})}, SizeOf(6, 4)},
+          {"larger", {Float32({1, 3, 3, 4})}, SizeOf(7, 10)},
+          {"one_pixel", {Float32({3, 1, 5, 5})}, SizeOf(1, 1)}};
+}
+
+std::vector<OpCase> BackwardCases() {
+  std::vector<OpCase> cases;
+  for (OpCase& c : Cases()) {
+    const Shape x = c.inputs[0].shape;
+    c.inputs[0].shape = Output("mask_resize", c.attributes, x);
+    c.attributes = WithInputShape(std::move(c.attributes), x);
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace
+
+OpDef MaskResizeOp() {
+  return {.name = "mask_resize",
+          .doc = "x [N,C,H,W] -> y [N,C,height,width]: bilinear, row i sampled at i * H / height.",
+          .attributes = Specs(),
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases};
+}
+
+OpDef MaskResizeBackwardOp() {
+  return {.name = "mask_resize_backward",
+          .doc = "dy -> dx of input_shape: dy spread over the pixels that were sampled.",
+          .attributes = WithInputShape(Specs()),
+          .infer = InferBackward,
+          .reference = ReferenceBackward,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

@@ -1,0 +1,117 @@
+// ROIAlign (He et al. 2017, arXiv:1703.06870): the mean of bilinear samples in each bin, nothing rounded. aligned
+// shifts by half a pixel, so that pixel i is centred at i + 0.5 of the image's scale; without it a region has at least
+// one pixel a side (the first published code). Samples more than one pixel outside count as 0.
+#include "layers/ops/roi/ops.h"
+#include "layers/ops/roi/rois.h"
+#include "layers/ops/roi/windows.h"
+
+namespace moka {
+namespace {
+
+AlignFields FieldsOf(const Attributes& attributes) {
+  return {.scale = attributes.Float("scale"),
+          .pad_ratio = attributes.Float("pad_ratio"),
+          .sampling_ratio = attributes.Int("sampling_ratio"),
+          .aligned = attributes.Bool("aligned")};
+}
+
+// Calls f(offset in x, offset in y, weight) for every pixel of every bin.
+template <class F>
+void VisitBins(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
+  const AlignFields fields = FieldsOf(attributes);
+  VisitElements(y, [&](const Index& o, int64_t offset) {
+    const double* roi = rois.values.data() + o[0] * 5;
+    const int64_t image = ImageOfRoi(roi[0], x[0]);
+    if (image < 0) return;
+    const auto rows = AlignAxisOf<double>(roi[2], roi[4], fields, y[2], x[2]);
+    const auto columns = AlignAxisOf<double>(roi[1], roi[3], fields, y[3], x[3]);
+    const int64_t plane = (image * x[1] + o[1]) * x[2] * x[3];
+    VisitAlignBin(rows, columns, o[2], o[3], [&](int64_t pixel, double weight) {
+      f(static_cast<size_t>(plane + pixel), static_cast<size_t>(offset), weight);
+    });
+  });
+}
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("roi_align", in, 2, 2);
+  CheckFloat("roi_align", "x", in[0]);
+  return {PlainType(in[0].dtype, RoiOutput("roi_align", attributes, in[0].shape, in[1]))};
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::ranges::fill(out[0].values, 0.0);
+  VisitBins(attributes, in[1], in[0].type.shape, out[0].type.shape,
+            [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
+}
+
+void Gradient(GradientContext& c) {
+  if (!c.wants(0)) return;
+  c.SetDx(0, c.b().Add1("roi_align_backward", {c.dy(0), c.x(1)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
+}
+
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("roi_align_backward", in, 2, 2);
+  CheckFloat("roi_align_backward", "dy", in[0]);
+  const Shape x = ShapeAttribute("roi_align_backward", attributes, "input_shape");
+  CheckShape("roi_align_backward", "dy", in[0].shape, RoiOutput("roi_align_backward", attributes, x, in[1]),
+             "the pooled input_shape");
+  return {PlainType(in[0].dtype, x)};
+}
+
+void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::ranges::fill(out[0].values, 0.0);
+  VisitBins(attributes, in[1], out[0].type.shape, in[0].type.shape,
+            [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
+}
+
+std::vector<AttributeSpec> Specs() {
+  std::vector<AttributeSpec> specs = RoiAttributes();
+  specs.push_back({"sampling_ratio", int64_t{2}, "samples a bin along each axis; 0: as many as it has pixels"});
+  specs.push_back({"aligned", false, "whether coordinates are shifted by half a pixel"});
+  specs.push_back({"pad_ratio", 0.0, "the part of its side by which a region is enlarged at each end"});
+  return specs;
+}
+
+std::vector<OpCase> Cases() {
+  const auto fields = [](Attributes bins, int64_t sampling_ratio, bool aligned, double pad_ratio) {
+    return With(std::move(bins), {{"sampling_ratio", sampling_ratio}, {"aligned", aligned}, {"pad_ratio", pad_ratio}});
+  };
+  return {RoiCase("two_samples", {16, 2, 8, 7}, 9, fields(RoiFields(2, 3, 0.45), 2, false, 0)),
+          RoiCase("aligned", {16, 3, 5, 6}, 7, fields(RoiFields(3, 2, 0.35), 2, true, 0)),
+          RoiCase("sampling_follows_the_bin", {16, 2, 12, 12}, 6, fields(RoiFields(2, 2, 0.7), 0, false, 0)),
+          RoiCase("padded", {16, 40, 5, 4}, 3, fields(RoiFields(3, 3, 0.26), 1, true, 0.25))};
+}
+
+std::vector<OpCase> BackwardCases() {
+  std::vector<OpCase> cases;
+  for (OpCase& c : Cases()) {
+    const Shape x = c.inputs[0].shape;
+    c.inputs[0].shape = {c.inputs[1].shape[0], x[1], c.attributes.Int("height"), c.attributes.Int("width")};
+    c.attributes = WithInputShape(std::move(c.attributes), x);
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace
+
+OpDef RoiAlignOp() {
+  return {.name = "roi_align",
+          .doc = "(x [N,C,H,W], rois [R,5]) -> y [R,C,height,width]: the mean of bilinear samples in each bin.",
+          .attributes = Specs(),
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .cases = Cases};
+}
+
+OpDef RoiAlignBackwardOp() {
+  return {.name = "roi_align_backward",
+          .doc = "(dy, rois) -> dx of input_shape: dy spread over the pixels that were sampled.",
+          .attributes = WithInputShape(Specs()),
+          .infer = InferBackward,
+          .reference = ReferenceBackward,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

@@ -78,6 +78,8 @@ class LayerBuilder {
 
   const LayerParameter& param() const { return param_; }
   Phase phase() const { return param_.phase(); }
+  // Whether the net has a layer of this type: some forks' layers of one name differ, and only the net tells which.
+  bool NetHas(std::string_view type) const;
   const GraphBuilder& b() const { return b_; }
 
   int bottom_count() const { return static_cast<int>(bottoms_.size()); }

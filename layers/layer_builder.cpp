@@ -50,6 +50,11 @@ LayerBuilder::LayerBuilder(Context& context, const LayerParameter& param, std::v
 
 int LayerBuilder::top_count() const { return static_cast<int>(context_.tops.size()); }
 
+bool LayerBuilder::NetHas(std::string_view type) const {
+  return std::ranges::any_of(context_.net.param.layer(),
+                             [&](const LayerParameter& layer) { return layer.type() == type; });
+}
+
 void LayerBuilder::SetTop(int i, ValueId value) { context_.tops[static_cast<size_t>(i)] = value; }
 
 void LayerBuilder::SetLoss(int i, double default_weight) {

@@ -2,6 +2,11 @@
 
 namespace moka {
 
-std::vector<LayerDef> RoiLayers() { return {}; }
+std::vector<LayerDef> RoiLayers() {
+  return {
+      MaskPoolingLayer(), MaskResizeLayer(), ProposalLayer(),   PsroiPoolingLayer(),   PythonLayer(),
+      RoiAlignLayer(),    RoiPoolingLayer(), RoiWarpingLayer(), RoiWarpingTestLayer(),
+  };
+}
 
 }  // namespace moka

@@ -8,6 +8,16 @@
 
 namespace moka {
 
+LayerDef MaskPoolingLayer();
+LayerDef MaskResizeLayer();
+LayerDef ProposalLayer();
+LayerDef PsroiPoolingLayer();
+LayerDef PythonLayer();
+LayerDef RoiAlignLayer();
+LayerDef RoiPoolingLayer();
+LayerDef RoiWarpingLayer();
+LayerDef RoiWarpingTestLayer();
+
 std::vector<LayerDef> RoiLayers();
 
 }  // namespace moka

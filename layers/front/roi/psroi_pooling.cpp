@@ -1,0 +1,42 @@
+// Position-sensitive pooling of regions (Dai et al., "R-FCN", 2016; caffe-rfcn's psroi_pooling_layer).
+#include "layers/front/roi/layers.h"
+#include "layers/front/roi/roi_fields.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  CheckRegionBottoms(l);
+  const PSROIPoolingParameter& p = l.param().psroi_pooling_param();
+  const std::string message = "psroi_pooling_param";
+  l.Check(p.has_spatial_scale(), message, "psroi_pooling_param.spatial_scale must be given");
+  l.Check(p.output_dim() >= 1, message + ".output_dim",
+          StrCat("psroi_pooling_param.output_dim must be given and at least 1, found ", p.output_dim()));
+  l.Check(p.group_size() >= 1 && p.group_size() <= 4096, message + ".group_size",
+          StrCat("psroi_pooling_param.group_size must be given and from 1 to 4096, found ", p.group_size()));
+  const int64_t bins = p.group_size();
+  const int64_t channels = (Size(p.output_dim()) * bins * bins).value();
+  l.Check(l.shape(0)[1] == channels, "bottom[0]",
+          StrCat("bottom \"", l.param().bottom(0), "\" ", l.shape(0).ToString(),
+                 " must have output_dim * group_size^2 = ", channels, " channels"));
+  l.SetTop(0,
+           l.b().Add1("psroi_pool", l.bottoms(), {{"bins", bins}, {"scale", ScaleOf(l, message, p.spatial_scale())}}));
+}
+
+}  // namespace
+
+LayerDef PsroiPoolingLayer() {
+  return {
+      .type = "PSROIPooling",
+      .doc =
+          "The mean over each of group_size x group_size bins of the regions in bottom 1 [R,5]; bin (i, j) of output "
+          "channel c reads channel (c * group_size + i) * group_size + j of bottom 0, which has output_dim * "
+          "group_size^2. The top is [R,output_dim,group_size,group_size]. Coordinates are rounded before "
+          "spatial_scale, "
+          "the last pixel belongs to the region, and an empty bin is 0.",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,86 @@
+// Layer type Python: the module and class are looked up among the built-in ones.
+#include "layers/front/roi/python.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/text.h"
+#include "layers/front/roi/layers.h"
+
+namespace moka {
+namespace {
+
+std::string NameOf(const PythonLayerDef& def) { return StrCat(def.module, ".", def.layer); }
+
+const PythonLayerDef& Find(const LayerBuilder& l) {
+  const PythonParameter& p = l.param().python_param();
+  l.Check(!p.module().empty() && !p.layer().empty(), "python_param",
+          "python_param.module and python_param.layer must be given");
+  const auto is_it = [&](const PythonLayerDef& def) { return def.module == p.module() && def.layer == p.layer(); };
+  const auto found = std::ranges::find_if(AllPythonLayers(), is_it);
+  if (found != AllPythonLayers().end()) return *found;
+  const std::string name = StrCat(p.module(), ".", p.layer());
+  std::vector<std::string> names;
+  std::vector<std::string> same_class;
+  for (const PythonLayerDef& def : AllPythonLayers()) {
+    names.push_back(NameOf(def));
+    if (def.layer == p.layer()) same_class.push_back(StrCat("\"", NameOf(def), "\""));
+  }
+  std::string hint = DidYouMean(name, names);
+  if (hint.empty() && !same_class.empty()) hint = StrCat("classes of that name: ", Join(same_class, ", "));
+  if (hint.empty()) hint = "`moka explain Python` lists the built-in ones";
+  l.Fail("python_param.layer", StrCat("Python layer \"", name, "\" is not built in, and Moka runs no Python"), hint);
+}
+
+void CheckCount(const LayerBuilder& l, const PythonLayerDef& def, const std::string& noun, int found, int least,
+                int most) {
+  const std::string range = least == most ? StrCat(least) : StrCat(least, " to ", most);
+  l.Check(found >= least && found <= most, noun, StrCat(NameOf(def), " takes ", range, " ", noun, "s, found ", found));
+}
+
+void Build(LayerBuilder& l) {
+  const PythonLayerDef& def = Find(l);
+  CheckCount(l, def, "bottom", l.bottom_count(), def.min_bottoms, def.max_bottoms);
+  CheckCount(l, def, "top", l.top_count(), def.min_tops, def.max_tops);
+  def.build(l, PythonFields(l));
+}
+
+std::string Doc() {
+  std::string doc =
+      "A layer written in Python elsewhere, here built in: python_param.module and layer name it, param_str holds its "
+      "fields (YAML or a Python dictionary). What the originals read from a configuration module has their defaults "
+      "and "
+      "can be given in param_str under the lower-case name. Known:";
+  for (const PythonLayerDef& def : AllPythonLayers()) doc += StrCat("\n", NameOf(def), ": ", def.doc);
+  return doc;
+}
+
+}  // namespace
+
+const std::vector<PythonLayerDef>& AllPythonLayers() {
+  static const std::vector<PythonLayerDef> layers = [] {
+    std::vector<PythonLayerDef> all;
+    for (auto* group : {DataPythonLayers, LossPythonLayers, MncPythonLayers, RpnPythonLayers}) {
+      std::ranges::move(group(), std::back_inserter(all));
+    }
+    std::ranges::sort(all, {}, [](const PythonLayerDef& def) { return NameOf(def); });
+    return all;
+  }();
+  return layers;
+}
+
+int64_t StreamOf(const LayerBuilder& l) {
+  return static_cast<int64_t>(StableHash(l.param().name()) & ((uint64_t{1} << 40U) - 1));
+}
+
+LayerDef PythonLayer() {
+  return {.type = "Python",
+          .doc = Doc(),
+          .min_bottoms = 0,
+          .max_bottoms = -1,
+          .min_tops = 0,
+          .max_tops = -1,
+          .build = Build};
+}
+
+}  // namespace moka

@@ -1,0 +1,38 @@
+// What the layers over regions read alike: the pooled size and scale, and the shapes of their two bottoms.
+#pragma once
+
+#include <string>
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+
+namespace moka {
+
+// Errors: kConfig unless bottom 0 is [N,C,H,W] and bottom 1 [R,5].
+inline void CheckRegionBottoms(const LayerBuilder& l) {
+  const Shape& x = l.shape(0);
+  const Shape& rois = l.shape(1);
+  l.Check(x.rank() == 4, "bottom[0]",
+          StrCat("bottom \"", l.param().bottom(0), "\" must be [N,C,H,W], found ", x.ToString()));
+  l.Check(
+      rois.rank() >= 2 && rois[1] == 5 && rois.Count(1, rois.rank()) == 5, "bottom[1]",
+      StrCat("bottom \"", l.param().bottom(1), "\" must be [R,5] (image, x1, y1, x2, y2), found ", rois.ToString()));
+}
+
+inline double ScaleOf(const LayerBuilder& l, const std::string& message, float scale) {
+  const double value = Finite(l, message + ".spatial_scale", scale);
+  l.Check(value > 0, message + ".spatial_scale",
+          StrCat(message, ".spatial_scale must be greater than 0, found ", value));
+  return value;
+}
+
+// height, width and scale of an op over bins.
+inline Attributes BinsOf(const LayerBuilder& l, const std::string& message, int64_t height, int64_t width,
+                         float scale) {
+  constexpr int64_t kMost = 1 << 12;
+  l.Check(height >= 1 && width >= 1 && height <= kMost && width <= kMost, message,
+          StrCat(message, ".pooled_h and pooled_w must be from 1 to ", kMost, ", found ", height, " and ", width));
+  return {{"height", height}, {"width", width}, {"scale", ScaleOf(l, message, scale)}};
+}
+
+}  // namespace moka

@@ -23,8 +23,8 @@ int64_t MachineMemoryBytes();
 struct CompileOptions {
   std::string name = "program";  // in dumps and traces
   DeviceKind device = DeviceKind::kCpu;
-  // No state is assigned: what depends on states alone (folded batch norms, packed weights) is computed once, by
-  // RefreshConstants, and batch norms fold into convolutions.
+  // Only what layers keep from run to run is assigned: what depends on the other states alone (folded batch norms,
+  // packed weights) is computed once, by RefreshConstants, and batch norms fold into convolutions.
   bool inference = false;
   // The states will not change any more: once the constants are computed, the store gives up the states that no step
   // reads (most weights then lie packed among the constants), and RefreshConstants may not be called.

@@ -34,6 +34,14 @@ struct NetBlob {
   bool shared = false;  // another layer owns it (same ParamSpec.name, earlier)
 };
 
+// What a layer keeps for itself from one run of a program to the next (a recurrent layer's last hidden state): zero at
+// first, never trained, in no weights' file, of one net only.
+struct KeptState {
+  std::string name;  // "layer/@h"
+  Shape shape;
+  ValueId state = kNoId;
+};
+
 // A layer fed from outside: its tops are graph inputs.
 struct DataLayer {
   LayerParameter param;
@@ -96,6 +104,9 @@ class LayerBuilder {
                   std::string_view filler_field = {});
   // After each run blob `index` takes the value (running statistics).
   void Assign(int index, ValueId value);
+  // A state this layer keeps between runs ("h" of layer "lstm1" is "lstm1/@h"), and the value it takes after each run.
+  ValueId AddKept(std::string_view name, const Shape& shape);
+  void AssignKept(ValueId state, ValueId value) { b_.graph().Assign(state, value); }
   // The int64 scalar input "random_key", a new number each run; the same for every layer.
   ValueId RandomKey();
   // Makes the tops graph inputs, fed from outside. Requires: a type for each top.

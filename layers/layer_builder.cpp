@@ -79,6 +79,8 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   if (found == context_.owners.end()) {
     Check(!context_.inputs.contains(key), field,
           StrCat("the parameter's name \"", key, "\" is also the name of a data blob; take another name"));
+    Check(!context_.kept.contains(key), field,
+          StrCat("the parameter's name \"", key, "\" is also the name of a layer's kept state; take another name"));
     try {
       CheckFiller(filler, shape);
     } catch (const Error& error) {
@@ -139,6 +141,18 @@ void LayerBuilder::Assign(int index, ValueId value) {
   context_.current[blob->state] = value;
 }
 
+ValueId LayerBuilder::AddKept(std::string_view name, const Shape& shape) {
+  std::string key = StrCat(param_.name(), "/@", name);
+  const TensorType type{DType::kFloat32, shape, {}};
+  CheckValueType(StrCat("the state \"", key, "\""), type);
+  Check(!context_.inputs.contains(key) && !context_.owners.contains(key), "name",
+        StrCat("the layer's kept state would be \"", key, "\", which is already the name of a parameter or data blob"));
+  Check(context_.kept.insert(key).second, "name", StrCat("another layer already keeps a state \"", key, "\""));
+  const ValueId state = context_.net.graph.AddState(key, type);
+  context_.net.kept.push_back({std::move(key), shape, state});
+  return state;
+}
+
 ValueId LayerBuilder::RandomKey() {
   if (context_.random_key == kNoId) {
     context_.random_key = context_.net.graph.AddInput("random_key", {DType::kInt64, Shape{}, {}});
@@ -163,6 +177,8 @@ void LayerBuilder::AddData(const std::vector<TensorType>& types) {
     Check(name != "random_key", StrCat("top[", i, "]"), "the name \"random_key\" is Moka's own; take another");
     Check(!context_.owners.contains(name), StrCat("top[", i, "]"),
           StrCat("the top's name \"", name, "\" is also the name of a parameter; take another name"));
+    Check(!context_.kept.contains(name), StrCat("top[", i, "]"),
+          StrCat("the top's name \"", name, "\" is also the name of a layer's kept state; take another name"));
     CheckValueType(StrCat("top \"", name, "\""), type);
     context_.inputs.insert(name);
     SetTop(i, context_.net.graph.AddInput(name, type));

@@ -26,8 +26,9 @@ struct BuiltNet {
 
   NetParameter param;  // filtered
   Graph graph;
-  ValueId loss = kNoId;        // scalar total; kNoId if the net has no loss
-  std::vector<NetBlob> blobs;  // in layer order; shared ones appear once per use
+  ValueId loss = kNoId;         // scalar total; kNoId if the net has no loss
+  std::vector<NetBlob> blobs;   // in layer order; shared ones appear once per use
+  std::vector<KeptState> kept;  // graph states that are no blobs
   std::vector<DataLayer> data;
   // Blob name -> value after the last layer that wrote it.
   std::map<std::string, ValueId> tops;

@@ -27,6 +27,7 @@ struct LayerBuilder::Context {
   std::map<std::string, const LayerParameter*> layers;  // by name, those built so far
   std::map<ValueId, ValueId> current;                   // state -> its value after the layers so far
   std::set<std::string, std::less<>> inputs;            // names of data tops
+  std::set<std::string, std::less<>> kept;              // names of kept states
   ValueId random_key = kNoId;
 
   // Of the layer being built.

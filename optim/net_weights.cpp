@@ -8,7 +8,6 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "graph/program.h"
-#include "layers/net.h"
 
 namespace moka {
 namespace {
@@ -96,6 +95,22 @@ void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& sto
       throw;
     }
     store.Set(blob.name, values);
+  }
+}
+
+void AddKept(BuiltNet& net, std::string_view program, ParameterStore& store) {
+  Size needed = 0;
+  for (KeptState& kept : net.kept) {
+    kept.name = StrCat(kept.name, "@", program);
+    net.graph.SetName(kept.state, kept.name);
+    needed += Size(kept.shape.Count()) * static_cast<int64_t>(sizeof(float));
+  }
+  if (needed > MachineMemoryBytes()) {
+    throw Error(ErrorKind::kUnavailable, StrCat("what the layers keep between runs needs ", BytesText(needed.value()),
+                                                " but the machine has ", BytesText(MachineMemoryBytes())));
+  }
+  for (const KeptState& kept : net.kept) {
+    if (!store.Has(kept.name)) store.Add(kept.name, kept.shape);
   }
 }
 

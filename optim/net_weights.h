@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/parameter_store.h"
-#include "layers/layer.h"
+#include "layers/net.h"
 #include "proto/weights.h"
 
 namespace moka {
@@ -15,6 +16,10 @@ namespace moka {
 // Adds every blob the store does not have yet, filled by its filler from the seed. A test net's blobs find the train
 // net's. Errors: kConfig when a blob is there with another shape, or its filler is wrong.
 void AddBlobs(std::span<const NetBlob> blobs, uint64_t seed, ParameterStore& store);
+
+// Gives the net's kept states names of their own program ("lstm1/@h@train": train and test nets share the store, not
+// what they keep) and adds those the store does not have yet, zeroed. Requires: the net is not compiled yet.
+void AddKept(BuiltNet& net, std::string_view program, ParameterStore& store);
 
 // How a file's layers met the net's.
 struct WeightsLoaded {

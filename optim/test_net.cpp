@@ -18,6 +18,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, options.seed, store);
+  AddKept(net, options.name, store);
   for (const NetBlob& blob : blobs_) {
     const std::string mean = SlotName(blob.name, kEmaSlot);
     if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);

@@ -70,6 +70,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
+  AddKept(net, "train", store);
 
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
@@ -97,6 +98,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     update_options.name = "update";
     update_ = Compile(std::move(update.graph), store, update_options);
   }
+  // What layers keep goes into checkpoints as the slots do.
+  for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
   const std::vector<DataLayer> layers = net.data;
   step_ = Compile(std::move(net.graph), store, step_options);
   feed_.Bind(*step_, layers);

@@ -58,6 +58,7 @@ Classifier::Classifier(const ClassifierOptions& options) : batch_(options.batch)
   BuiltNet built = BuildNet(deploy, net_options);
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no output"));
   AddBlobs(built.blobs, kSeed, store_);
+  AddKept(built, "classify", store_);
   LoadWeightFiles(options.weights, built.blobs, store_);
 
   const std::string output = built.outputs.back().name;

@@ -45,6 +45,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, c
   options.data_types = ProbeDataTypes(phase, {});
   BuiltNet net = BuildNet(FilterNet(param, phase), options);
   AddBlobs(net.blobs, kSeed, timed->store);
+  AddKept(net, "time", timed->store);
   for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
   std::vector<std::pair<std::string, bool>> inputs;  // name, whether it holds labels
   for (const DataLayer& data : net.data) {

@@ -20,7 +20,7 @@ NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses
 std::vector<bool> Pinned(const Graph& graph);
 
 // The nodes whose results stay the same from run to run: no input (full), and when `states_are_constant` what depends
-// on states alone. Indexed by NodeId.
+// on states alone that the graph does not assign. Indexed by NodeId.
 std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant);
 
 }  // namespace moka

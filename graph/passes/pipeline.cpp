@@ -68,12 +68,15 @@ NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses
 
 std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant) {
   std::vector<bool> constant(static_cast<size_t>(graph.node_limit()), false);
+  std::vector<bool> written(static_cast<size_t>(graph.value_count()), false);
+  for (const Assignment& assignment : graph.assignments()) written[static_cast<size_t>(assignment.state)] = true;
   for (const NodeId id : graph.TopologicalOrder()) {
     bool all = true;
     for (const ValueId input : graph.node(id).inputs) {
       const Value& value = graph.value(input);
       const bool ok = value.producer != kNoId ? constant[static_cast<size_t>(value.producer)]
-                                              : states_are_constant && value.kind == ValueKind::kState;
+                                              : states_are_constant && value.kind == ValueKind::kState &&
+                                                    !written[static_cast<size_t>(input)];
       all = all && ok;
     }
     constant[static_cast<size_t>(id)] = all;

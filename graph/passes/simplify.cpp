@@ -16,7 +16,7 @@ ValueId Repeats(const Graph& graph, const Node& node) {
   const TensorType& to = graph.type(node.outputs[0]);
   const std::string& op = node.op->name;
   const bool keeps = from.shape == to.shape && from.dtype == to.dtype;
-  if (op == "stop_gradient") return x;
+  if (op == "stop_gradient" || op == "clip_gradient") return x;
   if (keeps && (op == "reshape" || op == "cast" || op == "expand" || op == "concat" || op == "slice")) return x;
   if (keeps && op == "reduce_sum" && node.attributes.Get<Ints>("axes").empty() &&
       node.attributes.String("expr") == "x0") {

@@ -18,6 +18,8 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnConvolutionBackwardWeights(),
       MokaDetectionEvaluate(),
       MokaDetectionOutput(),
+      MokaEmbed(),
+      MokaEmbedBackward(),
       MokaExpand(),
       MokaFilterIndex(),
       MokaFlip(),
@@ -56,6 +58,7 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaSoftmaxLoss(),
       MokaSoftmaxLossBackward(),
       MokaTable(),
+      MokaTopKMask(),
       MokaTranspose(),
   };
 }

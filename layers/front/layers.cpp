@@ -43,6 +43,7 @@ std::vector<LayerDef> CommonLayers() {
       TileLayer(),          AxpyLayer(),
       MvnLayer(),           NormalizeLayer(),
       Relu6Layer(),         SpatialDropoutLayer(),
+      TileLayer(),          BatchReductionLayer(),
   };
 }
 

@@ -11,6 +11,7 @@ LayerDef ArgMaxLayer();
 LayerDef AxpyLayer();
 LayerDef BnllLayer();
 LayerDef BatchNormLayer();
+LayerDef BatchReductionLayer();
 LayerDef BiasLayer();
 LayerDef ClipLayer();
 LayerDef ConcatLayer();

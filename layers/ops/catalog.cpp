@@ -44,6 +44,7 @@ std::vector<OpDef> AllOps() {
       SoftmaxLossOp(),
       SoftmaxOp(),
       StopGradientOp(),
+      TopKMaskOp(),
       TransposeOp(),
   };
   for (std::vector<OpDef> (*group)() : {LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {

@@ -38,6 +38,7 @@ OpDef SoftmaxLossBackwardOp();
 OpDef SoftmaxLossOp();
 OpDef SoftmaxOp();
 OpDef StopGradientOp();
+OpDef TopKMaskOp();
 OpDef TransposeOp();
 
 // All of the above.

@@ -139,7 +139,8 @@ TEST(NetTest, RandomLayersShareOneKey) {
 TEST(NetErrorTest, UnknownTypeNamesTheNearest) {
   EXPECT_EQ(ErrorsOf(InputText("x", {2}) + "layer { name: \"c\" type: \"Convolutoin\" bottom: \"x\" top: \"c\" }"),
             "net.prototxt:2:19: layer \"c\": unknown layer type \"Convolutoin\"; did you mean \"Convolution\"?");
-  EXPECT_THAT(ErrorsOf("layer { name: \"c\" type: \"LSTM\" }"), HasSubstr("layer type \"LSTM\" is not part of Moka"));
+  EXPECT_THAT(ErrorsOf("layer { name: \"c\" type: \"WindowData\" }"),
+              HasSubstr("layer type \"WindowData\" is not part of Moka"));
 }
 
 TEST(NetErrorTest, UnknownBottomNamesTheNearestBlobAndItsPlace) {

@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<LayerDef> RecurrentLayers() { return {}; }
+std::vector<LayerDef> RecurrentLayers() {
+  return {CaffeLstmLayer(), EmbedLayer(), LstmLayer(), LstmUnitLayer(), RnnLayer()};
+}
 
 }  // namespace moka

@@ -7,6 +7,12 @@
 
 namespace moka {
 
+LayerDef CaffeLstmLayer();
+LayerDef EmbedLayer();
+LayerDef LstmLayer();
+LayerDef LstmUnitLayer();
+LayerDef RnnLayer();
+
 std::vector<LayerDef> RecurrentLayers();
 
 }  // namespace moka

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> RecurrentOps() { return {}; }
+std::vector<OpDef> RecurrentOps() { return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp()}; }
 
 }  // namespace moka

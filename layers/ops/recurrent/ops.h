@@ -7,6 +7,10 @@
 
 namespace moka {
 
+OpDef ClipGradientOp();
+OpDef EmbedBackwardOp();
+OpDef EmbedOp();
+
 std::vector<OpDef> RecurrentOps();
 
 }  // namespace moka

@@ -1,0 +1,133 @@
+#include "layers/front/recurrent/recurrence.h"
+
+#include "core/text.h"
+#include "layers/front/fields.h"
+
+namespace moka {
+namespace {
+
+void CheckCounts(const LayerBuilder& l, const RecurrentFields& fields, int states) {
+  const int exposed = fields.exposes_hidden ? states : 0;
+  const std::string with = fields.exposes_hidden ? "with" : "without";
+  l.Check(l.bottom_count() == 2 + exposed || l.bottom_count() == 3 + exposed, "bottom",
+          StrCat(l.param().type(), " ", with, " expose_hidden takes ", 2 + exposed, " or ", 3 + exposed,
+                 " bottoms (x, cont, optionally x_static", exposed > 0 ? ", then the first hidden states" : "",
+                 "), found ", l.bottom_count()));
+  l.Check(l.top_count() == 1 + exposed, "top",
+          StrCat(l.param().type(), " ", with, " expose_hidden has ", 1 + exposed, exposed > 0 ? " tops" : " top",
+                 ", found ", l.top_count()));
+}
+
+void CheckShapes(const LayerBuilder& l, bool has_fixed) {
+  const Shape& x = l.shape(0);
+  const Shape& cont = l.shape(1);
+  l.Check(x.rank() >= 3, "bottom[0]",
+          StrCat("x must be [steps,streams,..] with at least three axes, found ", x.ToString()));
+  l.Check(cont.rank() == 2 && cont[0] == x[0] && cont[1] == x[1], "bottom[1]",
+          StrCat("cont must be [", x[0], ",", x[1], "], a mark for each step and stream of x ", x.ToString(),
+                 ", found ", cont.ToString()));
+  if (!has_fixed) return;
+  const Shape& fixed = l.shape(2);
+  l.Check(fixed.rank() >= 2 && fixed[0] == x[1], "bottom[2]",
+          StrCat("x_static must be [", x[1], ",..], a row for each stream of x ", x.ToString(), ", found ",
+                 fixed.ToString()));
+}
+
+}  // namespace
+
+RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count) {
+  RecurrentFields fields;
+  if (!l.param().has_recurrent_param() && l.param().has_lstm_param()) {
+    const LSTMParameter& p = l.param().lstm_param();
+    l.Check(p.clipping_threshold() == 0, "lstm_param.clipping_threshold",
+            StrCat(l.param().type(), " does not clip its gates' gradients; the layer of type Lstm does"));
+    fields = {"lstm_param", int64_t{p.num_output()}, false, p.weight_filler(), p.bias_filler()};
+  } else {
+    const RecurrentParameter& p = l.param().recurrent_param();
+    fields = {"recurrent_param", int64_t{p.num_output()}, p.expose_hidden(), p.weight_filler(), p.bias_filler()};
+  }
+  // Four gates' rows must still be counted in 32 bits, as Caffe's files do.
+  l.Check(fields.outputs >= 1 && fields.outputs <= INT32_MAX / 4, fields.name + ".num_output",
+          StrCat(fields.name, ".num_output must be given, from 1 to ", INT32_MAX / 4, ", found ", fields.outputs));
+  CheckCounts(l, fields, static_cast<int>(state_count));
+  return fields;
+}
+
+Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std::vector<std::string>& states) {
+  const int exposed = fields.exposes_hidden ? static_cast<int>(states.size()) : 0;
+  const bool has_fixed = l.bottom_count() == 3 + exposed;
+  CheckShapes(l, has_fixed);
+  const GraphBuilder& b = l.b();
+  const Shape x = l.shape(0);
+  Sequence s;
+  s.steps = x[0];
+  s.streams = x[1];
+  s.x = b.Reshape(l.bottom(0), {x[0] * x[1], x.Count(2, x.rank())});
+  if (has_fixed) {
+    const Shape fixed = l.shape(2);
+    s.fixed = b.Reshape(l.bottom(2), {fixed[0], fixed.Count(1, fixed.rank())});
+  }
+  s.going = StepsOf(l, b.Reshape(l.bottom(1), {x[0] * x[1], 1}), s.steps);
+  const Shape state{s.streams, fields.outputs};
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (!fields.exposes_hidden) {
+      s.kept.push_back(l.AddKept(states[i], state));
+      s.first.push_back(s.kept.back());
+      continue;
+    }
+    const int bottom = 2 + (has_fixed ? 1 : 0) + static_cast<int>(i);
+    l.Check(l.shape(bottom) == Shape({1, s.streams, fields.outputs}), StrCat("bottom[", bottom, "]"),
+            StrCat("the first ", states[i], " must be [1,", s.streams, ",", fields.outputs, "], found ",
+                   l.shape(bottom).ToString()));
+    s.first.push_back(b.Reshape(l.bottom(bottom), state));
+  }
+  return s;
+}
+
+void EndSequence(LayerBuilder& l, const Sequence& sequence, const std::vector<ValueId>& last) {
+  for (size_t i = 0; i < last.size(); ++i) {
+    if (!sequence.kept.empty()) {
+      l.AssignKept(sequence.kept[i], last[i]);
+    } else {
+      l.SetTop(1 + static_cast<int>(i), l.b().Reshape(last[i], Joined({1}, l.b().shape(last[i]))));
+    }
+  }
+}
+
+std::vector<ValueId> StepsOf(const LayerBuilder& l, ValueId x, int64_t steps) {
+  l.Check(steps <= kMaxSteps, "bottom[0]",
+          StrCat("the sequence has ", steps, " steps; the limit is ", kMaxSteps,
+                 " (cut it into shorter ones: the hidden state is carried over)"));
+  if (steps == 1) return {x};
+  const Ints sizes(static_cast<size_t>(steps), l.b().shape(x)[0] / steps);
+  return l.b().Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+}
+
+ValueId JoinSteps(const GraphBuilder& b, const std::vector<ValueId>& steps) {
+  return steps.size() == 1 ? steps.front() : b.Add1("concat", steps, {{"axis", int64_t{0}}});
+}
+
+ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias) {
+  std::vector<ValueId> inputs{x, w};
+  if (bias != kNoId) inputs.push_back(bias);
+  return b.Add1("matmul", inputs, {{"transpose_a", false}, {"transpose_b", true}});
+}
+
+ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going) {
+  return b.Pointwise("select(eq(x1,0),0,x0*x1)", {state, going});
+}
+
+LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going) {
+  const int64_t outputs = b.shape(gates)[1] / 4;
+  std::vector<ValueId> inputs = b.Add("slice", {gates}, {{"axis", int64_t{1}}, {"sizes", Ints(4, outputs)}});
+  std::string next = "sigmoid(x0)*tanh(x3)";
+  if (c != kNoId) {
+    inputs.push_back(c);
+    next += going == kNoId ? "+sigmoid(x1)*x4" : "+select(eq(x5,0),0,x5*sigmoid(x1)*x4)";
+    if (going != kNoId) inputs.push_back(going);
+  }
+  const std::vector<ValueId> outs = b.Pointwise(Strings{next, StrCat("sigmoid(x2)*tanh(", next, ")")}, inputs);
+  return {.c = outs[0], .h = outs[1]};
+}
+
+}  // namespace moka

@@ -1,0 +1,65 @@
+// What the recurrent layers share: the steps of a time-major sequence, the state carried over them, and the LSTM cell
+// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). Layers are unrolled: a step is a
+// few nodes, so gradients are those of the ops, and end at the first step of a batch.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace moka {
+
+// Unrolled steps a layer may have; more would make a graph that takes minutes to plan.
+constexpr int64_t kMaxSteps = 4096;
+
+// The parameters of LSTM and RNN; older branches of Caffe call LSTM's lstm_param.
+struct RecurrentFields {
+  std::string name;     // "recurrent_param"
+  int64_t outputs = 0;  // H
+  bool exposes_hidden = false;
+  FillerParameter weight_filler;
+  FillerParameter bias_filler;
+
+  std::string weight_field() const { return name + ".weight_filler"; }
+  std::string bias_field() const { return name + ".bias_filler"; }
+};
+
+// A sequence as LSTM and RNN read it.
+struct Sequence {
+  int64_t steps = 0;           // T
+  int64_t streams = 0;         // N
+  ValueId x = kNoId;           // [T*N,D]
+  ValueId fixed = kNoId;       // [N,S], the same at every step; kNoId: none
+  std::vector<ValueId> going;  // a step: [N,1], 0 where a new sequence begins
+  std::vector<ValueId> first;  // the states before the first step, [N,H] each
+  std::vector<ValueId> kept;   // where they are kept between runs; empty with expose_hidden
+};
+
+// Bottoms x [T,N,..], cont [T,N], optionally x_static [N,..], with expose_hidden one [1,N,H] for each of `states`.
+// Errors: kConfig for counts and shapes that do not fit.
+RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count);
+Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std::vector<std::string>& states);
+// Tops after the first, or the kept states, take the states after the last step ([N,H] each).
+void EndSequence(LayerBuilder& l, const Sequence& sequence, const std::vector<ValueId>& last);
+
+// x [T*N,K] cut into T parts [N,K]. Errors: kConfig at bottom 0 if T is over kMaxSteps.
+std::vector<ValueId> StepsOf(const LayerBuilder& l, ValueId x, int64_t steps);
+// The [N,H] of every step one after another: [T*N,H].
+ValueId JoinSteps(const GraphBuilder& b, const std::vector<ValueId>& steps);
+// x [M,K] times w [n,K] transposed, plus an optional bias [n].
+ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias = kNoId);
+
+// state * going where going is not 0, else 0 (whatever the state is there).
+ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going);
+
+// c' = going f c + i g, h = o tanh(c'); i, f, o = sigmoid and g = tanh of the parts of gates [N,4H]. Where going is 0,
+// or c is kNoId, the cell starts from 0.
+struct LstmCell {
+  ValueId c = kNoId;  // [N,H]
+  ValueId h = kNoId;  // [N,H]
+};
+LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going);
+
+}  // namespace moka

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
 
@@ -14,6 +15,50 @@ ValueId Sum(const GraphBuilder& b, const std::vector<ValueId>& parts) {
   std::string text = "x0";
   for (size_t i = 1; i < parts.size(); ++i) text += StrCat("+x", i);
   return b.Pointwise(text, parts);
+}
+
+// a [K,m] and b [K,n] of a product a^T b; nothing for any other value.
+struct Product {
+  ValueId a = kNoId;
+  ValueId b = kNoId;
+  bool found = false;
+};
+Product ProductOf(const Graph& graph, ValueId value) {
+  const NodeId producer = graph.value(value).producer;
+  if (producer == kNoId) return {};
+  const Node& node = graph.node(producer);
+  if (node.op->name != "matmul" || node.inputs.size() != 2 || graph.shape(value).rank() != 2) return {};
+  const Attributes& a = node.attributes;
+  if (!a.Bool("transpose_a") || a.Bool("transpose_b") || !a.String("activation").empty()) return {};
+  return {node.inputs[0], node.inputs[1], true};
+}
+
+// A weight that many products share (a recurrent layer's, once a step) has a part of its own size for each:
+// sum a_i^T b_i = [a_1; a_2; ..]^T [b_1; b_2; ..] is one product and needs none of them. Done where the stacked factors
+// are no larger than the parts; the products left over are dead nodes.
+std::vector<ValueId> JoinProducts(const GraphBuilder& b, const std::vector<ValueId>& parts) {
+  std::vector<ValueId> left;
+  std::vector<ValueId> as;
+  std::vector<ValueId> bs;
+  int64_t rows = 0;
+  for (const ValueId part : parts) {
+    const Product product = ProductOf(b.graph(), part);
+    if (!product.found) {
+      left.push_back(part);
+      continue;
+    }
+    as.push_back(product.a);
+    bs.push_back(product.b);
+    rows += b.shape(product.a)[0];
+  }
+  if (as.size() < 2) return parts;
+  const Shape& shape = b.shape(parts.front());
+  const Size stacked = Size(rows) * (Size(shape[0]) + shape[1]);
+  if (stacked > Size(shape.Count()) * static_cast<int64_t>(as.size())) return parts;
+  const Attributes first{{"axis", int64_t{0}}};
+  const Attributes transposed{{"transpose_a", true}, {"transpose_b", false}};
+  left.push_back(b.Add1("matmul", {b.Add1("concat", as, first), b.Add1("concat", bs, first)}, transposed));
+  return left;
 }
 
 class Differentiator {
@@ -42,7 +87,8 @@ class Differentiator {
   ValueId Gradient(ValueId id, const NodeOrigin& origin) {
     const auto it = parts_.find(id);
     if (it == parts_.end()) return kNoId;
-    const ValueId sum = Sum(GraphBuilder(graph_, origin), it->second);
+    const GraphBuilder b(graph_, origin);
+    const ValueId sum = Sum(b, JoinProducts(b, it->second));
     it->second = {sum};
     return sum;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "graph/interpreter.h"
 #include "layers/catalog.h"
@@ -29,6 +30,41 @@ TEST(AutodiffTest, PathsThatMeetAreOneSum) {
     const double v = std::vector<double>{0.5, -1, 2}[i];
     EXPECT_NEAR(values[0].values[i], 2 * v + std::exp(v) + 3, 1e-12);
   }
+}
+
+// The gradient of w [4,5] by two products x_i w with x_i [rows,4].
+std::string GradientOpOfSharedWeight(int64_t rows) {
+  Graph graph(StandardCatalog());
+  const TensorType x{DType::kFloat32, Shape{rows, 4}, {}};
+  const TensorType w{DType::kFloat32, Shape{4, 5}, {}};
+  const std::vector<ValueId> in{graph.AddInput("x", x), graph.AddInput("y", x), graph.AddState("w", w)};
+  const GraphBuilder b(graph, {"l", {}, "", kNoId});
+  const ValueId first = b.Pointwise("tanh(x0)", {b.Add1("matmul", {in[0], in[2]})});
+  const ValueId loss = b.SumAll(b.Pointwise("x0*x1", {first, b.Add1("matmul", {in[1], in[2]})}));
+  const std::vector<ValueId> dw = Differentiate(graph, loss, std::vector{in[2]});
+
+  std::map<ValueId, RefTensor> fed;
+  for (const ValueId id : in) {
+    RefTensor& tensor = fed[id] = {graph.type(id), {}};
+    for (int64_t i = 0; i < tensor.type.shape.Count(); ++i)
+      tensor.values.push_back(0.3 * std::sin(static_cast<double>(i + id)));
+  }
+  const std::vector<double> found = Interpret(graph, fed, dw)[0].values;
+  for (size_t i = 0; i < found.size(); ++i) {
+    std::vector<double> sides;
+    for (const double step : {1e-5, -1e-5}) {
+      auto moved = fed;
+      moved[in[2]].values[i] += step;
+      sides.push_back(Interpret(graph, moved, std::vector{loss})[0].values[0]);
+    }
+    EXPECT_NEAR(found[i], (sides[0] - sides[1]) / 2e-5, 1e-7);
+  }
+  return graph.node(graph.value(dw[0]).producer).op->name;
+}
+
+TEST(AutodiffTest, ProductsOfASharedWeightAreOneWhereThatIsSmaller) {
+  EXPECT_EQ(GradientOpOfSharedWeight(2), "matmul");     // 2*2 rows of 4+5 against two parts of 4*5
+  EXPECT_EQ(GradientOpOfSharedWeight(3), "pointwise");  // 6*9 > 2*20
 }
 
 TEST(AutodiffTest, OnlyPathsToWantedValuesGetNodes) {

@@ -57,7 +57,7 @@ void Build(LayerBuilder& l) {
   LstmCell cell;
   LstmCell kept;
   if (has_marks) {
-    going = StepsOf(l, b.Reshape(l.bottom(1), {s.steps * s.streams, 1}), s.steps);
+    going = MarksOf(l, l.bottom(1), s.steps);
     kept = cell = {.c = l.AddKept("c", {s.streams, outputs}), .h = l.AddKept("h", {s.streams, outputs})};
   }
   std::vector<ValueId> h;

@@ -18,7 +18,7 @@ void Build(LayerBuilder& l) {
   l.Check(l.shape(2) == Shape({1, c[1]}), "bottom[2]",
           StrCat("cont must be [1,", c[1], "] to go with c_prev ", c.ToString(), ", found ", l.shape(2).ToString()));
   const LstmCell cell = NextCell(b, b.Reshape(l.bottom(1), {c[1], 4 * c[2]}), b.Reshape(l.bottom(0), {c[1], c[2]}),
-                                 b.Reshape(l.bottom(2), {c[1], 1}));
+                                 MarksOf(l, l.bottom(2), 1)[0]);
   l.SetTop(0, b.Reshape(cell.c, c));
   l.SetTop(1, b.Reshape(cell.h, c));
 }

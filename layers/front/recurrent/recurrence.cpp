@@ -67,7 +67,7 @@ Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std:
     const Shape fixed = l.shape(2);
     s.fixed = b.Reshape(l.bottom(2), {fixed[0], fixed.Count(1, fixed.rank())});
   }
-  s.going = StepsOf(l, b.Reshape(l.bottom(1), {x[0] * x[1], 1}), s.steps);
+  s.going = MarksOf(l, l.bottom(1), s.steps);
   const Shape state{s.streams, fields.outputs};
   for (size_t i = 0; i < states.size(); ++i) {
     if (!fields.exposes_hidden) {
@@ -101,6 +101,11 @@ std::vector<ValueId> StepsOf(const LayerBuilder& l, ValueId x, int64_t steps) {
   if (steps == 1) return {x};
   const Ints sizes(static_cast<size_t>(steps), l.b().shape(x)[0] / steps);
   return l.b().Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+}
+
+std::vector<ValueId> MarksOf(const LayerBuilder& l, ValueId marks, int64_t steps) {
+  const GraphBuilder& b = l.b();
+  return StepsOf(l, b.Reshape(b.Add1("stop_gradient", {marks}), {b.shape(marks).Count(), 1}), steps);
 }
 
 ValueId JoinSteps(const GraphBuilder& b, const std::vector<ValueId>& steps) {

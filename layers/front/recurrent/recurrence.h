@@ -48,6 +48,8 @@ void EndSequence(LayerBuilder& l, const Sequence& sequence, const std::vector<Va
 std::vector<ValueId> StepsOf(const LayerBuilder& l, ValueId x, int64_t steps);
 // The [N,H] of every step one after another: [T*N,H].
 ValueId JoinSteps(const GraphBuilder& b, const std::vector<ValueId>& steps);
+// The marks as a column for each step, [N,1]; no gradient goes into them, as in Caffe.
+std::vector<ValueId> MarksOf(const LayerBuilder& l, ValueId marks, int64_t steps);
 // x [M,K] times w [n,K] transposed, plus an optional bias [n].
 ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias = kNoId);
 

@@ -157,15 +157,17 @@ TEST(RecurrentTest, TheNextRunContinuesWhereTheLastEnded) {
   ExpectContinues("Lstm", "lstm_param { num_output: 3 batch_size: 3 }", {6, 4}, {6});
 }
 
-TEST(RecurrentTest, NoGradientReachesWhatIsKept) {
-  BuiltNet net = BuildText(OneLayer("LSTM", {{3, 2, 4}, {3, 2}}, std::string(kThree) + " loss_weight: 1"));
-  const std::vector<ValueId> dx = Differentiate(net.graph, net.loss, std::vector{net.blobs[2].state});
-  ASSERT_NE(dx[0], kNoId);
-  for (const Assignment& a : net.graph.assignments()) EXPECT_NE(a.state, net.blobs[2].state);
+TEST(RecurrentTest, MarksGetNoGradient) {
+  for (const char* type : {"LSTM", "RNN"}) {
+    BuiltNet net = BuildText(OneLayer(type, {{3, 2, 4}, {3, 2}}, std::string(kThree) + " loss_weight: 1"));
+    const std::vector<ValueId> dx =
+        Differentiate(net.graph, net.loss, std::vector{net.blobs[2].state, IdOf(net.graph, "b")});
+    EXPECT_NE(dx[0], kNoId);
+    EXPECT_EQ(dx[1], kNoId) << type;
+  }
 }
 
-// Programs
-// -------------------------------------------------------------------------------------------------------------
+// Programs ---------------------------------------------------------------------------------------------------
 
 class CompiledNet {
  public:
@@ -266,8 +268,7 @@ TEST(RecurrentTest, AnIndexThatIsNoRowStopsTheRun) {
   }
 }
 
-// Mistakes
-// -------------------------------------------------------------------------------------------------------------
+// Mistakes ---------------------------------------------------------------------------------------------------
 
 std::string ErrorOf(const std::string& type, const std::vector<std::vector<int64_t>>& shapes, const std::string& fields,
                     const std::vector<std::string>& tops = {"y"}) {

@@ -1,5 +1,6 @@
 #include "optim/net_weights.h"
 
+#include "layers/catalog.h"
 #include "optim_fixture.h"
 
 namespace moka {
@@ -62,6 +63,25 @@ TEST_F(NetWeightsTest, CountersThatCaffeKeepsElsewhereMayBeMissing) {
   weights.blobs = {{"m", 0, {1, 2}, {3, 4}}, {"m", 5, {}, {1}}};
   EXPECT_THAT(ErrorOf([&] { LoadWeights(weights, "w.caffemodel", blobs, store); }).text,
               testing::HasSubstr("blob 1 of layer \"m\" is missing"));
+}
+
+TEST_F(NetWeightsTest, WhatLayersKeepBelongsToOneProgram) {
+  const auto net = [](const Shape& shape) {
+    BuiltNet built{NetParameter(), Graph(StandardCatalog())};
+    built.kept.push_back({"l/@h", shape, built.graph.AddState("l/@h", {DType::kFloat32, shape, {}})});
+    return built;
+  };
+  BuiltNet train = net({2, 3});
+  BuiltNet test = net({1, 3});
+  AddKept(train, "train", store_);
+  AddKept(test, "test0", store_);
+  EXPECT_EQ(train.graph.value(train.kept[0].state).name, "l/@h@train");
+  EXPECT_EQ(store_.type("l/@h@train").shape, (Shape{2, 3}));
+  EXPECT_EQ(store_.Values("l/@h@test0"), (std::vector<float>{0, 0, 0}));
+  store_.Set("l/@h@test0", std::vector<float>{1, 2, 3});
+  BuiltNet again = net({1, 3});
+  AddKept(again, "test0", store_);
+  EXPECT_EQ(store_.Values("l/@h@test0"), (std::vector<float>{1, 2, 3}));
 }
 
 TEST_F(NetWeightsTest, NoLayerInCommonIsAnError) {

@@ -11,6 +11,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnBatchNormBackward(),
       MokaBatchNormBackward(),
       MokaCast(),
+      MokaClassCounts(),
       MokaConcat(),
       OnednnConcat(),
       OnednnConvolution(),
@@ -26,6 +27,8 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaFull(),
       MokaHardExampleMask(),
       MokaLabelMask(),
+      MokaInterpolate(),
+      MokaInterpolateBackward(),
       OnednnLrn(),
       MokaLrn(),
       OnednnLrnBackward(),
@@ -59,7 +62,13 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaSoftmaxLossBackward(),
       MokaTable(),
       MokaTopKMask(),
+      MokaSoftmaxLosses(),
+      MokaSoftmaxLossesBackward(),
       MokaTranspose(),
+      MokaUnpool(),
+      MokaUnpoolBackward(),
+      MokaUnpoolMax(),
+      MokaUnpoolMaxBackward(),
   };
 }
 

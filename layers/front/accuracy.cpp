@@ -13,7 +13,9 @@ void Build(LayerBuilder& l) {
   l.Check(p.top_k() >= 1 && p.top_k() <= classes, "accuracy_param.top_k",
           StrCat("accuracy_param.top_k must be from 1 to the ", classes, " classes, found ", p.top_k()));
   CheckLabelCount(l, axis);
-  const std::vector<ValueId> tops = l.b().Add("accuracy", l.bottoms(),
+  std::vector<ValueId> inputs = l.bottoms();
+  if (p.min_is_better()) inputs[0] = l.b().Pointwise("-x0", {inputs[0]});
+  const std::vector<ValueId> tops = l.b().Add("accuracy", inputs,
                                               {{"axis", int64_t{axis}},
                                                {"top_k", int64_t{p.top_k()}},
                                                {"has_ignore", p.has_ignore_label()},
@@ -27,7 +29,8 @@ LayerDef AccuracyLayer() {
   return {.type = "Accuracy",
           .doc =
               "The part of the predictions whose label is among the top_k best scores along axis; ignore_label leaves "
-              "samples out; an optional second top holds the accuracy of each class. No gradient.",
+              "samples out; min_is_better takes the smallest scores; an optional second top holds the accuracy of each "
+              "class. No gradient.",
           .min_bottoms = 2,
           .max_bottoms = 2,
           .max_tops = 2,

@@ -1,5 +1,13 @@
-// Batch normalisation without affine part (Ioffe, Szegedy, arXiv 1502.03167), as Caffe keeps its statistics: blobs 0
-// and 1 are sums of means and variances that decay by moving_average_fraction, blob 2 is the sum of their weights.
+// Batch normalisation (Ioffe, Szegedy, arXiv 1502.03167), as Caffe keeps its statistics: blobs 0 and 1 are sums of
+// means and variances that decay by moving_average_fraction, blob 2 is the sum of their weights.
+//
+// Intel's `filler` (or use_weight_bias, bias_term) adds blob 3, a scale, and with bias_term blob 4, a shift; relu: a
+// ReLU follows. NVIDIA's scale_bias (or scale_filler, bias_filler) adds blobs 3 and 4, scale and shift, and keeps plain
+// moving averages, r = f*r + (1-f)*batch with an unbiased variance, the first batch taken whole; its blob 2 is always
+// 1, so here a 0 there says that no batch has been seen. Its eps is at least 1e-5; TEST always uses the averages.
+// Without scale_bias its files are Caffe's.
+#include <algorithm>
+
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -7,15 +15,33 @@
 namespace moka {
 namespace {
 
+constexpr double kNvidiaLeastEps = 1e-5;
+
 struct Statistics {
   ValueId mean;      // [C]
   ValueId variance;  // [C]
   ValueId weight;    // [1]
 };
 
+enum class Dialect : uint8_t {
+  kCaffe,   // no affine part
+  kIntel,   // scale and maybe shift, Caffe's sums
+  kNvidia,  // scale and shift, moving averages
+};
+
+Dialect DialectOf(const LayerBuilder& l) {
+  const BatchNormParameter& p = l.param().batch_norm_param();
+  const bool is_intel = p.has_filler() || (p.has_use_weight_bias() && p.use_weight_bias()) ||
+                        (p.has_bias_term() && !(p.has_use_weight_bias() && !p.use_weight_bias()));
+  l.Check(!is_intel || !(p.scale_bias() || p.has_scale_filler()), "batch_norm_param",
+          "scale_bias and scale_filler are NVIDIA's, filler, use_weight_bias and bias_term Intel's; give those of one");
+  if (is_intel) return Dialect::kIntel;
+  return p.scale_bias() || p.has_scale_filler() || p.has_bias_filler() ? Dialect::kNvidia : Dialect::kCaffe;
+}
+
 // The statistics are no parameters: old files say lr_mult 0 for them, and nothing else can be meant.
 void CheckParams(const LayerBuilder& l) {
-  for (int i = 0; i < l.param().param_size(); ++i) {
+  for (int i = 0; i < std::min(3, l.param().param_size()); ++i) {
     l.Check(!l.param().param(i).has_lr_mult() || l.param().param(i).lr_mult() == 0, StrCat("param[", i, "].lr_mult"),
             "the statistics of BatchNorm are not trained: lr_mult must be 0 or absent");
   }
@@ -31,18 +57,57 @@ ValueId Normalize(const LayerBuilder& l, ValueId x, const Statistics& s, double 
   return b.Pointwise("(x0-x1)*x2", {x, b.Reshape(mean, channel), b.Reshape(inverse, channel)});
 }
 
-// y from the batch; its unbiased variance joins the running sums.
-ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double eps) {
+// y from the batch; its unbiased variance joins the running sums or averages.
+ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double eps, Dialect dialect) {
   const GraphBuilder& b = l.b();
   const double kept =
       Finite(l, "batch_norm_param.moving_average_fraction", l.param().batch_norm_param().moving_average_fraction());
   const std::vector<ValueId> y = b.Add("batch_norm", {x}, {{"eps", eps}});
   const int64_t count = b.shape(x).Count() / b.shape(s.mean)[0];
   const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
+  if (dialect == Dialect::kNvidia) {
+    const auto moved = [&](double factor) {
+      const std::string batch = StrCat("x1*", Number(factor));
+      return StrCat("select(eq(x2,0),", batch, ",x0*", Number(kept), "+", batch, "*", Number(1 - kept), ")");
+    };
+    l.Assign(0, b.Pointwise(moved(1), {s.mean, y[1], s.weight}));
+    l.Assign(1, b.Pointwise(moved(unbiased), {s.variance, y[2], s.weight}));
+    l.Assign(2, b.Pointwise("x0*0+1", {s.weight}));
+    return y[0];
+  }
   l.Assign(0, b.Pointwise(StrCat("x0*", Number(kept), "+x1"), {s.mean, y[1]}));
   l.Assign(1, b.Pointwise(StrCat("x0*", Number(kept), "+x1*", Number(unbiased)), {s.variance, y[2]}));
   l.Assign(2, b.Pointwise(StrCat("x0*", Number(kept), "+1"), {s.weight}));
   return y[0];
+}
+
+// y * scale + shift with the fork's blobs 3 and 4.
+ValueId Affine(LayerBuilder& l, ValueId y, Dialect dialect) {
+  const BatchNormParameter& p = l.param().batch_norm_param();
+  const Shape& shape = l.b().shape(y);
+  const bool is_intel = dialect == Dialect::kIntel;
+  FillerParameter one = is_intel ? p.filler() : p.scale_filler();
+  if (!(is_intel ? p.has_filler() : p.has_scale_filler())) one.set_value(1);
+  const ValueId scale = l.AddBlob(3, {shape[1]}, one, ParameterRole::kNorm,
+                                  is_intel ? "batch_norm_param.filler" : "batch_norm_param.scale_filler");
+  const Shape spread = Spread({shape[1]}, 1, shape.rank());
+  std::vector<ValueId> inputs{y, l.b().Reshape(scale, spread)};
+  if (is_intel && !p.bias_term()) return l.b().Pointwise("x0*x1", inputs);
+  const ValueId shift = l.AddBlob(4, {shape[1]}, p.bias_filler(), ParameterRole::kNorm, "batch_norm_param.bias_filler");
+  inputs.push_back(l.b().Reshape(shift, spread));
+  return l.b().Pointwise("x0*x1+x2", inputs);
+}
+
+double EpsOf(const LayerBuilder& l, Dialect dialect) {
+  const double eps = Finite(l, "batch_norm_param.eps", l.param().batch_norm_param().eps());
+  l.Check(eps >= 0, "batch_norm_param.eps", StrCat("batch_norm_param.eps must not be negative, found ", eps));
+  return dialect == Dialect::kNvidia ? std::max(eps, kNvidiaLeastEps) : eps;
+}
+
+bool UsesGlobal(const LayerBuilder& l, Dialect dialect) {
+  const BatchNormParameter& p = l.param().batch_norm_param();
+  if (dialect == Dialect::kNvidia) return l.phase() == TEST || p.use_global_stats();
+  return p.has_use_global_stats() ? p.use_global_stats() : l.phase() == TEST;
 }
 
 void Build(LayerBuilder& l) {
@@ -50,8 +115,12 @@ void Build(LayerBuilder& l) {
   CheckParams(l);
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 1, "bottom[0]", "the bottom needs at least one axis");
-  const double eps = Finite(l, "batch_norm_param.eps", p.eps());
-  l.Check(eps >= 0, "batch_norm_param.eps", StrCat("batch_norm_param.eps must not be negative, found ", eps));
+  const Dialect dialect = DialectOf(l);
+  const bool use_global = UsesGlobal(l, dialect);
+  l.Check(use_global || p.stats_batch_size() == 0 || p.stats_batch_size() == x[0], "batch_norm_param.stats_batch_size",
+          StrCat("statistics are those of the whole batch of ", x[0], ", stats_batch_size asks for ",
+                 p.stats_batch_size()));
+  const double eps = EpsOf(l, dialect);
   const int64_t channels = x.rank() == 1 ? 1 : x[1];
   Statistics statistics;
   const FillerParameter zero;
@@ -59,9 +128,9 @@ void Build(LayerBuilder& l) {
   statistics.variance = l.AddBlob(1, {channels}, zero, ParameterRole::kStatistic);
   statistics.weight = l.AddBlob(2, {1}, zero, ParameterRole::kStatistic);
   const ValueId bottom = x.rank() == 1 ? l.b().Reshape(l.bottom(0), {x[0], 1}) : l.bottom(0);
-  const bool use_global = p.has_use_global_stats() ? p.use_global_stats() : l.phase() == TEST;
-  const ValueId y = use_global ? Normalize(l, bottom, statistics, eps) : NormalizeBatch(l, bottom, statistics, eps);
-  l.SetTop(0, l.b().Reshape(y, x));
+  ValueId y = use_global ? Normalize(l, bottom, statistics, eps) : NormalizeBatch(l, bottom, statistics, eps, dialect);
+  if (dialect != Dialect::kCaffe) y = Affine(l, y, dialect);
+  l.SetTop(0, l.b().Reshape(Activated(l, y, "batch_norm_param", p.relu(), 0), x));
 }
 
 }  // namespace
@@ -71,7 +140,9 @@ LayerDef BatchNormLayer() {
           .doc =
               "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses "
               "the batch and updates the running sums, TEST uses them (use_global_stats overrides). Blobs: mean sum, "
-              "variance sum, weight sum.",
+              "variance sum, weight sum. NVIDIA's scale_bias, scale_filler or bias_filler add a scale and a shift "
+              "(blobs 3, 4) and keep moving averages; Intel's filler, use_weight_bias or bias_term add a scale and, "
+              "unless bias_term is false, a shift; relu: a ReLU follows.",
           .build = Build};
 }
 

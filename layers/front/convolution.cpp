@@ -30,21 +30,51 @@ void Build(LayerBuilder& l) {
   for (int i = 0; i < l.bottom_count(); ++i) {
     std::vector<ValueId> inputs{l.bottom(i)};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
-    l.SetTop(i, l.b().Add1("convolution", inputs, fields.attributes()));
+    const ValueId y = l.b().Add1("convolution", inputs, fields.attributes());
+    l.SetTop(i, Activated(l, y, "convolution_param", p.relu(), p.negative_slope()));
   }
+}
+
+LayerDef Row(std::string type, std::string doc) {
+  return {.type = std::move(type),
+          .doc = std::move(doc),
+          .max_bottoms = -1,
+          .max_tops = -1,
+          .equal_counts = true,
+          .build = Build};
 }
 
 }  // namespace
 
 LayerDef ConvolutionLayer() {
-  return {.type = "Convolution",
-          .doc =
-              "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a "
-              "bias. Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1.",
-          .max_bottoms = -1,
-          .max_tops = -1,
-          .equal_counts = true,
-          .build = Build};
+  return Row("Convolution",
+             "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a "
+             "bias. Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows.");
+}
+
+// The same layer under the names of forks.
+
+LayerDef Convolution3DLayer() {
+  return Row("Convolution3D",
+             "Convolution of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside "
+             "kernel_size, stride and pad.");
+}
+
+LayerDef ConvolutionDepthwiseLayer() {
+  return Row("ConvolutionDepthwise",
+             "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
+             "channels and need not be given.");
+}
+
+LayerDef DepthwiseConvolutionLayer() {
+  return Row("DepthwiseConvolution",
+             "Convolution with group equal to the bottom's channels: weights [num_output, 1, kernel..].");
+}
+
+LayerDef NdConvolutionLayer() {
+  return Row("NdConvolution",
+             "Convolution over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the "
+             "fields of Convolution and Convolution3D.");
 }
 
 }  // namespace moka

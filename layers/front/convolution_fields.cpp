@@ -17,6 +17,28 @@ void CheckBottoms(const LayerBuilder& l) {
           StrCat("only axis 1 can hold the channels, found ", axis));
 }
 
+// num_output and group, which the depthwise types of forks imply or bind to the bottom's channels.
+void ReadCounts(const LayerBuilder& l, ConvolutionFields& fields) {
+  const ConvolutionParameter& p = l.param().convolution_param();
+  const int64_t channels = l.shape(0)[1];
+  fields.outputs = p.num_output();
+  fields.groups = p.group();
+  if (l.param().type() == "ConvolutionDepthwise") {
+    l.Check(!p.has_num_output() || fields.outputs == channels, "convolution_param.num_output",
+            StrCat("ConvolutionDepthwise has a top channel for each of the bottom's ", channels, ", num_output says ",
+                   fields.outputs));
+    l.Check(!p.has_group() || fields.groups == channels, "convolution_param.group",
+            StrCat("ConvolutionDepthwise works on each of the bottom's ", channels, " channels alone, group says ",
+                   fields.groups));
+    fields.outputs = fields.groups = channels;
+  }
+  l.Check(l.param().type() != "DepthwiseConvolution" || fields.groups == channels, "convolution_param.group",
+          StrCat("DepthwiseConvolution needs a group for each of the bottom's ", channels, " channels, found ",
+                 fields.groups));
+  l.Check(fields.outputs >= 1, "convolution_param.num_output", "num_output must be given and at least 1");
+  l.Check(fields.groups >= 1, "convolution_param.group", "group must be at least 1");
+}
+
 }  // namespace
 
 Attributes ConvolutionFields::attributes() const {
@@ -35,10 +57,7 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   if (p.has_dilation_w()) dilation.w = p.dilation_w();
   dilation.fallback = 1;
   fields.dilation = ReadSpatial(l, dilation, SpatialAxes(l));
-  fields.outputs = p.num_output();
-  fields.groups = p.group();
-  l.Check(fields.outputs >= 1, "convolution_param.num_output", "num_output must be given and at least 1");
-  l.Check(fields.groups >= 1, "convolution_param.group", "group must be at least 1");
+  ReadCounts(l, fields);
   const int64_t channels = l.shape(0)[1];
   l.Check(channels % fields.groups == 0, "convolution_param.group",
           StrCat("the bottom's ", channels, " channels ", l.shape(0).ToString(), " do not divide into ", fields.groups,

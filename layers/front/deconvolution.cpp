@@ -36,7 +36,8 @@ void Build(LayerBuilder& l) {
   attributes.Set("input_shape", Ints(y.dims().begin(), y.dims().end()));
   for (int i = 0; i < l.bottom_count(); ++i) {
     const ValueId spread = l.b().Add1("convolution_backward_data", {l.bottom(i), w}, attributes);
-    l.SetTop(i, bias == kNoId ? spread : l.b().Pointwise("x0+x1", {spread, bias}));
+    const ValueId sum = bias == kNoId ? spread : l.b().Pointwise("x0+x1", {spread, bias});
+    l.SetTop(i, Activated(l, sum, "convolution_param", p.relu(), p.negative_slope()));
   }
 }
 

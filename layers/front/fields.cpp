@@ -46,6 +46,13 @@ Shape Joined(const Shape& a, const Shape& b) {
   return Shape(dims);
 }
 
+ValueId Activated(const LayerBuilder& l, ValueId y, const std::string& param, bool relu, float negative_slope) {
+  const double slope = Finite(l, param + ".negative_slope", negative_slope);
+  l.Check(relu || slope == 0, param + ".negative_slope", "negative_slope needs relu: true");
+  if (!relu) return y;
+  return l.b().Pointwise(slope == 0 ? "max(x0,0)" : StrCat("select(gt(x0,0),x0,", Number(slope), "*x0)"), {y});
+}
+
 void CheckLabelCount(const LayerBuilder& l, int axis) {
   const Shape& x = l.shape(0);
   const int64_t predictions = (Size(x.Count(0, axis)) * x.Count(axis + 1, x.rank())).value();

@@ -37,6 +37,9 @@ Shape Spread(const Shape& shape, int axis, int rank);
 Shape Part(const Shape& shape, int begin, int end);
 Shape Joined(const Shape& a, const Shape& b);
 
+// y itself, or with a ReLU after it (Intel's relu and negative_slope fields of `param`).
+ValueId Activated(const LayerBuilder& l, ValueId y, const std::string& param, bool relu, float negative_slope);
+
 // The labels (bottom 1) must be as many as the predictions at `axis` of bottom 0.
 void CheckLabelCount(const LayerBuilder& l, int axis);
 

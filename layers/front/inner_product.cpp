@@ -6,6 +6,14 @@
 namespace moka {
 namespace {
 
+// Each output's weights divided by their norm (happynear's normalize; its eps). The fork divides the blob itself before
+// each pass; here the blob stays as the solver left it, the values used are the same, and the gradient is exact.
+ValueId UnitRows(const LayerBuilder& l, ValueId w) {
+  const int64_t inputs_axis = l.param().inner_product_param().transpose() ? 0 : 1;
+  const ValueId squares = l.b().Add1("reduce_sum", {w}, {{"expr", std::string("x0*x0")}, {"axes", Ints{inputs_axis}}});
+  return l.b().Pointwise("x0/sqrt(x1+1e-6)", {w, squares});
+}
+
 void Build(LayerBuilder& l) {
   const InnerProductParameter& p = l.param().inner_product_param();
   const Shape x = l.shape(0);
@@ -17,22 +25,25 @@ void Build(LayerBuilder& l) {
   const Shape weight = p.transpose() ? Shape{length, outputs} : Shape{outputs, length};
   const ValueId w =
       l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "inner_product_param.weight_filler");
-  std::vector<ValueId> inputs{l.b().Reshape(l.bottom(0), {rows, length}), w};
+  std::vector<ValueId> inputs{l.b().Reshape(l.bottom(0), {rows, length}), p.normalize() ? UnitRows(l, w) : w};
   if (p.bias_term()) {
     inputs.push_back(l.AddBlob(1, {outputs}, p.bias_filler(), ParameterRole::kBias, "inner_product_param.bias_filler"));
   }
   const ValueId y = l.b().Add1("matmul", inputs, {{"transpose_a", false}, {"transpose_b", !p.transpose()}});
-  l.SetTop(0, l.b().Reshape(y, Joined(Part(x, 0, axis), {outputs})));
+  const ValueId top = l.b().Reshape(y, Joined(Part(x, 0, axis), {outputs}));
+  l.SetTop(0, Activated(l, top, "inner_product_param", p.relu(), p.negative_slope()));
 }
 
 }  // namespace
 
 LayerDef InnerProductLayer() {
-  return {.type = "InnerProduct",
-          .doc =
-              "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
-              "(transpose: [K, num_output]) and a bias.",
-          .build = Build};
+  return {
+      .type = "InnerProduct",
+      .doc =
+          "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
+          "(transpose: [K, num_output]) and a bias. normalize: each output's weights divided by their norm; relu: a "
+          "ReLU follows.",
+      .build = Build};
 }
 
 }  // namespace moka

@@ -44,6 +44,10 @@ std::vector<LayerDef> CommonLayers() {
       MvnLayer(),           NormalizeLayer(),
       Relu6Layer(),         SpatialDropoutLayer(),
       TileLayer(),          BatchReductionLayer(),
+      TileLayer(),          Convolution3DLayer(),
+      NdConvolutionLayer(), ConvolutionDepthwiseLayer(),
+      NdPoolingLayer(),     DepthwiseConvolutionLayer(),
+      Pooling3DLayer(),
   };
 }
 

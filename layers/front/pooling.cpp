@@ -133,4 +133,24 @@ LayerDef PoolingLayer() {
           .build = Build};
 }
 
+// The same layer under the names of forks.
+
+LayerDef NdPoolingLayer() {
+  LayerDef def = PoolingLayer();
+  def.type = "NdPooling";
+  def.doc =
+      "Pooling over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the fields of "
+      "Pooling and Pooling3D.";
+  return def;
+}
+
+LayerDef Pooling3DLayer() {
+  LayerDef def = PoolingLayer();
+  def.type = "Pooling3D";
+  def.doc =
+      "Pooling of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside kernel_size, "
+      "stride and pad.";
+  return def;
+}
+
 }  // namespace moka

@@ -1,4 +1,5 @@
 // y = x * scale + shift, both laid along some axes of x.
+#include "core/text.h"
 #include "layers/front/broadcast_operand.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -8,6 +9,11 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const ScaleParameter& p = l.param().scale_param();
+  for (const char* field : {"scale_param.min_value", "scale_param.max_value"}) {
+    const bool is_set = std::string_view(field).ends_with("min_value") ? p.has_min_value() : p.has_max_value();
+    l.Check(!is_set, field,
+            StrCat(field, " bounds a parameter between steps, which is not part of Moka; leave it out"));
+  }
   BroadcastOperand scale = ReadOperand(l, {"scale_param", p.axis(), p.num_axes()});
   int blobs = 0;
   if (scale.value == kNoId) {

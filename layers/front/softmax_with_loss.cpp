@@ -1,5 +1,12 @@
 // -log softmax(x)[label] summed over the positions and normalised; probabilities are clipped at FLT_MIN, so one
 // position adds at most 87.3365.
+//
+// The forks' additions weigh the positions or soften the targets: class_weighting with weight_by_label_freqs (SegNet)
+// multiplies each loss with its label's weight and divides as without; a third bottom (Intel) holds a weight a
+// position and VALID then divides by the sum of the weights that count; label_smoothing s (NVIDIA, Intel) makes the
+// targets 1-s+s/C at the label and s/C elsewhere, in the loss and the gradient (Szegedy et al., arXiv 1512.00567; the
+// forks soften the gradient only, and the one divides by C-1, the other leaves s/C out at the label).
+#include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 #include "layers/front/loss_normalizer.h"
@@ -7,21 +14,93 @@
 namespace moka {
 namespace {
 
+// What the layer divides and gives.
+struct Sums {
+  ValueId loss;         // scalar
+  ValueId valid;        // scalar: positions that count, or their weights' sum
+  ValueId probability;  // like x
+};
+
+Attributes LabelFields(const LayerBuilder& l, int axis) {
+  const LossParameter& p = l.param().loss_param();
+  return {{"axis", int64_t{axis}}, {"has_ignore", p.has_ignore_label()}, {"ignore_label", int64_t{p.ignore_label()}}};
+}
+
+bool WeighsClasses(const LossParameter& p) { return p.weight_by_label_freqs(); }
+
+// The expression of each label's weight, x0 the label.
+std::string ClassWeight(const LayerBuilder& l, int64_t classes) {
+  const LossParameter& p = l.param().loss_param();
+  l.Check(p.class_weighting_size() == classes, "loss_param.class_weighting",
+          StrCat("class_weighting is given ", p.class_weighting_size(), " times for ", classes, " classes"));
+  std::string text;
+  for (int c = 0; c < p.class_weighting_size(); ++c) {
+    const double weight = Finite(l, StrCat("loss_param.class_weighting[", c, "]"), p.class_weighting(c));
+    text += StrCat(c == 0 ? "" : "+", Number(weight), "*eq(x0,", c, ")");
+  }
+  return text;
+}
+
+double Smoothing(const LayerBuilder& l) {
+  const double s = Finite(l, "loss_param.label_smoothing", l.param().loss_param().label_smoothing());
+  l.Check(s >= 0 && s < 1, "loss_param.label_smoothing", StrCat("label_smoothing must be in [0, 1), found ", s));
+  return s;
+}
+
+Sums Weighted(const LayerBuilder& l, int axis) {
+  const GraphBuilder& b = l.b();
+  Attributes attributes = LabelFields(l, axis);
+  attributes.Set("smoothing", Smoothing(l));
+  const std::vector<ValueId> y = b.Add("softmax_losses", {l.bottom(0), l.bottom(1)}, attributes);
+  ValueId losses = y[0];
+  ValueId valid = y[1];
+  const Shape& label = l.shape(1);
+  if (WeighsClasses(l.param().loss_param())) {
+    const ValueId weight = b.Pointwise(ClassWeight(l, l.shape(0)[axis]), {l.bottom(1)});
+    losses = b.Pointwise("x0*x1", {losses, weight});
+  }
+  if (l.bottom_count() == 3) {
+    l.Check(l.shape(2).Count() == label.Count(), "bottom[2]",
+            StrCat("there must be a weight for each of the ", label.Count(), " labels, found ", l.shape(2).ToString()));
+    const ValueId weight = b.Add1("stop_gradient", {b.Reshape(l.bottom(2), label)});
+    losses = b.Pointwise("x0*x1", {losses, weight});
+    valid = b.Pointwise("x0*x1", {valid, weight});
+  }
+  return {b.SumAll(losses), b.SumAll(valid), y[2]};
+}
+
+Sums Plain(const LayerBuilder& l, int axis) {
+  const std::vector<ValueId> y = l.b().Add("softmax_loss", l.bottoms(), LabelFields(l, axis));
+  return {y[0], y[1], y[2]};
+}
+
+// Divides by the sum of the weights, whatever it is, unless the file asks for another count.
+bool DividesByWeights(const LayerBuilder& l) {
+  const LossParameter& p = l.param().loss_param();
+  const bool is_valid =
+      p.has_normalization() ? p.normalization() == LossParameter::VALID : !p.has_normalize() || p.normalize();
+  return l.bottom_count() == 3 && is_valid;
+}
+
 void Build(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
   CheckLabelCount(l, axis);
   const LossParameter& p = l.param().loss_param();
-  const std::vector<ValueId> loss = l.b().Add(
-      "softmax_loss", l.bottoms(),
-      {{"axis", int64_t{axis}}, {"has_ignore", p.has_ignore_label()}, {"ignore_label", int64_t{p.ignore_label()}}});
+  const bool is_plain = l.bottom_count() == 2 && !WeighsClasses(p) && p.label_smoothing() == 0;
+  const Sums sums = is_plain ? Plain(l, axis) : Weighted(l, axis);
   const Shape& x = l.shape(0);
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),
-                          .valid = p.has_ignore_label() ? loss[1] : kNoId};
-  l.SetTop(0, Normalized(l, loss[0], counts, LossParameter::VALID));
+                          .valid = p.has_ignore_label() ? sums.valid : kNoId};
+  if (DividesByWeights(l)) {
+    const ValueId total = l.b().Add1("stop_gradient", {sums.valid});
+    l.SetTop(0, l.b().Pointwise("select(eq(x1,0),0,x0/x1)", {sums.loss, total}));
+  } else {
+    l.SetTop(0, Normalized(l, sums.loss, counts, LossParameter::VALID));
+  }
   l.SetLoss(0, 1);
-  if (l.top_count() > 1) l.SetTop(1, loss[2]);
+  if (l.top_count() > 1) l.SetTop(1, sums.probability);
 }
 
 }  // namespace
@@ -30,9 +109,11 @@ LayerDef SoftmaxWithLossLayer() {
   return {.type = "SoftmaxWithLoss",
           .doc =
               "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
-              "normalization (default VALID). An optional second top holds the probabilities.",
+              "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
+              "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
+              "by. An optional second top holds the probabilities.",
           .min_bottoms = 2,
-          .max_bottoms = 2,
+          .max_bottoms = 3,
           .max_tops = 2,
           .auto_tops = true,
           .build = Build};

@@ -2,6 +2,9 @@
 
 namespace moka {
 
-std::vector<LayerDef> SegmentationLayers() { return {}; }
+std::vector<LayerDef> SegmentationLayers() {
+  return {BnLayer(),          DenseImageDataLayer(), ImageSegDataLayer(), InterpLayer(),
+          SegAccuracyLayer(), UnpoolingLayer(),      UpsampleLayer()};
+}
 
 }  // namespace moka

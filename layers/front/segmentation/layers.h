@@ -9,4 +9,12 @@ namespace moka {
 
 std::vector<LayerDef> SegmentationLayers();
 
+LayerDef BnLayer();
+LayerDef DenseImageDataLayer();
+LayerDef ImageSegDataLayer();
+LayerDef InterpLayer();
+LayerDef SegAccuracyLayer();
+LayerDef UnpoolingLayer();
+LayerDef UpsampleLayer();
+
 }  // namespace moka

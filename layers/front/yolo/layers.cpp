@@ -2,6 +2,9 @@
 
 namespace moka {
 
-std::vector<LayerDef> YoloLayers() { return {}; }
+std::vector<LayerDef> YoloLayers() {
+  return {BoxDataLayer(), EvalDetectionLayer(),         RegionLossLayer(), ReorgLayer(), YoloDetectionOutputLayer(),
+          Yolov3Layer(),  Yolov3DetectionOutputLayer(), YoloSegLayer()};
+}
 
 }  // namespace moka

@@ -9,4 +9,13 @@ namespace moka {
 
 std::vector<LayerDef> YoloLayers();
 
+LayerDef BoxDataLayer();
+LayerDef EvalDetectionLayer();
+LayerDef RegionLossLayer();
+LayerDef ReorgLayer();
+LayerDef YoloDetectionOutputLayer();
+LayerDef YoloSegLayer();
+LayerDef Yolov3Layer();
+LayerDef Yolov3DetectionOutputLayer();
+
 }  // namespace moka

@@ -2,6 +2,11 @@
 
 namespace moka {
 
-std::vector<OpDef> SegmentationOps() { return {}; }
+std::vector<OpDef> SegmentationOps() {
+  return {
+      ClassCountsOp(), InterpolateOp(),    InterpolateBackwardOp(), SoftmaxLossesOp(),     SoftmaxLossesBackwardOp(),
+      UnpoolOp(),      UnpoolBackwardOp(), UnpoolMaxOp(),           UnpoolMaxBackwardOp(),
+  };
+}
 
 }  // namespace moka

@@ -9,4 +9,14 @@ namespace moka {
 
 std::vector<OpDef> SegmentationOps();
 
+OpDef ClassCountsOp();
+OpDef InterpolateOp();
+OpDef InterpolateBackwardOp();
+OpDef SoftmaxLossesOp();
+OpDef SoftmaxLossesBackwardOp();
+OpDef UnpoolOp();
+OpDef UnpoolBackwardOp();
+OpDef UnpoolMaxOp();
+OpDef UnpoolMaxBackwardOp();
+
 }  // namespace moka

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> YoloOps() { return {}; }
+std::vector<OpDef> YoloOps() { return {EvalDetectionOp(), RegionLossOp(), YoloDetectionsOp(), Yolov3LossOp()}; }
 
 }  // namespace moka

@@ -9,4 +9,9 @@ namespace moka {
 
 std::vector<OpDef> YoloOps();
 
+OpDef EvalDetectionOp();
+OpDef RegionLossOp();
+OpDef YoloDetectionsOp();
+OpDef Yolov3LossOp();
+
 }  // namespace moka

@@ -1,0 +1,63 @@
+// RegionLoss: YOLO v2's loss, in the rules of two ports told apart by their labels (layers/ops/yolo/region_loss.cpp).
+#include "core/text.h"
+#include "layers/front/yolo/fields.h"
+#include "layers/front/yolo/layers.h"
+
+namespace moka {
+namespace {
+
+// Rows of 8 values (Intel, [1,1,M,8]) or a list of 5 for each object of each image.
+std::string LabelForm(const LayerBuilder& l) {
+  const Shape& label = l.shape(1);
+  const int rank = label.rank();
+  if (rank >= 2 && label[rank - 1] == 8 && label.Count(0, rank - 2) == 1) return "rows";
+  l.Check(label.Count() % (5 * l.shape(0)[0]) == 0, "bottom[1]",
+          StrCat("labels are rows of 8 values [1,1,M,8] or lists of 5 values for each of the ", l.shape(0)[0],
+                 " images, found ", label.ToString()));
+  return "lists";
+}
+
+void Build(LayerBuilder& l) {
+  const RegionLossParameter& p = l.param().region_loss_param();
+  const auto number = [&](const char* field, float value) {
+    return Finite(l, StrCat("region_loss_param.", field), value);
+  };
+  l.Check(p.softmax_tree().empty(), "region_loss_param.softmax_tree", "trees of classes are not part of Moka");
+  l.Check(p.class_map().empty(), "region_loss_param.class_map", "maps of classes are not part of Moka");
+  l.Check(p.coords() == 4, "region_loss_param.coords", StrCat("a box has 4 coordinates, found ", p.coords()));
+  l.Check(p.num_class() >= 1, "region_loss_param.num_class", "num_class must be at least 1");
+  const Doubles anchors = AnchorsOf(l, "region_loss_param.biases", p.biases(), p.num());
+  CheckMap(l, 0, p.num(), int64_t{5} + p.num_class());
+  const std::vector<ValueId> y = l.b().Add("region_loss", l.bottoms(),
+                                           {{"form", LabelForm(l)},
+                                            {"classes", int64_t{p.num_class()}},
+                                            {"anchors", anchors},
+                                            {"object_scale", number("object_scale", p.object_scale())},
+                                            {"noobject_scale", number("noobject_scale", p.noobject_scale())},
+                                            {"class_scale", number("class_scale", p.class_scale())},
+                                            {"coord_scale", number("coord_scale", p.coord_scale())},
+                                            {"thresh", number("thresh", p.thresh())},
+                                            {"bias_match", p.bias_match() != 0},
+                                            {"rescore", p.rescore() != 0}});
+  SetSlopedLoss(l, l.bottom(0), y[0], y[1]);
+}
+
+}  // namespace
+
+LayerDef RegionLossLayer() {
+  return {.type = "RegionLoss",
+          .doc =
+              "YOLO v2's loss on a map [N, num*(5+num_class), H, W] with anchors `biases` in cells. Labels are Intel's "
+              "rows [1,1,M,8] (image, label from 1, instance, box corners, difficult; image -1: none) or darknet's "
+              "lists [N, 5 T] (label from 0, x, y, w, h; w 0 ends a list). The top is the sum of squares of the rule "
+              "by which the map is trained (for lists divided by N); the gradient is that rule divided by N, times the "
+              "loss weight, not the derivative of the top. Each object pulls the anchor of its cell that fits it best "
+              "towards its box (coord_scale), its objectness (object_scale) and class (class_scale); other anchors' "
+              "objectness is pushed down (noobject_scale) unless they overlap an object by more than thresh.",
+          .min_bottoms = 2,
+          .max_bottoms = 2,
+          .auto_tops = true,
+          .build = Build};
+}
+
+}  // namespace moka

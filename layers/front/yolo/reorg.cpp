@@ -1,0 +1,47 @@
+// Reorg (YOLO v2's pass-through): space to depth as darknet's reorg does it, which reads the bottom as if it were
+// [C/s^2, H s, W s]: element (o t + c, h, w) of the result, t = C/s^2, is the one at (c, h s + o / s, w s + o % s), and
+// the result is then seen as [C s^2, H/s, W/s]. With reverse that reading is undone: [C/s^2, H s, W s]. Both are
+// reshapes around one transpose.
+#include "core/size.h"
+#include "core/text.h"
+#include "layers/front/fields.h"
+#include "layers/front/yolo/layers.h"
+
+namespace moka {
+namespace {
+
+void Build(LayerBuilder& l) {
+  const ReorgParameter& p = l.param().reorg_param();
+  const Shape& x = l.shape(0);
+  const int64_t s = p.stride();
+  l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
+  l.Check(s >= 1 && s <= INT32_MAX, "reorg_param.stride", "stride must be given and from 1 to 2^31-1");
+  l.Check(x[1] % (s * s) == 0, "reorg_param.stride",
+          StrCat("the bottom's channels ", x.ToString(), " do not divide by stride^2 = ", s * s));
+  const int64_t t = x[1] / (s * s);
+  const GraphBuilder& b = l.b();
+  if (p.reverse()) {
+    const ValueId apart = b.Reshape(l.bottom(0), {x[0], s, s, t, x[2], x[3]});
+    const ValueId moved = b.Add1("transpose", {apart}, {{"perm", Ints{0, 3, 4, 1, 5, 2}}});
+    l.SetTop(0, b.Reshape(moved, {x[0], t, (Size(x[2]) * s).value(), (Size(x[3]) * s).value()}));
+    return;
+  }
+  l.Check(x[2] % s == 0 && x[3] % s == 0, "reorg_param.stride",
+          StrCat("height and width of the bottom ", x.ToString(), " do not divide by the stride ", s));
+  const ValueId apart = b.Reshape(l.bottom(0), {x[0], t, x[2], s, x[3], s});
+  const ValueId moved = b.Add1("transpose", {apart}, {{"perm", Ints{0, 3, 5, 1, 2, 4}}});
+  l.SetTop(0, b.Reshape(moved, {x[0], (Size(x[1]) * s * s).value(), x[2] / s, x[3] / s}));
+}
+
+}  // namespace
+
+LayerDef ReorgLayer() {
+  return {
+      .type = "Reorg",
+      .doc =
+          "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s, in darknet's order (the bottom is read "
+          "as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, W s].",
+      .build = Build};
+}
+
+}  // namespace moka

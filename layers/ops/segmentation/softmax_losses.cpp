@@ -1,0 +1,157 @@
+// Softmax with cross entropy, one loss a label: loss = -sum over classes of t log max(p, FLT_MIN), p = softmax(x),
+// t = 1 - s + s/C at the label and s/C elsewhere for a label smoothing s (Szegedy et al., arXiv 1512.00567, 7). With
+// it losses can be weighted one by one. dx = (p - t) * dloss, 0 at ignored labels; the clip has no part in it.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/gradients.h"
+#include "layers/ops/labels.h"
+#include "layers/ops/segmentation/ops.h"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("softmax_losses", in, 2, 2);
+  CheckFloat("softmax_losses", "x", in[0]);
+  CheckLabels("softmax_losses", attributes, in[0].shape, in[1].shape);
+  const TensorType losses = PlainType(StatisticsType(in[0].dtype), in[1].shape);
+  return {losses, losses, PlainType(in[0].dtype, in[0].shape)};
+}
+
+// The part of every class and the label's further part.
+double Share(const Attributes& attributes, int64_t classes) {
+  return attributes.Float("smoothing") / static_cast<double>(classes);
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& shape = in[0].type.shape;
+  const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
+  const double smoothing = attributes.Float("smoothing");
+  for (int64_t line = 0; line < s.outer * s.inner; ++line) {
+    const auto at = [&](int64_t c) {
+      return static_cast<size_t>((line / s.inner * s.size + c) * s.inner + line % s.inner);
+    };
+    double max = in[0].values[at(0)];
+    for (int64_t c = 1; c < s.size; ++c) max = std::max(max, in[0].values[at(c)]);
+    double sum = 0;
+    for (int64_t c = 0; c < s.size; ++c) sum += out[2].values[at(c)] = std::exp(in[0].values[at(c)] - max);
+    for (int64_t c = 0; c < s.size; ++c) out[2].values[at(c)] /= sum;
+    const auto i = static_cast<size_t>(line);
+    const int64_t label = ReadLabel(attributes, in[1].values[i], s.size);
+    out[0].values[i] = 0;
+    out[1].values[i] = label < 0 ? 0 : 1;
+    if (label < 0) continue;
+    const auto cost = [&](int64_t c) { return -std::log(std::max(out[2].values[at(c)], double{FLT_MIN})); };
+    out[0].values[i] = (1 - smoothing) * cost(label);
+    if (smoothing == 0) continue;
+    for (int64_t c = 0; c < s.size; ++c) out[0].values[i] += Share(attributes, s.size) * cost(c);
+  }
+}
+
+// Which labels are valid does not depend on x.
+void Gradient(GradientContext& c) {
+  if (!c.wants(0)) return;
+  ValueId dx = kNoId;
+  if (c.dy(0) != kNoId) dx = c.b().Add1("softmax_losses_backward", {c.y(2), c.x(1), c.dy(0)}, c.attributes());
+  if (c.dy(2) != kNoId) {
+    const ValueId more = c.b().Add1("softmax_backward", {c.y(2), c.dy(2)}, Selected(c.attributes(), {"axis"}));
+    dx = dx == kNoId ? more : c.b().Pointwise("x0+x1", {dx, more});
+  }
+  if (dx != kNoId) c.SetDx(0, dx);
+}
+
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("softmax_losses_backward", in, 3, 3);
+  CheckFloat("softmax_losses_backward", "probability", in[0]);
+  CheckLabels("softmax_losses_backward", attributes, in[0].shape, in[1].shape);
+  CheckShape("softmax_losses_backward", "dlosses", in[2].shape, in[1].shape, "the label's shape");
+  return {PlainType(in[0].dtype, in[0].shape)};
+}
+
+void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& shape = in[0].type.shape;
+  const int axis = CanonicalAxis(attributes.Int("axis"), shape, "axis");
+  const AxisSplit s = SplitAt(shape, axis);
+  VisitElements(shape, [&](const Index& index, int64_t offset) {
+    const auto line = static_cast<size_t>(offset / (s.size * s.inner) * s.inner + offset % s.inner);
+    const int64_t label = ReadLabel(attributes, in[1].values[line], s.size);
+    const double hit = index[static_cast<size_t>(axis)] == label ? 1 - attributes.Float("smoothing") : 0;
+    const auto i = static_cast<size_t>(offset);
+    out[0].values[i] = label < 0 ? 0 : (in[0].values[i] - hit - Share(attributes, s.size)) * in[2].values[line];
+  });
+}
+
+std::vector<OpCase> MakeCases(bool backward) {
+  struct Example {
+    const char* name;
+    Shape x;
+    Shape label;
+    int64_t axis;
+    double low, high;  // of labels
+    bool has_ignore;
+    int64_t ignore_label;
+    double smoothing;
+  };
+  const std::vector<Example> examples = {
+      {"classes", {5, 10}, {5}, 1, 0, 9, false, 0, 0},
+      {"smoothed", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0, 0.1},
+      {"pixels", {2, 5, 3, 4}, {2, 1, 3, 4}, 1, 0, 4, true, 4, 0},
+      {"pixels_smoothed", {2, 3, 2, 5}, {2, 2, 5}, 1, -1, 2, true, -1, 0.3},
+      {"last_axis", {2, 3, 7}, {2, 3}, -1, 0, 6, false, 0, 0.5},
+      {"one_class", {4, 1}, {4}, 1, 0, 0, false, 0, 0.2},
+  };
+  std::vector<OpCase> cases;
+  for (const Example& e : examples) {
+    OpCase c{.name = e.name,
+             .inputs = {{DType::kFloat32, e.x, {}}, {DType::kFloat32, e.label, {}}},
+             .attributes = {{"axis", e.axis},
+                            {"has_ignore", e.has_ignore},
+                            {"ignore_label", e.ignore_label},
+                            {"smoothing", e.smoothing}},
+             .low = backward ? 0.0 : -3.0,
+             .high = backward ? 1.0 : 3.0,
+             .ranges = {{1, e.low, e.high}}};
+    if (backward) c.inputs.push_back({DType::kFloat32, e.label, {}});
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+std::vector<OpCase> Cases() { return MakeCases(false); }
+std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+
+std::vector<AttributeSpec> Specs() {
+  std::vector<AttributeSpec> specs = LabelAttributes();
+  specs.push_back({"smoothing", 0.0, "part of each target that all classes share"});
+  return specs;
+}
+
+}  // namespace
+
+OpDef SoftmaxLossesOp() {
+  return {.name = "softmax_losses",
+          .doc = "(x, label) -> losses, valid (1, or 0 where ignored) like label, probability like x.",
+          .attributes = Specs(),
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .precision = Precision::kKeep32,
+          .cases = Cases};
+}
+
+OpDef SoftmaxLossesBackwardOp() {
+  return {.name = "softmax_losses_backward",
+          .doc = "(probability, label, dlosses like label) -> dx like probability.",
+          .attributes = Specs(),
+          .infer = InferBackward,
+          .reference = ReferenceBackward,
+          .may_overwrite = [](const Attributes&, int input, int) { return input == 0; },
+          .precision = Precision::kKeep32,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

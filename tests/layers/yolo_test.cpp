@@ -126,6 +126,12 @@ TEST(YoloTest, DetectionMistakes) {
               HasSubstr("nms must be given"));
 }
 
+TEST(YoloTest, EvaluationDoesNotReadTheImages) {
+  EXPECT_EQ(TopShape({{1, 14, 2, 2}, {1, 1, 1, 8}, {1, 3, 8, 8}}, "EvalDetection",
+                     StrCat("eval_detection_param { num_class: 2 num_object: 2 nms: 0.45 ", kAnchors, "}")),
+            (Shape{1, 2 + 2 * 2 * 2 * 4}));
+}
+
 TEST(YoloTest, BoxDataIsFedFromOutside) {
   const BuiltNet net = BuildText("layer { name: \"b\" type: \"BoxData\" top: \"data\" top: \"label\" }");
   EXPECT_EQ(net.data.size(), 1U);

@@ -1,4 +1,5 @@
-// EvalDetection (Intel): counts for the average precision of YOLO v2 (layers/ops/yolo/eval_detection.cpp).
+// EvalDetection (Intel): counts for the average precision of YOLO v2 (layers/ops/yolo/eval_detection.cpp). Published
+// nets name the images as a third bottom, which the fork does not read.
 #include "core/text.h"
 #include "layers/front/yolo/fields.h"
 #include "layers/front/yolo/layers.h"
@@ -25,7 +26,7 @@ void Build(LayerBuilder& l) {
   CheckMap(l, 0, p.num_object(), int64_t{5} + p.num_class());
   l.Check(l.shape(1).Count() % 8 == 0, "bottom[1]",
           StrCat("labels are rows of 8 values [1,1,M,8], found ", l.shape(1).ToString()));
-  l.SetTop(0, l.b().Add1("eval_detection", l.bottoms(),
+  l.SetTop(0, l.b().Add1("eval_detection", {l.bottom(0), l.bottom(1)},
                          {{"classes", int64_t{p.num_class()}},
                           {"anchors", anchors},
                           {"score", ScoreName(p.score_type())},
@@ -36,16 +37,17 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef EvalDetectionLayer() {
-  return {.type = "EvalDetection",
-          .doc =
-              "From a map [N, num_object*(5+num_class), H, W] of YOLO v2 and rows of labels [1,1,M,8] the top "
-              "[N, num_class + H W num_object 4]: the objects of each class, then (label, score, hit, miss) for each "
-              "box that nms leaves, by class and score, then zeros. A box hits an object of its class overlapped by "
-              "threshold or more that is not taken; if it is taken, or the image has none of the class, it misses. No "
-              "gradient.",
-          .min_bottoms = 2,
-          .max_bottoms = 2,
-          .build = Build};
+  return {
+      .type = "EvalDetection",
+      .doc =
+          "From a map [N, num_object*(5+num_class), H, W] of YOLO v2 and rows of labels [1,1,M,8] the top "
+          "[N, num_class + H W num_object 4]: the objects of each class, then (label, score, hit, miss) for each "
+          "box that nms leaves, by class and score, then zeros. A box hits an object of its class overlapped by "
+          "threshold or more that is not taken; if it is taken, or the image has none of the class, it misses. A third "
+          "bottom is not read. No gradient.",
+      .min_bottoms = 2,
+      .max_bottoms = 3,
+      .build = Build};
 }
 
 }  // namespace moka

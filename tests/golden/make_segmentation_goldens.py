@@ -262,6 +262,8 @@ def interps(r):
     r.case("interp_one_pixel", "Interp", "interp_param { height: 2 width: 3 }", [(1, 2, 1, 1)], to((2, 3)))
     r.case("interp_same", "Interp", "interp_param { height: 4 width: 5 }", [shape], lambda x, _: [x[0] + 0])
     r.case("interp_second_bottom", "Interp", "", [shape, (1, 1, 6, 2)], to((6, 2)), no_gradient=[1])
+    r.case("interp_use_blob_size", "Interp", "interp_param { use_blob_size: true }", [(1, 1, 2, 3), (1, 1, 4, 2)],
+           to((4, 2)), no_gradient=[1])
 
 
 def scores(counted):

@@ -1,6 +1,6 @@
 // Interp (DeepLab, PSPNet): bilinear resizing with aligned corners. Negative pads crop the bottom first. The size is,
 // in the fork's order: shrink_factor alone, (in-1)/s + 1; zoom_factor alone, in + (in-1)(z-1); height and width; both
-// factors, shrink then zoom; the second bottom's.
+// factors, shrink then zoom; the second bottom's (which use_blob_size puts first).
 #include "core/size.h"
 #include "core/text.h"
 #include "layers/front/fields.h"
@@ -14,22 +14,27 @@ int64_t Factor(const LayerBuilder& l, const char* field, int64_t value) {
   return value;
 }
 
+int64_t SizeOfSecond(const LayerBuilder& l, int axis) {
+  l.Check(l.bottom_count() == 2, "interp_param",
+          "give zoom_factor, shrink_factor, height and width, or a second bottom for the size");
+  l.Check(l.shape(1).rank() == 4, "bottom[1]",
+          StrCat("the second bottom must be [N,C,H,W], found ", l.shape(1).ToString()));
+  return l.shape(1)[axis];
+}
+
 // The output's size along an axis that has `in` pixels once cropped.
 int64_t OutputSize(const LayerBuilder& l, int axis, int64_t in) {
   const InterpParameter& p = l.param().interp_param();
   const int64_t zoom = Factor(l, "interp_param.zoom_factor", p.zoom_factor());
   const int64_t shrink = Factor(l, "interp_param.shrink_factor", p.shrink_factor());
+  if (p.use_blob_size()) return SizeOfSecond(l, axis);
   const bool is_one_factor = p.has_zoom_factor() != p.has_shrink_factor();
   if (!is_one_factor && p.has_height() && p.has_width()) return axis == 2 ? p.height() : p.width();
   if (p.has_zoom_factor() || p.has_shrink_factor()) {
     const Size shrunk = (in - 1) / shrink + 1;
     return (shrunk + (shrunk - 1) * (zoom - 1)).value();
   }
-  l.Check(l.bottom_count() == 2, "interp_param",
-          "give zoom_factor, shrink_factor, height and width, or a second bottom for the size");
-  l.Check(l.shape(1).rank() == 4, "bottom[1]",
-          StrCat("the second bottom must be [N,C,H,W], found ", l.shape(1).ToString()));
-  return l.shape(1)[axis];
+  return SizeOfSecond(l, axis);
 }
 
 // The bottom without -pad_beg pixels at the start and -pad_end at the end of an axis.

@@ -141,6 +141,19 @@ void WriteFileAtomically(const fs::path& path, std::string_view bytes) {
   file.Commit();
 }
 
+void CommitFile(const fs::path& temporary, const fs::path& path) {
+  const auto fail = [&](std::string_view step) {
+    return Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", step, ": ", Reason()));
+  };
+  {
+    const Descriptor file(open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (file.get() < 0) throw fail("re-open");
+    if (fsync(file.get()) != 0) throw fail("fsync");
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) throw fail("rename");
+  SyncFolder(path.parent_path().empty() ? fs::path(".") : path.parent_path());
+}
+
 void ReplaceSymlink(const fs::path& link, const fs::path& target) {
   fs::path temporary = link;
   temporary += StrCat(".tmp", getpid());

@@ -43,6 +43,8 @@ class AtomicFile {
 
 // AtomicFile in one call.
 void WriteFileAtomically(const std::filesystem::path& path, std::string_view bytes);
+// Moves a finished file, written by other means, to its final name: fsync, rename, fsync of the folder. Errors: kIo.
+void CommitFile(const std::filesystem::path& temporary, const std::filesystem::path& path);
 // Points a symlink at a sibling, atomically.
 void ReplaceSymlink(const std::filesystem::path& link, const std::filesystem::path& target);
 // fsync of a folder. Errors: kIo.

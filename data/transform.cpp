@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/weights.h"
 
 namespace moka {
 namespace {
@@ -93,15 +93,15 @@ void Transform::CheckFields() const {
 }
 
 void Transform::ReadMean(const fs::path& path) {
-  const BlobProto blob = ReadBlobFile(path);
-  const Shape shape = ShapeOf(blob, path);
+  NamedBlob blob = ReadBlobProtoFile(path);
+  const Shape& shape = blob.shape;
   const bool batch_of_one = shape.rank() == 4 && shape[0] == 1;
   if (shape.rank() != 3 && !batch_of_one) {
     throw Error(ErrorKind::kBadData,
                 StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", shape.ToString()));
   }
   mean_shape_ = batch_of_one ? shape.Erased(0) : shape;
-  mean_image_.assign(blob.data().begin(), blob.data().end());
+  mean_image_ = std::move(blob.values);
 }
 
 void Transform::CheckChannels(const PixelView& pixels) const {
@@ -265,28 +265,6 @@ void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScra
   } else {
     Write<uint8_t, 0>(from.bytes, from, shape, place, out.data());
   }
-}
-
-BlobProto ReadBlobFile(const fs::path& path) {
-  BlobProto blob;
-  if (!blob.ParseFromString(ReadFile(path))) {
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": not a BlobProto (.binaryproto)"));
-  }
-  return blob;
-}
-
-Shape ShapeOf(const BlobProto& blob, const fs::path& path) {
-  std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
-  if (!blob.has_shape()) dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
-  if (dims.size() > Shape::kMaxRank || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) {
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": a shape of ", dims.size(), " or negative dimensions"));
-  }
-  const Shape shape(dims);
-  if (shape.Count() != blob.data_size()) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(path.string(), ": shape ", shape.ToString(), " but ", blob.data_size(), " values"));
-  }
-  return shape;
 }
 
 }  // namespace moka

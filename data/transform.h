@@ -77,9 +77,4 @@ class Transform {
   std::vector<float> mean_image_;  // [C,H,W]
 };
 
-// The values of a .binaryproto file and its shape. Errors: kNoInput, kBadData.
-BlobProto ReadBlobFile(const std::filesystem::path& path);
-// A BlobProto's shape, the deprecated four dimensions included. Errors: kBadData when it does not fit the values.
-Shape ShapeOf(const BlobProto& blob, const std::filesystem::path& path);
-
 }  // namespace moka

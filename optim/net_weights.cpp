@@ -20,27 +20,31 @@ BlobsByLayer ByLayer(std::span<const NetBlob> blobs) {
   return layers;
 }
 
-// A running statistic that is a single number: Caffe keeps such counters outside the blobs, so files lack them.
-bool IsCounter(const NetBlob& blob) { return blob.role == ParameterRole::kStatistic && blob.shape.rank() == 0; }
-
-size_t Counters(const std::vector<const NetBlob*>& blobs) {
-  return static_cast<size_t>(std::ranges::count_if(blobs, [](const NetBlob* blob) { return IsCounter(*blob); }));
+// Whether a file need not have the blob: a running statistic that is a single number, which Caffe keeps outside the
+// blobs; and, in Caffe's HDF5 files, a shared blob, which stands with the layer that owns it alone.
+bool MayBeAbsent(const NetBlob& blob, bool is_hdf5) {
+  const bool is_counter = blob.role == ParameterRole::kStatistic && blob.shape.rank() == 0;
+  return is_counter || (is_hdf5 && blob.shared);
 }
 
 // Adds an error for each way the file's layer does not fit the net's.
 void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& from,
-                const std::vector<const NetBlob*>& to, const std::string& file, std::vector<Error>& errors) {
+                const std::vector<const NetBlob*>& to, const std::string& file, bool is_hdf5,
+                std::vector<Error>& errors) {
   const std::string hint = "to train this layer from new values, rename it";
-  if (from.size() != to.size() && from.size() + Counters(to) != to.size()) {
+  const auto find = [&](int index) { return std::ranges::find(from, index, &NamedBlob::index); };
+  const auto absent = std::ranges::count_if(
+      to, [&](const NetBlob* blob) { return MayBeAbsent(*blob, is_hdf5) && find(blob->index) == from.end(); });
+  if (from.size() != to.size() && from.size() + static_cast<size_t>(absent) != to.size()) {
     errors.emplace_back(
         ErrorKind::kBadData, SourcePlace{},
         StrCat(file, ": layer \"", layer, "\" has ", from.size(), " blobs and the net's has ", to.size()), hint);
     return;
   }
   for (const NetBlob* blob : to) {
-    const auto it = std::ranges::find_if(from, [&](const NamedBlob* b) { return b->index == blob->index; });
+    const auto it = find(blob->index);
     if (it != from.end() && IsSameCaffeShape((*it)->shape, blob->shape)) continue;
-    if (it == from.end() && from.size() < to.size() && IsCounter(*blob)) continue;
+    if (it == from.end() && from.size() < to.size() && MayBeAbsent(*blob, is_hdf5)) continue;
     const std::string found = it == from.end() ? "is missing" : StrCat("has shape ", (*it)->shape.ToString());
     errors.emplace_back(ErrorKind::kBadData, SourcePlace{},
                         StrCat(file, ": blob ", blob->index, " of layer \"", layer, "\" ", found,
@@ -127,11 +131,12 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
       result.ignored.push_back(layer);
       continue;
     }
-    CheckLayer(layer, from, it->second, file, errors);
+    CheckLayer(layer, from, it->second, file, weights.format == "hdf5", errors);
     result.loaded.push_back(layer);
   }
   for (const auto& [layer, to] : target) {
-    if (!source.contains(layer)) result.missing.push_back(layer);
+    const bool is_all_shared = std::ranges::all_of(to, [](const NetBlob* blob) { return blob->shared; });
+    if (!source.contains(layer) && !is_all_shared) result.missing.push_back(layer);
   }
   if (!errors.empty()) throw ErrorList(std::move(errors));
   if (result.loaded.empty()) {
@@ -164,7 +169,7 @@ void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, Pa
     if (file.empty()) continue;
     const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
     LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
-    if (!result.ignored.empty()) LogInfo(StrCat(file, ": ignoring layers ", Join(result.ignored, ", ")));
+    if (!result.ignored.empty()) LogInfo(StrCat(file, ": Ignoring source layer ", Join(result.ignored, ", ")));
     if (!result.missing.empty()) LogInfo(StrCat(file, ": not there, left as filled: ", Join(result.missing, ", ")));
   }
 }

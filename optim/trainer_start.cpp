@@ -60,6 +60,18 @@ bool IsSmallerBetter(const std::string& metric) {
   return metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
 }
 
+// The weights a state names: where it says, as Caffe has it, or beside the state if the two were moved together.
+fs::path LearnedNetOf(const CaffeState& state, const fs::path& path) {
+  std::error_code code;
+  const fs::path as_written = state.learned_net;
+  if (fs::exists(as_written, code)) return as_written;
+  fs::path beside = path.parent_path() / as_written.filename();
+  if (fs::exists(beside, code)) return beside;
+  throw Error(ErrorKind::kNoInput, SourcePlace{},
+              StrCat(path.string(), ": its weights are ", Printable(state.learned_net),
+                     ", which is neither there nor beside it"),
+              "put the .caffemodel beside the .solverstate");
+}
 }  // namespace
 
 Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerOptions options)
@@ -67,8 +79,8 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   CheckLength(solver_);
   CheckOptimizer(solver_);
   CheckTests(solver_, nets);
-  if (solver_.snapshot_format() == SolverParameter::HDF5 && solver_.has_snapshot_prefix()) {
-    Fail(solver_, "snapshot_format", "snapshots in HDF5 are not written by this Moka", "use BINARYPROTO");
+  if (solver_.snapshot_diff()) {
+    LogWarning("snapshot_diff: snapshots hold no gradients, for nothing that trains reads them; it is ignored");
   }
   if (solver_.has_max_time()) {
     try {
@@ -212,13 +224,19 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
 void Trainer::RestoreCaffe(const fs::path& path) {
   const CaffeState state = ReadCaffeState(path);
   if (!state.learned_net.empty()) {
-    std::error_code code;
-    fs::path weights = state.learned_net;
-    if (!fs::exists(weights, code)) weights = path.parent_path() / weights.filename();
-    LoadWeightFiles(weights.string(), train_->blobs(), store_);
+    LoadWeightFiles(LearnedNetOf(state, path).string(), train_->blobs(), store_);
+  } else if (options_.weights.empty() && solver_.weights().empty()) {
+    LogWarning(StrCat(path.string(), " names no weights: they keep what their fillers gave"));
   }
   HistoryToStore(solver_, train_->blobs(), state.history, store_);
   state_.iteration = state.iteration;
+  // Caffe goes on from the step it stored; here the step follows from the iteration. The last update before the
+  // snapshot was of iteration - 1.
+  const int64_t before = CaffeCurrentStep(solver_, state.iteration - 1);
+  if (state.current_step != before && state.current_step != CaffeCurrentStep(solver_, state.iteration)) {
+    LogWarning(StrCat(path.string(), ": current_step is ", state.current_step, " and this solver's at iteration ",
+                      state.iteration, " is ", before, ": the solver's own is used"));
+  }
   // Caffe keeps no data position; going on from where this many batches end is nearest to an unbroken run.
   const int64_t samples = state.iteration * train_->feed().batch_size() * solver_.iter_size();
   std::map<std::string, int64_t> positions;
@@ -254,17 +272,28 @@ void Trainer::WriteSnapshot(bool is_best) {
   if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
 }
 
-// prefix_iter_N.caffemodel and .solverstate, as Caffe names them.
+// prefix_iter_N.caffemodel and .solverstate, as Caffe names them; with ".h5" behind in HDF5.
 void Trainer::WriteCaffeSnapshot() {
+  const bool is_hdf5 = solver_.snapshot_format() == SolverParameter::HDF5;
+  const std::string kind = is_hdf5 ? "HDF5" : "binary proto";
+  const std::string ending = is_hdf5 ? ".h5" : "";
   const std::string prefix = StrCat(solver_.snapshot_prefix(), "_iter_", state_.iteration);
-  const std::string model = prefix + ".caffemodel";
-  LogToFile(StrCat("Snapshotting to binary proto file ", model));
-  WriteCaffemodel(model, train_->param(), WeightsOf(train_->blobs(), store_));
-  const std::string file = prefix + ".solverstate";
-  LogToFile(StrCat("Snapshotting solver state to binary proto file ", file));
+  const std::string model = StrCat(prefix, ".caffemodel", ending);
+  LogToFile(StrCat("Snapshotting to ", kind, " file ", model));
+  if (is_hdf5) {
+    WriteHdf5Weights(model, train_->param(), WeightsOf(train_->blobs(), store_));
+  } else {
+    WriteCaffemodel(model, train_->param(), WeightsOf(train_->blobs(), store_));
+  }
+  if (!IsCaffeSolver(solver_)) {
+    LogToFile(StrCat("Caffe has no solver of type ", solver_.type(), ": no .solverstate is written"));
+    return;
+  }
+  const std::string file = StrCat(prefix, ".solverstate", ending);
+  LogToFile(StrCat("Snapshotting solver state to ", kind, " file ", file));
   WriteCaffeState(file, {.iteration = state_.iteration,
                          .learned_net = model,
-                         .current_step = CaffeCurrentStep(solver_, state_.iteration),
+                         .current_step = CaffeCurrentStep(solver_, state_.iteration - 1),
                          .history = HistoryFromStore(solver_, train_->blobs(), store_)});
 }
 

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <fstream>
 
+#include "core/error.h"
 #include "core/text.h"
 
 namespace moka {
 namespace {
+
+constexpr size_t kHeadBytes = 4096;
 
 using namespace std::string_view_literals;  // NOLINT(google-build-using-namespace): only literals
 
@@ -78,6 +82,16 @@ Content RecogniseContent(std::string_view head) {
   return RecogniseMessage(head);
 }
 
+Content RecogniseFile(const std::filesystem::path& path) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code)) return Content::kEmpty;
+  std::ifstream stream(path, std::ios::binary);
+  std::string head(kHeadBytes, '\0');
+  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(stream.gcount()));
+  return RecogniseContent(head);
+}
+
 std::string_view Describe(Content content) {
   switch (content) {
     case Content::kEmpty: return "an empty file";
@@ -98,6 +112,21 @@ std::string_view Describe(Content content) {
     case Content::kUnknownBinary: return "binary data of no known kind";
   }
   return "unknown";
+}
+
+void ReadAs(Content kind, std::string_view bytes, const std::string& file, std::string_view expected,
+            const std::function<void()>& read) {
+  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
+  const Error other(ErrorKind::kBadData, SourcePlace{.file = file},
+                    StrCat("expected ", expected, ", but this is ", Describe(content)));
+  // A small message may look like text: the reader decides.
+  if (content != kind && content != Content::kUnknownBinary && content != Content::kText) throw other;
+  try {
+    read();
+  } catch (const Error&) {
+    if (content != Content::kText) throw;
+    throw other;
+  }
 }
 
 }  // namespace moka

@@ -22,40 +22,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// The present name of a V1 type: "INNER_PRODUCT" is InnerProduct, with exceptions.
-std::string NewTypeName(V1LayerParameter::LayerType type) {
-  static const std::map<V1LayerParameter::LayerType, std::string> exceptions = {
-      {V1LayerParameter::NONE, ""},
-      {V1LayerParameter::ABSVAL, "AbsVal"},
-      {V1LayerParameter::ARGMAX, "ArgMax"},
-      {V1LayerParameter::BNLL, "BNLL"},
-      {V1LayerParameter::BN, "BN"},
-      {V1LayerParameter::CONVOLUTION3D, "NdConvolution"},
-      {V1LayerParameter::DECONVOLUTION3D, "Deconvolution"},
-      {V1LayerParameter::HDF5_DATA, "HDF5Data"},
-      {V1LayerParameter::HDF5_OUTPUT, "HDF5Output"},
-      {V1LayerParameter::LRN, "LRN"},
-      {V1LayerParameter::LSTM, "LSTM"},
-      {V1LayerParameter::MVN, "MVN"},
-      {V1LayerParameter::POOLING3D, "NdPooling"},
-      {V1LayerParameter::PRELU, "PReLU"},
-      {V1LayerParameter::RELU, "ReLU"},
-      {V1LayerParameter::RELU6, "ReLU6"},
-      {V1LayerParameter::ROIPOOLING, "ROIPooling"},
-      {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
-      {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},
-      {V1LayerParameter::TANH, "TanH"},
-  };
-  const auto exception = exceptions.find(type);
-  if (exception != exceptions.end()) return exception->second;
-  std::string name;
-  for (const std::string& word : Split(V1LayerParameter::LayerType_Name(type), '_')) {
-    name += word.substr(0, 1);
-    for (const char letter : word.substr(1)) name += static_cast<char>(std::tolower(letter));
-  }
-  return name;
-}
-
 // scale, mean_file, crop_size and mirror moved from a data layer's parameter to transform_param.
 template <class DataMessage>
 bool MoveTransformation(DataMessage& data, V1LayerParameter& layer) {
@@ -113,7 +79,7 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   if (old.has_name()) layer.set_name(old.name());
   layer.mutable_include()->Swap(old.mutable_include());
   layer.mutable_exclude()->Swap(old.mutable_exclude());
-  if (old.has_type()) layer.set_type(NewTypeName(old.type()));
+  if (old.has_type()) layer.set_type(LayerTypeOf(old.type()));
   layer.mutable_blobs()->Swap(old.mutable_blobs());
   for (int i = 0; i < old.param_size(); ++i) ParamAt(layer, i).set_name(old.param(i));
   for (int i = 0; i < old.blob_share_mode_size(); ++i) {
@@ -208,6 +174,39 @@ bool UpgradeBatchNorm(NetParameter& net) {
 }
 
 }  // namespace
+
+std::string LayerTypeOf(V1LayerParameter::LayerType type) {
+  static const std::map<V1LayerParameter::LayerType, std::string> exceptions = {
+      {V1LayerParameter::NONE, ""},
+      {V1LayerParameter::ABSVAL, "AbsVal"},
+      {V1LayerParameter::ARGMAX, "ArgMax"},
+      {V1LayerParameter::BNLL, "BNLL"},
+      {V1LayerParameter::BN, "BN"},
+      {V1LayerParameter::CONVOLUTION3D, "NdConvolution"},
+      {V1LayerParameter::DECONVOLUTION3D, "Deconvolution"},
+      {V1LayerParameter::HDF5_DATA, "HDF5Data"},
+      {V1LayerParameter::HDF5_OUTPUT, "HDF5Output"},
+      {V1LayerParameter::LRN, "LRN"},
+      {V1LayerParameter::LSTM, "LSTM"},
+      {V1LayerParameter::MVN, "MVN"},
+      {V1LayerParameter::POOLING3D, "NdPooling"},
+      {V1LayerParameter::PRELU, "PReLU"},
+      {V1LayerParameter::RELU, "ReLU"},
+      {V1LayerParameter::RELU6, "ReLU6"},
+      {V1LayerParameter::ROIPOOLING, "ROIPooling"},
+      {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
+      {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},
+      {V1LayerParameter::TANH, "TanH"},
+  };
+  const auto exception = exceptions.find(type);
+  if (exception != exceptions.end()) return exception->second;
+  std::string name;
+  for (const std::string& word : Split(V1LayerParameter::LayerType_Name(type), '_')) {
+    name += word.substr(0, 1);
+    for (const char letter : word.substr(1)) name += static_cast<char>(std::tolower(letter));
+  }
+  return name;
+}
 
 bool UpgradeNet(NetParameter& net, const std::string& file) {
   std::vector<std::string> done;

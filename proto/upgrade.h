@@ -14,4 +14,7 @@ namespace moka {
 bool UpgradeNet(NetParameter& net, const std::string& file);
 bool UpgradeSolver(SolverParameter& solver, const std::string& file);
 
+// The present name of a V1 type: "INNER_PRODUCT" is InnerProduct.
+std::string LayerTypeOf(V1LayerParameter::LayerType type);
+
 }  // namespace moka

@@ -149,11 +149,10 @@ const Move* FindMove(std::string_view field, std::string_view type) {
 
 V1LayerParameter::LayerType NewType(const V1LayerParameter& layer) {
   const std::string& name = layer.layer().type();
+  const V1LayerParameter::LayerType found = V1TypeOf(name);
+  if (found != V1LayerParameter::NONE) return found;
   std::vector<std::string> names;
-  for (const OldType& type : kTypes) {
-    if (type.name == name) return type.type;
-    names.emplace_back(type.name);
-  }
+  for (const OldType& type : kTypes) names.emplace_back(type.name);
   throw Error(ErrorKind::kConfig, LayerPlace(layer),
               StrCat("unknown layer type \"", name, "\" in an old (V0) layer \"", layer.layer().name(), "\""),
               DidYouMean(name, names));
@@ -243,6 +242,11 @@ void FoldPadding(NetParameter& net) {
 }
 
 }  // namespace
+
+V1LayerParameter::LayerType V1TypeOf(std::string_view v0_type) {
+  const auto* const type = std::ranges::find(kTypes, v0_type, &OldType::name);
+  return type == kTypes.end() ? V1LayerParameter::NONE : type->type;
+}
 
 void UpgradeV0Net(NetParameter& net, const std::string& file) {
   FoldPadding(net);

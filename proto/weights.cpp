@@ -1,6 +1,7 @@
 #include "proto/weights.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -9,34 +10,24 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/blob_bytes.h"
+#include "proto/caffemodel.h"
 #include "proto/content.h"
-#include "proto/origins.h"
+#include "proto/hdf5_file.h"
 #include "proto/safetensors.h"
-#include "proto/upgrade.h"
+#include "proto/text_format.h"
 #include "proto/wire.h"
 
 namespace moka {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int64_t kWeightsLimitBytes = int64_t{64} << 30;
 constexpr size_t kHeadBytes = 4096;
-
-[[noreturn]] void ThrowBadBlob(std::string_view what, std::string_view problem) {
-  throw Error(ErrorKind::kBadData, StrCat(what, ": ", problem));
-}
-
-Shape ShapeOf(const BlobProto& proto, int64_t values) {
-  std::vector<int64_t> dims;
-  const bool is_old = proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
-  if (is_old) {
-    dims = {proto.num(), proto.channels(), proto.height(), proto.width()};
-  } else if (proto.has_shape()) {
-    dims.assign(proto.shape().dim().begin(), proto.shape().dim().end());
-  } else {
-    dims = {values};
-  }
-  return Shape(dims);
-}
+constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
+constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
+constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
 
 int64_t CountNonFinite(const std::vector<NamedBlob>& blobs) {
   int64_t count = 0;
@@ -46,57 +37,62 @@ int64_t CountNonFinite(const std::vector<NamedBlob>& blobs) {
   return count;
 }
 
-Weights ReadCaffemodel(std::string_view bytes, const std::string& file) {
-  NetParameter net;
+// "conv1/0" is blob 0 of conv1. False for other names.
+bool SplitDataset(const std::string& path, NamedBlob& blob) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return false;
+  const std::string index = path.substr(slash + 1);
+  const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), blob.index);
+  if (error != std::errc{} || end != index.data() + index.size() || blob.index < 0) return false;
+  blob.layer = path.substr(0, slash);
+  return true;
+}
+
+Weights WeightsFromHdf5(const Hdf5Reader& reader, const std::string& file) {
+  const auto fail = [&](std::string text) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, std::move(text));
+  };
+  if (!reader.Has(std::string(kGroup))) {
+    fail(StrCat("expected ", kExpected, ", but this HDF5 file ",
+                reader.Has("history") ? "is a solver's state (.solverstate.h5)" : "has no group \"data\""));
+  }
   Weights weights;
-  weights.format = "caffemodel";
-  weights.unknown_fields = ParseWire(bytes, file, "weights (.caffemodel or .safetensors)", net);
-  ClearOrigins(net);
-  try {
-    UpgradeNet(net, file);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, error.text(), error.hint());
-  }
-  if (net.has_name()) weights.metadata["name"] = net.name();
-  for (LayerParameter& layer : *net.mutable_layer()) {
-    for (int i = 0; i < layer.blobs_size(); ++i) {
-      try {
-        weights.blobs.push_back(BlobFromProto(layer.blobs(i), StrCat("blob ", i, " of layer \"", layer.name(), "\"")));
-      } catch (const Error& error) {
-        throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
-      }
-      weights.blobs.back().layer = layer.name();
-      weights.blobs.back().index = i;
-      layer.mutable_blobs(i)->Clear();  // halves the peak memory of a large file
+  weights.format = "hdf5";
+  for (const std::string& path : reader.Datasets(std::string(kGroup))) {
+    NamedBlob blob;
+    if (!SplitDataset(path, blob)) {
+      fail(StrCat("dataset \"", Printable(path), "\" in group \"data\" is not named LAYER/INDEX"));
     }
+    Hdf5Tensor tensor = reader.Read(StrCat(kGroup, "/", path));
+    blob.shape = tensor.shape;
+    blob.values = std::move(tensor.values);
+    weights.blobs.push_back(std::move(blob));
   }
+  // Names are sorted as texts, so "10" came before "2".
+  std::ranges::stable_sort(weights.blobs, [](const NamedBlob& a, const NamedBlob& b) {
+    return std::pair(std::string_view(a.layer), a.index) < std::pair(std::string_view(b.layer), b.index);
+  });
   return weights;
 }
 
-}  // namespace
-
-NamedBlob BlobFromProto(const BlobProto& proto, std::string_view what) {
-  NamedBlob blob;
-  if (proto.data_size() > 0 && proto.double_data_size() > 0) ThrowBadBlob(what, "has both data and double_data");
-  const int64_t count = std::max(proto.data_size(), proto.double_data_size());
-  int64_t needed = 0;
-  try {
-    blob.shape = ShapeOf(proto, count);
-    needed = blob.shape.Count();
-  } catch (const Error& error) {
-    ThrowBadBlob(what, error.text());
+// Counts and warns.
+Weights Checked(Weights weights, const std::string& file) {
+  if (weights.blobs.empty()) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
   }
-  if (needed != count) {
-    ThrowBadBlob(what, StrCat("shape ", blob.shape.ToString(), " needs ", needed, " values but there are ", count));
-  }
-  blob.values.reserve(static_cast<size_t>(count));
-  if (proto.data_size() > 0) {
-    blob.values.assign(proto.data().begin(), proto.data().end());
-  } else {
-    for (const double value : proto.double_data()) blob.values.push_back(static_cast<float>(value));
-  }
-  return blob;
+  weights.non_finite = CountNonFinite(weights.blobs);
+  if (weights.non_finite > 0) LogWarning(StrCat(file, ": ", weights.non_finite, " weights are NaN or infinite"));
+  return weights;
 }
+
+void RefuseLarge(int64_t bytes, const std::string& file) {
+  if (bytes <= kWireLimitBytes) return;
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = file},
+              StrCat("the file has ", BytesText(bytes), ", more than protobuf's 2 GiB"),
+              "weights of this size go in .safetensors or .caffemodel.h5");
+}
+
+}  // namespace
 
 void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* proto) {
   Require(shape.Count() == static_cast<int64_t>(values.size()), "BlobToProto: the values fill the shape");
@@ -108,63 +104,86 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
 
 Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
   const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
-  Weights weights = content == Content::kSafetensors ? ReadSafetensors(bytes, file) : ReadCaffemodel(bytes, file);
-  weights.non_finite = CountNonFinite(weights.blobs);
-  if (weights.blobs.empty()) {
-    throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
-  }
-  if (weights.unknown_fields > 0) {
-    LogWarning(StrCat(file, ": skipped ", weights.unknown_fields, " fields that are not in the schema"));
-  }
-  if (weights.non_finite > 0) LogWarning(StrCat(file, ": ", weights.non_finite, " weights are NaN or infinite"));
-  return weights;
+  if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file);
+  Weights weights;
+  ReadAs(Content::kNetBinary, bytes, file, kExpected, [&] {
+    RefuseLarge(static_cast<int64_t>(bytes.size()), file);
+    weights = ReadCaffemodel(bytes, file);
+  });
+  return Checked(std::move(weights), file);
 }
 
-Weights ReadWeights(const std::filesystem::path& path) {
-  return WeightsFromBytes(ReadFile(path, kWeightsLimitBytes), path.string());
+Weights ReadWeights(const fs::path& path) {
+  const std::string file = path.string();
+  const Content content = RecogniseFile(path);
+  if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(path), file), file);
+  // Said before gigabytes are read.
+  std::error_code code;
+  const auto bytes = static_cast<int64_t>(fs::is_regular_file(path, code) ? fs::file_size(path, code) : 0);
+  if (content != Content::kSafetensors) RefuseLarge(bytes, file);
+  return WeightsFromBytes(ReadFile(path, kWeightsLimitBytes), file);
 }
 
-void WriteCaffemodel(const std::filesystem::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {
-  NetParameter file = net;
-  ClearOrigins(file);
-  file.clear_block();
-  std::map<std::string, LayerParameter*, std::less<>> layers;
-  for (LayerParameter& layer : *file.mutable_layer()) {
-    layer.clear_blobs();
-    layers.emplace(layer.name(), &layer);
+void WriteHdf5Weights(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {
+  Hdf5Writer writer(path);
+  writer.AddGroup(std::string(kGroup));
+  for (const LayerParameter& layer : net.layer()) {
+    if (!layer.name().empty()) writer.AddGroup(StrCat(kGroup, "/", layer.name()));
   }
   for (const NamedBlob& blob : blobs) {
-    LayerParameter*& layer = layers[blob.layer];
-    if (layer == nullptr) {
-      layer = file.add_layer();
-      layer->set_name(blob.layer);
-    }
-    if (blob.index != layer->blobs_size()) {
-      throw Error(ErrorKind::kBadData, StrCat("blobs of layer \"", blob.layer, "\" are not in order: expected index ",
-                                              layer->blobs_size(), ", found ", blob.index));
-    }
-    BlobToProto(blob.shape, blob.values, layer->add_blobs());
+    writer.AddFloats(StrCat(kGroup, "/", blob.layer, "/", blob.index), blob.shape, blob.values);
   }
-  WriteFileAtomically(path, WireBytes(file));
+  writer.Commit();
 }
 
-NamedBlob ReadBlobProtoFile(const std::filesystem::path& path) {
-  const std::string file = path.string();
-  BlobProto proto;
-  ParseWire(ReadFile(path, kWireLimitBytes), file, "a blob (.binaryproto)", proto);
+void AddNetToMetadata(const NetParameter& net, std::map<std::string, std::string>& metadata) {
+  if (net.layer_size() == 0) return;
+  NetParameter layers;
+  if (net.has_name()) layers.set_name(net.name());
+  for (const LayerParameter& layer : net.layer()) {
+    LayerParameter& copy = *layers.add_layer();
+    if (layer.has_name()) copy.set_name(layer.name());
+    if (layer.has_type()) copy.set_type(layer.type());
+    *copy.mutable_bottom() = layer.bottom();
+    *copy.mutable_top() = layer.top();
+  }
+  metadata[std::string(kNetKey)] = ToText(layers);
+}
+
+NetParameter NetOf(const Weights& weights) {
+  if (weights.net.layer_size() > 0) return weights.net;
+  NetParameter net;
+  const auto text = weights.metadata.find(std::string(kNetKey));
+  if (text == weights.metadata.end()) return net;
   try {
-    NamedBlob blob = BlobFromProto(proto, "the blob");
-    if (blob.values.empty()) ThrowBadBlob("the blob", "has no values");
-    return blob;
+    ParseText(text->second, StrCat("metadata ", kNetKey), net);
   } catch (const Error& error) {
-    throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
+    LogWarning(StrCat("the weights' net is passed over: ", error.what()));
+    net.Clear();
   }
+  return net;
 }
 
-void WriteBlobProtoFile(const std::filesystem::path& path, const Shape& shape, std::span<const float> values) {
-  BlobProto proto;
-  BlobToProto(shape, values, &proto);
-  WriteFileAtomically(path, WireBytes(proto));
+NamedBlob ReadBlobProtoFile(const fs::path& path) {
+  const std::string file = path.string();
+  const std::string bytes = ReadFile(path, kWireLimitBytes);
+  NamedBlob blob;
+  ReadAs(Content::kBlob, bytes, file, "a blob (.binaryproto)", [&] {
+    try {
+      blob = BlobFromWire(WireReader(bytes, file, "BlobProto"), "the blob");
+    } catch (const Error& error) {
+      throw Error(error.kind(), SourcePlace{.file = file}, error.text(), error.hint());
+    }
+    if (blob.values.empty()) throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the blob has no values");
+  });
+  return blob;
+}
+
+void WriteBlobProtoFile(const fs::path& path, const Shape& shape, std::span<const float> values) {
+  AtomicFile file(path);
+  AppendBlob(shape, values, file);
+  file.Commit();
 }
 
 }  // namespace moka

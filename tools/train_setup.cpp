@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
 #include "tools/version.h"
 
@@ -98,25 +99,6 @@ fs::path SolverFile(const Arguments& arguments) {
   return FindConfig(arguments.positionals[0], "solver.prototxt");
 }
 
-void ReadFrom(const std::string& from, const fs::path& runs, TrainSetup& setup) {
-  const size_t at = from.rfind('@');
-  const std::string run = from.substr(0, at);
-  const std::string which = at == std::string::npos ? "best" : from.substr(at + 1);
-  std::error_code code;
-  for (const fs::path& folder : {fs::path(run), runs / run}) {
-    if (!fs::is_directory(folder / "checkpoints", code)) continue;
-    fs::path file = folder / "checkpoints" / which;
-    if (fs::is_symlink(file, code)) file = folder / "checkpoints" / fs::read_symlink(file);
-    if (file.extension().empty()) file += ".safetensors";
-    if (!fs::exists(file, code))
-      throw Error(ErrorKind::kNoInput, StrCat(Printable(run), " has no checkpoint \"", Printable(which), "\""));
-    setup.weights.push_back(file.string());
-    setup.parent = from;
-    return;
-  }
-  throw Error(ErrorKind::kNoInput, StrCat("no run ", Printable(run)));
-}
-
 }  // namespace
 
 SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
@@ -176,7 +158,10 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CollectNetFiles(net_options, setup);
   if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
-  if (arguments.Has("from")) ReadFrom(arguments.Get("from"), RunsFolder(arguments), setup);
+  if (arguments.Has("from")) {
+    setup.parent = arguments.Get("from");
+    setup.weights.push_back(FindCheckpoint(setup.parent, RunsFolder(arguments)).string());
+  }
   if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
     throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
   }

@@ -17,37 +17,7 @@ namespace {
 
 std::vector<LayerDef> CommonLayers() {
   return {
-      AbsValLayer(),        AccuracyLayer(),
-      ArgMaxLayer(),        BnllLayer(),
-      BatchNormLayer(),     BiasLayer(),
-      ClipLayer(),          ConcatLayer(),
-      ConvolutionLayer(),   DatabaseLayer(),
-      DeconvolutionLayer(), DropoutLayer(),
-      DummyDataLayer(),     EluLayer(),
-      EltwiseLayer(),       EuclideanLossLayer(),
-      ExpLayer(),           FlattenLayer(),
-      ImageDataLayer(),     InnerProductLayer(),
-      InputLayer(),         LrnLayer(),
-      LogLayer(),           MemoryDataLayer(),
-      PReluLayer(),         ParameterLayer(),
-      PoolingLayer(),       PowerLayer(),
-      ReLULayer(),          ReductionLayer(),
-      ReshapeLayer(),       ScaleLayer(),
-      SigmoidLayer(),       SigmoidCrossEntropyLossLayer(),
-      SilenceLayer(),       SliceLayer(),
-      SoftmaxLayer(),       SoftmaxWithLossLayer(),
-      SplitLayer(),         SwishLayer(),
-      TanHLayer(),          ThresholdLayer(),
-      TileLayer(),          Hdf5DataLayer(),
-      VideoDataLayer(),     WindowDataLayer(),
-      TileLayer(),          AxpyLayer(),
-      MvnLayer(),           NormalizeLayer(),
-      Relu6Layer(),         SpatialDropoutLayer(),
-      TileLayer(),          BatchReductionLayer(),
-      TileLayer(),          Convolution3DLayer(),
-      NdConvolutionLayer(), ConvolutionDepthwiseLayer(),
-      NdPoolingLayer(),     DepthwiseConvolutionLayer(),
-      Pooling3DLayer(),
+      AbsValLayer(), AccuracyLayer(), ArgMaxLayer(), AxpyLayer(), BatchNormLayer(), BatchReductionLayer(), BiasLayer(), BnllLayer(), ClipLayer(), ConcatLayer(), Convolution3DLayer(), ConvolutionDepthwiseLayer(), ConvolutionLayer(), DatabaseLayer(), DeconvolutionLayer(), DepthwiseConvolutionLayer(), DropoutLayer(), DummyDataLayer(), EltwiseLayer(), EluLayer(), EuclideanLossLayer(), ExpLayer(), FlattenLayer(), Hdf5DataLayer(), ImageDataLayer(), InnerProductLayer(), InputLayer(), LogLayer(), LrnLayer(), MemoryDataLayer(), MvnLayer(), NdConvolutionLayer(), NdPoolingLayer(), NormalizeLayer(), PReluLayer(), ParameterLayer(), Pooling3DLayer(), PoolingLayer(), PowerLayer(), ReLULayer(), ReductionLayer(), Relu6Layer(), ReshapeLayer(), ScaleLayer(), SigmoidCrossEntropyLossLayer(), SigmoidLayer(), SilenceLayer(), SliceLayer(), SoftmaxLayer(), SoftmaxWithLossLayer(), SpatialDropoutLayer(), SplitLayer(), SwishLayer(), TanHLayer(), ThresholdLayer(), TileLayer(), VideoDataLayer(), WindowDataLayer(),
   };
 }
 

@@ -138,13 +138,13 @@ TEST_F(Transforms, MeanFilesThatDoNotFitAreNamed) {
   EXPECT_THAT(ErrorOf([&] { Transform t(Param("mean_file: 'none'"), TEST, 1, folder_); }), testing::HasSubstr("none"));
   Write("junk", "not a blob");
   EXPECT_THAT(ErrorOf([&] { Transform t(Param("mean_file: 'junk'"), TEST, 1, folder_); }),
-              testing::HasSubstr("not a BlobProto"));
+              testing::HasSubstr("expected a blob (.binaryproto), but this is a text file"));
   BlobProto mean;
   for (const int dim : {1, 1, 4, 4}) mean.mutable_shape()->add_dim(dim);
   mean.add_data(1);
   Write("short", mean.SerializeAsString());
   EXPECT_THAT(ErrorOf([&] { Transform t(Param("mean_file: 'short'"), TEST, 1, folder_); }),
-              testing::HasSubstr("shape [1,1,4,4] but 1 values"));
+              testing::HasSubstr("shape [1,1,4,4] needs 16 values but there are 1"));
   for (int i = 0; i < 15; ++i) mean.add_data(1);
   Write("good", mean.SerializeAsString());
   const Transform t(Param("mean_file: 'good'"), TEST, 1, folder_);

@@ -1,4 +1,4 @@
-// Weights in either format: every blob that comes back fills its shape.
+// Weights in each format: every blob that comes back fills its shape.
 #include "proto/weights.h"
 #include "tests/fuzz/one_input.h"
 

@@ -84,6 +84,24 @@ TEST_F(NetWeightsTest, WhatLayersKeepBelongsToOneProgram) {
   EXPECT_EQ(store_.Values("l/@h@test0"), (std::vector<float>{1, 2, 3}));
 }
 
+// Caffe's HDF5 files hold a shared blob once.
+TEST_F(NetWeightsTest, SharedBlobsMayBeMissingInHdf5Only) {
+  NetBlob tied = Blob("tied", 0, {2, 3});
+  tied.name = "ip1/0";
+  tied.shared = true;
+  const std::vector<NetBlob> blobs = {blobs_[0], blobs_[1], tied, Blob("tied", 1, {4})};
+  AddBlobs(blobs, 1, store_);
+  Weights weights;
+  weights.blobs = {{"ip1", 0, {2, 3}, {1, 2, 3, 4, 5, 6}}, {"ip1", 1, {2}, {7, 8}}, {"tied", 1, {4}, {1, 2, 3, 4}}};
+  weights.format = "hdf5";
+  const WeightsLoaded result = LoadWeights(weights, "w.h5", blobs, store_);
+  EXPECT_EQ(result.loaded, (std::vector<std::string>{"ip1", "tied"}));
+  EXPECT_EQ(store_.Values("tied/1"), (std::vector<float>{1, 2, 3, 4}));
+  weights.format = "caffemodel";
+  EXPECT_THAT(ErrorOf([&] { LoadWeights(weights, "w", blobs, store_); }).text,
+              testing::HasSubstr("layer \"tied\" has 1 blobs and the net's has 2"));
+}
+
 TEST_F(NetWeightsTest, NoLayerInCommonIsAnError) {
   EXPECT_THAT(ErrorOf([&] { Load({{"x", 0, {1}, {1}}}); }).text, testing::HasSubstr("none of its 1 layers"));
 }
@@ -93,7 +111,8 @@ TEST_F(NetWeightsTest, FilesGoThroughUnchanged) {
   WriteCaffemodel(At("w.caffemodel"), NetParameter(), WeightsOf(blobs_, store_));
   WriteSafetensors(At("w.safetensors"), WeightsOf(blobs_, store_));
   const std::vector<float> first = store_.Values("ip1/0");
-  for (const char* name : {"w.caffemodel", "w.safetensors"}) {
+  WriteHdf5Weights(At("w.caffemodel.h5"), NetParameter(), WeightsOf(blobs_, store_));
+  for (const char* name : {"w.caffemodel", "w.safetensors", "w.caffemodel.h5"}) {
     store_.Set("ip1/0", std::vector<float>(6, 0.0F));
     store_.Set("ip2/0", std::vector<float>(2, 0.0F));
     LoadWeightFiles(At(name).string(), blobs_, store_);

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "optim/caffe_state.h"
 #include "optim/net_weights.h"
 #include "optim/signals.h"
 #include "trainer_fixture.h"
@@ -262,19 +263,70 @@ TEST_F(TrainerTest, EpochsBecomeIterations) {
   EXPECT_THAT(ErrorOf([&] { Make(solver, {}, Nets(0)); }).text, testing::HasSubstr("needs data with an end"));
 }
 
+// Every solver of Caffe's, through both formats; the files may have been moved together.
 TEST_F(TrainerTest, CaffeSnapshotsContinueTheRun) {
+  const std::string task =
+      "base_lr: 0.01 lr_policy: \"multistep\" stepvalue: 5 stepvalue: 15 gamma: 0.5 "
+      "weight_decay: 0.001 max_iter: 20 random_seed: 3 ";
+  const std::vector<std::string> types = {"type: \"SGD\" momentum: 0.9",
+                                          "type: \"Nesterov\" momentum: 0.9",
+                                          "type: \"AdaGrad\"",
+                                          "type: \"RMSProp\" rms_decay: 0.9",
+                                          "type: \"AdaDelta\" momentum: 0.95 delta: 1e-6",
+                                          "type: \"Adam\" momentum: 0.9 momentum2: 0.99"};
+  for (const std::string& type : types) {
+    for (const std::string ending : {"", ".h5"}) {
+      const std::string solver = StrCat(task, type, ending.empty() ? "" : " snapshot_format: HDF5");
+      const std::string prefix = At("snap").string();
+      const auto whole = Make(StrCat(solver, " snapshot: 12 snapshot_prefix: \"", prefix, "\""), {}, Nets(0));
+      whole->Run();
+      ASSERT_TRUE(fs::exists(prefix + "_iter_20.solverstate" + ending));
+      fs::create_directories(At("moved"));
+      for (const std::string kind : {".caffemodel", ".solverstate"}) {
+        const std::string name = StrCat("snap_iter_12", kind, ending);
+        fs::rename(At(name), At("moved/" + name));
+      }
+      TrainerOptions options;
+      options.caffe_snapshot = At("moved/snap_iter_12.solverstate" + ending);
+      const auto resumed = Make(solver, options, Nets(0));
+      EXPECT_EQ(resumed->state().iteration, 12);
+      resumed->Run();
+      EXPECT_EQ(Everything(*resumed), Everything(*whole)) << type << ending;
+    }
+  }
+}
+
+TEST_F(TrainerTest, SnapshotsOfMokasOwnSolversAreWeightsOnly) {
   const std::string prefix = At("snap").string();
-  const std::string solver = BaseSolver() + StrCat("snapshot: 12 snapshot_prefix: \"", prefix, "\" ");
-  const auto whole = Make(solver);
-  whole->Run();
-  ASSERT_TRUE(fs::exists(prefix + "_iter_12.caffemodel"));
-  ASSERT_TRUE(fs::exists(prefix + "_iter_30.solverstate"));
+  Make(StrCat("base_lr: 0.01 lr_policy: \"fixed\" max_iter: 2 random_seed: 3 type: \"AdamW\" momentum: 0.9 "
+              "snapshot_prefix: \"",
+              prefix, "\""),
+       {}, Nets(0))
+      ->Run();
+  EXPECT_TRUE(fs::exists(prefix + "_iter_2.caffemodel"));
+  EXPECT_FALSE(fs::exists(prefix + "_iter_2.solverstate"));
+}
+
+TEST_F(TrainerTest, AStateWithoutItsWeightsIsNamed) {
+  WriteCaffeState(At("x.solverstate"), {.iteration = 3, .learned_net = "gone/x.caffemodel"});
   TrainerOptions options;
-  options.caffe_snapshot = prefix + "_iter_12.solverstate";
-  const auto resumed = Make(BaseSolver(), options);
-  EXPECT_EQ(resumed->state().iteration, 12);
-  resumed->Run();
-  EXPECT_EQ(Everything(*resumed), Everything(*whole));
+  options.caffe_snapshot = At("x.solverstate");
+  const Caught caught = ErrorOf([&] { Make(BaseSolver(), options); });
+  EXPECT_EQ(caught.kind, ErrorKind::kNoInput);
+  EXPECT_THAT(caught.text, testing::HasSubstr("its weights are gone/x.caffemodel, which is neither there nor beside"));
+}
+
+// What a run's checkpoint exports is what a snapshot of the same iteration holds.
+TEST_F(TrainerTest, ACheckpointExportsCaffesState) {
+  RunFolder run = NewRun();
+  TrainerOptions options;
+  options.run = &run;
+  const std::string prefix = At("snap").string();
+  Make(BaseSolver() + StrCat("snapshot: 10 snapshot_prefix: \"", prefix, "\" "), options)->Run();
+  const std::string learned = prefix + "_iter_10.caffemodel";
+  const CaffeState state = CaffeStateOf(LoadCheckpoint(run.checkpoints() / "iter_0000010"), learned);
+  WriteCaffeState(At("exported.solverstate"), state);
+  EXPECT_EQ(ReadFile(At("exported.solverstate")), ReadFile(prefix + "_iter_10.solverstate"));
 }
 
 TEST_F(TrainerTest, WeightsOfAFileAreWhereTrainingStarts) {

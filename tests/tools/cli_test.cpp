@@ -168,6 +168,41 @@ TEST_F(CliTest, WeightsConvertBothWays) {
   EXPECT_EQ(a.out, b.out);
 }
 
+TEST_F(CliTest, ACheckpointGoesToEveryFormatOfCaffesAndBack) {
+  const std::string at = Run() + "@iter_0000120";
+  ASSERT_EQ(Moka(StrCat("model convert ", at, " a.caffemodel")).code, 0);
+  ASSERT_EQ(Moka("model convert a.caffemodel b.caffemodel.h5").code, 0);
+  ASSERT_EQ(Moka("model convert b.caffemodel.h5 c.safetensors").code, 0);
+  ASSERT_EQ(Moka(StrCat("model convert c.safetensors d.caffemodel --model ", Run(), "/config/net.prototxt")).code, 0);
+  const Outcome last = Moka(StrCat("test ", Run(), " --weights d.caffemodel --json"));
+  ASSERT_EQ(last.code, 0) << last.err;
+  EXPECT_EQ(last.out, Moka(StrCat("test ", Run(), " --weights a.caffemodel --json")).out);
+  EXPECT_EQ(last.out, Moka(StrCat("test ", Run(), " --weights b.caffemodel.h5 --json")).out);
+  // A .caffemodel keeps its layers through safetensors.
+  ASSERT_EQ(Moka("model convert a.caffemodel e.safetensors").code, 0);
+  ASSERT_EQ(Moka("model convert e.safetensors f.caffemodel").code, 0);
+  ASSERT_EQ(Moka("model convert f.caffemodel g.safetensors").code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "e.safetensors"), ReadFile(folder_ / "g.safetensors"));
+  EXPECT_EQ(Moka("model convert a.caffemodel a.solverstate").code, 64);
+  EXPECT_EQ(Moka("model convert a.caffemodel a.bin").code, 64);
+  EXPECT_EQ(Moka(StrCat("model convert ", Run(), "@iter_7 a.caffemodel")).code, 66);
+}
+
+TEST_F(CliTest, AnExportedSolverStateContinuesTheRun) {
+  for (const std::string ending : {"", ".h5"}) {
+    const std::string state = "half.solverstate" + ending;
+    ASSERT_EQ(Moka(StrCat("model convert ", Run(), "@iter_0000060 ", state)).code, 0);
+    ASSERT_TRUE(fs::exists(folder_ / ("half.caffemodel" + ending)));
+    const Outcome trained = Moka(StrCat(Solver(), " max_iter=120 --run on", ending, " --snapshot ", state));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(ReadFile(folder_ / StrCat("runs/on", ending, "-0001/checkpoints/iter_0000120.safetensors")),
+              ReadFile(folder_ / Run() / "checkpoints/iter_0000120.safetensors"));
+  }
+  ASSERT_EQ(Moka("model convert half.solverstate again.solverstate.h5").code, 0);
+  ASSERT_EQ(Moka("model convert again.solverstate.h5 again.solverstate").code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "half.solverstate"), ReadFile(folder_ / "again.solverstate"));
+}
+
 TEST_F(CliTest, ResNet50TrainsWithoutReorders) {
   const Outcome dry = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/resnet50' --dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.err;

@@ -27,6 +27,8 @@ pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
 pkg_check_modules(lmdb REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+# Serial and MPI builds may both be installed: Caffe's files need the serial one.
+pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 if(MOKA_TESTS)
   find_package(GTest 1.12 REQUIRED CONFIG)

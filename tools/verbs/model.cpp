@@ -1,4 +1,4 @@
-// moka model show|expand|convert|draw: nets and weights as files.
+// moka model show|expand|draw: nets as files (convert: convert.cpp).
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -16,7 +16,6 @@
 #include "optim/net_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
-#include "proto/weights.h"
 #include "tools/net_source.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
@@ -99,29 +98,6 @@ int RunExpand(const Arguments& arguments) {
   } else {
     std::fputs(text.c_str(), stdout);
   }
-  return 0;
-}
-
-int RunConvert(const Arguments& arguments) {
-  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model convert wants two files: FROM TO");
-  const fs::path to = arguments.positionals[1];
-  const Weights weights = ReadWeights(arguments.positionals[0]);
-  if (to.extension() == ".safetensors") {
-    WriteSafetensors(to, weights.blobs, weights.metadata);
-  } else if (to.extension() == ".caffemodel") {
-    NetParameter net;
-    if (arguments.Has("model")) net = ReadNet(arguments.Get("model"));
-    WriteCaffemodel(to, net, weights.blobs);
-  } else {
-    throw Error(ErrorKind::kUsage,
-                StrCat("what ", Printable(to.string()),
-                       " should be does not follow from its name: end it in .safetensors or .caffemodel"));
-  }
-  int64_t values = 0;
-  for (const NamedBlob& blob : weights.blobs) values += static_cast<int64_t>(blob.values.size());
-  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), weights.blobs.size(), values,
-             weights.format);
-  if (weights.non_finite > 0) LogWarning(StrCat(weights.non_finite, " values are NaN or infinite"));
   return 0;
 }
 
@@ -220,15 +196,6 @@ Verb ModelVerb() {
   expand.examples = {"moka model expand models/resnet50 > plain.prototxt"};
   expand.run = RunExpand;
 
-  Verb convert;
-  convert.name = "convert";
-  convert.summary = "weights between .caffemodel and .safetensors";
-  convert.usage = "FROM TO [--model FILE]";
-  convert.examples = {"moka model convert lenet.caffemodel lenet.safetensors",
-                      "moka model convert best.safetensors net.caffemodel --model deploy.prototxt"};
-  convert.options = {{"model", "FILE", "the net whose layer types a .caffemodel carries"}};
-  convert.run = RunConvert;
-
   Verb draw;
   draw.name = "draw";
   draw.summary = "draw a net as .dot or (with graphviz) .svg";
@@ -243,7 +210,7 @@ Verb ModelVerb() {
   verb.summary = "show, expand, convert and draw nets";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka model show models/lenet"};
-  verb.subverbs = {ModelCheckVerb(), convert, draw, expand, show};
+  verb.subverbs = {ModelCheckVerb(), ConvertVerb(), draw, expand, show};
   return verb;
 }
 

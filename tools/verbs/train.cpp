@@ -161,8 +161,8 @@ Verb TrainVerb() {
                    "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
                    "moka train --resume=runs/lenet-0001"};
   verb.options = {{"solver", "FILE", "the solver (Caffe's spelling of SOLVER)"},
-                  {"weights", "FILES", "start from .safetensors or .caffemodel"},
-                  {"snapshot", "FILE", "continue from Caffe's .solverstate"},
+                  {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
+                  {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},
                   {"resume", "[RUN]", "continue a run: its folder, its name, nothing (the newest unfinished), or auto"},
                   {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
                   {"run", "NAME", "name of the run (default: the solver's folder)"},

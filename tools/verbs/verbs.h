@@ -21,4 +21,7 @@ Verb TimeVerb();
 Verb TrainVerb();
 Verb VersionVerb();
 
+// The subverb of model that has a file of its own.
+Verb ConvertVerb();
+
 }  // namespace moka

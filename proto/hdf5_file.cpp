@@ -1,0 +1,394 @@
+#include "proto/hdf5_file.h"
+
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/size.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDepthLimit = 16;
+constexpr size_t kObjectLimit = 1 << 20;
+constexpr int64_t kTextLimitBytes = 64 << 10;
+// deflate cannot make data shorter than by this factor.
+constexpr int64_t kCompressionLimit = 1032;
+
+std::mutex& LibraryMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// An open object of the library.
+class Handle {
+ public:
+  Handle() = default;
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Handle() { Close(); }
+  herr_t Close() { return id_ < 0 ? 0 : close_(std::exchange(id_, -1)); }
+  hid_t get() const { return id_; }
+  bool is_open() const { return id_ >= 0; }
+
+ private:
+  hid_t id_ = -1;
+  herr_t (*close_)(hid_t) = nullptr;
+};
+
+// Errors are read from the library's stack, not printed by it; plug-ins are not looked for. Requires: the lock is held.
+void PrepareLibrary() {
+  static const bool is_done = [] {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    H5PLset_loading_state(0);
+    return true;
+  }();
+  static_cast<void>(is_done);
+}
+
+// What the library says went wrong at the innermost place.
+std::string LibraryReason() {
+  std::string reason;
+  const auto take = [](unsigned n, const H5E_error2_t* error, void* text) -> herr_t {
+    if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
+  return reason.empty() ? std::string("no reason given") : Printable(reason);
+}
+
+// How files are opened: no lock files, and everything the library opened is closed with the file.
+Handle FileAccess() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
+  H5Pset_file_locking(access.get(), false, true);
+  return access;
+}
+
+}  // namespace
+
+struct Hdf5Reader::State {
+  std::string name;
+  int64_t bytes = 0;
+  Handle file;
+
+  [[noreturn]] void Fail(std::string text) const {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = name}, std::move(text));
+  }
+  [[noreturn]] void Fail(const std::string& dataset, std::string_view problem) const {
+    Fail(StrCat("dataset \"", Printable(dataset), "\" ", problem));
+  }
+
+  Handle OpenDataset(const std::string& path) const {
+    Handle dataset(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
+    if (!dataset.is_open()) Fail(path, StrCat("cannot be opened: ", LibraryReason()));
+    return dataset;
+  }
+  Shape ShapeOf(hid_t dataset, const std::string& path) const;
+  void CheckStorage(hid_t dataset, const std::string& path, Size needed, size_t value_bytes) const;
+  void List(hid_t group, const std::string& prefix, int depth, size_t& objects, std::vector<std::string>& found) const;
+};
+
+Shape Hdf5Reader::State::ShapeOf(hid_t dataset, const std::string& path) const {
+  const Handle space(H5Dget_space(dataset), H5Sclose);
+  if (!space.is_open()) Fail(path, StrCat("has no extent: ", LibraryReason()));
+  const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
+  if (kind == H5S_SCALAR) return {};
+  const int rank = kind == H5S_SIMPLE ? H5Sget_simple_extent_ndims(space.get()) : -1;
+  if (rank < 0 || rank > Shape::kMaxRank)
+    Fail(path, StrCat("has no shape of at most ", Shape::kMaxRank, " dimensions"));
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
+  std::vector<int64_t> shape;
+  for (int i = 0; i < rank; ++i) {
+    const hsize_t dim = dims.at(static_cast<size_t>(i));
+    if (dim > static_cast<hsize_t>(INT64_MAX)) Fail(path, "has a dimension beyond 2^63");
+    shape.push_back(static_cast<int64_t>(dim));
+  }
+  try {
+    Shape result(shape);
+    (Size(result.Count()) * int64_t{sizeof(double)}).value();
+    return result;
+  } catch (const Error& error) {
+    Fail(path, error.text());
+  }
+}
+
+// Refuses values that lie elsewhere, or more of them than the file can hold.
+void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, Size needed, size_t value_bytes) const {
+  const Handle plist(H5Dget_create_plist(dataset), H5Pclose);
+  if (!plist.is_open()) Fail(path, StrCat("has no layout: ", LibraryReason()));
+  const H5D_layout_t layout = H5Pget_layout(plist.get());
+  if (layout == H5D_VIRTUAL || H5Pget_external_count(plist.get()) != 0)
+    Fail(path, "takes its values from another file");
+  const int filters = H5Pget_nfilters(plist.get());
+  if (filters < 0) Fail(path, StrCat("has no filters: ", LibraryReason()));
+  const Size limit = filters == 0 ? Size(bytes) : Size(bytes) * kCompressionLimit;
+  if (needed > limit) {
+    Fail(path, StrCat("claims ", needed.value(), " bytes and the file has ", bytes));
+  }
+  if (layout != H5D_CHUNKED) return;
+  std::array<hsize_t, H5S_MAX_RANK> dims{};
+  const int rank = H5Pget_chunk(plist.get(), H5S_MAX_RANK, dims.data());
+  Size chunk = static_cast<int64_t>(value_bytes);
+  for (int i = 0; i < rank; ++i)
+    chunk *= static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), INT32_MAX));
+  if (rank <= 0 || chunk > limit)
+    Fail(path, StrCat("has chunks of ", chunk.value(), " bytes and the file has ", bytes));
+}
+
+void Hdf5Reader::State::List(hid_t group, const std::string& prefix, int depth, size_t& objects,
+                             std::vector<std::string>& found) const {
+  struct Links {
+    std::vector<std::string> names;
+    bool has_foreign = false;
+  };
+  if (depth > kDepthLimit) Fail(StrCat("groups are nested more than ", kDepthLimit, " deep"));
+  Links links;
+  const auto take = [](hid_t, const char* link, const H5L_info_t* info, void* data) -> herr_t {
+    auto& all = *static_cast<Links*>(data);
+    all.has_foreign = all.has_foreign || info->type != H5L_TYPE_HARD;
+    all.names.emplace_back(link);
+    return all.names.size() > kObjectLimit ? 1 : 0;
+  };
+  if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, take, &links) < 0) {
+    Fail(StrCat("group \"", Printable(prefix), "\" cannot be listed: ", LibraryReason()));
+  }
+  if (links.has_foreign) Fail(StrCat("group \"", Printable(prefix), "\" holds a link to another place"));
+  objects += links.names.size();
+  if (objects > kObjectLimit) Fail(StrCat("more than ", kObjectLimit, " objects"));
+  for (const std::string& link : links.names) {
+    const std::string path = prefix.empty() ? link : StrCat(prefix, "/", link);
+    const Handle object(H5Oopen(group, link.c_str(), H5P_DEFAULT), H5Oclose);
+    if (!object.is_open()) Fail(StrCat("\"", Printable(path), "\" cannot be opened: ", LibraryReason()));
+    const H5I_type_t type = H5Iget_type(object.get());
+    if (type == H5I_GROUP) List(object.get(), path, depth + 1, objects, found);
+    if (type == H5I_DATASET) found.push_back(path);
+  }
+}
+
+Hdf5Reader::Hdf5Reader(const fs::path& path) : state_(std::make_unique<State>()) {
+  const std::scoped_lock lock(LibraryMutex());
+  PrepareLibrary();
+  state_->name = path.string();
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) {
+    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path.string(), ": no regular file"));
+  }
+  state_->bytes = static_cast<int64_t>(fs::file_size(path, code));
+  const Handle access = FileAccess();
+  state_->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
+}
+
+Hdf5Reader::Hdf5Reader(std::string_view bytes, std::string name) : state_(std::make_unique<State>()) {
+  const std::scoped_lock lock(LibraryMutex());
+  PrepareLibrary();
+  state_->name = std::move(name);
+  state_->bytes = static_cast<int64_t>(bytes.size());
+  constexpr size_t kGrowBytes = 1 << 16;
+  const Handle access = FileAccess();
+  H5Pset_fapl_core(access.get(), kGrowBytes, false);
+  // The library copies the bytes; it takes them as a pointer to what may change.
+  std::string copy(bytes);
+  H5Pset_file_image(access.get(), copy.data(), copy.size());
+  // The library takes two files of one name for the same.
+  static int64_t opened = 0;
+  const std::string unique = StrCat("memory ", ++opened);
+  state_->file = Handle(H5Fopen(unique.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
+}
+
+Hdf5Reader::~Hdf5Reader() {
+  const std::scoped_lock lock(LibraryMutex());
+  state_.reset();
+}
+
+bool Hdf5Reader::Has(const std::string& name) const {
+  const std::scoped_lock lock(LibraryMutex());
+  return H5Lexists(state_->file.get(), name.c_str(), H5P_DEFAULT) > 0;
+}
+
+std::vector<std::string> Hdf5Reader::Datasets(const std::string& group) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle opened(H5Gopen2(state_->file.get(), group.c_str(), H5P_DEFAULT), H5Gclose);
+  if (!opened.is_open()) state_->Fail(StrCat("there is no group \"", Printable(group), "\""));
+  std::vector<std::string> found;
+  size_t objects = 0;
+  state_->List(opened.get(), "", 0, objects, found);
+  return found;
+}
+
+Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
+  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const size_t value_bytes = H5Tget_size(type.get());
+  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || value_bytes == 0 || value_bytes > sizeof(double)) {
+    state_->Fail(path, "holds no numbers of at most 64 bits");
+  }
+  Hdf5Tensor tensor;
+  tensor.shape = state_->ShapeOf(dataset.get(), path);
+  state_->CheckStorage(dataset.get(), path, Size(tensor.shape.Count()) * static_cast<int64_t>(value_bytes),
+                       value_bytes);
+  tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
+  if (tensor.values.empty()) return tensor;
+  if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
+    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+  return tensor;
+}
+
+int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
+  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const size_t value_bytes = H5Tget_size(type.get());
+  const bool is_one = state_->ShapeOf(dataset.get(), path).Count() == 1;
+  if (H5Tget_class(type.get()) != H5T_INTEGER || value_bytes > sizeof(int64_t) || !is_one) {
+    state_->Fail(path, "is not one integer");
+  }
+  state_->CheckStorage(dataset.get(), path, static_cast<int64_t>(value_bytes), value_bytes);
+  int64_t value = 0;
+  if (H5Dread(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) {
+    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+  return value;
+}
+
+std::string Hdf5Reader::ReadText(const std::string& path) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
+  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const auto bytes = static_cast<int64_t>(H5Tget_size(type.get()));
+  const bool is_fixed = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
+  if (!is_fixed || bytes > kTextLimitBytes || state_->ShapeOf(dataset.get(), path).Count() != 1) {
+    state_->Fail(path, StrCat("is not one text of fixed length, at most ", kTextLimitBytes, " bytes"));
+  }
+  state_->CheckStorage(dataset.get(), path, bytes, static_cast<size_t>(bytes));
+  std::string text(static_cast<size_t>(bytes), '\0');
+  if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {
+    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+  return text.substr(0, text.find('\0'));
+}
+
+struct Hdf5Writer::State {
+  fs::path path;
+  fs::path temporary;
+  Handle file;
+  Handle links;  // makes the groups on the way
+
+  [[noreturn]] void Fail(const std::string& object) const {
+    throw Error(ErrorKind::kIo,
+                StrCat("cannot write ", path.string(), ": \"", Printable(object), "\": ", LibraryReason()));
+  }
+  // "." and empty parts mean other objects to the library.
+  void CheckName(const std::string& object) const {
+    for (const std::string& part : Split(object, '/')) {
+      if (!part.empty() && part != "." && part.find('\0') == std::string::npos) continue;
+      throw Error(ErrorKind::kBadData,
+                  StrCat(path.string(), ": HDF5 cannot hold an object of the name \"", Printable(object), "\""));
+    }
+  }
+  void Write(const std::string& object, hid_t type, const std::vector<hsize_t>& dims, bool is_scalar,
+             const void* data) {
+    CheckName(object);
+    const Handle space(
+        is_scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+        H5Sclose);
+    Handle dataset(H5Dcreate2(file.get(), object.c_str(), type, space.get(), links.get(), H5P_DEFAULT, H5P_DEFAULT),
+                   H5Dclose);
+    if (!dataset.is_open()) Fail(object);
+    const bool is_empty = std::ranges::find(dims, hsize_t{0}) != dims.end();
+    if (!is_empty && H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) Fail(object);
+    if (dataset.Close() < 0) Fail(object);
+  }
+};
+
+Hdf5Writer::Hdf5Writer(fs::path path) : state_(std::make_unique<State>()) {
+  const std::scoped_lock lock(LibraryMutex());
+  PrepareLibrary();
+  state_->path = std::move(path);
+  state_->temporary = state_->path;
+  state_->temporary += StrCat(".tmp", getpid());
+  std::error_code code;
+  fs::remove(state_->temporary, code);  // left by a killed process that had our pid
+  const Handle access = FileAccess();
+  state_->file = Handle(H5Fcreate(state_->temporary.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
+  if (!state_->file.is_open()) {
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", state_->path.string(), ": ", LibraryReason()));
+  }
+  state_->links = Handle(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  H5Pset_create_intermediate_group(state_->links.get(), 1);
+}
+
+Hdf5Writer::~Hdf5Writer() {
+  const std::scoped_lock lock(LibraryMutex());
+  const fs::path temporary = state_->temporary;
+  state_.reset();
+  std::error_code code;
+  if (!temporary.empty()) fs::remove(temporary, code);
+}
+
+void Hdf5Writer::AddGroup(const std::string& path) {
+  const std::scoped_lock lock(LibraryMutex());
+  state_->CheckName(path);
+  const Handle there(H5Gopen2(state_->file.get(), path.c_str(), H5P_DEFAULT), H5Gclose);
+  if (there.is_open()) return;
+  const Handle group(H5Gcreate2(state_->file.get(), path.c_str(), state_->links.get(), H5P_DEFAULT, H5P_DEFAULT),
+                     H5Gclose);
+  if (!group.is_open()) state_->Fail(path);
+}
+
+void Hdf5Writer::AddFloats(const std::string& path, const Shape& shape, std::span<const float> values) {
+  const std::scoped_lock lock(LibraryMutex());
+  Require(shape.Count() == static_cast<int64_t>(values.size()), "AddFloats: the values fill the shape");
+  std::vector<hsize_t> dims;
+  for (const int64_t dim : shape.dims()) dims.push_back(static_cast<hsize_t>(dim));
+  state_->Write(path, H5T_NATIVE_FLOAT, dims, dims.empty(), values.data());
+}
+
+void Hdf5Writer::AddInteger(const std::string& path, int64_t value) {
+  const std::scoped_lock lock(LibraryMutex());
+  const auto narrow = static_cast<int32_t>(value);
+  state_->Write(path, H5T_NATIVE_INT32, {1}, false, &narrow);
+}
+
+void Hdf5Writer::AddFloat(const std::string& path, float value) {
+  const std::scoped_lock lock(LibraryMutex());
+  state_->Write(path, H5T_NATIVE_FLOAT, {1}, false, &value);
+}
+
+void Hdf5Writer::AddText(const std::string& path, const std::string& text) {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), text.size() + 1);
+  state_->Write(path, type.get(), {}, true, text.c_str());
+}
+
+void Hdf5Writer::Commit() {
+  {
+    const std::scoped_lock lock(LibraryMutex());
+    if (H5Fflush(state_->file.get(), H5F_SCOPE_LOCAL) < 0 || state_->file.Close() < 0) state_->Fail("the file's end");
+  }
+  CommitFile(state_->temporary, state_->path);
+  state_->temporary.clear();
+}
+
+}  // namespace moka

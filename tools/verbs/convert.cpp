@@ -1,0 +1,149 @@
+// moka model convert: weights and solver states between Caffe's formats, safetensors and the checkpoints of runs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "optim/caffe_state.h"
+#include "optim/checkpoint.h"
+#include "proto/net_file.h"
+#include "proto/weights.h"
+#include "tools/checkpoint_source.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What a file is to be, by its name.
+enum class Target { kSafetensors, kCaffemodel, kHdf5Weights, kState };
+
+Target TargetOf(const fs::path& to) {
+  const std::string name = to.filename().string();
+  if (name.ends_with(".safetensors")) return Target::kSafetensors;
+  if (name.ends_with(".caffemodel")) return Target::kCaffemodel;
+  if (name.ends_with(".solverstate") || name.ends_with(".solverstate.h5")) return Target::kState;
+  if (IsHdf5Name(to)) return Target::kHdf5Weights;
+  throw Error(ErrorKind::kUsage,
+              StrCat("what ", Printable(to.string()),
+                     " should be does not follow from its name: end it in .safetensors, .caffemodel, "
+                     ".caffemodel.h5, .solverstate or .solverstate.h5"));
+}
+
+// Where weights come from: a file, or a checkpoint with all it knows.
+struct Source {
+  Weights weights;
+  NetParameter net;  // without layers if nothing says them
+  std::optional<Checkpoint> checkpoint;
+};
+
+// The base of a checkpoint whose weights the file is.
+std::optional<fs::path> CheckpointOf(fs::path file) {
+  std::error_code code;
+  if (file.extension() != ".safetensors") return std::nullopt;
+  if (fs::is_symlink(file, code)) file = file.parent_path() / fs::read_symlink(file, code);
+  fs::path base = file;
+  base.replace_extension();
+  fs::path manifest = base;
+  manifest += ".sha256";
+  return fs::exists(manifest, code) ? std::optional(base) : std::nullopt;
+}
+
+Source ReadSource(const Arguments& arguments) {
+  fs::path from = arguments.positionals[0];
+  std::error_code code;
+  const bool is_run =
+      fs::is_directory(from, code) || (!fs::exists(from, code) && from.string().find('@') != std::string::npos);
+  if (is_run) from = FindCheckpoint(from.string(), arguments.Get("runs", "runs"));
+  Source source;
+  if (const std::optional<fs::path> base = CheckpointOf(from)) {
+    source.checkpoint = LoadCheckpoint(*base);
+    source.weights = std::move(source.checkpoint->weights);
+    source.net = NetFromText(source.checkpoint->net_text, base->string() + ".state");
+  } else {
+    source.weights = ReadWeights(from);
+    source.net = NetOf(source.weights);
+  }
+  if (arguments.Has("model")) source.net = ReadNet(arguments.Get("model"));
+  return source;
+}
+
+void WriteWeights(const Source& source, const fs::path& to) {
+  const std::vector<NamedBlob>& blobs = source.weights.blobs;
+  switch (TargetOf(to)) {
+    case Target::kCaffemodel: WriteCaffemodel(to, source.net, blobs); break;
+    case Target::kHdf5Weights: WriteHdf5Weights(to, source.net, blobs); break;
+    default: {
+      std::map<std::string, std::string> metadata = source.weights.metadata;
+      AddNetToMetadata(source.net, metadata);
+      WriteSafetensors(to, blobs, metadata);
+    }
+  }
+  int64_t values = 0;
+  for (const NamedBlob& blob : blobs) values += static_cast<int64_t>(blob.values.size());
+  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), blobs.size(), values,
+             source.weights.format);
+}
+
+// A state and, beside it, the weights it names.
+void WriteState(Source source, const fs::path& to) {
+  if (!source.checkpoint) {
+    throw Error(ErrorKind::kUsage, SourcePlace{},
+                "only a run's checkpoint or another solver state has what a solver state holds",
+                "moka model convert RUN@best OUT.solverstate");
+  }
+  const std::string name = to.string();
+  const size_t end = name.rfind(".solverstate");
+  const std::string weights = StrCat(name.substr(0, end), ".caffemodel", IsHdf5Name(to) ? ".h5" : "");
+  std::swap(source.checkpoint->weights, source.weights);  // the state needs their shapes
+  const CaffeState state = CaffeStateOf(*source.checkpoint, weights);
+  std::swap(source.checkpoint->weights, source.weights);
+  WriteWeights(source, weights);
+  WriteCaffeState(to, state);
+  fmt::print("wrote {}: iteration {}, {} history blobs\n", Printable(name), state.iteration, state.history.size());
+}
+
+int RunConvert(const Arguments& arguments) {
+  if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka model convert wants two files: FROM TO");
+  const fs::path to = arguments.positionals[1];
+  const Target target = TargetOf(to);
+  const std::string from = fs::path(arguments.positionals[0]).filename().string();
+  if (target == Target::kState && (from.ends_with(".solverstate") || from.ends_with(".solverstate.h5"))) {
+    const CaffeState state = ReadCaffeState(arguments.positionals[0]);
+    WriteCaffeState(to, state);
+    fmt::print("wrote {}: iteration {}, {} history blobs\n", Printable(to.string()), state.iteration,
+               state.history.size());
+    return 0;
+  }
+  Source source = ReadSource(arguments);
+  if (target == Target::kState) {
+    WriteState(std::move(source), to);
+  } else {
+    WriteWeights(source, to);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Verb ConvertVerb() {
+  Verb convert;
+  convert.name = "convert";
+  convert.summary = "weights and solver states between Caffe's formats, safetensors and runs";
+  convert.usage = "FROM TO [--model FILE] [--runs FOLDER]";
+  convert.examples = {"moka model convert lenet.caffemodel lenet.safetensors",
+                      "moka model convert best.safetensors net.caffemodel --model deploy.prototxt",
+                      "moka model convert net.caffemodel.h5 net.caffemodel",
+                      "moka model convert lenet-0001@best lenet.solverstate"};
+  convert.options = {{"model", "FILE", "the net whose layers a .caffemodel carries (default: FROM's own)"},
+                     {"runs", "FOLDER", "where runs lie (default runs)"}};
+  convert.run = RunConvert;
+  return convert;
+}
+
+}  // namespace moka

@@ -93,7 +93,14 @@ void Transform::CheckFields() const {
 }
 
 void Transform::ReadMean(const fs::path& path) {
-  NamedBlob blob = ReadBlobProtoFile(path);
+  NamedBlob blob;
+  try {
+    blob = ReadBlobProtoFile(path);
+  } catch (const Error& error) {
+    // The error's place is to be the layer's: the file goes into the text.
+    if (error.place().file.empty()) throw;
+    throw Error(error.kind(), StrCat(error.place().file, ": ", error.text()));
+  }
   const Shape& shape = blob.shape;
   const bool batch_of_one = shape.rank() == 4 && shape[0] == 1;
   if (shape.rank() != 3 && !batch_of_one) {

@@ -134,6 +134,12 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
     CheckLayer(layer, from, it->second, file, weights.format == "hdf5", errors);
     result.loaded.push_back(layer);
   }
+  // A layer the file has without blobs is another layer, as Caffe sees it.
+  for (const LayerParameter& layer : weights.net.layer()) {
+    const auto it = target.find(layer.name());
+    if (it == target.end() || source.contains(layer.name())) continue;
+    CheckLayer(layer.name(), {}, it->second, file, false, errors);
+  }
   for (const auto& [layer, to] : target) {
     const bool is_all_shared = std::ranges::all_of(to, [](const NetBlob* blob) { return blob->shared; });
     if (!source.contains(layer) && !is_all_shared) result.missing.push_back(layer);

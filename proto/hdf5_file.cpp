@@ -93,13 +93,27 @@ struct Hdf5Reader::State {
     Fail(StrCat("dataset \"", Printable(dataset), "\" ", problem));
   }
 
+  // Every part of a path must lie in this file.
+  void CheckLinks(const std::string& path) const {
+    for (size_t end = 0; end != std::string::npos;) {
+      end = path.find('/', end + 1);
+      H5L_info_t info{};
+      const std::string part = path.substr(0, end);
+      if (H5Lget_info(file.get(), part.c_str(), &info, H5P_DEFAULT) < 0) {
+        Fail(StrCat("there is no \"", Printable(part), "\""));
+      }
+      if (info.type != H5L_TYPE_HARD) Fail(StrCat("\"", Printable(part), "\" is a link to another place"));
+    }
+  }
+
   Handle OpenDataset(const std::string& path) const {
+    CheckLinks(path);
     Handle dataset(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
     if (!dataset.is_open()) Fail(path, StrCat("cannot be opened: ", LibraryReason()));
     return dataset;
   }
   Shape ShapeOf(hid_t dataset, const std::string& path) const;
-  void CheckStorage(hid_t dataset, const std::string& path, Size needed, size_t value_bytes) const;
+  void CheckStorage(hid_t dataset, const std::string& path, const Shape& shape, size_t value_bytes) const;
   void List(hid_t group, const std::string& prefix, int depth, size_t& objects, std::vector<std::string>& found) const;
 };
 
@@ -129,7 +143,9 @@ Shape Hdf5Reader::State::ShapeOf(hid_t dataset, const std::string& path) const {
 }
 
 // Refuses values that lie elsewhere, or more of them than the file can hold.
-void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, Size needed, size_t value_bytes) const {
+void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, const Shape& shape,
+                                     size_t value_bytes) const {
+  const Size needed = Size(shape.Count()) * static_cast<int64_t>(value_bytes);
   const Handle plist(H5Dget_create_plist(dataset), H5Pclose);
   if (!plist.is_open()) Fail(path, StrCat("has no layout: ", LibraryReason()));
   const H5D_layout_t layout = H5Pget_layout(plist.get());
@@ -144,11 +160,18 @@ void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, Siz
   if (layout != H5D_CHUNKED) return;
   std::array<hsize_t, H5S_MAX_RANK> dims{};
   const int rank = H5Pget_chunk(plist.get(), H5S_MAX_RANK, dims.data());
-  Size chunk = static_cast<int64_t>(value_bytes);
-  for (int i = 0; i < rank; ++i)
-    chunk *= static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), INT32_MAX));
-  if (rank <= 0 || chunk > limit)
-    Fail(path, StrCat("has chunks of ", chunk.value(), " bytes and the file has ", bytes));
+  if (rank != shape.rank()) Fail(path, "has chunks of another rank");
+  // A chunk may be unpacked in memory, and each takes time: neither is more than the file can say.
+  Size chunk_bytes = static_cast<int64_t>(value_bytes);
+  Size chunks = 1;
+  for (int i = 0; i < rank; ++i) {
+    const auto dim = static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), UINT32_MAX));
+    if (dim == 0 || limit / chunk_bytes < dim)
+      Fail(path, StrCat("has chunks that a file of ", bytes, " bytes cannot hold"));
+    chunk_bytes *= dim;
+    chunks *= CeilDiv(shape[i], dim);  // no overflow: no more than the shape's count
+    if (chunks > bytes) Fail(path, StrCat("has more chunks than a file of ", bytes, " bytes can hold"));
+  }
 }
 
 void Hdf5Reader::State::List(hid_t group, const std::string& prefix, int depth, size_t& objects,
@@ -225,8 +248,9 @@ bool Hdf5Reader::Has(const std::string& name) const {
 
 std::vector<std::string> Hdf5Reader::Datasets(const std::string& group) const {
   const std::scoped_lock lock(LibraryMutex());
+  state_->CheckLinks(group);
   const Handle opened(H5Gopen2(state_->file.get(), group.c_str(), H5P_DEFAULT), H5Gclose);
-  if (!opened.is_open()) state_->Fail(StrCat("there is no group \"", Printable(group), "\""));
+  if (!opened.is_open()) state_->Fail(StrCat("\"", Printable(group), "\" is no group"));
   std::vector<std::string> found;
   size_t objects = 0;
   state_->List(opened.get(), "", 0, objects, found);
@@ -244,8 +268,7 @@ Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   }
   Hdf5Tensor tensor;
   tensor.shape = state_->ShapeOf(dataset.get(), path);
-  state_->CheckStorage(dataset.get(), path, Size(tensor.shape.Count()) * static_cast<int64_t>(value_bytes),
-                       value_bytes);
+  state_->CheckStorage(dataset.get(), path, tensor.shape, value_bytes);
   tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
   if (tensor.values.empty()) return tensor;
   if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
@@ -259,11 +282,11 @@ int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
   const Handle dataset = state_->OpenDataset(path);
   const Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const size_t value_bytes = H5Tget_size(type.get());
-  const bool is_one = state_->ShapeOf(dataset.get(), path).Count() == 1;
-  if (H5Tget_class(type.get()) != H5T_INTEGER || value_bytes > sizeof(int64_t) || !is_one) {
+  const Shape shape = state_->ShapeOf(dataset.get(), path);
+  if (H5Tget_class(type.get()) != H5T_INTEGER || value_bytes > sizeof(int64_t) || shape.Count() != 1) {
     state_->Fail(path, "is not one integer");
   }
-  state_->CheckStorage(dataset.get(), path, static_cast<int64_t>(value_bytes), value_bytes);
+  state_->CheckStorage(dataset.get(), path, shape, value_bytes);
   int64_t value = 0;
   if (H5Dread(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
@@ -277,10 +300,11 @@ std::string Hdf5Reader::ReadText(const std::string& path) const {
   const Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const auto bytes = static_cast<int64_t>(H5Tget_size(type.get()));
   const bool is_fixed = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
-  if (!is_fixed || bytes > kTextLimitBytes || state_->ShapeOf(dataset.get(), path).Count() != 1) {
+  const Shape shape = state_->ShapeOf(dataset.get(), path);
+  if (!is_fixed || bytes > kTextLimitBytes || shape.Count() != 1) {
     state_->Fail(path, StrCat("is not one text of fixed length, at most ", kTextLimitBytes, " bytes"));
   }
-  state_->CheckStorage(dataset.get(), path, bytes, static_cast<size_t>(bytes));
+  state_->CheckStorage(dataset.get(), path, shape, static_cast<size_t>(bytes));
   std::string text(static_cast<size_t>(bytes), '\0');
   if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));

@@ -86,7 +86,7 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
   for (const NetBlob& blob : net.blobs) {
     const NumpyArray* array = Find(arrays, "param", StrCat(blob.layer, "/", blob.index));
     if (array == nullptr) {
-      throw Error(ErrorKind::kBadData, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
+      throw Error(ErrorKind::kBadData, {}, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
                   "give --weights, or arrays named param/LAYER/INDEX");
     }
     if (static_cast<int64_t>(array->values.size()) != blob.shape.Count()) {

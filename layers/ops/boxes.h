@@ -23,13 +23,14 @@ T Area(const Box<T>& box, int side) {
          std::max<T>(0, box[3] - box[1] + static_cast<T>(side));
 }
 
-// Intersection over union; 0 where both areas are 0.
+// Intersection over union; 0 where they share no area.
 template <class T>
 T Overlap(const Box<T>& a, const Box<T>& b, int side) {
   const Box<T> shared = {std::max(a[0], b[0]), std::max(a[1], b[1]), std::min(a[2], b[2]), std::min(a[3], b[3])};
   const T both = Area(shared, side);
+  if (!(both > 0)) return 0;  // most pairs
   const T either = Area(a, side) + Area(b, side) - both;
-  return either > 0 ? both / either : 0;
+  return both / either;
 }
 
 // Greedy non-maximum suppression: of `candidates` (best first) those that no kept one before them suppresses, at most

@@ -102,6 +102,15 @@ TEST_F(NetWeightsTest, SharedBlobsMayBeMissingInHdf5Only) {
               testing::HasSubstr("layer \"tied\" has 1 blobs and the net's has 2"));
 }
 
+TEST_F(NetWeightsTest, ALayerWithoutBlobsInTheFileIsAnError) {
+  Weights weights;
+  weights.blobs = {{"ip2", 0, {1, 2}, {1, 2}}};
+  weights.net.add_layer()->set_name("ip1");
+  weights.net.add_layer()->set_name("elsewhere");
+  EXPECT_THAT(ErrorOf([&] { LoadWeights(weights, "w", blobs_, store_); }).text,
+              testing::HasSubstr("layer \"ip1\" has 0 blobs and the net's has 2"));
+}
+
 TEST_F(NetWeightsTest, NoLayerInCommonIsAnError) {
   EXPECT_THAT(ErrorOf([&] { Load({{"x", 0, {1}, {1}}}); }).text, testing::HasSubstr("none of its 1 layers"));
 }

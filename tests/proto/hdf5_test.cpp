@@ -145,7 +145,20 @@ TEST_F(Hdf5File, DatasetsLargerThanTheirFileAreRefused) {
   H5Pset_deflate(plist, 1);
   Make("chunked", [&](hid_t group) { AddDataset(group, H5T_NATIVE_FLOAT, {huge}, plist, nullptr); });
   EXPECT_THAT(ErrorOfFile("chunked"), HasSubstr("claims 4398046511104 bytes"));
-  Make("chunk", [&](hid_t group) { AddDataset(group, H5T_NATIVE_FLOAT, {1}, plist, nullptr); });
+  const hsize_t wide = 1 << 28;
+  H5Pset_chunk(plist, 1, &wide);
+  Make("chunk", [&](hid_t group) {
+    const hsize_t one = 1;
+    const hsize_t unlimited = H5S_UNLIMITED;
+    const hid_t space = H5Screate_simple(1, &one, &unlimited);
+    H5Dclose(H5Dcreate2(group, "0", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+    H5Sclose(space);
+  });
+  EXPECT_THAT(ErrorOfFile("chunk"), HasSubstr("has chunks that a file of"));
+  const hsize_t tiny = 1;
+  H5Pset_chunk(plist, 1, &tiny);
+  Make("chunks", [&](hid_t group) { AddDataset(group, H5T_NATIVE_FLOAT, {1 << 18}, plist, nullptr); });
+  EXPECT_THAT(ErrorOfFile("chunks"), HasSubstr("has more chunks than a file of"));
   H5Pclose(plist);
   Make("product", [&](hid_t group) { AddDataset(group, H5T_NATIVE_FLOAT, {huge, huge, huge}, H5P_DEFAULT, nullptr); });
   EXPECT_EQ(ErrorKindOf([&] { ReadWeights(At("product")); }), ErrorKind::kBadData);
@@ -167,6 +180,10 @@ TEST_F(Hdf5File, NothingOutsideTheFileIsRead) {
     H5Lcreate_external(At("other").c_str(), "/data/l/0", group, "0", H5P_DEFAULT, H5P_DEFAULT);
   });
   EXPECT_THAT(ErrorOfFile("link"), HasSubstr("group \"l\" holds a link to another place"));
+  const hid_t file = H5Fcreate(At("root").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  H5Lcreate_external(At("other").c_str(), "/data", file, "data", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fclose(file);
+  EXPECT_THAT(ErrorOfFile("root"), HasSubstr("\"data\" is a link to another place"));
   Make("cycle", [&](hid_t group) { H5Lcreate_hard(group, ".", group, "again", H5P_DEFAULT, H5P_DEFAULT); });
   EXPECT_THAT(ErrorOfFile("cycle"), HasSubstr("groups are nested more than 16 deep"));
 }

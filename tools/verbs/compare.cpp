@@ -52,7 +52,7 @@ int Run(const Arguments& arguments) {
                d.problem.empty() ? fmt::format("relative {:.2e}", d.relative) : d.problem);
   }
   if (differences.empty()) {
-    throw Error(ErrorKind::kBadData, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
+    throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
   }
   if (first == nullptr) {

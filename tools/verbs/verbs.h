@@ -10,6 +10,7 @@ namespace moka {
 std::vector<Verb> CaffeTools();
 Verb CompareVerb();
 Verb CompletionVerb();
+Verb ConvertVerb();  // a subverb of model
 Verb DataVerb();
 Verb DeviceVerb();
 Verb ExplainVerb();
@@ -20,8 +21,5 @@ Verb TestVerb();
 Verb TimeVerb();
 Verb TrainVerb();
 Verb VersionVerb();
-
-// The subverb of model that has a file of its own.
-Verb ConvertVerb();
 
 }  // namespace moka

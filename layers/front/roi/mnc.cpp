@@ -41,7 +41,7 @@ ValueId WithGradient(const GraphBuilder& b, ValueId value, ValueId path, ValueId
 ValueId Clipped(const LayerBuilder& l, const PythonFields& fields, ValueId deltas, int64_t clip_base) {
   if (!fields.Flag("use_clip", false)) return deltas;
   const auto base = static_cast<double>(fields.Count("clip_base", clip_base, 1));
-  return l.b().Add1("clip_gradient", {deltas}, {{"limit", 1 / base}});
+  return l.b().Add1("clip_gradient", {deltas}, {{"threshold", 1 / base}});
 }
 
 void BuildProposal(LayerBuilder& l, const PythonFields& fields) {

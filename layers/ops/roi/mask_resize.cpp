@@ -93,6 +93,7 @@ OpDef MaskResizeOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -102,6 +103,7 @@ OpDef MaskResizeBackwardOp() {
           .attributes = WithInputShape(Specs()),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

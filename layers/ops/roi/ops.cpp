@@ -4,7 +4,7 @@ namespace moka {
 
 std::vector<OpDef> RoiOps() {
   return {
-      AnchorTargetsOp(),     ClipGradientOp(),      MaskLabelsOp(),       MaskResizeBackwardOp(), MaskResizeOp(),
+      AnchorTargetsOp(),          MaskLabelsOp(),       MaskResizeBackwardOp(), MaskResizeOp(),
       MaskTargetsOp(),       PickBoxesBackwardOp(), PickBoxesOp(),        ProposalTargetsOp(),    ProposalsOp(),
       PsroiPoolBackwardOp(), PsroiPoolOp(),         RoiAlignBackwardOp(), RoiAlignOp(),           RoiPoolBackwardOp(),
       RoiPoolOp(),           RoiWarpBackwardOp(),   RoiWarpOp(),          TakeRowsBackwardOp(),   TakeRowsOp(),

@@ -8,7 +8,6 @@
 namespace moka {
 
 OpDef AnchorTargetsOp();
-OpDef ClipGradientOp();
 OpDef MaskLabelsOp();
 OpDef MaskResizeBackwardOp();
 OpDef MaskResizeOp();

@@ -91,6 +91,7 @@ OpDef PickBoxesOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -100,6 +101,7 @@ OpDef PickBoxesBackwardOp() {
           .attributes = WithInputShape(Specs()),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

@@ -107,6 +107,7 @@ OpDef PsroiPoolOp() {
       .infer = Infer,
       .reference = Reference,
       .gradient = Gradient,
+      .precision = Precision::kKeep32,
       .cases = Cases};
 }
 
@@ -116,6 +117,7 @@ OpDef PsroiPoolBackwardOp() {
           .attributes = WithInputShape(Specs()),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

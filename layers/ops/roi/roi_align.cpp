@@ -102,6 +102,7 @@ OpDef RoiAlignOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -111,6 +112,7 @@ OpDef RoiAlignBackwardOp() {
           .attributes = WithInputShape(Specs()),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

@@ -94,6 +94,7 @@ OpDef RoiPoolOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -103,6 +104,7 @@ OpDef RoiPoolBackwardOp() {
           .attributes = WithInputShape(std::vector<AttributeSpec>{}),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

@@ -146,6 +146,7 @@ OpDef RoiWarpOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -155,6 +156,7 @@ OpDef RoiWarpBackwardOp() {
           .attributes = RoiAttributes(),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

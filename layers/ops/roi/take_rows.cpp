@@ -80,6 +80,7 @@ OpDef TakeRowsOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
           .cases = Cases};
 }
 
@@ -89,6 +90,7 @@ OpDef TakeRowsBackwardOp() {
           .attributes = WithInputShape(std::vector<AttributeSpec>{}),
           .infer = InferBackward,
           .reference = ReferenceBackward,
+          .precision = Precision::kKeep32,
           .cases = BackwardCases};
 }
 

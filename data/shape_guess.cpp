@@ -84,6 +84,7 @@ bool Mentions(const LayerParameter& layer, const std::string& source, std::strin
 
 // An image the size of which no field says: data sets that everybody knows by name.
 Shape KnownImage(const LayerParameter& layer, const std::string& source) {
+  if (layer.type() == "DenseImageData") return {3, 360, 480};  // CamVid, which SegNet's recipes are for
   if (Mentions(layer, source, "siamese")) return {2, 28, 28};  // pairs of digits
   if (Mentions(layer, source, "mnist")) return {1, 28, 28};
   if (Mentions(layer, source, "cifar")) return {3, 32, 32};
@@ -120,8 +121,12 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
   const Shape image = is_clip ? Shape{fields.batch, channels, std::max<int64_t>(fields.frames, 1), h, w}
                               : Shape{fields.batch, channels, h, w};
   for (int i = 0; i < layer.top_size(); ++i) {
-    if (i == 0) {
+    if (i == 0 && layer.top(i).find("label") != std::string::npos) {
+      guess.types.push_back(Floats(image.With(1, 1)));  // label images from a database of their own
+    } else if (i == 0) {
       guess.types.push_back(Floats(image));
+    } else if (layer.type() == "AnnotatedData" && layer.annotated_data_param().yolo_data_type() > 0) {
+      guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
     } else if (layer.type() == "AnnotatedData") {
       guess.types.push_back(Floats({1, 1, fields.batch, 8}));
     } else if (layer.type() == "DenseImageData") {

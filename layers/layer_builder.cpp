@@ -70,15 +70,15 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   const ParamSpec spec = index < param_.param_size() ? param_.param(index) : ParamSpec();
   const std::string field = StrCat("param[", index, "]");
   const bool is_named = !spec.name().empty();
-  const std::string key = is_named ? spec.name() : StrCat(param_.name(), "/", index);
+  std::string key = is_named ? spec.name() : StrCat(param_.name(), "/", index);
+  // Caffe keeps the names of parameters and of data apart; the graph does not.
+  if (context_.inputs.contains(key)) key = StrCat("@", key);
   CheckValueType(StrCat("parameter ", index, " of layer \"", param_.name(), "\""), {DType::kFloat32, shape, {}});
 
   NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
   std::vector<NetBlob>& blobs = context_.net.blobs;
   const auto found = context_.owners.find(key);
   if (found == context_.owners.end()) {
-    Check(!context_.inputs.contains(key), field,
-          StrCat("the parameter's name \"", key, "\" is also the name of a data blob; take another name"));
     Check(!context_.kept.contains(key), field,
           StrCat("the parameter's name \"", key, "\" is also the name of a layer's kept state; take another name"));
     try {

@@ -1,5 +1,6 @@
 #include "proto/schema.h"
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
 #include "core/error.h"

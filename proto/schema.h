@@ -1,9 +1,12 @@
 // The manual in the schema: the comments of the .proto files, by message and field.
 #pragma once
 
-#include <google/protobuf/descriptor.h>
-
 #include <string>
+
+namespace google::protobuf {
+class Descriptor;
+class FieldDescriptor;
+}  // namespace google::protobuf
 
 namespace moka {
 

@@ -39,9 +39,13 @@ const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
 
 [[noreturn]] void RefuseVerb(const std::vector<Verb>& verbs, std::string_view path, const std::string& name) {
   std::vector<std::string> names;
-  for (const Verb& verb : verbs) names.push_back(verb.name);
+  std::vector<std::string> shown;
+  for (const Verb& verb : verbs) {
+    names.push_back(verb.name);
+    if (!verb.is_caffe_tool) shown.push_back(verb.name);
+  }
   throw Error(ErrorKind::kUsage, {},
-              StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(names, ", "), ")"),
+              StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(shown, ", "), ")"),
               DidYouMean(name, names));
 }
 

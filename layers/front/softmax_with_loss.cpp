@@ -16,9 +16,10 @@ namespace {
 
 // What the layer divides and gives.
 struct Sums {
-  ValueId loss;         // scalar
-  ValueId valid;        // scalar: positions that count, or their weights' sum
-  ValueId probability;  // like x
+  ValueId loss;          // scalar
+  ValueId valid;         // scalar: positions that count, or their weights' sum
+  ValueId probability;   // like x
+  ValueId each = kNoId;  // each label's loss; kNoId: not computed
 };
 
 Attributes LabelFields(const LayerBuilder& l, int axis) {
@@ -66,12 +67,12 @@ Sums Weighted(const LayerBuilder& l, int axis) {
     losses = b.Pointwise("x0*x1", {losses, weight});
     valid = b.Pointwise("x0*x1", {valid, weight});
   }
-  return {b.SumAll(losses), b.SumAll(valid), y[2]};
+  return {b.SumAll(losses), b.SumAll(valid), y[2], losses};
 }
 
 Sums Plain(const LayerBuilder& l, int axis) {
   const std::vector<ValueId> y = l.b().Add("softmax_loss", l.bottoms(), LabelFields(l, axis));
-  return {y[0], y[1], y[2]};
+  return {y[0], y[1], y[2], kNoId};
 }
 
 // Divides by the sum of the weights, whatever it is, unless the file asks for another count.
@@ -86,7 +87,7 @@ void Build(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
   CheckLabelCount(l, axis);
   const LossParameter& p = l.param().loss_param();
-  const bool is_plain = l.bottom_count() == 2 && !WeighsClasses(p) && p.label_smoothing() == 0;
+  const bool is_plain = l.bottom_count() == 2 && l.top_count() < 3 && !WeighsClasses(p) && p.label_smoothing() == 0;
   const Sums sums = is_plain ? Plain(l, axis) : Weighted(l, axis);
   const Shape& x = l.shape(0);
   const int64_t outer = x.Count(0, axis);
@@ -101,22 +102,24 @@ void Build(LayerBuilder& l) {
   }
   l.SetLoss(0, 1);
   if (l.top_count() > 1) l.SetTop(1, sums.probability);
+  if (l.top_count() > 2) l.SetTop(2, l.b().Add1("stop_gradient", {sums.each}));
 }
 
 }  // namespace
 
 LayerDef SoftmaxWithLossLayer() {
-  return {.type = "SoftmaxWithLoss",
-          .doc =
-              "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
-              "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
-              "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
-              "by. An optional second top holds the probabilities.",
-          .min_bottoms = 2,
-          .max_bottoms = 3,
-          .max_tops = 2,
-          .auto_tops = true,
-          .build = Build};
+  return {
+      .type = "SoftmaxWithLoss",
+      .doc =
+          "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
+          "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
+          "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
+          "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without gradient.",
+      .min_bottoms = 2,
+      .max_bottoms = 3,
+      .max_tops = 3,
+      .auto_tops = true,
+      .build = Build};
 }
 
 }  // namespace moka

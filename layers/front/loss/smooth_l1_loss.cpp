@@ -26,14 +26,6 @@ Errors ErrorsOf(const LayerBuilder& l, double sigma) {
   return errors;
 }
 
-void Build(LayerBuilder& l) {
-  const double sigma = Finite(l, "smooth_l1_loss_param.sigma", l.param().smooth_l1_loss_param().sigma());
-  l.Check(sigma > 0, "smooth_l1_loss_param.sigma", StrCat("smooth_l1_loss_param.sigma must be above 0, found ", sigma));
-  const Errors errors = ErrorsOf(l, sigma);
-  l.SetTop(0, l.b().Pointwise(StrCat("x0/", l.shape(0)[0]), {SumOf(l, errors.expr, errors.inputs)}));
-  l.SetLoss(0, 1);
-}
-
 void BuildOhem(LayerBuilder& l) {
   const Errors errors = ErrorsOf(l, 1);
   const GraphBuilder& b = l.b();
@@ -46,6 +38,15 @@ void BuildOhem(LayerBuilder& l) {
   if (l.top_count() > 1) l.SetTop(1, Constant(l, each));
 }
 
+void Build(LayerBuilder& l) {
+  if (l.top_count() > 1) return BuildOhem(l);  // R-FCN's first branch gave the plain type a second top
+  const double sigma = Finite(l, "smooth_l1_loss_param.sigma", l.param().smooth_l1_loss_param().sigma());
+  l.Check(sigma > 0, "smooth_l1_loss_param.sigma", StrCat("smooth_l1_loss_param.sigma must be above 0, found ", sigma));
+  const Errors errors = ErrorsOf(l, sigma);
+  l.SetTop(0, l.b().Pointwise(StrCat("x0/", l.shape(0)[0]), {SumOf(l, errors.expr, errors.inputs)}));
+  l.SetLoss(0, 1);
+}
+
 }  // namespace
 
 LayerDef SmoothL1LossLayer() {
@@ -54,9 +55,10 @@ LayerDef SmoothL1LossLayer() {
               "Bottoms: predictions, targets, and optionally weights inside and outside the norm, all of one batch and "
               "count. With d = inside * (prediction - target): sum of outside * (0.5 (sigma d)^2 if |d| < 1/sigma^2, "
               "else |d| - 0.5/sigma^2), divided by the batch (the first dimension). smooth_l1_loss_param.sigma is 1 "
-              "unless given (SSD has none).",
+              "unless given (SSD has none). With a second top it is SmoothL1LossOHEM.",
           .min_bottoms = 2,
           .max_bottoms = 4,
+          .max_tops = 2,
           .auto_tops = true,
           .build = Build};
 }

@@ -1,5 +1,6 @@
 // DetectionEvaluate: which detections are right. Caffe's top grows with the detections; here it has the largest size
 // and rows that are not used are -1.
+#include "core/log.h"
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/ssd/layers.h"
@@ -12,10 +13,12 @@ void Build(LayerBuilder& l) {
   l.Check(p.num_classes() >= 1, "detection_evaluate_param.num_classes", "num_classes must be given, at least 1");
   l.Check(p.overlap_threshold() > 0, "detection_evaluate_param.overlap_threshold",
           StrCat("overlap_threshold must be above 0, found ", p.overlap_threshold()));
-  // Without such a file Caffe compares boxes as fractions too, and resize_param has no effect.
-  l.Check(
-      p.name_size_file().empty(), "detection_evaluate_param.name_size_file",
-      "name_size_file is not supported: boxes are compared as fractions of the image; remove it (and resize_param)");
+  // With the images' sizes Caffe compares boxes in pixels, which differs by the one pixel it adds to each side.
+  if (!p.name_size_file().empty()) {
+    LogWarning(StrCat("layer \"", l.param().name(),
+                      "\": boxes are compared as fractions of the image, without the sizes of ",
+                      Printable(p.name_size_file())));
+  }
   // Caffe reads the unsigned field into an int: 4294967295 is its -1, no background.
   const auto background = static_cast<int32_t>(p.background_label_id());
   l.SetTop(

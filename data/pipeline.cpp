@@ -245,7 +245,7 @@ void MemoryPipeline::Fill(std::span<const float> data, std::span<const float> la
 
 void MemoryPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {
   if (labels_.empty()) throw Error(ErrorKind::kNoInput, "a MemoryData layer was not given its samples");
-  const int64_t count = types_[0].shape.Count(1, 4);
+  const int64_t count = types_[0].shape.Count(1, types_[0].shape.rank());
   const int64_t first = position() % epoch_size();
   for (int64_t i = 0; i < batch_size(); ++i) {
     const int64_t sample = (first + i) % epoch_size();

@@ -80,6 +80,15 @@ constexpr NumberType kTypes[] = {
     {"<i2", 2, Convert<int16_t>},
 };
 
+// Texts and Python objects: notes beside the numbers.
+bool HoldsText(std::string_view npy) {
+  const std::string_view head = npy.substr(0, 64);
+  for (const std::string_view kind : {"'<U", "'|S", "'|O"}) {
+    if (head.find(StrCat("'descr': ", kind)) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 struct ZipCloser {
   void operator()(zip_t* zip) const { zip_discard(zip); }
   void operator()(zip_file_t* file) const { zip_fclose(file); }
@@ -146,7 +155,9 @@ std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
     if (zip_stat_index(zip.get(), index, 0, &stat) != 0) Fail(path.string(), Printable(zip_strerror(zip.get())));
     std::string name = stat.name;
     const std::string what = StrCat(path.string(), ":", Printable(name));
-    const NumpyArray array = ParseNpy(ReadMember(zip.get(), index, static_cast<int64_t>(stat.size), what), what);
+    const std::string content = ReadMember(zip.get(), index, static_cast<int64_t>(stat.size), what);
+    if (HoldsText(content)) continue;
+    const NumpyArray array = ParseNpy(content, what);
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays[name] = array;
   }

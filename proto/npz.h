@@ -16,8 +16,8 @@ struct NumpyArray {
   std::vector<float> values;  // row-major, converted from float16, float32, float64 or integers
 };
 
-// By member name without ".npy". Errors: kNoInput; kBadData naming the member and what is wrong (Fortran order, a type
-// that is no number, a size that does not fit its bytes).
+// By member name without ".npy"; members of text or Python objects are left out. Errors: kNoInput; kBadData naming the
+// member and what is wrong (Fortran order, a type that is no number, a size that does not fit its bytes).
 std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path);
 // The content of one .npy; `what` names it in errors.
 NumpyArray ParseNpy(std::string_view bytes, const std::string& what);

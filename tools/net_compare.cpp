@@ -86,7 +86,8 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
   for (const NetBlob& blob : net.blobs) {
     const NumpyArray* array = Find(arrays, "param", StrCat(blob.layer, "/", blob.index));
     if (array == nullptr) {
-      throw Error(ErrorKind::kBadData, {}, StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
+      throw Error(ErrorKind::kBadData, {},
+                  StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
                   "give --weights, or arrays named param/LAYER/INDEX");
     }
     if (static_cast<int64_t>(array->values.size()) != blob.shape.Count()) {
@@ -129,13 +130,15 @@ class Comparison {
     std::vector<ValueId> values;
     for (const auto& [name, value] : net_.trace) {
       const NumpyArray* expected = Find(arrays_, "blobdiff", Top(name));
-      if (writers[Top(name)] != 1 || expected == nullptr) continue;
+      const bool is_input = net_.graph.value(value).kind == ValueKind::kInput;  // Caffe stops before it
+      if (is_input || writers[Top(name)] != 1 || expected == nullptr) continue;
       wanted.push_back({Layer(name), StrCat("gradient of ", Top(name)), {}, expected});
       values.push_back(value);
     }
     for (const NetBlob& blob : net_.blobs) {
       const NumpyArray* expected = Find(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
-      if (blob.shared || blob.role == ParameterRole::kStatistic || expected == nullptr) continue;
+      const bool is_trained = blob.role != ParameterRole::kStatistic && blob.lr_mult != 0;  // others Caffe leaves at 0
+      if (blob.shared || !is_trained || expected == nullptr) continue;
       wanted.push_back({blob.layer, StrCat("gradient of parameter ", blob.index), {}, expected});
       values.push_back(blob.state);
     }
@@ -178,6 +181,7 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
   BuiltNet built = BuildNet(FilterNet(net, options.state), net_options);
   ParameterStore store;
   SetParameters(built, options, arrays, store);
+  AddKept(built, "compare", store);
   Comparison comparison(built, arrays);
   comparison.WatchBlobs();
   if (options.gradients) comparison.WatchGradients();

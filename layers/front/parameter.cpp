@@ -14,7 +14,8 @@ void Build(LayerBuilder& l) {
     l.Check(dim >= 1, "parameter_param.shape",
             StrCat("parameter_param.shape: every dimension must be at least 1, found ", dim));
   }
-  l.SetTop(0, l.AddBlob(0, Shape(dims), FillerParameter(), ParameterRole::kWeight));
+  l.SetTop(0, l.AddBlob(0, Shape(dims), l.param().parameter_param().blob_filler(), ParameterRole::kWeight,
+                        "parameter_param.blob_filler"));
 }
 
 }  // namespace

@@ -56,11 +56,11 @@ class LayerBuilder;
 
 // What a layer's reference page says beyond its doc.
 struct LayerPage {
-  std::vector<std::string> params;  // fields of LayerParameter it reads: "pooling_param", "loss_param"
-  std::string formula;              // of the tops
-  std::string gradient;             // of bottoms and parameters; "None." if it has none
-  std::string source;               // the paper, and the code whose semantics it has
-  std::string example;              // prototxt of a whole small net, which the tests build and run
+  std::vector<std::string> params = {};  // fields of LayerParameter it reads: "pooling_param", "loss_param"
+  std::string formula = {};              // of the tops
+  std::string gradient = {};             // of bottoms and parameters; "None: ..." if it has none
+  std::string source = {};               // the paper, and the code whose semantics it has
+  std::string example = {};              // prototxt of a whole small net, which the tests build and run
 };
 
 struct LayerDef {

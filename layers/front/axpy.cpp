@@ -24,11 +24,31 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef AxpyLayer() {
-  return {.type = "Axpy",
-          .doc = "a * x + z of three bottoms: a [N,C] or [N,C,1,1], x and z [N,C,..].",
-          .min_bottoms = 3,
-          .max_bottoms = 3,
-          .build = Build};
+  return {
+      .type = "Axpy",
+      .doc =
+          "a * x + z of three bottoms: a [N,C] or [N,C,1,1], one number an item and channel; x and z [N,C,..] of one "
+          "shape, which is the top's.",
+      .min_bottoms = 3,
+      .max_bottoms = 3,
+      .build = Build,
+      .page = {
+          .params = {},
+          .formula = "`y[n,c,..] = a[n,c] * x[n,c,..] + z[n,c,..]`; y has x's shape.",
+          .gradient = "`da[n,c] = sum of dy[n,c,..] * x[n,c,..]` over the later axes; `dx = a * dy`; `dz = dy`.",
+          .source = "Squeeze-and-excitation networks (Hu, Shen, Albanie, Sun, Wu, arXiv 1709.01507); SENet's Caffe, "
+                    "axpy_layer.",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 dim: 1 dim: 1 } } }
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "z" type: "Input" top: "z" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer {
+  name: "y"
+  type: "Axpy"
+  bottom: "a"
+  bottom: "x"
+  bottom: "z"
+  top: "y"
+})"}};
 }
 
 }  // namespace moka

@@ -136,14 +136,43 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef BatchNormLayer() {
-  return {.type = "BatchNorm",
-          .doc =
-              "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses "
-              "the batch and updates the running sums, TEST uses them (use_global_stats overrides). Blobs: mean sum, "
-              "variance sum, weight sum. NVIDIA's scale_bias, scale_filler or bias_filler add a scale and a shift "
-              "(blobs 3, 4) and keep moving averages; Intel's filler, use_weight_bias or bias_term add a scale and, "
-              "unless bias_term is false, a shift; relu: a ReLU follows.",
-          .build = Build};
+  return {
+      .type = "BatchNorm",
+      .doc =
+          "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses "
+          "the batch and updates the running sums, TEST uses them (use_global_stats overrides). Blobs: mean sum, "
+          "variance sum, weight sum. NVIDIA's scale_bias, scale_filler or bias_filler add a scale and a shift "
+          "(blobs 3, 4) and keep moving averages; Intel's filler, use_weight_bias or bias_term add a scale and, "
+          "unless bias_term is false, a shift; relu: a ReLU follows.",
+      .build = Build,
+      .page = {
+          .params = {"batch_norm_param"},
+          .formula =
+              "m and v are the mean and the biased variance of channel c (axis 1; a bottom of one axis is one channel) "
+              "over all other axes, M elements each: `y = (x - m[c]) / sqrt(v[c] + eps)`. Blobs 0, 1 [C] and 2 [1] are "
+              "then set to `b0 = f * b0 + m`, `b1 = f * b1 + v * M / (M - 1)`, `b2 = f * b2 + 1`, with f the "
+              "moving_average_fraction (v itself if M is 1).\n\nWith the running statistics (TEST, or "
+              "use_global_stats: true) `m = b0 / b2` and `v = b1 / b2`, both 0 if b2 is 0, and nothing is "
+              "set.\n\nIntel's dialect (filler, use_weight_bias: true, or bias_term unless use_weight_bias is false): "
+              "`y * b3[c]`, plus `b4[c]` unless bias_term is false. NVIDIA's (scale_bias, scale_filler or "
+              "bias_filler): `y * b3[c] + b4[c]`; the statistics are averages, `b0 = f * b0 + (1 - f) * m`, b1 "
+              "likewise, the first batch taken whole, and b2 becomes 1; eps is at least 1e-5; TEST always uses the "
+              "averages. Scales start at 1 and shifts at 0 without a filler. relu: `max(y, 0)` follows.",
+          .gradient = "From the batch's statistics, with `r = 1 / sqrt(v + eps)`, `h = (x - m) * r` and g the gradient "
+                      "of h: `dx = r * (g - mean(g) - h * mean(g * h))`, means over the channel. From the running "
+                      "ones: `dx = r * g`.\n\nScale and shift, where there are any: `db3[c] = sum of dy * h`, `db4[c] "
+                      "= sum of dy`, and `g = dy * b3[c]`. Blobs 0 to 2 get none; their lr_mult must be 0 or absent.",
+          .source = "Batch normalization (Ioffe, Szegedy, arXiv 1502.03167); BVLC Caffe's batch_norm_layer, with the "
+                    "affine parts and fields of Intel's and NVIDIA's Caffe. NVIDIA's blob 2 is always 1; here a 0 "
+                    "there says that no batch has been seen.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer {
+  name: "bn"
+  type: "BatchNorm"
+  bottom: "x"
+  top: "bn"
+  batch_norm_param { moving_average_fraction: 0.99 eps: 1e-5 }
+})"}};
 }
 
 }  // namespace moka

@@ -18,6 +18,17 @@ void Build(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef ClipLayer() { return {.type = "Clip", .doc = "x bounded to [min, max].", .build = Build}; }
+LayerDef ClipLayer() {
+  return {.type = "Clip",
+          .doc = "Each element bounded to clip_param's [min, max]; the top has the bottom's shape.",
+          .build = Build,
+          .page = {.params = {"clip_param"},
+                   .formula = "`y = min(max(x, min), max)`, element by element; y has x's shape. min and max must be "
+                              "given, min not above max.",
+                   .gradient = "`dx = dy` where `min <= x <= max`, else 0.",
+                   .source = "BVLC Caffe's clip_layer.",
+                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "clip" type: "Clip" bottom: "x" top: "clip" clip_param { min: 0.2 max: 0.7 } })"}};
+}
 
 }  // namespace moka

@@ -29,10 +29,28 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ConcatLayer() {
-  return {.type = "Concat",
-          .doc = "The bottoms one after the other along the axis; their other dimensions are equal.",
-          .max_bottoms = -1,
-          .build = Build};
+  return {
+      .type = "Concat",
+      .doc = "The bottoms one after the other along concat_param.axis (default 1); their other dimensions are equal.",
+      .max_bottoms = -1,
+      .build = Build,
+      .page = {
+          .params = {"concat_param"},
+          .formula =
+              "y has the bottoms' shape but for axis (default 1, negative counts from the end), where it has the sum "
+              "of theirs: the elements of bottom 0, then those of bottom 1, and so on. One bottom is the top itself.",
+          .gradient = "Each bottom gets the part of dy that it made.",
+          .source = "BVLC Caffe's concat_layer; concat_dim is the older name of axis, and giving both is refused.",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 5 dim: 4 dim: 4 } } }
+layer {
+  name: "concat"
+  type: "Concat"
+  bottom: "a"
+  bottom: "b"
+  top: "concat"
+  concat_param { axis: 1 }
+})"}};
 }
 
 }  // namespace moka

@@ -35,46 +35,159 @@ void Build(LayerBuilder& l) {
   }
 }
 
-LayerDef Row(std::string type, std::string doc) {
+LayerDef Row(std::string type, std::string doc, LayerPage page) {
   return {.type = std::move(type),
           .doc = std::move(doc),
           .max_bottoms = -1,
           .max_tops = -1,
           .equal_counts = true,
-          .build = Build};
+          .build = Build,
+          .page = std::move(page)};
 }
 
 }  // namespace
 
 LayerDef ConvolutionLayer() {
-  return Row("Convolution",
-             "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a "
-             "bias. Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows.");
+  return Row(
+      "Convolution",
+      "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a bias. "
+      "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows.",
+      {.params = {"convolution_param"},
+       .formula = "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
+                  "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
+                  "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
+                  "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
+                  "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
+                  "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
+                  "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
+                  "`negative_slope * y`. All bottoms have one shape and share W and b.",
+       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
+                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
+                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
+                   "counts where `y > 0`, elsewhere times negative_slope.",
+       .source = "BVLC Caffe's base_conv_layer and conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
+                 "the sides Synopsys'. engine and the other fields that choose an algorithm are read and ignored; axis "
+                 "must be 1.",
+       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "conv"
+  type: "Convolution"
+  bottom: "x"
+  top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 weight_filler { type: "xavier" } }
+})"});
 }
 
 // The same layer under the names of forks.
 
 LayerDef Convolution3DLayer() {
-  return Row("Convolution3D",
-             "Convolution of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside "
-             "kernel_size, stride and pad.");
+  return Row(
+      "Convolution3D",
+      "Convolution of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside "
+      "kernel_size, stride and pad.",
+      {.params = {"convolution_param"},
+       .formula = "As Convolution, on [N,C,depth,height,width]: kernel_depth, temporal_stride (default 1) and "
+                  "temporal_pad (default 0) are the kernel, stride and pad of the depth; kernel_size, stride and pad "
+                  "those of height and width. W (blob 0) is [num_output, C/group, kernel_depth, kernel_h, kernel_w], b "
+                  "(blob 1) [num_output].\n\ny is [N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel "
+                  "- 1) + 1)) / stride) + 1` on each axis.",
+       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
+                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
+                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
+                   "counts where `y > 0`, elsewhere times negative_slope.",
+       .source = "Learning spatiotemporal features with 3D convolutional networks (Tran et al., arXiv 1412.0767); "
+                 "C3D's Caffe, convolution3d_layer.",
+       .example =
+           R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 dim: 6 } } }
+layer {
+  name: "conv"
+  type: "Convolution3D"
+  bottom: "x"
+  top: "conv"
+  convolution_param { num_output: 2 kernel_depth: 3 kernel_size: 3 temporal_pad: 1 pad: 1 }
+})"});
 }
 
 LayerDef ConvolutionDepthwiseLayer() {
-  return Row("ConvolutionDepthwise",
-             "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
-             "channels and need not be given.");
+  return Row(
+      "ConvolutionDepthwise",
+      "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
+      "channels and need not be given.",
+      {.params = {"convolution_param"},
+       .formula = "`y[n,c,o] = b[c] + sum over r of x[n, c, stride*o + dilation*r - pad] * W[c,0,r]`: Convolution with "
+                  "num_output and group equal to C, which need not be given and may not differ. W (blob 0) is [C, 1, "
+                  "kernel..], b (blob 1) [C].\n\ny is [N, C, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) "
+                  "+ 1)) / stride) + 1`.",
+       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,0,r] = sum of dy[n,k,o] * x[n, k, stride*o + "
+                   "dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,0,r]` over all k, o and r that "
+                   "read the element. The parameters' gradients are added up over the bottoms. With relu dy counts "
+                   "where `y > 0`, elsewhere times negative_slope.",
+       .source =
+           "MobileNets (Howard et al., arXiv 1704.04861); conv_dw_layer, proposed to BVLC Caffe as pull request 5665.",
+       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
+layer {
+  name: "conv"
+  type: "ConvolutionDepthwise"
+  bottom: "x"
+  top: "conv"
+  convolution_param { kernel_size: 3 pad: 1 }
+})"});
 }
 
 LayerDef DepthwiseConvolutionLayer() {
-  return Row("DepthwiseConvolution",
-             "Convolution with group equal to the bottom's channels: weights [num_output, 1, kernel..].");
+  return Row(
+      "DepthwiseConvolution",
+      "Convolution with group equal to the bottom's channels: weights [num_output, 1, kernel..].",
+      {.params = {"convolution_param"},
+       .formula = "As Convolution, with group equal to C, which must be given: channel k of the top sees only channel "
+                  "`floor(k / (num_output / C))` of the bottom. W (blob 0) is [num_output, 1, kernel..], b (blob 1) "
+                  "[num_output]; num_output is a multiple of C.\n\ny is [N, num_output, out..], `out = floor((in + "
+                  "2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1`.",
+       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,0,r] = sum of dy[n,k,o] * x[n, g, stride*o + "
+                   "dilation*r - pad]` over n and o, g the channel that k sees; `dx` = the sum of `dy[n,k,o] * "
+                   "W[k,0,r]` over all k, o and r that read the element. The parameters' gradients are added up over "
+                   "the bottoms. With relu dy counts where `y > 0`, elsewhere times negative_slope.",
+       .source = "MobileNets (Howard et al., arXiv 1704.04861); yonghenglh6's DepthwiseConvolution for Caffe.",
+       .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 dim: 6 dim: 6 } } }
+layer {
+  name: "conv"
+  type: "DepthwiseConvolution"
+  bottom: "x"
+  top: "conv"
+  convolution_param { num_output: 4 group: 4 kernel_size: 3 pad: 1 }
+})"});
 }
 
 LayerDef NdConvolutionLayer() {
-  return Row("NdConvolution",
-             "Convolution over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the "
-             "fields of Convolution and Convolution3D.");
+  return Row(
+      "NdConvolution",
+      "Convolution over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the "
+      "fields of Convolution and Convolution3D.",
+      {.params = {"convolution_param"},
+       .formula =
+           "As Convolution, with kernel_shape, stride_shape (default 1) and pad_shape (default 0), one dim a spatial "
+           "axis each. W (blob 0) is [num_output, C/group, kernel..], b (blob 1) [num_output].\n\ny is [N, num_output, "
+           "out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on each axis.",
+       .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
+                   "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
+                   "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
+                   "counts where `y > 0`, elsewhere times negative_slope.",
+       .source = "video-caffe's ndconv_layer, for the nets of Tran et al. (arXiv 1412.0767). Here 1 to 3 spatial axes "
+                 "and the fields of Convolution and Convolution3D work as well.",
+       .example =
+           R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 6 dim: 6 } } }
+layer {
+  name: "conv"
+  type: "NdConvolution"
+  bottom: "x"
+  top: "conv"
+  convolution_param {
+    num_output: 3
+    kernel_shape { dim: 2 dim: 3 dim: 3 }
+    stride_shape { dim: 2 dim: 1 dim: 1 }
+    pad_shape { dim: 0 dim: 1 dim: 1 }
+  }
+})"});
 }
 
 }  // namespace moka

@@ -58,13 +58,35 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef EltwiseLayer() {
-  return {.type = "Eltwise",
-          .doc =
-              "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape. Where bottoms tie for the MAX the "
-              "gradient goes where Caffe sends it: the second of the first two, else the earliest.",
-          .min_bottoms = 2,
-          .max_bottoms = -1,
-          .build = Build};
+  return {
+      .type = "Eltwise",
+      .doc =
+          "PROD, SUM (times coeff, one a bottom) or MAX of two or more bottoms of one shape, which is the top's. Where "
+          "bottoms tie for the MAX the gradient goes where Caffe sends it: the second of the first two, else the "
+          "earliest.",
+      .min_bottoms = 2,
+      .max_bottoms = -1,
+      .build = Build,
+      .page = {
+          .params = {"eltwise_param"},
+          .formula =
+              "y has the bottoms' shape. SUM (the default): `y = coeff[0]*x0 + coeff[1]*x1 + ...`, each coeff 1 unless "
+              "one a bottom is given. PROD: `y = x0 * x1 * ...`. MAX: the largest of the bottoms' elements.",
+          .gradient =
+              "SUM: `dx_i = coeff[i] * dy`. PROD: `dx_i = dy` times the product of the other bottoms. MAX: dy goes to "
+              "one bottom, the earliest that has the largest value, but bottom 1 where bottoms 0 and 1 both have it.",
+          .source =
+              "BVLC Caffe's eltwise_layer. stable_prod_grad is read and ignored: the product's gradient never divides.",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
+layer {
+  name: "sum"
+  type: "Eltwise"
+  bottom: "a"
+  bottom: "b"
+  top: "sum"
+  eltwise_param { operation: SUM coeff: 1 coeff: -0.5 }
+})"}};
 }
 
 }  // namespace moka

@@ -16,7 +16,21 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef EluLayer() {
-  return {.type = "ELU", .doc = "lambda * (x if x > 0, else alpha * (exp(x) - 1)); lambda is 1.", .build = Build};
+  return {
+      .type = "ELU",
+      .doc =
+          "lambda * (x if x > 0, else alpha * (exp(x) - 1)) of each element; both numbers are 1 unless given. The top "
+          "has the bottom's shape.",
+      .build = Build,
+      .page = {.params = {"elu_param"},
+               .formula = "`y = lambda * x` where x > 0, else `y = lambda * alpha * (exp(x) - 1)`; alpha and lambda "
+                          "are 1 unless given. y has x's shape.",
+               .gradient = "`dx = lambda * dy` where x > 0, else `lambda * alpha * exp(x) * dy`.",
+               .source =
+                   "Exponential linear units (Clevert, Unterthiner, Hochreiter, arXiv 1511.07289); BVLC Caffe's "
+                   "elu_layer; lambda is NVIDIA's, for self-normalizing networks (Klambauer et al., arXiv 1706.02515).",
+               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "elu" type: "ELU" bottom: "x" top: "elu" elu_param { alpha: 0.5 } })"}};
 }
 
 }  // namespace moka

@@ -28,7 +28,21 @@ LayerDef EuclideanLossLayer() {
           .min_bottoms = 2,
           .max_bottoms = 2,
           .auto_tops = true,
-          .build = Build};
+          .build = Build,
+          .page = {.params = {},
+                   .formula = "`y = sum of (a - b)^2 / (2 N)`, a scalar; N is a's first dimension. a and b have one "
+                              "first dimension and one number of elements. Its loss weight is 1 unless given.",
+                   .gradient = "`da = dy * (a - b) / N`, `db = -da`: both bottoms get one.",
+                   .source = "BVLC Caffe's euclidean_loss_layer.",
+                   .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
+layer {
+  name: "loss"
+  type: "EuclideanLoss"
+  bottom: "a"
+  bottom: "b"
+  top: "loss"
+})"}};
 }
 
 }  // namespace moka

@@ -24,7 +24,18 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ExpLayer() {
-  return {.type = "Exp", .doc = "base^(shift + scale * x); base -1 stands for e.", .build = Build};
+  return {.type = "Exp",
+          .doc =
+              "base^(shift + scale * x) of each element; base -1, the default, stands for e. The top has the bottom's "
+              "shape.",
+          .build = Build,
+          .page = {.params = {"exp_param"},
+                   .formula = "`y = base^(shift + scale * x)`, element by element; base -1 (the default) stands for e, "
+                              "any other must be positive; scale is 1 and shift 0 unless given. y has x's shape.",
+                   .gradient = "`dx = dy * y * scale * log(base)`.",
+                   .source = "BVLC Caffe's exp_layer.",
+                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "exp" type: "Exp" bottom: "x" top: "exp" exp_param { base: 2 scale: 0.5 } })"}};
 }
 
 }  // namespace moka

@@ -20,7 +20,21 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef FlattenLayer() {
-  return {.type = "Flatten", .doc = "Axes axis..end_axis become one; the elements stay as they are.", .build = Build};
+  return {
+      .type = "Flatten",
+      .doc =
+          "Makes the axes from flatten_param.axis (default 1) to end_axis (default: the last) one; the elements stay "
+          "as they are.",
+      .build = Build,
+      .page = {
+          .params = {"flatten_param"},
+          .formula =
+              "y has x's elements in their order; the axes from axis (default 1) to end_axis (default -1, the last; it "
+              "is one of them) become one axis with their product as dimension. [N,C,H,W] becomes [N, C*H*W].",
+          .gradient = "`dx` = dy in x's shape.",
+          .source = "BVLC Caffe's flatten_layer.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "flat" type: "Flatten" bottom: "x" top: "flat" })"}};
 }
 
 }  // namespace moka

@@ -43,7 +43,29 @@ LayerDef InnerProductLayer() {
           "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
           "(transpose: [K, num_output]) and a bias. normalize: each output's weights divided by their norm; relu: a "
           "ReLU follows.",
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"inner_product_param"},
+          .formula =
+              "x's axes from axis (default 1) on are one vector of K elements: `y[.., k] = b[k] + sum over j of W[k,j] "
+              "* x[.., j]`. W (blob 0) is [num_output, K], with transpose [K, num_output]; b (blob 1) is [num_output] "
+              "and absent without bias_term. y is x's dimensions before axis, then num_output.\n\nnormalize: W[k,j] is "
+              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * y`.",
+          .gradient =
+              "`dx[.., j] = sum over k of dy[.., k] * W[k,j]`; `dW[k,j] = sum of dy[.., k] * x[.., j]` and `db[k] = "
+              "sum of dy[.., k]` over the dimensions before axis. With relu dy counts where `y > 0`, elsewhere times "
+              "negative_slope. With normalize dW is that of the unit weights, led on through their division.",
+          .source = "BVLC Caffe's inner_product_layer; relu and negative_slope are Intel's, normalize is happynear's. "
+                    "happynear's layer divides the blob itself before each pass; here the blob stays as the solver "
+                    "left it, the values used are the same, and the gradient is exact.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
+layer {
+  name: "fc"
+  type: "InnerProduct"
+  bottom: "x"
+  top: "fc"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } }
+})"}};
 }
 
 }  // namespace moka

@@ -18,7 +18,19 @@ LayerDef InputLayer() {
           .min_bottoms = 0,
           .max_bottoms = 0,
           .max_tops = -1,
-          .build = Build};
+          .build = Build,
+          .page = {.params = {"input_param"},
+                   .formula =
+                       "Top i holds what the caller gives for it; it has the dims of `shape[i]`, or of the only shape.",
+                   .gradient = "None: the layer has no bottoms, its tops come from outside.",
+                   .source = "BVLC Caffe's input_layer.",
+                   .example = R"(layer {
+  name: "in"
+  type: "Input"
+  top: "data"
+  top: "label"
+  input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } shape { dim: 2 } }
+})"}};
 }
 
 }  // namespace moka

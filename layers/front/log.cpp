@@ -22,7 +22,19 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef LogLayer() {
-  return {.type = "Log", .doc = "log_base(shift + scale * x); base -1 stands for e.", .build = Build};
+  return {.type = "Log",
+          .doc =
+              "log_base(shift + scale * x) of each element; base -1, the default, stands for e. The top has the "
+              "bottom's shape.",
+          .build = Build,
+          .page = {.params = {"log_param"},
+                   .formula =
+                       "`y = log(shift + scale * x) / log(base)`, element by element; base -1 (the default) stands for "
+                       "e, any other must be positive and not 1; scale is 1 and shift 0 unless given. y has x's shape.",
+                   .gradient = "`dx = dy * scale / ((shift + scale * x) * log(base))`.",
+                   .source = "BVLC Caffe's log_layer.",
+                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "log" type: "Log" bottom: "x" top: "log" log_param { base: 10 shift: 1 } })"}};
 }
 
 }  // namespace moka

@@ -30,12 +30,33 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef MvnLayer() {
-  return {.type = "MVN",
-          .doc =
-              "x - mean, divided by sqrt(variance) + mvn_param.eps unless normalize_variance is false. Mean and "
-              "variance (biased) are of each channel of each item of [N,C,..], or of each item with across_channels. "
-              "The top has the bottom's shape.",
-          .build = Build};
+  return {
+      .type = "MVN",
+      .doc =
+          "x - mean, divided by sqrt(variance) + mvn_param.eps unless normalize_variance is false. Mean and "
+          "variance (biased) are of each channel of each item of [N,C,..], or of each item with across_channels. "
+          "The top has the bottom's shape.",
+      .build = Build,
+      .page = {
+          .params = {"mvn_param"},
+          .formula =
+              "`y = (x - mean) / (sqrt(variance) + eps)`, with `normalize_variance: false` `y = x - mean`; y has the "
+              "shape of x `[N,C,..]`.\n\nmean and variance are over the m elements of each `(n,c)` (axes 2 and later), "
+              "with `across_channels` over those of each n (axes 1 and later): `mean = sum(x) / m`, `variance = sum((x "
+              "- mean)^2) / m` (biased). eps (default 1e-9) is added to the root, not under it.",
+          .gradient = "x, with `d = sqrt(variance) + eps`, `z = (x - mean) / sqrt(variance)` and avg the mean over the "
+                      "same m elements: `dx = (dy - avg(dy)) / d - z / d^2 * avg(dy (x - mean))`; where the variance "
+                      "is 0 `dx = (dy - avg(dy)) / eps`. Without normalize_variance `dx = dy - avg(dy)`.",
+          .source = "BVLC Caffe's mvn_layer. The gradient is that of the formula, eps included; the original's leaves "
+                    "out what eps does.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "mvn"
+  type: "MVN"
+  bottom: "x"
+  top: "mvn"
+  mvn_param { across_channels: false normalize_variance: true eps: 1e-5 }
+})"}};
 }
 
 }  // namespace moka

@@ -27,12 +27,36 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef NormalizeLayer() {
-  return {.type = "Normalize",
-          .doc =
-              "x / sqrt(sum of x^2 + norm_param.eps) * scale for [N,C,..]. The sum is over all of an item "
-              "(across_spatial, the default) or over the channels of each position. The scale is a trained blob, one "
-              "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given.",
-          .build = Build};
+  return {
+      .type = "Normalize",
+      .doc =
+          "x / sqrt(sum of x^2 + norm_param.eps) * scale for [N,C,..]. The sum is over all of an item "
+          "(across_spatial, the default) or over the channels of each position. The scale is a trained blob, one "
+          "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given.",
+      .build = Build,
+      .page = {
+          .params = {"norm_param"},
+          .formula = "`y = scale * x / sqrt(sum(x^2) + eps)`, of the shape of x `[N,C,..]`. The sum is over all "
+                     "elements of an item (`across_spatial`, the default), else over the C channels of each position. "
+                     "scale is blob 0: one number (`channel_shared`, the default), else `[C]`; filled with 1 unless "
+                     "`scale_filler` is given. eps (default 1e-10) is added under the root.",
+          .gradient =
+              "x: `dx = s/r * dy - x / r^3 * sum(s dy x)` with s the scale, `r = sqrt(sum(x^2) + eps)` and sums over "
+              "the elements of one norm. scale: `dscale = sum(dy x / r)` over all elements it multiplies.",
+          .source = "Liu, Rabinovich, Berg, \"ParseNet: Looking Wider to See Better\", 2015, arXiv 1506.04579; the "
+                    "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325).",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "norm"
+  type: "Normalize"
+  bottom: "x"
+  top: "norm"
+  norm_param {
+    across_spatial: false
+    channel_shared: false
+    scale_filler { type: "constant" value: 20 }
+  }
+})"}};
 }
 
 }  // namespace moka

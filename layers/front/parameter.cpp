@@ -21,11 +21,23 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ParameterLayer() {
-  return {.type = "Parameter",
-          .doc = "A trained blob of parameter_param.shape as a top.",
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .build = Build};
+  return {
+      .type = "Parameter",
+      .doc = "A trained blob of parameter_param.shape as a top; it begins as zeros.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .build = Build,
+      .page = {.params = {"parameter_param"},
+               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1); "
+                          "it begins as zeros.",
+               .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
+               .source = "BVLC Caffe's parameter_layer. `blob_filler`, a fork's field, is accepted and has no effect.",
+               .example = R"(layer {
+  name: "table"
+  type: "Parameter"
+  top: "table"
+  parameter_param { shape { dim: 2 dim: 5 } }
+})"}};
 }
 
 }  // namespace moka

@@ -111,8 +111,7 @@ void Build(LayerBuilder& l) {
   if (method == PoolingParameter::STOCHASTIC) return l.SetTop(0, StochasticPool(l, geometry));
   Ints count_end;
   for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad_end[i]));
-  const bool counts_pad =
-      l.param().pooling_param().avg_include_pad() && method != PoolingParameter::AVE_EXC_PAD;
+  const bool counts_pad = l.param().pooling_param().avg_include_pad() && method != PoolingParameter::AVE_EXC_PAD;
   const Ints none(pad_end.size(), 0);
   geometry.Set("count_begin", counts_pad ? fields.pad : none);
   geometry.Set("count_end", counts_pad ? count_end : none);
@@ -122,15 +121,42 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PoolingLayer() {
-  return {.type = "Pooling",
-          .doc =
-              "MAX, AVE or STOCHASTIC over windows of each channel; sizes round up unless round_mode is FLOOR (or "
-              "ceil_mode false, or torch_pooling true). MAX has an optional second top: the index h*W+w of each "
-              "maximum. AVE divides by the window's part inside the padded image. STOCHASTIC takes, in TRAIN, one "
-              "element with a probability proportional to its value (values must not be negative); in TEST it gives "
-              "sum x^2 / sum x.",
-          .max_tops = 2,
-          .build = Build};
+  return {
+      .type = "Pooling",
+      .doc =
+          "Pooling of each channel of [N,C,..] with 1 to 3 spatial axes: MAX, AVE or STOCHASTIC over windows of "
+          "kernel_size, stride and pad; sizes round up unless round_mode is FLOOR (or ceil_mode false, or "
+          "torch_pooling true). MAX has an optional second top: the index h*W+w of each maximum. AVE divides by the "
+          "window's part inside the padded image. STOCHASTIC takes, in TRAIN, one element with a probability "
+          "proportional to its value (values must not be negative); in TEST it gives sum x^2 / sum x.",
+      .max_tops = 2,
+      .build = Build,
+      .page = {
+          .params = {"pooling_param"},
+          .formula = "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the "
+                     "pad (default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, "
+                     "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0 and `(out - 1) s >= in + p`, "
+                     "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the "
+                     "whole image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` "
+                     "in the plane, the first maximum winning. AVE: sum of the pixels inside the image / number of "
+                     "positions of the window inside the padded image `[-p, in + p)` (inside the image with "
+                     "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability "
+                     "`x / sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
+          .gradient = "x: MAX and, in TRAIN, STOCHASTIC add each dy to the pixel its window took; AVE adds `dy / "
+                      "divisor` to every pixel of the window; STOCHASTIC in TEST has the gradient of its formula. "
+                      "Nothing goes through the second top.",
+          .source = "BVLC Caffe's pooling_layer; stochastic pooling: Zeiler, Fergus, 2013, arXiv 1301.3557. The mask "
+                    "top holds indices of one plane also for three spatial axes. `round_mode` is BVLC's; `ceil_mode`, "
+                    "`torch_pooling`, `avg_include_pad`, `AVE_EXC_PAD` and `pad_l`, `pad_r`, `pad_t`, `pad_b` (a pad "
+                    "of its own for each side) are forks' spellings.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "pool"
+  type: "Pooling"
+  bottom: "x"
+  top: "pool"
+  pooling_param { pool: MAX kernel_size: 3 stride: 2 }
+})"}};
 }
 
 // The same layer under the names of forks.
@@ -141,6 +167,21 @@ LayerDef NdPoolingLayer() {
   def.doc =
       "Pooling over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the fields of "
       "Pooling and Pooling3D.";
+  def.page.source =
+      "The NdPooling layer of video-caffe; sizes, divisors and ties are those of Pooling (BVLC Caffe's pooling_layer).";
+  def.page.example =
+      R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 8 dim: 8 } } }
+layer {
+  name: "pool"
+  type: "NdPooling"
+  bottom: "x"
+  top: "pool"
+  pooling_param {
+    pool: MAX
+    kernel_shape { dim: 2 dim: 3 dim: 3 }
+    stride_shape { dim: 2 dim: 2 dim: 2 }
+  }
+})";
   return def;
 }
 
@@ -150,6 +191,18 @@ LayerDef Pooling3DLayer() {
   def.doc =
       "Pooling of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside kernel_size, "
       "stride and pad.";
+  def.page.source =
+      "Tran et al., \"Learning Spatiotemporal Features with 3D Convolutional Networks\", 2014, arXiv 1412.0767, and "
+      "its C3D branch of Caffe; sizes, divisors and ties are those of Pooling (BVLC Caffe's pooling_layer).";
+  def.page.example =
+      R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 8 dim: 8 } } }
+layer {
+  name: "pool"
+  type: "Pooling3D"
+  bottom: "x"
+  top: "pool"
+  pooling_param { pool: MAX kernel_size: 2 kernel_depth: 1 stride: 2 temporal_stride: 1 }
+})";
   return def;
 }
 

@@ -39,6 +39,26 @@ void Build(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef PowerLayer() { return {.type = "Power", .doc = "(shift + scale * x)^power.", .build = Build}; }
+LayerDef PowerLayer() {
+  return {
+      .type = "Power",
+      .doc = "(shift + scale * x)^power of each element; the top has the bottom's shape.",
+      .build = Build,
+      .page = {
+          .params = {"power_param"},
+          .formula = "`y = (shift + scale * x)^power`, element by element; y has the shape of x. Defaults: power 1, "
+                     "scale 1, shift 0. With power 0 y is 1 and with scale 0 it is `shift^power`, whatever x is (also "
+                     "where x is not finite).",
+          .gradient = "x: `dx = dy * power * scale * (shift + scale * x)^(power - 1)`; none if power or scale is 0.",
+          .source = "BVLC Caffe's power_layer. `shift^power` must be finite where scale is 0.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "power"
+  type: "Power"
+  bottom: "x"
+  top: "power"
+  power_param { power: 2 scale: 0.5 shift: 1 }
+})"}};
+}
 
 }  // namespace moka

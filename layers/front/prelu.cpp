@@ -22,9 +22,27 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PReluLayer() {
-  return {.type = "PReLU",
-          .doc = "x if x > 0, else slope * x; the trained slopes are one a channel, or one for all (channel_shared).",
-          .build = Build};
+  return {
+      .type = "PReLU",
+      .doc =
+          "x if x > 0, else slope * x for [N,C,..]; the trained slopes are one a channel, or one for all "
+          "(channel_shared). The top has the bottom's shape.",
+      .build = Build,
+      .page = {
+          .params = {"prelu_param"},
+          .formula = "`y = x` where `x > 0`, else `slope * x`, for x `[N,C,..]`. Blob 0 is the slope: `[C]`, or one "
+                     "number with `channel_shared`; filled with 0.25 unless `filler` is given.",
+          .gradient = "x: `dx = dy` where `x > 0`, else `slope * dy`. slope: `dslope = sum(dy x)` over the elements it "
+                      "multiplies, those with `x <= 0`.",
+          .source = "He et al., \"Delving Deep into Rectifiers\", 2015, arXiv 1502.01852; BVLC Caffe's prelu_layer.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "prelu"
+  type: "PReLU"
+  bottom: "x"
+  top: "prelu"
+  prelu_param { filler { type: "constant" value: 0.25 } }
+})"}};
 }
 
 }  // namespace moka

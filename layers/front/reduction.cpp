@@ -45,11 +45,30 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ReductionLayer() {
-  return {.type = "Reduction",
-          .doc =
-              "SUM, ASUM (of absolute values), SUMSQ (of squares), MEAN or TOPK (the mean of the k largest) over axis "
-              "and all later axes, times coeff. Where elements tie for TOPK the earlier is chosen.",
-          .build = Build};
+  return {
+      .type = "Reduction",
+      .doc =
+          "SUM, ASUM (of absolute values), SUMSQ (of squares), MEAN or TOPK (the mean of the k largest) over axis "
+          "and all later axes, times coeff. Where elements tie for TOPK the earlier is chosen.",
+      .build = Build,
+      .page = {
+          .params = {"reduction_param"},
+          .formula = "The bottom's shape before `axis` (default 0; negative counts from the end) is the top's; a "
+                     "scalar for axis 0. Over the m elements of axis and all later axes: SUM `coeff * sum(x)`, ASUM "
+                     "`coeff * sum(|x|)`, SUMSQ `coeff * sum(x^2)`, MEAN `coeff * sum(x) / m`, TOPK `coeff * (sum of "
+                     "the k largest) / k`. Of equal elements TOPK chooses the earlier.",
+          .gradient = "x: SUM `coeff dy`, ASUM `coeff sign(x) dy` (0 at 0), SUMSQ `2 coeff x dy`, MEAN `coeff dy / m`, "
+                      "TOPK `coeff dy / k` for the chosen elements and 0 for the others.",
+          .source = "BVLC Caffe's reduction_layer; TOPK is that of the Caffe of temporal segment networks (Wang et "
+                    "al., arXiv 1608.00859).",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "reduced"
+  type: "Reduction"
+  bottom: "x"
+  top: "reduced"
+  reduction_param { operation: MEAN axis: 2 coeff: 0.5 }
+})"}};
 }
 
 }  // namespace moka

@@ -18,6 +18,28 @@ void Build(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef ReLULayer() { return {.type = "ReLU", .doc = "x if x > 0, else negative_slope * x.", .build = Build}; }
+LayerDef ReLULayer() {
+  return {
+      .type = "ReLU",
+      .doc =
+          "x if x > 0, else negative_slope * x (default 0); relu6 bounds it by 6 above. The top has the bottom's "
+          "shape.",
+      .build = Build,
+      .page = {
+          .params = {"relu_param"},
+          .formula = "`y = max(x, 0)`, or with a `negative_slope` s (default 0) `y = x` where `x > 0`, else `s * x`; "
+                     "with `relu6` (and no slope) `y = min(max(x, 0), 6)`. y has the shape of x.",
+          .gradient = "x: `dx = dy` where `x > 0`, else `s * dy`; with relu6 `dy` where `0 < x < 6`, else 0.",
+          .source = "Nair, Hinton, \"Rectified Linear Units Improve Restricted Boltzmann Machines\", 2010; BVLC "
+                    "Caffe's relu_layer. `relu6` is a fork's field.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "relu"
+  type: "ReLU"
+  bottom: "x"
+  top: "relu"
+  relu_param { negative_slope: 0.1 }
+})"}};
+}
 
 }  // namespace moka

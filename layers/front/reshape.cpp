@@ -61,11 +61,29 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef ReshapeLayer() {
-  return {.type = "Reshape",
-          .doc =
-              "The same elements with new dimensions: axes axis..axis+num_axes become shape; a dim 0 is copied from "
-              "the bottom, one dim -1 is what remains.",
-          .build = Build};
+  return {
+      .type = "Reshape",
+      .doc =
+          "The same elements with new dimensions: axes axis..axis+num_axes become shape; a dim 0 is copied from "
+          "the bottom, one dim -1 is what remains.",
+      .build = Build,
+      .page = {
+          .params = {"reshape_param"},
+          .formula =
+              "The top has the bottom's elements in the same order. Its shape is the bottom's with the axes from "
+              "`axis` (default 0; -1 is after the last) on, `num_axes` of them (default -1: all), replaced by `shape`. "
+              "There 0 copies the bottom's dimension at that place and one -1 is what remains; the counts must agree.",
+          .gradient = "x: `dx` is dy in the bottom's shape.",
+          .source = "BVLC Caffe's reshape_layer. The top may share memory with the bottom. `pixelshuffler`, a fork's "
+                    "field, is accepted and has no effect.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer {
+  name: "reshaped"
+  type: "Reshape"
+  bottom: "x"
+  top: "reshaped"
+  reshape_param { shape { dim: 0 dim: -1 dim: 16 } }
+})"}};
 }
 
 }  // namespace moka

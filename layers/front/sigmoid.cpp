@@ -8,6 +8,16 @@ void Build(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("sigmoid(x0)", {l.bott
 
 }  // namespace
 
-LayerDef SigmoidLayer() { return {.type = "Sigmoid", .doc = "1 / (1 + exp(-x)).", .build = Build}; }
+LayerDef SigmoidLayer() {
+  return {.type = "Sigmoid",
+          .doc = "The logistic function 1 / (1 + exp(-x)) of each element; the top has the bottom's shape.",
+          .build = Build,
+          .page = {.params = {},
+                   .formula = "`y = 1 / (1 + exp(-x))`, element by element; the top has the bottom's shape.",
+                   .gradient = "`dx = dy * y * (1 - y)`.",
+                   .source = "BVLC Caffe's sigmoid_layer.",
+                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "sigmoid" type: "Sigmoid" bottom: "x" top: "sigmoid" })"}};
+}
 
 }  // namespace moka

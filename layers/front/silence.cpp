@@ -14,7 +14,21 @@ LayerDef SilenceLayer() {
           .max_bottoms = -1,
           .min_tops = 0,
           .max_tops = 0,
-          .build = Build};
+          .build = Build,
+          .page = {.params = {},
+                   .formula = "No tops: nothing is computed.",
+                   .gradient = "None: the bottoms get no gradient from this layer.",
+                   .source = "BVLC Caffe's silence_layer.",
+                   .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 4 } } }
+layer {
+  name: "halves"
+  type: "Slice"
+  bottom: "x"
+  top: "left"
+  top: "right"
+}
+layer { name: "silence" type: "Silence" bottom: "right" }
+layer { name: "sigmoid" type: "Sigmoid" bottom: "left" top: "sigmoid" })"}};
 }
 
 }  // namespace moka

@@ -13,7 +13,26 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SoftmaxLayer() {
-  return {.type = "Softmax", .doc = "exp(x) divided by its sum along the axis.", .build = Build};
+  return {
+      .type = "Softmax",
+      .doc =
+          "exp(x) divided by its sum along softmax_param.axis (default 1); the top has the bottom's "
+          "shape.",
+      .build = Build,
+      .page = {
+          .params = {"softmax_param"},
+          .formula = "`y_c = exp(x_c - m) / sum_k exp(x_k - m)` with `m = max_k x_k`, along `axis` (default 1, "
+                     "negative counts from the end); the top has the bottom's shape.",
+          .gradient = "`dx_c = y_c * (dy_c - sum_k y_k dy_k)`, sums along the axis.",
+          .source = "BVLC Caffe's softmax_layer; `engine` is read and ignored.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 5 dim: 3 dim: 3 } } }
+layer {
+  name: "softmax"
+  type: "Softmax"
+  bottom: "x"
+  top: "softmax"
+  softmax_param { axis: 1 }
+})"}};
 }
 
 }  // namespace moka

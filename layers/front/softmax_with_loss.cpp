@@ -108,18 +108,52 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SoftmaxWithLossLayer() {
-  return {
-      .type = "SoftmaxWithLoss",
-      .doc =
-          "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
-          "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
-          "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
-          "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without gradient.",
-      .min_bottoms = 2,
-      .max_bottoms = 3,
-      .max_tops = 3,
-      .auto_tops = true,
-      .build = Build};
+  return {.type = "SoftmaxWithLoss",
+          .doc =
+              "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
+              "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
+              "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
+              "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without "
+              "gradient.",
+          .min_bottoms = 2,
+          .max_bottoms = 3,
+          .max_tops = 3,
+          .auto_tops = true,
+          .build = Build,
+          .page = {
+              .params = {"softmax_param", "loss_param"},
+              .formula = "With p the softmax of x along `axis` (default 1), C classes there, and a label l from 0 to "
+                         "C-1 for each of the other positions: `L = (1/Z) * sum w * e`, `e = -log max(p_l, FLT_MIN)`, "
+                         "at most 87.3365; ignored labels add 0. label_smoothing s makes it `e = -sum_c t_c log "
+                         "max(p_c, FLT_MIN)`, `t = 1 - s + s/C` at the label and s/C elsewhere. w is 1, times "
+                         "class_weighting[l] under weight_by_label_freqs, times the third bottom's weight of the "
+                         "position.\n\nZ by `normalization`: VALID (default) the number of labels not ignored (at "
+                         "least 1), or with a third bottom the sum of its weights at them (L is 0 if that is 0); FULL "
+                         "all positions; BATCH_SIZE the product of the axes before `axis`; NONE 1; PRE_FIXED "
+                         "pre_fixed_normalizer. Without it, `normalize: true` is VALID and false BATCH_SIZE. Top 0 is "
+                         "the scalar L, top 1 is p, top 2 is e times w.",
+              .gradient = "`dx = (loss_weight / Z) * w * (p - t)` along the classes, t one-hot without smoothing; 0 at "
+                          "ignored labels; the clip has no part in it. None for labels and weights.",
+              .source = "BVLC Caffe's softmax_loss_layer; class_weighting is SegNet's Caffe, the third bottom and "
+                        "PRE_FIXED Intel's, label_smoothing that of Szegedy et al. (arXiv 1512.00567) in NVIDIA's "
+                        "and Intel's forks. Smoothing is in the loss and the gradient; the forks soften the gradient "
+                        "only, and one divides by C-1 while the other leaves s/C out at the label.",
+              .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 5 } } }
+layer {
+  name: "label"
+  type: "DummyData"
+  top: "label"
+  dummy_data_param { shape { dim: 4 } data_filler { type: "constant" value: 0 } }
+}
+layer {
+  name: "loss"
+  type: "SoftmaxWithLoss"
+  bottom: "x"
+  bottom: "label"
+  top: "loss"
+  top: "probability"
+  loss_param { ignore_label: 255 }
+})"}};
 }
 
 }  // namespace moka

@@ -29,11 +29,29 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SpatialDropoutLayer() {
-  return {.type = "SpatialDropout",
-          .doc =
-              "TRAIN: each channel of each item is zero with probability dropout_ratio (spatial_dropout_param, or "
-              "dropout_param as Intel has it; default 0.5), otherwise x / (1 - dropout_ratio). TEST: x itself.",
-          .build = Build};
+  return {
+      .type = "SpatialDropout",
+      .doc =
+          "TRAIN: each channel of each item is zero with probability dropout_ratio (spatial_dropout_param, or "
+          "dropout_param as Intel has it; default 0.5), otherwise x / (1 - dropout_ratio). TEST: x itself.",
+      .build = Build,
+      .page = {
+          .params = {"spatial_dropout_param", "dropout_param"},
+          .formula = "TRAIN: `y[n,c,..] = x[n,c,..] * m[n,c]`, where m is 0 with probability r = dropout_ratio "
+                     "(default 0.5) and 1 / (1 - r) otherwise, one independent draw for each item and channel in "
+                     "each run. TEST, or r = 0: `y = x`. r is in [0, 1).",
+          .gradient = "TRAIN: `dx = dy * m` with the m of the forward pass. TEST: `dx = dy`.",
+          .source = "Tompson et al., \"Efficient Object Localization Using Convolutional Networks\", arXiv "
+                    "1411.4280; Intel's Caffe, whose layer reads dropout_param, while forks have "
+                    "spatial_dropout_param: that one is read where it is given.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 4 } } }
+layer {
+  name: "drop"
+  type: "SpatialDropout"
+  bottom: "x"
+  top: "drop"
+  spatial_dropout_param { dropout_ratio: 0.3 }
+})"}};
 }
 
 }  // namespace moka

@@ -13,6 +13,21 @@ void Build(LayerBuilder& l) {
 
 }  // namespace
 
-LayerDef SwishLayer() { return {.type = "Swish", .doc = "x * sigmoid(beta * x).", .build = Build}; }
+LayerDef SwishLayer() {
+  return {
+      .type = "Swish",
+      .doc =
+          "x * sigmoid(beta * x) of each element, swish_param.beta 1 by default; the top has the "
+          "bottom's shape.",
+      .build = Build,
+      .page = {.params = {"swish_param"},
+               .formula = "`y = x * s(beta * x)` with s the sigmoid, element by element; beta defaults to 1. The top "
+                          "has the bottom's shape.",
+               .gradient = "`dx = dy * (s + beta * x * s * (1 - s))` with s taken at beta * x.",
+               .source = "Ramachandran, Zoph, Le, \"Searching for Activation Functions\", arXiv 1710.05941; BVLC "
+                         "Caffe's swish_layer.",
+               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "swish" type: "Swish" bottom: "x" top: "swish" swish_param { beta: 1.5 } })"}};
+}
 
 }  // namespace moka

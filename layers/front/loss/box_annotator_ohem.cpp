@@ -60,7 +60,32 @@ LayerDef BoxAnnotatorOhemLayer() {
       .max_bottoms = 4,
       .min_tops = 2,
       .max_tops = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"box_annotator_ohem_param"},
+          .formula = "Each of the N * H * W positions belongs to the image whose index (truncated) is its region's "
+                     "first number. A position is kept if its loss is among the roi_per_img largest of its image; of "
+                     "equal losses the earlier is kept. Positions with a negative index are padding and never "
+                     "kept.\n\nTop 0 [N,1,H,W]: the label where the position is kept, else ignore_label. Top 1, of the "
+                     "box weights' shape [N,C,H,W]: the weights where the position is kept, else 0.",
+          .gradient = "None: no bottom gets one.",
+          .source = "Online hard example mining (Shrivastava, Gupta, Girshick, arXiv 1604.03540); R-FCN's Caffe (Dai "
+                    "et al., arXiv 1605.06409), box_annotator_ohem_layer.",
+          .example = R"(layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
+layer { name: "loss" type: "Input" top: "loss" input_param { shape { dim: 4 dim: 1 dim: 1 dim: 1 } } }
+layer { name: "labels" type: "Input" top: "labels" input_param { shape { dim: 4 dim: 1 dim: 1 dim: 1 } } }
+layer { name: "weights" type: "Input" top: "weights" input_param { shape { dim: 4 dim: 8 dim: 1 dim: 1 } } }
+layer {
+  name: "hard"
+  type: "BoxAnnotatorOHEM"
+  bottom: "rois"
+  bottom: "loss"
+  bottom: "labels"
+  bottom: "weights"
+  top: "hard_labels"
+  top: "hard_weights"
+  box_annotator_ohem_param { roi_per_img: 2 ignore_label: -1 }
+})"}};
 }
 
 }  // namespace moka

@@ -57,7 +57,29 @@ LayerDef CenterLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"center_loss_param"},
+          .formula =
+              "`y = sum over items i of |x_i - c[label_i]|^2 / (2 M)`, a scalar. x's axes from axis (default 1) on are "
+              "one vector of D elements, M is the product of its dimensions before axis, and bottom 1 has M labels "
+              "from 0 to num_output - 1. c (blob 0) is [num_output, D]. Its loss weight is 1 unless given.",
+          .gradient = "`dx_i = dy * (x_i - c[label_i]) / M`.\n\n`dc[j] = dy / w * sum of (c[j] - x_i) / (1 + n_j)` "
+                      "over the n_j items of class j, w the loss weight (1 if it is 0): whatever the weight, the "
+                      "centres move as if it were 1. Labels get none.",
+          .source = "A discriminative feature learning approach for deep face recognition (Wen, Zhang, Li, Qiao, ECCV "
+                    "2016); ydwen's caffe-face, center_loss_layer. distance_type must be L2.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
+layer {
+  name: "loss"
+  type: "CenterLoss"
+  bottom: "x"
+  bottom: "label"
+  top: "loss"
+  center_loss_param { num_output: 5 center_filler { type: "xavier" } }
+  loss_weight: 0.01
+})"}};
 }
 
 }  // namespace moka

@@ -48,7 +48,31 @@ LayerDef ContrastiveLossLayer() {
       .min_bottoms = 3,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"contrastive_loss_param"},
+          .formula = "With `d = |x_n - y_n|` of pair n: `loss = sum over n of e_n / (2 N)`, a scalar; `e = d^2` if the "
+                     "pair is similar, else `max(margin - d, 0)^2`, or with legacy_version `max(margin - d^2, 0)`. A "
+                     "pair is similar if bottom 2's number has a whole part other than 0. x and y are [N,C] (later "
+                     "dimensions 1), margin is 1 unless given; the loss weight too.",
+          .gradient = "Of a loss with gradient g: `dx = g * (x - y) / N` for similar pairs; `-g * max(margin - d, 0) / "
+                      "(d + 1e-4) * (x - y) / N` for the others, or with legacy_version `-g * (x - y) / N` where `d^2 "
+                      "< margin`, else 0. `dy = -dx`. Bottom 2 gets none.",
+          .source =
+              "Dimensionality reduction by learning an invariant mapping (Hadsell, Chopra, LeCun, 2006); BVLC Caffe's "
+              "contrastive_loss_layer, whose gradient has d + 1e-4 as divisor: where a pair coincides it is 0.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "y" type: "Input" top: "y" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "similar" type: "Input" top: "similar" input_param { shape { dim: 4 } } }
+layer {
+  name: "loss"
+  type: "ContrastiveLoss"
+  bottom: "x"
+  bottom: "y"
+  bottom: "similar"
+  top: "loss"
+  contrastive_loss_param { margin: 2 }
+})"}};
 }
 
 }  // namespace moka

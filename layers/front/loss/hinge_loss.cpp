@@ -26,7 +26,24 @@ LayerDef HingeLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"hinge_loss_param"},
+          .formula = "Bottom 0 is N rows of K classes (K: all its dimensions but the first), bottom 1 has N labels "
+                     "from 0 to K - 1. With `t[n,k]` 1 at the label and -1 elsewhere, and `h = max(0, 1 - t * x)`: `y "
+                     "= sum of h / N`, with norm L2 `y = sum of h^2 / N`; a scalar. Its loss weight is 1 unless given.",
+          .gradient = "L1: `dx = -dy * t / N` where `h > 0`, else 0. L2: `dx = -2 * dy * t * h / N`. Labels get none.",
+          .source = "BVLC Caffe's hinge_loss_layer.",
+          .example = R"(layer { name: "score" type: "Input" top: "score" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
+layer {
+  name: "loss"
+  type: "HingeLoss"
+  bottom: "score"
+  bottom: "label"
+  top: "loss"
+  hinge_loss_param { norm: L2 }
+})"}};
 }
 
 }  // namespace moka

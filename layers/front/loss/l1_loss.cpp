@@ -30,12 +30,32 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef L1LossLayer() {
-  return {.type = "L1Loss",
-          .doc = "The sum of absolute differences of the bottoms divided by the batch; both get a gradient.",
-          .min_bottoms = 2,
-          .max_bottoms = 2,
-          .auto_tops = true,
-          .build = Build};
+  return {
+      .type = "L1Loss",
+      .doc =
+          "The sum of absolute differences of the two bottoms divided by the batch, a scalar; the bottoms have one "
+          "batch and one count, and both get a gradient. It has no fields.",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .auto_tops = true,
+      .build = Build,
+      .page = {
+          .params = {"l1_loss_param"},
+          .formula =
+              "`y = sum of |a - b| / N`, a scalar; N is a's first dimension. a and b have one first dimension and one "
+              "number of elements. Its loss weight is 1 unless given. The fields of l1_loss_param must not be given.",
+          .gradient = "`da = dy * sign(a - b) / N`, 0 where they are equal; `db = -da`: both bottoms get one.",
+          .source =
+              "NVIDIA's Caffe, l1_loss_layer. FlowNet's layer of this name is another loss: its fields are refused.",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
+layer {
+  name: "loss"
+  type: "L1Loss"
+  bottom: "a"
+  bottom: "b"
+  top: "loss"
+})"}};
 }
 
 }  // namespace moka

@@ -98,7 +98,36 @@ LayerDef MarginInnerProductLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .max_tops = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"margin_inner_product_param"},
+          .formula = "x's axes from axis (default 1) on are one vector of D elements; W (blob 0) is [num_output, D]. "
+                     "With `cos_k = x . W_k / (|x| |W_k|)` (0 where x or W_k is 0): `y[k] = |x| * cos_k`, but for the "
+                     "label k `y[k] = |x| * (psi(cos_k) + lambda * cos_k) / (1 + lambda)`. y is x's dimensions before "
+                     "axis, then num_output.\n\n`psi = (-1)^j * cos(m * theta) - 2*j` for theta from `j*pi/m` to "
+                     "`(j+1)*pi/m`; m is 1, 2, 3, 4 for SINGLE (the default), DOUBLE, TRIPLE, QUADRUPLE.\n\n`lambda = "
+                     "max(lambda_min, base * (1 + gamma * t)^-power)`; t, blob 1, a scalar, starts at iteration and "
+                     "grows by 1 before each TRAIN run. Top 1, if there is one, is lambda [1].",
+          .gradient = "The derivative of the formula, for x and W: through cos, psi and both lengths. At the corners "
+                      "of psi (where sign(0) stands in it) the sign's derivative is 0. Labels, lambda and t get none.",
+          .source = "SphereFace: deep hypersphere embedding for face recognition (Liu et al., arXiv 1704.08063); "
+                    "SphereFace's Caffe, margin_inner_product_layer. The original sends a shortened gradient to x and "
+                    "none through psi or the normalisation to the weights, which it normalises in place; here every "
+                    "gradient is the derivative of the forward pass and the blob keeps its length.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
+layer {
+  name: "fc"
+  type: "MarginInnerProduct"
+  bottom: "x"
+  bottom: "label"
+  top: "fc"
+  top: "lambda"
+  margin_inner_product_param {
+    num_output: 5 type: QUADRUPLE weight_filler { type: "xavier" }
+    base: 1000 gamma: 0.12 power: 1 lambda_min: 5
+  }
+})"}};
 }
 
 }  // namespace moka

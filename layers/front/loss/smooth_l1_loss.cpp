@@ -50,30 +50,80 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SmoothL1LossLayer() {
-  return {.type = "SmoothL1Loss",
-          .doc =
-              "Bottoms: predictions, targets, and optionally weights inside and outside the norm, all of one batch and "
-              "count. With d = inside * (prediction - target): sum of outside * (0.5 (sigma d)^2 if |d| < 1/sigma^2, "
-              "else |d| - 0.5/sigma^2), divided by the batch (the first dimension). smooth_l1_loss_param.sigma is 1 "
-              "unless given (SSD has none). With a second top it is SmoothL1LossOHEM.",
-          .min_bottoms = 2,
-          .max_bottoms = 4,
-          .max_tops = 2,
-          .auto_tops = true,
-          .build = Build};
+  return {
+      .type = "SmoothL1Loss",
+      .doc =
+          "Bottoms: predictions, targets, and optionally weights inside and outside the norm, all of one batch and "
+          "count. With d = inside * (prediction - target): sum of outside * (0.5 (sigma d)^2 if |d| < 1/sigma^2, "
+          "else |d| - 0.5/sigma^2), divided by the batch (the first dimension). smooth_l1_loss_param.sigma is 1 "
+          "unless given (SSD has none).",
+      .min_bottoms = 2,
+      .max_bottoms = 4,
+      .max_tops = 2,
+      .auto_tops = true,
+      .build = Build,
+      .page = {
+          .params = {"smooth_l1_loss_param"},
+          .formula = "`d = inside * (a - b)`; `e = (sigma * d)^2 / 2` where `|d| < 1 / sigma^2`, else `|d| - 1 / (2 "
+                     "sigma^2)`; `y = sum of outside * e / N`, a scalar. a and b are bottoms 0 and 1, inside and "
+                     "outside bottoms 2 and 3, each 1 where absent; all have one first dimension N and one number of "
+                     "elements. sigma is 1 unless given, the loss weight too.",
+          .gradient = "`da = dy * outside * inside * sigma^2 * d / N` where `|d| < 1 / sigma^2`, else `dy * outside * "
+                      "inside * sign(d) / N`; `db = -da`. The weights get none.",
+          .source = "Fast R-CNN (Girshick, arXiv 1504.08083). One formula serves SSD's Caffe (Liu et al., arXiv "
+                    "1512.02325; no sigma, three bottoms) and Fast R-CNN's smooth_L1_loss_layer (sigma, four bottoms).",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 4 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 4 } } }
+layer { name: "inside" type: "Input" top: "inside" input_param { shape { dim: 2 dim: 4 } } }
+layer { name: "outside" type: "Input" top: "outside" input_param { shape { dim: 2 dim: 4 } } }
+layer {
+  name: "loss"
+  type: "SmoothL1Loss"
+  bottom: "a"
+  bottom: "b"
+  bottom: "inside"
+  bottom: "outside"
+  top: "loss"
+  smooth_l1_loss_param { sigma: 3 }
+})"}};
 }
 
 LayerDef SmoothL1LossOhemLayer() {
-  return {.type = "SmoothL1LossOHEM",
-          .doc =
-              "SmoothL1Loss with sigma 1 for online hard example mining (R-FCN): bottoms [N,C,..] predictions, targets "
-              "and optionally inside weights; divided as loss_param says (default VALID: N times the positions). An "
-              "optional second top is each position's loss, summed over the channels, [N,1,..], without gradient.",
-          .min_bottoms = 2,
-          .max_bottoms = 3,
-          .max_tops = 2,
-          .auto_tops = true,
-          .build = BuildOhem};
+  return {
+      .type = "SmoothL1LossOHEM",
+      .doc =
+          "SmoothL1Loss with sigma 1 for online hard example mining (R-FCN): bottoms [N,C,..] predictions, targets "
+          "and optionally inside weights; divided as loss_param says (default VALID: N times the positions). An "
+          "optional second top is each position's loss, summed over the channels, [N,1,..], without gradient.",
+      .min_bottoms = 2,
+      .max_bottoms = 3,
+      .max_tops = 2,
+      .auto_tops = true,
+      .build = BuildOhem,
+      .page = {
+          .params = {"loss_param"},
+          .formula = "`d = inside * (a - b)`; `e = d^2 / 2` where `|d| < 1`, else `|d| - 1/2`; `y = sum of e / Z`, a "
+                     "scalar. a is [N,C,..]; b and inside (bottom 2, 1 where absent) have its first dimension and "
+                     "number of elements.\n\nZ follows loss_param.normalization, or the older normalize (true: VALID, "
+                     "false: BATCH_SIZE): VALID (the default) and FULL are N times the positions after the channels, "
+                     "BATCH_SIZE is N, NONE 1, PRE_FIXED pre_fixed_normalizer. Top 1, if there is one, is [N,1,..]: e "
+                     "summed over the channels. The loss weight is 1 unless given.",
+          .gradient = "`da = dy * inside * d / Z` where `|d| < 1`, else `dy * inside * sign(d) / Z`; `db = -da`. The "
+                      "weights get none, and none comes through top 1.",
+          .source = "R-FCN (Dai, Li, He, Sun, arXiv 1605.06409) and online hard example mining (arXiv 1604.03540); "
+                    "R-FCN's Caffe, smooth_L1_loss_ohem_layer. PRE_FIXED is Intel's.",
+          .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 8 dim: 1 dim: 1 } } }
+layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 8 dim: 1 dim: 1 } } }
+layer { name: "inside" type: "Input" top: "inside" input_param { shape { dim: 2 dim: 8 dim: 1 dim: 1 } } }
+layer {
+  name: "loss"
+  type: "SmoothL1LossOHEM"
+  bottom: "a"
+  bottom: "b"
+  bottom: "inside"
+  top: "loss"
+  top: "each"
+})"}};
 }
 
 }  // namespace moka

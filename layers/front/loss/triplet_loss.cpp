@@ -30,7 +30,27 @@ LayerDef TripletLossLayer() {
           .min_bottoms = 3,
           .max_bottoms = 3,
           .auto_tops = true,
-          .build = Build};
+          .build = Build,
+          .page = {.params = {"triplet_loss_param"},
+                   .formula = "`y = sum over n of max(0, margin + |a_n - p_n|^2 - |a_n - q_n|^2) / (2 N)`, a scalar; "
+                              "a, p and q are bottoms 0, 1 and 2 (anchors, positives, negatives), [N,C] with later "
+                              "dimensions 1. margin is 1 unless given, the loss weight too.",
+                   .gradient = "Where the max is above 0: `da = dy * (q - p) / N`, `dp = dy * (p - a) / N`, `dq = dy * "
+                               "(a - q) / N`; elsewhere 0.",
+                   .source = "FaceNet (Schroff, Kalenichenko, Philbin, arXiv 1503.03832); happynear's caffe-windows, "
+                             "triplet_loss_layer.",
+                   .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "p" type: "Input" top: "p" input_param { shape { dim: 4 dim: 3 } } }
+layer { name: "n" type: "Input" top: "n" input_param { shape { dim: 4 dim: 3 } } }
+layer {
+  name: "loss"
+  type: "TripletLoss"
+  bottom: "a"
+  bottom: "p"
+  bottom: "n"
+  top: "loss"
+  triplet_loss_param { margin: 0.2 }
+})"}};
 }
 
 }  // namespace moka

@@ -36,7 +36,31 @@ LayerDef EmbedLayer() {
               "[input_dim,num_output], plus a bias [num_output] unless bias_term is false. Indices are whole numbers "
               "from 0 to input_dim - 1; another one stops the run with its value and position. The index gets no "
               "gradient.",
-          .build = Build};
+          .build = Build,
+          .page = {
+              .params = {"embed_param"},
+              .formula = "`y[p,:] = W[x[p],:] + b` for every position p of the index x `[..]`; y is `[..,num_output]`. "
+                         "Blobs: W `[input_dim,num_output]`, b `[num_output]` (none with `bias_term: false`). Indices "
+                         "are floats that hold whole numbers from 0 to `input_dim - 1`; any other value stops the run.",
+              .gradient = "W: `dW[k,:] = sum of dy[p,:] over the p with x[p] = k`. b: `db = sum over p of dy[p,:]`. "
+                          "The index gets none.",
+              .source = "BVLC Caffe's embed_layer. An index outside the table stops the run in every build; the "
+                        "original checks it only in debug builds.",
+              .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
+layer {
+  name: "index"
+  type: "Threshold"
+  bottom: "x"
+  top: "index"
+  threshold_param { threshold: 0.5 }
+}
+layer {
+  name: "embed"
+  type: "Embed"
+  bottom: "index"
+  top: "embed"
+  embed_param { input_dim: 2 num_output: 5 weight_filler { type: "uniform" min: -0.1 max: 0.1 } }
+})"}};
 }
 
 }  // namespace moka

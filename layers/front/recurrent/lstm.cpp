@@ -39,19 +39,49 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef LstmLayer() {
-  return {.type = "LSTM",
-          .doc =
-              "Long short-term memory over x [T,N,..] with cont [T,N] (0 where a new sequence begins) and optionally "
-              "x_static [N,..]; h [T,N,H], H = num_output. i, f, o = sigmoid, g = tanh of W_xc x + b_c (+ W_xc_static "
-              "x_static) + W_hc cont h'; c = cont f c' + i g; h = o tanh(c). Blobs: W_xc [4H,D], b_c [4H], W_xc_static "
-              "[4H,S] if there is x_static, W_hc [4H,H]. The last h and c are kept and begin the next run, without "
-              "gradient; with expose_hidden they are bottoms h_0, c_0 and tops h_T, c_T [1,N,H] instead, through which "
-              "gradients do flow (Caffe's gives none; propagate_down: false does so here). lstm_param is read where "
-              "recurrent_param is not given.",
-          .min_bottoms = 2,
-          .max_bottoms = 5,
-          .max_tops = 3,
-          .build = Build};
+  return {
+      .type = "LSTM",
+      .doc =
+          "Long short-term memory over x [T,N,..] with cont [T,N] (0 where a new sequence begins) and optionally "
+          "x_static [N,..]; h [T,N,H], H = num_output. i, f, o = sigmoid, g = tanh of W_xc x + b_c (+ W_xc_static "
+          "x_static) + W_hc cont h'; c = cont f c' + i g; h = o tanh(c). Blobs: W_xc [4H,D], b_c [4H], W_xc_static "
+          "[4H,S] if there is x_static, W_hc [4H,H]. The last h and c are kept and begin the next run, without "
+          "gradient; with expose_hidden they are bottoms h_0, c_0 and tops h_T, c_T [1,N,H] instead, through which "
+          "gradients do flow (Caffe's gives none; propagate_down: false does so here). lstm_param is read where "
+          "recurrent_param is not given.",
+      .min_bottoms = 2,
+      .max_bottoms = 5,
+      .max_tops = 3,
+      .build = Build,
+      .page = {
+          .params = {"recurrent_param", "lstm_param"},
+          .formula = "For t = 0..T-1, with h', c' the state before step t and m = cont[t] of each stream: `[i f o g] = "
+                     "W_xc x_t + b_c + W_xc_static x_static + W_hc (m h')` (parts of H rows), `c = m sigmoid(f) c' + "
+                     "sigmoid(i) tanh(g)`, `h = sigmoid(o) tanh(c)`. Top 0 is h of all steps, `[T,N,H]`; x is "
+                     "`[T,N,..]` with D elements a row, cont `[T,N]`, x_static `[N,..]` with S. Where m is 0 the state "
+                     "counts as 0 whatever it holds.\n\nThe state before step 0 is that after the last step of the run "
+                     "before (zeros at first); with `expose_hidden` it is the bottoms h_0, c_0 `[1,N,H]` (after "
+                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 4096.",
+          .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
+                      "also h_0 and c_0. cont and the kept state get none.",
+          .source = "Donahue et al., \"Long-term Recurrent Convolutional Networks\", 2014, arXiv 1411.4389; BVLC "
+                    "Caffe's recurrent_layer, lstm_layer and lstm_unit_layer. With expose_hidden gradients flow "
+                    "through h_0, c_0, h_T and c_T; the original gives none (`propagate_down: false` does so here). "
+                    "Older branches name the fields lstm_param; it is read where recurrent_param is not given.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 2 dim: 4 } } }
+layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 3 dim: 2 } } }
+layer {
+  name: "lstm"
+  type: "LSTM"
+  bottom: "x"
+  bottom: "cont"
+  top: "h"
+  recurrent_param {
+    num_output: 5
+    weight_filler { type: "uniform" min: -0.1 max: 0.1 }
+    bias_filler { type: "constant" value: 0 }
+  }
+})"}};
 }
 
 }  // namespace moka

@@ -36,7 +36,27 @@ LayerDef PsroiPoolingLayer() {
           "the last pixel belongs to the region, and an empty bin is 0.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"psroi_pooling_param"},
+          .formula = "For region (image n, x1, y1, x2, y2), g = group_size: `start = round(x1) * spatial_scale`, `end "
+                     "= (round(x2) + 1) * spatial_scale`, `step = max(end - start, 0.1) / g`; bin j covers pixels "
+                     "`floor(start + j step)` to `ceil(start + (j + 1) step)` (excluded), cut to the map; rows "
+                     "likewise. `y[r,c,i,j]` is the mean of channel `(c g + i) g + j` of image n over bin (i, j), 0 if "
+                     "the bin is empty. y is `[R,output_dim,g,g]`.",
+          .gradient = "x: each dy divided by its bin's pixels is added to each of them. The regions get none.",
+          .source = "Dai et al., \"R-FCN: Object Detection via Region-based Fully Convolutional Networks\", 2016, "
+                    "arXiv 1605.06409; caffe-rfcn's psroi_pooling_layer.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 8 dim: 8 dim: 8 } } }
+layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
+layer {
+  name: "pool"
+  type: "PSROIPooling"
+  bottom: "x"
+  bottom: "rois"
+  top: "pool"
+  psroi_pooling_param { spatial_scale: 0.5 output_dim: 2 group_size: 2 }
+})"}};
 }
 
 }  // namespace moka

@@ -26,14 +26,37 @@ LayerDef RoiAlignLayer() {
   return {
       .type = "ROIAlign",
       .doc =
-          "The mean of bilinear samples in each of pooled_h x pooled_w bins of the regions in bottom 1 [R,5]; nothing "
-          "is rounded. sampling_ratio samples a bin along each axis (0: as many as it has pixels). aligned: true "
-          "shifts "
-          "coordinates by half a pixel, as later code does; false (default, as first published) does not, and a region "
-          "has at least one pixel a side. pad_ratio enlarges a region by that part of its side at each end.",
+          "The mean of bilinear samples in each of pooled_h x pooled_w bins of the regions in bottom 1 [R,5] (image, "
+          "x1, y1, x2, y2 in image pixels) of bottom 0 [N,C,H,W]; the top is [R,C,pooled_h,pooled_w]. Coordinates are "
+          "multiplied by spatial_scale and nothing is rounded. sampling_ratio (default 2) samples a bin along each "
+          "axis (0: as many as it has pixels). aligned: true shifts coordinates by half a pixel, as later code does; "
+          "false (default, as first published) does not, and a region has at least one pixel a side. pad_ratio "
+          "enlarges a region by that part of its side at each end.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"roi_align_param"},
+          .formula = "Along an axis, for a region from a to b of n bins (n = pooled_h or pooled_w): `p = (b - a + 1) "
+                     "pad_ratio`, `start = (a - p) spatial_scale - o`, `extent = (b + p) spatial_scale - o - start`, "
+                     "with `o = 0.5` if aligned, else `o = 0` and extent at least 1; `step = extent / n`. Bin j has s "
+                     "samples at `start + (j + (k + 0.5) / s) step`, k = 0..s-1, where s is sampling_ratio (default 2) "
+                     "or, if that is not above 0, `ceil(step)`, at most the map's size. `y[r,c,i,j]` is the mean of "
+                     "the bilinear samples of bin (i, j); one more than a pixel outside the map counts as 0, one less "
+                     "far outside takes the edge. y is `[R,C,pooled_h,pooled_w]`.",
+          .gradient = "x: each dy is added to the pixels that were sampled, times their weights. The regions get none.",
+          .source = "He et al., \"Mask R-CNN\", 2017, arXiv 1703.06870, with the sampling of its published code "
+                    "(Detectron); `aligned: true` is that of Detectron2. `pad_ratio` is a field of a Caffe fork.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
+layer {
+  name: "pool"
+  type: "ROIAlign"
+  bottom: "x"
+  bottom: "rois"
+  top: "pool"
+  roi_align_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.5 sampling_ratio: 2 }
+})"}};
 }
 
 }  // namespace moka

@@ -33,7 +33,28 @@ LayerDef RoiPoolingLayer() {
           "of their start to the ceiling of their end, and an empty bin is 0.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"roi_pooling_param"},
+          .formula = "For region (image n, x1, y1, x2, y2): `start = round(x1 * spatial_scale)`, `extent = "
+                     "max(round(x2 * spatial_scale) - start + 1, 1)`, `step = extent / pooled_w`; bin j covers pixels "
+                     "`start + floor(j step)` to `start + ceil((j + 1) step)` (excluded), cut to the map; rows "
+                     "likewise with pooled_h. `y[r,c,i,j]` is the maximum of channel c of image n over bin (i, j), 0 "
+                     "if the bin is empty. y is `[R,C,pooled_h,pooled_w]`; halves round away from 0.",
+          .gradient = "x: each dy is added to the pixel its bin took, the first maximum (rows first); an empty bin "
+                      "gives none. The regions get none.",
+          .source = "Girshick, \"Fast R-CNN\", 2015, arXiv 1504.08083; caffe-fast-rcnn's roi_pooling_layer. "
+                    "`pooled_size` is the field of Intel's Caffe.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "rois" type: "Input" top: "rois" input_param { shape { dim: 4 dim: 5 } } }
+layer {
+  name: "pool"
+  type: "ROIPooling"
+  bottom: "x"
+  bottom: "rois"
+  top: "pool"
+  roi_pooling_param { pooled_h: 2 pooled_w: 2 spatial_scale: 0.5 }
+})"}};
 }
 
 }  // namespace moka

@@ -58,7 +58,38 @@ LayerDef SegAccuracyLayer() {
           "ignore_label: labels left out; reset false adds up all passes. No gradient.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build};
+      .build = Build,
+      .page = {
+          .params = {"seg_accuracy_param"},
+          .formula =
+              "Per pixel the prediction is the class of the largest score, of equal ones the last. With h_k the pixels "
+              "of label k predicted k, l_k those labelled k and p_k those predicted k, for C classes: `top[0] = "
+              "sum(h_k) / sum(l_k)`, `top[1] = mean of h_k / l_k` over the classes with l_k > 0, `top[2] = sum(h_k / "
+              "(l_k + p_k - h_k)) / C`, a term 0/0 counting as 1. The top is `[1,1,1,3]`; 0 where there is no labelled "
+              "pixel (the first two).\n\nPixels whose label is an `ignore_label` or no whole number from 0 to C - 1 "
+              "count nowhere. With `reset: false` the counts of all runs add up, in blob 0 `[3,C]` (h, l, p).",
+          .gradient = "None: neither the scores nor the labels get a gradient.",
+          .source = "The seg_accuracy_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062). Labels outside the "
+                    "classes are left out where the original stops, and `metric` has no effect: all three numbers are "
+                    "always given. With reset false the counts are kept in a blob that no weights' file has to have.",
+          .example =
+              R"(layer { name: "scores" type: "Input" top: "scores" input_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 8 dim: 8 } } }
+layer {
+  name: "whole"
+  type: "Threshold"
+  bottom: "label"
+  top: "whole"
+  threshold_param { threshold: 0.5 }
+}
+layer {
+  name: "accuracy"
+  type: "SegAccuracy"
+  bottom: "scores"
+  bottom: "whole"
+  top: "accuracy"
+  seg_accuracy_param { ignore_label: 255 }
+})"}};
 }
 
 }  // namespace moka

@@ -44,14 +44,36 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef CropLayer() {
-  return {.type = "Crop",
-          .doc =
-              "The first bottom cut to the second's size along crop_param.axis (default 2) and all later axes, "
-              "beginning at crop_param.offset (one for all, or one an axis; default 0). Only the second's shape is "
-              "used.",
-          .min_bottoms = 2,
-          .max_bottoms = 2,
-          .build = Build};
+  return {
+      .type = "Crop",
+      .doc =
+          "The first bottom cut to the second's size along crop_param.axis (default 2) and all later axes, "
+          "beginning at crop_param.offset (one for all, or one an axis; default 0). Only the second's shape is "
+          "used.",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .build = Build,
+      .page = {.params = {"crop_param"},
+               .formula = "`y[.., i_k, ..] = x[.., i_k + offset_k, ..]` for every axis k from `axis` (default 2, "
+                          "negative counts from the end) on; earlier axes are whole. The top has bottom 0's sizes "
+                          "before `axis` and bottom 1's from there on. `offset` is one value for all these axes or one "
+                          "an axis (default 0); offset + size must not exceed bottom 0's size, and bottom 1 has at "
+                          "least as many axes as bottom 0.",
+               .gradient = "`dx` is `dy` where x was taken and 0 elsewhere. None for bottom 1.",
+               .source = "BVLC Caffe's crop_layer, from fully convolutional networks (Long, Shelhamer, Darrell, arXiv "
+                         "1411.4038). Nets of Caffe's first format, whose forks had no crop_param, get the same "
+                         "defaults: axis 2, offset 0.",
+               .example =
+                   R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 10 dim: 12 } } }
+layer { name: "size" type: "Input" top: "size" input_param { shape { dim: 2 dim: 1 dim: 6 dim: 8 } } }
+layer {
+  name: "crop"
+  type: "Crop"
+  bottom: "x"
+  bottom: "size"
+  top: "crop"
+  crop_param { axis: 2 offset: 2 offset: 3 }
+})"}};
 }
 
 }  // namespace moka

@@ -30,11 +30,27 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PermuteLayer() {
-  return {.type = "Permute",
-          .doc =
-              "The bottom with its axes in the order of permute_param.order: axis i of the top is axis order[i] of the "
-              "bottom; axes not named follow ascending.",
-          .build = Build};
+  return {
+      .type = "Permute",
+      .doc =
+          "The bottom with its axes in the order of permute_param.order: axis i of the top is axis order[i] of the "
+          "bottom; axes not named follow ascending.",
+      .build = Build,
+      .page = {
+          .params = {"permute_param"},
+          .formula = "`y[j_0, j_1, ..] = x[i_0, i_1, ..]` with `i_order[k] = j_k`: axis k of the top is axis "
+                     "order[k] of the bottom. Axes that `order` does not name follow in ascending order; with no "
+                     "order the top is the bottom.",
+          .gradient = "`dx` is `dy` with the axes put back by the inverse permutation.",
+          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325).",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 3 dim: 5 } } }
+layer {
+  name: "nhwc"
+  type: "Permute"
+  bottom: "x"
+  top: "nhwc"
+  permute_param { order: 0 order: 2 order: 3 order: 1 }
+})"}};
 }
 
 }  // namespace moka

@@ -10,15 +10,46 @@ void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 }  // namespace
 
 LayerDef AnnotatedDataLayer() {
-  return {.type = "AnnotatedData",
-          .doc =
-              "Images from an LMDB of AnnotatedDatum records, transformed with their boxes; the second top is the "
-              "ground truth [1,1,G,8], rows of item_id, group_label, instance_id, xmin, ymin, xmax, ymax, difficult. G "
-              "is the most a batch can have; unused rows have item_id -1.",
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .max_tops = 2,
-          .build = Build};
+  return {
+      .type = "AnnotatedData",
+      .doc =
+          "Images from an LMDB of AnnotatedDatum records, transformed with their boxes; the second top is the "
+          "ground truth [1,1,G,8], rows of item_id, group_label, instance_id, xmin, ymin, xmax, ymax, difficult. G "
+          "is the most a batch can have; unused rows have item_id -1.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .max_tops = 2,
+      .build = Build,
+      .page = {.params = {"data_param", "transform_param", "annotated_data_param"},
+               .formula = "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
+                          "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "
+                          "must then be equal. An image and its boxes are in turn distorted (distort_param), expanded "
+                          "(expand_param), cut to a window of a batch_sampler, resized (resize_param), cropped (at "
+                          "random in TRAIN, the centre in TEST) and mirrored.\n\nTop 1 is [1,1,G,8] with G = N times "
+                          "the most boxes of a record (at least 1). A row is (item_id, group_label, instance_id, xmin, "
+                          "ymin, xmax, ymax, difficult), item_id the image's place in the batch and corners fractions "
+                          "of the image as it is in top 0. Boxes outside of it, or that emit_constraint leaves out, "
+                          "have no row; unused rows have item_id -1.",
+               .gradient = "None: the tops are data.",
+               .source = "SSD's Caffe (Liu et al., arXiv 1512.02325). Ground truth has a fixed number of rows, with "
+                         "item id -1 where there is no box; Caffe's has as many as the batch has boxes. Of "
+                         "annotated_data_param only batch_sampler is used.",
+               .example = R"(layer {
+  name: "data"
+  type: "AnnotatedData"
+  top: "data"
+  top: "label"
+  data_param { source: "train_lmdb" backend: LMDB batch_size: 2 }
+  transform_param { mean_value: 104 mean_value: 117 mean_value: 123 resize_param { height: 64 width: 64 } }
+  annotated_data_param {
+    batch_sampler {
+      sampler { min_scale: 0.5 max_scale: 1 min_aspect_ratio: 0.5 max_aspect_ratio: 2 }
+      sample_constraint { min_jaccard_overlap: 0.5 }
+      max_sample: 1
+      max_trials: 50
+    }
+  }
+})"}};
 }
 
 }  // namespace moka

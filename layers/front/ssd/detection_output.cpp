@@ -69,18 +69,63 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef DetectionOutputLayer() {
-  return {.type = "DetectionOutput",
-          .doc =
-              "Locations [N,P*4] (P*C*4 unless share_location), probabilities [N,P*C] and priors [1,2,P*4] to "
-              "detections [1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by "
-              "label, the highest score first. For each class but the background, boxes above confidence_threshold go "
-              "through non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image "
-              "stay. R is keep_top_k (-1: P), or less if there cannot be as many; unused rows are -1, and when nothing "
-              "is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the first "
-              "stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used.",
-          .min_bottoms = 3,
-          .max_bottoms = 5,
-          .build = Build};
+  return {
+      .type = "DetectionOutput",
+      .doc =
+          "Locations [N,P*4] (P*C*4 unless share_location), probabilities [N,P*C] and priors [1,2,P*4] to "
+          "detections [1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by "
+          "label, the highest score first. For each class but the background, boxes above confidence_threshold go "
+          "through non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image "
+          "stay. R is keep_top_k (-1: P), or less if there cannot be as many; unused rows are -1, and when nothing "
+          "is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the first "
+          "stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used.",
+      .min_bottoms = 3,
+      .max_bottoms = 5,
+      .build = Build,
+      .page = {
+          .params = {"detection_output_param"},
+          .formula = "A prior with centre (cx, cy), sides (w, h), variances v and the location t gives the box: "
+                     "CENTER_SIZE centre `(cx + v_0 t_0 w, cy + v_1 t_1 h)` and sides `(w exp(v_2 t_2), h exp(v_3 "
+                     "t_3))`; CORNER (default) each corner coordinate plus `v_k t_k`; CORNER_SIZE plus `v_k t_k` "
+                     "times w or h. With variance_encoded_in_target v is 1.\n\nFor each class but "
+                     "background_label_id (default 0) the scores above confidence_threshold (default: all), the "
+                     "best nms_param.top_k, are looked at from the highest: a box goes if its intersection over "
+                     "union with one kept before is above nms_threshold (default 0.3), which is multiplied by eta "
+                     "at each box kept while above 0.5. Of an image's boxes the best keep_top_k stay, of equal "
+                     "scores the earlier. The top [1,1,N*R,7] has `R = max(1, min(keep_top_k, min(top_k, P) * "
+                     "object classes))`, -1 meaning P.",
+          .gradient = "None: no bottom gets one.",
+          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325), with RefineDet's first stage (Zhang et al., "
+                    "arXiv 1711.06897): its locations move the priors, and a prior below objectness_score in its "
+                    "confidences is background. Caffe's top grows with what was found; here it has the largest "
+                    "size and rows that are not used are -1. save_output_param and visualize are accepted with a "
+                    "warning and do nothing.",
+          .example =
+              R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 2 dim: 2 } } }
+layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 2 dim: 16 } } }
+layer { name: "conf" type: "Input" top: "conf" input_param { shape { dim: 2 dim: 12 } } }
+layer {
+  name: "prior"
+  type: "PriorBox"
+  bottom: "map"
+  top: "prior"
+  prior_box_param { min_size: 20 img_size: 64 }
+}
+layer {
+  name: "found"
+  type: "DetectionOutput"
+  bottom: "loc"
+  bottom: "conf"
+  bottom: "prior"
+  top: "found"
+  detection_output_param {
+    num_classes: 3
+    code_type: CENTER_SIZE
+    nms_param { nms_threshold: 0.45 top_k: 4 }
+    keep_top_k: 5
+    confidence_threshold: 0.3
+  }
+})"}};
 }
 
 }  // namespace moka

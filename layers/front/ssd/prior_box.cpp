@@ -99,14 +99,47 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef PriorBoxLayer() {
-  return {.type = "PriorBox",
-          .doc =
-              "Default boxes of every cell of bottom 0 [N,C,H,W]: [1,2,H*W*n*4], row 0 (xmin, ymin, xmax, ymax) as "
-              "fractions of the image (bottom 1, or img_size), row 1 the variances. Each min_size gives a square of "
-              "it, one of sqrt(min_size*max_size) if there are max_sizes, and a box of its area for each aspect_ratio "
-              "(1/ratio too with flip); sizes are truncated to whole pixels. Centres lie at (cell + offset) * step.",
-          .max_bottoms = 2,
-          .build = Build};
+  return {
+      .type = "PriorBox",
+      .doc =
+          "Default boxes of every cell of bottom 0 [N,C,H,W]: [1,2,H*W*n*4], row 0 (xmin, ymin, xmax, ymax) as "
+          "fractions of the image (bottom 1, or img_size), row 1 the variances. Each min_size gives a square of "
+          "it, one of sqrt(min_size*max_size) if there are max_sizes, and a box of its area for each aspect_ratio "
+          "(1/ratio too with flip); sizes are truncated to whole pixels. Centres lie at (cell + offset) * step.",
+      .max_bottoms = 2,
+      .build = Build,
+      .page = {
+          .params = {"prior_box_param"},
+          .formula = "For cell (h, w), in row-major order, and each min_size m with its max_size M, boxes of "
+                     "width and height `m, m`; `sqrt(m M), sqrt(m M)` if there are max_sizes; `m sqrt(a), m / "
+                     "sqrt(a)` for each aspect_ratio a other than 1, each followed by 1/a with flip (default "
+                     "true); m and M are truncated to whole pixels. Centres are `(w + offset) * step_w, (h + "
+                     "offset) * step_h` pixels, offset 0.5 by default; step is by default the image's size "
+                     "divided by the map's.\n\nRow 0 of the top [1,2,H*W*n*4] holds the corners xmin, ymin, xmax, "
+                     "ymax divided by the image's width and height (clip: bounded to [0, 1]; default not), row 1 "
+                     "the variances of each coordinate: four, or one for all, default 0.1. The image's size is "
+                     "img_size, or img_h and img_w, or bottom 1's.",
+          .gradient = "None: the top is a constant of shapes and fields.",
+          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325).",
+          .example =
+              R"(layer { name: "im" type: "Input" top: "im" input_param { shape { dim: 2 dim: 3 dim: 64 dim: 64 } } }
+layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 4 } } }
+layer {
+  name: "prior"
+  type: "PriorBox"
+  bottom: "map"
+  bottom: "im"
+  top: "prior"
+  prior_box_param {
+    min_size: 20
+    max_size: 30
+    aspect_ratio: 2
+    variance: 0.1
+    variance: 0.1
+    variance: 0.2
+    variance: 0.2
+  }
+})"}};
 }
 
 }  // namespace moka

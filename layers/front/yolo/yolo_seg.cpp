@@ -46,16 +46,40 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef YoloSegLayer() {
-  return {.type = "YoloSeg",
-          .doc =
-              "A loss of masks [N,C,H,W] with labels like them (0 or 1): the sum of squares of object_scale * "
-              "(sigmoid(x) - label), divided by N. The gradient is object_scale * (sigmoid(x) - label) / N times the "
-              "loss weight, not the derivative of the top. A third bottom [N,C] holds the positive pixels of each "
-              "class; positives then count 2 - positives / negatives times.",
-          .min_bottoms = 2,
-          .max_bottoms = 3,
-          .auto_tops = true,
-          .build = Build};
+  return {
+      .type = "YoloSeg",
+      .doc =
+          "A loss of masks [N,C,H,W] with labels like them (0 or 1): the sum of squares of object_scale * "
+          "(sigmoid(x) - label), divided by N. The gradient is object_scale * (sigmoid(x) - label) / N times the "
+          "loss weight, not the derivative of the top. A third bottom [N,C] holds the positive pixels of each "
+          "class; positives then count 2 - positives / negatives times.",
+      .min_bottoms = 2,
+      .max_bottoms = 3,
+      .auto_tops = true,
+      .build = Build,
+      .page = {
+          .params = {"yolo_seg_param"},
+          .formula = "With s the sigmoid and a label t (0 or 1) for each element of x [N,C,H,W], the rule is `g = "
+                     "object_scale * f * (s(x) - t)`, object_scale 5 by default; f is 1, or with a third bottom, "
+                     "at t > 0.5, `2 - P_c / (M - P_c)`, P_c the sum over the images of the counts of class c and "
+                     "M = (rows of the third bottom) * H * W. The top is the scalar `sum g^2 / N`.",
+          .gradient =
+              "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. Labels that are no data "
+              "get the top's derivative, `-2 * loss_weight * object_scale * f * g / N`. None for the third bottom.",
+          .source = "eric612's Caffe port of YOLO v3, whose segmentation loss this is. The fork reads "
+                    "use_logic_gradient, use_hardsigmoid, class_scale and num_class and uses none of them, nor "
+                    "does this.",
+          .example =
+              R"(layer { name: "mask" type: "Input" top: "mask" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer {
+  name: "loss"
+  type: "YoloSeg"
+  bottom: "mask"
+  bottom: "label"
+  top: "loss"
+  yolo_seg_param { object_scale: 2 }
+})"}};
 }
 
 }  // namespace moka

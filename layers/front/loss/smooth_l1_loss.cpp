@@ -56,7 +56,7 @@ LayerDef SmoothL1LossLayer() {
           "Bottoms: predictions, targets, and optionally weights inside and outside the norm, all of one batch and "
           "count. With d = inside * (prediction - target): sum of outside * (0.5 (sigma d)^2 if |d| < 1/sigma^2, "
           "else |d| - 0.5/sigma^2), divided by the batch (the first dimension). smooth_l1_loss_param.sigma is 1 "
-          "unless given (SSD has none).",
+          "unless given (SSD has none). With a second top it is SmoothL1LossOHEM.",
       .min_bottoms = 2,
       .max_bottoms = 4,
       .max_tops = 2,

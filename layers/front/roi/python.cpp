@@ -29,7 +29,8 @@ const PythonLayerDef& Find(const LayerBuilder& l) {
   std::string hint = DidYouMean(name, names);
   if (hint.empty() && !same_class.empty()) hint = StrCat("classes of that name: ", Join(same_class, ", "));
   if (hint.empty()) hint = "`moka explain layer Python` lists the built-in ones";
-  l.Fail("python_param.layer", StrCat("Python layer \"", name, "\" is not built in; it runs only in nets that Python holds"), hint);
+  l.Fail("python_param.layer",
+         StrCat("Python layer \"", name, "\" is not built in; it runs only in nets that Python holds"), hint);
 }
 
 void CheckCount(const LayerBuilder& l, const PythonLayerDef& def, const std::string& noun, int found, int least,

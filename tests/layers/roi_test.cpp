@@ -253,8 +253,8 @@ TEST(PythonTest, UnknownLayersNameTheNearest) {
   };
   EXPECT_THAT(
       error("rpn.proposal_layr", "ProposalLayer"),
-      AllOf(HasSubstr("layer \"l\": Python layer \"rpn.proposal_layr.ProposalLayer\" is not built in, and Moka runs "
-                      "no Python"),
+      AllOf(HasSubstr("layer \"l\": Python layer \"rpn.proposal_layr.ProposalLayer\" is not built in; it runs "
+                      "only in nets that Python holds"),
             HasSubstr("did you mean \"rpn.proposal_layer.ProposalLayer\"?")));
   EXPECT_THAT(error("my_voc", "VOCSegDataLayer"), HasSubstr("classes of that name: \"voc_layers.VOCSegDataLayer\""));
   EXPECT_THAT(error("a", "b"), HasSubstr("lists the built-in ones"));

@@ -1,0 +1,51 @@
+"""Moka from Python.
+
+    net = moka.Net("deploy.prototxt", moka.TEST, weights="trained.caffemodel")
+    net.blobs["data"].data[...] = images
+    probabilities = net.forward()["prob"]
+
+    result = moka.train("solver.prototxt", max_iter=1000)
+
+`import moka.caffe as caffe` is pycaffe's interface to the same nets and solvers.
+"""
+
+from ._errors import Error
+from ._moka import __version__, layer_type_list, set_log_level, set_random_seed
+from ._moka import train as _train
+from .caffe import (AdaDeltaSolver, AdaGradSolver, AdamSolver, Layer, Net, NesterovSolver, RMSPropSolver, SGDSolver,
+                    get_solver)
+from .caffe.io import Transformer
+from .caffe.net_spec import NetSpec, layers, params, to_proto
+from .caffe.pycaffe import TEST, TRAIN, Blob, Solver
+
+__all__ = [
+    "AdaDeltaSolver", "AdaGradSolver", "AdamSolver", "Blob", "Error", "Layer", "Net", "NesterovSolver", "NetSpec",
+    "RMSPropSolver", "SGDSolver", "Solver", "TEST", "TRAIN", "Transformer", "get_solver", "layer_type_list", "layers",
+    "params", "set_log_level", "set_random_seed", "to_proto", "train",
+]
+
+
+def _text(value):
+    """A value as an override writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_text(v) for v in value) + "]"
+    return str(value)
+
+
+def train(solver_file, overrides=(), weights=(), save=None, **fields):
+    """Trains with the compiled trainer, the one of `moka train`, and returns how it went.
+
+    fields     fields of the solver that replace the file's: max_iter=1000, base_lr=0.01
+    overrides  changes to the net, as on the command line: "layer[ip1].inner_product_param.num_output=64"
+    weights    files of first weights
+    save       a .safetensors or .caffemodel file for the trained weights
+
+    The result is a dict: end, iteration, loss, best, best_iteration, best_metric and tests, the last means of each test
+    net by output.
+    """
+    if isinstance(weights, str):
+        weights = [weights]
+    solver_overrides = ["{}={}".format(name, _text(value)) for name, value in fields.items()]
+    return _train(solver_file, solver_overrides, list(overrides), [str(w) for w in weights], save)

@@ -1,0 +1,1 @@
+"""The messages of nets and solvers, generated from proto/*.proto."""

@@ -1,5 +1,8 @@
 #include "data/pipeline.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -50,6 +53,25 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
   if (old.has_crop_size() && !transform.has_crop_size()) transform.set_crop_size(old.crop_size());
   if (old.has_mirror() && !transform.has_mirror()) transform.set_mirror(old.mirror());
   return transform;
+}
+
+// Fields of forks that would change the pictures and that this reader does not have: refused where they are set.
+void RefuseForeign(const LayerParameter& layer) {
+  constexpr int kFirstOfSsd = 8;  // resize_param, noise_param, ...; Caffe's own fields are below
+  constexpr int kFirstOfMoka = 2000;
+  constexpr std::array<std::string_view, 6> kHarmless = {"forward_packing", "use_gpu_transform", "display",
+                                                         "random_seed",     "num_labels",        "emit_constraint"};
+  const TransformationParameter& transform = layer.transform_param();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  transform.GetReflection()->ListFields(transform, &fields);
+  for (const auto* field : fields) {
+    if (field->number() < kFirstOfSsd || field->number() >= kFirstOfMoka) continue;
+    if (std::ranges::find(kHarmless, field->name()) != kHarmless.end()) continue;
+    throw ErrorAt(
+        layer, StrCat("transform_param.", field->name()),
+        StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read transform_param.", field->name()),
+        "Moka's own are resize_short, rand_resized_crop, crop_h, crop_w, pad and std_value");
+  }
 }
 
 int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
@@ -132,6 +154,7 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
   CheckDatabase(layer);
+  RefuseForeign(layer);
   const DataParameter& param = layer.data_param();
   const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);
@@ -156,9 +179,12 @@ std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const Pipel
                   StrCat("layer \"", layer.name(), "\": new_height ", param.new_height(), " and new_width ",
                          param.new_width(), ", expected both 0 or both 1..", kMaxSide));
   }
+  RefuseForeign(layer);
   const int64_t batch = BatchSize(layer, "image_data_param.batch_size", param.batch_size());
-  const Transform transform(TransformOf(layer, param), options.phase, DataSeed(options.seed, "augment"),
-                            options.base_folder);
+  TransformationParameter fields = TransformOf(layer, param);
+  const uint32_t shorter = std::max(param.short_side(), param.new_dim());  // two forks' names for one thing
+  if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
+  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
   auto source = std::make_unique<ImageListSource>(
       ImageListSource::Options{.list = options.base_folder / param.source(),
                                .base = options.base_folder,

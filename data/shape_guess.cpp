@@ -4,6 +4,7 @@
 #include <cctype>
 #include <optional>
 
+#include "core/size.h"
 #include "core/text.h"
 
 namespace moka {
@@ -117,7 +118,13 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     w = known[2];
     guess.assumed = StrCat("images of ", known.ToString());
   }
-  const bool is_clip = layer.type() == "VideoData" || fields.frames > 0;
+  const VideoDataParameter& video = layer.video_data_param();
+  const bool has_segments = video.has_num_segments() || video.has_modality() || video.has_name_pattern();
+  if (has_segments) {  // temporal segment networks lay the frames of a clip along the channels
+    const int64_t each = video.modality() == VideoDataParameter::FLOW ? 2 : 3;
+    channels = (Size(int64_t{video.num_segments()}) * std::max<int64_t>(fields.frames, 1) * each).value();
+  }
+  const bool is_clip = !has_segments && (layer.type() == "VideoData" || fields.frames > 0);
   const Shape image = is_clip ? Shape{fields.batch, channels, std::max<int64_t>(fields.frames, 1), h, w}
                               : Shape{fields.batch, channels, h, w};
   for (int i = 0; i < layer.top_size(); ++i) {

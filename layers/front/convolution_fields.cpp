@@ -55,6 +55,9 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   SpatialField dilation{.name = param + ".dilation", .name_h = param + ".dilation_h", .values = IntsOf(p.dilation())};
   if (p.has_dilation_h()) dilation.h = p.dilation_h();
   if (p.has_dilation_w()) dilation.w = p.dilation_w();
+  if (p.has_hole()) dilation.values.push_back(p.hole());
+  if (p.has_hole_h()) dilation.h = p.hole_h();
+  if (p.has_hole_w()) dilation.w = p.hole_w();
   dilation.fallback = 1;
   fields.dilation = ReadSpatial(l, dilation, SpatialAxes(l));
   ReadCounts(l, fields);

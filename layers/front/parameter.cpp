@@ -29,9 +29,9 @@ LayerDef ParameterLayer() {
       .build = Build,
       .page = {.params = {"parameter_param"},
                .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1); "
-                          "it begins as zeros.",
+                          "it begins as `blob_filler` says, by default as zeros.",
                .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
-               .source = "BVLC Caffe's parameter_layer. `blob_filler`, a fork's field, is accepted and has no effect.",
+               .source = "BVLC Caffe's parameter_layer. `blob_filler` is happynear's.",
                .example = R"(layer {
   name: "table"
   type: "Parameter"

@@ -38,6 +38,8 @@ Shape NewShape(const LayerBuilder& l, int begin, int end) {
 }
 
 void Build(LayerBuilder& l) {
+  l.Check(l.param().reshape_param().pixelshuffler() == 1, "reshape_param.pixelshuffler",
+          "pixelshuffler is not part of Moka; Reorg with reverse: true spreads channels over the image");
   const ReshapeParameter& p = l.param().reshape_param();
   const Shape x = l.shape(0);
   const int rank = x.rank();
@@ -75,7 +77,7 @@ LayerDef ReshapeLayer() {
               "There 0 copies the bottom's dimension at that place and one -1 is what remains; the counts must agree.",
           .gradient = "x: `dx` is dy in the bottom's shape.",
           .source = "BVLC Caffe's reshape_layer. The top may share memory with the bottom. `pixelshuffler`, a fork's "
-                    "field, is accepted and has no effect.",
+                    "field, is refused.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "reshaped"

@@ -60,9 +60,8 @@ void BuildProposal(LayerBuilder& l, const PythonFields& fields) {
 }
 
 void BuildAnchorTarget(LayerBuilder& l, const PythonFields& fields) {
-  l.Check(l.bottom_count() != 4, "bottom", "AnchorTargetLayer takes 3 bottoms, or 5 with fg_inds and bg_inds, found 4");
-  std::vector<ValueId> more;
-  for (int i = 3; i < l.bottom_count(); ++i) more.push_back(l.bottom(i));
+  std::vector<ValueId> more;  // fg_inds and bg_inds; a fourth bottom alone is the image, of which nothing is read
+  if (l.bottom_count() == 5) more = {l.bottom(3), l.bottom(4)};
   BuildAnchorTargets(l, fields, more);
 }
 

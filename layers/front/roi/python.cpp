@@ -16,9 +16,7 @@ const PythonLayerDef& Find(const LayerBuilder& l) {
   const PythonParameter& p = l.param().python_param();
   l.Check(!p.module().empty() && !p.layer().empty(), "python_param",
           "python_param.module and python_param.layer must be given");
-  const auto is_it = [&](const PythonLayerDef& def) { return def.module == p.module() && def.layer == p.layer(); };
-  const auto found = std::ranges::find_if(AllPythonLayers(), is_it);
-  if (found != AllPythonLayers().end()) return *found;
+  if (const PythonLayerDef* def = FindPythonLayer(p.module(), p.layer())) return *def;
   const std::string name = StrCat(p.module(), ".", p.layer());
   std::vector<std::string> names;
   std::vector<std::string> same_class;
@@ -57,6 +55,12 @@ std::string Doc() {
 }
 
 }  // namespace
+
+const PythonLayerDef* FindPythonLayer(std::string_view module, std::string_view layer) {
+  const auto is_it = [&](const PythonLayerDef& def) { return def.module == module && def.layer == layer; };
+  const auto found = std::ranges::find_if(AllPythonLayers(), is_it);
+  return found == AllPythonLayers().end() ? nullptr : &*found;
+}
 
 const std::vector<PythonLayerDef>& AllPythonLayers() {
   static const std::vector<PythonLayerDef> layers = [] {

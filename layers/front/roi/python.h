@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layers/front/roi/python_fields.h"
@@ -28,6 +29,9 @@ std::vector<PythonLayerDef> RpnPythonLayers();
 
 // All of them, sorted by module and class.
 const std::vector<PythonLayerDef>& AllPythonLayers();
+
+// Null if the module and class are not built in.
+const PythonLayerDef* FindPythonLayer(std::string_view module, std::string_view layer);
 
 // The random stream of a layer: its name's hash, an integer that doubles hold.
 int64_t StreamOf(const LayerBuilder& l);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "layers/front/roi/python.h"
 #include "layers/layer.h"
 
 namespace py = pybind11;
@@ -82,7 +83,8 @@ py::object FindClass(const LayerParameter& param) {
   try {
     return py::module_::import(python.module().c_str()).attr(python.layer().c_str());
   } catch (py::error_already_set& error) {
-    if (error.matches(PyExc_ImportError) && FindLayer("Python") != nullptr) return py::none();
+    if (error.matches(PyExc_ImportError) && FindPythonLayer(python.module(), python.layer()) != nullptr)
+      return py::none();
     Name(error, param.name(), "python_param");
     throw;
   }

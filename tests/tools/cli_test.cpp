@@ -203,6 +203,62 @@ TEST_F(CliTest, AnExportedSolverStateContinuesTheRun) {
   EXPECT_EQ(ReadFile(folder_ / "half.solverstate"), ReadFile(folder_ / "again.solverstate"));
 }
 
+TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
+  ASSERT_EQ(Moka("data import glyphs:12:3 digits").code, 0);
+  const Outcome pictures = Moka("data export digits pictures --limit 12");
+  ASSERT_EQ(pictures.code, 0) << pictures.err;
+  std::string list;
+  for (const fs::path& path : ListFiles(folder_ / "pictures", ".png")) {
+    list += StrCat(path.filename().string(), " ", path.filename().string().substr(0, 1), "\n");
+  }
+  WriteFileAtomically(folder_ / "list.txt", list);
+  const Outcome made = Moka("convert_imageset pictures/ list.txt db -gray=true --resize_height=20 --resize_width=16");
+  EXPECT_EQ(made.out, "Processed 12 files.\n") << made.err;
+  EXPECT_NE(Moka("data inspect db").out.find("shape 1x20x16"), std::string::npos);
+  EXPECT_EQ(Moka("convert_imageset pictures/ list.txt db2 --backend=leveldb").code, 64);
+  const Outcome mean = Moka("compute_image_mean db mean.binaryproto");
+  EXPECT_NE(mean.out.find("Number of channels: 1\nmean_value channel [0]: "), std::string::npos) << mean.err;
+  EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));
+
+  WriteFileAtomically(
+      folder_ / "features.prototxt",
+      "layers { name: \"d\" type: DATA top: \"data\" data_param { source: \"db\" batch_size: 4 backend: LMDB } }"
+      "layers { name: \"ip\" type: INNER_PRODUCT bottom: \"data\" top: \"ip\" "
+      "inner_product_param { num_output: 3 } }");
+  EXPECT_EQ(Moka("upgrade_net_proto_text features.prototxt new.prototxt").code, 0);
+  EXPECT_NE(ReadFile(folder_ / "new.prototxt").find("type: \"InnerProduct\""), std::string::npos);
+  WriteFileAtomically(folder_ / "solver.prototxt", "base_lr: 1 lr_policy: \"fixed\" solver_type: ADAM");
+  EXPECT_EQ(Moka("upgrade_solver_proto_text solver.prototxt new_solver.prototxt").code, 0);
+  EXPECT_NE(ReadFile(folder_ / "new_solver.prototxt").find("type: \"Adam\""), std::string::npos);
+}
+
+TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
+  WriteFileAtomically(
+      folder_ / "good.prototxt",
+      "layer { name: \"x\" type: \"Data\" top: \"x\" top: \"label\" data_param { source: \"none\" "
+      "batch_size: 2 } transform_param { crop_size: 8 } } "
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" inner_product_param { num_output: 5 } "
+      "} layer { name: \"odd\" type: \"Odd\" bottom: \"ip\" top: \"odd\" include { stage: \"odd\" } }");
+  WriteFileAtomically(folder_ / "rates.prototxt",
+                      "base_lr: 0.5 lr_policy: \"step\" gamma: 0.1 stepsize: 10 max_iter: 20");
+  const Outcome check = Moka("model check --json good.prototxt rates.prototxt --shape 'x=3,1,4,4'");
+  EXPECT_EQ(check.code, 0) << check.err;
+  std::istringstream lines(check.out);
+  std::string line;
+  std::getline(lines, line);
+  const Json net = Json::parse(line);
+  EXPECT_TRUE(net["ok"].get<bool>());
+  EXPECT_EQ(net["states"].size(), 4U);  // two phases, without and with the stage
+  EXPECT_EQ(net["states"][0]["parameters"], 5 * 16 + 5);
+  EXPECT_EQ(net["states"][0]["tops"][0], (Json{"x:x", {3, 1, 4, 4}}));
+  EXPECT_NE(net["states"][1]["error"].get<std::string>().find("unknown layer type \"Odd\""), std::string::npos);
+  std::getline(lines, line);
+  const Json rates = Json::parse(line)["rates"];
+  EXPECT_EQ(rates.front()[1], 0.5);
+  EXPECT_NEAR(rates.back()[1].get<double>(), 0.005, 1e-8);
+  EXPECT_EQ(Moka("model check good.prototxt nothing.prototxt").code, 78);
+}
+
 TEST_F(CliTest, ResNet50TrainsWithoutReorders) {
   const Outcome dry = Moka(StrCat("time '", MOKA_SOURCE_DIR, "/models/resnet50' --dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.err;

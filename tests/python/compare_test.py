@@ -1,0 +1,64 @@
+"""`moka compare` against arrays that the Python net wrote: they agree, and a changed one is named."""
+
+import os
+import subprocess
+import unittest
+
+import numpy as np
+
+import fixture
+import moka.caffe as caffe
+
+NET = """
+layer { name: "data" type: "Input" top: "data" top: "label" input_param { shape { dim: 4 dim: 5 } shape { dim: 4 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "ip" top: "act" }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "act" bottom: "label" top: "loss" }
+"""
+
+
+class CompareTest(fixture.FolderTest):
+    def arrays(self):
+        net = caffe.Net(self.file("net.prototxt", NET), caffe.TRAIN)
+        net.blobs["data"].data[...] = np.random.RandomState(1).randn(4, 5)
+        net.blobs["label"].data[...] = [0, 2, 1, 0]
+        net.forward()
+        net.backward()
+        arrays = {f"blob/{name}": blob.data.copy() for name, blob in net.blobs.items()}
+        arrays |= {f"blobdiff/{name}": net.blobs[name].diff.copy() for name in ("ip", "act")}
+        for i, blob in enumerate(net.params["ip"]):
+            arrays[f"param/ip/{i}"] = blob.data.copy()
+            arrays[f"paramdiff/ip/{i}"] = blob.diff.copy()
+        arrays["note"] = np.array("made by a test")
+        return arrays
+
+    def compare(self, arrays):
+        np.savez_compressed(self.path("blobs.npz"), **arrays)
+        command = [os.environ["MOKA_BINARY"], "compare", self.path("net.prototxt"), self.path("blobs.npz"),
+                   "--phase", "TRAIN", "--gradients"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_equal_nets_agree(self):
+        code, text = self.compare(self.arrays())
+        self.assertEqual(code, 0, text)
+        self.assertIn("all 7 agree", text)
+
+    def test_the_first_difference_is_named(self):
+        arrays = self.arrays()
+        arrays["blob/act"][2, 1] += 0.5
+        code, text = self.compare(arrays)
+        self.assertEqual(code, 22, text)
+        self.assertIn('the first that differs: act of layer "relu" (at 7:', text)
+
+    def test_wrong_inputs_are_refused(self):
+        arrays = self.arrays()
+        del arrays["blob/data"]
+        code, text = self.compare(arrays)
+        self.assertEqual(code, 65, text)
+        self.assertIn('the input "data" has no values', text)
+
+
+if __name__ == "__main__":
+    unittest.main()

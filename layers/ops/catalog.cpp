@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "layers/ops/ops.h"
 #include "layers/ops/loss/ops.h"
+#include "layers/ops/ops.h"
 #include "layers/ops/recurrent/ops.h"
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/segmentation/ops.h"

@@ -83,6 +83,8 @@ class LayerwiseNet {
   void CopyFrom(const std::string& files);
   // .safetensors by its name, else a .caffemodel.
   void Save(const std::string& path) const;
+  // As Caffe's HDF5 weights (.caffemodel.h5); CopyFrom reads them.
+  void SaveHdf5(const std::string& path) const;
   // From now on the parameters of layers of the same name are the other net's. Errors: kConfig when shapes differ.
   void ShareWith(const LayerwiseNet& other);
 

@@ -182,6 +182,11 @@ void LayerwiseNet::Save(const std::string& path) const {
   }
 }
 
+void LayerwiseNet::SaveHdf5(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  WriteHdf5Weights(path, param_, WeightsOf(net_blobs(), parameters_->store));
+}
+
 void LayerwiseNet::ShareWith(const LayerwiseNet& other) {
   if (this == &other) return;
   const std::scoped_lock lock(mutex_, other.mutex_);

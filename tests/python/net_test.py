@@ -173,13 +173,16 @@ class NetTest(FolderTest):
 
     def test_save_and_load(self):
         net = self.net()
-        for name in ("net.caffemodel", "net.safetensors"):
-            net.save(self.path(name))
+        for name in ("net.caffemodel", "net.safetensors", "net.h5"):
+            (net.save_hdf5 if name.endswith(".h5") else net.save)(self.path(name))
             for other in (self.net(weights=self.path(name)),
                           caffe.Net(self.path("net.prototxt"), self.path(name), caffe.TRAIN)):
                 for layer in net.params:
                     for a, b in zip(net.params[layer], other.params[layer]):
                         np.testing.assert_array_equal(a.data, b.data)
+        other = self.net()
+        other.load_hdf5(self.path("net.h5"))
+        np.testing.assert_array_equal(net.params["conv"][0].data, other.params["conv"][0].data)
 
     def test_share_with(self):
         first, second = self.net(), self.net()

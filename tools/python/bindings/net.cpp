@@ -113,11 +113,6 @@ void SetInputArrays(const LayerwiseNet& net, const py::buffer& data, const py::b
   pipeline->Seek(0);
 }
 
-[[noreturn]] void RefuseHdf5() {
-  throw Error(ErrorKind::kUnavailable, {}, "this build of Moka does not read or write weights as HDF5",
-              "use save and copy_from, which know .caffemodel and .safetensors");
-}
-
 }  // namespace
 
 void BindNets(py::module_& m) {
@@ -139,8 +134,10 @@ void BindNets(py::module_& m) {
           "copy_from", [](LayerwiseNet& n, const Path& path) { n.CopyFrom(path.string()); }, unlocked)
       .def(
           "save", [](const LayerwiseNet& n, const Path& path) { n.Save(path.string()); }, unlocked)
-      .def("save_hdf5", [](const LayerwiseNet&, const Path&) { RefuseHdf5(); })
-      .def("load_hdf5", [](LayerwiseNet&, const Path&) { RefuseHdf5(); })
+      .def(
+          "save_hdf5", [](const LayerwiseNet& n, const Path& path) { n.SaveHdf5(path.string()); }, unlocked)
+      .def(
+          "load_hdf5", [](LayerwiseNet& n, const Path& path) { n.CopyFrom(path.string()); }, unlocked)
       .def("share_with", &LayerwiseNet::ShareWith, unlocked)
       .def_property_readonly("layers", &LayersOf)
       .def_property_readonly("_layer_names",

@@ -205,17 +205,17 @@ TEST_F(CliTest, AnExportedSolverStateContinuesTheRun) {
 
 TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
   ASSERT_EQ(Moka("data import glyphs:12:3 digits").code, 0);
-  const Outcome pictures = Moka("data export digits pictures --limit 12");
+  const Outcome pictures = Moka("data export digits drawn --limit 12");
   ASSERT_EQ(pictures.code, 0) << pictures.err;
   std::string list;
-  for (const fs::path& path : ListFiles(folder_ / "pictures", ".png")) {
+  for (const fs::path& path : ListFiles(folder_ / "drawn", ".png")) {
     list += StrCat(path.filename().string(), " ", path.filename().string().substr(0, 1), "\n");
   }
   WriteFileAtomically(folder_ / "list.txt", list);
-  const Outcome made = Moka("convert_imageset pictures/ list.txt db -gray=true --resize_height=20 --resize_width=16");
+  const Outcome made = Moka("convert_imageset drawn/ list.txt db -gray=true --resize_height=20 --resize_width=16");
   EXPECT_EQ(made.out, "Processed 12 files.\n") << made.err;
   EXPECT_NE(Moka("data inspect db").out.find("shape 1x20x16"), std::string::npos);
-  EXPECT_EQ(Moka("convert_imageset pictures/ list.txt db2 --backend=leveldb").code, 64);
+  EXPECT_EQ(Moka("convert_imageset drawn/ list.txt db2 --backend=leveldb").code, 64);
   const Outcome mean = Moka("compute_image_mean db mean.binaryproto");
   EXPECT_NE(mean.out.find("Number of channels: 1\nmean_value channel [0]: "), std::string::npos) << mean.err;
   EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));

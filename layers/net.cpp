@@ -120,14 +120,15 @@ class NetBuilder {
   // Caffe lets layers go without a name or share one; parameters need names of their own here.
   void NameLayers() {
     std::map<std::string, const LayerParameter*> first;
+    std::map<std::string, int> uses;  // of a base name so far, so that many layers of one name take no longer than few
     for (int i = 0; i < net_.param.layer_size(); ++i) {
       LayerParameter& layer = *net_.param.mutable_layer(i);
       const std::string old = layer.name();
       if (!old.empty() && first.emplace(old, &layer).second) continue;
       const std::string base = old.empty() ? layer.type() : old;
-      int count = 2;
-      std::string name = old.empty() ? base : StrCat(base, "#", count);
-      while (first.contains(name)) name = StrCat(base, "#", count++);
+      int& count = uses[base];
+      std::string name = base;
+      while (first.contains(name)) name = StrCat(base, "#", 1 + ++count);
       LogWarning(Printable(old.empty()
                                ? StrCat(PlaceOf(layer).ToString(), ": a layer of type \"", layer.type(),
                                         "\" has no name; it is \"", name, "\" here")

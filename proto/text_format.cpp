@@ -27,6 +27,8 @@ using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
 constexpr size_t kMaxUnknown = 1000;  // unknown fields that are passed over
+// Each of them costs a reading of the text: above this many bytes in all they are errors, of which few are looked at.
+constexpr size_t kUnknownBudgetBytes = size_t{1} << 28;
 
 // Keeps the first complaints; the parser calls unknown fields warnings when they are allowed.
 class Collector : public google::protobuf::io::ErrorCollector {
@@ -97,7 +99,8 @@ void NoteUnknown(const Error& error, bool is_outside_layers, Message& message) {
 
 // The same for all; false if they are the consequence of another mistake, or too many.
 bool NoteUnknown(const ParsedText& parsed, const std::vector<ParserComplaint>& unknown, Message& message) {
-  if (unknown.size() > kMaxUnknown || MutableOrigin(message) == nullptr) return false;
+  if (unknown.size() > kMaxUnknown || unknown.size() * parsed.text.size() > kUnknownBudgetBytes) return false;
+  if (MutableOrigin(message) == nullptr) return false;
   const std::optional<std::vector<Error>> errors = ToleratedFields(parsed, unknown);
   if (!errors) return false;
   for (size_t i = 0; i < unknown.size(); ++i) NoteUnknown((*errors)[i], IsOutsideLayers(unknown[i]), message);

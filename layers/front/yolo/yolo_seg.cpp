@@ -31,7 +31,8 @@ void Build(LayerBuilder& l) {
           StrCat("there must be a label for each element of ", x.ToString(), ", found ", l.shape(1).ToString()));
   const GraphBuilder& b = l.b();
   const std::string scale = Number(Finite(l, "yolo_seg_param.object_scale", p.object_scale()));
-  std::vector<ValueId> inputs{b.Add1("stop_gradient", {l.bottom(0)}), b.Reshape(l.bottom(1), x)};
+  std::vector<ValueId> inputs{b.Add1("stop_gradient", {l.bottom(0)}),
+                              b.Reshape(b.Add1("stop_gradient", {l.bottom(1)}), x)};
   std::string rule = StrCat(scale, "*(sigmoid(x0)-x1)");
   if (l.bottom_count() == 3) {
     inputs.push_back(PositiveFactor(l));
@@ -63,9 +64,8 @@ LayerDef YoloSegLayer() {
                      "object_scale * f * (s(x) - t)`, object_scale 5 by default; f is 1, or with a third bottom, "
                      "at t > 0.5, `2 - P_c / (M - P_c)`, P_c the sum over the images of the counts of class c and "
                      "M = (rows of the third bottom) * H * W. The top is the scalar `sum g^2 / N`.",
-          .gradient =
-              "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. Labels that are no data "
-              "get the top's derivative, `-2 * loss_weight * object_scale * f * g / N`. None for the third bottom.",
+          .gradient = "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. None for labels "
+                      "and the third bottom.",
           .source = "eric612's Caffe port of YOLO v3, whose segmentation loss this is. The fork reads "
                     "use_logic_gradient, use_hardsigmoid, class_scale and num_class and uses none of them, nor "
                     "does this.",

@@ -73,16 +73,7 @@ std::vector<OpCase> Cases() {
           {"one_pixel", {Float32({3, 1, 5, 5})}, SizeOf(1, 1)}};
 }
 
-std::vector<OpCase> BackwardCases() {
-  std::vector<OpCase> cases;
-  for (OpCase& c : Cases()) {
-    const Shape x = c.inputs[0].shape;
-    c.inputs[0].shape = Output("mask_resize", c.attributes, x);
-    c.attributes = WithInputShape(std::move(c.attributes), x);
-    cases.push_back(std::move(c));
-  }
-  return cases;
-}
+std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
 
 }  // namespace
 

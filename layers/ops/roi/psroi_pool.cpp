@@ -83,17 +83,7 @@ std::vector<OpCase> Cases() {
           RoiCase("seven_bins", {16, 49, 4, 5}, 4, {{"bins", int64_t{7}}, {"scale", 0.0625}})};
 }
 
-std::vector<OpCase> BackwardCases() {
-  std::vector<OpCase> cases;
-  for (OpCase& c : Cases()) {
-    const Shape x = c.inputs[0].shape;
-    const int64_t bins = c.attributes.Int("bins");
-    c.inputs[0].shape = {c.inputs[1].shape[0], x[1] / bins / bins, bins, bins};
-    c.attributes = WithInputShape(std::move(c.attributes), x);
-    cases.push_back(std::move(c));
-  }
-  return cases;
-}
+std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
 
 }  // namespace
 

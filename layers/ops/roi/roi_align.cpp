@@ -82,16 +82,7 @@ std::vector<OpCase> Cases() {
           RoiCase("padded", {16, 40, 5, 4}, 3, fields(RoiFields(3, 3, 0.26), 1, true, 0.25))};
 }
 
-std::vector<OpCase> BackwardCases() {
-  std::vector<OpCase> cases;
-  for (OpCase& c : Cases()) {
-    const Shape x = c.inputs[0].shape;
-    c.inputs[0].shape = {c.inputs[1].shape[0], x[1], c.attributes.Int("height"), c.attributes.Int("width")};
-    c.attributes = WithInputShape(std::move(c.attributes), x);
-    cases.push_back(std::move(c));
-  }
-  return cases;
-}
+std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
 
 }  // namespace
 

@@ -52,6 +52,16 @@ inline Attributes WithInputShape(Attributes attributes, const Shape& x) {
   return attributes;
 }
 
+// Cases of the gradient of x, bottom 0: dy in its place, of the shape that infer gives the forward case.
+inline std::vector<OpCase> BackwardOf(std::vector<OpCase> cases, decltype(OpDef::infer) infer) {
+  for (OpCase& c : cases) {
+    const Shape x = c.inputs[0].shape;
+    c.inputs[0].shape = infer(c.attributes, c.inputs)[0].shape;
+    c.attributes = WithInputShape(std::move(c.attributes), x);
+  }
+  return cases;
+}
+
 // A case over an image batch [16,C,H,W] whose regions (whole numbers from 0 to 15) mostly reach beyond the image.
 inline OpCase RoiCase(const char* name, Shape x, int64_t rois, Attributes attributes) {
   return {.name = name,

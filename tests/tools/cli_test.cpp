@@ -232,6 +232,48 @@ TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
   EXPECT_NE(ReadFile(folder_ / "new_solver.prototxt").find("type: \"Adam\""), std::string::npos);
 }
 
+TEST_F(CliTest, NetsAreDrawn) {
+  WriteFileAtomically(
+      folder_ / "net.prototxt",
+      "layer { name: \"x\" type: \"Input\" top: \"x\" include { phase: TRAIN } "
+      "input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } } "
+      "layer { name: \"x\" type: \"Input\" top: \"x\" include { phase: TEST } "
+      "input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } } "
+      "layer { name: \"c \\\"1\\\"\" type: \"Convolution\" bottom: \"x\" top: \"c\" param { lr_mult: 0.5 } "
+      "convolution_param { num_output: 4 kernel_h: 3 kernel_w: 1 pad: 1 } } "
+      "layer { name: \"r\" type: \"ReLU\" bottom: \"c\" top: \"c\" } "
+      "layer { name: \"p\" type: \"Pooling\" bottom: \"c\" top: \"p\" "
+      "pooling_param { kernel_size: 2 stride: 2 } }");
+  // Both phases' sources lead to the convolution; the pooling reads what the unit in place wrote.
+  ASSERT_EQ(Moka("draw_net net.prototxt all.dot --display_lrm").code, 0);
+  const std::string all = ReadFile(folder_ / "all.dot");
+  EXPECT_NE(all.find("rankdir=LR"), std::string::npos);
+  EXPECT_NE(all.find("l2 [label=\"c \\\"1\\\"\\nConvolution\\n4, 3x1 pad 1\\nlr_mult 0.5, 1\""), std::string::npos)
+      << all;
+  for (const char* edge : {"l0 -> l2", "l1 -> l2", "l2 -> l3", "l3 -> l4"}) {
+    EXPECT_NE(all.find(edge), std::string::npos) << edge;
+  }
+  EXPECT_EQ(all.find("l2 -> l4"), std::string::npos);
+  EXPECT_NE(all.find("Pooling\\nMAX, 2 stride 2"), std::string::npos) << all;
+  ASSERT_EQ(Moka("draw_net net.prototxt test.dot --phase TEST --rankdir TB").code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "test.dot").find("l4"), std::string::npos);
+  // The verb of Moka's own knows shapes.
+  ASSERT_EQ(Moka("model draw net.prototxt shapes.dot --phase TEST").code, 0);
+  EXPECT_NE(ReadFile(folder_ / "shapes.dot").find("\"x [1,3,8,8]\""), std::string::npos);
+
+  const Outcome png = Moka("draw_net net.prototxt net.png");
+  ASSERT_EQ(png.code, 0) << png.err;
+  EXPECT_EQ(png.out, "Drawing net to net.png\n");
+  EXPECT_EQ(ReadFile(folder_ / "net.png").substr(0, 4), "\x89PNG");
+  ASSERT_EQ(Moka("model draw net.prototxt net.svg").code, 0);
+  EXPECT_NE(ReadFile(folder_ / "net.svg").find("</svg>"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "net.png.part"));
+  EXPECT_FALSE(fs::exists(folder_ / "net.png.dot"));
+  EXPECT_EQ(Moka("draw_net net.prototxt net.bmp").code, 64);
+  EXPECT_EQ(Moka("draw_net net.prototxt net.png --rankdir UP").code, 64);
+  EXPECT_EQ(Moka("draw_net net.prototxt net.png --phase BOTH").code, 64);
+}
+
 TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
   WriteFileAtomically(
       folder_ / "good.prototxt",

@@ -14,6 +14,7 @@
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
+#include "tools/net_drawing.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -158,6 +159,28 @@ int RunExtractFeatures(const Arguments& arguments) {
   return 0;
 }
 
+int RunDrawNet(const Arguments& arguments) {
+  NetParameter net = ReadNet(At(arguments, 0, "the net"));
+  const std::string& out = At(arguments, 1, "the picture's file");
+  const std::string phase = arguments.Get("phase", "ALL");
+  if (phase == "TRAIN" || phase == "TEST") {
+    net = FilterNet(net, phase == "TRAIN" ? TRAIN : TEST);
+  } else if (phase != "ALL") {
+    throw Error(ErrorKind::kUsage, StrCat("--phase is TRAIN, TEST or ALL, found \"", Printable(phase), "\""));
+  }
+  DrawingOptions options;
+  options.direction = arguments.Get("rankdir", "LR");
+  if (options.direction != "TB" && options.direction != "BT" && options.direction != "LR" &&
+      options.direction != "RL") {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--rankdir is TB, BT, LR or RL, found \"", Printable(options.direction), "\""));
+  }
+  options.show_lr_mult = IsOn(arguments, "display_lrm");
+  fmt::print("Drawing net to {}\n", Printable(out));
+  WriteDrawing(NetToDot(net, options), out);
+  return 0;
+}
+
 int RunUpgradeNetText(const Arguments& arguments) {
   const NetParameter net = ReadNet(At(arguments, 0, "the old net"));
   WriteFileAtomically(At(arguments, 1, "the file to write"), NetToText(net));
@@ -203,9 +226,14 @@ std::vector<Verb> CaffeTools() {
   Verb mean = Tool("compute_image_mean", "the mean image of a database and of each channel",
                    "DATABASE [MEAN.binaryproto]", RunImageMean);
   mean.options = {{"backend", "lmdb", "the database's type"}};
+  Verb draw = Tool("draw_net", "a net as a picture", "NET OUT.png|OUT.svg|OUT.pdf|OUT.dot", RunDrawNet);
+  draw.options = {{"rankdir", "DIRECTION", "TB, BT, LR (default) or RL"},
+                  {"phase", "PHASE", "TRAIN, TEST or ALL (default)"},
+                  {"display_lrm", "[BOOL]", "the multipliers of layers with weights"}};
   return {
       mean,
       convert,
+      draw,
       Tool("extract_features", "blobs of a trained net as databases",
            "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures),
       Tool("upgrade_net_proto_binary", "an old .caffemodel in the present spelling", "FROM TO", RunUpgradeNetBinary),

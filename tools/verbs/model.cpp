@@ -1,10 +1,6 @@
 // moka model show|expand|draw: nets as files (convert: convert.cpp).
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <map>
 
 #include "core/error.h"
@@ -16,6 +12,7 @@
 #include "optim/net_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tools/net_drawing.h"
 #include "tools/net_source.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
@@ -101,79 +98,13 @@ int RunExpand(const Arguments& arguments) {
   return 0;
 }
 
-std::string Quoted(const std::string& text) {
-  std::string s = "\"";
-  for (const char c : Printable(text)) {
-    if (c == '"' || c == '\\') s += '\\';
-    s += c;
-  }
-  return s + "\"";
-}
-
-// Layers as boxes coloured by kind, blobs as labelled arrows.
-std::string LayerDot(const BuiltNet& net) {
-  const auto colour = [](const std::string& type) {
-    if (type == "Convolution" || type == "Deconvolution" || type == "InnerProduct") return "#f4b183";
-    if (type == "Pooling") return "#a9d18e";
-    if (type == "BatchNorm" || type == "LRN" || type == "Scale" || type == "Bias") return "#ffe699";
-    if (type.find("Loss") != std::string::npos || type == "Accuracy" || type == "Softmax") return "#ff9999";
-    if (type.find("Data") != std::string::npos || type == "Input") return "#9dc3e6";
-    return "#e7e6e6";
-  };
-  std::map<std::string, std::string> shape_of;
-  for (const auto& [name, value] : net.tops) shape_of[name] = net.graph.shape(value).ToString();
-  std::string s =
-      "digraph net {\n  rankdir=TB;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", "
-      "fontsize=11];\n";
-  std::map<std::string, int> producer;
-  for (int i = 0; i < net.param.layer_size(); ++i) {
-    const LayerParameter& layer = net.param.layer(i);
-    s += StrCat("  l", i, " [label=", Quoted(layer.name() + "\\n" + layer.type()), ", fillcolor=\"",
-                colour(layer.type()), "\"];\n");
-    for (const std::string& bottom : layer.bottom()) {
-      if (producer.contains(bottom)) {
-        s += StrCat("  l", producer[bottom], " -> l", i, " [label=", Quoted(bottom + " " + shape_of[bottom]),
-                    ", fontsize=9];\n");
-      }
-    }
-    for (const std::string& top : layer.top()) producer[top] = i;
-  }
-  return s + "}\n";
-}
-
-// Graphviz's dot, started directly: no shell reads the names. Whether it succeeded.
-bool RunDot(const fs::path& from, const fs::path& to) {
-  std::vector<std::string> words = {"dot", "-Tsvg", "-o", fs::absolute(to).string(), fs::absolute(from).string()};
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  if (posix_spawnp(&child, "dot", nullptr, nullptr, argv.data(), environ) != 0) return false;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return false;
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 int RunDraw(const Arguments& arguments) {
   if (arguments.positionals.size() != 2)
-    throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.dot or OUT.svg");
-  const fs::path out = arguments.positionals[1];
-  const std::string dot = LayerDot(Build(arguments, ReadModel(arguments, "train_val.prototxt")));
-  if (out.extension() == ".dot") {
-    WriteFileAtomically(out, dot);
-    return 0;
-  }
-  if (out.extension() != ".svg") throw Error(ErrorKind::kUsage, "the picture's name ends in .dot or .svg");
-  const fs::path source = fs::path(out).replace_extension(".dot");
-  WriteFileAtomically(source, dot);
-  if (!RunDot(source, out)) {
-    throw Error(ErrorKind::kUnavailable, {},
-                StrCat("dot could not draw ", Printable(source.string()), ", which is kept"),
-                "install the package graphviz");
-  }
-  fs::remove(source);
+    throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.svg");
+  const BuiltNet net = Build(arguments, ReadModel(arguments, "train_val.prototxt"));
+  DrawingOptions options;
+  for (const auto& [name, value] : net.tops) options.shapes[name] = net.graph.shape(value).ToString();
+  WriteDrawing(NetToDot(net.param, options), arguments.positionals[1]);
   return 0;
 }
 
@@ -198,8 +129,8 @@ Verb ModelVerb() {
 
   Verb draw;
   draw.name = "draw";
-  draw.summary = "draw a net as .dot or (with graphviz) .svg";
-  draw.usage = "MODEL OUT.dot|OUT.svg [--phase TRAIN|TEST]";
+  draw.summary = "draw a net as .svg, .png or .pdf (with graphviz) or as .dot";
+  draw.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST]";
   draw.examples = {"moka model draw models/googlenet googlenet.svg"};
   draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'"}};

@@ -1,11 +1,8 @@
 // y_c = exp(x_c - max) / sum_k exp(x_k - max) along one axis; dx_c = y_c * (dy_c - sum_k y_k dy_k).
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "core/text.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/cross_entropy.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/visit.h"
 
@@ -45,12 +42,8 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   VisitLines(s, [&](int64_t first) {
-    const auto at = [&](int64_t c) { return static_cast<size_t>(first + c * s.inner); };
-    double max = -std::numeric_limits<double>::infinity();
-    for (int64_t c = 0; c < s.size; ++c) max = std::max(max, in[0].values[at(c)]);
-    double sum = 0;
-    for (int64_t c = 0; c < s.size; ++c) sum += out[0].values[at(c)] = std::exp(in[0].values[at(c)] - max);
-    for (int64_t c = 0; c < s.size; ++c) out[0].values[at(c)] /= sum;
+    SoftmaxLine(in[0].values, static_cast<size_t>(first), static_cast<size_t>(s.inner), static_cast<size_t>(s.size),
+                out[0].values);
   });
 }
 

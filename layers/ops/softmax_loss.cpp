@@ -5,9 +5,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/gradients.h"
+#include "layers/ops/cross_entropy.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/visit.h"
@@ -29,35 +28,19 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   double loss = 0;
   int64_t valid = 0;
   for (int64_t line = 0; line < s.outer * s.inner; ++line) {
-    const auto at = [&](int64_t c) {
-      return static_cast<size_t>((line / s.inner * s.size + c) * s.inner + line % s.inner);
-    };
-    double max = in[0].values[at(0)];
-    for (int64_t c = 1; c < s.size; ++c) max = std::max(max, in[0].values[at(c)]);
-    double sum = 0;
-    for (int64_t c = 0; c < s.size; ++c) sum += out[2].values[at(c)] = std::exp(in[0].values[at(c)] - max);
-    for (int64_t c = 0; c < s.size; ++c) out[2].values[at(c)] /= sum;
+    const int64_t first = line / s.inner * s.size * s.inner + line % s.inner;
+    SoftmaxLine(in[0].values, static_cast<size_t>(first), static_cast<size_t>(s.inner), static_cast<size_t>(s.size),
+                out[2].values);
     const int64_t label = ReadLabel(attributes, in[1].values[static_cast<size_t>(line)], s.size);
     if (label < 0) continue;
-    loss -= std::log(std::max(out[2].values[at(label)], static_cast<double>(FLT_MIN)));
+    loss -= std::log(std::max(out[2].values[static_cast<size_t>(first + label * s.inner)], double{FLT_MIN}));
     ++valid;
   }
   out[0].values[0] = loss;
   out[1].values[0] = static_cast<double>(valid);
 }
 
-// valid_count does not depend on x but in steps, so nothing flows through it.
-void Gradient(GradientContext& c) {
-  if (!c.wants(0)) return;
-  const Attributes axis = Selected(c.attributes(), {"axis"});
-  ValueId dx = kNoId;
-  if (c.dy(0) != kNoId) dx = c.b().Add1("softmax_loss_backward", {c.y(2), c.x(1), c.dy(0)}, c.attributes());
-  if (c.dy(2) != kNoId) {
-    const ValueId more = c.b().Add1("softmax_backward", {c.y(2), c.dy(2)}, axis);
-    dx = dx == kNoId ? more : c.b().Pointwise("x0+x1", {dx, more});
-  }
-  if (dx != kNoId) c.SetDx(0, dx);
-}
+void Gradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_loss_backward"); }
 
 std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_loss_backward", in, 3, 3);
@@ -81,16 +64,7 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
 }
 
 std::vector<OpCase> MakeCases(bool backward) {
-  struct Example {
-    const char* name;
-    Shape x;
-    Shape label;
-    int64_t axis;
-    double low, high;  // of labels
-    bool has_ignore;
-    int64_t ignore_label;
-  };
-  const std::vector<Example> examples = {
+  const std::vector<CrossEntropyExample> examples = {
       {"classes", {5, 10}, {5}, 1, 0, 9, false, 0},
       {"caffe_labels", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0},
       {"ignore_inside", {16, 4}, {16}, 1, 0, 3, true, 2},
@@ -102,16 +76,8 @@ std::vector<OpCase> MakeCases(bool backward) {
       {"many_classes", {3, 1000}, {3}, 1, 0, 999, false, 0},
   };
   std::vector<OpCase> cases;
-  for (const Example& e : examples) {
-    OpCase c{.name = e.name,
-             .inputs = {{DType::kFloat32, e.x, {}}, {DType::kFloat32, e.label, {}}},
-             .attributes = {{"axis", e.axis}, {"has_ignore", e.has_ignore}, {"ignore_label", e.ignore_label}},
-             .low = backward ? 0.0 : -3.0,
-             .high = backward ? 1.0 : 3.0,
-             .ranges = {{1, e.low, e.high}}};
-    if (backward) c.inputs.push_back({DType::kFloat32, Shape{}, {}});
-    cases.push_back(std::move(c));
-  }
+  const std::optional<Shape> dloss = backward ? std::optional(Shape{}) : std::nullopt;
+  for (const CrossEntropyExample& e : examples) cases.push_back(CrossEntropyCase(e, dloss));
   return cases;
 }
 

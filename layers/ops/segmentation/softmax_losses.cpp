@@ -5,9 +5,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
-#include "layers/ops/gradients.h"
+#include "layers/ops/cross_entropy.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/segmentation/ops.h"
 #include "layers/ops/visit.h"
@@ -33,37 +32,24 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   const double smoothing = attributes.Float("smoothing");
   for (int64_t line = 0; line < s.outer * s.inner; ++line) {
-    const auto at = [&](int64_t c) {
-      return static_cast<size_t>((line / s.inner * s.size + c) * s.inner + line % s.inner);
-    };
-    double max = in[0].values[at(0)];
-    for (int64_t c = 1; c < s.size; ++c) max = std::max(max, in[0].values[at(c)]);
-    double sum = 0;
-    for (int64_t c = 0; c < s.size; ++c) sum += out[2].values[at(c)] = std::exp(in[0].values[at(c)] - max);
-    for (int64_t c = 0; c < s.size; ++c) out[2].values[at(c)] /= sum;
+    const int64_t first = line / s.inner * s.size * s.inner + line % s.inner;
+    SoftmaxLine(in[0].values, static_cast<size_t>(first), static_cast<size_t>(s.inner), static_cast<size_t>(s.size),
+                out[2].values);
     const auto i = static_cast<size_t>(line);
     const int64_t label = ReadLabel(attributes, in[1].values[i], s.size);
     out[0].values[i] = 0;
     out[1].values[i] = label < 0 ? 0 : 1;
     if (label < 0) continue;
-    const auto cost = [&](int64_t c) { return -std::log(std::max(out[2].values[at(c)], double{FLT_MIN})); };
+    const auto cost = [&](int64_t c) {
+      return -std::log(std::max(out[2].values[static_cast<size_t>(first + c * s.inner)], double{FLT_MIN}));
+    };
     out[0].values[i] = (1 - smoothing) * cost(label);
     if (smoothing == 0) continue;
     for (int64_t c = 0; c < s.size; ++c) out[0].values[i] += Share(attributes, s.size) * cost(c);
   }
 }
 
-// Which labels are valid does not depend on x.
-void Gradient(GradientContext& c) {
-  if (!c.wants(0)) return;
-  ValueId dx = kNoId;
-  if (c.dy(0) != kNoId) dx = c.b().Add1("softmax_losses_backward", {c.y(2), c.x(1), c.dy(0)}, c.attributes());
-  if (c.dy(2) != kNoId) {
-    const ValueId more = c.b().Add1("softmax_backward", {c.y(2), c.dy(2)}, Selected(c.attributes(), {"axis"}));
-    dx = dx == kNoId ? more : c.b().Pointwise("x0+x1", {dx, more});
-  }
-  if (dx != kNoId) c.SetDx(0, dx);
-}
+void Gradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_losses_backward"); }
 
 std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_losses_backward", in, 3, 3);
@@ -87,37 +73,18 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
 }
 
 std::vector<OpCase> MakeCases(bool backward) {
-  struct Example {
-    const char* name;
-    Shape x;
-    Shape label;
-    int64_t axis;
-    double low, high;  // of labels
-    bool has_ignore;
-    int64_t ignore_label;
-    double smoothing;
-  };
-  const std::vector<Example> examples = {
-      {"classes", {5, 10}, {5}, 1, 0, 9, false, 0, 0},
-      {"smoothed", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0, 0.1},
-      {"pixels", {2, 5, 3, 4}, {2, 1, 3, 4}, 1, 0, 4, true, 4, 0},
-      {"pixels_smoothed", {2, 3, 2, 5}, {2, 2, 5}, 1, -1, 2, true, -1, 0.3},
-      {"last_axis", {2, 3, 7}, {2, 3}, -1, 0, 6, false, 0, 0.5},
-      {"one_class", {4, 1}, {4}, 1, 0, 0, false, 0, 0.2},
+  const std::vector<std::pair<CrossEntropyExample, double>> examples = {
+      {{"classes", {5, 10}, {5}, 1, 0, 9, false, 0}, 0},
+      {{"smoothed", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0}, 0.1},
+      {{"pixels", {2, 5, 3, 4}, {2, 1, 3, 4}, 1, 0, 4, true, 4}, 0},
+      {{"pixels_smoothed", {2, 3, 2, 5}, {2, 2, 5}, 1, -1, 2, true, -1}, 0.3},
+      {{"last_axis", {2, 3, 7}, {2, 3}, -1, 0, 6, false, 0}, 0.5},
+      {{"one_class", {4, 1}, {4}, 1, 0, 0, false, 0}, 0.2},
   };
   std::vector<OpCase> cases;
-  for (const Example& e : examples) {
-    OpCase c{.name = e.name,
-             .inputs = {{DType::kFloat32, e.x, {}}, {DType::kFloat32, e.label, {}}},
-             .attributes = {{"axis", e.axis},
-                            {"has_ignore", e.has_ignore},
-                            {"ignore_label", e.ignore_label},
-                            {"smoothing", e.smoothing}},
-             .low = backward ? 0.0 : -3.0,
-             .high = backward ? 1.0 : 3.0,
-             .ranges = {{1, e.low, e.high}}};
-    if (backward) c.inputs.push_back({DType::kFloat32, e.label, {}});
-    cases.push_back(std::move(c));
+  for (const auto& [example, smoothing] : examples) {
+    cases.push_back(CrossEntropyCase(example, backward ? std::optional(example.label) : std::nullopt));
+    cases.back().attributes.Set("smoothing", smoothing);
   }
   return cases;
 }

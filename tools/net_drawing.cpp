@@ -65,7 +65,11 @@ std::string Joined(const google::protobuf::RepeatedField<uint32_t>& values, uint
   return fmt::format("{}", fmt::join(values, "x"));
 }
 
-std::string Window(const std::string& kernel, const std::string& stride, const std::string& pad) {
+template <typename Fields>
+std::string WindowText(const Fields& p) {
+  const std::string kernel = Extent(Joined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w());
+  const std::string stride = Extent(Joined(p.stride(), 1), p.stride_h(), p.stride_w());
+  const std::string pad = Extent(Joined(p.pad(), 0), p.pad_h(), p.pad_w());
   return StrCat(kernel, stride == "1" ? "" : StrCat(" stride ", stride), pad == "0" ? "" : StrCat(" pad ", pad));
 }
 
@@ -73,20 +77,13 @@ std::string Window(const std::string& kernel, const std::string& stride, const s
 std::string Details(const LayerParameter& layer) {
   if (layer.type() == "Convolution" || layer.type() == "Deconvolution") {
     const ConvolutionParameter& p = layer.convolution_param();
-    return StrCat(p.num_output(), ", ",
-                  Window(Extent(Joined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w()),
-                         Extent(Joined(p.stride(), 1), p.stride_h(), p.stride_w()),
-                         Extent(Joined(p.pad(), 0), p.pad_h(), p.pad_w())));
+    return StrCat(p.num_output(), ", ", WindowText(p));
   }
   if (layer.type() == "Pooling") {
     const PoolingParameter& p = layer.pooling_param();
     const std::string method = PoolingParameter_PoolMethod_Name(p.pool());
     if (p.global_pooling()) return StrCat(method, ", global");
-    const auto one = [](uint32_t value) { return fmt::format("{}", value); };
-    return StrCat(
-        method, ", ",
-        Window(Extent(one(p.kernel_size()), p.kernel_h(), p.kernel_w()),
-               Extent(one(p.stride()), p.stride_h(), p.stride_w()), Extent(one(p.pad()), p.pad_h(), p.pad_w())));
+    return StrCat(method, ", ", WindowText(p));
   }
   if (layer.type() == "InnerProduct") return fmt::format("{}", layer.inner_product_param().num_output());
   return {};

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
+#include <set>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -78,15 +79,15 @@ double Cosine(const SolverParameter& s, int64_t iter) {
 const std::vector<LrPolicy>& Table() {
   static const std::vector<LrPolicy> kTable = {
       {"cosine", {"max_iter"}, Cosine},
-      {"exp", {"gamma"}, Exp},
+      {"exp", {}, Exp},
       {"fixed", {}, Fixed},
-      {"inv", {"gamma"}, Inv},
+      {"inv", {}, Inv},
       {"multifixed", {"stagelr", "stageiter"}, MultiFixed},
-      {"multistep", {"gamma", "stepvalue"}, MultiStep},
+      {"multistep", {"stepvalue"}, MultiStep},
       {"plateau", {"gamma", "plateau_winsize"}, Fixed},
       {"poly", {"max_iter"}, Poly},
-      {"sigmoid", {"gamma", "stepsize"}, Sigmoid},
-      {"step", {"gamma", "stepsize"}, Step},
+      {"sigmoid", {"stepsize"}, Sigmoid},
+      {"step", {"stepsize"}, Step},
   };
   return kTable;
 }
@@ -182,6 +183,12 @@ void CheckLrPolicy(const SolverParameter& solver) {
   if ((policy->name == "inv" || policy->name == "poly") && !solver.has_power()) {
     LogWarning(StrCat(PlaceOf(solver, "lr_policy").ToString(), ": lr_policy \"", policy->name,
                       "\" has no power; as in Caffe it is 0 and the rate stays the same"));
+  }
+  const std::set<std::string> by_gamma = {"exp", "inv", "multistep", "sigmoid", "step"};
+  if (by_gamma.contains(policy->name) && !solver.has_gamma()) {
+    LogWarning(StrCat(PlaceOf(solver, "lr_policy").ToString(), ": lr_policy \"", policy->name,
+                      "\" has no gamma; as in Caffe it is 0",
+                      policy->name == "inv" || policy->name == "sigmoid" ? "" : " and the rate falls to 0"));
   }
   CheckNumbers(solver);
   CheckMomentumAndDecay(solver);

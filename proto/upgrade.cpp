@@ -129,11 +129,13 @@ void UpgradeInput(NetParameter& net) {
                 "give one shape an input");
   }
   const bool uses_dims = net.input_shape_size() == 0 && net.input_dim_size() > 0;
-  if (uses_dims && net.input_dim_size() != int64_t{4} * inputs) {
+  // Four an input; five in nets of C3D's Caffe: [N,C,length,H,W].
+  const int each = net.input_dim_size() == int64_t{5} * inputs ? 5 : 4;
+  if (uses_dims && net.input_dim_size() != int64_t{each} * inputs) {
     throw Error(ErrorKind::kConfig, PlaceOf(net, "input_dim[0]"),
                 StrCat("the net has ", inputs, " input but ", net.input_dim_size(), " input_dim, expected ",
                        int64_t{4} * inputs),
-                "give four an input, or use input_shape { dim: ... }");
+                "give four an input (five for [N,C,length,H,W]), or use input_shape { dim: ... }");
   }
   if (uses_dims || net.input_shape_size() > 0) {
     LayerParameter layer;
@@ -143,7 +145,7 @@ void UpgradeInput(NetParameter& net) {
       layer.add_top(net.input(i));
       BlobShape& shape = *layer.mutable_input_param()->add_shape();
       if (!uses_dims) shape = net.input_shape(i);
-      for (int j = 0; uses_dims && j < 4; ++j) shape.add_dim(net.input_dim(4 * i + j));
+      for (int j = 0; uses_dims && j < each; ++j) shape.add_dim(net.input_dim(each * i + j));
     }
     Origin& origin = *layer.mutable_origin();
     origin.set_file(place.file);

@@ -20,8 +20,8 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   if (x.rank() < 2 || x.Count() == 0) {
     throw Error(ErrorKind::kConfig, StrCat("batch_norm: x must be [N,C,..] with elements, found ", x.ToString()));
   }
-  if (attributes.Float("eps") <= 0) {
-    throw Error(ErrorKind::kConfig, StrCat("batch_norm: eps must be above 0, found ", attributes.Float("eps")));
+  if (!(attributes.Float("eps") >= 0)) {
+    throw Error(ErrorKind::kConfig, StrCat("batch_norm: eps must be at least 0, found ", attributes.Float("eps")));
   }
   for (size_t i = 1; i < in.size(); ++i) {
     CheckFloat("batch_norm", i == 1 ? "scale" : "shift", in[i]);

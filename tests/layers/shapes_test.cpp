@@ -332,7 +332,7 @@ TEST(ShapeRefusals, SayWhatWasFoundAndNeeded) {
             "accuracy: top_k is 11 but must be 1 to the 10 classes of [4,10]");
   EXPECT_EQ(Refusal("transpose", {{"perm", Ints{0, 0, 1, 2}}}, {x}),
             "transpose: perm [0,0,1,2] must name each axis of x [2,4,5,5] once");
-  EXPECT_EQ(Refusal("batch_norm", {{"eps", 0.0}}, {x}), "batch_norm: eps must be above 0, found 0");
+  EXPECT_EQ(Refusal("batch_norm", {{"eps", -0.5}}, {x}), "batch_norm: eps must be at least 0, found -0.5");
 }
 
 }  // namespace

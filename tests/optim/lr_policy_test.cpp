@@ -59,6 +59,18 @@ TEST(LrPolicyTest, MinLrIsTheFloorOfStep) {
   EXPECT_DOUBLE_EQ(LearningRate(solver, 1000), 0.0625);
 }
 
+TEST(LrPolicyTest, GammaIsZeroUnlessGivenAsInCaffe) {
+  const auto rates = [](const std::string& text) {
+    const SolverParameter solver = Solver("base_lr: 0.5 " + text);
+    CheckLrPolicy(solver);
+    return std::pair(LearningRate(solver, 4), LearningRate(solver, 5));
+  };
+  EXPECT_EQ(rates("lr_policy: \"step\" stepsize: 5"), std::pair(0.5, 0.0));
+  EXPECT_EQ(rates("lr_policy: \"multistep\" stepvalue: 5"), std::pair(0.5, 0.0));
+  EXPECT_EQ(rates("lr_policy: \"inv\" power: 2"), std::pair(0.5, 0.5));
+  EXPECT_EQ(rates("lr_policy: \"exp\""), std::pair(0.0, 0.0));
+}
+
 TEST(LrPolicyTest, MistakesAreNamedWithTheirPlace) {
   const auto error = [](const std::string& text) {
     const SolverParameter solver = Solver(text);

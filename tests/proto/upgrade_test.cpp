@@ -68,6 +68,14 @@ TEST(UpgradeNet, MovesV0LayersAndFoldsPadding) {
     layer { name: "drop" type: "Dropout" bottom: "ip" top: "ip" dropout_param { dropout_ratio: 0.2 } })");
 }
 
+TEST(UpgradeNet, ReadsFiveDimsAnInput) {
+  ExpectSame(R"(
+    input: "clip" input_dim: 2 input_dim: 3 input_dim: 16 input_dim: 8 input_dim: 9 layer { name: "r" type: "ReLU" bottom: "clip" top: "r" })",
+             R"(
+    layer { name: "input" type: "Input" top: "clip" input_param { shape { dim: 2 dim: 3 dim: 16 dim: 8 dim: 9 } } }
+    layer { name: "r" type: "ReLU" bottom: "clip" top: "r" })");
+}
+
 TEST(UpgradeNet, MovesV0DataLayers) {
   ExpectSame(R"(
     layers { layer { name: "d" type: "data" source: "db" batchsize: 8 scale: 0.1 meanfile: "m" cropsize: 7 mirror: true rand_skip: 3 } top: "d" }

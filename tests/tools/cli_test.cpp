@@ -299,6 +299,11 @@ TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
   EXPECT_EQ(rates.front()[1], 0.5);
   EXPECT_NEAR(rates.back()[1].get<double>(), 0.005, 1e-8);
   EXPECT_EQ(Moka("model check good.prototxt nothing.prototxt").code, 78);
+  // A template whose rate comes from the command line.
+  WriteFileAtomically(folder_ / "template.prototxt", "net: \"good.prototxt\" lr_policy: \"fixed\" max_iter: 20");
+  const Outcome relative = Moka("model check template.prototxt");
+  EXPECT_EQ(relative.code, 0) << relative.err;
+  EXPECT_NE(relative.out.find("rate 1 of base_lr=RATE, which is to be given, at 0"), std::string::npos) << relative.out;
 }
 
 TEST_F(CliTest, ResNet50TrainsWithoutReorders) {

@@ -85,11 +85,16 @@ bool CheckNetFile(const std::string& file, const std::string& text, const Argume
 
 void CheckSolverFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
   result["kind"] = "solver";
-  const std::vector<std::pair<int64_t, double>> curve = RateCurve(SolverFromText(text, file), kCurvePoints);
+  SolverParameter solver = SolverFromText(text, file);
+  // Templates leave the rate to the command line; their curve is that of a rate of 1.
+  const bool is_relative = !solver.has_base_lr() && solver.lr_policy() != "multifixed";
+  if (is_relative) solver.set_base_lr(1);
+  const std::vector<std::pair<int64_t, double>> curve = RateCurve(solver, kCurvePoints);
   result["rates"] = curve;
+  result["needs_base_lr"] = is_relative;
   if (!arguments.Has("json")) {
-    fmt::print("ok    {}: solver: rate {:g} at 0, {:g} at {}\n", file, curve.front().second, curve.back().second,
-               curve.back().first);
+    fmt::print("ok    {}: solver: rate {:g}{} at 0, {:g} at {}\n", file, curve.front().second,
+               is_relative ? " of base_lr=RATE, which is to be given," : "", curve.back().second, curve.back().first);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <optional>
 
 #include "core/size.h"
@@ -36,8 +37,22 @@ void ReadImages(const Parameter& p, DataFields& fields) {
   fields.is_color = p.is_color();
 }
 
+// The whole number that follows a word of a Python layer's parameters, as in "{'batch_size': 8}"; 0 if none does.
+int64_t NumberAfter(const std::string& text, std::string_view word) {
+  size_t at = text.find(word);
+  if (at == std::string::npos) return 0;
+  at = text.find_first_not_of("'\":= \t", at + word.size());
+  int64_t number = 0;
+  if (at != std::string::npos) std::from_chars(text.data() + at, text.data() + text.size(), number);
+  return std::max<int64_t>(number, 0);
+}
+
 DataFields FieldsOf(const LayerParameter& layer) {
   DataFields fields;
+  if (layer.type() == "Python") {
+    fields.batch = std::max<int64_t>(NumberAfter(layer.python_param().param_str(), "batch_size"), 1);
+    fields.source = layer.python_param().param_str();
+  }
   if (layer.has_data_param()) ReadSource(layer.data_param(), fields);
   if (layer.has_hdf5_data_param()) ReadSource(layer.hdf5_data_param(), fields);
   if (layer.has_image_data_param()) {

@@ -111,6 +111,8 @@ class LayerBuilder {
   ValueId RandomKey();
   // Makes the tops graph inputs, fed from outside. Requires: a type for each top.
   void AddData(const std::vector<TensorType>& types);
+  // NetOptions::feeds_python_data.
+  bool FeedsPythonData() const;
   // The types whoever builds the net gives for this layer's tops.
   std::vector<TensorType> AskDataTypes() const;
 

@@ -160,6 +160,8 @@ ValueId LayerBuilder::RandomKey() {
   return context_.random_key;
 }
 
+bool LayerBuilder::FeedsPythonData() const { return context_.options.feeds_python_data; }
+
 std::vector<TensorType> LayerBuilder::AskDataTypes() const {
   if (!context_.options.data_types)
     Fail("type", StrCat("no data source can be opened for type ", param_.type(), " here"));

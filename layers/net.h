@@ -18,6 +18,8 @@ namespace moka {
 struct NetOptions {
   NetState state;        // phase, level, stages
   DataTypes data_types;  // asked once for each data layer
+  // Python layers without bottoms that are not built in are data layers too: for nets that are looked at, not trained.
+  bool feeds_python_data = false;
 };
 
 // A net as layers made it: forward only.

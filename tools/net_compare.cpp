@@ -178,6 +178,7 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
   NetOptions net_options;
   net_options.state = options.state;
   net_options.data_types = TypesFrom(arrays);
+  net_options.feeds_python_data = true;
   BuiltNet built = BuildNet(FilterNet(net, options.state), net_options);
   ParameterStore store;
   SetParameters(built, options, arrays, store);

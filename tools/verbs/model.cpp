@@ -41,6 +41,7 @@ BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
   NetOptions options;
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, ParseShapes(arguments.Get("shape")));
+  options.feeds_python_data = true;
   return BuildNet(FilterNet(net, phase), options);
 }
 

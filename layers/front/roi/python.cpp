@@ -38,6 +38,11 @@ void CheckCount(const LayerBuilder& l, const PythonLayerDef& def, const std::str
 }
 
 void Build(LayerBuilder& l) {
+  const PythonParameter& p = l.param().python_param();
+  if (l.FeedsPythonData() && l.bottom_count() == 0 && FindPythonLayer(p.module(), p.layer()) == nullptr) {
+    l.AddData(l.AskDataTypes());
+    return;
+  }
   const PythonLayerDef& def = Find(l);
   CheckCount(l, def, "bottom", l.bottom_count(), def.min_bottoms, def.max_bottoms);
   CheckCount(l, def, "top", l.top_count(), def.min_tops, def.max_tops);

@@ -11,7 +11,8 @@
 namespace moka {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFillers = {"constant", "gaussian", "msra", "uniform", "xavier"};
+constexpr std::array<std::string_view, 7> kFillers = {"bilinear",          "constant", "gaussian", "msra",
+                                                      "positive_unitball", "uniform",  "xavier"};
 
 Shape ShapeOfTop(const LayerParameter& layer, int top) {
   const DummyDataParameter& param = layer.dummy_data_param();
@@ -36,6 +37,8 @@ Shape ShapeOfTop(const LayerParameter& layer, int top) {
           dim("width", param.width())};
 }
 
+constexpr uint64_t kSparseSeed = 0x5AA25E;  // apart from the values' numbers
+
 // The half-width or standard deviation that xavier (Glorot and Bengio, 2010) and msra (He et al., 2015) take from the
 // numbers of inputs and outputs.
 double FanScale(const FillerParameter& filler, const Shape& shape) {
@@ -49,17 +52,48 @@ double FanScale(const FillerParameter& filler, const Shape& shape) {
   }
 }
 
+// The kernel of bilinear upsampling in every square plane.
+void FillBilinear(const Shape& shape, std::span<float> out) {
+  const int64_t width = shape[3];
+  const auto half = static_cast<double>((width + 1) / 2);
+  const double centre = static_cast<double>(width - 1) / (2 * half);
+  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / half - centre); };
+  int64_t at = 0;
+  for (float& value : out) {
+    value = static_cast<float>(slope(at % width) * slope(at / width % width));
+    ++at;
+  }
+}
+
+// Each row of uniform numbers is divided by its sum.
+void NormalizeRows(const Shape& shape, std::span<float> out) {
+  const size_t row = out.size() / static_cast<size_t>(shape.rank() > 0 ? shape[0] : 1);
+  for (size_t begin = 0; begin < out.size(); begin += row) {
+    double sum = 0;
+    for (const float value : out.subspan(begin, row)) sum += double{value};
+    for (float& value : out.subspan(begin, row)) value = static_cast<float>(double{value} / sum);
+  }
+}
+
+// Keeps each value with probability sparse / dim 0.
+void Thin(const FillerParameter& filler, const Shape& shape, RandomStream random, std::span<float> out) {
+  const double kept = static_cast<double>(filler.sparse()) / static_cast<double>(shape.rank() > 0 ? shape[0] : 1);
+  for (float& value : out) value = random.Uniform() < kept ? value : 0.0F;
+}
+
 void FillRandom(const FillerParameter& filler, const Shape& shape, RandomStream random, std::span<float> out) {
   const double fan = std::max(1.0, FanScale(filler, shape));
   const bool normal = filler.type() == "gaussian" || filler.type() == "msra";
   const double stddev = filler.type() == "gaussian" ? double{filler.std()} : std::sqrt(2.0 / fan);
   const double mean = filler.type() == "gaussian" ? double{filler.mean()} : 0.0;
   const double bound = std::sqrt(3.0 / fan);
-  const double low = filler.type() == "uniform" ? double{filler.min()} : -bound;
-  const double high = filler.type() == "uniform" ? double{filler.max()} : bound;
+  const bool is_unit = filler.type() == "positive_unitball";
+  const double low = filler.type() == "uniform" ? double{filler.min()} : is_unit ? 0 : -bound;
+  const double high = filler.type() == "uniform" ? double{filler.max()} : is_unit ? 1 : bound;
   for (float& value : out) {
     value = static_cast<float>(normal ? random.Normal(mean, stddev) : random.Uniform(low, high));
   }
+  if (is_unit) NormalizeRows(shape, out);
 }
 
 }  // namespace
@@ -83,6 +117,12 @@ DummyPipeline::DummyPipeline(const LayerParameter& layer, uint64_t seed) : seed_
     fillers_.push_back(filler);
     top_names_.push_back(layer.top(i));
     types_.push_back({DType::kFloat32, ShapeOfTop(layer, i), {}});
+    const Shape& shape = types_.back().shape;
+    if (filler.type() == "bilinear" && (shape.rank() != 4 || shape[2] != shape[3])) {
+      throw ErrorAt(layer, StrCat("dummy_data_param.data_filler[", fillers == 1 ? 0 : i, "]"),
+                    StrCat("layer \"", layer.name(), "\": the bilinear filler needs square planes, the shape is ",
+                           shape.ToString()));
+    }
   }
 }
 
@@ -93,9 +133,14 @@ void DummyPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*
     const std::span<float> out = tops[i].as<float>();
     if (fillers_[i].type() == "constant") {
       std::fill(out.begin(), out.end(), fillers_[i].value());
+    } else if (fillers_[i].type() == "bilinear") {
+      FillBilinear(types_[i].shape, out);
     } else {
       const uint64_t stream = static_cast<uint64_t>(position()) << 8U | i;
       FillRandom(fillers_[i], types_[i].shape, RandomStream(seed_, stream), out);
+      if (fillers_[i].type() == "gaussian" && fillers_[i].sparse() >= 0) {
+        Thin(fillers_[i], types_[i].shape, RandomStream(seed_ ^ kSparseSeed, stream), out);
+      }
     }
   }
 }

@@ -5,34 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
-#include "core/rng.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "data/dummy_pipeline.h"
+#include "data/hdf5_pipeline.h"
+#include "data/layer_fields.h"
 #include "data/prefetch.h"
 #include "proto/places.h"
 
 namespace moka {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTypes = {"AnnotatedData", "Data", "DummyData", "ImageData", "MemoryData"};
-constexpr int64_t kMaxThreads = 256;
-constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
-
-uint64_t DataSeed(uint64_t seed, std::string_view use) {
-  const uint64_t stream = kDataStream ^ StableHash(use);
-  return uint64_t{RandomWord(seed, stream, 0)} << 32U | RandomWord(seed, stream, 1);
-}
-
-void CheckTops(const LayerParameter& layer) {
-  if (layer.top_size() == 1 || layer.top_size() == 2) return;
-  throw ErrorAt(layer, "top",
-                StrCat("layer \"", layer.name(), "\" (", layer.type(), ") has ", layer.top_size(),
-                       " tops, expected data and, if wanted, label"));
-}
+using Open = std::unique_ptr<Pipeline> (*)(const LayerParameter& layer, const PipelineOptions& options);
+struct Opener {
+  std::string_view type;
+  Open open;
+};
 
 // A layer is opened for one phase only; its include rules may name the other.
 void CheckPhase(const LayerParameter& layer, Phase phase) {
@@ -44,60 +34,25 @@ void CheckPhase(const LayerParameter& layer, Phase phase) {
       StrCat("layer \"", layer.name(), "\" is not part of the ", Phase_Name(phase), " phase, for which it was opened"));
 }
 
-// Fields that Caffe moved into transform_param; the net's reader upgrades them, other callers may not have.
-template <class Parameter>
-TransformationParameter TransformOf(const LayerParameter& layer, const Parameter& old) {
-  TransformationParameter transform = layer.transform_param();
-  if (old.has_scale() && !transform.has_scale()) transform.set_scale(old.scale());
-  if (old.has_mean_file() && !transform.has_mean_file()) transform.set_mean_file(old.mean_file());
-  if (old.has_crop_size() && !transform.has_crop_size()) transform.set_crop_size(old.crop_size());
-  if (old.has_mirror() && !transform.has_mirror()) transform.set_mirror(old.mirror());
-  return transform;
-}
-
 // Fields of forks that would change the pictures and that this reader does not have: refused where they are set.
 void RefuseForeign(const LayerParameter& layer) {
   constexpr int kFirstOfSsd = 8;  // resize_param, noise_param, ...; Caffe's own fields are below
   constexpr int kFirstOfMoka = 2000;
+  constexpr int kLastOfMoka = 2999;
   constexpr std::array<std::string_view, 6> kHarmless = {"forward_packing", "use_gpu_transform", "display",
                                                          "random_seed",     "num_labels",        "emit_constraint"};
   const TransformationParameter& transform = layer.transform_param();
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   transform.GetReflection()->ListFields(transform, &fields);
   for (const auto* field : fields) {
-    if (field->number() < kFirstOfSsd || field->number() >= kFirstOfMoka) continue;
+    if (field->number() < kFirstOfSsd) continue;
+    if (field->number() >= kFirstOfMoka && field->number() <= kLastOfMoka) continue;
     if (std::ranges::find(kHarmless, field->name()) != kHarmless.end()) continue;
     throw ErrorAt(
         layer, StrCat("transform_param.", field->name()),
         StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read transform_param.", field->name()),
         "Moka's own are resize_short, rand_resized_crop, crop_h, crop_w, pad and std_value");
   }
-}
-
-int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min<int64_t>(cores, 16);
-  return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
-}
-
-SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip) {
-  SamplerOptions sampler{.records = records,
-                         .order = shuffle ? SamplerOptions::Order::kShuffled : SamplerOptions::Order::kSequential,
-                         .seed = DataSeed(options.seed, "order"),
-                         .rank = options.rank,
-                         .world = options.world};
-  if (rand_skip > 0) {
-    sampler.skip = static_cast<int64_t>(
-        RandomStream(DataSeed(options.seed, "rand_skip"), 0).Below(static_cast<uint64_t>(rand_skip)));
-  }
-  return sampler;
-}
-
-int64_t BatchSize(const LayerParameter& layer, std::string_view field, int64_t batch) {
-  constexpr int64_t kMaxBatch = int64_t{1} << 24U;
-  if (batch >= 1 && batch <= kMaxBatch) return batch;
-  throw ErrorAt(layer, field,
-                StrCat("layer \"", layer.name(), "\": batch_size is ", batch, ", expected 1..", kMaxBatch));
 }
 
 PrefetchOptions PrefetchFor(const LayerParameter& layer, int64_t batch, int64_t ahead, int64_t threads) {
@@ -143,7 +98,7 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
 std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const PipelineOptions& options) {
   CheckDatabase(layer);
   const DataParameter& param = layer.data_param();
-  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
+  const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);
   if (param.force_encoded_color()) fields.set_force_color(true);
   const BoxTransform transform(fields, layer.annotated_data_param(), options.phase, DataSeed(options.seed, "augment"));
@@ -156,7 +111,7 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   CheckDatabase(layer);
   RefuseForeign(layer);
   const DataParameter& param = layer.data_param();
-  const int64_t batch = BatchSize(layer, "data_param.batch_size", param.batch_size());
+  const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);
   if (param.force_encoded_color()) fields.set_force_color(true);
   const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
@@ -168,19 +123,10 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
 std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
   CheckTops(layer);
   const ImageDataParameter& param = layer.image_data_param();
-  if (param.source().empty()) {
-    throw ErrorAt(layer, "image_data_param.source",
-                  StrCat("layer \"", layer.name(), "\": image_data_param.source is not set"), "name the list file");
-  }
-  constexpr uint32_t kMaxSide = 1U << 14U;
-  if ((param.new_height() > 0) != (param.new_width() > 0) ||
-      std::max(param.new_height(), param.new_width()) > kMaxSide) {
-    throw ErrorAt(layer, "image_data_param.new_height",
-                  StrCat("layer \"", layer.name(), "\": new_height ", param.new_height(), " and new_width ",
-                         param.new_width(), ", expected both 0 or both 1..", kMaxSide));
-  }
+  CheckSource(layer, "image_data_param.source", param.source());
+  CheckNewSize(layer, "image_data_param", param.new_height(), param.new_width());
   RefuseForeign(layer);
-  const int64_t batch = BatchSize(layer, "image_data_param.batch_size", param.batch_size());
+  const int64_t batch = CheckedBatch(layer, "image_data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);
   const uint32_t shorter = std::max(param.short_side(), param.new_dim());  // two forks' names for one thing
   if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
@@ -192,11 +138,36 @@ std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const Pipel
                                .height = param.new_height(),
                                .width = param.new_width(),
                                .channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey});
-  const SamplerOptions sampler = SamplerFor(options, source->size(), param.shuffle(), param.rand_skip());
-  constexpr int64_t kBatchesAhead = 4;  // Caffe's
-  return std::make_unique<PrefetchPipeline>(
-      std::make_unique<LabelledMaker>(std::move(source), transform), sampler,
-      PrefetchFor(layer, batch, kBatchesAhead, ThreadsFor(options.threads, 0, batch)));
+  return OpenListed(layer, options, {.batch = batch, .shuffle = param.shuffle(), .rand_skip = param.rand_skip()},
+                    std::make_unique<LabelledMaker>(std::move(source), transform));
+}
+
+std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
+  return std::make_unique<DummyPipeline>(layer, DataSeed(options.seed, layer.name()));
+}
+
+std::unique_ptr<Pipeline> OpenHdf5Data(const LayerParameter& layer, const PipelineOptions& options) {
+  return std::make_unique<Hdf5Pipeline>(layer, options, DataSeed(options.seed, "order"));
+}
+
+std::unique_ptr<Pipeline> OpenMemoryData(const LayerParameter& layer, const PipelineOptions& /*options*/) {
+  return std::make_unique<MemoryPipeline>(layer);
+}
+
+const std::vector<Opener>& Openers() {
+  static const std::vector<Opener> openers = {{"AnnotatedData", OpenAnnotatedData},
+                                              {"Data", OpenData},
+                                              {"DenseImageData", OpenImagePairs},
+                                              {"DummyData", OpenDummyData},
+                                              {"HDF5Data", OpenHdf5Data},
+                                              {"ImageData", OpenImageData},
+                                              {"ImageLabelmapData", OpenImagePairs},
+                                              {"ImageSegData", OpenImagePairs},
+                                              {"MemoryData", OpenMemoryData},
+                                              {"VideoData", OpenVideoData},
+                                              {"WindowData", OpenWindowData},
+                                              {"WindowSegData", OpenImagePairs}};
+  return openers;
 }
 
 }  // namespace
@@ -220,23 +191,26 @@ void Pipeline::Seek(int64_t sample) {
   Reposition();
 }
 
-bool IsPipelineLayer(std::string_view type) { return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end(); }
+bool IsPipelineLayer(std::string_view type) {
+  return std::ranges::find(Openers(), type, &Opener::type) != Openers().end();
+}
 
 std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const PipelineOptions& options) {
   CheckPhase(layer, options.phase);
+  const auto opener = std::ranges::find(Openers(), layer.type(), &Opener::type);
+  if (opener == Openers().end()) {
+    std::vector<std::string> types;
+    for (const Opener& known : Openers()) types.emplace_back(known.type);
+    throw ErrorAt(layer, "type",
+                  StrCat("layer \"", layer.name(), "\": type \"", layer.type(), "\" is not a data layer"),
+                  DidYouMean(layer.type(), types));
+  }
   try {
-    if (layer.type() == "AnnotatedData") return OpenAnnotatedData(layer, options);
-    if (layer.type() == "Data") return OpenData(layer, options);
-    if (layer.type() == "ImageData") return OpenImageData(layer, options);
-    if (layer.type() == "DummyData")
-      return std::make_unique<DummyPipeline>(layer, DataSeed(options.seed, layer.name()));
-    if (layer.type() == "MemoryData") return std::make_unique<MemoryPipeline>(layer);
+    return opener->open(layer, options);
   } catch (Error& e) {
     if (e.place().file.empty()) e.SetPlace(PlaceOf(layer));
     throw;
   }
-  throw ErrorAt(layer, "type", StrCat("layer \"", layer.name(), "\": type \"", layer.type(), "\" is not a data layer"),
-                DidYouMean(layer.type(), {kTypes.begin(), kTypes.end()}));
 }
 
 MemoryPipeline::MemoryPipeline(const LayerParameter& layer) {

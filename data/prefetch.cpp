@@ -29,12 +29,18 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
   FindShape();
   const int64_t batch = options_.batch_size;
   types_.push_back({DType::kFloat32, sample_shape_.Inserted(0, batch), {}});
-  if (top_names_.size() > 1) types_.push_back({DType::kFloat32, maker_->LabelShape(batch), {}});
+  const std::vector<Shape> labels = maker_->LabelShapes(batch, sample_shape_);
+  Require(top_names_.size() <= labels.size() + 1, "PrefetchPipeline: the maker fills every top");
+  for (const Shape& label : labels) {
+    label_sizes_.push_back(label.Count() / batch);
+    label_width_ += label_sizes_.back();
+    if (types_.size() < top_names_.size()) types_.push_back({DType::kFloat32, label, {}});
+  }
   parts_a_batch_ = (batch + kPart - 1) / kPart;
   slots_.resize(static_cast<size_t>(options_.batches_ahead + 1));
   for (Slot& slot : slots_) {
     slot.data = Buffer::Allocate(types_[0].Bytes());
-    slot.labels = Buffer::Allocate((Size(batch) * maker_->label_width() * 4).value());
+    slot.labels = Buffer::Allocate((Size(batch) * label_width_ * 4).value());
   }
   workers_.reserve(static_cast<size_t>(options_.threads));
   for (int64_t i = 0; i < options_.threads; ++i) {
@@ -96,7 +102,7 @@ bool PrefetchPipeline::Claim(const std::stop_token& stop, Part& part) {
 void PrefetchPipeline::Fill(const Part& part, SampleScratch& scratch) {
   const ScopedSpan span("load", "data");
   const int64_t count = sample_shape_.Count();
-  const int64_t width = maker_->label_width();
+  const int64_t width = label_width_;
   int64_t bad = 0;
   for (int64_t i = part.begin; i < part.end; ++i) {
     try {
@@ -157,7 +163,7 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   // Workers leave a full slot alone until consumed_ moves on, so the copy needs no lock.
   lock.unlock();
   std::memcpy(tops[0].raw(), slot.data.data(), static_cast<size_t>(slot.data.bytes()));
-  if (tops.size() > 1) std::memcpy(tops[1].raw(), slot.labels.data(), static_cast<size_t>(slot.labels.bytes()));
+  CopyLabels(slot, tops);
   lock.lock();
   statistics.bad_records += slot.bad_records;
   slot.bad_records = 0;
@@ -165,6 +171,17 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   ++consumed_;
   lock.unlock();
   space_.notify_all();
+}
+
+void PrefetchPipeline::CopyLabels(const Slot& slot, std::span<const Tensor> tops) const {
+  int64_t offset = 0;
+  for (size_t top = 1; top < tops.size(); ++top) {
+    const int64_t size = label_sizes_[top - 1];
+    const float* from = FloatsOf(slot.labels) + offset;
+    float* to = tops[top].as<float>().data();
+    for (int64_t i = 0; i < options_.batch_size; ++i) std::copy_n(from + i * label_width_, size, to + i * size);
+    offset += size;
+  }
 }
 
 void PrefetchPipeline::Reposition() {

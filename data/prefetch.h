@@ -44,7 +44,7 @@ class PrefetchPipeline : public Pipeline {
   static constexpr int64_t kPart = 8;  // samples claimed at once
   struct Slot {
     Buffer data;    // float [N,C,H,W]
-    Buffer labels;  // float [N, label_width]
+    Buffer labels;  // float [N, label_width_]: a sample's labels side by side
     int64_t parts_done = 0;
     int64_t bad_records = 0;
     int64_t error_sample = 0;  // in the batch
@@ -58,6 +58,7 @@ class PrefetchPipeline : public Pipeline {
   };
 
   void FindShape();
+  void CopyLabels(const Slot& slot, std::span<const Tensor> tops) const;
   void Work(const std::stop_token& stop);
   bool Claim(const std::stop_token& stop, Part& part);
   void Fill(const Part& part, SampleScratch& scratch);
@@ -67,7 +68,9 @@ class PrefetchPipeline : public Pipeline {
   std::unique_ptr<const SampleMaker> maker_;
   Sampler sampler_;
   PrefetchOptions options_;
-  Shape sample_shape_;  // [C,H,W]
+  Shape sample_shape_;                // [C,H,W]
+  std::vector<int64_t> label_sizes_;  // floats of a sample, one a top after the first
+  int64_t label_width_ = 0;           // their sum
   int64_t parts_a_batch_ = 1;
 
   std::mutex mutex_;

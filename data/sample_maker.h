@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "data/box_transform.h"
 #include "data/record_source.h"
@@ -12,8 +13,17 @@
 
 namespace moka {
 
+// Pictures of a maker that works on several at once.
+struct PictureScratch {
+  Image image;
+  Image label;
+  Image changed;
+  std::vector<uint8_t> planes;
+};
+
 struct SampleScratch {
   RecordScratch record;
+  PictureScratch pictures;
   TransformScratch transform;
   AnnotatedRecord annotated;
   BoxScratch boxes;
@@ -30,10 +40,11 @@ class SampleMaker {
   virtual std::string NameOf(int64_t record) const = 0;
   // [C,H,W] of a record's data. Errors: those of the record.
   virtual Shape DataShape(int64_t record, SampleScratch& scratch) const = 0;
-  // Floats of a sample's label, and the label of a whole batch.
-  virtual int64_t label_width() const { return 1; }
-  virtual Shape LabelShape(int64_t batch_size) const { return {batch_size}; }
-  // Writes a sample of `shape` and its label, which go to place `item` of a batch. Errors: those of the record.
+  // Shapes of the tops after the data of a batch whose samples have the shape `sample`; each holds batch_size equal
+  // parts, one a sample.
+  virtual std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const { return {{batch_size}}; }
+  // Writes a sample of `shape` and its labels, one after the other, which go to place `item` of a batch. Errors: those
+  // of the record.
   virtual void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
                     std::span<float> data, std::span<float> label) const = 0;
 };
@@ -64,8 +75,9 @@ class AnnotatedMaker final : public SampleMaker {
   int64_t record_count() const override { return reader_.size(); }
   std::string NameOf(int64_t record) const override;
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
-  int64_t label_width() const override { return rows_ * 8; }
-  Shape LabelShape(int64_t batch_size) const override { return {1, 1, batch_size * rows_, 8}; }
+  std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const override {
+    return {{1, 1, batch_size * rows_, 8}};
+  }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 

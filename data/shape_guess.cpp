@@ -139,6 +139,10 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     const int64_t each = video.modality() == VideoDataParameter::FLOW ? 2 : 3;
     channels = (Size(int64_t{video.num_segments()}) * std::max<int64_t>(fields.frames, 1) * each).value();
   }
+  const bool has_label_image = layer.type() == "DenseImageData" || layer.type() == "ImageLabelmapData" ||
+                               layer.type() == "ImageSegData" || layer.type() == "WindowSegData";
+  const int64_t divide = std::max<int64_t>(
+      static_cast<int64_t>(std::min(layer.dense_image_data_param().label_divide_factor(), 1024.0F)), 1);
   const bool is_clip = !has_segments && (layer.type() == "VideoData" || fields.frames > 0);
   const Shape image = is_clip ? Shape{fields.batch, channels, std::max<int64_t>(fields.frames, 1), h, w}
                               : Shape{fields.batch, channels, h, w};
@@ -151,8 +155,11 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
     } else if (layer.type() == "AnnotatedData") {
       guess.types.push_back(Floats({1, 1, fields.batch, 8}));
-    } else if (layer.type() == "DenseImageData") {
-      guess.types.push_back(Floats({fields.batch, 1, h, w}));
+    } else if (has_label_image && i == 1) {
+      guess.types.push_back(
+          Floats({fields.batch, 1, std::max<int64_t>(h / divide, 1), std::max<int64_t>(w / divide, 1)}));
+    } else if (has_label_image) {
+      guess.types.push_back(Floats({fields.batch, 1, 1, 2}));  // heights and widths
     } else {
       guess.types.push_back(Floats({fields.batch}));
     }

@@ -16,8 +16,6 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMirrorPosition = 64;  // in the sample's random stream, after all that the crop may draw
 constexpr int64_t kMaxSide = int64_t{1} << 20U;
 
-uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
-
 Error Fault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
 }
@@ -51,7 +49,7 @@ Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t
   crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
   if (param.force_color()) channels_ = ImageChannels::kColor;
   if (param.force_gray()) channels_ = ImageChannels::kGrey;
-  if (param.has_mean_file()) ReadMean(base_folder / param.mean_file());
+  if (param.has_mean_file()) ReadMeanImage(base_folder / param.mean_file(), mean_shape_, mean_image_);
 }
 
 void Transform::CheckFields() const {
@@ -92,7 +90,7 @@ void Transform::CheckFields() const {
   }
 }
 
-void Transform::ReadMean(const fs::path& path) {
+void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& values) {
   NamedBlob blob;
   try {
     blob = ReadBlobProtoFile(path);
@@ -101,14 +99,13 @@ void Transform::ReadMean(const fs::path& path) {
     if (error.place().file.empty()) throw;
     throw Error(error.kind(), StrCat(error.place().file, ": ", error.text()));
   }
-  const Shape& shape = blob.shape;
-  const bool batch_of_one = shape.rank() == 4 && shape[0] == 1;
-  if (shape.rank() != 3 && !batch_of_one) {
+  const bool batch_of_one = (blob.shape.rank() == 4 || blob.shape.rank() == 5) && blob.shape[0] == 1;
+  if (blob.shape.rank() != 3 && !batch_of_one) {
     throw Error(ErrorKind::kBadData,
-                StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", shape.ToString()));
+                StrCat(path.string(), ": a mean image has shape [1,C,H,W], found ", blob.shape.ToString()));
   }
-  mean_shape_ = batch_of_one ? shape.Erased(0) : shape;
-  mean_image_ = std::move(blob.values);
+  shape = batch_of_one ? blob.shape.Erased(0) : blob.shape;
+  values = std::move(blob.values);
 }
 
 void Transform::CheckChannels(const PixelView& pixels) const {

@@ -32,12 +32,18 @@ struct SampleId {
   uint64_t epoch = 0;
   uint64_t record = 0;
 };
+// The sample's stream of random numbers.
+constexpr uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
 
 // Scratch memory of one worker.
 struct TransformScratch {
   Image interleaved;
   Image resized;
 };
+
+// A mean image of shape [1,C,H,W] or [C,H,W] as [C,H,W], or one of clips, [1,C,frames,H,W], as [C,frames,H,W]. Errors:
+// kNoInput, kBadData without a place, the path in them.
+void ReadMeanImage(const std::filesystem::path& path, Shape& shape, std::vector<float>& values);
 
 class Transform {
  public:
@@ -59,7 +65,6 @@ class Transform {
   };
   bool resizes_at_random() const { return phase_ == TRAIN && param_.has_rand_resized_crop(); }
   void CheckFields() const;
-  void ReadMean(const std::filesystem::path& path);
   void CheckChannels(const PixelView& pixels) const;
   ImageWindow RandomWindow(const PixelView& pixels, const SampleId& id) const;
   PixelView Resized(const PixelView& pixels, const SampleId& id, TransformScratch& scratch) const;

@@ -31,7 +31,7 @@ void Feed::Bind(const Program& program, const std::vector<DataLayer>& layers) {
       throw ErrorAt(layer.param, "type",
                     StrCat("layer \"", layer.param.name(), "\" of type ", layer.param.type(),
                            " has no source of data, so the net cannot be trained or tested with it"),
-                    "use a Data, ImageData, DummyData or MemoryData layer");
+                    "use a layer that reads data: Data, HDF5Data, ImageData, DummyData, MemoryData, ...");
     }
     it->tops.clear();
     it->unused.clear();

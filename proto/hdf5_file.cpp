@@ -113,6 +113,7 @@ struct Hdf5Reader::State {
     return dataset;
   }
   Shape ShapeOf(hid_t dataset, const std::string& path) const;
+  Shape CheckNumbers(hid_t dataset, const std::string& path) const;
   void CheckStorage(hid_t dataset, const std::string& path, const Shape& shape, size_t value_bytes) const;
   void List(hid_t group, const std::string& prefix, int depth, size_t& objects, std::vector<std::string>& found) const;
 };
@@ -257,24 +258,56 @@ std::vector<std::string> Hdf5Reader::Datasets(const std::string& group) const {
   return found;
 }
 
-Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
-  const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
-  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+// The shape of a dataset that holds numbers, as many as the file can hold.
+Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) const {
+  const Handle type(H5Dget_type(dataset), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
   const size_t value_bytes = H5Tget_size(type.get());
   if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || value_bytes == 0 || value_bytes > sizeof(double)) {
-    state_->Fail(path, "holds no numbers of at most 64 bits");
+    Fail(path, "holds no numbers of at most 64 bits");
   }
+  const Shape shape = ShapeOf(dataset, path);
+  CheckStorage(dataset, path, shape, value_bytes);
+  return shape;
+}
+
+Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
   Hdf5Tensor tensor;
-  tensor.shape = state_->ShapeOf(dataset.get(), path);
-  state_->CheckStorage(dataset.get(), path, tensor.shape, value_bytes);
+  tensor.shape = state_->CheckNumbers(dataset.get(), path);
   tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
   if (tensor.values.empty()) return tensor;
   if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
   }
   return tensor;
+}
+
+Shape Hdf5Reader::ShapeOf(const std::string& path) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
+  return state_->CheckNumbers(dataset.get(), path);
+}
+
+void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, std::span<float> values) const {
+  const std::scoped_lock lock(LibraryMutex());
+  const Handle dataset = state_->OpenDataset(path);
+  const Shape shape = state_->CheckNumbers(dataset.get(), path);
+  Require(shape.rank() > 0 && first >= 0 && rows >= 0 && first <= shape[0] - rows, "ReadRows: the rows exist");
+  Require(static_cast<int64_t>(values.size()) == rows * shape.Count(1, shape.rank()), "ReadRows: room for the rows");
+  if (values.empty()) return;
+  std::array<hsize_t, H5S_MAX_RANK> begin{};
+  std::array<hsize_t, H5S_MAX_RANK> count{};
+  for (int i = 0; i < shape.rank(); ++i) count.at(static_cast<size_t>(i)) = static_cast<hsize_t>(shape[i]);
+  begin[0] = static_cast<hsize_t>(first);
+  count[0] = static_cast<hsize_t>(rows);
+  const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
+  const Handle in_memory(H5Screate_simple(shape.rank(), count.data(), nullptr), H5Sclose);
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0 ||
+      H5Dread(dataset.get(), H5T_NATIVE_FLOAT, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0) {
+    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
 }
 
 int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
@@ -386,6 +419,50 @@ void Hdf5Writer::AddFloats(const std::string& path, const Shape& shape, std::spa
   std::vector<hsize_t> dims;
   for (const int64_t dim : shape.dims()) dims.push_back(static_cast<hsize_t>(dim));
   state_->Write(path, H5T_NATIVE_FLOAT, dims, dims.empty(), values.data());
+}
+
+void Hdf5Writer::AppendRows(const std::string& path, const Shape& rows, std::span<const float> values) {
+  const std::scoped_lock lock(LibraryMutex());
+  Require(rows.rank() > 0 && rows.Count() > 0 && rows.Count() == static_cast<int64_t>(values.size()),
+          "AppendRows: the values are the rows");
+  const int rank = rows.rank();
+  std::vector<hsize_t> added;
+  for (const int64_t dim : rows.dims()) added.push_back(static_cast<hsize_t>(dim));
+  Handle dataset(H5Dopen2(state_->file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!dataset.is_open()) {
+    state_->CheckName(path);
+    std::vector<hsize_t> dims = added;
+    std::vector<hsize_t> limits = added;
+    dims[0] = 0;
+    limits[0] = H5S_UNLIMITED;
+    const Handle space(H5Screate_simple(rank, dims.data(), limits.data()), H5Sclose);
+    const Handle plist(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    // A chunk holds at most 4 GiB.
+    std::vector<hsize_t> chunk = added;
+    constexpr int64_t kChunkValues = int64_t{1} << 20U;
+    chunk[0] = static_cast<hsize_t>(std::clamp<int64_t>(kChunkValues / (rows.Count() / rows[0]), 1, rows[0]));
+    H5Pset_chunk(plist.get(), rank, chunk.data());
+    dataset = Handle(H5Dcreate2(state_->file.get(), path.c_str(), H5T_NATIVE_FLOAT, space.get(), state_->links.get(),
+                                plist.get(), H5P_DEFAULT),
+                     H5Dclose);
+    if (!dataset.is_open()) state_->Fail(path);
+  }
+  const Handle old(H5Dget_space(dataset.get()), H5Sclose);
+  Require(H5Sget_simple_extent_ndims(old.get()) == rank, "AppendRows: rows of one shape");
+  std::vector<hsize_t> dims(added.size());
+  H5Sget_simple_extent_dims(old.get(), dims.data(), nullptr);
+  std::vector<hsize_t> begin(added.size());
+  begin[0] = dims[0];
+  dims[0] += added[0];
+  Require(std::equal(dims.begin() + 1, dims.end(), added.begin() + 1), "AppendRows: rows of one shape");
+  if (H5Dset_extent(dataset.get(), dims.data()) < 0) state_->Fail(path);
+  const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
+  const Handle in_memory(H5Screate_simple(rank, added.data(), nullptr), H5Sclose);
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, added.data(), nullptr) < 0 ||
+      H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0 ||
+      dataset.Close() < 0) {
+    state_->Fail(path);
+  }
 }
 
 void Hdf5Writer::AddInteger(const std::string& path, int64_t value) {

@@ -37,6 +37,10 @@ class Hdf5Reader {
   std::vector<std::string> Datasets(const std::string& group) const;
   // A dataset of numbers as floats. Errors: kBadData naming the dataset.
   Hdf5Tensor Read(const std::string& dataset) const;
+  // The shape of a dataset of numbers; rows [first, first + rows) of it as floats, row-major. Requires: the rows exist
+  // and `values` has room for just them.
+  Shape ShapeOf(const std::string& dataset) const;
+  void ReadRows(const std::string& dataset, int64_t first, int64_t rows, std::span<float> values) const;
   // The only value of a dataset of integers; a text of fixed length. Errors: kBadData.
   int64_t ReadInteger(const std::string& dataset) const;
   std::string ReadText(const std::string& dataset) const;
@@ -58,6 +62,8 @@ class Hdf5Writer {
   // Groups of a path that are not there yet are made. Errors: kBadData for names the format cannot hold, kIo.
   void AddGroup(const std::string& path);
   void AddFloats(const std::string& path, const Shape& shape, std::span<const float> values);
+  // More rows of a dataset that grows; the first call makes it. Requires: `rows` has the same row shape each time.
+  void AppendRows(const std::string& path, const Shape& rows, std::span<const float> values);
   void AddInteger(const std::string& path, int64_t value);  // 32 bits, one element
   void AddFloat(const std::string& path, float value);      // one element
   void AddText(const std::string& path, const std::string& text);

@@ -63,16 +63,17 @@ LayerDef DummyDataLayer() {
       .max_bottoms = 0,
       .max_tops = -1,
       .build = Build,
-      .page = {
-          .params = {"dummy_data_param"},
-          .formula = "Top i has the dims of `shape[i]`, or of the only shape; num, channels, height and width, once or "
-                     "once a top each, are the older way to give four dims. Its elements come from `data_filler[i]`, "
-                     "or the only filler; without one they are 0.\n\nFillers: constant, uniform, gaussian, xavier and "
-                     "msra. Constants stay; random elements are drawn again for each batch, as a function of the seed, "
-                     "the top and the batch's position.",
-          .gradient = "None: the layer has no bottoms, its tops come from outside.",
-          .source = "BVLC Caffe's dummy_data_layer. Its fillers bilinear and positive_unitball are not there for data.",
-          .example = R"(layer {
+      .page = {.params = {"dummy_data_param"},
+               .formula =
+                   "Top i has the dims of `shape[i]`, or of the only shape; num, channels, height and width, once or "
+                   "once a top each, are the older way to give four dims. Its elements come from `data_filler[i]`, "
+                   "or the only filler; without one they are 0.\n\nFillers: constant, uniform, gaussian, xavier, "
+                   "msra, positive_unitball and bilinear, as for parameters. Constants stay; random elements are drawn "
+                   "again for each batch, as a function of the seed, "
+                   "the top and the batch's position.",
+               .gradient = "None: the layer has no bottoms, its tops come from outside.",
+               .source = "BVLC Caffe's dummy_data_layer.",
+               .example = R"(layer {
   name: "x"
   type: "DummyData"
   top: "x"

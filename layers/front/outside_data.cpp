@@ -1,4 +1,4 @@
-// Data layers whose tops' shapes only their source knows: the data room is asked for them.
+// Data layers whose tops' shapes only their source knows: the data room, which reads it, is asked for them.
 #include "layers/front/layers.h"
 
 namespace moka {
@@ -22,15 +22,20 @@ LayerDef Hdf5DataLayer() {
   return Row(
       "HDF5Data",
       "A top for each dataset of its name in the HDF5 files that the text file hdf5_data_param.source lists; the rows "
-      "of a batch are the first axis. Nets with the layer build, but no reader of its files exists: training or "
-      "testing with it is an error.",
+      "of a batch are the first axis. Files follow each other without a gap; shuffle gives each epoch a new order.",
       -1,
       {.params = {"hdf5_data_param"},
-       .formula = "Each top holds `batch_size` rows of the dataset named like it: `[batch_size,..]`. A net that is "
-                  "built without the files takes the first top as images of `batch_size` and each other as "
-                  "`[batch_size]`, unless shapes are given from outside: the fields say nothing of the other axes.",
+       .formula = "Each top holds `batch_size` rows of the dataset named like it: `[batch_size,..]`. Datasets have one "
+                  "axis or more, the same number of rows within a file and rows of one shape in all files; floats and "
+                  "integers of up to 64 bits become float32. The list's names are separated by blanks or line ends. "
+                  "Rows follow each other over the ends of files, and after the last row comes the first. With "
+                  "shuffle the order of the files, and that of the rows within each file, is new in each "
+                  "epoch.\n\nA net that is built without the files takes the first top as images of `batch_size` and "
+                  "each other as `[batch_size]`, unless shapes are given from outside.",
        .gradient = "None: the tops are inputs of the net.",
-       .source = "BVLC Caffe's hdf5_data_layer, without its reader; `shuffle` is accepted.",
+       .source =
+           "BVLC Caffe's hdf5_data_layer; transform_param is refused as there. Caffe holds a whole file in memory, "
+           "here blocks of rows are read (a shuffled file of up to 2 GiB is held too).",
        .example = R"(layer {
   name: "mnist"
   type: "HDF5Data"
@@ -43,17 +48,34 @@ LayerDef Hdf5DataLayer() {
 LayerDef VideoDataLayer() {
   return Row(
       "VideoData",
-      "Clips [N,C,frames,H,W] of a list of videos, or frames of a camera or video file, and, optional, labels [N]. "
-      "Nets with the layer build, but no reader of its files exists: training or testing with it is an error.",
+      "Clips of videos, whose frames lie as numbered pictures in a folder each, and, optional, labels [N]: "
+      "[N,C,frames,H,W], or with segments the frames along the channels. The text file source lists the folders.",
       2,
       {.params = {"video_data_param", "transform_param"},
        .formula =
-           "top 0: clips `[batch_size,C,new_length,H,W]`, C 3 or, with `is_color: false`, 1; H and W are the crop size "
-           "of `transform_param`, else `new_height` and `new_width`. top 1 (optional): labels `[batch_size]`.",
+           "Three layers of one name, told apart by their fields. (1) Temporal segments, if num_segments, modality, "
+           "name_pattern or length_first is set; lines \"folder frames label\". Each of num_segments equal parts of a "
+           "video gives new_length frames that follow each other, from a drawn one in TRAIN and the middle ones in "
+           "TEST (from the first where a part is shorter). Top 0 is `[batch_size,num_segments*new_length*C,H,W]`, C 3 "
+           "for RGB in the order B,G,R (1 with grayscale) or 2, x and y, for FLOW, the default; the order within a "
+           "segment is frame, colour, or with length_first colour, frame. Frames are named by name_pattern, by default "
+           "`image_%04d.jpg` and `flow_%c_%04d.jpg`, counted from 1. In TRAIN transform_param's multi_scale takes "
+           "crops whose sides are scale_ratios (default 1, 0.875, 0.75, 0.66) of the shorter side, at most max_distort "
+           "ratios apart, resized to crop_size; fix_crop takes them at the corners and the centre only, more_fix_crop "
+           "at eight more places. With is_flow a mirrored x is `255 - x`.\n\n(2) C3D, if image_data_param or use_image "
+           "is set; lines \"folder first_frame label\", frames `%06d.jpg`. Top 0 is `[batch_size,3,new_length,H,W]`, "
+           "every sampling_rate-th frame; with use_temporal_jitter the list has the number of frames, and the first "
+           "is drawn in TRAIN.\n\n(3) Else video-caffe: lines \"folder first_frame label\", frames `image_%04d.jpg`, "
+           "C 3 or, with `is_color: false`, 1.\n\nFrames are resized to new_height x new_width (bilinear) if these are "
+           "given; crop (random in TRAIN, central in TEST), mirror (probability 1/2 in both phases), mean and scale "
+           "are one for all frames of a clip. mean_value repeats over the channels. Top 1 (optional) is "
+           "`[batch_size]`: the labels.",
        .gradient = "None: the tops are inputs of the net.",
-       .source = "Two layers of one name: the video_data_layer of SSD's Caffe (Liu et al., arXiv 1512.02325; a camera "
-                 "or a video file) and that of the clip-reading forks (temporal segment networks, Wang et al., arXiv "
-                 "1608.00859; lists of videos). The fields of both are accepted; neither reader exists.",
+       .source =
+           "The video_data_layers of temporal segment networks' Caffe (Wang et al., arXiv 1608.00859), of C3D "
+           "(Tran et al., arXiv 1412.0767) and of video-caffe. Video files and cameras (those layers', and that of "
+           "SSD's Caffe) are not read, nor are rand_step, use_multiple_label and use_sampling_rate_jitter; a "
+           "missing frame is an error, where the forks go on with what was there.",
        .example = R"(layer {
   name: "clips"
   type: "VideoData"
@@ -67,16 +89,27 @@ LayerDef VideoDataLayer() {
 LayerDef WindowDataLayer() {
   return Row(
       "WindowData",
-      "Windows of images for R-CNN [N,C,crop_size,crop_size] and, optional, their labels [N]. Nets with the layer "
-      "build, but no reader of its files exists: training or testing with it is an error.",
+      "Windows of images for R-CNN [N,3,crop_size,crop_size], drawn at random, and, optional, their labels [N]. The "
+      "text file window_data_param.source lists images and their windows.",
       2,
       {.params = {"window_data_param", "transform_param"},
-       .formula = "top 0: `[batch_size,3,crop_size,crop_size]`, windows of images; top 1 (optional): their labels "
-                  "`[batch_size]`, 0 for background. crop_size is that of `transform_param` if given, else of "
-                  "`window_data_param`.",
+       .formula =
+           "The file has for each image `# index` (from 0), its path, channels (3), height, width and number of "
+           "windows, "
+           "then for each window class, overlap, x1, y1, x2, y2 (inclusive, from 0). A window with an overlap of "
+           "fg_threshold or more is foreground, one below bg_threshold is background and of class 0. Each batch is "
+           "`batch_size - floor(batch_size * fg_fraction)` background windows, then foreground windows, each drawn "
+           "from "
+           "all of its kind.\n\nTop 0 is `[batch_size,3,crop_size,crop_size]`: the window, resized (bilinear); with "
+           "context_pad or crop_mode \"square\" the window or the tightest square around it, enlarged by "
+           "`crop_size / (crop_size - 2 * context_pad)` about its centre, where what lies outside the image is 0. "
+           "`y = (pixel - mean) * scale`, a mean image is taken at its middle; mirror has probability 1/2. Top 1 "
+           "(optional) is `[batch_size]`: classes. crop_size, mirror, scale and mean_file are those of transform_param "
+           "if given, else of window_data_param.",
        .gradient = "None: the tops are inputs of the net.",
        .source = "Girshick et al., \"Rich feature hierarchies for accurate object detection and semantic "
-                 "segmentation\" (R-CNN), 2013, arXiv 1311.2524; BVLC Caffe's window_data_layer, without its reader.",
+                 "segmentation\" (R-CNN), 2013, arXiv 1311.2524; BVLC Caffe's window_data_layer. cache_images has no "
+                 "effect. Caffe passes over transform_param.scale; here it counts if window_data_param has none.",
        .example = R"(layer {
   name: "windows"
   type: "WindowData"

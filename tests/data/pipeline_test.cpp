@@ -321,6 +321,30 @@ TEST_F(Pipelines, DummyDataTakesTheOldFieldsAndRefusesUnknownFillers) {
               testing::HasSubstr("unknown filler \"gausian\" for data; did you mean \"gaussian\"?"));
 }
 
+TEST_F(Pipelines, DummyDataHasEveryFillerOfParameters) {
+  const auto fill = [&](const std::string& shape, const std::string& filler) {
+    return NextOf(*OpenPipeline(Layer("name: 'd' type: 'DummyData' top: 'a' dummy_data_param { shape { " + shape +
+                                      " } data_filler { " + filler + " } }"),
+                                Options()))
+        .data;
+  };
+  const std::vector<float> bilinear = fill("dim: 2 dim: 1 dim: 2 dim: 2", "type: 'bilinear'");
+  EXPECT_THAT(bilinear, testing::ElementsAre(0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25));
+  const std::vector<float> unit = fill("dim: 2 dim: 50", "type: 'positive_unitball'");
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (size_t i = 0; i < 50; ++i) {
+      EXPECT_GE(unit[row * 50 + i], 0);
+      sum += static_cast<double>(unit[row * 50 + i]);
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+  const std::vector<float> sparse = fill("dim: 10 dim: 100", "type: 'gaussian' std: 1 sparse: 2");
+  EXPECT_NEAR(static_cast<double>(std::ranges::count(sparse, 0.0F)), 800, 80);
+  EXPECT_THAT(ErrorOf([&] { fill("dim: 2 dim: 1 dim: 2 dim: 3", "type: 'bilinear'"); }),
+              testing::HasSubstr("needs square planes"));
+}
+
 TEST_F(Pipelines, MemoryDataGoesRound) {
   const auto pipeline = OpenPipeline(Layer("name: 'd' type: 'MemoryData' top: 'a' top: 'b' memory_data_param { "
                                            "batch_size: 2 channels: 1 height: 1 width: 2 }"),

@@ -188,6 +188,41 @@ TEST_F(Hdf5File, NothingOutsideTheFileIsRead) {
   EXPECT_THAT(ErrorOfFile("cycle"), HasSubstr("groups are nested more than 16 deep"));
 }
 
+TEST_F(Hdf5File, RowsOfAnyNumbersAreReadAlone) {
+  const int values[] = {1, 2, 3, 4, 5, 6};
+  const hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+  const hsize_t chunk[] = {2, 2};
+  H5Pset_chunk(plist, 2, chunk);
+  H5Pset_deflate(plist, 1);
+  Make("ints", [&](hid_t group) { AddDataset(group, H5T_NATIVE_INT, {3, 2}, plist, values); });
+  H5Pclose(plist);
+  const Hdf5Reader reader(At("ints"));
+  EXPECT_EQ(reader.ShapeOf("data/l/0"), Shape({3, 2}));
+  std::vector<float> rows(4);
+  reader.ReadRows("data/l/0", 1, 2, rows);
+  EXPECT_THAT(rows, ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(ErrorTextOf([&] { reader.ShapeOf("data/l/1"); }), HasSubstr("there is no \"data/l/1\""));
+  Make("texts", [&](hid_t group) { AddDataset(group, H5T_C_S1, {3}, H5P_DEFAULT, "abc"); });
+  EXPECT_THAT(ErrorTextOf([&] { Hdf5Reader(At("texts")).ShapeOf("data/l/0"); }), HasSubstr("holds no numbers"));
+}
+
+TEST_F(Hdf5File, DatasetsGrowByRows) {
+  {
+    Hdf5Writer writer(At("grown"));
+    for (int i = 0; i < 3; ++i) {
+      const auto first = static_cast<float>(4 * i);
+      writer.AppendRows("x", Shape({2, 2}), std::vector<float>{first, first + 1, first + 2, first + 3});
+      writer.AppendRows("y", Shape({1}), std::vector<float>{first});
+    }
+    writer.Commit();
+  }
+  const Hdf5Reader reader(At("grown"));
+  const Hdf5Tensor x = reader.Read("x");
+  EXPECT_EQ(x.shape, Shape({6, 2}));
+  EXPECT_THAT(x.values, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+  EXPECT_THAT(reader.Read("y").values, ElementsAre(0, 4, 8));
+}
+
 TEST_F(Hdf5File, NamesItCannotHoldAreRefused) {
   for (const char* name : {"", ".", "a//b", "/a"}) {
     EXPECT_THAT(ErrorTextOf([&] {

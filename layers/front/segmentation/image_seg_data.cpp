@@ -9,27 +9,37 @@ void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 }  // namespace
 
 LayerDef ImageSegDataLayer() {
-  return {.type = "ImageSegData",
-          .doc =
-              "Images [N,C,H,W], their label images [N,1,H,W] and (a third top) their heights and widths [N,1,1,2] "
-              "before padding, from a list of files (lines \"image labels\"); image_data_param has the source and "
-              "sizes, transform_param the crop. Nets with the layer build, but no reader of its files exists: training "
-              "or testing with it is an error.",
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .min_tops = 1,
-          .max_tops = 3,
-          .build = Build,
-          .page = {.params = {"image_data_param", "transform_param"},
-                   .formula = "top 0: images `[batch_size,C,H,W]`, C 3 or, with `is_color: false`, 1; top 1: their "
-                              "label images `[batch_size,1,H,W]`; top 2: the height and width that each image had "
-                              "before padding, `[batch_size,1,1,2]`. H and W are the crop size of `transform_param`, "
-                              "else `new_height` and `new_width`. A net that is built without the files takes tops 1 "
-                              "and 2 as `[batch_size]` unless their shapes are given from outside.",
-                   .gradient = "None: the tops are inputs of the net.",
-                   .source = "The image_seg_data_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062), PSPNet's "
-                             "(Zhao et al., arXiv 1612.01105) and DeconvNet's, without its reader.",
-                   .example = R"(layer {
+  return {
+      .type = "ImageSegData",
+      .doc =
+          "Images [N,C,H,W], their label images [N,1,H,W] and (a third top) their heights and widths [N,1,1,2] "
+          "before padding, from a list of files (lines \"image labels\"); image_data_param has the source and "
+          "sizes, transform_param the random scales, the crop, mirror, mean_value and scale.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .min_tops = 1,
+      .max_tops = 3,
+      .build = Build,
+      .page = {.params = {"image_data_param", "transform_param"},
+               .formula =
+                   "Both pictures are resized to new_height x new_width (image bilinear, labels nearest) if these are "
+                   "given, then by one of scale_factors, drawn for each; where they are smaller than the crop, the "
+                   "mean is laid at the bottom and right of the image and ignore_label (default 255) of the labels; "
+                   "then both are cut at the same place, random in TRAIN and central in TEST, and mirrored together "
+                   "with probability 1/2 in both phases. Top 0 is `[batch_size,C,H,W]`: `y = (pixel - mean) * "
+                   "scale`, C 3 in the order B,G,R or, with `is_color: false`, 1; H and W are crop_size, or "
+                   "crop_height and crop_width, else those of the pictures. Top 1 is `[batch_size,1,H,W]`: with "
+                   "`label_type: PIXEL` the pixels of the label image, read as grey; with IMAGE (the default) the "
+                   "number in the list's second word; with NONE or `has_label: false` ignore_label. Top 2 is "
+                   "`[batch_size,1,1,2]`: height and width of the picture before scale and margin, at most H and "
+                   "W.\n\nLines follow each other in the list's order, or with shuffle in a new order each epoch; "
+                   "rand_skip leaves out fewer than that many at the start, a random number.",
+               .gradient = "None: the layer has no bottoms, its tops come from outside.",
+               .source = "The image_seg_data_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062), PSPNet's "
+                         "(Zhao et al., arXiv 1612.01105) and DeconvNet's. With new_height DeepLab and PSPNet resize "
+                         "labels as they do images, which makes labels that are in neither; here, as in DeconvNet, "
+                         "they are resized to the nearest.",
+               .example = R"(layer {
   name: "data"
   type: "ImageSegData"
   top: "data"

@@ -1,0 +1,199 @@
+#include "data/hdf5_pipeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/rng.h"
+#include "core/size.h"
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+// A block of rows in order; a shuffled file that is not larger than the second number is kept whole, as Caffe does, and
+// a larger one is read row by row.
+constexpr int64_t kBlockBytes = int64_t{32} << 20U;
+constexpr int64_t kWholeFileBytes = int64_t{2} << 30U;
+constexpr int64_t kMaxBatch = int64_t{1} << 24U;
+constexpr uint64_t kFileStream = uint64_t{1} << 63U;  // apart from the rows' streams
+
+}  // namespace
+
+Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& options, uint64_t seed)
+    : options_(options), seed_(seed) {
+  const HDF5DataParameter& param = layer.hdf5_data_param();
+  const std::string name = StrCat("layer \"", layer.name(), "\"");
+  if (layer.top_size() < 1) throw ErrorAt(layer, "top", StrCat(name, " has no top"));
+  if (layer.has_transform_param()) {
+    throw ErrorAt(layer, "transform_param", StrCat(name, ": HDF5Data does not transform data"),
+                  "remove transform_param, and transform the data when the files are written");
+  }
+  if (param.source().empty()) {
+    throw ErrorAt(layer, "hdf5_data_param.source", StrCat(name, ": hdf5_data_param.source is not set"),
+                  "name a text file that lists HDF5 files");
+  }
+  const int64_t batch = param.batch_size();
+  if (batch < 1 || batch > kMaxBatch) {
+    throw ErrorAt(layer, "hdf5_data_param.batch_size",
+                  StrCat(name, ": batch_size is ", batch, ", expected 1..", kMaxBatch));
+  }
+  shuffle_ = param.shuffle();
+  list_ = (options.base_folder / param.source()).string();
+  top_names_ = {layer.top().begin(), layer.top().end()};
+  ReadList();
+  for (File& file : files_) ReadShapes(file);
+  if (rows_ == 0) throw Error(ErrorKind::kBadData, StrCat(list_, ": the files it lists hold no rows"));
+  for (TensorType& type : types_) type.shape = type.shape.With(0, batch);
+  block_.values.resize(types_.size());
+}
+
+// Names are separated by blanks or line ends, as Caffe reads them.
+void Hdf5Pipeline::ReadList() {
+  const std::string text = ReadFile(list_);
+  int line = 1;
+  std::string name;
+  const auto take = [&] {
+    if (!name.empty()) files_.push_back({(options_.base_folder / name).string(), line, 0});
+    name.clear();
+  };
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || (c >= '\t' && c <= '\r');
+    if (is_blank) {
+      take();
+    } else {
+      name += c;
+    }
+    if (c == '\n') ++line;
+  }
+  take();
+  if (files_.empty()) throw Error(ErrorKind::kBadData, StrCat(list_, ": lists no HDF5 file"));
+}
+
+void Hdf5Pipeline::Rethrow(const File& file, const Error& error) const {
+  const std::string text = error.place().file.empty() ? error.text() : StrCat(error.place().file, ": ", error.text());
+  throw Error(error.kind(), SourcePlace{.file = list_, .line = file.line}, text, error.hint());
+}
+
+// The first file's datasets give the shapes of all.
+void Hdf5Pipeline::ReadShapes(File& file) {
+  const auto fail = [&](const std::string& text) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = list_, .line = file.line}, StrCat(file.path, ": ", text));
+  };
+  const bool is_first = types_.empty();
+  try {
+    const Hdf5Reader reader(file.path);
+    for (size_t i = 0; i < top_names_.size(); ++i) {
+      const std::string& name = top_names_[i];
+      if (!reader.Has(name)) fail(StrCat("there is no dataset \"", Printable(name), "\", which a top is named after"));
+      const Shape shape = reader.ShapeOf(name);
+      if (shape.rank() == 0) fail(StrCat("dataset \"", Printable(name), "\" is one number; it has no rows"));
+      if (i == 0) file.rows = shape[0];
+      if (shape[0] != file.rows) {
+        fail(StrCat("dataset \"", Printable(name), "\" has ", shape[0], " rows, \"", Printable(top_names_[0]),
+                    "\" has ", file.rows));
+      }
+      const Shape row = shape.Erased(0);
+      if (is_first) {
+        types_.push_back({DType::kFloat32, shape, {}});
+        row_sizes_.push_back(row.Count());
+      } else if (types_[i].shape.Erased(0) != row) {
+        fail(StrCat("rows of dataset \"", Printable(name), "\" have the shape ", row.ToString(), ", those of ",
+                    files_[0].path, " ", types_[i].shape.Erased(0).ToString()));
+      }
+      if (row.Count() == 0) fail(StrCat("rows of dataset \"", Printable(name), "\" are empty"));
+    }
+  } catch (const Error& error) {
+    if (error.place().line > 0) throw;
+    Rethrow(file, error);
+  }
+  rows_ = (Size(rows_) + file.rows).value();
+}
+
+void Hdf5Pipeline::OrderFiles(int64_t epoch) {
+  if (epoch == ordered_epoch_) return;
+  const auto count = static_cast<int64_t>(files_.size());
+  order_.resize(files_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  if (shuffle_) {
+    const Permutation files(static_cast<uint64_t>(count), seed_, kFileStream | static_cast<uint64_t>(epoch));
+    for (int64_t i = 0; i < count; ++i) {
+      order_[static_cast<size_t>(i)] = static_cast<int64_t>(files(static_cast<uint64_t>(i)));
+    }
+  }
+  starts_.clear();
+  int64_t start = 0;
+  for (const int64_t file : order_) {
+    starts_.push_back(start);
+    start += files_[static_cast<size_t>(file)].rows;
+  }
+  ordered_epoch_ = epoch;
+}
+
+// A pure function of (seed, sample): the position is all there is to save.
+Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfSample(int64_t sample) {
+  const int64_t global = (Size(sample) * options_.world + options_.rank).value();
+  const int64_t epoch = global / rows_;
+  OrderFiles(epoch);
+  // The last file that starts at or before the row; files without rows start where the next one does.
+  const auto next = std::upper_bound(starts_.begin(), starts_.end(), global % rows_);
+  const auto at = static_cast<size_t>(next - starts_.begin() - 1);
+  Place place{.file = order_[at], .row = global % rows_ - starts_[at]};
+  if (shuffle_) {
+    const auto rows = static_cast<uint64_t>(files_[static_cast<size_t>(place.file)].rows);
+    const uint64_t stream = static_cast<uint64_t>(epoch) << 24U | static_cast<uint64_t>(place.file);
+    place.row = static_cast<int64_t>(Permutation(rows, seed_, stream)(static_cast<uint64_t>(place.row)));
+  }
+  return place;
+}
+
+void Hdf5Pipeline::Load(const Place& place) {
+  const bool is_there =
+      block_.file == place.file && place.row >= block_.first && place.row < block_.first + block_.count;
+  if (is_there) return;
+  const File& file = files_[static_cast<size_t>(place.file)];
+  block_.file = -1;
+  try {
+    if (open_file_ != place.file) {
+      reader_ = std::make_unique<Hdf5Reader>(file.path);
+      open_file_ = place.file;
+    }
+    int64_t row_bytes = 0;
+    for (const int64_t size : row_sizes_) row_bytes += size * int64_t{sizeof(float)};
+    block_.first = place.row;
+    block_.count = std::min(file.rows - place.row, std::max<int64_t>(1, kBlockBytes / row_bytes));
+    if (shuffle_) {
+      const bool is_whole = file.rows <= kWholeFileBytes / row_bytes;
+      block_.first = is_whole ? 0 : place.row;
+      block_.count = is_whole ? file.rows : 1;
+    }
+    for (size_t i = 0; i < types_.size(); ++i) {
+      const Shape now = reader_->ShapeOf(top_names_[i]);
+      if (now.rank() == 0 || now != types_[i].shape.With(0, file.rows)) {
+        throw Error(ErrorKind::kBadData, StrCat(file.path, ": dataset \"", Printable(top_names_[i]),
+                                                "\" has changed since the run began, to ", now.ToString()));
+      }
+      block_.values[i].resize(static_cast<size_t>(block_.count * row_sizes_[i]));
+      reader_->ReadRows(top_names_[i], block_.first, block_.count, block_.values[i]);
+    }
+  } catch (const Error& error) {
+    open_file_ = -1;
+    Rethrow(file, error);
+  }
+  block_.file = place.file;
+}
+
+void Hdf5Pipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {
+  for (int64_t n = 0; n < batch_size(); ++n) {
+    const Place place = PlaceOfSample(position() + n);
+    Load(place);
+    for (size_t i = 0; i < tops.size(); ++i) {
+      std::copy_n(block_.values[i].data() + (place.row - block_.first) * row_sizes_[i], row_sizes_[i],
+                  tops[i].as<float>().data() + n * row_sizes_[i]);
+    }
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,44 @@
+#include "data/hdf5_sink.h"
+
+#include <exception>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+Shape FourAxes(Shape shape) {
+  while (shape.rank() < 4) shape = shape.Inserted(shape.rank(), 1);
+  return shape;
+}
+
+}  // namespace
+
+Hdf5Sink::Hdf5Sink(const LayerParameter& layer, const std::filesystem::path& base_folder)
+    : path_(base_folder / layer.hdf5_output_param().file_name()) {}
+
+Hdf5Sink::~Hdf5Sink() {
+  if (std::uncaught_exceptions() > 0) return;  // the run failed: what it wrote is dropped
+  try {
+    Finish();
+  } catch (const Error& error) {
+    LogWarning(StrCat("HDF5Output: ", error.what()));
+  }
+}
+
+void Hdf5Sink::Append(std::span<const float> data, const Shape& data_shape, std::span<const float> label,
+                      const Shape& label_shape) {
+  if (writer_ == nullptr) writer_ = std::make_unique<Hdf5Writer>(path_);
+  writer_->AppendRows("data", FourAxes(data_shape), data);
+  writer_->AppendRows("label", FourAxes(label_shape), label);
+}
+
+void Hdf5Sink::Finish() {
+  if (writer_ == nullptr) return;
+  const std::unique_ptr<Hdf5Writer> writer = std::move(writer_);
+  writer->Commit();
+}
+
+}  // namespace moka

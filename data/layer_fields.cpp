@@ -1,0 +1,170 @@
+#include "data/layer_fields.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <thread>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "data/prefetch.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMaxThreads = 256;
+constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
+
+std::string NameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
+
+}  // namespace
+
+uint64_t DataSeed(uint64_t seed, std::string_view use) {
+  const uint64_t stream = kDataStream ^ StableHash(use);
+  return uint64_t{RandomWord(seed, stream, 0)} << 32U | RandomWord(seed, stream, 1);
+}
+
+void CheckTops(const LayerParameter& layer, int most) {
+  if (layer.top_size() >= 1 && layer.top_size() <= most) return;
+  throw ErrorAt(layer, "top",
+                StrCat(NameOf(layer), " (", layer.type(), ") has ", layer.top_size(), " tops, expected ",
+                       most == 2 ? "data and, if wanted, label" : StrCat("1 to ", most)));
+}
+
+void CheckSource(const LayerParameter& layer, std::string_view field, const std::string& source) {
+  if (!source.empty()) return;
+  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": ", field, " is not set"), "name the list file");
+}
+
+int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_t batch) {
+  constexpr int64_t kMaxBatch = int64_t{1} << 24U;
+  if (batch >= 1 && batch <= kMaxBatch) return batch;
+  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": batch_size is ", batch, ", expected 1..", kMaxBatch));
+}
+
+void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width) {
+  constexpr int64_t kMaxSide = 1 << 14;
+  if ((height > 0) == (width > 0) && std::max(height, width) <= kMaxSide) return;
+  throw ErrorAt(layer, StrCat(message, ".new_height"),
+                StrCat(NameOf(layer), ": new_height ", height, " and new_width ", width,
+                       ", expected both 0 or both 1..", kMaxSide));
+}
+
+void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known) {
+  constexpr std::array<std::string_view, 5> kHarmless = {"forward_packing", "use_gpu_transform", "display",
+                                                         "random_seed", "num_labels"};
+  const TransformationParameter& transform = layer.transform_param();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  transform.GetReflection()->ListFields(transform, &fields);
+  for (const auto* field : fields) {
+    const std::string_view name = field->name();
+    if (std::ranges::find(kHarmless, name) != kHarmless.end() || std::ranges::find(known, name) != known.end())
+      continue;
+    const std::string path = StrCat("transform_param.", name);
+    throw ErrorAt(layer, path, StrCat(NameOf(layer), ": ", layer.type(), " does not read ", path),
+                  StrCat("it reads ", Join({known.begin(), known.end()}, ", ")));
+  }
+}
+
+CropSize CropOf(const LayerParameter& layer) {
+  constexpr int64_t kMaxSide = 1 << 14;
+  const TransformationParameter& t = layer.transform_param();
+  const std::array<CropSize, 3> given = {CropSize{t.crop_size(), t.crop_size()},
+                                         CropSize{t.crop_height(), t.crop_width()}, CropSize{t.crop_h(), t.crop_w()}};
+  CropSize crop;
+  for (const CropSize& size : given) {
+    if (size.height == 0 && size.width == 0) continue;
+    if (crop.height > 0 || size.height == 0 || size.width == 0 || std::max(size.height, size.width) > kMaxSide) {
+      throw ErrorAt(
+          layer, "transform_param",
+          StrCat(NameOf(layer), ": the crop must be given by crop_size, or by crop_height and crop_width, in 1..",
+                 kMaxSide, " pixels"));
+    }
+    crop = size;
+  }
+  return crop;
+}
+
+SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip) {
+  SamplerOptions sampler{.records = records,
+                         .order = shuffle ? SamplerOptions::Order::kShuffled : SamplerOptions::Order::kSequential,
+                         .seed = DataSeed(options.seed, "order"),
+                         .rank = options.rank,
+                         .world = options.world};
+  if (rand_skip > 0) {
+    sampler.skip = static_cast<int64_t>(
+        RandomStream(DataSeed(options.seed, "rand_skip"), 0).Below(static_cast<uint64_t>(rand_skip)));
+  }
+  return sampler;
+}
+
+int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
+  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
+  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min<int64_t>(cores, 16);
+  return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
+}
+
+std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
+                                     const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
+  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
+  constexpr int64_t kBatchesAhead = 4;  // Caffe's
+  return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,
+                                            PrefetchOptions{.batch_size = fields.batch,
+                                                            .batches_ahead = kBatchesAhead,
+                                                            .threads = ThreadsFor(options.threads, 0, fields.batch),
+                                                            .top_names = {layer.top().begin(), layer.top().end()}});
+}
+
+PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path& base_folder) {
+  const auto fault = [](std::string_view field, const std::string& text) {
+    return Error(ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text));
+  };
+  if (!std::isfinite(transform.scale())) throw fault("scale", StrCat(transform.scale(), " is not a finite number"));
+  PixelMean mean;
+  for (const float value : transform.mean_value()) {
+    if (!std::isfinite(value)) throw fault("mean_value", StrCat(value, " is not a finite number"));
+    mean.values.push_back(value);
+  }
+  if (!transform.has_mean_file()) return mean;
+  if (!mean.values.empty()) throw fault("mean_value", "mean_file is set too; keep one");
+  ReadMeanImage(base_folder / transform.mean_file(), mean.shape, mean.image);
+  return mean;
+}
+
+std::vector<ListLine> ReadListLines(const fs::path& path) {
+  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  const std::string text = ReadFile(path);
+  std::vector<ListLine> lines;
+  ListLine line{.number = 1, .words = {}};
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || text[i] == '\n') {
+      const int number = line.number;
+      if (!line.words.empty()) lines.push_back(std::move(line));
+      line = {.number = number + 1, .words = {}};
+    } else if (!is_blank(text[i])) {
+      if (i == 0 || is_blank(text[i - 1])) line.words.emplace_back();
+      line.words.back() += text[i];
+    }
+  }
+  if (lines.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the list is empty"));
+  return lines;
+}
+
+int64_t NumberOf(const std::string& word, std::string_view what, const fs::path& list, int line) {
+  int32_t number = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (read.ec == std::errc() && read.ptr == word.data() + word.size()) return number;
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line},
+              StrCat("expected a whole number as ", what, ", found \"", Printable(word), "\""));
+}
+
+}  // namespace moka

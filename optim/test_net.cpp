@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/net_weights.h"
+#include "optim/output_files.h"
 #include "optim/update.h"
 
 namespace moka {
@@ -15,6 +16,12 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   net_options.data_types = feed_.types();
   BuiltNet net = BuildNet(param, net_options);
   param_ = net.param;
+  for (LayerParameter& layer : *param_.mutable_layer()) {  // from here on the name says where the file is
+    if (!layer.has_hdf5_output_param()) continue;
+    std::string* name = layer.mutable_hdf5_output_param()->mutable_file_name();
+    *name = (options.data.base_folder / *name).string();
+    if (options.data.world > 1) *name += StrCat(".rank", options.data.rank);  // each rank tests a part of the rows
+  }
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, options.seed, store);
@@ -34,6 +41,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
     }
     net.graph.AddOutput(WatchName(blob), top->second);
   }
+  AddFileOutputs(net);
   CompileOptions compile = options.compile;
   compile.name = options.name;
   compile.inference = true;
@@ -46,18 +54,24 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
 std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
   program_->RefreshConstants();
   std::vector<OutputValue> means;
+  OutputFiles files(param_, {});
   for (int64_t i = 0; i < batches; ++i) {
     if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = i;
     feed_.Next();
     program_->Run();
+    files.Append(*program_);
     const std::vector<OutputValue> values = ReadOutputs(*program_, outputs_);
     if (means.empty()) {
       means = values;
     } else {
       for (size_t k = 0; k < values.size(); ++k) means[k].value += values[k].value;
     }
-    if (on_batch && !on_batch(i + 1)) return {};
+    if (on_batch && !on_batch(i + 1)) {
+      files.Discard();
+      return {};
+    }
   }
+  files.Finish();
   loss_ = 0;
   for (OutputValue& mean : means) {
     mean.value /= static_cast<double>(batches);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
@@ -84,7 +85,7 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
+         {FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

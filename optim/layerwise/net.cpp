@@ -2,12 +2,14 @@
 #include "optim/layerwise/net.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/hdf5_sink.h"
 #include "optim/layerwise/wiring.h"
 #include "optim/net_weights.h"
 #include "proto/filter.h"
@@ -25,6 +27,15 @@ std::vector<Shape> ShapesOf(const BlobList& blobs) {
 // A view into the store that keeps it alive.
 std::shared_ptr<float> MemoryOf(const std::shared_ptr<SharedParameters>& parameters, const std::string& key) {
   return {parameters, parameters->store.tensor(key).as<float>().data()};
+}
+
+// Writes the bottoms of an HDF5Output layer after each of its passes; the file is ended when the net goes.
+std::function<void(int)> RowWriter(const LayerwiseNet::Layer& layer, int index) {
+  auto file = std::make_shared<Hdf5Sink>(layer.param, std::filesystem::path());
+  return [file, index, bottoms = layer.bottoms](int done) {
+    if (done != index) return;
+    file->Append(bottoms[0]->values(), bottoms[0]->shape(), bottoms[1]->values(), bottoms[1]->shape());
+  };
 }
 
 }  // namespace
@@ -125,6 +136,9 @@ void LayerwiseNet::AddLayer(const LayerParameter& param) {
     layer->program = std::make_unique<LayerProgram>(param, OptionsOf());
   }
   SetUpLayer(*layer);
+  if (param.type() == "HDF5Output" && !layer->external) {
+    AddHook(Hook::kAfterForward, RowWriter(*layer, static_cast<int>(layers_.size())));
+  }
   layers_.push_back(std::move(layer));
 }
 

@@ -67,7 +67,7 @@ class Hdf5DataTest(FolderTest):
         self.write_data_set()
         self.file("net.prototxt", NET)
         solver = self.file("s.prototxt", "net: 'net.prototxt' base_lr: 0.5 lr_policy: 'fixed' momentum: 0.9 max_iter: 150 "
-                           "test_iter: 10 test_interval: 1000 display: 0 snapshot_after_train: false")
+                           "test_iter: 10 test_interval: 75 display: 0 snapshot_after_train: false")
         result = moka.train(solver)
         self.assertGreater(result["tests"][-1]["accuracy"], 0.95)
         layerwise = moka.get_solver(solver)

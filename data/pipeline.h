@@ -1,4 +1,4 @@
-// Batches for a data layer: Data and AnnotatedData (LMDB), ImageData, DummyData and MemoryData. Batches come in an
+// Batches for a data layer, from databases, HDF5 files, lists of pictures, fillers or the caller. Batches come in an
 // order that is a pure function of the seed and are bit-identical whatever the number of worker threads.
 #pragma once
 
@@ -43,7 +43,7 @@ class Pipeline {
   virtual ~Pipeline() = default;
 
   // One a top: data float32[N,C,H,W], then the label float32[N] if the layer has a second top; AnnotatedData's is the
-  // ground truth [1,1,G,8] (data/sample_maker.h).
+  // ground truth [1,1,G,8], label images are [N,1,H,W] (data/sample_maker.h). HDF5 files say their own.
   const std::vector<TensorType>& types() const { return types_; }
   const std::vector<std::string>& top_names() const { return top_names_; }
 
@@ -75,8 +75,8 @@ class Pipeline {
   PipelineStatistics statistics_;
 };
 
-// Whether a layer type is one that OpenPipeline knows ("AnnotatedData", "Data", "ImageData", "DummyData",
-// "MemoryData").
+// Whether a layer type is one that OpenPipeline knows ("Data", "HDF5Data", "ImageData", "WindowData", "DummyData",
+// "MemoryData" and others).
 bool IsPipelineLayer(std::string_view type);
 
 // Opens a data layer's source, reads its first record for the shapes and starts its workers.

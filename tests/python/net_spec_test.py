@@ -83,9 +83,12 @@ convolution_param {
     def test_drawing(self):
         net = caffe_pb2.NetParameter()
         text_format.Merge(SIMPLE_NET, net)
+        pool = net.layer.add(name="pool", type="Pooling", bottom=["conv"], top=["pool"])
+        pool.pooling_param.kernel_size.append(3)
         dot = get_dot(net, phase=caffe.TEST)
         self.assertIn('"conv_Convolution"', dot)
         self.assertIn("kernel size: 2", dot)
+        self.assertIn(r"pool\n(Pooling MAX)\nkernel size: 3", dot)
         caffe.draw = __import__("moka.caffe.draw", fromlist=["draw"])
         caffe.draw.draw_net_to_file(net, self.path("net.dot"))
         with open(self.path("net.dot")) as file:

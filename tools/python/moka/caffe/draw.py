@@ -42,13 +42,9 @@ def get_layer_lr_mult(layer):
 
 def _window_text(layer, separator):
     """Kernel, stride and pad of a layer with a sliding window."""
-    if layer.type == "Pooling":
-        fields = layer.pooling_param
-        values = (fields.kernel_size, fields.stride, fields.pad)
-    else:
-        fields = layer.convolution_param
-        values = tuple(list(field)[0] if len(field) else default for field, default in
-                       ((fields.kernel_size, 1), (fields.stride, 1), (fields.pad, 0)))
+    fields = layer.pooling_param if layer.type == "Pooling" else layer.convolution_param
+    values = tuple(list(field)[0] if len(field) else default for field, default in
+                   ((fields.kernel_size, 1), (fields.stride, 1), (fields.pad, 0)))
     return separator.join(text % value for text, value in zip(("kernel size: %d", "stride: %d", "pad: %d"), values))
 
 

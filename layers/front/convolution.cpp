@@ -2,14 +2,15 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/spatial_fields.h"
 
 namespace moka {
 namespace {
 
-void CheckWindow(const LayerBuilder& l, const ConvolutionFields& fields) {
+void CheckWindow(const LayerBuilder& l, const Shape& x, const ConvolutionFields& fields) {
   for (size_t i = 0; i < fields.kernel.size(); ++i) {
     const int64_t extent = fields.dilation[i] * (fields.kernel[i] - 1) + 1;
-    const int64_t input = l.shape(0)[static_cast<int>(i) + 2];
+    const int64_t input = x[static_cast<int>(i) + 2];
     l.Check(extent <= input + fields.pad[i] + fields.pad_end[i], "convolution_param.kernel_size",
             StrCat("the kernel covers ", extent, " of spatial axis ", i, " but the bottom ", l.shape(0).ToString(),
                    " has ", input, " there and the pad is ", fields.pad[i]));
@@ -19,8 +20,9 @@ void CheckWindow(const LayerBuilder& l, const ConvolutionFields& fields) {
 void Build(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
-  CheckWindow(l, fields);
-  const Shape weight = Joined({fields.outputs, l.shape(0)[1] / fields.groups}, Shape(fields.kernel));
+  const ChannelAxis channels(l);
+  CheckWindow(l, channels.shape(), fields);
+  const Shape weight = Joined({fields.outputs, channels.shape()[1] / fields.groups}, Shape(fields.kernel));
   const ValueId w = l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "convolution_param.weight_filler");
   std::vector<ValueId> parameters{w};
   if (p.bias_term()) {
@@ -28,10 +30,10 @@ void Build(LayerBuilder& l) {
         l.AddBlob(1, {fields.outputs}, p.bias_filler(), ParameterRole::kBias, "convolution_param.bias_filler"));
   }
   for (int i = 0; i < l.bottom_count(); ++i) {
-    std::vector<ValueId> inputs{l.bottom(i)};
+    std::vector<ValueId> inputs{channels.Fold(l, l.bottom(i))};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
     const ValueId y = l.b().Add1("convolution", inputs, fields.attributes());
-    l.SetTop(i, Activated(l, y, "convolution_param", p.relu(), p.negative_slope()));
+    l.SetTop(i, channels.Unfold(l, Activated(l, y, "convolution_param", p.relu(), p.negative_slope())));
   }
 }
 
@@ -53,21 +55,22 @@ LayerDef ConvolutionLayer() {
       "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a bias. "
       "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows.",
       {.params = {"convolution_param"},
-       .formula = "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
-                  "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
-                  "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
-                  "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
-                  "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
-                  "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
-                  "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
-                  "`negative_slope * y`. All bottoms have one shape and share W and b.",
+       .formula =
+           "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
+           "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
+           "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
+           "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
+           "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
+           "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
+           "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
+           "`negative_slope * y`. With another axis (default 1) C is that axis, all before it are items and keep "
+           "their places, those behind it are spatial. All bottoms have one shape and share W and b.",
        .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
                    "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
                    "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
                    "counts where `y > 0`, elsewhere times negative_slope.",
        .source = "BVLC Caffe's base_conv_layer and conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
-                 "the sides Synopsys'. engine and the other fields that choose an algorithm are read and ignored; axis "
-                 "must be 1.",
+                 "the sides Synopsys'. engine and the other fields that choose an algorithm are read and ignored.",
        .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "conv"

@@ -12,15 +12,11 @@ void CheckBottoms(const LayerBuilder& l) {
     l.Check(l.shape(i) == x, StrCat("bottom[", i, "]"),
             StrCat("all bottoms must have one shape, found ", x.ToString(), " and ", l.shape(i).ToString()));
   }
-  const int64_t axis = l.param().convolution_param().axis();
-  l.Check(axis == 1 || axis + x.rank() == 1, "convolution_param.axis",
-          StrCat("only axis 1 can hold the channels, found ", axis));
 }
 
 // num_output and group, which the depthwise types of forks imply or bind to the bottom's channels.
-void ReadCounts(const LayerBuilder& l, ConvolutionFields& fields) {
+void ReadCounts(const LayerBuilder& l, int64_t channels, ConvolutionFields& fields) {
   const ConvolutionParameter& p = l.param().convolution_param();
-  const int64_t channels = l.shape(0)[1];
   fields.outputs = p.num_output();
   fields.groups = p.group();
   if (l.param().type() == "ConvolutionDepthwise") {
@@ -49,7 +45,8 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   CheckBottoms(l);
   const ConvolutionParameter& p = l.param().convolution_param();
   const std::string param = "convolution_param";
-  const WindowFields window = ReadWindow(l, param, p, true);
+  const Shape x = ChannelAxis(l).shape();
+  const WindowFields window = ReadWindow(l, x, param, p, true);
   ConvolutionFields fields{
       .kernel = window.kernel, .stride = window.stride, .pad = window.pad, .pad_end = window.pad_end, .dilation = {}};
   SpatialField dilation{.name = param + ".dilation", .name_h = param + ".dilation_h", .values = IntsOf(p.dilation())};
@@ -59,9 +56,9 @@ ConvolutionFields ReadConvolution(const LayerBuilder& l) {
   if (p.has_hole_h()) dilation.h = p.hole_h();
   if (p.has_hole_w()) dilation.w = p.hole_w();
   dilation.fallback = 1;
-  fields.dilation = ReadSpatial(l, dilation, SpatialAxes(l));
-  ReadCounts(l, fields);
-  const int64_t channels = l.shape(0)[1];
+  fields.dilation = ReadSpatial(l, dilation, SpatialAxes(l, x));
+  const int64_t channels = x[1];
+  ReadCounts(l, channels, fields);
   l.Check(channels % fields.groups == 0, "convolution_param.group",
           StrCat("the bottom's ", channels, " channels ", l.shape(0).ToString(), " do not divide into ", fields.groups,
                  " groups"));

@@ -3,15 +3,16 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/spatial_fields.h"
 
 namespace moka {
 namespace {
 
-Shape OutputShape(const LayerBuilder& l, const ConvolutionFields& fields) {
-  Shape y{l.shape(0)[0], fields.outputs};
+Shape OutputShape(const LayerBuilder& l, const Shape& x, const ConvolutionFields& fields) {
+  Shape y{x[0], fields.outputs};
   for (size_t i = 0; i < fields.kernel.size(); ++i) {
     const Size extent = Size(fields.dilation[i]) * (fields.kernel[i] - 1) + 1;
-    const Size in = l.shape(0)[static_cast<int>(i) + 2];
+    const Size in = x[static_cast<int>(i) + 2];
     const int64_t out = (Size(fields.stride[i]) * (in - 1) + extent - fields.pad[i] - fields.pad_end[i]).value();
     l.Check(out >= 1, "convolution_param.pad",
             StrCat("spatial axis ", i, " would have ", out, " outputs: stride ", fields.stride[i], " * (", in.value(),
@@ -24,8 +25,9 @@ Shape OutputShape(const LayerBuilder& l, const ConvolutionFields& fields) {
 void Build(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
-  const Shape weight = Joined({l.shape(0)[1], fields.outputs / fields.groups}, Shape(fields.kernel));
-  const Shape y = OutputShape(l, fields);
+  const ChannelAxis channels(l);
+  const Shape weight = Joined({channels.shape()[1], fields.outputs / fields.groups}, Shape(fields.kernel));
+  const Shape y = OutputShape(l, channels.shape(), fields);
   const ValueId w = l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "convolution_param.weight_filler");
   ValueId bias = kNoId;
   if (p.bias_term()) {
@@ -35,9 +37,10 @@ void Build(LayerBuilder& l) {
   Attributes attributes = fields.attributes();
   attributes.Set("input_shape", Ints(y.dims().begin(), y.dims().end()));
   for (int i = 0; i < l.bottom_count(); ++i) {
-    const ValueId spread = l.b().Add1("convolution_backward_data", {l.bottom(i), w}, attributes);
+    const ValueId x = channels.Fold(l, l.bottom(i));
+    const ValueId spread = l.b().Add1("convolution_backward_data", {x, w}, attributes);
     const ValueId sum = bias == kNoId ? spread : l.b().Pointwise("x0+x1", {spread, bias});
-    l.SetTop(i, Activated(l, sum, "convolution_param", p.relu(), p.negative_slope()));
+    l.SetTop(i, channels.Unfold(l, Activated(l, sum, "convolution_param", p.relu(), p.negative_slope())));
   }
 }
 
@@ -60,15 +63,17 @@ LayerDef DeconvolutionLayer() {
               "and kernel positions r with `stride*i + dilation*r - pad = o`; k' is k's number in its group. W (blob "
               "0) is [C, num_output/group, kernel..], b (blob 1) [num_output] and absent without bias_term.\n\ny is "
               "[N, num_output, out..], `out = stride*(in - 1) + dilation*(kernel - 1) + 1 - 2*pad` on each of 1 to 3 "
-              "spatial axes; pad_l, pad_r, pad_t and pad_b give the sides pads of their own. All bottoms have one "
-              "shape and share W and b. relu: `y < 0` becomes `negative_slope * y`.",
+              "spatial axes; pad_l, pad_r, pad_t and pad_b give the sides pads of their own. With another axis "
+              "(default "
+              "1) C is that axis, all before it are items, those behind it are spatial. All bottoms have one shape and "
+              "share W and b. relu: `y < 0` becomes `negative_slope * y`.",
           .gradient = "`dx[n,c,i] = sum of dy[n,k,o] * W[c,k',r]` and `dW[c,k',r] = sum of x[n,c,i] * dy[n,k,o]`, over "
                       "the same pairs (dx is the Convolution of dy); `db[k] = sum of dy[n,k,o]` over n and o. The "
                       "parameters' gradients are added up over the bottoms. With relu dy counts where `y > 0`, "
                       "elsewhere times negative_slope.",
           .source =
               "Fully convolutional networks (Long, Shelhamer, Darrell, arXiv 1411.4038); BVLC Caffe's deconv_layer; "
-              "relu and negative_slope are Intel's fields. engine is read and ignored; axis must be 1.",
+              "relu and negative_slope are Intel's fields. engine is read and ignored.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
 layer {
   name: "up"

@@ -52,7 +52,7 @@ WindowFields ReadFields(const LayerBuilder& l) {
   const Shape& x = l.shape(0);
   l.Check(p.global_pooling() || HasKernel(p), "pooling_param",
           "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");
-  WindowFields fields = ReadWindow(l, "pooling_param", p, !p.global_pooling());
+  WindowFields fields = ReadWindow(l, x, "pooling_param", p, !p.global_pooling());
   if (p.global_pooling()) {
     CheckGlobal(l, p, fields);
     const Shape image = Part(x, 2, x.rank());

@@ -30,12 +30,31 @@ Ints Spelled(const LayerBuilder& l, const SpatialField& field, int axes) {
 
 }  // namespace
 
-int SpatialAxes(const LayerBuilder& l) {
-  const Shape& x = l.shape(0);
+int SpatialAxes(const LayerBuilder& l, const Shape& x) {
   const int spatial = x.rank() - 2;
   l.Check(spatial >= 1 && spatial <= kMaxSpatial, "bottom[0]",
           StrCat("the bottom must be [N,C] and 1 to ", kMaxSpatial, " spatial axes, found ", x.ToString()));
   return spatial;
+}
+
+ChannelAxis::ChannelAxis(const LayerBuilder& l) {
+  const Shape& x = l.shape(0);
+  const int64_t given = l.param().convolution_param().axis();
+  const int64_t axis = given < 0 ? given + x.rank() : given;
+  l.Check(axis >= 0 && axis < x.rank(), "convolution_param.axis",
+          StrCat("axis ", given, " does not exist in the bottom ", x.ToString()));
+  items_ = Part(x, 0, static_cast<int>(axis));
+  shape_ = Joined({items_.Count()}, Part(x, static_cast<int>(axis), x.rank()));
+}
+
+ValueId ChannelAxis::Fold(const LayerBuilder& l, ValueId bottom) const {
+  return items_.rank() == 1 ? bottom : l.b().Reshape(bottom, shape_);
+}
+
+ValueId ChannelAxis::Unfold(const LayerBuilder& l, ValueId top) const {
+  if (items_.rank() == 1) return top;
+  const Shape& y = l.b().shape(top);
+  return l.b().Reshape(top, Joined(items_, Part(y, 1, y.rank())));
 }
 
 Ints ReadSpatial(const LayerBuilder& l, const SpatialField& field, int spatial) {

@@ -26,8 +26,26 @@ struct SpatialField {
 // A value for each of `spatial` axes. Errors: kConfig at the field (spellings mixed, counts, bounds).
 Ints ReadSpatial(const LayerBuilder& l, const SpatialField& field, int spatial);
 
-// Spatial axes of bottom 0, [N,C] and 1 to 3 of them. Errors: kConfig at the bottom.
-int SpatialAxes(const LayerBuilder& l);
+// Spatial axes of x [N,C,spatial..], which is bottom 0 or what a layer makes of it. Errors: kConfig at the bottom
+// unless there are 1 to 3.
+int SpatialAxes(const LayerBuilder& l, const Shape& x);
+
+// The bottoms of a convolution as [N,C,spatial..]: convolution_param.axis says which axis the channels are, and all
+// before it count the items.
+class ChannelAxis {
+ public:
+  // Errors: kConfig at the axis if bottom 0 has none such.
+  explicit ChannelAxis(const LayerBuilder& l);
+  // Bottom 0 as [N,C,spatial..].
+  const Shape& shape() const { return shape_; }
+  // A bottom as shape(), and a top [N,K,spatial..] back with the bottom's axes before the channels.
+  ValueId Fold(const LayerBuilder& l, ValueId bottom) const;
+  ValueId Unfold(const LayerBuilder& l, ValueId top) const;
+
+ private:
+  Shape items_;  // the axes before the channels
+  Shape shape_;
+};
 
 // What the messages of convolution and pooling have in common.
 struct WindowFields {
@@ -43,11 +61,13 @@ Ints IntsOf(const Values& values) {
   return Ints(values.begin(), values.end());
 }
 
-// kernel_size, stride and pad of ConvolutionParameter or PoolingParameter, whose path is `param`.
+// kernel_size, stride and pad of ConvolutionParameter or PoolingParameter, whose path is `param`, for x
+// [N,C,spatial..].
 template <class Param>
-WindowFields ReadWindow(const LayerBuilder& l, const std::string& param, const Param& p, bool has_kernel) {
+WindowFields ReadWindow(const LayerBuilder& l, const Shape& x, const std::string& param, const Param& p,
+                        bool has_kernel) {
   using Depth = std::optional<int64_t>;
-  const int spatial = SpatialAxes(l);
+  const int spatial = SpatialAxes(l, x);
   const auto field = [&](const char* name, bool has_h, int64_t h, bool has_w, int64_t w) {
     SpatialField made{.name = param + "." + name, .name_h = {}, .values = {}};
     made.name_h = made.name.substr(0, made.name.find("_size")) + (has_h ? "_h" : "_w");

@@ -100,6 +100,29 @@ def windows():
     case("im2col_one_by_one", "Im2col", "convolution_param { kernel_size: 1 }", [(1, 2, 2, 3)],
          im2col((1, 1), (1, 1), (0, 0), (1, 1)))
 
+    def by_items(axis, function):
+        """function on [N,C,spatial..], N all axes before `axis`."""
+        def run(x, p):
+            (y,) = function([x[0].flatten(0, axis - 1) if axis else x[0][None]], p)
+            return [y.reshape(*x[0].shape[:axis], *y.shape[1:])]
+        return run
+
+    def convolved(x, p):
+        return [[torch.conv1d, torch.conv2d][x[0].dim() - 3](x[0], *p)]
+
+    def spread(x, p):
+        return [torch.conv_transpose1d(x[0], *p, stride=2)]
+
+    case("im2col_axis_2", "Im2col", "convolution_param { kernel_size: 2 axis: 2 }", [(2, 2, 2, 4)],
+         by_items(2, im2col((2,), (1,), (0,), (1,))))
+    case("convolution_axis_2", "Convolution", "convolution_param { num_output: 4 kernel_size: 3 axis: 2 }",
+         [(2, 3, 2, 5)], by_items(2, convolved), [(4, 2, 3), (4,)])
+    case("convolution_axis_0", "Convolution", "convolution_param { num_output: 2 kernel_size: 2 axis: 0 }",
+         [(3, 4, 3)], by_items(0, convolved), [(2, 3, 2, 2), (2,)])
+    case("deconvolution_axis_last", "Deconvolution",
+         "convolution_param { num_output: 3 kernel_size: 3 stride: 2 axis: -2 }", [(2, 2, 2, 3)], by_items(2, spread),
+         [(2, 3, 3), (3,)])
+
     def pyramid(levels, method):
         def pooled(x, bins):
             spans, counts = [], []

@@ -65,6 +65,11 @@ TEST(FrontTest, ConvolutionShapes) {
   EXPECT_EQ(ShapeOf({1, 2, 5}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"), (Shape{1, 3, 4}));
   EXPECT_EQ(ShapeOf({1, 2, 4, 5, 6}, "Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"),
             (Shape{1, 3, 3, 4, 5}));
+  EXPECT_EQ(shape("kernel_size: 3 axis: 2"), (Shape{2, 4, 6, 5}));
+  EXPECT_EQ(ShapeOf({3, 9, 7}, "Convolution", "convolution_param { num_output: 6 kernel_size: 3 axis: 0 }"),
+            (Shape{6, 7, 5}));
+  EXPECT_EQ(ShapeOf({2, 3, 4, 5}, "Deconvolution", "convolution_param { num_output: 6 kernel_size: 3 axis: -2 }"),
+            (Shape{2, 3, 6, 7}));
 }
 
 TEST(FrontTest, ConvolutionsOfSeveralBottomsShareTheirWeights) {
@@ -94,7 +99,9 @@ TEST(FrontTest, ConvolutionMistakes) {
   EXPECT_THAT(error("num_output: 2 kernel_size: 3 group: 3"),
               HasSubstr("the bottom's 4 channels [1,4,5,5] do not divide into 3 groups"));
   EXPECT_THAT(error("num_output: 3 kernel_size: 3 group: 2"), HasSubstr("num_output 3 does not divide into 2 groups"));
-  EXPECT_THAT(error("num_output: 2 kernel_size: 3 axis: 2"), HasSubstr("only axis 1 can hold the channels, found 2"));
+  EXPECT_THAT(error("num_output: 2 kernel_size: 3 axis: 4"),
+              HasSubstr("axis 4 does not exist in the bottom [1,4,5,5]"));
+  EXPECT_THAT(error("num_output: 2 kernel_size: 3 axis: 3"), HasSubstr("1 to 3 spatial axes, found [20,5]"));
   EXPECT_THAT(error("num_output: 2 kernel_size: 3 kernel_size: 3 kernel_size: 3"),
               HasSubstr("is given 3 times for 2 spatial axes"));
   EXPECT_THAT(ErrorOf({1, 4, 3, 3}, "Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 pad: 2 }"),

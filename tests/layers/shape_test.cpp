@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "net_run.h"
@@ -13,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsNan;
 
 // A layer "l" that reads inputs "a", "b", .. of these shapes and writes "y".
 std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
@@ -77,8 +79,18 @@ TEST(ShapeTest, Im2colShapesAndMistakes) {
   EXPECT_EQ(ShapeOf({{2, 4, 9, 7}}, "Im2col", kernel), (Shape{2, 24, 4, 3}));
   EXPECT_THAT(ErrorOf({{2, 4, 9, 7}}, "Im2col"), HasSubstr("kernel_size (or its _h and _w fields) must be given"));
   EXPECT_THAT(ErrorOf({{2, 4, 3, 3}}, "Im2col", "convolution_param { kernel_size: 5 }"), HasSubstr("window covers 5"));
-  EXPECT_THAT(ErrorOf({{2, 4, 3, 3}}, "Im2col", "convolution_param { kernel_size: 1 axis: 2 }"),
-              HasSubstr("only axis 1 can hold the channels, found 2"));
+  EXPECT_EQ(ShapeOf({{2, 4, 3, 5}}, "Im2col", "convolution_param { kernel_size: 2 axis: 2 }"), (Shape{2, 4, 6, 4}));
+  EXPECT_THAT(ErrorOf({{2, 4, 3, 3}}, "Im2col", "convolution_param { kernel_size: 1 axis: 4 }"),
+              HasSubstr("axis 4 does not exist in the bottom [2,4,3,3]"));
+}
+
+TEST(ShapeTest, Im2colKeepsWhatIsNotFiniteInItsPlaces) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string net = InputText("x0", {1, 1, 1, 4}) +
+                          "layer { name: \"l\" type: \"Im2col\" bottom: \"x0\" top: \"y0\" "
+                          "convolution_param { kernel_h: 1 kernel_w: 2 } }";
+  const std::vector<double> y = TopValues(BuildText(net), {{"x0", {1, nan, 3, 4}}}, "y0");
+  EXPECT_THAT(y, ElementsAre(1, IsNan(), 3, IsNan(), 3, 4));
 }
 
 TEST(ShapeTest, PyramidShapesAndMistakes) {

@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<OpDef> ShapeOps() { return {FilterIndexOp(), FlipOp(), ReindexBackwardOp(), ReindexOp()}; }
+std::vector<OpDef> ShapeOps() {
+  return {Col2imOp(), FilterIndexOp(), FlipOp(), Im2colOp(), ReindexBackwardOp(), ReindexOp()};
+}
 
 }  // namespace moka

@@ -7,8 +7,10 @@
 
 namespace moka {
 
+OpDef Col2imOp();
 OpDef FilterIndexOp();
 OpDef FlipOp();
+OpDef Im2colOp();
 OpDef ReindexBackwardOp();
 OpDef ReindexOp();
 

@@ -44,7 +44,10 @@ LayerDef NormalizeLayer() {
               "x: `dx = s/r * dy - x / r^3 * sum(s dy x)` with s the scale, `r = sqrt(sum(x^2) + eps)` and sums over "
               "the elements of one norm. scale: `dscale = sum(dy x / r)` over all elements it multiplies.",
           .source = "Liu, Rabinovich, Berg, \"ParseNet: Looking Wider to See Better\", 2015, arXiv 1506.04579; the "
-                    "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325).",
+                    "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325). With a scale for each "
+                    "channel "
+                    "that layer's dx is another: it multiplies by the scale last, which is right only while all "
+                    "channels have the same.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "norm"

@@ -344,7 +344,9 @@ def detection_case(name, fields, classes=4, n=2, rows=None, arm=False, image=Fal
     conf = np.stack([(np.argsort(np.argsort(moka_random.named_units(f"{name}/conf{i}", (count * classes,)))) + 1) / 512
                      for i in range(n)])
     boxes, variance = prior[0, 0].reshape(-1, 4), prior[0, 1].reshape(-1, 4)
-    s["keep"] = count if s["keep"] < 0 else s["keep"]
+    objects = classes - (0 <= s["background"] < classes)
+    everything = (count if s["top_k"] < 0 else min(count, s["top_k"])) * objects
+    limit = s["keep"] = everything if s["keep"] < 0 else min(s["keep"], everything)
     bottoms = [loc, conf, prior]
     if image:
         bottoms.append(np.ones((n, 3, 2, 2)))
@@ -360,8 +362,6 @@ def detection_case(name, fields, classes=4, n=2, rows=None, arm=False, image=Fal
             scores[bottoms[3][i].reshape(-1, 2)[:, 1] < float(np.float32(0.01))] = np.eye(classes)[0]
         found += [(i, *row) for row in detect(loc[i].reshape(count, locations, 4), scores, start, variance, s)]
     print(f"{name}: {len(found)} detections")
-    objects = classes - (0 <= s["background"] < classes)
-    limit = min(s["keep"], (count if s["top_k"] < 0 else min(count, s["top_k"])) * objects)
     top = np.full((1, 1, n * limit, 7), -1.0)
     if found:
         top[0, 0, :len(found)] = found

@@ -215,7 +215,7 @@ TEST(DetectionOutputTest, HasRoomForAllThatCanBeFound) {
   EXPECT_EQ(TopShape(Output("keep_top_k: 200")), (Shape{1, 1, 2 * 10 * 2, 7}));  // 10 priors, 2 classes of objects
   EXPECT_EQ(TopShape(Output("keep_top_k: 200 background_label_id: -1")), (Shape{1, 1, 2 * 10 * 3, 7}));
   EXPECT_EQ(TopShape(Output("keep_top_k: 200 nms_param { top_k: 4 }")), (Shape{1, 1, 2 * 4 * 2, 7}));
-  EXPECT_EQ(TopShape(Output("")), (Shape{1, 1, 20, 7}));
+  EXPECT_EQ(TopShape(Output("")), (Shape{1, 1, 2 * 10 * 2, 7}));  // keep_top_k -1: all
 }
 
 TEST(DetectionOutputTest, ResultFilesAreNotWritten) {

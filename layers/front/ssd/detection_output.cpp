@@ -76,7 +76,8 @@ LayerDef DetectionOutputLayer() {
           "detections [1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by "
           "label, the highest score first. For each class but the background, boxes above confidence_threshold go "
           "through non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image "
-          "stay. R is keep_top_k (-1: P), or less if there cannot be as many; unused rows are -1, and when nothing "
+          "stay. R is keep_top_k, or less if there cannot be as many (-1: all there can be); unused rows are -1, and "
+          "when nothing "
           "is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the first "
           "stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used.",
       .min_bottoms = 3,
@@ -93,7 +94,7 @@ LayerDef DetectionOutputLayer() {
                      "union with one kept before is above nms_threshold (default 0.3), which is multiplied by eta "
                      "at each box kept while above 0.5. Of an image's boxes the best keep_top_k stay, of equal "
                      "scores the earlier. The top [1,1,N*R,7] has `R = max(1, min(keep_top_k, min(top_k, P) * "
-                     "object classes))`, -1 meaning P.",
+                     "object classes))`, -1 meaning no bound.",
           .gradient = "None: no bottom gets one.",
           .source = "SSD's Caffe (Liu et al., arXiv 1512.02325), with RefineDet's first stage (Zhang et al., "
                     "arXiv 1711.06897): its locations move the priors, and a prior below objectness_score in its "

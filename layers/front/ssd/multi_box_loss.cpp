@@ -158,7 +158,7 @@ LayerDef MultiBoxLossLayer() {
                     "bottoms 4 and 5 as in RefineDet (Zhang et al., arXiv 1711.06897). An image without ground "
                     "truth adds nothing when negatives are mined, as in Caffe. Logistic targets without mining "
                     "are each image's own 0 and 1; Caffe shifts those of later images and starts from the "
-                    "background's number.",
+                    "background's number. With encode_variance_in_target Caffe's dloc lacks the factor w.",
           .example =
               R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 2 dim: 2 } } }
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 2 dim: 16 } } }

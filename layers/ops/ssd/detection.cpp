@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "core/size.h"
+
 namespace moka {
 
 int64_t DetectionSettings::RowsAnImage(int64_t priors) const {
   const int64_t objects = background >= 0 && background < classes ? classes - 1 : classes;
   const int64_t a_class = top_k < 0 ? priors : std::min(top_k, priors);
-  return std::max<int64_t>(1, std::min(keep_top_k < 0 ? priors : keep_top_k, a_class * objects));
+  const int64_t all = (Size(a_class) * objects).value();
+  return std::max<int64_t>(1, keep_top_k < 0 ? all : std::min(keep_top_k, all));
 }
 
 void Detector::DecodeClass(const DetectionImage& image, std::span<const Box> priors, std::span<const BoxCode> variances,

@@ -18,7 +18,7 @@ struct DetectionSettings {
   double nms_threshold = 0.3;
   double eta = 1;
   int64_t top_k = -1;       // boxes of a class that suppression looks at; -1: all
-  int64_t keep_top_k = -1;  // boxes of an image; -1: as many as priors
+  int64_t keep_top_k = -1;  // boxes of an image; -1: all
   double objectness = 0.01;
 
   int64_t location_classes() const { return share_location ? 1 : classes; }

@@ -107,7 +107,7 @@ std::vector<AttributeSpec> DetectionAttributes() {
       {"nms_threshold", 0.3, "overlap above which a lower score is dropped"},
       {"eta", 1.0, "what the threshold above is multiplied by at each box kept, while over 0.5"},
       {"top_k", int64_t{-1}, "boxes of a class that suppression looks at; -1: all"},
-      {"keep_top_k", int64_t{-1}, "boxes of an image; -1: as many as priors"},
+      {"keep_top_k", int64_t{-1}, "boxes of an image; -1: all"},
       {"objectness", 0.01, "priors below this in arm_conf are background"}};
   specs.insert(specs.end(), own.begin(), own.end());
   return specs;

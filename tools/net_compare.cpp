@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
+#include "graph/op.h"
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
@@ -24,15 +25,33 @@ const NumpyArray* Find(const Arrays& arrays, std::string_view kind, const std::s
   return found == arrays.end() ? nullptr : &found->second;
 }
 
+// Whether `there` is some of the first rows of `here`: Caffe's size where it depends on the data, and the largest one.
+bool IsBeginning(const Shape& here, const Shape& there) {
+  if (here.rank() != there.rank()) return false;
+  int axis = 0;
+  while (axis < here.rank() && here[axis] == 1 && there[axis] == 1) ++axis;
+  return axis < here.rank() && there[axis] < here[axis] && here.Count(axis + 1, here.rank()) > 0 &&
+         here.With(axis, there[axis]) == there;
+}
+
 BlobDifference Compare(std::string layer, std::string name, const Tensor& here, const NumpyArray& there) {
-  BlobDifference difference{.layer = std::move(layer), .name = std::move(name), .problem = {}};
+  BlobDifference difference{.layer = std::move(layer), .name = std::move(name), .problem = {}, .note = {}};
   OwnedTensor plain({DType::kFloat32, here.type().shape, {}});
   CopyTensor(here, plain.tensor());
-  const std::span<const float> values = plain.as<float>();
-  if (!IsSameCaffeShape(here.type().shape, there.shape)) {
-    difference.problem = StrCat("the shape is ", here.type().shape.ToString(), " here and ", there.shape.ToString());
-    return difference;
+  std::span<const float> values = plain.as<float>();
+  const Shape& shape = here.type().shape;
+  if (IsBeginning(shape, there.shape)) {
+    const std::span<const float> rest = values.subspan(there.values.size());
+    values = values.first(there.values.size());
+    difference.note = StrCat("the first ", there.shape.ToString(), " of ", shape.ToString());
+    if (std::ranges::any_of(rest, [&](float v) { return v != rest[0]; })) {
+      difference.problem = StrCat("the shape is ", shape.ToString(), " here and ", there.shape.ToString(),
+                                  ", and the rest here is not padding");
+    }
+  } else if (!IsSameCaffeShape(shape, there.shape)) {
+    difference.problem = StrCat("the shape is ", shape.ToString(), " here and ", there.shape.ToString());
   }
+  if (!difference.problem.empty()) return difference;
   double scale = 0;
   for (const float value : there.values) scale = std::max(scale, std::abs(static_cast<double>(value)));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -131,7 +150,7 @@ class Comparison {
     for (const auto& [name, value] : net_.trace) {
       const NumpyArray* expected = Find(arrays_, "blobdiff", Top(name));
       const bool is_input = net_.graph.value(value).kind == ValueKind::kInput;  // Caffe stops before it
-      if (is_input || writers[Top(name)] != 1 || expected == nullptr) continue;
+      if (is_input || writers[Top(name)] != 1 || expected == nullptr || SharesOverwritten(value, writers)) continue;
       wanted.push_back({Layer(name), StrCat("gradient of ", Top(name)), {}, expected});
       values.push_back(value);
     }
@@ -159,6 +178,18 @@ class Comparison {
  private:
   static std::string Layer(const std::string& name) { return name.substr(0, name.rfind(':')); }
   static std::string Top(const std::string& name) { return name.substr(name.rfind(':') + 1); }
+
+  // Caffe's Reshape and Flatten keep their gradient in their bottom's: if layers write that in place, it is what is
+  // left below them.
+  bool SharesOverwritten(ValueId value, const std::map<std::string, int>& writers) const {
+    const NodeId producer = net_.graph.value(value).producer;
+    if (producer == kNoId) return false;
+    const Node& node = net_.graph.node(producer);
+    if (node.op->name != "reshape") return false;
+    return std::ranges::any_of(net_.trace, [&](const auto& traced) {
+      return traced.second == node.inputs[0] && writers.at(Top(traced.first)) > 1;
+    });
+  }
 
   void Watch(const std::string& layer, const std::string& name, ValueId value, const NumpyArray* expected) {
     if (expected == nullptr || net_.graph.value(value).kind != ValueKind::kResult) return;

@@ -18,6 +18,14 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "act" bottom: "label" top: 
 """
 
 
+DETECTIONS = """
+layer { name: "in" type: "Input" top: "loc" top: "conf" top: "prior"
+  input_param { shape { dim: 1 dim: 8 } shape { dim: 1 dim: 4 } shape { dim: 1 dim: 2 dim: 8 } } }
+layer { name: "found" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom: "prior" top: "found"
+  detection_output_param { num_classes: 2 confidence_threshold: 0.5 } }
+"""
+
+
 class CompareTest(fixture.FolderTest):
     def arrays(self):
         net = caffe.Net(self.file("net.prototxt", NET), caffe.TRAIN)
@@ -33,10 +41,9 @@ class CompareTest(fixture.FolderTest):
         arrays["note"] = np.array("made by a test")
         return arrays
 
-    def compare(self, arrays):
+    def compare(self, arrays, flags=("--phase", "TRAIN", "--gradients")):
         np.savez_compressed(self.path("blobs.npz"), **arrays)
-        command = [os.environ["MOKA_BINARY"], "compare", self.path("net.prototxt"), self.path("blobs.npz"),
-                   "--phase", "TRAIN", "--gradients"]
+        command = [os.environ["MOKA_BINARY"], "compare", self.path("net.prototxt"), self.path("blobs.npz"), *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
@@ -58,6 +65,26 @@ class CompareTest(fixture.FolderTest):
         code, text = self.compare(arrays)
         self.assertEqual(code, 65, text)
         self.assertIn('the input "data" has no values', text)
+
+    def found(self, scores):
+        """Caffe's arrays of two priors with these scores, of which it found the first alone."""
+        net = caffe.Net(self.file("net.prototxt", DETECTIONS), caffe.TEST)
+        net.blobs["conf"].data[...] = [[value for s in scores for value in (1 - s, s)]]
+        net.blobs["prior"].data[...] = [[[0, 0, 0.2, 0.2, 0.5, 0.5, 0.9, 0.9], [0.1] * 8]]
+        net.forward()
+        arrays = {f"blob/{name}": blob.data.copy() for name, blob in net.blobs.items()}
+        arrays["blob/found"] = arrays["blob/found"][:, :, :1]
+        return arrays
+
+    def test_padding_after_what_was_found_is_left_out(self):
+        code, text = self.compare(self.found([0.9, 0.2]), flags=())
+        self.assertEqual(code, 0, text)
+        self.assertIn("the first [1,1,1,7] of [1,1,2,7]", text)
+
+    def test_more_found_than_there_is_a_difference(self):
+        code, text = self.compare(self.found([0.9, 0.8]), flags=())
+        self.assertEqual(code, 22, text)
+        self.assertIn("the rest here is not padding", text)
 
 
 if __name__ == "__main__":

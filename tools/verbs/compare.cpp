@@ -49,7 +49,8 @@ int Run(const Arguments& arguments) {
     const bool is_equal = d.problem.empty() && d.relative <= (is_gradient ? gradient_tolerance : tolerance);
     if (!is_equal && first == nullptr) first = &d;
     fmt::print("{:<7} {:<28} {:<32} {}\n", is_equal ? "equal" : "differs", d.layer, d.name,
-               d.problem.empty() ? fmt::format("relative {:.2e}", d.relative) : d.problem);
+               d.problem.empty() ? fmt::format("relative {:.2e}{}{}", d.relative, d.note.empty() ? "" : ", ", d.note)
+                                 : d.problem);
   }
   if (differences.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),

@@ -32,7 +32,8 @@ AlignFields FieldsOf(const Attributes& attributes) {
   return {.scale = attributes.Float("scale"),
           .pad_ratio = attributes.Float("pad_ratio"),
           .sampling_ratio = attributes.Int("sampling_ratio"),
-          .aligned = attributes.Bool("aligned")};
+          .aligned = attributes.Bool("aligned"),
+          .margin = attributes.Float("margin")};
 }
 
 class AlignKernel : public BoundKernel {

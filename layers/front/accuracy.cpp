@@ -1,5 +1,6 @@
 // The part of predictions whose label is among the top_k scores.
 #include "core/text.h"
+#include "layers/front/cascade/padding.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 
@@ -15,11 +16,9 @@ void Build(LayerBuilder& l) {
   CheckLabelCount(l, axis);
   std::vector<ValueId> inputs = l.bottoms();
   if (p.min_is_better()) inputs[0] = l.b().Pointwise("-x0", {inputs[0]});
-  const std::vector<ValueId> tops = l.b().Add("accuracy", inputs,
-                                              {{"axis", int64_t{axis}},
-                                               {"top_k", int64_t{p.top_k()}},
-                                               {"has_ignore", p.has_ignore_label()},
-                                               {"ignore_label", int64_t{p.ignore_label()}}});
+  Attributes attributes{{"axis", int64_t{axis}}, {"top_k", int64_t{p.top_k()}}};
+  SetIgnoredLabel(l, p, attributes);
+  const std::vector<ValueId> tops = l.b().Add("accuracy", inputs, attributes);
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, tops[static_cast<size_t>(i)]);
 }
 
@@ -31,7 +30,9 @@ LayerDef AccuracyLayer() {
       .doc =
           "The part of the predictions whose label is among the top_k best scores. Bottoms: scores with K classes "
           "along axis (default 1), and a label for each position; tops: a scalar and optionally the accuracy of each "
-          "class [K]. ignore_label leaves labels out; min_is_better takes the smallest scores.",
+          "class [K]. ignore_label leaves labels out; min_is_better takes the smallest scores. In nets with a "
+          "ProposalTarget "
+          "layer (MS-CNN, Cascade R-CNN) labels of -1 are left out unless there is an ignore_label.",
       .min_bottoms = 2,
       .max_bottoms = 2,
       .max_tops = 2,

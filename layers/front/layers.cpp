@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "layers/front/files/layers.h"
+#include "layers/front/cascade/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
@@ -86,6 +87,8 @@ const std::vector<LayerDef>& AllLayers() {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
          {FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
+    for (std::vector<LayerDef> (*group)() : {CascadeLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers,
+                                             ShapeLayers, SsdLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -7,6 +7,7 @@
 // targets 1-s+s/C at the label and s/C elsewhere, in the loss and the gradient (Szegedy et al., arXiv 1512.00567; the
 // forks soften the gradient only, and the one divides by C-1, the other leaves s/C out at the label).
 #include "core/text.h"
+#include "layers/front/cascade/padding.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 #include "layers/front/loss_normalizer.h"
@@ -24,7 +25,9 @@ struct Sums {
 
 Attributes LabelFields(const LayerBuilder& l, int axis) {
   const LossParameter& p = l.param().loss_param();
-  return {{"axis", int64_t{axis}}, {"has_ignore", p.has_ignore_label()}, {"ignore_label", int64_t{p.ignore_label()}}};
+  Attributes attributes{{"axis", int64_t{axis}}};
+  SetIgnoredLabel(l, p, attributes);
+  return attributes;
 }
 
 bool WeighsClasses(const LossParameter& p) { return p.weight_by_label_freqs(); }
@@ -93,7 +96,7 @@ void Build(LayerBuilder& l) {
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),
-                          .valid = p.has_ignore_label() ? sums.valid : kNoId};
+                          .valid = p.has_ignore_label() || MayHavePaddedRows(l) ? sums.valid : kNoId};
   if (DividesByWeights(l)) {
     const ValueId total = l.b().Add1("stop_gradient", {sums.valid});
     l.SetTop(0, l.b().Pointwise("select(eq(x1,0),0,x0/x1)", {sums.loss, total}));
@@ -114,7 +117,8 @@ LayerDef SoftmaxWithLossLayer() {
               "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
               "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
               "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without "
-              "gradient.",
+              "gradient. In nets with a ProposalTarget layer (MS-CNN, Cascade R-CNN) labels of -1 are ignored unless "
+              "there is an ignore_label.",
           .min_bottoms = 2,
           .max_bottoms = 3,
           .max_tops = 3,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/ops/cascade/ops.h"
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/recurrent/ops.h"
@@ -47,7 +48,8 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() : {LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {
+  for (std::vector<OpDef> (*group)() :
+       {CascadeOps, LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

@@ -3,6 +3,7 @@
 // inside and outside weights), both divided by the batch; R-FCN's OHEM layer divides as loss_param says and tells each
 // instance's loss.
 #include "core/text.h"
+#include "layers/front/cascade/padding.h"
 #include "layers/front/fields.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/loss/own_gradient.h"
@@ -38,13 +39,37 @@ void BuildOhem(LayerBuilder& l) {
   if (l.top_count() > 1) l.SetTop(1, Constant(l, each));
 }
 
+// With outside weights that may be padding, which are below 0: divided by the rows that are not.
+void SetPaddedTop(LayerBuilder& l, const Errors& errors) {
+  const Shape& x = l.shape(0);
+  const double columns = static_cast<double>(x.Count()) / static_cast<double>(x[0]);
+  const std::string marked = StrCat(errors.expr.substr(0, errors.expr.rfind(';') + 1), "select(lt(x3,0),0,",
+                                    errors.expr.substr(errors.expr.rfind(';') + 1), ")");
+  const ValueId counted = SumOf(l, "select(lt(x0,0),0,1)", {errors.inputs[3]});
+  l.SetTop(0, l.b().Pointwise(StrCat("x0/max(x1/", Number(columns), ",1)"),
+                              {SumOf(l, marked, errors.inputs), Constant(l, counted)}));
+}
+
+// Cascade R-CNN's second top: each row's loss [N,1,..], for hard mining.
+void SetRowLosses(LayerBuilder& l, const Errors& errors) {
+  l.Check(l.shape(0).rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", l.shape(0).ToString()));
+  const ValueId each = l.b().Add1("reduce_sum", errors.inputs, {{"expr", errors.expr}, {"axes", Ints{1}}});
+  l.SetTop(1, Constant(l, each));
+}
+
 void Build(LayerBuilder& l) {
-  if (l.top_count() > 1) return BuildOhem(l);  // R-FCN's first branch gave the plain type a second top
+  if (l.top_count() > 1 && !MayHavePaddedRows(l))
+    return BuildOhem(l);  // R-FCN's first branch gave the plain type a second top
   const double sigma = Finite(l, "smooth_l1_loss_param.sigma", l.param().smooth_l1_loss_param().sigma());
   l.Check(sigma > 0, "smooth_l1_loss_param.sigma", StrCat("smooth_l1_loss_param.sigma must be above 0, found ", sigma));
   const Errors errors = ErrorsOf(l, sigma);
-  l.SetTop(0, l.b().Pointwise(StrCat("x0/", l.shape(0)[0]), {SumOf(l, errors.expr, errors.inputs)}));
+  if (MayHavePaddedRows(l) && l.bottom_count() > 3) {
+    SetPaddedTop(l, errors);
+  } else {
+    l.SetTop(0, l.b().Pointwise(StrCat("x0/", l.shape(0)[0]), {SumOf(l, errors.expr, errors.inputs)}));
+  }
   l.SetLoss(0, 1);
+  if (l.top_count() > 1) SetRowLosses(l, errors);
 }
 
 }  // namespace
@@ -56,7 +81,9 @@ LayerDef SmoothL1LossLayer() {
           "Bottoms: predictions, targets, and optionally weights inside and outside the norm, all of one batch and "
           "count. With d = inside * (prediction - target): sum of outside * (0.5 (sigma d)^2 if |d| < 1/sigma^2, "
           "else |d| - 0.5/sigma^2), divided by the batch (the first dimension). smooth_l1_loss_param.sigma is 1 "
-          "unless given (SSD has none). With a second top it is SmoothL1LossOHEM.",
+          "unless given (SSD has none). With a second top it is SmoothL1LossOHEM. In nets with a ProposalTarget layer "
+          "(MS-CNN, Cascade R-CNN) rows whose outside weights are below 0 are padding and do not count, and a second "
+          "top is each row's loss [N,1,..], without gradient.",
       .min_bottoms = 2,
       .max_bottoms = 4,
       .max_tops = 2,

@@ -26,6 +26,19 @@ inline double ScaleOf(const LayerBuilder& l, const std::string& message, float s
   return value;
 }
 
+// MS-CNN's pad_ratio of a message.
+inline double PadRatioOf(const LayerBuilder& l, const std::string& message, float value) {
+  const double ratio = Finite(l, message + ".pad_ratio", value);
+  l.Check(ratio >= 0, message + ".pad_ratio", StrCat(message, ".pad_ratio must be at least 0, found ", ratio));
+  return ratio;
+}
+
+// The columns of the regions, [R,1] each.
+inline std::vector<ValueId> RegionColumns(const LayerBuilder& l) {
+  const ValueId rows = l.b().Reshape(l.bottom(1), Shape{l.shape(1)[0], 5});
+  return l.b().Add("slice", {rows}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 1, 1, 1, 1}}});
+}
+
 // height, width and scale of an op over bins.
 inline Attributes BinsOf(const LayerBuilder& l, const std::string& message, int64_t height, int64_t width,
                          float scale) {

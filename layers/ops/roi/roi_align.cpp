@@ -1,6 +1,6 @@
 // ROIAlign (He et al. 2017, arXiv:1703.06870): the mean of bilinear samples in each bin, nothing rounded. aligned
 // shifts by half a pixel, so that pixel i is centred at i + 0.5 of the image's scale; without it a region has at least
-// one pixel a side (the first published code). Samples more than one pixel outside count as 0.
+// one pixel a side (the first published code). Samples more than `margin` pixels outside count as 0.
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/roi/rois.h"
 #include "layers/ops/roi/windows.h"
@@ -12,7 +12,8 @@ AlignFields FieldsOf(const Attributes& attributes) {
   return {.scale = attributes.Float("scale"),
           .pad_ratio = attributes.Float("pad_ratio"),
           .sampling_ratio = attributes.Int("sampling_ratio"),
-          .aligned = attributes.Bool("aligned")};
+          .aligned = attributes.Bool("aligned"),
+          .margin = attributes.Float("margin")};
 }
 
 // Calls f(offset in x, offset in y, weight) for every pixel of every bin.
@@ -69,6 +70,7 @@ std::vector<AttributeSpec> Specs() {
   specs.push_back({"sampling_ratio", int64_t{2}, "samples a bin along each axis; 0: as many as it has pixels"});
   specs.push_back({"aligned", false, "whether coordinates are shifted by half a pixel"});
   specs.push_back({"pad_ratio", 0.0, "the part of its side by which a region is enlarged at each end"});
+  specs.push_back({"margin", 1.0, "pixels outside of the map up to which a sample takes the edge's value"});
   return specs;
 }
 
@@ -79,7 +81,9 @@ std::vector<OpCase> Cases() {
   return {RoiCase("two_samples", {16, 2, 8, 7}, 9, fields(RoiFields(2, 3, 0.45), 2, false, 0)),
           RoiCase("aligned", {16, 3, 5, 6}, 7, fields(RoiFields(3, 2, 0.35), 2, true, 0)),
           RoiCase("sampling_follows_the_bin", {16, 2, 12, 12}, 6, fields(RoiFields(2, 2, 0.7), 0, false, 0)),
-          RoiCase("padded", {16, 40, 5, 4}, 3, fields(RoiFields(3, 3, 0.26), 1, true, 0.25))};
+          RoiCase("padded", {16, 40, 5, 4}, 3, fields(RoiFields(3, 3, 0.26), 1, true, 0.25)),
+          RoiCase("half_pixel_margin", {16, 2, 5, 6}, 7,
+                  With(fields(RoiFields(3, 2, 0.35), 1, true, 0), {{"margin", 0.5}}))};
 }
 
 std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }

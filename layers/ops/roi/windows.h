@@ -82,10 +82,11 @@ struct AlignAxis {
   T step = 0;
   int64_t grid = 0;
   int64_t size = 0;
+  T margin = 1;  // pixels beyond the first or last one that still have its value
 
   Taps<T> At(int64_t bin, int64_t sample) const {
     const T part = (static_cast<T>(sample) + T(0.5)) / static_cast<T>(grid);
-    return TapsAt<T>(start + (static_cast<T>(bin) + part) * step, size, 1);
+    return TapsAt<T>(start + (static_cast<T>(bin) + part) * step, size, margin);
   }
 };
 
@@ -94,6 +95,7 @@ struct AlignFields {
   double pad_ratio = 0;
   int64_t sampling_ratio = 0;
   bool aligned = false;
+  double margin = 1;
 };
 
 // sampling_ratio 0 takes as many samples as the bin has pixels, at most as many as the map has.
@@ -107,7 +109,7 @@ AlignAxis<T> AlignAxisOf(T first, T last, const AlignFields& fields, int64_t bin
   if (!fields.aligned) extent = std::max<T>(extent, 1);
   const T step = extent / static_cast<T>(bins);
   const auto pixels = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(step)), 0, size);
-  return {start, step, fields.sampling_ratio > 0 ? fields.sampling_ratio : pixels, size};
+  return {start, step, fields.sampling_ratio > 0 ? fields.sampling_ratio : pixels, size, static_cast<T>(fields.margin)};
 }
 
 // Calls f(row * width + column, weight) for the pixels of one sample.

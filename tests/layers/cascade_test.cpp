@@ -123,14 +123,14 @@ TEST(CascadeTest, RandomSamplesOfABranch) {
                          "type: \"DetectionGroupLoss\" detection_group_loss_param { cls_num: 2 stride: 8 "
                          "batch_size: 16 bg_multiple: 1 bg_threshold: 0.5 " +
                              kFields + "}"));
-  const Node* sampler = nullptr;
-  for (const Node& node : net.graph.nodes()) {
-    if (node.op == "branch_targets") sampler = &node;
+  std::vector<ValueId> outputs;
+  for (const NodeId id : net.graph.TopologicalOrder()) {
+    if (net.graph.node(id).op->name == "branch_targets") outputs = net.graph.node(id).outputs;
   }
-  ASSERT_NE(sampler, nullptr);
+  ASSERT_EQ(outputs.size(), 4U);
   std::vector<double> first;
   for (const double key : {1.0, 2.0, 1.0}) {
-    const auto values = Evaluate(net.graph, {{"label", labels}, {"random_key", {key}}}, sampler->outputs);
+    const auto values = Evaluate(net.graph, {{"label", labels}, {"random_key", {key}}}, outputs);
     const std::vector<double>& classes = values[0].values;
     EXPECT_EQ(std::ranges::count(classes, 1), 8);
     EXPECT_EQ(std::ranges::count(classes, 0), 8);
@@ -194,6 +194,26 @@ TEST(CascadeTest, FrcnnShapes) {
   EXPECT_THAT(ShapesOf({{"r", {300, 5, 1, 1}}, {"g", {8, 5, 1, 1}}}, {"a", "b", "c", "d", "e"},
                        "type: \"FrcnnProposalTarget\""),
               ElementsAre(Shape{128, 5, 1, 1}, Shape{128, 1, 1, 1}, wide, wide, wide));
+}
+
+// The rows of a pyramid's routes close up again, so that a cascade of them does not grow.
+TEST(CascadeTest, RoutesCloseUp) {
+  const auto rows = [](const std::string& second) {
+    const BuiltNet net = BuildText(
+        InputText("rois", {40, 5}) + InputText("offsets", {80, 8}) +
+            "layer { name: \"a\" type: \"ScaleRoute\" bottom: \"rois\" top: \"a\" scale_route_param { high_scale: 30 } "
+            "}"
+            "layer { name: \"b\" type: \"ScaleRoute\" bottom: \"rois\" top: \"b\" scale_route_param { low_scale: " +
+            second +
+            " } }"
+            "layer { name: \"c\" type: \"Concat\" bottom: \"a\" bottom: \"b\" top: \"c\" concat_param { axis: 0 } }"
+            "layer { name: \"d\" type: \"DecodeBBox\" bottom: \"offsets\" bottom: \"c\" top: \"d\" propagate_down: 0 "
+            "propagate_down: 0 }",
+        TEST);
+    return net.graph.shape(net.tops.at("d"))[0];
+  };
+  EXPECT_EQ(rows("30"), 42);
+  EXPECT_EQ(rows("20"), 80);
 }
 
 // One region is foreground, one background, the others are padding: losses and the accuracy are means over the two.

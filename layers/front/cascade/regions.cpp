@@ -3,6 +3,7 @@
 // column (layers/front/cascade/padding.h).
 #include <limits>
 
+#include "graph/op.h"
 #include "layers/front/cascade/fields.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/loss/own_gradient.h"
@@ -18,11 +19,49 @@ void BuildAccuracy(LayerBuilder& l) {
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, l.b().Reshape(tops[static_cast<size_t>(i)], Shape{1, 1, 1, 1}));
 }
 
+// The node that gives a value, through what leaves its rows alone; null unless its op has this name.
+const Node* ProducerOf(const Graph& graph, ValueId x, std::string_view op) {
+  for (;;) {
+    const NodeId id = graph.value(x).producer;
+    if (id == kNoId) return nullptr;
+    const Node& node = graph.node(id);
+    if (node.op->name == op) return &node;
+    const bool keeps_rows = node.op->name == "stop_gradient" || node.op->name == "reshape";
+    if (!keeps_rows || graph.shape(node.inputs[0])[0] != graph.shape(x)[0]) return nullptr;
+    x = node.inputs[0];
+  }
+}
+
+// Regions often come as the routes of a pyramid's levels laid end to end, each as long as what it was taken from. Of
+// these rows no more can be regions than were routed, if the routes' sizes do not meet, and one for each route (which
+// gives one when it has none). Without this the rows would grow with each stage of a cascade.
+int64_t MostRegions(const Graph& graph, ValueId rois) {
+  const int64_t rows = graph.shape(rois)[0];
+  const Node* joined = ProducerOf(graph, rois, "concat");
+  if (joined == nullptr || joined->attributes.Int("axis") != 0) return rows;
+  ValueId source = kNoId;
+  std::vector<std::pair<double, double>> ranges;
+  for (const ValueId part : joined->inputs) {
+    const Node* padded = ProducerOf(graph, part, "pointwise");
+    const Node* taken = padded == nullptr ? nullptr : ProducerOf(graph, padded->inputs[0], "take_rows");
+    const Node* route = taken == nullptr ? nullptr : ProducerOf(graph, taken->inputs[1], "scale_rows");
+    if (route == nullptr || (source != kNoId && route->inputs[0] != source)) return rows;
+    source = route->inputs[0];
+    ranges.emplace_back(route->attributes.Float("low"), route->attributes.Float("high"));
+  }
+  std::ranges::sort(ranges);
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].first < ranges[i - 1].second) return rows;
+  }
+  return std::min(rows, graph.shape(source)[0] + static_cast<int64_t>(ranges.size()));
+}
+
 void BuildDecode(LayerBuilder& l) {
   const bool is_train = l.phase() == TRAIN;
   l.Check(l.bottom_count() < 3 || is_train, "bottom[2]", "a third bottom is for phase TRAIN only");
   Attributes attributes{
       {"drop", is_train},
+      {"rows", MostRegions(l.b().graph(), l.bottom(1))},
       {"gt_overlap", Finite(l, "decode_bbox_param.gt_iou_thr", l.param().decode_bbox_param().gt_iou_thr())}};
   SetOffsets(l, attributes);
   l.SetTop(0, FourAxes(l.b(), l.b().Add1("decode_regions", l.bottoms(), attributes)));
@@ -170,7 +209,8 @@ LayerDef DecodeBBoxLayer() {
           "their "
           "offsets [R,8], the top [R,5,1,1]. In TRAIN empty results go, and with a third bottom, the regions' objects "
           "[R,6], those whose overlap (last column) is at least decode_bbox_param.gt_iou_thr; the others close up. "
-          "Rows that are left are -1.",
+          "Rows that are left are -1. Where the regions are the routes of a pyramid (ScaleRoute) laid end to end, R is "
+          "what there can be at most, one a route more than was routed, and the others close up in TEST too.",
       .min_bottoms = 2,
       .max_bottoms = 3,
       .build = BuildDecode,

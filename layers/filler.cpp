@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kGrain = 1 << 14;
 
 const std::vector<std::string>& FillerTypes() {
-  static const std::vector<std::string> types = {"bilinear",          "constant", "gaussian", "msra",
-                                                 "positive_unitball", "uniform",  "xavier"};
+  static const std::vector<std::string> types = {"bilinear", "constant",          "gaussian", "gaussian_unitball",
+                                                 "msra",     "positive_unitball", "uniform",  "xavier"};
   return types;
 }
 
@@ -76,6 +76,19 @@ void FillUnitBall(std::span<float> values, const Shape& shape, uint64_t seed, ui
   }
 }
 
+// Normal values, each row (dim 0) divided by its norm (happynear).
+void FillGaussianUnitBall(std::span<float> values, const Shape& shape, uint64_t seed, uint64_t stream) {
+  FillNormal(values, seed, stream, 0, 1);
+  const size_t rows = shape.rank() > 0 ? static_cast<size_t>(shape[0]) : 1;
+  const size_t length = values.size() / rows;
+  for (size_t row = 0; row < rows; ++row) {
+    const std::span<float> part = values.subspan(row * length, length);
+    double sum = 1e-12;
+    for (const float value : part) sum += static_cast<double>(value) * static_cast<double>(value);
+    for (float& value : part) value = static_cast<float>(static_cast<double>(value) / std::sqrt(sum));
+  }
+}
+
 // The kernel of bilinear upsampling in every [k,k] plane.
 void FillBilinear(std::span<float> values, const Shape& shape) {
   const int64_t width = shape[3];
@@ -104,6 +117,11 @@ void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   if (type == "uniform" && filler.min() > filler.max()) {
     Refuse(StrCat("uniform filler: min ", filler.min(), " is above max ", filler.max()));
   }
+  if (filler.values_size() > 0 && (type != "constant" || filler.values_size() != shape.Count())) {
+    Refuse(StrCat("filler: values are for type constant, one an element of ", shape.ToString(), "; found ",
+                  filler.values_size(), " for type ", type));
+  }
+  for (const float value : filler.values()) CheckFinite("values", value);
   if (type == "gaussian" && filler.std() < 0) Refuse(StrCat("gaussian filler: std ", filler.std(), " is negative"));
   if (filler.sparse() < -1) Refuse(StrCat("filler: sparse must be -1 or at least 0, found ", filler.sparse()));
   if (type == "gaussian" && filler.sparse() >= 0 && shape.rank() == 0)
@@ -120,6 +138,7 @@ void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, 
   const std::string& type = filler.type();
   const uint64_t stream = StableHash(name);
   if (type == "constant") std::ranges::fill(values, filler.value());
+  if (filler.values_size() > 0) std::ranges::copy(filler.values(), values.begin());
   if (type == "uniform") {
     FillUniform(values, seed, stream, static_cast<double>(filler.min()), static_cast<double>(filler.max()));
   }
@@ -127,6 +146,7 @@ void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, 
     FillNormal(values, seed, stream, static_cast<double>(filler.mean()), static_cast<double>(filler.std()));
     if (filler.sparse() >= 0) Thin(values, filler, shape, seed, StableHash(StrCat(name, "/sparse")));
   }
+  if (type == "gaussian_unitball") FillGaussianUnitBall(values, shape, seed, stream);
   if (type == "positive_unitball") FillUnitBall(values, shape, seed, stream);
   if (type == "xavier") {
     const double bound = std::sqrt(3.0 / FanOf(filler, shape));

@@ -105,6 +105,7 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
     if (target == nullptr || target->message_type() != field->message_type()) continue;
     layer.GetReflection()->MutableMessage(&layer, target)->CopyFrom(in.GetMessage(old, field));
   }
+  if (old.has_softmaxloss_param() && !old.has_loss_param()) *layer.mutable_loss_param() = old.softmaxloss_param();
   if (old.has_layer())
     LogWarning(StrCat(file, ": layer \"", layer.name(), "\" holds an older (V0) layer; it is ignored"));
   return layer;
@@ -195,6 +196,8 @@ std::string LayerTypeOf(V1LayerParameter::LayerType type) {
       {V1LayerParameter::PRELU, "PReLU"},
       {V1LayerParameter::RELU, "ReLU"},
       {V1LayerParameter::RELU6, "ReLU6"},
+      // Its gates are all open unless a program of its fork closes them.
+      {V1LayerParameter::RELUPLUS, "ReLU"},
       {V1LayerParameter::ROIPOOLING, "ROIPooling"},
       {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
       {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},

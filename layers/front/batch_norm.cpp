@@ -39,9 +39,20 @@ Dialect DialectOf(const LayerBuilder& l) {
   return p.scale_bias() || p.has_scale_filler() || p.has_bias_filler() ? Dialect::kNvidia : Dialect::kCaffe;
 }
 
+// Index of the first of the statistics' three blobs. NVIDIA's 0.15 had scale and shift before them, which shows where
+// the first two are given rates: statistics have none.
+int FirstStatistic(const LayerBuilder& l, Dialect dialect) {
+  const BatchNormParameter& p = l.param().batch_norm_param();
+  if (dialect != Dialect::kNvidia || p.scale_bias()) return 0;
+  const auto learns = [&](int i) {
+    return i < l.param().param_size() && l.param().param(i).has_lr_mult() && l.param().param(i).lr_mult() != 0;
+  };
+  return learns(0) || learns(1) ? 2 : 0;
+}
+
 // The statistics are no parameters: old files say lr_mult 0 for them, and nothing else can be meant.
-void CheckParams(const LayerBuilder& l) {
-  for (int i = 0; i < std::min(3, l.param().param_size()); ++i) {
+void CheckParams(const LayerBuilder& l, int first) {
+  for (int i = first; i < std::min(first + 3, l.param().param_size()); ++i) {
     l.Check(!l.param().param(i).has_lr_mult() || l.param().param(i).lr_mult() == 0, StrCat("param[", i, "].lr_mult"),
             "the statistics of BatchNorm are not trained: lr_mult must be 0 or absent");
   }
@@ -58,7 +69,7 @@ ValueId Normalize(const LayerBuilder& l, ValueId x, const Statistics& s, double 
 }
 
 // y from the batch; its unbiased variance joins the running sums or averages.
-ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double eps, Dialect dialect) {
+ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double eps, Dialect dialect, int first) {
   const GraphBuilder& b = l.b();
   const double kept =
       Finite(l, "batch_norm_param.moving_average_fraction", l.param().batch_norm_param().moving_average_fraction());
@@ -70,9 +81,9 @@ ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double e
       const std::string batch = StrCat("x1*", Number(factor));
       return StrCat("select(eq(x2,0),", batch, ",x0*", Number(kept), "+", batch, "*", Number(1 - kept), ")");
     };
-    l.Assign(0, b.Pointwise(moved(1), {s.mean, y[1], s.weight}));
-    l.Assign(1, b.Pointwise(moved(unbiased), {s.variance, y[2], s.weight}));
-    l.Assign(2, b.Pointwise("x0*0+1", {s.weight}));
+    l.Assign(first, b.Pointwise(moved(1), {s.mean, y[1], s.weight}));
+    l.Assign(first + 1, b.Pointwise(moved(unbiased), {s.variance, y[2], s.weight}));
+    l.Assign(first + 2, b.Pointwise("x0*0+1", {s.weight}));
     return y[0];
   }
   l.Assign(0, b.Pointwise(StrCat("x0*", Number(kept), "+x1"), {s.mean, y[1]}));
@@ -81,21 +92,27 @@ ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double e
   return y[0];
 }
 
-// y * scale + shift with the fork's blobs 3 and 4.
-ValueId Affine(LayerBuilder& l, ValueId y, Dialect dialect) {
+// The fork's blobs `first` and the next: scale and, unless Intel's bias_term is false, shift; each [C].
+std::vector<ValueId> AddAffine(LayerBuilder& l, int64_t channels, Dialect dialect, int first) {
   const BatchNormParameter& p = l.param().batch_norm_param();
-  const Shape& shape = l.b().shape(y);
   const bool is_intel = dialect == Dialect::kIntel;
   FillerParameter one = is_intel ? p.filler() : p.scale_filler();
   if (!(is_intel ? p.has_filler() : p.has_scale_filler())) one.set_value(1);
-  const ValueId scale = l.AddBlob(3, {shape[1]}, one, ParameterRole::kNorm,
-                                  is_intel ? "batch_norm_param.filler" : "batch_norm_param.scale_filler");
+  std::vector<ValueId> blobs{l.AddBlob(first, {channels}, one, ParameterRole::kNorm,
+                                       is_intel ? "batch_norm_param.filler" : "batch_norm_param.scale_filler")};
+  if (is_intel && !p.bias_term()) return blobs;
+  blobs.push_back(
+      l.AddBlob(first + 1, {channels}, p.bias_filler(), ParameterRole::kNorm, "batch_norm_param.bias_filler"));
+  return blobs;
+}
+
+// y * scale + shift.
+ValueId Affine(const LayerBuilder& l, ValueId y, const std::vector<ValueId>& blobs) {
+  const Shape& shape = l.b().shape(y);
   const Shape spread = Spread({shape[1]}, 1, shape.rank());
-  std::vector<ValueId> inputs{y, l.b().Reshape(scale, spread)};
-  if (is_intel && !p.bias_term()) return l.b().Pointwise("x0*x1", inputs);
-  const ValueId shift = l.AddBlob(4, {shape[1]}, p.bias_filler(), ParameterRole::kNorm, "batch_norm_param.bias_filler");
-  inputs.push_back(l.b().Reshape(shift, spread));
-  return l.b().Pointwise("x0*x1+x2", inputs);
+  std::vector<ValueId> inputs{y};
+  for (const ValueId blob : blobs) inputs.push_back(l.b().Reshape(blob, spread));
+  return l.b().Pointwise(blobs.size() == 1 ? "x0*x1" : "x0*x1+x2", inputs);
 }
 
 double EpsOf(const LayerBuilder& l, Dialect dialect) {
@@ -112,24 +129,29 @@ bool UsesGlobal(const LayerBuilder& l, Dialect dialect) {
 
 void Build(LayerBuilder& l) {
   const BatchNormParameter& p = l.param().batch_norm_param();
-  CheckParams(l);
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 1, "bottom[0]", "the bottom needs at least one axis");
   const Dialect dialect = DialectOf(l);
+  const int first = FirstStatistic(l, dialect);
+  CheckParams(l, first);
   const bool use_global = UsesGlobal(l, dialect);
   l.Check(use_global || p.stats_batch_size() == 0 || p.stats_batch_size() == x[0], "batch_norm_param.stats_batch_size",
           StrCat("statistics are those of the whole batch of ", x[0], ", stats_batch_size asks for ",
                  p.stats_batch_size()));
   const double eps = EpsOf(l, dialect);
   const int64_t channels = x.rank() == 1 ? 1 : x[1];
+  std::vector<ValueId> affine;
+  if (first > 0) affine = AddAffine(l, channels, dialect, 0);
   Statistics statistics;
   const FillerParameter zero;
-  statistics.mean = l.AddBlob(0, {channels}, zero, ParameterRole::kStatistic);
-  statistics.variance = l.AddBlob(1, {channels}, zero, ParameterRole::kStatistic);
-  statistics.weight = l.AddBlob(2, {1}, zero, ParameterRole::kStatistic);
+  statistics.mean = l.AddBlob(first, {channels}, zero, ParameterRole::kStatistic);
+  statistics.variance = l.AddBlob(first + 1, {channels}, zero, ParameterRole::kStatistic);
+  statistics.weight = l.AddBlob(first + 2, {1}, zero, ParameterRole::kStatistic);
+  if (dialect != Dialect::kCaffe && first == 0) affine = AddAffine(l, channels, dialect, 3);
   const ValueId bottom = x.rank() == 1 ? l.b().Reshape(l.bottom(0), {x[0], 1}) : l.bottom(0);
-  ValueId y = use_global ? Normalize(l, bottom, statistics, eps) : NormalizeBatch(l, bottom, statistics, eps, dialect);
-  if (dialect != Dialect::kCaffe) y = Affine(l, y, dialect);
+  ValueId y =
+      use_global ? Normalize(l, bottom, statistics, eps) : NormalizeBatch(l, bottom, statistics, eps, dialect, first);
+  if (!affine.empty()) y = Affine(l, y, affine);
   l.SetTop(0, l.b().Reshape(Activated(l, y, "batch_norm_param", p.relu(), 0), x));
 }
 
@@ -157,7 +179,10 @@ LayerDef BatchNormLayer() {
               "`y * b3[c]`, plus `b4[c]` unless bias_term is false. NVIDIA's (scale_bias, scale_filler or "
               "bias_filler): `y * b3[c] + b4[c]`; the statistics are averages, `b0 = f * b0 + (1 - f) * m`, b1 "
               "likewise, the first batch taken whole, and b2 becomes 1; eps is at least 1e-5; TEST always uses the "
-              "averages. Scales start at 1 and shifts at 0 without a filler. relu: `max(y, 0)` follows.",
+              "averages; where param gives the first two blobs a rate these are scale and shift, as in its version "
+              "0.15, "
+              "and the statistics blobs 2 to 4. Scales start at 1 and shifts at 0 without a filler. relu: `max(y, 0)` "
+              "follows.",
           .gradient = "From the batch's statistics, with `r = 1 / sqrt(v + eps)`, `h = (x - m) * r` and g the gradient "
                       "of h: `dx = r * (g - mean(g) - h * mean(g * h))`, means over the channel. From the running "
                       "ones: `dx = r * g`.\n\nScale and shift, where there are any: `db3[c] = sum of dy * h`, `db4[c] "

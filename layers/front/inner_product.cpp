@@ -1,4 +1,5 @@
-// y = W x + b; from `axis` on the bottom is one vector of K elements. W [num_output, K], or [K, num_output] transposed.
+// y = W x + b; from `axis` on the bottom is one vector of K elements. W [num_output, K], or [K, num_output] transposed,
+// is a blob or (happynear) the second bottom.
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -14,17 +15,32 @@ ValueId UnitRows(const LayerBuilder& l, ValueId w) {
   return l.b().Pointwise("x0/sqrt(x1+1e-6)", {w, squares});
 }
 
+// The weights of the second bottom, whose first axis counts the outputs.
+ValueId GivenWeights(const LayerBuilder& l, int64_t length) {
+  const InnerProductParameter& p = l.param().inner_product_param();
+  const Shape w = l.shape(1);
+  l.Check(!p.transpose() && !p.bias_term(), "inner_product_param",
+          "with weights in the second bottom bias_term and transpose must be false");
+  l.Check(w.rank() >= 1 && w.Count() == w[0] * length, "bottom[1]",
+          StrCat("the weights must be [num_output,", length, "], found ", w.ToString()));
+  l.Check(!p.has_num_output() || p.num_output() == w[0], "inner_product_param.num_output",
+          StrCat("num_output is ", p.num_output(), " but the second bottom has ", w[0], " rows"));
+  return l.b().Reshape(l.bottom(1), {w[0], length});
+}
+
 void Build(LayerBuilder& l) {
   const InnerProductParameter& p = l.param().inner_product_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, "inner_product_param.axis", p.axis(), x);
-  const int64_t outputs = p.num_output();
+  const bool is_given = l.bottom_count() == 2;
+  const int64_t outputs = is_given && l.shape(1).rank() > 0 ? l.shape(1)[0] : int64_t{p.num_output()};
   l.Check(outputs >= 1, "inner_product_param.num_output", "num_output must be given and at least 1");
   const int64_t rows = x.Count(0, axis);
   const int64_t length = x.Count(axis, x.rank());
   const Shape weight = p.transpose() ? Shape{length, outputs} : Shape{outputs, length};
   const ValueId w =
-      l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "inner_product_param.weight_filler");
+      is_given ? GivenWeights(l, length)
+               : l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "inner_product_param.weight_filler");
   std::vector<ValueId> inputs{l.b().Reshape(l.bottom(0), {rows, length}), p.normalize() ? UnitRows(l, w) : w};
   if (p.bias_term()) {
     inputs.push_back(l.AddBlob(1, {outputs}, p.bias_filler(), ParameterRole::kBias, "inner_product_param.bias_filler"));
@@ -42,7 +58,8 @@ LayerDef InnerProductLayer() {
       .doc =
           "The fully connected layer: from axis on the bottom is one vector of K elements; weights [num_output, K] "
           "(transpose: [K, num_output]) and a bias. normalize: each output's weights divided by their norm; relu: a "
-          "ReLU follows.",
+          "ReLU follows. With a second bottom [num_output, K] that is the weights, and there is no bias.",
+      .max_bottoms = 2,
       .build = Build,
       .page = {
           .params = {"inner_product_param"},
@@ -55,9 +72,11 @@ LayerDef InnerProductLayer() {
               "`dx[.., j] = sum over k of dy[.., k] * W[k,j]`; `dW[k,j] = sum of dy[.., k] * x[.., j]` and `db[k] = "
               "sum of dy[.., k]` over the dimensions before axis. With relu dy counts where `y > 0`, elsewhere times "
               "negative_slope. With normalize dW is that of the unit weights, led on through their division.",
-          .source = "BVLC Caffe's inner_product_layer; relu and negative_slope are Intel's, normalize is happynear's. "
-                    "happynear's layer divides the blob itself before each pass; here the blob stays as the solver "
-                    "left it, the values used are the same, and the gradient is exact.",
+          .source =
+              "BVLC Caffe's inner_product_layer; relu and negative_slope are Intel's, normalize and the second bottom "
+              "happynear's. "
+              "happynear's layer divides the blob itself before each pass; here the blob stays as the solver "
+              "left it, the values used are the same, and the gradient is exact.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
 layer {
   name: "fc"

@@ -10,7 +10,9 @@
 #include "layers/front/roi/layers.h"
 #include "layers/front/segmentation/layers.h"
 #include "layers/front/shape/layers.h"
+#include "layers/front/sparsity/layers.h"
 #include "layers/front/ssd/layers.h"
+#include "layers/front/translated/layers.h"
 #include "layers/front/yolo/layers.h"
 
 namespace moka {
@@ -49,6 +51,7 @@ std::vector<LayerDef> CommonLayers() {
       LogLayer(),
       LrnLayer(),
       MemoryDataLayer(),
+      MultilabelImageDataLayer(),
       MvnLayer(),
       NdConvolutionLayer(),
       NdPoolingLayer(),
@@ -89,6 +92,8 @@ const std::vector<LayerDef>& AllLayers() {
          {FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
     for (std::vector<LayerDef> (*group)() : {CascadeLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers,
                                              ShapeLayers, SsdLayers, YoloLayers}) {
+    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers,
+                                             SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -36,6 +36,7 @@ LayerDef LrnLayer();
 LayerDef LogLayer();
 LayerDef MvnLayer();
 LayerDef MemoryDataLayer();
+LayerDef MultilabelImageDataLayer();
 LayerDef NormalizeLayer();
 LayerDef NdConvolutionLayer();
 LayerDef NdPoolingLayer();

@@ -1,12 +1,34 @@
-// L2 normalisation with a trained scale (ParseNet, arXiv 1506.04579; SSD's layer).
+// L2 normalisation with a trained scale (ParseNet, arXiv 1506.04579; SSD's layer), and another layer of the name
+// without one (NormFace, arXiv 1704.06369; happynear's): each position's channels over their norm. The second is meant
+// where normalize_param or a second top is given, or softmax_param, whose normalize_type has no effect on it.
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/loss/own_gradient.h"
 
 namespace moka {
 namespace {
 
+// y = x / r with r the L2 or L1 norm of a position's channels; the second top is r.
+void BuildUnit(LayerBuilder& l) {
+  const NormalizeParameter& p = l.param().normalize_param();
+  const GraphBuilder& b = l.b();
+  l.Check(!l.param().has_norm_param(), "norm_param",
+          "norm_param belongs to a layer with one top and no normalize_param");
+  const Shape x = l.shape(0);
+  l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", x.ToString()));
+  const bool is_l2 = p.normalize_type() == "L2";
+  l.Check(is_l2 || p.normalize_type() == "L1", "normalize_param.normalize_type",
+          StrCat("normalize_type must be L1 or L2, found \"", p.normalize_type(), "\""));
+  const ValueId sum =
+      b.Add1("reduce_sum", {l.bottom(0)}, {{"expr", std::string(is_l2 ? "x0*x0" : "abs(x0)")}, {"axes", Ints{1}}});
+  const ValueId norm = b.Pointwise(is_l2 ? "sqrt(x0+1e-6)" : "x0+1e-6", {sum});
+  l.SetTop(0, b.Pointwise("x0/x1", {l.bottom(0), p.fix_gradient() ? Constant(l, norm) : norm}));
+  if (l.top_count() > 1) l.SetTop(1, p.bp_norm() ? norm : Constant(l, norm));
+}
+
 void Build(LayerBuilder& l) {
+  if (l.param().has_normalize_param() || l.param().has_softmax_param() || l.top_count() > 1) return BuildUnit(l);
   const NormalizeParameter& p = l.param().norm_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -32,22 +54,32 @@ LayerDef NormalizeLayer() {
       .doc =
           "x / sqrt(sum of x^2 + norm_param.eps) * scale for [N,C,..]. The sum is over all of an item "
           "(across_spatial, the default) or over the channels of each position. The scale is a trained blob, one "
-          "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given.",
+          "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given. With "
+          "normalize_param or a second top (NormFace): the channels of each position over their norm, without a scale; "
+          "the second top is the norm.",
+      .max_tops = 2,
       .build = Build,
       .page = {
-          .params = {"norm_param"},
-          .formula = "`y = scale * x / sqrt(sum(x^2) + eps)`, of the shape of x `[N,C,..]`. The sum is over all "
-                     "elements of an item (`across_spatial`, the default), else over the C channels of each position. "
-                     "scale is blob 0: one number (`channel_shared`, the default), else `[C]`; filled with 1 unless "
-                     "`scale_filler` is given. eps (default 1e-10) is added under the root.",
+          .params = {"norm_param", "normalize_param"},
+          .formula =
+              "`y = scale * x / sqrt(sum(x^2) + eps)`, of the shape of x `[N,C,..]`. The sum is over all "
+              "elements of an item (`across_spatial`, the default), else over the C channels of each position. "
+              "scale is blob 0: one number (`channel_shared`, the default), else `[C]`; filled with 1 unless "
+              "`scale_filler` is given. eps (default 1e-10) is added under the root.\n\nWith normalize_param, "
+              "softmax_param or a second top: `y = x / r`, `r = sqrt(sum(x^2) + 1e-6)`, or with normalize_type L1 "
+              "`sum(|x|) + 1e-6`, sums over the channels of each position; top 1 is r `[N,1,..]`.",
           .gradient =
               "x: `dx = s/r * dy - x / r^3 * sum(s dy x)` with s the scale, `r = sqrt(sum(x^2) + eps)` and sums over "
-              "the elements of one norm. scale: `dscale = sum(dy x / r)` over all elements it multiplies.",
-          .source = "Liu, Rabinovich, Berg, \"ParseNet: Looking Wider to See Better\", 2015, arXiv 1506.04579; the "
-                    "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325). With a scale for each "
-                    "channel "
-                    "that layer's dx is another: it multiplies by the scale last, which is right only while all "
-                    "channels have the same.",
+              "the elements of one norm. scale: `dscale = sum(dy x / r)` over all elements it multiplies.\n\nWith "
+              "normalize_param the derivative of top 0, with fix_gradient as if r were a constant; top 1 has a "
+              "gradient "
+              "only with bp_norm.",
+          .source =
+              "Liu, Rabinovich, Berg, \"ParseNet: Looking Wider to See Better\", 2015, arXiv 1506.04579; the "
+              "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325). normalize_param: NormFace "
+              "(Wang et al., arXiv 1704.06369), normalize_layer of happynear's Caffe, whose L1 gradient is not the "
+              "derivative; here it is. A Normalize without any field is SSD's. With a scale for each channel SSD's "
+              "dx is another: it multiplies by the scale last, which is right only while all channels have the same.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "norm"

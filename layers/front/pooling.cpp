@@ -8,9 +8,12 @@
 #include "layers/front/layers.h"
 #include "layers/front/spatial_fields.h"
 #include "layers/front/stochastic_pooling.h"
+#include "layers/front/translated/moves.h"
 
 namespace moka {
 namespace {
+
+constexpr int64_t kMaxDilated = 64;  // slices a dilated window is made of, along one axis
 
 bool HasKernel(const PoolingParameter& p) {
   return p.kernel_size_size() > 0 || p.has_kernel_h() || p.has_kernel_w() || p.has_kernel_shape() ||
@@ -47,6 +50,22 @@ PoolingParameter OneSpelling(PoolingParameter p) {
   return p;
 }
 
+// Synopsys's pad_type 1, TensorFlow's SAME: ceil(in / stride) windows, the padding shared out evenly.
+void PadAsTensorFlow(const LayerBuilder& l, WindowFields& fields) {
+  const PoolingParameter& p = l.param().pooling_param();
+  l.Check(p.pad_type() == 1, "pooling_param.pad_type", StrCat("pad_type must be 0 or 1, found ", p.pad_type()));
+  for (size_t i = 0; i < fields.kernel.size(); ++i) {
+    l.Check(fields.pad[i] == 0 && fields.pad_end[i] == 0, "pooling_param.pad_type", "give pad or pad_type, not both");
+    const int64_t k = fields.kernel[i];
+    const int64_t s = fields.stride[i];
+    l.Check(k >= s, "pooling_param.pad_type", StrCat("pad_type 1 needs a kernel of at least the stride ", s));
+    const int64_t rest = l.shape(0)[static_cast<int>(i) + 2] % s;
+    const int64_t pad = std::max<int64_t>(k - (rest == 0 ? s : rest), 0);
+    fields.pad[i] = pad / 2;
+    fields.pad_end[i] = pad - pad / 2;
+  }
+}
+
 WindowFields ReadFields(const LayerBuilder& l) {
   const PoolingParameter p = OneSpelling(l.param().pooling_param());
   const Shape& x = l.shape(0);
@@ -59,6 +78,7 @@ WindowFields ReadFields(const LayerBuilder& l) {
     fields.kernel.assign(image.dims().begin(), image.dims().end());
   }
   CheckWindow(l, p, fields);
+  if (p.pad_type() != 0) PadAsTensorFlow(l, fields);
   return fields;
 }
 
@@ -99,19 +119,67 @@ void BuildMax(LayerBuilder& l, const Attributes& geometry) {
   l.SetTop(1, l.b().Add1("pool_max_mask", {pooled[1]}, attributes));
 }
 
+// Elements of a window `dilation` apart (Greentea): what a window of a plain kernel reads one by one is a slice of the
+// bottom for each element of the kernel, axis by axis; a larger stride then takes every s-th result.
+void BuildDilated(LayerBuilder& l, const WindowFields& fields, const Ints& dilation) {
+  const PoolingParameter& p = l.param().pooling_param();
+  const bool is_max = p.pool() == PoolingParameter::MAX;
+  l.Check(is_max || p.pool() == PoolingParameter::AVE, "pooling_param.pool", "dilation is for MAX and AVE pooling");
+  l.Check(l.top_count() == 1, "top[1]", "pooling with a dilation has no mask");
+  const GraphBuilder& b = l.b();
+  ValueId y = l.bottom(0);
+  for (size_t i = 0; i < fields.kernel.size(); ++i) {
+    l.Check(fields.pad[i] == 0 && fields.pad_end[i] == 0, "pooling_param.pad", "pooling with a dilation takes no pad");
+    const int axis = static_cast<int>(i) + 2;
+    const int64_t k = fields.kernel[i];
+    const Size room = Size(l.shape(0)[axis]) - (Size(k) - 1) * dilation[i] - 1;
+    l.Check(room >= 0, "pooling_param.kernel_size",
+            StrCat("the kernel ", k, " with dilation ", dilation[i], " is larger than axis ", axis, " of the bottom ",
+                   l.shape(0).ToString()));
+    l.Check(room.value() % fields.stride[i] == 0 || RoundsDown(p), "pooling_param.stride",
+            StrCat("with a dilation the last window must end inside axis ", axis, "; set round_mode: FLOOR"));
+    l.Check(k <= kMaxDilated, "pooling_param.kernel_size",
+            StrCat("a kernel with a dilation is limited to ", kMaxDilated, ", found ", k));
+    std::vector<ValueId> parts;
+    std::string names;
+    std::string value = "x0";
+    for (int64_t j = 0; j < k; ++j) {
+      parts.push_back(CutOut(b, y, axis, j * dilation[i], room.value() + 1));
+      if (j == 0) continue;
+      const std::string x = StrCat("x", j);
+      if (is_max) names += StrCat("t", j, "=", value, ";");
+      value = is_max ? StrCat("select(gt(", x, ",t", j, "),", x, ",t", j, ")") : StrCat(value, "+", x);
+    }
+    if (k > 1) y = b.Pointwise(is_max ? names + value : StrCat("(", value, ")/", k), parts);
+  }
+  const Ints none(fields.kernel.size(), 0);
+  const Ints one(fields.kernel.size(), 1);
+  if (fields.stride != one) {
+    y = b.Add("pool_max", {y}, {{"kernel", one}, {"stride", fields.stride}, {"pad_begin", none}, {"pad_end", none}})[0];
+  }
+  l.SetTop(0, y);
+}
+
 void Build(LayerBuilder& l) {
   const WindowFields fields = ReadFields(l);
+  SpatialField spread{.name = "pooling_param.dilation", .name_h = {}, .values = {}};
+  spread.values = IntsOf(l.param().pooling_param().dilation());
+  spread.fallback = 1;
+  const Ints dilation = ReadSpatial(l, spread, static_cast<int>(fields.kernel.size()));
+  if (std::ranges::any_of(dilation, [](int64_t d) { return d > 1; })) return BuildDilated(l, fields, dilation);
   Ints pad_end;
   for (size_t i = 0; i < fields.kernel.size(); ++i) pad_end.push_back(PadEnd(l, fields, i));
   Attributes geometry{
       {"kernel", fields.kernel}, {"stride", fields.stride}, {"pad_begin", fields.pad}, {"pad_end", pad_end}};
   const auto method = l.param().pooling_param().pool();
+  l.Check(method != PoolingParameter::SUM, "pooling_param.pool", "SUM is not a method of Pooling");
   if (method == PoolingParameter::MAX) return BuildMax(l, geometry);
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
   if (method == PoolingParameter::STOCHASTIC) return l.SetTop(0, StochasticPool(l, geometry));
   Ints count_end;
   for (size_t i = 0; i < pad_end.size(); ++i) count_end.push_back(std::min(pad_end[i], fields.pad_end[i]));
-  const bool counts_pad = l.param().pooling_param().avg_include_pad() && method != PoolingParameter::AVE_EXC_PAD;
+  const bool counts_pad = l.param().pooling_param().avg_include_pad() && method != PoolingParameter::AVE_EXC_PAD &&
+                          method != PoolingParameter::AVE_TF;
   const Ints none(pad_end.size(), 0);
   geometry.Set("count_begin", counts_pad ? fields.pad : none);
   geometry.Set("count_end", counts_pad ? count_end : none);
@@ -133,21 +201,25 @@ LayerDef PoolingLayer() {
       .build = Build,
       .page = {
           .params = {"pooling_param"},
-          .formula = "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the "
-                     "pad (default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, "
-                     "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0 and `(out - 1) s >= in + p`, "
-                     "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the "
-                     "whole image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` "
-                     "in the plane, the first maximum winning. AVE: sum of the pixels inside the image / number of "
-                     "positions of the window inside the padded image `[-p, in + p)` (inside the image with "
-                     "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability "
-                     "`x / sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
+          .formula =
+              "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the "
+              "pad (default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, "
+              "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0 and `(out - 1) s >= in + p`, "
+              "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the "
+              "whole image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` "
+              "in the plane, the first maximum winning. dilation d puts d pixels from each element of a window to the "
+              "next (`out = ceil((in - d (k - 1) - 1) / s) + 1`; MAX and AVE, no pad). AVE: sum of the pixels inside "
+              "the image / number of "
+              "positions of the window inside the padded image `[-p, in + p)` (inside the image with "
+              "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability "
+              "`x / sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
           .gradient = "x: MAX and, in TRAIN, STOCHASTIC add each dy to the pixel its window took; AVE adds `dy / "
                       "divisor` to every pixel of the window; STOCHASTIC in TEST has the gradient of its formula. "
                       "Nothing goes through the second top.",
           .source = "BVLC Caffe's pooling_layer; stochastic pooling: Zeiler, Fergus, 2013, arXiv 1301.3557. The mask "
                     "top holds indices of one plane also for three spatial axes. `round_mode` is BVLC's; `ceil_mode`, "
-                    "`torch_pooling`, `avg_include_pad`, `AVE_EXC_PAD` and `pad_l`, `pad_r`, `pad_t`, `pad_b` (a pad "
+                    "`torch_pooling`, `avg_include_pad`, `AVE_EXC_PAD` (once `AVE_TF`), `pad_type` (1: TensorFlow's "
+                    "SAME), `dilation` (Greentea's) and `pad_l`, `pad_r`, `pad_t`, `pad_b` (a pad "
                     "of its own for each side) are forks' spellings.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/translated/moves.h"
 
 namespace moka {
 namespace {
@@ -38,9 +39,10 @@ Shape NewShape(const LayerBuilder& l, int begin, int end) {
 }
 
 void Build(LayerBuilder& l) {
-  l.Check(l.param().reshape_param().pixelshuffler() == 1, "reshape_param.pixelshuffler",
-          "pixelshuffler is not part of Moka; Reorg with reverse: true spreads channels over the image");
   const ReshapeParameter& p = l.param().reshape_param();
+  if (p.pixelshuffler() != 1) {
+    return l.SetTop(0, PixelShuffled(l, "reshape_param.pixelshuffler", l.bottom(0), p.pixelshuffler(), false));
+  }
   const Shape x = l.shape(0);
   const int rank = x.rank();
   // -1 is the place after the last axis.
@@ -74,10 +76,12 @@ LayerDef ReshapeLayer() {
           .formula =
               "The top has the bottom's elements in the same order. Its shape is the bottom's with the axes from "
               "`axis` (default 0; -1 is after the last) on, `num_axes` of them (default -1: all), replaced by `shape`. "
-              "There 0 copies the bottom's dimension at that place and one -1 is what remains; the counts must agree.",
-          .gradient = "x: `dx` is dy in the bottom's shape.",
-          .source = "BVLC Caffe's reshape_layer. The top may share memory with the bottom. `pixelshuffler`, a fork's "
-                    "field, is refused.",
+              "There 0 copies the bottom's dimension at that place and one -1 is what remains; the counts must "
+              "agree.\n\nWith `pixelshuffler` r above 1 the channels of `[N,C,H,W]` are spread over the image and "
+              "shape is not used: `y[n, c, r h + i, r w + j] = x[n, c r^2 + i r + j, h, w]`, `[N,C/r^2,H r,W r]`.",
+          .gradient = "x: `dx` is dy in the bottom's shape; with pixelshuffler, moved back.",
+          .source = "BVLC Caffe's reshape_layer. The top may share memory with the bottom. `pixelshuffler` is "
+                    "that of Synopsys's Caffe.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "reshaped"

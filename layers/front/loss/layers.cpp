@@ -3,9 +3,27 @@
 namespace moka {
 
 std::vector<LayerDef> LossLayers() {
-  return {BoxAnnotatorOhemLayer(), CenterLossLayer(),       ContrastiveLossLayer(),     HingeLossLayer(),
-          InfogainLossLayer(),     L1LossLayer(),           MarginInnerProductLayer(),  MultinomialLogisticLossLayer(),
-          SmoothL1LossLayer(),     SmoothL1LossOhemLayer(), SoftmaxWithLossOhemLayer(), TripletLossLayer()};
+  return {BoxAnnotatorOhemLayer(),
+          CenterLossLayer(),
+          ChannelScaleLayer(),
+          ContrastiveLossLayer(),
+          GeneralContrastiveLossLayer(),
+          GeneralTripletLossLayer(),
+          HashingLossLayer(),
+          HingeLossLayer(),
+          InfogainLossLayer(),
+          InnerDistanceLayer(),
+          L1LossLayer(),
+          LabelSpecificAddLayer(),
+          LabelSpecificRescaleLayer(),
+          LargeMarginInnerProductLayer(),
+          MarginInnerProductLayer(),
+          MultiSigmoidCrossEntropyLossLayer(),
+          MultinomialLogisticLossLayer(),
+          SmoothL1LossLayer(),
+          SmoothL1LossOhemLayer(),
+          SoftmaxWithLossOhemLayer(),
+          TripletLossLayer()};
 }
 
 }  // namespace moka

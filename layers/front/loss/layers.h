@@ -9,11 +9,20 @@ namespace moka {
 
 LayerDef BoxAnnotatorOhemLayer();
 LayerDef CenterLossLayer();
+LayerDef ChannelScaleLayer();
 LayerDef ContrastiveLossLayer();
+LayerDef GeneralContrastiveLossLayer();
+LayerDef GeneralTripletLossLayer();
+LayerDef HashingLossLayer();
 LayerDef HingeLossLayer();
 LayerDef InfogainLossLayer();
+LayerDef InnerDistanceLayer();
 LayerDef L1LossLayer();
+LayerDef LabelSpecificAddLayer();
+LayerDef LabelSpecificRescaleLayer();
+LayerDef LargeMarginInnerProductLayer();
 LayerDef MarginInnerProductLayer();
+LayerDef MultiSigmoidCrossEntropyLossLayer();
 LayerDef MultinomialLogisticLossLayer();
 LayerDef SmoothL1LossLayer();
 LayerDef SmoothL1LossOhemLayer();

@@ -23,7 +23,8 @@ bool HasSegNetField(const BNParameter& p) {
   return p.has_scale_filler() || p.has_shift_filler() || p.has_bn_mode() || p.has_var_eps();
 }
 bool HasRunningField(const BNParameter& p) {
-  return p.has_slope_filler() || p.has_bias_filler() || p.has_momentum() || p.has_eps() || p.has_frozen();
+  return p.has_slope_filler() || p.has_bias_filler() || p.has_momentum() || p.has_eps() || p.has_frozen() ||
+         p.has_moving_average() || p.icnet();
 }
 
 // Whether the layer is SegNet's.
@@ -99,11 +100,12 @@ void BuildFourBlobs(LayerBuilder& l) {
       l.AddBlob(1, blob, FillerOf(p.has_bias_filler(), p.bias_filler(), 0), role, "bn_param.bias_filler");
   const ValueId mean = l.AddBlob(2, blob, FillerParameter(), ParameterRole::kStatistic);
   const ValueId variance = l.AddBlob(3, blob, FillerOf(!p.frozen(), FillerParameter(), 1), ParameterRole::kStatistic);
-  if (p.frozen() || l.phase() == TEST) {
+  if (p.frozen() || (l.phase() == TEST && p.moving_average())) {
     l.SetTop(0, NormalizeRunning(l, slope, bias, mean, variance, eps));
     return;
   }
   const std::vector<ValueId> y = NormalizeBatch(l, slope, bias, eps);
+  if (l.phase() == TEST) return l.SetTop(0, y[0]);
   const std::string moved = StrCat("x0*", Number(kept), "+x1*", Number(1 - kept));
   l.Assign(2, l.b().Pointwise(moved, {mean, l.b().Reshape(y[1], blob)}));
   l.Assign(3, l.b().Pointwise(moved, {variance, l.b().Reshape(y[2], blob)}));
@@ -144,7 +146,9 @@ LayerDef BnLayer() {
               "if no field of either kind is set, by one or two `param` entries.\n\nFour blobs `[1,C,1,1]` (slope, "
               "bias, running mean, running variance; filled with 1, 0, 0, 0, the variance with 1 if frozen): TRAIN "
               "uses the batch's statistics and then sets `running = momentum * running + (1 - momentum) * batch` "
-              "(momentum 0.9, eps 1e-5); TEST, and both phases with `frozen`, use the running ones.",
+              "(momentum 0.9, eps 1e-5); TEST (unless `moving_average` is false), and both phases with `frozen`, use "
+              "the "
+              "running ones.",
           .gradient =
               "With the batch's statistics, z = (x - mean) / sqrt(variance + eps) and avg over the m elements: x: `dx "
               "= scale / sqrt(variance + eps) * (dy - avg(dy) - z avg(dy z))`; scale: `sum(dy z)`, shift: `sum(dy)`. "

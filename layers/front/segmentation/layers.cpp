@@ -3,7 +3,8 @@
 namespace moka {
 
 std::vector<LayerDef> SegmentationLayers() {
-  return {BnLayer(),          DenseImageDataLayer(), ImageSegDataLayer(), InterpLayer(),
+  return {BnLayer(),          DenseImageDataLayer(), EltwiseAccuracyLayer(), ImageSegDataLayer(),
+          InterpLayer(),      MatWriteLayer(),       MergeCropLayer(),       PaddingLayer(),
           SegAccuracyLayer(), UnpoolingLayer(),      UpsampleLayer()};
 }
 

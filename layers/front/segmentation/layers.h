@@ -11,8 +11,12 @@ std::vector<LayerDef> SegmentationLayers();
 
 LayerDef BnLayer();
 LayerDef DenseImageDataLayer();
+LayerDef EltwiseAccuracyLayer();
 LayerDef ImageSegDataLayer();
 LayerDef InterpLayer();
+LayerDef MatWriteLayer();
+LayerDef MergeCropLayer();
+LayerDef PaddingLayer();
 LayerDef SegAccuracyLayer();
 LayerDef UnpoolingLayer();
 LayerDef UpsampleLayer();

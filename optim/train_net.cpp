@@ -31,6 +31,17 @@ std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& traine
   return Differentiate(net.graph, net.loss, wanted);
 }
 
+// Layers that compute as they should but whose training is more than gradients.
+void RefuseUntrainable(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "INQConvolution" && layer.type() != "INQInnerProduct") continue;
+    throw ErrorAt(layer, "type",
+                  StrCat("layer \"", layer.name(), "\": training ", layer.type(),
+                         ", which fixes weights at powers of two, is not part of Moka"),
+                  "test the net, or take the layer without INQ to train it in full precision");
+  }
+}
+
 void AddSlots(const std::vector<SlotState>& slots, ParameterStore& store) {
   for (const SlotState& slot : slots) {
     if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
@@ -66,6 +77,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   options.state.set_phase(TRAIN);
   options.data_types = feed_.types();
   BuiltNet net = BuildNet(param, options);
+  RefuseUntrainable(net.param);
   param_ = net.param;
   blobs_ = net.blobs;
   outputs_ = net.outputs;
@@ -83,7 +95,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   step_options.name = "train";
   step_options.inference = false;
   if (solver_.iter_size() == 1) {
-    updates_ = AddUpdates(net.graph, {.solver = &solver_, .blobs = trained, .gradients = gradients, .guard = net.loss});
+    updates_ = AddUpdates(
+        net.graph, {.solver = &solver_, .blobs = trained, .gradients = gradients, .guard = net.loss, .net = &param_});
     AddSlots(updates_.slots, store);
   } else {
     std::vector<NetBlob> reached;
@@ -91,7 +104,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       if (gradients[i] != kNoId) reached.push_back(trained[i]);
     }
     AddAccumulation(net.graph, trained, gradients);
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_);
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = step_options;

@@ -71,6 +71,14 @@ void RefuseForeignFields(const SolverParameter& solver) {
   refuse(solver.has_clamp_weights_lower(), "clamp_weights_lower", " is not part of Moka");
   refuse(solver.has_clamp_weights_upper(), "clamp_weights_upper", " is not part of Moka");
   refuse(solver.disabled_update(), "disabled_update", " is not part of Moka");
+  refuse(solver.force_decay() != 0, "force_decay", " (force regularisation) is not part of Moka");
+  refuse(solver.prune_method() != "None", "prune_method", " is not part of Moka; \"None\" trains without pruning");
+  for (const auto& [field, is_given] : {std::pair{"breadth_decay", solver.breadth_decay() != 0},
+                                        std::pair{"kernel_shape_decay", solver.kernel_shape_decay() != 0},
+                                        std::pair{"block_group_decay", solver.block_group_decay() != 0}}) {
+    const bool decays_apart = solver.type() == "AdamW" || solver.type() == "LAMB" || solver.type() == "LARS";
+    refuse(is_given && decays_apart, field, StrCat(" does not work with type \"", solver.type(), "\""));
+  }
 }
 
 }  // namespace
@@ -124,6 +132,7 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
                                    .guard = spec.guard,
                                    .clip = clip,
                                    .scale = spec.gradient_scale / spec.solver->iter_size(),
+                                   .net = spec.net,
                                    .updates = &updates};
     ParameterUpdate update(shared, spec.blobs[i], spec.gradients[i]);
     optimizer->emit(update);
@@ -166,10 +175,12 @@ std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> bl
   return slots;
 }
 
-UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs) {
+UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
+                             const NetParameter* net) {
   UpdateGraph built{Graph(catalog), {}};
   Graph& graph = built.graph;
-  UpdateSpec spec{.solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId};
+  UpdateSpec spec{
+      .solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId, .net = net};
   spec.guard = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
   std::vector<SlotState> sums;
   for (NetBlob& blob : spec.blobs) {

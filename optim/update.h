@@ -34,6 +34,8 @@ struct UpdateSpec {
   // A scalar (the loss): when it is not finite every state keeps its value. kNoId: no guard.
   ValueId guard = kNoId;
   double gradient_scale = 1;  // every gradient is multiplied by it first
+  // The net of the blobs, for what its layers ask of their updates (optim/optimizers/groups.h); null: nothing.
+  const NetParameter* net = nullptr;
 };
 
 // What an update added to the graph.
@@ -68,6 +70,7 @@ struct UpdateGraph {
   Graph graph;
   Updates updates;
 };
-UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs);
+UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
+                             const NetParameter* net = nullptr);
 
 }  // namespace moka

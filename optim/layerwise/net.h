@@ -60,6 +60,7 @@ class LayerwiseNet {
   ~LayerwiseNet();
 
   const std::string& name() const { return param_.name(); }
+  const NetParameter& net_param() const { return param_; }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
   const BlobList& blobs() const { return blobs_; }
   const std::vector<std::string>& blob_names() const { return blob_names_; }

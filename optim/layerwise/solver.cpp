@@ -46,7 +46,7 @@ void LayerwiseSolver::BindUpdate() {
   const std::vector<SlotState> old_slots = updates_.slots;
   const std::vector<NetBlob> blobs = net_->net_blobs();
   trained_ = TrainedBlobs(blobs);
-  UpdateGraph graph = BuildUpdateGraph(StandardCatalog(), solver_, trained_);
+  UpdateGraph graph = BuildUpdateGraph(StandardCatalog(), solver_, trained_, &net_->net_param());
   updates_ = graph.updates;
   const std::lock_guard lock(bound_->compiling);
   ParameterStore& store = bound_->store;

@@ -56,7 +56,10 @@ void RequireL2(const SolverParameter& solver) {
 }
 
 ParameterUpdate::ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient)
-    : shared_(shared), blob_(blob), gradient_(gradient) {}
+    : shared_(shared),
+      blob_(blob),
+      gradient_(gradient),
+      rules_(GroupRulesOf(shared.builder, shared.solver, shared.net, blob)) {}
 
 bool ParameterUpdate::is_spared() const {
   return solver().decay_skip_bias_and_norm() && blob_.role != ParameterRole::kWeight;
@@ -84,8 +87,14 @@ std::string ParameterUpdate::Gradient() {
 
 std::string ParameterUpdate::DecayedGradient() {
   std::string g = Gradient();
+  for (const GroupDecay& group : rules_.decays) {
+    const std::string squares = Use(group.squares);
+    g += StrCat("+", ConstantText(group.coefficient), "*select(gt(", squares, ",0),", Weight(), "/sqrt(", squares,
+                "),0)");
+  }
+  if (!rules_.decays.empty()) g = StrCat("(", g, ")");
   if (decay() == 0) return g;
-  const std::string direction = solver().regularization_type() == "L1" ? StrCat("sign(", Weight(), ")") : Weight();
+  const std::string direction = rules_.is_l1 ? StrCat("sign(", Weight(), ")") : Weight();
   return StrCat("(", g, "+", Decay(), "*", direction, ")");
 }
 
@@ -168,6 +177,10 @@ ValueId ParameterUpdate::FinishSlots(std::string extra) {
 }
 
 void ParameterUpdate::Finish() {
+  if (rules_.keeps_zeros) weight_ = StrCat("select(eq(", Weight(), ",0),0,", weight_, ")");
+  for (const ValueId squares : rules_.alive) {
+    weight_ = StrCat("select(gt(", Use(squares), ",0),", weight_, ",", Weight(), ")");
+  }
   if (solver().ema_decay() > 0) {
     const std::string decay = Scalar("ema_decay");
     SetSlot(kEmaSlot, StrCat(decay, "*", Slot(kEmaSlot), "+(1-", decay, ")*(", weight_, ")"));

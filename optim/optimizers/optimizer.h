@@ -8,6 +8,7 @@
 
 #include "graph/graph.h"
 #include "layers/layer.h"
+#include "optim/optimizers/groups.h"
 #include "optim/update.h"
 
 namespace moka {
@@ -22,6 +23,7 @@ class ParameterUpdate {
     ValueId guard = kNoId;
     ValueId clip = kNoId;  // scalar every gradient is multiplied by; kNoId: none
     double scale = 1;      // constant every gradient is multiplied by: gradient_scale / iter_size
+    const NetParameter* net = nullptr;
     Updates* updates = nullptr;
   };
   ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient);
@@ -41,7 +43,7 @@ class ParameterUpdate {
   std::string Weight() { return Use(blob_.state); }
   // Clipped and normalised, without decay.
   std::string Gradient();
-  // The same plus the L2 or L1 decay term.
+  // The same plus the L2 or L1 decay term and those of groups.
   std::string DecayedGradient();
   // The rate input times lr_mult; the rate input alone.
   std::string Rate();
@@ -74,6 +76,7 @@ class ParameterUpdate {
   Shared& shared_;
   const NetBlob& blob_;
   ValueId gradient_;
+  GroupRules rules_;
   std::vector<ValueId> inputs_;
   std::vector<std::pair<std::string, ValueId>> slots_;  // declared: name and state
   std::vector<std::pair<ValueId, std::string>> slot_updates_;

@@ -1,12 +1,14 @@
 #include "tools/net_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "layers/net.h"
 #include "optim/lr_policy.h"
 #include "proto/filter.h"
+#include "tools/consumer_shapes.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -30,6 +32,27 @@ std::set<Stages> StageSets(const std::vector<NetStateRule>& rules) {
     for (const std::string& other : all) sets.insert({one, other});
   }
   return sets;
+}
+
+StateCheck CheckOnce(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
+  StateCheck check;
+  check.phase = state.phase();
+  check.stages.assign(state.stage().begin(), state.stage().end());
+  try {
+    NetOptions options;
+    options.state = state;
+    options.data_types = GuessDataTypes(shapes);
+    const BuiltNet built = BuildNet(FilterNet(net, state), options);
+    check.layers = built.param.layer_size();
+    for (const NetBlob& blob : built.blobs) {
+      if (blob.shared) continue;
+      (blob.role == ParameterRole::kStatistic ? check.statistics : check.parameters) += blob.shape.Count();
+    }
+    for (const auto& [name, value] : built.trace) check.tops.emplace_back(name, built.graph.shape(value));
+  } catch (const Error& error) {
+    check.error = error.what();
+  }
+  return check;
 }
 
 }  // namespace
@@ -59,24 +82,23 @@ std::vector<NetState> DeclaredStates(const NetParameter& net) {
 }
 
 StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
-  StateCheck check;
-  check.phase = state.phase();
-  check.stages.assign(state.stage().begin(), state.stage().end());
-  try {
+  StateCheck check = CheckOnce(net, state, shapes);
+  if (check.error.empty()) return check;
+  const TryNet build = [&](const NetParameter& part, const TopShapes& tops) -> std::optional<TopShapes> {
     NetOptions options;
     options.state = state;
-    options.data_types = GuessDataTypes(shapes);
-    const BuiltNet built = BuildNet(FilterNet(net, state), options);
-    check.layers = built.param.layer_size();
-    for (const NetBlob& blob : built.blobs) {
-      if (blob.shared) continue;
-      (blob.role == ParameterRole::kStatistic ? check.statistics : check.parameters) += blob.shape.Count();
+    options.data_types = GuessDataTypes(tops);
+    try {
+      const BuiltNet built = BuildNet(part, options);
+      TopShapes blobs;
+      for (const auto& [name, value] : built.tops) blobs[name] = built.graph.shape(value);
+      return blobs;
+    } catch (const Error&) {
+      return std::nullopt;  // the first check has told what is wrong
     }
-    for (const auto& [name, value] : built.trace) check.tops.emplace_back(name, built.graph.shape(value));
-  } catch (const Error& error) {
-    check.error = error.what();
-  }
-  return check;
+  };
+  const std::optional<TopShapes> fitted = ShapesByConsumers(FilterNet(net, state), shapes, build);
+  return fitted ? CheckOnce(net, state, *fitted) : check;
 }
 
 std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver, int points) {

@@ -1,0 +1,173 @@
+#include "tools/consumer_shapes.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "data/shape_guess.h"
+
+namespace moka {
+namespace {
+
+// Losses whose two first bottoms have one count.
+constexpr std::array<std::string_view, 5> kElementwise = {"EuclideanLoss", "L1Loss", "MultiSigmoidCrossEntropyLoss",
+                                                          "SigmoidCrossEntropyLoss", "SmoothL1Loss"};
+// Readers of a label for each position of scores [N,C,..].
+constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
+
+template <class Types>
+bool IsOneOf(const Types& types, const std::string& type) {
+  return std::ranges::find(types, type) != types.end();
+}
+
+class Fitter {
+ public:
+  Fitter(const NetParameter& net, const TopShapes& given, const TryNet& build)
+      : net_(net), build_(build), shapes_(given) {
+    for (const LayerParameter& layer : net.layer()) {
+      if (layer.bottom_size() > 0 || !layer.type().ends_with("Data") || layer.type() == "DummyData") continue;
+      const GuessedTypes guess = GuessTypes(layer);
+      for (int i = 0; i < std::min(layer.top_size(), static_cast<int>(guess.types.size())); ++i) {
+        // The label of a record or of a program's own data is one number.
+        if (i > 0 && (layer.type() == "Data" || layer.type() == "MemoryData")) continue;
+        if (!given.contains(layer.top(i))) guesses_[layer.top(i)] = guess.types[static_cast<size_t>(i)].shape;
+      }
+    }
+  }
+
+  // Gray images where HDF5 files do not say how many channels there are; false if none was taken for colour.
+  bool MakeGray() {
+    bool is_changed = false;
+    for (const LayerParameter& layer : net_.layer()) {
+      for (const std::string& top : layer.top()) {
+        const auto guess = guesses_.find(top);
+        if (layer.type() != "HDF5Data" || guess == guesses_.end() || guess->second.rank() != 4) continue;
+        if (guess->second[1] != 3) continue;
+        guess->second = guess->second.With(1, 1);
+        shapes_[top] = guess->second;
+        is_changed = true;
+      }
+    }
+    return is_changed;
+  }
+
+  std::optional<TopShapes> Fit() {
+    for (const auto& [top, guess] : guesses_) {
+      if (guess.rank() >= 2 && !IsLabel(top)) FitChannels(top, guess);
+    }
+    std::optional<TopShapes> known = build_(WithoutLabels(), shapes_);
+    if (!known) return std::nullopt;
+    for (const auto& [top, guess] : guesses_) {
+      if (IsLabel(top)) FitLabel(top, guess, *known);
+    }
+    if (!build_(net_, shapes_)) return std::nullopt;
+    return shapes_;
+  }
+
+ private:
+  static bool Reads(const LayerParameter& layer, const std::string& blob) {
+    return std::ranges::find(layer.bottom(), blob) != layer.bottom().end();
+  }
+  static bool IsLossLike(const LayerParameter& layer) {
+    return layer.type().ends_with("Loss") || layer.type().ends_with("Accuracy") || IsOneOf(kByPosition, layer.type()) ||
+           layer.type() == "Slice" || layer.type() == "Silence";
+  }
+
+  // Whether losses, Slice and the like are all that read a data top, at least one of them.
+  bool IsLabel(const std::string& top) const {
+    bool has_loss = false;
+    for (const LayerParameter& layer : net_.layer()) {
+      if (!Reads(layer, top)) continue;
+      if (!IsLossLike(layer)) return false;
+      if (layer.type() != "Slice") {
+        has_loss = has_loss || layer.type() != "Silence";
+        continue;
+      }
+      for (const std::string& part : layer.top()) has_loss = has_loss || IsLabel(part);
+    }
+    return has_loss;
+  }
+
+  // The net without the layers that need a label.
+  NetParameter WithoutLabels() const {
+    std::set<std::string> labels;
+    for (const auto& [top, guess] : guesses_) {
+      if (IsLabel(top)) labels.insert(top);
+    }
+    NetParameter rest = net_;
+    rest.clear_layer();
+    for (const LayerParameter& layer : net_.layer()) {
+      if (std::ranges::none_of(layer.bottom(), [&](const std::string& blob) { return labels.contains(blob); })) {
+        *rest.add_layer() = layer;
+      } else {
+        labels.insert(layer.top().begin(), layer.top().end());
+      }
+    }
+    return rest;
+  }
+
+  // Channels enough for a Slice of this blob, its last part as wide as the one before.
+  void FitChannels(const std::string& top, const Shape& guess) {
+    for (const LayerParameter& layer : net_.layer()) {
+      const SliceParameter& p = layer.slice_param();
+      if (layer.type() != "Slice" || !Reads(layer, top) || p.axis() != 1 || p.slice_point_size() == 0) continue;
+      const int64_t last = p.slice_point(p.slice_point_size() - 1);
+      const int64_t before = p.slice_point_size() > 1 ? int64_t{p.slice_point(p.slice_point_size() - 2)} : 0;
+      if (guess[1] <= last && last > before) shapes_[top] = guess.With(1, last + (last - before));
+    }
+  }
+
+  // The shape that the readers of a label blob need; none if they do not tell.
+  std::optional<Shape> Needed(const std::string& label, const TopShapes& known) const {
+    for (const LayerParameter& layer : net_.layer()) {
+      if (!Reads(layer, label) || layer.bottom_size() < 2) continue;
+      const auto scores = known.find(layer.bottom(0) == label ? layer.bottom(1) : layer.bottom(0));
+      if (scores == known.end() || scores->second.rank() < 1) continue;
+      const Shape& shape = scores->second;
+      if (IsOneOf(kElementwise, layer.type())) return shape;
+      if (IsOneOf(kByPosition, layer.type()) && shape.rank() > 2) return shape.With(1, 1);
+      if (IsOneOf(kByPosition, layer.type())) return Shape{shape[0]};
+    }
+    return std::nullopt;
+  }
+
+  void FitLabel(const std::string& top, const Shape& guess, const TopShapes& known) {
+    if (const std::optional<Shape> needed = Needed(top, known)) {
+      shapes_[top] = *needed;
+      return;
+    }
+    for (const LayerParameter& layer : net_.layer()) {
+      if (layer.type() != "Slice" || !Reads(layer, top) || layer.slice_param().axis() != 1) continue;
+      // Each part as wide as its loss needs it; slice points win, so only the last part's width counts then.
+      int64_t width = 0;
+      for (int i = 0; i < layer.top_size(); ++i) {
+        const std::optional<Shape> part = Needed(layer.top(i), known);
+        const int64_t size = part && part->rank() > 1 ? (*part)[1] : 1;
+        const bool has_points = layer.slice_param().slice_point_size() > 0;
+        if (has_points && i + 1 < layer.top_size()) continue;
+        width = has_points ? int64_t{layer.slice_param().slice_point(layer.slice_param().slice_point_size() - 1)} + size
+                           : width + size;
+      }
+      if (guess.rank() == 4) shapes_[top] = Shape{guess[0], width, 1, 1};
+      if (guess.rank() == 1) shapes_[top] = Shape{guess[0], width};
+    }
+  }
+
+  const NetParameter& net_;
+  const TryNet& build_;
+  TopShapes shapes_;
+  std::map<std::string, Shape> guesses_;  // of data tops that are not given
+};
+
+}  // namespace
+
+std::optional<TopShapes> ShapesByConsumers(const NetParameter& net, const TopShapes& given, const TryNet& build) {
+  Fitter fitter(net, given, build);
+  if (std::optional<TopShapes> found = fitter.Fit()) return found;
+  Fitter gray(net, given, build);
+  if (!gray.MakeGray()) return std::nullopt;
+  return gray.Fit();
+}
+
+}  // namespace moka

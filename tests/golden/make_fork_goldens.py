@@ -142,6 +142,9 @@ def segmentation():
         parts = [t * f for t, f in zip((x if backward[0] else x.detach(), z if backward[1] else z.detach()), forward)]
         return parts[0] + parts[1] if add else torch.cat(parts, 1)
 
+    case("euclidean_scaled", "EuclideanLoss", "", [(2, 3, 2), (2, 3, 2), (2, 3, 2)],
+         lambda x, p: [((x[0] - x[1])**2 * x[2]**2).sum() / 24], no_gradient=[2],
+         own=lambda x, p, dy: {"x0": dy[0] * (x[0] - x[1]) * x[2] / 12, "x1": dy[0] * (x[1] - x[0]) * x[2] / 12})
     case("merge_crop", "MergeCrop", "", [(1, 2, 3, 4), (1, 3, 6, 4)], lambda x, p: [merged(*x)])
     case("merge_crop_both", "MergeCrop", "mergecrop_param { backward: 1 backward: 1 }", [(1, 2, 3, 4), (1, 3, 6, 5)],
          lambda x, p: [merged(*x, backward=(1, 1))])
@@ -242,8 +245,8 @@ def center_losses():
                         continue
                     gap = (margin - row[j]).clamp(min=0)
                     others = others + gap
-                    terms.append(torch.exp(-row[j]) * (float(row[j]) < margin) if exp else gap)
-                if bound is not None and float(row[c]) > bound:
+                    terms.append(torch.exp(-row[j]) * (float(row[j].detach()) < margin) if exp else gap)
+                if bound is not None and float(row[c].detach()) > bound:
                     continue
                 loss = loss + down * (torch.stack(terms).max() if hardest else sum(terms))
             return [loss / 5, torch.stack([own / 5, others / 15]).detach()]
@@ -303,7 +306,7 @@ def margins():
     label = labels("lsoftmax/l", (4,), 5)
 
     def psi(theta, m):
-        k = math.floor(float(theta) * m / math.pi)
+        k = math.floor(float(theta.detach()) * m / math.pi)
         return (-1)**k * torch.cos(m * theta) - 2 * k
 
     def run(m, weight):

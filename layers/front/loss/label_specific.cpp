@@ -14,8 +14,7 @@ ValueId AnnealedBias(LayerBuilder& l, const LabelSpecificAddParameter& p) {
   const ValueId runs = l.AddKept("runs", {});
   l.AssignKept(runs, l.b().Pointwise("x0+1", {runs}));
   const double gamma = Finite(l, prefix + "bias_gamma", p.bias_gamma());
-  l.Check(gamma >= 0, prefix + "bias_gamma", StrCat(prefix, "bias_gamma must not be negative, found ", gamma));
-  const std::string growth = StrCat("pow(1+", Number(gamma), "*(x0+", p.iteration(), "),",
+  const std::string growth = StrCat("pow(max(1+", Number(gamma), "*(x0+", p.iteration(), "),0),",
                                     Number(Finite(l, prefix + "bias_power", p.bias_power())), ")");
   const std::string bias = StrCat(Number(Finite(l, prefix + "bias_base", p.bias_base())), "+", growth, "-1");
   return l.b().Pointwise(StrCat("min(max(", bias, ",", Number(Finite(l, prefix + "bias_min", p.bias_min())), "),",

@@ -58,6 +58,7 @@ DataFields FieldsOf(const LayerParameter& layer) {
   if (layer.has_image_data_param()) {
     ReadImages(layer.image_data_param(), fields);
     fields.frames = layer.image_data_param().new_length();
+    fields.crop_h = fields.crop_w = layer.image_data_param().crop_size();
     const int64_t shorter = std::max(layer.image_data_param().short_side(), layer.image_data_param().new_dim());
     if (shorter > 0) fields.new_h = fields.new_w = shorter;
   }
@@ -126,6 +127,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
   if (fields.batch <= 0) return guess;
   const Shape known = KnownImage(layer, fields.source);
   int64_t channels = fields.is_color ? known[0] : 1;
+  // A mean for each channel says how many there are: clips in a database have their frames one after another.
+  if (layer.transform_param().mean_value_size() > 1) channels = layer.transform_param().mean_value_size();
   int64_t h = fields.crop_h > 0 ? fields.crop_h : fields.new_h;
   int64_t w = fields.crop_w > 0 ? fields.crop_w : fields.new_w;
   if (h <= 0 || w <= 0) {
@@ -143,9 +146,11 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
                                layer.type() == "ImageSegData" || layer.type() == "WindowSegData";
   const int64_t divide = std::max<int64_t>(
       static_cast<int64_t>(std::min(layer.dense_image_data_param().label_divide_factor(), 1024.0F)), 1);
-  const bool is_clip = !has_segments && (layer.type() == "VideoData" || fields.frames > 0);
-  const Shape image = is_clip ? Shape{fields.batch, channels, std::max<int64_t>(fields.frames, 1), h, w}
-                              : Shape{fields.batch, channels, h, w};
+  // Volumes in files say their size themselves; C3D's have 16 frames.
+  const bool is_volume = layer.type() == "VideoSegmentationData" || layer.type() == "VideoWithVoxelTruthData";
+  const bool is_clip = !has_segments && (layer.type() == "VideoData" || fields.frames > 0 || is_volume);
+  const int64_t frames = fields.frames > 0 ? fields.frames : is_volume ? 16 : 1;
+  const Shape image = is_clip ? Shape{fields.batch, channels, frames, h, w} : Shape{fields.batch, channels, h, w};
   for (int i = 0; i < layer.top_size(); ++i) {
     if (i == 0 && layer.top(i).find("label") != std::string::npos) {
       guess.types.push_back(Floats(image.With(1, 1)));  // label images from a database of their own
@@ -160,6 +165,12 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
           Floats({fields.batch, 1, std::max<int64_t>(h / divide, 1), std::max<int64_t>(w / divide, 1)}));
     } else if (has_label_image) {
       guess.types.push_back(Floats({fields.batch, 1, 1, 2}));  // heights and widths
+    } else if (layer.type() == "VideoData" && video.use_multiple_label()) {
+      guess.types.push_back(Floats({fields.batch, std::max<int64_t>(video.num_of_labels(), 1)}));
+    } else if (is_volume) {
+      const int64_t truths =
+          layer.type() == "VideoSegmentationData" ? 1 : layer.image_data_param().num_truth_channels();
+      guess.types.push_back(Floats(image.With(1, std::max<int64_t>(truths, 1))));
     } else {
       guess.types.push_back(Floats({fields.batch}));
     }

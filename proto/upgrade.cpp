@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "proto/places.h"
 #include "proto/upgrade_v0.h"
+#include "proto/volume_fields.h"
 
 namespace moka {
 namespace {
@@ -202,6 +203,7 @@ std::string LayerTypeOf(V1LayerParameter::LayerType type) {
       {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
       {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},
       {V1LayerParameter::TANH, "TanH"},
+      {V1LayerParameter::VOXEL_SOFTMAX, "Softmax"},
   };
   const auto exception = exceptions.find(type);
   if (exception != exceptions.end()) return exception->second;
@@ -226,6 +228,7 @@ bool UpgradeNet(NetParameter& net, const std::string& file) {
     UpgradeV1Net(net, file);
     if (!has_v0) done.emplace_back("V1 layers (\"layers\")");
   }
+  if (RenameVolumeFields(net)) done.emplace_back("convolution3d_param, pooling3d_param and pooling_nd_param");
   if (net.input_size() > 0) {
     UpgradeInput(net);
     done.emplace_back("input fields");

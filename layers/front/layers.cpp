@@ -9,6 +9,7 @@
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
 #include "layers/front/segmentation/layers.h"
+#include "layers/front/sequence/layers.h"
 #include "layers/front/shape/layers.h"
 #include "layers/front/sparsity/layers.h"
 #include "layers/front/ssd/layers.h"
@@ -94,6 +95,8 @@ const std::vector<LayerDef>& AllLayers() {
                                              ShapeLayers, SsdLayers, YoloLayers}) {
     for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers,
                                              SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
+    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, SequenceLayers,
+                                             ShapeLayers, SsdLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

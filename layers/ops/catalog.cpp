@@ -7,6 +7,7 @@
 #include "layers/ops/recurrent/ops.h"
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/segmentation/ops.h"
+#include "layers/ops/sequence/ops.h"
 #include "layers/ops/shape/ops.h"
 #include "layers/ops/ssd/ops.h"
 #include "layers/ops/yolo/ops.h"
@@ -50,6 +51,7 @@ std::vector<OpDef> AllOps() {
   };
   for (std::vector<OpDef> (*group)() :
        {CascadeOps, LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {
+       {LossOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

@@ -167,6 +167,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats({fields.batch, 1, 1, 2}));  // heights and widths
     } else if (layer.type() == "VideoData" && video.use_multiple_label()) {
       guess.types.push_back(Floats({fields.batch, std::max<int64_t>(video.num_of_labels(), 1)}));
+    } else if (layer.type() == "ccpdData") {
+      guess.types.push_back(Floats({fields.batch, 7}));  // the characters of a plate
     } else if (is_volume) {
       const int64_t truths =
           layer.type() == "VideoSegmentationData" ? 1 : layer.image_data_param().num_truth_channels();

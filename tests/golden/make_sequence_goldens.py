@@ -39,9 +39,11 @@ def array_of(stream, given):
     return np.asarray(given, dtype=np.float64) if not isinstance(given, tuple) else values(stream, given)
 
 
-def case(name, kind, fields, bottoms, params, function, no_gradient=(), fixed_params=(), phase="TRAIN", loss=None):
+def case(name, kind, fields, bottoms, params, function, no_gradient=(), fixed_params=(), phase="TRAIN", loss=None,
+         after=None):
     """function(bottoms, params) -> tops. no_gradient, fixed_params: indices that get none. `loss`: what is
-    differentiated, if it is not the weighted sum of the tops: loss(bottoms, params, weights)."""
+    differentiated, if it is not the weighted sum of the tops: loss(bottoms, params, weights). after: {parameter: its
+    value after the run}, filled by `function`."""
     x = [torch.tensor(array_of(f"{name}/bottom{i}", b), requires_grad=i not in no_gradient)
          for i, b in enumerate(bottoms)]
     w = [torch.tensor(array_of(f"{name}/param{i}", p), requires_grad=i not in fixed_params)
@@ -67,6 +69,8 @@ def case(name, kind, fields, bottoms, params, function, no_gradient=(), fixed_pa
             if tensor.requires_grad and weights:
                 row["gradient"] = rounded(torch.zeros_like(tensor) if tensor.grad is None else tensor.grad)
             entry[rows].append(row)
+    for i, value in (after or {}).items():
+        entry["params"][i]["after"] = rounded(value.detach())
     CASES.append(entry)
 
 
@@ -263,7 +267,7 @@ def conv_lstms():
 def dense_blocks():
     n, channels, growth, transitions = 2, 3, 2, 2
 
-    def block(x, w, training, middle):
+    def block(x, w, training, middle, after):
         count = transitions
         kinds = lambda kind, i: w[kind * count + i]
         factor = w[-1]
@@ -272,6 +276,9 @@ def dense_blocks():
             g, s, mean, variance = (kinds(kind + j, i).reshape(-1) for j in range(4))
             if not training:
                 return torch.relu(F.batch_norm(x, mean / factor, variance / factor, g, s, False, 0, 1e-5))
+            after[(kind + 2) * count + i] = 0.25 * mean + x.mean((0, 2, 3))
+            after[(kind + 3) * count + i] = 0.25 * variance + x.var((0, 2, 3), unbiased=False)
+            after[len(w) - 1] = 0.25 * factor + 1
             return torch.relu(F.batch_norm(x, None, None, g, s, True, 0, 1e-5))
 
         for i in range(count):
@@ -305,9 +312,12 @@ def dense_blocks():
                 params.append(values(f"{name}/p{i}", shape, low, 1))
                 if is_statistic:
                     fixed.append(i)
-            fields = f"denseblock_param {{ numTransition: 2 growthRate: 2 use_BC: {str(middle).lower()} }}"
+            fields = (f"denseblock_param {{ numTransition: 2 growthRate: 2 use_BC: {str(middle).lower()} "
+                      "moving_average_fraction: 0.25 }")
+            after = {}
             case(name, "DenseBlock", fields, [(n, channels, 3, 4)], params,
-                 lambda x, w, p=phase, m=middle: block(x[0], w, p == "TRAIN", m), fixed_params=fixed, phase=phase)
+                 lambda x, w, p=phase, m=middle, a=after: block(x[0], w, p == "TRAIN", m, a), fixed_params=fixed,
+                 phase=phase, after=after)
 
 
 def winners(x, kernel, stride):

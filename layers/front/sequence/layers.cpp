@@ -3,7 +3,8 @@
 namespace moka {
 
 std::vector<LayerDef> SequenceLayers() {
-  return {ContinuationIndicatorLayer(),
+  return {CcpdDataLayer(),
+          ContinuationIndicatorLayer(),
           ConvLstmLayer(),
           ConvLstmReluLayer(),
           CtcGreedyDecoderLayer(),

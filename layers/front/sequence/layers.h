@@ -8,6 +8,7 @@
 
 namespace moka {
 
+LayerDef CcpdDataLayer();
 LayerDef ContinuationIndicatorLayer();
 LayerDef ConvLstmLayer();
 LayerDef ConvLstmReluLayer();

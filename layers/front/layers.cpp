@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "layers/front/files/layers.h"
 #include "layers/front/cascade/layers.h"
+#include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
@@ -90,13 +90,8 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers, SsdLayers, YoloLayers}) {
-    for (std::vector<LayerDef> (*group)() : {CascadeLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers,
-                                             ShapeLayers, SsdLayers, YoloLayers}) {
-    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, ShapeLayers,
-                                             SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
-    for (std::vector<LayerDef> (*group)() : {LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, SequenceLayers,
-                                             ShapeLayers, SsdLayers, YoloLayers}) {
+         {CascadeLayers, FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, SequenceLayers,
+          ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

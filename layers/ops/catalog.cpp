@@ -50,8 +50,7 @@ std::vector<OpDef> AllOps() {
       TransposeOp(),
   };
   for (std::vector<OpDef> (*group)() :
-       {CascadeOps, LossOps, RecurrentOps, RoiOps, SegmentationOps, ShapeOps, SsdOps, YoloOps}) {
-       {LossOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
+       {CascadeOps, LossOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

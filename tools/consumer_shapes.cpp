@@ -16,6 +16,15 @@ constexpr std::array<std::string_view, 5> kElementwise = {"EuclideanLoss", "L1Lo
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
 
+constexpr std::array<std::string_view, 3> kRecurrent = {"LSTM", "Lstm", "RNN"};
+// Heights and widths of pictures that public nets take: what classifiers, SegNet, YOLO and fully convolutional nets
+// have.
+constexpr std::array<std::pair<int64_t, int64_t>, 22> kPictures = {{
+    {227, 227}, {256, 256}, {360, 480}, {320, 320}, {448, 448}, {416, 416}, {500, 500}, {512, 512},
+    {321, 321}, {384, 384}, {473, 473}, {299, 299}, {300, 300}, {128, 128}, {64, 64},   {48, 48},
+    {40, 40},   {32, 32},   {28, 28},   {24, 24},   {12, 12},   {480, 640},
+}};
+
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
   return std::ranges::find(types, type) != types.end();
@@ -26,8 +35,14 @@ class Fitter {
   Fitter(const NetParameter& net, const TopShapes& given, const TryNet& build)
       : net_(net), build_(build), shapes_(given) {
     for (const LayerParameter& layer : net.layer()) {
-      if (layer.bottom_size() > 0 || !layer.type().ends_with("Data") || layer.type() == "DummyData") continue;
+      const bool is_data = layer.type().ends_with("Data") && layer.type() != "DummyData";
+      if (layer.bottom_size() > 0 || (!is_data && layer.type() != "Python")) continue;
       const GuessedTypes guess = GuessTypes(layer);
+      if (layer.type() != "HDF5Data" && !guess.types.empty() && guess.types[0].shape.rank() == 4) {
+        pictures_ = guess.types[0].shape[0];
+      }
+      if (!guess.assumed.empty() && layer.top_size() > 0 && !given.contains(layer.top(0)))
+        assumed_.insert(layer.top(0));
       for (int i = 0; i < std::min(layer.top_size(), static_cast<int>(guess.types.size())); ++i) {
         // The label of a record or of a program's own data is one number.
         if (i > 0 && (layer.type() == "Data" || layer.type() == "MemoryData")) continue;
@@ -52,7 +67,20 @@ class Fitter {
     return is_changed;
   }
 
+  // Pictures of another size where nothing says which; false if no top is such a picture.
+  bool Resize(int64_t height, int64_t width) {
+    for (const std::string& top : assumed_) {
+      Shape& guess = guesses_[top];
+      const int rank = guess.rank();
+      if (rank < 4) continue;
+      guess = guess.With(rank - 2, height).With(rank - 1, width);
+      shapes_[top] = guess;
+    }
+    return std::ranges::any_of(assumed_, [&](const std::string& top) { return guesses_[top].rank() >= 4; });
+  }
+
   std::optional<TopShapes> Fit() {
+    FitSequences();
     for (const auto& [top, guess] : guesses_) {
       if (guess.rank() >= 2 && !IsLabel(top)) FitChannels(top, guess);
     }
@@ -87,6 +115,20 @@ class Fitter {
       for (const std::string& part : layer.top()) has_loss = has_loss || IsLabel(part);
     }
     return has_loss;
+  }
+
+  // Words and marks of sequences are [steps,streams]: what Embed reads, and what tells a recurrent layer where a
+  // sequence goes on. As many streams as pictures, where a net has pictures too.
+  void FitSequences() {
+    const int64_t streams = pictures_ > 0 ? pictures_ : 2;
+    for (const LayerParameter& layer : net_.layer()) {
+      const bool is_recurrent = IsOneOf(kRecurrent, layer.type()) && layer.bottom_size() > 1;
+      if (!is_recurrent && layer.type() != "Embed") continue;
+      const auto guess = guesses_.find(layer.bottom(is_recurrent ? 1 : 0));
+      if (guess == guesses_.end() || guess->second.rank() < 1) continue;
+      guess->second = Shape{guess->second[0], streams};
+      shapes_[guess->first] = guess->second;
+    }
   }
 
   // The net without the layers that need a label.
@@ -126,8 +168,11 @@ class Fitter {
       if (scores == known.end() || scores->second.rank() < 1) continue;
       const Shape& shape = scores->second;
       if (IsOneOf(kElementwise, layer.type())) return shape;
-      if (IsOneOf(kByPosition, layer.type()) && shape.rank() > 2) return shape.With(1, 1);
-      if (IsOneOf(kByPosition, layer.type())) return Shape{shape[0]};
+      if (!IsOneOf(kByPosition, layer.type())) continue;
+      const int axis = layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis();
+      if (axis != 1 && axis < shape.rank() && axis >= -shape.rank())
+        return shape.Erased(axis < 0 ? axis + shape.rank() : axis);
+      return shape.rank() > 2 ? shape.With(1, 1) : Shape{shape[0]};
     }
     return std::nullopt;
   }
@@ -158,6 +203,8 @@ class Fitter {
   const TryNet& build_;
   TopShapes shapes_;
   std::map<std::string, Shape> guesses_;  // of data tops that are not given
+  std::set<std::string> assumed_;         // pictures among them whose size no field says
+  int64_t pictures_ = 0;                  // of a batch, where a layer of pictures gives them
 };
 
 }  // namespace
@@ -166,8 +213,15 @@ std::optional<TopShapes> ShapesByConsumers(const NetParameter& net, const TopSha
   Fitter fitter(net, given, build);
   if (std::optional<TopShapes> found = fitter.Fit()) return found;
   Fitter gray(net, given, build);
-  if (!gray.MakeGray()) return std::nullopt;
-  return gray.Fit();
+  if (gray.MakeGray()) {
+    if (std::optional<TopShapes> found = gray.Fit()) return found;
+  }
+  for (const auto& [height, width] : kPictures) {
+    Fitter fitted(net, given, build);
+    if (!fitted.Resize(height, width)) return std::nullopt;
+    if (std::optional<TopShapes> found = fitted.Fit()) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace moka

@@ -42,6 +42,7 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const std::
     NetOptions options;
     options.state = state;
     options.data_types = GuessDataTypes(shapes);
+    options.feeds_python_data = true;
     const BuiltNet built = BuildNet(FilterNet(net, state), options);
     check.layers = built.param.layer_size();
     for (const NetBlob& blob : built.blobs) {
@@ -88,6 +89,7 @@ StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::m
     NetOptions options;
     options.state = state;
     options.data_types = GuessDataTypes(tops);
+    options.feeds_python_data = true;
     try {
       const BuiltNet built = BuildNet(part, options);
       TopShapes blobs;

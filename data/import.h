@@ -1,11 +1,12 @@
 // Making LMDBs of Datums from what people have: idx files, CIFAR's binary batches, folders of class folders, image
-// lists, tar archives of images, drawn glyphs, and tables of numbers.
+// lists, tar archives of images, drawn glyphs, and tables of numbers; and of AnnotatedDatums from pictures with boxes.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,13 @@ struct ImportOptions {
   enum class Storage { kSource, kRaw, kJpeg, kPng } storage = Storage::kSource;
   int64_t height = 0;  // pixels images are resized to; 0 with width 0: as they are
   int64_t width = 0;
+  // Instead of a size: a picture whose shorter side is below min_dim is enlarged to it, one whose longer side is (then)
+  // above max_dim is made smaller; its shape stays. 0: no bound.
+  int64_t min_dim = 0;
+  int64_t max_dim = 0;
+  // As Caffe's programs store: a file of the storage's format that is not resized keeps its bytes whatever `channels`
+  // says, and a resized kSource file is encoded in its own format.
+  bool stores_like_caffe = false;
   ImageChannels channels = ImageChannels::kAsStored;
   std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
   int64_t limit = 0;                          // records at most (after shuffling); 0: all
@@ -30,7 +38,9 @@ struct ImportOptions {
 struct ImportReport {
   int64_t records = 0;
   std::vector<std::string> skipped;  // "name: reason"
-  std::vector<std::string> labels;   // class names, by label; empty when the source has none
+  std::vector<std::string> warnings = {};
+  std::vector<std::string> labels;    // class names, by label; empty when the source has none
+  std::set<std::string> shapes = {};  // of the records, "CxHxW"
 };
 
 // All write a new database folder `out` (LmdbWriter's protocol: nothing half-made stays behind).
@@ -50,6 +60,20 @@ ImportReport ImportFolder(const std::filesystem::path& folder, const std::filesy
 // Lines "path label", paths below `root`.
 ImportReport ImportList(const std::filesystem::path& list, const std::filesystem::path& root,
                         const std::filesystem::path& out, const ImportOptions& options);
+// Pictures with boxes, for AnnotatedData layers: AnnotatedDatums of the lines "picture annotation" of a list; `root` is
+// put before both names as text, as Caffe does. A picture whose annotation file does not exist has no objects.
+struct AnnotationOptions {
+  std::string format = {};          // xml, json or txt; empty: by each annotation file's extension
+  std::filesystem::path label_map;  // a LabelMap in text; not needed for txt, whose labels are numbers
+  bool check_label = false;         // a name given twice in the label map is an error
+  bool stops_at_bad_file = true;    // false: what on_bad_record says goes for annotation files, too
+};
+ImportReport ImportAnnotated(const std::filesystem::path& list, const std::string& root,
+                             const AnnotationOptions& annotations, const std::filesystem::path& out,
+                             const ImportOptions& options);
+// AnnotatedDatums without boxes, of lines "path label".
+ImportReport ImportAnnotatedClasses(const std::filesystem::path& list, const std::string& root,
+                                    const std::filesystem::path& out, const ImportOptions& options);
 // Members SPLIT/CLASS/IMAGE of a tar or tar.gz, or CLASS/IMAGE when split is empty.
 ImportReport ImportTar(const std::filesystem::path& tar, std::string_view split, const std::filesystem::path& out,
                        const ImportOptions& options);
@@ -58,8 +82,8 @@ ImportReport ImportGlyphs(int64_t count, uint64_t seed, const std::filesystem::p
 
 // Chooses among the above by the source's text:
 //   glyphs:COUNT[:SEED] · idx:IMAGES,LABELS · cifar10:FILE[,FILE...] · cifar100:FILE · list:FILE[,ROOT] ·
-//   tar:FILE[,SPLIT] · FOLDER · FILE.tar[.gz] · FILE.txt · an idx image file, whose label file's name differs as
-//   MNIST's do.
+//   tar:FILE[,SPLIT] · boxes:LIST,LABELMAP[,ROOT] · FOLDER · FILE.tar[.gz] · FILE.txt · an idx image file, whose label
+//   file's name differs as MNIST's do.
 ImportReport Import(std::string_view source, const std::filesystem::path& out, const ImportOptions& options);
 
 // A text table (blanks, commas or semicolons between columns, quotes allowed; a header line is found by itself) becomes

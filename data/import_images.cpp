@@ -120,9 +120,16 @@ ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::
   if (kind == "cifar100") return ImportCifar({parts.begin(), parts.end()}, CifarKind::kHundred, out, options);
   if (kind == "list" && parts.size() <= 2) return ImportList(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
   if (kind == "tar" && parts.size() <= 2) return ImportTar(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
+  if (kind == "boxes" && (parts.size() == 2 || parts.size() == 3)) {
+    AnnotationOptions annotations;
+    annotations.label_map = parts[1];
+    annotations.stops_at_bad_file = options.on_bad_record == ImportOptions::OnBadRecord::kStop;
+    const std::string root = parts.size() > 2 && !parts[2].empty() ? StrCat(parts[2], "/") : std::string();
+    return ImportAnnotated(parts[0], root, annotations, out, options);
+  }
   throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", kind, ":", rest, "\""),
-              "expected glyphs:COUNT, idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT] or "
-              "tar:FILE[,SPLIT]");
+              "expected glyphs:COUNT, idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT], "
+              "tar:FILE[,SPLIT] or boxes:LIST,LABELMAP[,ROOT]");
 }
 
 }  // namespace

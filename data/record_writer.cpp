@@ -1,6 +1,7 @@
 #include "data/record_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/error.h"
@@ -17,6 +18,10 @@ RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions
     throw Error(ErrorKind::kUsage, StrCat("cannot resize to height ", options.height, " and width ", options.width,
                                           ", expected both 0 or both 1..", kMaxSide));
   }
+  if (options.min_dim < 0 || options.max_dim < 0 || options.min_dim > kMaxSide || options.max_dim > kMaxSide) {
+    throw Error(ErrorKind::kUsage, StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim,
+                                          ", expected 0..", kMaxSide));
+  }
 }
 
 void RecordWriter::AddImage(const Image& image, int32_t label, std::string_view name) {
@@ -28,15 +33,45 @@ void RecordWriter::AddImage(const Image& image, int32_t label, std::string_view 
 }
 
 void RecordWriter::AddFile(std::string_view file, int32_t label, std::string_view name) {
+  if (Decode(file, name)) Store(file, label, name);
+}
+
+void RecordWriter::AddAnnotated(std::string_view file, int32_t label, std::string_view name, const Describe& describe) {
+  if (!Decode(file, name)) return;
+  annotated_.emplace();
+  describe(decoded_, *annotated_);
+  Store(file, label, name);
+  annotated_.reset();
+}
+
+bool RecordWriter::Decode(std::string_view file, std::string_view name) {
   try {
     decoder_.Decode(file, {.channels = options_.channels}, decoded_);
+    file_format_ = ReadImageHeader(file).format;
   } catch (const Error& e) {
     AddBad(name, e);
-    return;
+    return false;
   }
-  const bool as_it_is = options_.storage == ImportOptions::Storage::kSource && options_.height == 0 &&
-                        options_.channels == ImageChannels::kAsStored;
-  if (!as_it_is) {
+  return true;
+}
+
+bool RecordWriter::KeepsBytes() const {
+  using Storage = ImportOptions::Storage;
+  if (options_.height > 0 || options_.min_dim > 0 || options_.max_dim > 0) return false;
+  if (!options_.stores_like_caffe) {
+    return options_.storage == Storage::kSource && options_.channels == ImageChannels::kAsStored;
+  }
+  switch (options_.storage) {
+    case Storage::kSource: return true;
+    case Storage::kJpeg: return file_format_ == ImageHeader::Format::kJpeg;
+    case Storage::kPng: return file_format_ == ImageHeader::Format::kPng;
+    case Storage::kRaw: return false;
+  }
+  return false;
+}
+
+void RecordWriter::Store(std::string_view file, int32_t label, std::string_view name) {
+  if (!KeepsBytes()) {
     Write(decoded_, label, name);
     return;
   }
@@ -57,29 +92,62 @@ void RecordWriter::AddBad(std::string_view name, const Error& error) {
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
 }
 
+std::pair<int64_t, int64_t> RecordWriter::SizeFor(const Image& image) const {
+  if (options_.min_dim == 0 && options_.max_dim == 0) {
+    return options_.height > 0 ? std::pair(options_.height, options_.width) : std::pair(image.height, image.width);
+  }
+  const auto shorter = static_cast<float>(std::min(image.height, image.width));
+  const auto longer = static_cast<float>(std::max(image.height, image.width));
+  const auto least = static_cast<float>(options_.min_dim);
+  const auto most = static_cast<float>(options_.max_dim);
+  float scale = 1;
+  if (shorter < least) scale = least / shorter;
+  if (options_.max_dim > 0 && std::floor(scale * longer) > most) scale = most / longer;
+  const auto side = [&](int64_t pixels) {
+    return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
+  };
+  return {side(image.height), side(image.width)};
+}
+
+// A file that must be encoded anew stays of its kind; for other kinds than JPEG that is a PNG, which loses nothing.
+ImportOptions::Storage RecordWriter::StorageOfPixels() const {
+  using Storage = ImportOptions::Storage;
+  if (!options_.stores_like_caffe || options_.storage != Storage::kSource) return options_.storage;
+  return file_format_ == ImageHeader::Format::kJpeg ? Storage::kJpeg : Storage::kPng;
+}
+
 void RecordWriter::Write(const Image& image, int32_t label, std::string_view name) {
   const Image* from = &image;
-  if (options_.height > 0) {
-    ResizeImage(image, options_.width, options_.height, Interpolation::kArea, resized_);
+  const auto [height, width] = SizeFor(image);
+  if (height != image.height || width != image.width) {
+    ResizeImage(image, width, height, Interpolation::kArea, resized_);
     from = &resized_;
   }
+  const ImportOptions::Storage storage = StorageOfPixels();
   datum_.Clear();
   datum_.set_channels(static_cast<int32_t>(from->channels));
   datum_.set_height(static_cast<int32_t>(from->height));
   datum_.set_width(static_cast<int32_t>(from->width));
-  switch (options_.storage) {
+  switch (storage) {
     case ImportOptions::Storage::kJpeg: datum_.set_data(EncodeJpeg(*from)); break;
     case ImportOptions::Storage::kPng: datum_.set_data(EncodePng(*from)); break;
     default: datum_.set_data(PlanarBytes(*from));
   }
-  datum_.set_encoded(options_.storage == ImportOptions::Storage::kJpeg ||
-                     options_.storage == ImportOptions::Storage::kPng);
+  datum_.set_encoded(storage == ImportOptions::Storage::kJpeg || storage == ImportOptions::Storage::kPng);
   PutDatum(label, name);
 }
 
 void RecordWriter::PutDatum(int32_t label, std::string_view name) {
   datum_.set_label(label);
-  if (!datum_.SerializeToString(&wire_)) throw Error(ErrorKind::kBadData, StrCat(name, ": too large for a record"));
+  report_.shapes.insert(StrCat(datum_.channels(), "x", datum_.height(), "x", datum_.width()));
+  bool is_written = false;
+  if (annotated_) {
+    annotated_->mutable_datum()->Swap(&datum_);
+    is_written = annotated_->SerializeToString(&wire_);
+  } else {
+    is_written = datum_.SerializeToString(&wire_);
+  }
+  if (!is_written) throw Error(ErrorKind::kBadData, StrCat(name, ": too large for a record"));
   writer_.Put(LmdbKey(writer_.entries(), name), wire_);
   constexpr int64_t kProgressStep = 256;
   if (options_.progress && (writer_.entries() % kProgressStep == 0 || writer_.entries() == total_)) {

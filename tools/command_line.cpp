@@ -50,7 +50,9 @@ void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
       if (words[i] != "--" + option.name) continue;
       std::error_code code;
       words[i] += "=";
-      if (i + 1 >= words.size() || IsOverride(words[i + 1]) || !std::filesystem::exists(words[i + 1], code)) continue;
+      if (option.value == "[BOOL]" || i + 1 >= words.size() || IsOverride(words[i + 1]) ||
+          !std::filesystem::exists(words[i + 1], code))
+        continue;
       words[i] += words[i + 1];
       words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }

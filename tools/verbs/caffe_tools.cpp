@@ -1,6 +1,9 @@
-// Caffe's own small programs under their names: convert_imageset, compute_image_mean, extract_features, draw_net and
-// the upgrades. Their positional arguments and flags are Caffe's; the work is done by Moka's verbs' own functions.
+// Caffe's own small programs under their names: convert_imageset, SSD's convert_annoset, compute_image_mean,
+// extract_features, draw_net and the upgrades. Their positional arguments and flags are Caffe's; the work is done by
+// Moka's verbs' own functions.
 #include <fmt/format.h>
+
+#include <cctype>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -25,12 +28,13 @@ const std::string& At(const Arguments& arguments, size_t i, std::string_view wha
   return arguments.positionals[i];
 }
 
-// A gflags boolean: --shuffle, --shuffle=true, --shuffle=false.
+// A gflags boolean: --shuffle, --shuffle=true, --shuffle=False (as SSD's scripts write it).
 bool IsOn(const Arguments& arguments, const std::string& name) {
   if (!arguments.Has(name)) return false;
-  const std::string value = arguments.Get(name);
-  if (value.empty() || value == "true" || value == "1") return true;
-  if (value == "false" || value == "0") return false;
+  std::string value = arguments.Get(name);
+  for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (value.empty() || value == "true" || value == "t" || value == "1" || value == "yes" || value == "y") return true;
+  if (value == "false" || value == "f" || value == "0" || value == "no" || value == "n") return false;
   throw Error(ErrorKind::kUsage, StrCat("--", name, " is true or false, found \"", Printable(value), "\""));
 }
 
@@ -43,6 +47,7 @@ ImportOptions ConvertOptions(const Arguments& arguments) {
   ImportOptions options;
   const std::string type = arguments.Get("encode_type");
   options.storage = ImportOptions::Storage::kRaw;
+  options.stores_like_caffe = true;
   if (IsOn(arguments, "encoded")) options.storage = ImportOptions::Storage::kSource;
   if (type == "jpg" || type == "jpeg") options.storage = ImportOptions::Storage::kJpeg;
   if (type == "png") options.storage = ImportOptions::Storage::kPng;
@@ -57,11 +62,11 @@ ImportOptions ConvertOptions(const Arguments& arguments) {
   return options;
 }
 
-void CheckOneSize(const std::string& database) {
-  const LmdbSummary summary = InspectLmdb(database);
-  if (summary.shapes.size() <= 1) return;
-  throw Error(ErrorKind::kBadData, StrCat(Printable(database), " has records of ", summary.shapes.size(),
-                                          " sizes, and --check_size wants one"));
+void CheckOneSize(const ImportReport& report) {
+  if (report.shapes.size() <= 1) return;
+  throw Error(ErrorKind::kBadData,
+              StrCat("the records have ", report.shapes.size(), " sizes (", *report.shapes.begin(), ", ",
+                     *std::next(report.shapes.begin()), " ...), and --check_size wants one"));
 }
 
 int RunConvertImageset(const Arguments& arguments) {
@@ -71,7 +76,40 @@ int RunConvertImageset(const Arguments& arguments) {
   RequireLmdb(arguments.Get("backend", "lmdb"));
   const ImportReport report = ImportList(list, root, out, ConvertOptions(arguments));
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
-  if (IsOn(arguments, "check_size")) CheckOneSize(out);
+  if (IsOn(arguments, "check_size")) CheckOneSize(report);
+  fmt::print("Processed {} files.\n", report.records);
+  return 0;
+}
+
+int RunConvertAnnoset(const Arguments& arguments) {
+  const std::string& root = At(arguments, 0, "the folder of the images and annotations");
+  const std::string& list = At(arguments, 1, "the list of \"picture annotation\" lines");
+  const std::string& out = At(arguments, 2, "the database to make");
+  RequireLmdb(arguments.Get("backend", "lmdb"));
+  ImportOptions options = ConvertOptions(arguments);
+  options.min_dim = arguments.Int("min_dim", 0, 0, INT32_MAX);
+  options.max_dim = arguments.Int("max_dim", 0, 0, INT32_MAX);
+  // Caffe resizes only when both are given, and by the dims when any is.
+  if (options.height == 0 || options.width == 0 || options.min_dim > 0 || options.max_dim > 0) {
+    options.height = options.width = 0;
+  }
+  const std::string type = arguments.Get("anno_type", "classification");
+  ImportReport report;
+  if (type == "classification") {
+    report = ImportAnnotatedClasses(list, root, out, options);
+  } else if (type == "detection") {
+    AnnotationOptions annotations;
+    annotations.format = arguments.Get("label_type", "xml");
+    annotations.label_map = arguments.Get("label_map_file");
+    annotations.check_label = IsOn(arguments, "check_label");
+    report = ImportAnnotated(list, root, annotations, out, options);
+  } else {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--anno_type is classification or detection, found \"", Printable(type), "\""));
+  }
+  for (const std::string& warning : report.warnings) LogWarning(warning);
+  for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
+  if (IsOn(arguments, "check_size")) CheckOneSize(report);
   fmt::print("Processed {} files.\n", report.records);
   return 0;
 }
@@ -223,6 +261,16 @@ std::vector<Verb> CaffeTools() {
                      {"check_size", "[BOOL]", "all images must have one size"},
                      {"encoded", "[BOOL]", "keep the images compressed"},
                      {"encode_type", "TYPE", "compress them as jpg or png"}};
+  Verb annotate = Tool("convert_annoset", "a database of the pictures and boxes of a list (SSD's)",
+                       "ROOT/ LIST DATABASE [--flags]", RunConvertAnnoset);
+  annotate.options = convert.options;
+  const std::vector<OptionSpec> boxes = {{"anno_type", "TYPE", "classification (default) or detection"},
+                                         {"label_type", "TYPE", "annotation files: xml (default), json or txt"},
+                                         {"label_map_file", "FILE", "labels of the names, a LabelMap"},
+                                         {"check_label", "[BOOL]", "the label map must not repeat names"},
+                                         {"min_dim", "N", "pixels the shorter side is enlarged to"},
+                                         {"max_dim", "N", "pixels the longer side is made smaller to"}};
+  annotate.options.insert(annotate.options.end(), boxes.begin(), boxes.end());
   Verb mean = Tool("compute_image_mean", "the mean image of a database and of each channel",
                    "DATABASE [MEAN.binaryproto]", RunImageMean);
   mean.options = {{"backend", "lmdb", "the database's type"}};
@@ -232,6 +280,7 @@ std::vector<Verb> CaffeTools() {
                   {"display_lrm", "[BOOL]", "the multipliers of layers with weights"}};
   return {
       mean,
+      annotate,
       convert,
       draw,
       Tool("extract_features", "blobs of a trained net as databases",

@@ -1,0 +1,263 @@
+// Annotation files. Differences from SSD's reader, which loses what it does not expect: corners may have fractions of
+// a pixel (VOC 2012 has some), a corner that is missing is an error and not 0, and an object's fields may stand in any
+// order.
+#include "data/annotation_file.h"
+
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "proto/moka.pb.h"
+#include "proto/text_format.h"
+
+namespace moka {
+namespace {
+
+[[noreturn]] void Bad(std::string text, std::string hint = {}) {
+  throw Error(ErrorKind::kBadData, {}, std::move(text), std::move(hint));
+}
+
+struct Corners {
+  double xmin = 0;
+  double ymin = 0;
+  double xmax = 0;
+  double ymax = 0;
+};
+
+double NumberOf(std::string_view text, std::string_view what) {
+  const std::string_view trimmed = Trim(text);
+  double value = 0;
+  const auto read = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
+  if (trimmed.empty() || read.ec != std::errc() || read.ptr != trimmed.data() + trimmed.size() ||
+      !std::isfinite(value)) {
+    Bad(StrCat(what, " is no number: \"", Printable(trimmed), "\""));
+  }
+  return value;
+}
+
+// Puts objects of a picture into a record.
+class ObjectWriter {
+ public:
+  ObjectWriter(AnnotatedPicture size, AnnotatedDatum& record, std::vector<std::string>& warnings)
+      : size_(size), record_(record), warnings_(warnings) {
+    if (size.width < 1 || size.height < 1) Bad(StrCat("the picture's size is ", size.width, " x ", size.height));
+  }
+
+  void Add(int32_t label, const Corners& c, bool difficult) {
+    const auto w = static_cast<double>(size_.width);
+    const auto h = static_cast<double>(size_.height);
+    const std::string box = StrCat("the box ", c.xmin, " ", c.ymin, " ", c.xmax, " ", c.ymax);
+    if (std::min({c.xmin, c.ymin, c.xmax, c.ymax}) < 0 || std::max(c.xmin, c.xmax) > w || std::max(c.ymin, c.ymax) > h)
+      warnings_.push_back(StrCat(box, " reaches outside the picture of ", size_.width, " x ", size_.height));
+    if (c.xmin > c.xmax || c.ymin > c.ymax) warnings_.push_back(StrCat(box, " has its corners swapped"));
+    AnnotationGroup& group = GroupOf(label);
+    Annotation& object = *group.add_annotation();
+    object.set_instance_id(group.annotation_size() - 1);
+    NormalizedBBox& to = *object.mutable_bbox();
+    to.set_xmin(static_cast<float>(c.xmin / w));
+    to.set_ymin(static_cast<float>(c.ymin / h));
+    to.set_xmax(static_cast<float>(c.xmax / w));
+    to.set_ymax(static_cast<float>(c.ymax / h));
+    to.set_difficult(difficult);
+  }
+
+ private:
+  AnnotationGroup& GroupOf(int32_t label) {
+    for (AnnotationGroup& group : *record_.mutable_annotation_group()) {
+      if (group.group_label() == label) return group;
+    }
+    AnnotationGroup& group = *record_.add_annotation_group();
+    group.set_group_label(label);
+    return group;
+  }
+
+  AnnotatedPicture size_;
+  AnnotatedDatum& record_;
+  std::vector<std::string>& warnings_;
+};
+
+// The size boxes are measured in.
+AnnotatedPicture SizeOf(std::optional<AnnotatedPicture> stated, const AnnotatedPicture& picture,
+                        std::vector<std::string>& warnings) {
+  if (!stated) {
+    warnings.push_back("no size is stated: the picture's is used");
+    return picture;
+  }
+  if (stated->width != picture.width || stated->height != picture.height) {
+    warnings.push_back(StrCat("the size stated is ", stated->width, " x ", stated->height, " and the picture's ",
+                              picture.width, " x ", picture.height));
+  }
+  return *stated;
+}
+
+int32_t LabelOf(const std::string& name, const std::map<std::string, int32_t>& labels) {
+  const auto found = labels.find(name);
+  if (found != labels.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, label] : labels) names.push_back(known);
+  Bad(StrCat("the label map has no name \"", Printable(name), "\""), DidYouMean(name, names));
+}
+
+// ---- XML ----
+
+struct FreeDocument {
+  void operator()(xmlDoc* document) const { xmlFreeDoc(document); }
+};
+
+std::string_view NameOf(const xmlNode& node) { return reinterpret_cast<const char*>(node.name); }
+
+const xmlNode* ChildOf(const xmlNode& node, std::string_view name) {
+  for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
+    if (child->type == XML_ELEMENT_NODE && NameOf(*child) == name) return child;
+  }
+  return nullptr;
+}
+
+std::string TextOf(const xmlNode& node) {
+  const std::unique_ptr<xmlChar, void (*)(void*)> content(xmlNodeGetContent(&node), xmlFree);
+  return content == nullptr ? std::string() : std::string(Trim(reinterpret_cast<const char*>(content.get())));
+}
+
+std::string TextOf(const xmlNode& node, std::string_view child) {
+  const xmlNode* const found = ChildOf(node, child);
+  if (found == nullptr) Bad(StrCat("line ", xmlGetLineNo(&node), ": <", NameOf(node), "> has no <", child, ">"));
+  return TextOf(*found);
+}
+
+double NumberIn(const xmlNode& node, std::string_view child) {
+  return NumberOf(TextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
+}
+
+void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels, const AnnotatedPicture& picture,
+             AnnotatedDatum& record, std::vector<std::string>& warnings) {
+  constexpr size_t kMostBytes = size_t{64} << 20U;
+  if (text.size() > kMostBytes) Bad(StrCat("an annotation file of ", text.size(), " bytes"));
+  const std::unique_ptr<xmlDoc, FreeDocument> document(
+      xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
+                    XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
+  if (document == nullptr) {
+    const xmlError* const error = xmlGetLastError();
+    if (error == nullptr || error->message == nullptr) Bad("this is no XML");
+    Bad(StrCat("this is no XML: line ", error->line, ": ", Trim(error->message)));
+  }
+  const xmlNode* const root = xmlDocGetRootElement(document.get());
+  if (root == nullptr || NameOf(*root) != "annotation") Bad("the XML is no <annotation>");
+  std::optional<AnnotatedPicture> stated;
+  if (const xmlNode* const size = ChildOf(*root, "size"); size != nullptr) {
+    stated = {static_cast<int64_t>(NumberIn(*size, "width")), static_cast<int64_t>(NumberIn(*size, "height"))};
+  }
+  ObjectWriter writer(SizeOf(stated, picture, warnings), record, warnings);
+  for (const xmlNode* node = root->children; node != nullptr; node = node->next) {
+    if (node->type != XML_ELEMENT_NODE || NameOf(*node) != "object") continue;
+    const xmlNode* const box = ChildOf(*node, "bndbox");
+    if (box == nullptr) Bad(StrCat("line ", xmlGetLineNo(node), ": <object> has no <bndbox>"));
+    const xmlNode* const difficult = ChildOf(*node, "difficult");
+    const Corners corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
+                             NumberIn(*box, "ymax")};
+    writer.Add(LabelOf(TextOf(*node, "name"), labels), corners, difficult != nullptr && TextOf(*difficult) == "1");
+  }
+}
+
+// ---- JSON ----
+
+using Json = nlohmann::json;
+
+double NumberIn(const Json& json, std::string_view what) {
+  if (!json.is_number()) Bad(StrCat(what, " is no number: ", Printable(json.dump(-1, ' ', true))));
+  return json.get<double>();
+}
+
+void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const AnnotatedPicture& picture,
+              AnnotatedDatum& record, std::vector<std::string>& warnings) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) Bad("this is no JSON");
+  std::optional<AnnotatedPicture> stated;
+  if (const auto size = json.find("image"); size != json.end() && size->contains("width") && size->contains("height")) {
+    stated = {static_cast<int64_t>(NumberIn((*size)["width"], "image.width")),
+              static_cast<int64_t>(NumberIn((*size)["height"], "image.height"))};
+  }
+  ObjectWriter writer(SizeOf(stated, picture, warnings), record, warnings);
+  const auto objects = json.find("annotation");
+  if (objects == json.end() || !objects->is_array()) Bad("the JSON has no list \"annotation\"");
+  for (const Json& object : *objects) {
+    const auto category = object.find("category_id");
+    const auto box = object.find("bbox");
+    if (category == object.end()) Bad("an object of \"annotation\" has no \"category_id\"");
+    if (box == object.end() || !box->is_array() || box->size() != 4) {
+      Bad("an object of \"annotation\" has no \"bbox\" of four numbers");
+    }
+    const std::string name = category->is_string() ? category->get<std::string>() : category->dump(-1, ' ', true);
+    const double x = NumberIn((*box)[0], "bbox[0]");
+    const double y = NumberIn((*box)[1], "bbox[1]");
+    const Corners corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
+    const bool is_crowd = object.contains("iscrowd") && NumberIn(object["iscrowd"], "iscrowd") != 0;
+    writer.Add(LabelOf(name, labels), corners, is_crowd);
+  }
+}
+
+// ---- Text ----
+
+void ReadText(std::string_view text, const AnnotatedPicture& picture, AnnotatedDatum& record,
+              std::vector<std::string>& warnings) {
+  ObjectWriter writer(picture, record, warnings);
+  int line_number = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    ++line_number;
+    std::vector<double> numbers;
+    for (std::string_view rest = Trim(line); !rest.empty();) {
+      const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
+      numbers.push_back(NumberOf(rest.substr(0, end), StrCat("line ", line_number, ": a value")));
+      rest = Trim(rest.substr(end));
+    }
+    if (numbers.empty()) continue;
+    constexpr double kMostLabels = 1 << 24;
+    if (numbers.size() != 5 || numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kMostLabels) {
+      Bad(StrCat("line ", line_number, ": expected \"label xmin ymin xmax ymax\", found \"", Printable(Trim(line)),
+                 "\""));
+    }
+    writer.Add(static_cast<int32_t>(numbers[0]), {numbers[1], numbers[2], numbers[3], numbers[4]}, false);
+  }
+}
+
+}  // namespace
+
+std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check) {
+  LabelMap map;
+  ParseText(ReadTextFile(path, "a label map"), path.string(), map);
+  if (map.item_size() == 0) Bad(StrCat(path.string(), ": the label map has no items"));
+  std::map<std::string, int32_t> labels;
+  for (const LabelMapItem& item : map.item()) {
+    const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
+    if (!is_new && check == LabelMapCheck::kUniqueNames) {
+      Bad(StrCat(path.string(), ": the name \"", Printable(item.name()), "\" is given twice"));
+    }
+  }
+  return labels;
+}
+
+AnnotationFormat AnnotationFormatNamed(std::string_view name) {
+  if (name == "xml") return AnnotationFormat::kXml;
+  if (name == "json") return AnnotationFormat::kJson;
+  if (name == "txt") return AnnotationFormat::kText;
+  throw Error(ErrorKind::kUsage, StrCat("annotation files are xml, json or txt, found \"", Printable(name), "\""));
+}
+
+void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
+                     const AnnotatedPicture& picture, AnnotatedDatum& record, std::vector<std::string>& warnings) {
+  switch (format) {
+    case AnnotationFormat::kXml: ReadXml(text, labels, picture, record, warnings); break;
+    case AnnotationFormat::kJson: ReadJson(text, labels, picture, record, warnings); break;
+    case AnnotationFormat::kText: ReadText(text, picture, record, warnings); break;
+  }
+}
+
+}  // namespace moka

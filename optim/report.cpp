@@ -14,7 +14,8 @@ namespace {
 
 // A metric that is a part of one: drawn in accuracy.svg.
 bool IsPart(const std::string& name) {
-  return name.find("acc") != std::string::npos || name.find("top") != std::string::npos;
+  return name.find("acc") != std::string::npos || name.find("top") != std::string::npos ||
+         name.find("detection") != std::string::npos;
 }
 
 }  // namespace
@@ -51,6 +52,14 @@ std::string OutputLine(bool is_test, size_t index, const OutputValue& output) {
   return line;
 }
 
+std::vector<std::string> ClassLines(const OutputValue& output) {
+  std::vector<std::string> lines;
+  for (const auto& [label, precision] : output.classes) {
+    lines.push_back(StrCat("class", label, ": ", General(precision)));
+  }
+  return lines;
+}
+
 TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
   if (run_ == nullptr) return;
   if (resumed_at >= 0) run_->Rewind(resumed_at);
@@ -73,9 +82,14 @@ void TrainReport::TestBegins(int net, int64_t iteration) {
   LogToFile(StrCat("Iteration ", iteration, ", Testing net (#", net, ")"));
 }
 
-void TrainReport::Test(const TestReport& test, double epoch, bool with_loss, double loss) {
-  if (with_loss) LogToFile(StrCat("Test loss: ", General(loss)));
-  for (size_t i = 0; i < test.outputs.size(); ++i) LogToFile(OutputLine(true, i, test.outputs[i]));
+void TrainReport::Test(const TestReport& test, double epoch, const TestLines& lines) {
+  if (lines.with_loss) LogToFile(StrCat("Test loss: ", General(lines.loss)));
+  for (size_t i = 0; i < test.outputs.size(); ++i) {
+    if (lines.with_classes) {
+      for (const std::string& line : ClassLines(test.outputs[i])) LogToFile(line);
+    }
+    LogToFile(OutputLine(true, i, test.outputs[i]));
+  }
   if (run_ == nullptr) return;
   const std::string split = test.net == 0 ? "test" : StrCat("test", test.net);
   const Metrics metrics = MetricsOf(test.outputs);

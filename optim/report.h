@@ -29,7 +29,12 @@ class TrainReport {
   };
   void Train(const Display& display);
   void TestBegins(int net, int64_t iteration);
-  void Test(const TestReport& test, double epoch, bool with_loss, double loss);
+  struct TestLines {
+    bool with_loss = false;     // solver field test_compute_loss
+    bool with_classes = false;  // show_per_class_result
+    double loss = 0;
+  };
+  void Test(const TestReport& test, double epoch, const TestLines& lines);
   // loss.svg, accuracy.svg and lr.svg from metrics.jsonl.
   void Plot() const;
 
@@ -41,6 +46,8 @@ class TrainReport {
 // Names for columns: outputs with several elements get "[i]".
 Metrics MetricsOf(const std::vector<OutputValue>& outputs);
 
+// "class3: 0.75" for each class of an output of detections, as SSD's solver prints them.
+std::vector<std::string> ClassLines(const OutputValue& output);
 // A number as an ostream prints a double by default, which readers of Caffe's log expect.
 std::string General(double value);
 // The lines as Caffe writes them, without glog's head.

@@ -1,5 +1,7 @@
 #include "optim/test_net.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "optim/net_weights.h"
@@ -9,7 +11,7 @@
 namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : feed_(options.name, options.data) {
+    : feed_(options.name, options.data), precision_rule_(options.precision_rule) {
   NetOptions net_options;
   net_options.state = param.state();
   net_options.state.set_phase(TEST);
@@ -31,6 +33,9 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
     if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);
   }
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  if (options.evaluation == Evaluation::kDetection) {
+    for (const std::string& name : DetectionOutputs()) detections_[name] = {};
+  }
   for (const std::string& blob : options.watched) {
     const auto top = net.tops.find(blob);
     if (top == net.tops.end()) {
@@ -55,17 +60,13 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   program_->RefreshConstants();
   std::vector<OutputValue> means;
   OutputFiles files(param_, {});
+  for (auto& [name, scores] : detections_) scores = {};
   for (int64_t i = 0; i < batches; ++i) {
     if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = i;
     feed_.Next();
     program_->Run();
     files.Append(*program_);
-    const std::vector<OutputValue> values = ReadOutputs(*program_, outputs_);
-    if (means.empty()) {
-      means = values;
-    } else {
-      for (size_t k = 0; k < values.size(); ++k) means[k].value += values[k].value;
-    }
+    AddBatch(means);
     if (on_batch && !on_batch(i + 1)) {
       files.Discard();
       return {};
@@ -74,18 +75,49 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   files.Finish();
   loss_ = 0;
   for (OutputValue& mean : means) {
+    if (const auto scores = detections_.find(mean.name); scores != detections_.end()) {
+      mean.classes = scores->second.AveragePrecisions(precision_rule_);
+      mean.value = scores->second.Mean(precision_rule_);
+      continue;
+    }
     mean.value /= static_cast<double>(batches);
     loss_ += mean.loss_weight * mean.value;
   }
   return means;
 }
 
-std::vector<std::string> TestNet::AccuracyTops() const {
+void TestNet::AddBatch(std::vector<OutputValue>& sums) {
+  std::vector<OutputValue> values;
+  for (const BuiltNet::Output& output : outputs_) {
+    const auto scores = detections_.find(output.name);
+    if (scores == detections_.end()) {
+      for (OutputValue& value : ReadOutputs(*program_, {output})) values.push_back(std::move(value));
+      continue;
+    }
+    scores->second.Add(program_->output(output.name).as<float>());
+    values.push_back({output.name, 0, output.loss_weight, {}});
+  }
+  if (sums.empty()) {
+    sums = std::move(values);
+    return;
+  }
+  for (size_t k = 0; k < values.size(); ++k) sums[k].value += values[k].value;
+}
+
+std::vector<std::string> TestNet::FirstTops(std::string_view type) const {
   std::vector<std::string> tops;
   for (const LayerParameter& layer : param_.layer()) {
-    if (layer.type() == "Accuracy" && layer.top_size() > 0) tops.push_back(layer.top(0));
+    if (layer.type() == type && layer.top_size() > 0) tops.push_back(layer.top(0));
   }
   return tops;
+}
+
+std::vector<std::string> TestNet::DetectionOutputs() const {
+  std::vector<std::string> names = FirstTops("DetectionEvaluate");
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::none_of(outputs_, [&](const BuiltNet::Output& output) { return output.name == name; });
+  });
+  return names;
 }
 
 }  // namespace moka

@@ -3,16 +3,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/program.h"
 #include "layers/net.h"
+#include "optim/average_precision.h"
 #include "optim/feed.h"
 #include "optim/train_net.h"
 
 namespace moka {
+
+// What becomes of the outputs of several batches.
+enum class Evaluation {
+  kMeans,      // each element's mean
+  kDetection,  // of rows of DetectionEvaluate layers the mean average precision; of others their means
+};
 
 struct TestOptions {
   std::string name = "test0";  // of the feed's positions
@@ -21,6 +30,8 @@ struct TestOptions {
   uint64_t seed = 0;                      // fills blobs only the test net has
   bool use_means = false;                 // read "blob/@ema" where the store has it
   std::vector<std::string> watched = {};  // blobs that can be read after each batch
+  Evaluation evaluation = Evaluation::kMeans;
+  PrecisionRule precision_rule = PrecisionRule::kIntegral;
 };
 
 class TestNet {
@@ -38,7 +49,9 @@ class TestNet {
 
   const std::vector<BuiltNet::Output>& outputs() const { return outputs_; }
   // Tops of Accuracy layers, in layer order.
-  std::vector<std::string> AccuracyTops() const;
+  std::vector<std::string> AccuracyTops() const { return FirstTops("Accuracy"); }
+  // Outputs that are rows of DetectionEvaluate layers.
+  std::vector<std::string> DetectionOutputs() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const NetParameter& param() const { return param_; }
   Feed& feed() { return feed_; }
@@ -46,6 +59,9 @@ class TestNet {
   Program& program() { return *program_; }
 
  private:
+  std::vector<std::string> FirstTops(std::string_view type) const;
+  // Adds the last batch's outputs to the sums of all; the rows of detections to the scores.
+  void AddBatch(std::vector<OutputValue>& sums);
   static std::string WatchName(const std::string& blob) { return "watched " + blob; }
 
   Feed feed_;
@@ -54,6 +70,8 @@ class TestNet {
   std::vector<BuiltNet::Output> outputs_;
   std::unique_ptr<Program> program_;
   Tensor random_key_;
+  PrecisionRule precision_rule_;
+  std::map<std::string, DetectionScores> detections_;  // by output; empty: no detections are evaluated
   double loss_ = 0;
 };
 

@@ -64,7 +64,7 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
   std::vector<OutputValue> values;
   for (const BuiltNet::Output& output : outputs) {
     const Tensor tensor = program.output(output.name);
-    for (const float v : tensor.as<float>()) values.push_back({output.name, v, output.loss_weight});
+    for (const float v : tensor.as<float>()) values.push_back({output.name, v, output.loss_weight, {}});
   }
   return values;
 }

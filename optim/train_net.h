@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,7 @@ struct OutputValue {
   std::string name;
   double value = 0;
   double loss_weight = 0;
+  std::map<int64_t, double> classes = {};  // of detections: the average precision of each class, `value` their mean
 };
 
 class TrainNet {

@@ -160,7 +160,10 @@ bool Trainer::TestAll() {
       return true;
     });
     if (i == 0) is_best = test.is_best = RankTest(test.outputs);
-    report_->Test(test, Epoch(), solver_.test_compute_loss(), tests_[i]->loss());
+    report_->Test(test, Epoch(),
+                  {.with_loss = solver_.test_compute_loss(),
+                   .with_classes = solver_.show_per_class_result(),
+                   .loss = tests_[i]->loss()});
     if (options_.observer != nullptr) options_.observer->OnTest(test);
   }
   report_->Plot();

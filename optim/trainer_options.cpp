@@ -15,12 +15,30 @@ namespace {
 
 // Fields that do not change what is computed from here on, or only how long.
 const std::vector<std::string>& FreeFields() {
-  static const std::vector<std::string> kFields = {
-      "max_iter",         "max_epochs",      "display",       "test_interval",   "test_initialization",
-      "snapshot",         "snapshot_prefix", "snapshot_diff", "snapshot_format", "snapshot_after_train",
-      "solver_mode",      "device_id",       "debug_info",    "keep_last",       "keep_best",
-      "max_time",         "threads",         "weights",       "origin",          "layer_wise_reduce",
-      "test_compute_loss"};
+  static const std::vector<std::string> kFields = {"max_iter",
+                                                   "max_epochs",
+                                                   "display",
+                                                   "test_interval",
+                                                   "test_initialization",
+                                                   "snapshot",
+                                                   "snapshot_prefix",
+                                                   "snapshot_diff",
+                                                   "snapshot_format",
+                                                   "snapshot_after_train",
+                                                   "solver_mode",
+                                                   "device_id",
+                                                   "debug_info",
+                                                   "keep_last",
+                                                   "keep_best",
+                                                   "max_time",
+                                                   "threads",
+                                                   "weights",
+                                                   "origin",
+                                                   "layer_wise_reduce",
+                                                   "test_compute_loss",
+                                                   "eval_type",
+                                                   "ap_version",
+                                                   "show_per_class_result"};
   return kFields;
 }
 

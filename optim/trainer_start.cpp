@@ -60,6 +60,22 @@ bool IsSmallerBetter(const std::string& metric) {
   return metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
 }
 
+Evaluation EvaluationOf(const SolverParameter& solver) {
+  if (solver.eval_type() == "classification") return Evaluation::kMeans;
+  if (solver.eval_type() == "detection") return Evaluation::kDetection;
+  Fail(solver, "eval_type",
+       StrCat("eval_type is classification or detection, and is \"", Printable(solver.eval_type()), "\""),
+       DidYouMean(solver.eval_type(), {"classification", "detection"}));
+}
+
+PrecisionRule RuleOf(const SolverParameter& solver) {
+  try {
+    return PrecisionRuleNamed(solver.ap_version());
+  } catch (const Error& error) {
+    Fail(solver, "ap_version", error.text(), error.hint());
+  }
+}
+
 // The weights a state names: where it says, as Caffe has it, or beside the state if the two were moved together.
 fs::path LearnedNetOf(const CaffeState& state, const fs::path& path) {
   std::error_code code;
@@ -146,7 +162,18 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.compile = options_.compile;
     test.seed = seed_;
     test.use_means = solver_.ema_decay() > 0;
+    test.evaluation = EvaluationOf(solver_);
+    test.precision_rule = RuleOf(solver_);
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
+    if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
+      Fail(solver_, "eval_type",
+           StrCat("eval_type is detection, and no output of test net ", i, " is the top of a DetectionEvaluate layer"));
+    }
+    if (test.evaluation == Evaluation::kMeans && !tests_.back()->DetectionOutputs().empty()) {
+      LogWarning(StrCat("\"", tests_.back()->DetectionOutputs()[0],
+                        "\" is rows of a DetectionEvaluate layer, whose means say little; with eval_type: "
+                        "\"detection\" it is their mean average precision"));
+    }
   }
 }
 
@@ -171,6 +198,7 @@ void Trainer::ChooseMetrics() {
     check("best_metric", solver_.best_metric());
     best_metric_ = solver_.best_metric();
   } else if (!tests_.empty()) {
+    if (EvaluationOf(solver_) == Evaluation::kDetection) best_metric_ = tests_[0]->DetectionOutputs()[0];
     for (const std::string& top : tests_[0]->AccuracyTops()) {
       if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
     }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -158,18 +157,58 @@ void LayerwiseSolver::TestOne(size_t index) {
   LogInfo(StrCat("Iteration ", iteration_, ", Testing net (#", index, ")"));
   LayerwiseNet& net = *tests_[index];
   const int batches = solver_.test_iter(static_cast<int>(index));
+  const bool is_detection = solver_.eval_type() == "detection";
+  std::map<int, DetectionScores> detections;
   std::vector<double> sums;
   for (int i = 0; i < batches; ++i) {
     net.Forward();
     size_t next = 0;
     for (const int output : net.outputs()) {
-      for (const float value : net.blobs()[static_cast<size_t>(output)]->values()) {
+      const std::span<const float> values = net.blobs()[static_cast<size_t>(output)]->values();
+      if (is_detection) {
+        CheckDetections(net, output);
+        detections[output].Add(values);
+        continue;
+      }
+      for (const float value : values) {
         if (next == sums.size()) sums.push_back(0);
         sums[next++] += static_cast<double>(value);
       }
     }
     if (pulse_) pulse_();
   }
+  if (is_detection) {
+    ShowDetections(net, detections);
+  } else {
+    ShowMeans(net, sums, batches);
+  }
+}
+
+// As SSD's solver: every output is rows of five numbers.
+void LayerwiseSolver::CheckDetections(const LayerwiseNet& net, int output) {
+  const Shape& shape = net.blobs()[static_cast<size_t>(output)]->shape();
+  if (shape.rank() > 0 && shape[shape.rank() - 1] == 5) return;
+  throw Error(ErrorKind::kConfig,
+              StrCat("eval_type is detection, and output \"", net.blob_names()[static_cast<size_t>(output)],
+                     "\" of the test net is ", shape.ToString(), ", no rows of a DetectionEvaluate layer"));
+}
+
+void LayerwiseSolver::ShowDetections(const LayerwiseNet& net, const std::map<int, DetectionScores>& detections) const {
+  const PrecisionRule rule = PrecisionRuleNamed(solver_.ap_version());
+  size_t next = 0;
+  for (const int output : net.outputs()) {
+    const DetectionScores& scores = detections.at(output);
+    if (solver_.show_per_class_result()) {
+      for (const auto& [label, precision] : scores.AveragePrecisions(rule)) {
+        LogInfo(StrCat("class", label, ": ", precision));
+      }
+    }
+    LogInfo(StrCat("    Test net output #", next++, ": ", net.blob_names()[static_cast<size_t>(output)], " = ",
+                   scores.Mean(rule)));
+  }
+}
+
+void LayerwiseSolver::ShowMeans(const LayerwiseNet& net, const std::vector<double>& sums, int batches) const {
   size_t next = 0;
   for (const int output : net.outputs()) {
     const auto id = static_cast<size_t>(output);

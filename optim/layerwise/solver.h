@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "optim/average_precision.h"
 #include "optim/layerwise/net.h"
 #include "optim/lr_policy.h"
 #include "optim/update.h"
@@ -55,6 +57,9 @@ class LayerwiseSolver {
   void BindUpdate();
   void TestAll();
   void TestOne(size_t index);
+  static void CheckDetections(const LayerwiseNet& net, int output);
+  void ShowDetections(const LayerwiseNet& net, const std::map<int, DetectionScores>& detections) const;
+  void ShowMeans(const LayerwiseNet& net, const std::vector<double>& sums, int batches) const;
   void Iterate();
   void Smooth(double loss);
   void Display() const;

@@ -12,6 +12,7 @@
 #include "optim/test_net.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "proto/solver_file.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 struct TestSource {
   fs::path net;
   std::string weights;
+  SolverParameter solver;  // a run's: how detections are evaluated
 };
 
 TestSource SourceOf(const Arguments& arguments) {
@@ -38,6 +40,8 @@ TestSource SourceOf(const Arguments& arguments) {
     const bool is_run = fs::is_directory(fs::path(config) / "checkpoints", code);
     source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");
     const fs::path best = fs::path(config) / "checkpoints" / "best";
+    const fs::path solver = fs::path(config) / "config" / "solver.prototxt";
+    if (is_run && fs::exists(solver, code)) source.solver = ReadSolver(solver);
     if (is_run && fs::is_symlink(best, code)) source.weights = (best.parent_path() / fs::read_symlink(best)).string();
   } else {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
@@ -47,6 +51,19 @@ TestSource SourceOf(const Arguments& arguments) {
   if (source.weights.empty())
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   return source;
+}
+
+void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_classes) {
+  fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(loss))));
+  for (const OutputValue& output : means) {
+    if (with_classes) {
+      for (const std::string& line : ClassLines(output)) fmt::print("{}\n", line);
+    }
+    fmt::print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
+               output.loss_weight != 0
+                   ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value)
+                   : "");
+  }
 }
 
 int Run(const Arguments& arguments) {
@@ -66,6 +83,8 @@ int Run(const Arguments& arguments) {
   TestOptions options;
   options.data.phase = TEST;
   options.compile = CompileOptionsOf(arguments);
+  options.evaluation = Evaluation::kDetection;
+  options.precision_rule = PrecisionRuleNamed(arguments.Get("ap-version", source.solver.ap_version()));
   TestNet net(FilterNet(ReadNet(source.net, read), state), options, store);
   if (LookInside(arguments, "test", net.program())) return 0;
   LoadWeightFiles(source.weights, net.blobs(), store);
@@ -90,15 +109,13 @@ int Run(const Arguments& arguments) {
   if (arguments.Has("json")) {
     nlohmann::ordered_json json = {{"iterations", iterations}, {"batch", batch}, {"loss", net.loss()}};
     for (const auto& [name, value] : MetricsOf(means)) json["outputs"][name] = value;
+    for (const OutputValue& output : means) {
+      for (const auto& [label, precision] : output.classes)
+        json["classes"][output.name][std::to_string(label)] = precision;
+    }
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(net.loss()))));
-    for (const OutputValue& output : means) {
-      fmt::print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
-                 output.loss_weight != 0
-                     ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value)
-                     : "");
-    }
+    PrintResults(means, net.loss(), arguments.Has("per-class") || source.solver.show_per_class_result());
   }
   LogInfo(fmt::format("{} batches of {} in {:.1f} s, {:.0f} img/s", iterations, batch, seconds,
                       static_cast<double>(iterations * batch) / seconds));
@@ -114,13 +131,16 @@ Verb TestVerb() {
   verb.usage = "RUN|MODEL [--flags]";
   verb.examples = {"moka test runs/latest", "moka test models/lenet --weights lenet.caffemodel",
                    "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
-  verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
-                  {"iterations", "N", "batches (default: the data once)"},
-                  {"level", "N", "level for include/exclude rules"},
-                  {"stage", "LIST", "stages for include/exclude rules"},
-                  {"progress", "MODE", "auto, bar, lines or off"},
-                  {"json", "", "print as JSON"}};
+  verb.options = {
+      {"model", "FILE", "training prototxt (Caffe's spelling)"},
+      {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+      {"iterations", "N", "batches (default: the data once)"},
+      {"level", "N", "level for include/exclude rules"},
+      {"stage", "LIST", "stages for include/exclude rules"},
+      {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},
+      {"per-class", "", "the average precision of each class of a detection net"},
+      {"progress", "MODE", "auto, bar, lines or off"},
+      {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   verb.run = Run;
   return verb;

@@ -60,10 +60,13 @@ void CheckParams(const LayerBuilder& l, int first) {
 
 // y from the running sums; they are 0 before the first training step, as is then the mean.
 ValueId Normalize(const LayerBuilder& l, ValueId x, const Statistics& s, double eps) {
+  const bool adds_first = l.param().batch_norm_param().add_eps_before_sqrt();
   const GraphBuilder& b = l.b();
   const std::string factor = "select(eq(x1,0),0,1/x1)";
   const ValueId mean = b.Pointwise(StrCat("x0*", factor), {s.mean, s.weight});
-  const ValueId inverse = b.Pointwise(StrCat("1/sqrt(x0*", factor, "+", Number(eps), ")"), {s.variance, s.weight});
+  const std::string inverse_text = adds_first ? StrCat("1/sqrt(x0*", factor, "+", Number(eps), ")")
+                                              : StrCat("1/(sqrt(x0*", factor, ")+", Number(eps), ")");
+  const ValueId inverse = b.Pointwise(inverse_text, {s.variance, s.weight});
   const Shape channel = Spread(b.shape(mean), 1, b.shape(x).rank());
   return b.Pointwise("(x0-x1)*x2", {x, b.Reshape(mean, channel), b.Reshape(inverse, channel)});
 }
@@ -138,6 +141,9 @@ void Build(LayerBuilder& l) {
   l.Check(use_global || p.stats_batch_size() == 0 || p.stats_batch_size() == x[0], "batch_norm_param.stats_batch_size",
           StrCat("statistics are those of the whole batch of ", x[0], ", stats_batch_size asks for ",
                  p.stats_batch_size()));
+  l.Check(
+      use_global || p.add_eps_before_sqrt(), "batch_norm_param.add_eps_before_sqrt",
+      "add_eps_before_sqrt: false needs use_global_stats: true, or TEST: it is for weights of darknet, not to train");
   const double eps = EpsOf(l, dialect);
   const int64_t channels = x.rank() == 1 ? 1 : x[1];
   std::vector<ValueId> affine;
@@ -162,7 +168,8 @@ LayerDef BatchNormLayer() {
       .type = "BatchNorm",
       .doc =
           "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses "
-          "the batch and updates the running sums, TEST uses them (use_global_stats overrides). Blobs: mean sum, "
+          "the batch and updates the running sums, TEST uses them (use_global_stats overrides; there "
+          "add_eps_before_sqrt: false divides by sqrt(variance) + eps). Blobs: mean sum, "
           "variance sum, weight sum. NVIDIA's scale_bias, scale_filler or bias_filler add a scale and a shift "
           "(blobs 3, 4) and keep moving averages; Intel's filler, use_weight_bias or bias_term add a scale and, "
           "unless bias_term is false, a shift; relu: a ReLU follows.",

@@ -6,6 +6,7 @@
 #include "layers/front/cascade/layers.h"
 #include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
+#include "layers/front/pose/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
 #include "layers/front/segmentation/layers.h"
@@ -90,8 +91,8 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, FileLayers, LossLayers, RecurrentLayers, RoiLayers, SegmentationLayers, SequenceLayers,
-          ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
+         {CascadeLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers, SegmentationLayers,
+          SequenceLayers, ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -4,6 +4,7 @@
 #include "layers/ops/cascade/ops.h"
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
+#include "layers/ops/pose/ops.h"
 #include "layers/ops/recurrent/ops.h"
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/segmentation/ops.h"
@@ -50,7 +51,7 @@ std::vector<OpDef> AllOps() {
       TransposeOp(),
   };
   for (std::vector<OpDef> (*group)() :
-       {CascadeOps, LossOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
+       {CascadeOps, LossOps, PoseOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

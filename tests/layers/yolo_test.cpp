@@ -46,7 +46,7 @@ TEST(YoloTest, ReorgMovesPixelsToChannelsAsDarknetDoes) {
 }
 
 TEST(YoloTest, ReorgMistakes) {
-  EXPECT_THAT(ErrorOf({{1, 4, 2, 2}}, "Reorg", ""), HasSubstr("stride must be given"));
+  EXPECT_THAT(ErrorOf({{1, 4, 2, 2}}, "Reorg", "reorg_param { stride: 0 }"), HasSubstr("stride must be from 1"));
   EXPECT_THAT(ErrorOf({{1, 6, 2, 2}}, "Reorg", "reorg_param { stride: 2 }"),
               HasSubstr("channels [1,6,2,2] do not divide by stride^2 = 4"));
   EXPECT_THAT(ErrorOf({{1, 4, 3, 2}}, "Reorg", "reorg_param { stride: 2 }"),

@@ -9,6 +9,7 @@ std::vector<LayerDef> LossLayers() {
           ContrastiveLossLayer(),
           GeneralContrastiveLossLayer(),
           GeneralTripletLossLayer(),
+          GradientScalerLayer(),
           HashingLossLayer(),
           HingeLossLayer(),
           InfogainLossLayer(),

@@ -13,6 +13,7 @@ LayerDef ChannelScaleLayer();
 LayerDef ContrastiveLossLayer();
 LayerDef GeneralContrastiveLossLayer();
 LayerDef GeneralTripletLossLayer();
+LayerDef GradientScalerLayer();
 LayerDef HashingLossLayer();
 LayerDef HingeLossLayer();
 LayerDef InfogainLossLayer();

@@ -47,6 +47,11 @@ void BuildRoiData(LayerBuilder& l, const PythonFields& fields) {
   const int64_t classes = fields.Count("num_classes", 21, 2);
   const Sizes size = SizesOf(fields, {has_rois ? 2 : 1, 600, 1000});
   const int64_t rois = fields.Count("rois", 128, 1);
+  // R-FCN learns one box for all objects (AGNOSTIC in its recipes), the background aside, and its loader gives what is
+  // learnt four axes.
+  const bool is_rfcn = l.NetHas("PSROIPooling");
+  const int64_t boxes = fields.Count("box_classes", is_rfcn ? 2 : classes, 1);
+  const auto learnt_shape = [&](int64_t values) { return is_rfcn ? Shape{rois, values, 1, 1} : Shape{rois, values}; };
   std::vector<Shape> shapes;
   for (int i = 0; i < l.top_count(); ++i) {
     const std::string role = RoleOf(l, i, order, roles);
@@ -54,8 +59,8 @@ void BuildRoiData(LayerBuilder& l, const PythonFields& fields) {
                      : role == "im_info"  ? Shape{size.batch, 3}
                      : role == "gt_boxes" ? Shape{fields.Count("boxes", 64, 1), 5}
                      : role == "rois"     ? Shape{rois, 5}
-                     : role == "labels"   ? Shape{rois}
-                                          : Shape{rois, (Size(4) * classes).value()});
+                     : role == "labels"   ? (is_rfcn ? learnt_shape(1) : Shape{rois})
+                                          : learnt_shape((Size(4) * boxes).value()));
   }
   Feed(l, shapes);
 }
@@ -151,7 +156,9 @@ std::vector<PythonLayerDef> DataPythonLayers() {
       Source("roi_data_layer.layer", "RoIDataLayer",
              "fed by the caller: data [1,3,600,1000], im_info [1,3], gt_boxes [64,5] (x1, y1, x2, y2, class; class 0: "
              "padding); or data [2,3,600,1000], rois [128,5], labels [128], bbox_targets, bbox_inside_weights and "
-             "bbox_outside_weights [128,4*num_classes]. param_str may give height, width, batch, boxes and rois.",
+             "bbox_outside_weights [128,4*num_classes] (in a net with PSROIPooling labels [128,1,1,1] "
+             "and [128,8,1,1]). param_str may give height, "
+             "width, batch, boxes, rois and box_classes, the boxes a roi has targets for.",
              1, 6, BuildRoiData),
       Source("sequence_input_layer", "videoReadTest_RGB", test, 3, 3, BuildTestVideo),
       Source("sequence_input_layer", "videoReadTest_flow", test, 3, 3, BuildTestVideo),

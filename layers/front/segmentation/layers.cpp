@@ -5,7 +5,7 @@ namespace moka {
 std::vector<LayerDef> SegmentationLayers() {
   return {BnLayer(),          DenseImageDataLayer(), EltwiseAccuracyLayer(), ImageSegDataLayer(),
           InterpLayer(),      MatWriteLayer(),       MergeCropLayer(),       PaddingLayer(),
-          SegAccuracyLayer(), UnpoolingLayer(),      UpsampleLayer()};
+          SegAccuracyLayer(), UnpoolingLayer(),      UpsampleDarknetLayer(), UpsampleLayer()};
 }
 
 }  // namespace moka

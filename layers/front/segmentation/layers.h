@@ -19,6 +19,7 @@ LayerDef MergeCropLayer();
 LayerDef PaddingLayer();
 LayerDef SegAccuracyLayer();
 LayerDef UnpoolingLayer();
+LayerDef UpsampleDarknetLayer();
 LayerDef UpsampleLayer();
 
 }  // namespace moka

@@ -43,6 +43,15 @@ void BuildUnpooling(LayerBuilder& l) {
   l.SetTop(0, l.b().Add1("unpool_max", l.bottoms(), {{"size", size}}));
 }
 
+// Every pixel `scale` times down and along.
+void Repeat(LayerBuilder& l, int64_t scale) {
+  const Shape x = l.shape(0);
+  const Ints repeated{x[0], x[1], x[2], scale, x[3], scale};
+  const ValueId apart = l.b().Reshape(l.bottom(0), {x[0], x[1], x[2], 1, x[3], 1});
+  const ValueId y = l.b().Add1("expand", {apart}, {{"shape", repeated}});
+  l.SetTop(0, l.b().Reshape(y, x.With(2, (Size(x[2]) * scale).value()).With(3, (Size(x[3]) * scale).value())));
+}
+
 void BuildNearest(LayerBuilder& l) {
   const UpsampleParameter& p = l.param().upsample_param();
   l.Check(!p.has_scale_h() && !p.has_scale_w() && !p.has_upsample_h() && !p.has_upsample_w() && !p.pad_out_h() &&
@@ -52,11 +61,14 @@ void BuildNearest(LayerBuilder& l) {
   const int64_t scale = p.has_stride() ? p.stride() : p.scale();
   const char* field = p.has_stride() ? "upsample_param.stride" : "upsample_param.scale";
   l.Check(scale >= 1, field, StrCat(field, " must be at least 1, found ", scale));
-  const Shape& x = l.shape(0);
-  const Ints repeated{x[0], x[1], x[2], scale, x[3], scale};
-  const ValueId apart = l.b().Reshape(l.bottom(0), {x[0], x[1], x[2], 1, x[3], 1});
-  const ValueId y = l.b().Add1("expand", {apart}, {{"shape", repeated}});
-  l.SetTop(0, l.b().Reshape(y, x.With(2, (Size(x[2]) * scale).value()).With(3, (Size(x[3]) * scale).value())));
+  Repeat(l, scale);
+}
+
+void BuildDarknet(LayerBuilder& l) {
+  l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", l.shape(0).ToString()));
+  const int64_t stride = l.param().upsample_darknet_param().stride();
+  l.Check(stride >= 1, "upsample_darknet_param.stride", StrCat("stride must be at least 1, found ", stride));
+  Repeat(l, stride);
 }
 
 void Build(LayerBuilder& l) {
@@ -109,6 +121,27 @@ layer {
   bottom: "mask"
   top: "upsample"
   upsample_param { scale: 2 }
+})"}};
+}
+
+LayerDef UpsampleDarknetLayer() {
+  return {
+      .type = "UpsampleDarknet",
+      .doc = "Every pixel of [N,C,H,W] repeated stride times down and along (Synopsys, for YOLO v3).",
+      .build = BuildDarknet,
+      .page = {
+          .params = {"upsample_darknet_param"},
+          .formula = "`y[n,c,i,j] = x[n,c, floor(i / stride), floor(j / stride)]`, `[N,C,H stride,W stride]`; "
+                     "stride defaults to 1.",
+          .gradient = "x: dx is the sum of dy over the pixel's repetitions.",
+          .source = "The upsample layer of darknet as Synopsys' Caffe has it (Redmon, Farhadi, arXiv 1804.02767).",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
+layer {
+  name: "up"
+  type: "UpsampleDarknet"
+  bottom: "x"
+  top: "up"
+  upsample_darknet_param { stride: 2 }
 })"}};
 }
 

@@ -20,21 +20,24 @@ LayerDef AnnotatedDataLayer() {
       .max_bottoms = 0,
       .max_tops = 2,
       .build = Build,
-      .page = {.params = {"data_param", "transform_param", "annotated_data_param"},
-               .formula = "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
-                          "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "
-                          "must then be equal. An image and its boxes are in turn distorted (distort_param), expanded "
-                          "(expand_param), cut to a window of a batch_sampler, resized (resize_param), cropped (at "
-                          "random in TRAIN, the centre in TEST) and mirrored.\n\nTop 1 is [1,1,G,8] with G = N times "
-                          "the most boxes of a record (at least 1). A row is (item_id, group_label, instance_id, xmin, "
-                          "ymin, xmax, ymax, difficult), item_id the image's place in the batch and corners fractions "
-                          "of the image as it is in top 0. Boxes outside of it, or that emit_constraint leaves out, "
-                          "have no row; unused rows have item_id -1.",
-               .gradient = "None: the tops are data.",
-               .source = "SSD's Caffe (Liu et al., arXiv 1512.02325). Ground truth has a fixed number of rows, with "
-                         "item id -1 where there is no box; Caffe's has as many as the batch has boxes. Of "
-                         "annotated_data_param only batch_sampler is used.",
-               .example = R"(layer {
+      .page = {
+          .params = {"data_param", "transform_param", "annotated_data_param"},
+          .formula = "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
+                     "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "
+                     "must then be equal. An image and its boxes are in turn distorted (distort_param), expanded "
+                     "(expand_param), cut to a window of a batch_sampler, resized (resize_param), cropped (at "
+                     "random in TRAIN, the centre in TEST) and mirrored.\n\nTop 1 is [1,1,G,8] with G = N times "
+                     "the most boxes of a record (at least 1). A row is (item_id, group_label, instance_id, xmin, "
+                     "ymin, xmax, ymax, difficult), item_id the image's place in the batch and corners fractions "
+                     "of the image as it is in top 0. Boxes outside of it, or that emit_constraint leaves out, "
+                     "have no row; unused rows have item_id -1.",
+          .gradient = "None: the tops are data.",
+          .source =
+              "SSD's Caffe (Liu et al., arXiv 1512.02325). Ground truth has a fixed number of rows, with "
+              "item id -1 where there is no box; Caffe's has as many as the batch has boxes. Of "
+              "annotated_data_param only batch_sampler is used; yoloformat, has_landmarks and crop_type (other than "
+              "CROP_DEFAULT and CROP_BATCH) of yuqj1991's fork are refused when the data is opened.",
+          .example = R"(layer {
   name: "data"
   type: "AnnotatedData"
   top: "data"

@@ -3,7 +3,8 @@
 namespace moka {
 
 std::vector<LayerDef> SsdLayers() {
-  return {AnnotatedDataLayer(), DetectionEvaluateLayer(), DetectionOutputLayer(), MultiBoxLossLayer(), PriorBoxLayer()};
+  return {AnnotatedDataLayer(), CenterGridOutputLayer(),  DetectionEvaluateLayer(), DetectionOutputLayer(),
+          MultiBoxLossLayer(),  PriorBoxClusteredLayer(), PriorBoxLayer()};
 }
 
 }  // namespace moka

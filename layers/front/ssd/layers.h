@@ -9,9 +9,11 @@
 namespace moka {
 
 LayerDef AnnotatedDataLayer();
+LayerDef CenterGridOutputLayer();
 LayerDef DetectionEvaluateLayer();
 LayerDef DetectionOutputLayer();
 LayerDef MultiBoxLossLayer();
+LayerDef PriorBoxClusteredLayer();
 LayerDef PriorBoxLayer();
 
 std::vector<LayerDef> SsdLayers();

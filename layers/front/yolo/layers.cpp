@@ -3,8 +3,9 @@
 namespace moka {
 
 std::vector<LayerDef> YoloLayers() {
-  return {BoxDataLayer(), EvalDetectionLayer(),         RegionLossLayer(), ReorgLayer(), YoloDetectionOutputLayer(),
-          Yolov3Layer(),  Yolov3DetectionOutputLayer(), YoloSegLayer()};
+  return {BoxDataLayer(), EvalDetectionLayer(),       RegionLayer(), RegionLossLayer(),
+          ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionOutputLayer(),
+          YoloSegLayer()};
 }
 
 }  // namespace moka

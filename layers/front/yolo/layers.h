@@ -11,6 +11,7 @@ std::vector<LayerDef> YoloLayers();
 
 LayerDef BoxDataLayer();
 LayerDef EvalDetectionLayer();
+LayerDef RegionLayer();
 LayerDef RegionLossLayer();
 LayerDef ReorgLayer();
 LayerDef YoloDetectionOutputLayer();

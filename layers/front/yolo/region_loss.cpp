@@ -14,6 +14,11 @@ std::string LabelForm(const LayerBuilder& l) {
   l.Check(label.Count() % (5 * l.shape(0)[0]) == 0, "bottom[1]",
           StrCat("labels are rows of 8 values [1,1,M,8] or lists of 5 values for each of the ", l.shape(0)[0],
                  " images, found ", label.ToString()));
+  const RegionLossParameter& p = l.param().region_loss_param();
+  l.Check(!p.has_num_label() || label.Count() == l.shape(0)[0] * 5 * int64_t{p.num_label()},
+          "region_loss_param.num_label",
+          StrCat("num_label is ", p.num_label(), " but the labels ", label.ToString(), " have ",
+                 label.Count() / (5 * l.shape(0)[0]), " places an image"));
   return "lists";
 }
 

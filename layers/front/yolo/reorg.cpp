@@ -10,12 +10,14 @@
 namespace moka {
 namespace {
 
+constexpr int64_t kDefaultStride = 2;  // of YOLO9000's port; others' files always say it
+
 void Build(LayerBuilder& l) {
   const ReorgParameter& p = l.param().reorg_param();
-  const Shape& x = l.shape(0);
-  const int64_t s = p.stride();
+  const Shape x = l.shape(0);
+  const int64_t s = p.has_stride() ? p.stride() : kDefaultStride;
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
-  l.Check(s >= 1 && s <= INT32_MAX, "reorg_param.stride", "stride must be given and from 1 to 2^31-1");
+  l.Check(s >= 1 && s <= INT32_MAX, "reorg_param.stride", "stride must be from 1 to 2^31-1");
   l.Check(x[1] % (s * s) == 0, "reorg_param.stride",
           StrCat("the bottom's channels ", x.ToString(), " do not divide by stride^2 = ", s * s));
   const int64_t t = x[1] / (s * s);
@@ -39,16 +41,18 @@ LayerDef ReorgLayer() {
   return {
       .type = "Reorg",
       .doc =
-          "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s, in darknet's order (the bottom is read "
+          "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s (default 2), in darknet's order (the "
+          "bottom is read "
           "as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, W s].",
       .build = Build,
       .page = {
           .params = {"reorg_param"},
-          .formula = "For stride s and t = C/s^2, x is read as [t, H s, W s] for each item: with `r(o t + c, h, "
-                     "w) = x(c, h s + o div s, w s + o mod s)` for 0 <= o < s^2, r has C channels of H x W and is "
-                     "then seen, in memory order, as [C s^2, H/s, W/s], the top. C must divide by s^2, H and W by "
-                     "s.\n\nreverse: `y(c, h s + o div s, w s + o mod s) = x(o t + c, h, w)`, the top being [N, "
-                     "C/s^2, H s, W s].",
+          .formula =
+              "For stride s (default 2) and t = C/s^2, x is read as [t, H s, W s] for each item: with `r(o t + c, h, "
+              "w) = x(c, h s + o div s, w s + o mod s)` for 0 <= o < s^2, r has C channels of H x W and is "
+              "then seen, in memory order, as [C s^2, H/s, W/s], the top. C must divide by s^2, H and W by "
+              "s.\n\nreverse: `y(c, h s + o div s, w s + o mod s) = x(o t + c, h, w)`, the top being [N, "
+              "C/s^2, H s, W s].",
           .gradient = "`dx` is `dy` with each element put back to its place.",
           .source = "YOLO v2's pass-through layer (Redmon, Farhadi, arXiv 1612.08242) in the order of darknet's "
                     "reorg, as its Caffe ports have it.",

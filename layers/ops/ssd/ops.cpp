@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<OpDef> SsdOps() { return {DetectionEvaluateOp(), DetectionOutputOp(), MultiboxMatchOp(), PriorBoxOp()}; }
+std::vector<OpDef> SsdOps() {
+  return {CenterGridsOp(), DetectionEvaluateOp(), DetectionOutputOp(), MultiboxMatchOp(), PriorBoxOp()};
+}
 
 }  // namespace moka

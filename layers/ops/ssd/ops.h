@@ -9,6 +9,7 @@ namespace moka {
 
 class RealsOut;
 
+OpDef CenterGridsOp();
 OpDef DetectionEvaluateOp();
 OpDef DetectionOutputOp();
 OpDef MultiboxMatchOp();

@@ -1,0 +1,7 @@
+#include "layers/ops/pose/ops.h"
+
+namespace moka {
+
+std::vector<OpDef> PoseOps() { return {CubicMeanOp(), HeatPeaksOp()}; }
+
+}  // namespace moka

@@ -1,0 +1,15 @@
+// Ops of layers/front/pose, one file each, alphabetical.
+#pragma once
+
+#include <vector>
+
+#include "graph/op.h"
+
+namespace moka {
+
+std::vector<OpDef> PoseOps();
+
+OpDef CubicMeanOp();
+OpDef HeatPeaksOp();
+
+}  // namespace moka

@@ -70,12 +70,25 @@ void CheckRange(std::string_view field, float low, float high) {
   throw Fault("distort_param", StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
 }
 
+// What a fork for faces adds: other samplers in place of SSD's, and landmarks.
+void CheckForks(const AnnotatedDataParameter& p) {
+  const auto check = [](bool is_fine, std::string_view field, std::string_view text) {
+    if (!is_fine) throw Error(ErrorKind::kConfig, StrCat("annotated_data_param.", field, " ", text));
+  };
+  check(!p.yoloformat(), "yoloformat", "is not supported: labels are SSD's rows");
+  check(!p.has_landmarks(), "has_landmarks", "is not supported: records have boxes alone");
+  const bool is_ssds =
+      p.crop_type() == AnnotatedDataParameter::CROP_DEFAULT || p.crop_type() == AnnotatedDataParameter::CROP_BATCH;
+  check(is_ssds, "crop_type", "is CROP_DEFAULT or CROP_BATCH: no sampler but batch_sampler is supported");
+}
+
 }  // namespace
 
 BoxTransform::BoxTransform(const TransformationParameter& param, const AnnotatedDataParameter& sampling, Phase phase,
                            uint64_t seed)
     : param_(param), sampling_(sampling), phase_(phase), seed_(seed) {
   CheckFields();
+  CheckForks(sampling);
   CheckSamplers(sampling.batch_sampler());
   crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
   crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();

@@ -148,7 +148,9 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       static_cast<int64_t>(std::min(layer.dense_image_data_param().label_divide_factor(), 1024.0F)), 1);
   // Volumes in files say their size themselves; C3D's have 16 frames.
   const bool is_volume = layer.type() == "VideoSegmentationData" || layer.type() == "VideoWithVoxelTruthData";
-  const bool is_clip = !has_segments && (layer.type() == "VideoData" || fields.frames > 0 || is_volume);
+  // SSD's VideoData is a camera or one file, shown picture by picture.
+  const bool is_camera = video.has_video_type() || video.has_device_id() || video.has_video_file();
+  const bool is_clip = !has_segments && !is_camera && (layer.type() == "VideoData" || fields.frames > 0 || is_volume);
   const int64_t frames = fields.frames > 0 ? fields.frames : is_volume ? 16 : 1;
   const Shape image = is_clip ? Shape{fields.batch, channels, frames, h, w} : Shape{fields.batch, channels, h, w};
   for (int i = 0; i < layer.top_size(); ++i) {
@@ -173,6 +175,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       const int64_t truths =
           layer.type() == "VideoSegmentationData" ? 1 : layer.image_data_param().num_truth_channels();
       guess.types.push_back(Floats(image.With(1, std::max<int64_t>(truths, 1))));
+    } else if (layer.type() == "BoxData") {
+      guess.types.push_back(Floats({fields.batch, int64_t{5} * layer.data_param().num_label()}));
     } else {
       guess.types.push_back(Floats({fields.batch}));
     }

@@ -34,6 +34,24 @@ std::set<Stages> StageSets(const std::vector<NetStateRule>& rules) {
   return sets;
 }
 
+// Faster R-CNN's RoIDataLayer without a size: pictures of 600 x 1000 do not fit every net, for PVANet's loader makes
+// sides multiples of 32. Gives them 640 x 1056, PVANet's own. False if there is no such layer.
+bool FitPictures(NetParameter& net) {
+  bool is_changed = false;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() != "Python" || layer.python_param().layer() != "RoIDataLayer") continue;
+    PythonParameter& python = *layer.mutable_python_param();
+    const std::string text = python.param_str();
+    if (text.find("height") != std::string::npos) continue;
+    const std::string size = "'height': 640, 'width': 1056, ";
+    const size_t brace = text.find('{');
+    python.set_param_str(brace == std::string::npos ? size + text
+                                                    : text.substr(0, brace + 1) + size + text.substr(brace + 1));
+    is_changed = true;
+  }
+  return is_changed;
+}
+
 StateCheck CheckOnce(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
   StateCheck check;
   check.phase = state.phase();
@@ -54,6 +72,27 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const std::
     check.error = error.what();
   }
   return check;
+}
+
+// The check of a net for which shapes of its data tops were found that its readers take; none if there are no such.
+std::optional<StateCheck> CheckFitted(const NetParameter& net, const NetState& state,
+                                      const std::map<std::string, Shape>& shapes) {
+  const TryNet build = [&](const NetParameter& part, const TopShapes& tops) -> std::optional<TopShapes> {
+    NetOptions options;
+    options.state = state;
+    options.data_types = GuessDataTypes(tops);
+    options.feeds_python_data = true;
+    try {
+      const BuiltNet built = BuildNet(part, options);
+      TopShapes blobs;
+      for (const auto& [name, value] : built.tops) blobs[name] = built.graph.shape(value);
+      return blobs;
+    } catch (const Error&) {
+      return std::nullopt;  // the first check has told what is wrong
+    }
+  };
+  const std::optional<TopShapes> fitted = ShapesByConsumers(FilterNet(net, state), shapes, build);
+  return fitted ? std::optional(CheckOnce(net, state, *fitted)) : std::nullopt;
 }
 
 }  // namespace
@@ -85,22 +124,11 @@ std::vector<NetState> DeclaredStates(const NetParameter& net) {
 StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
   StateCheck check = CheckOnce(net, state, shapes);
   if (check.error.empty()) return check;
-  const TryNet build = [&](const NetParameter& part, const TopShapes& tops) -> std::optional<TopShapes> {
-    NetOptions options;
-    options.state = state;
-    options.data_types = GuessDataTypes(tops);
-    options.feeds_python_data = true;
-    try {
-      const BuiltNet built = BuildNet(part, options);
-      TopShapes blobs;
-      for (const auto& [name, value] : built.tops) blobs[name] = built.graph.shape(value);
-      return blobs;
-    } catch (const Error&) {
-      return std::nullopt;  // the first check has told what is wrong
-    }
-  };
-  const std::optional<TopShapes> fitted = ShapesByConsumers(FilterNet(net, state), shapes, build);
-  return fitted ? CheckOnce(net, state, *fitted) : check;
+  if (std::optional<StateCheck> fitted = CheckFitted(net, state, shapes)) return *fitted;
+  NetParameter resized = net;
+  if (!FitPictures(resized)) return check;
+  StateCheck again = CheckOnce(resized, state, shapes);
+  return again.error.empty() ? again : check;
 }
 
 std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver, int points) {

@@ -177,6 +177,9 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(image.With(1, std::max<int64_t>(truths, 1))));
     } else if (layer.type() == "BoxData") {
       guess.types.push_back(Floats({fields.batch, int64_t{5} * layer.data_param().num_label()}));
+    } else if (layer.type() == "MultilabelImageData") {
+      guess.types.push_back(
+          Floats({fields.batch, std::max<int64_t>(layer.image_data_param().multilabel_num(), 1), 1, 1}));
     } else {
       guess.types.push_back(Floats({fields.batch}));
     }

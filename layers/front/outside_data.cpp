@@ -4,7 +4,12 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void Build(LayerBuilder& l) {
+  const HDF5DataParameter& hdf5 = l.param().hdf5_data_param();
+  l.Check(hdf5.scale() == 1 && !hdf5.mirror(), "hdf5_data_param.scale",
+          "scale and mirror of hdf5_data_param are not part of Moka; a Power layer scales");
+  l.AddData(l.AskDataTypes());
+}
 
 LayerDef Row(std::string type, std::string doc, int max_tops, LayerPage page) {
   return {.type = std::move(type),
@@ -42,32 +47,6 @@ LayerDef Hdf5DataLayer() {
   top: "data"
   top: "label"
   hdf5_data_param { source: "mnist_train_h5.txt" batch_size: 2 }
-})"});
-}
-
-LayerDef MultilabelImageDataLayer() {
-  return Row(
-      "MultilabelImageData",
-      "Images [N,C,H,W] and multilabel_num labels each [N,multilabel_num,1,1] from a list of files (lines \"path label "
-      "label ..\"; image_data_param has the source and sizes, transform_param the crop). Nets with the layer build, "
-      "but "
-      "no reader of its files exists: training or testing with it is an error.",
-      2,
-      {.params = {"image_data_param", "transform_param"},
-       .formula = "top 0: images `[batch_size,C,H,W]`, C 3 or, with `is_color: false`, 1; H and W are the crop size of "
-                  "`transform_param`, else `new_height` and `new_width`. top 1 (optional): their labels "
-                  "`[batch_size,multilabel_num,1,1]`.",
-       .gradient = "None: the tops are inputs of the net.",
-       .source =
-           "DRML (Zhao, Chu, Zhang, \"Deep Region and Multi-label Learning for Facial Action Unit Detection\", CVPR "
-           "2016), image_data_layer_multilabel, without its reader.",
-       .example = R"(layer {
-  name: "faces"
-  type: "MultilabelImageData"
-  top: "faces"
-  top: "label"
-  transform_param { crop_size: 8 }
-  image_data_param { source: "faces.txt" batch_size: 2 multilabel_num: 12 }
 })"});
 }
 

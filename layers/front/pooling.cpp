@@ -172,7 +172,7 @@ void Build(LayerBuilder& l) {
   Attributes geometry{
       {"kernel", fields.kernel}, {"stride", fields.stride}, {"pad_begin", fields.pad}, {"pad_end", pad_end}};
   const auto method = l.param().pooling_param().pool();
-  l.Check(method != PoolingParameter::SUM, "pooling_param.pool", "SUM is not a method of Pooling");
+  l.Check(method != PoolingParameter::SUM, "pooling_param.pool", "SUM is the method of SumPooling");
   if (method == PoolingParameter::MAX) return BuildMax(l, geometry);
   l.Check(l.top_count() == 1, "top[1]", "only MAX pooling has a second top, the mask");
   if (method == PoolingParameter::STOCHASTIC) return l.SetTop(0, StochasticPool(l, geometry));

@@ -128,6 +128,12 @@ def pooling():
          [(1, 2, 7, 6)], lambda x, p: [dilated(x[0], (3, 2), (2, 1), (1, 3), "MAX")])
     case("pool_dilated_three_axes", "Pooling", "pooling_param { pool: AVE kernel_size: 2 dilation: 2 stride: 1 }",
          [(1, 2, 4, 3, 5)], lambda x, p: [dilated(x[0], (2, 2, 2), (1, 1, 1), (2, 2, 2), "AVE")])
+    case("sum_pooling", "SumPooling", "sum_pooling_param { pool: SUM kernel_h: 2 kernel_w: 3 stride: 2 }", [(1, 2, 4, 5)],
+         lambda x, p: [F.avg_pool2d(x[0], (2, 3), 2) * 6])
+    case("signed_sqrt", "SignedSqrt", "", [(3, 4)], lambda x, p: [x[0].sign() * x[0].abs().sqrt()],
+         own=lambda x, p, dy: {"x0": dy[0] * 0.5 / (x[0].abs().sqrt() + 0.03)})
+    case("l2_normalize", "L2Normalize", "", [(2, 3, 2)],
+         lambda x, p: [x[0] / ((x[0]**2).sum((1, 2), keepdim=True) + 1e-7).sqrt()])
     case("pool_same", "Pooling", "pooling_param { pool: MAX kernel_size: 2 stride: 1 pad_type: 1 }", [(1, 2, 3, 4)],
          lambda x, p: [F.max_pool2d(F.pad(x[0], (0, 1, 0, 1), value=-9), 2, 1)])
     case("pool_ave_tf", "Pooling", "pooling_param { pool: AVE_TF kernel_size: 3 stride: 2 pad: 1 }", [(1, 2, 5, 5)],

@@ -112,7 +112,18 @@ TEST(ForkTest, DilatedPoolingMistakes) {
   EXPECT_THAT(ErrorOf({{1, 1, 6, 6}}, "Pooling", "pooling_param { kernel_size: 2 pad_type: 2 }"),
               HasSubstr("pad_type must be 0 or 1"));
   EXPECT_THAT(ErrorOf({{1, 1, 6, 6}}, "Pooling", "pooling_param { pool: SUM kernel_size: 2 }"),
-              HasSubstr("SUM is not a method"));
+              HasSubstr("SUM is the method of SumPooling"));
+}
+
+TEST(ForkTest, SumPoolingMistakes) {
+  EXPECT_EQ(ShapeOf({{1, 2, 4, 6}}, "SumPooling", "sum_pooling_param { pool: SUM global_pooling: true }"),
+            (Shape{1, 2, 1, 1}));
+  EXPECT_THAT(ErrorOf({{1, 2, 4, 6}}, "SumPooling", "sum_pooling_param { kernel_size: 2 }"), HasSubstr("pool: SUM"));
+  EXPECT_THAT(ErrorOf({{1, 2, 4, 6}}, "SumPooling", "sum_pooling_param { pool: SUM kernel_size: 3 stride: 2 }"),
+              HasSubstr("must fill axis 2"));
+  EXPECT_THAT(ErrorOf({{1, 2, 4, 6}}, "SumPooling", "sum_pooling_param { pool: SUM kernel_size: 2 pad: 1 }"),
+              HasSubstr("takes no pad"));
+  EXPECT_THAT(ErrorOf({{1, 2}}, "SumPooling", "sum_pooling_param { pool: SUM kernel_size: 2 }"), HasSubstr("[N,C]"));
 }
 
 TEST(ForkTest, JoinsAndPaddingsCheckTheirSizes) {

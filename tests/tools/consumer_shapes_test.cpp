@@ -1,0 +1,81 @@
+// Shapes of data tops from the layers that read them, by way of the check of a net.
+#include "tools/consumer_shapes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "proto/net_file.h"
+#include "tools/net_check.h"
+
+namespace moka {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kTwoTops =
+    "layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'x' batch_size: 2 } } ";
+constexpr const char* kPredictions =
+    "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' inner_product_param { num_output: 10 } } ";
+
+StateCheck Check(const std::string& text) {
+  NetState state;
+  state.set_phase(TRAIN);
+  return CheckNet(NetFromText(text, "net.prototxt"), state, {});
+}
+
+Shape TopOf(const StateCheck& check, const std::string& name) {
+  for (const auto& [top, shape] : check.tops) {
+    if (top == name) return shape;
+  }
+  ADD_FAILURE() << "no top " << name << ": " << check.error;
+  return {};
+}
+
+std::string Loss(const std::string& type, const std::string& scores, const std::string& label) {
+  return "layer { name: 'loss_" + label + "' type: '" + type + "' bottom: '" + scores + "' bottom: '" + label +
+         "' top: 'loss_" + label + "' } ";
+}
+
+TEST(ConsumerShapesTest, ALabelHasThePredictionsShape) {
+  EXPECT_EQ(TopOf(Check(std::string(kTwoTops) + kPredictions + Loss("EuclideanLoss", "fc", "label")), "d:label"),
+            (Shape{2, 10}));
+  // The first guess stays where it fits.
+  EXPECT_EQ(TopOf(Check(std::string(kTwoTops) + kPredictions + Loss("SoftmaxWithLoss", "fc", "label")), "d:label"),
+            (Shape{2}));
+  const std::string map =
+      "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'map' convolution_param { num_output: 5 "
+      "kernel_size: 1 } } ";
+  EXPECT_EQ(TopOf(Check(kTwoTops + map + Loss("SoftmaxWithLoss", "map", "label")), "d:label"), (Shape{2, 1, 224, 224}));
+}
+
+TEST(ConsumerShapesTest, SlicesAddUp) {
+  const std::string slice =
+      "layer { name: 's' type: 'Slice' bottom: 'label' top: 'kind' top: 'points' slice_param { slice_point: 1 } } ";
+  const StateCheck check = Check(std::string(kTwoTops) + kPredictions + slice + Loss("SoftmaxWithLoss", "fc", "kind") +
+                                 Loss("EuclideanLoss", "fc", "points"));
+  EXPECT_EQ(TopOf(check, "d:label"), (Shape{2, 11}));
+  const std::string images =
+      "layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' slice_param { "
+      "slice_point: 4 slice_point: 8 } } ";
+  EXPECT_EQ(TopOf(Check(kTwoTops + images), "d:data"), (Shape{2, 12, 224, 224}));
+}
+
+TEST(ConsumerShapesTest, ImagesOfHdf5FilesMayBeGray) {
+  const std::string sum =
+      "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'map' convolution_param { num_output: 1 kernel_size: "
+      "1 } } "
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'map' bottom: 'data' top: 'sum' } ";
+  const StateCheck check = Check(kTwoTops + sum + Loss("EuclideanLoss", "sum", "label"));
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{2, 1, 224, 224}));
+  EXPECT_EQ(TopOf(check, "d:label"), (Shape{2, 1, 224, 224}));
+}
+
+TEST(ConsumerShapesTest, RecordsKeepTheirOneLabelAndTheFirstErrorIsTold) {
+  const std::string data =
+      "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' batch_size: 2 } } ";
+  EXPECT_THAT(Check(data + kPredictions + Loss("EuclideanLoss", "fc", "label")).error,
+              HasSubstr("must have one batch and one count"));
+}
+
+}  // namespace
+}  // namespace moka

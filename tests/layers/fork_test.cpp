@@ -167,6 +167,29 @@ TEST(ForkTest, FaceLayersCheckTheirBottoms) {
   EXPECT_THAT(ErrorOf({{2, 3}, {2, 2}}, "MultiSigmoidCrossEntropyLoss"), HasSubstr("one batch and one count"));
 }
 
+// With two items of each set every draw is the same up to its order, so the value is known.
+TEST(ForkTest, DiscrepancyOfTwoPairs) {
+  const BuiltNet net = BuildText(Layer({{2, 1}, {2, 1}}, "MMDLoss", "mmd_param { kernel_num: 1 }"));
+  const double gamma = 12.0 / (2 * (1 + 25 + 36 + 16 + 25 + 1));  // of 0, 1, 5, 6: ordered pairs over their squares
+  const auto kernel = [&](double d) { return std::exp(-gamma * d * d); };
+  double low = 1e9;
+  double high = -1e9;
+  for (const double a : {kernel(5) + kernel(5), kernel(6) + kernel(4), kernel(4) + kernel(6)}) {
+    low = std::min(low, 2 * (kernel(1) + kernel(1) - a));
+    high = std::max(high, 2 * (kernel(1) + kernel(1) - a));
+  }
+  for (const double key : {1.0, 2.0, 3.0}) {
+    const std::vector<double> y = TopValues(net, {{"a", {0, 1}}, {"b", {5, 6}}, {"random_key", {key}}}, "y");
+    ASSERT_EQ(y.size(), 1U);
+    EXPECT_GE(y[0], low - 1e-9);
+    EXPECT_LE(y[0], high + 1e-9);
+  }
+  EXPECT_THAT(ErrorOf({{2, 3}, {2, 4}}, "MMDLoss"), HasSubstr("one number of features"));
+  EXPECT_THAT(ErrorOf({{1, 3}, {2, 3}}, "MMDLoss"), HasSubstr("must have 2 to"));
+  EXPECT_THAT(ErrorOf({{2, 3}, {2, 3}}, "MMDLoss", "mmd_param { kernel_num: 0 }"), HasSubstr("kernel_num"));
+  EXPECT_THAT(ErrorOf({{2, 3}, {2, 3}}, "MMDLoss", "mmd_param { kernel_mul: -1 }"), HasSubstr("above 0"));
+}
+
 // Run 1 takes the threshold of run 0, whatever the weights are by then.
 TEST(ForkTest, SurgeryKeepsItsThreshold) {
   const BuiltNet net = BuildText(Layer({{1, 3}}, "DNSInnerProduct",

@@ -19,6 +19,7 @@ std::vector<LayerDef> LossLayers() {
           LabelSpecificRescaleLayer(),
           LargeMarginInnerProductLayer(),
           MarginInnerProductLayer(),
+          MmdLossLayer(),
           MultiSigmoidCrossEntropyLossLayer(),
           MultinomialLogisticLossLayer(),
           SmoothL1LossLayer(),

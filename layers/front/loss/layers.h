@@ -23,6 +23,7 @@ LayerDef LabelSpecificAddLayer();
 LayerDef LabelSpecificRescaleLayer();
 LayerDef LargeMarginInnerProductLayer();
 LayerDef MarginInnerProductLayer();
+LayerDef MmdLossLayer();
 LayerDef MultiSigmoidCrossEntropyLossLayer();
 LayerDef MultinomialLogisticLossLayer();
 LayerDef SmoothL1LossLayer();

@@ -14,7 +14,7 @@ void BuildSum(LayerBuilder& l) {
   const Shape& x = l.shape(0);
   l.Check(p.pool() == PoolingParameter::SUM, "sum_pooling_param.pool",
           "SumPooling takes pool: SUM; Pooling has the other methods");
-  WindowFields window = ReadWindow(l, l.shape(0), "sum_pooling_param", p, !p.global_pooling());
+  WindowFields window = ReadWindow(l, x, "sum_pooling_param", p, !p.global_pooling());
   if (p.global_pooling()) window.kernel.assign(x.dims().begin() + 2, x.dims().end());
   const Ints none(window.kernel.size(), 0);
   l.Check(window.pad == none && window.pad_end == none, "sum_pooling_param.pad", "SumPooling takes no pad");

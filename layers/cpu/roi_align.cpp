@@ -72,7 +72,7 @@ class ForwardKernel final : public AlignKernel {
   void Run() override {
     const float* rois = in<float>(1);
     for (int64_t r = 0; wrong_ < 0 && r < sizes().regions; ++r) {
-      if (ImageOfRoi(rois[r * 5], sizes().images) >= 0) continue;
+      if (IsPaddingRoi(rois[r * 5]) || ImageOfRoi(rois[r * 5], sizes().images) >= 0) continue;
       wrong_ = r;
       wrong_image_ = rois[r * 5];
     }

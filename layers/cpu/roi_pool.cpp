@@ -43,7 +43,7 @@ class RegionKernel : public BoundKernel {
     const float* rois = in<float>(1);
     for (int64_t r = 0; r < s_.regions; ++r) {
       FindBins(rois + r * 5, Bins(r));
-      if (wrong_ >= 0 || ImageOfRoi(rois[r * 5], s_.images) >= 0) continue;
+      if (wrong_ >= 0 || IsPaddingRoi(rois[r * 5]) || ImageOfRoi(rois[r * 5], s_.images) >= 0) continue;
       wrong_ = r;
       wrong_image_ = rois[r * 5];
     }

@@ -100,15 +100,12 @@ def loss_cases():
     free2 = (cls2 == 0) & (labels2[:, 5] < 0.375)
     chance = torch.softmax(torch.tensor(s), dim=1)[:, 0].numpy()
     hard2 = np.zeros_like(free2)
+    common = f"cls_num: 2 {FIELDS} stride: 16 bg_threshold: 0.375 objectness: true "
+    # Half of the 32 positions may be positive; what they leave is filled with negatives.
     for n in range(2):
         part, positives = slice(2 * n, 2 * n + 2), int((cls2[2 * n:2 * n + 2] > 0).sum())
         assert positives <= 16
-        hard2[part] = hardest(free2[part], -chance[part], 32 - positives - 16)
-    common = f"cls_num: 2 {FIELDS} stride: 16 bg_threshold: 0.375 objectness: true "
-    # Half of 32 - 16 = 16 rows may be positive; what they leave is filled with negatives.
-    for n in range(2):
-        part, positives = slice(2 * n, 2 * n + 2), int((cls2[2 * n:2 * n + 2] > 0).sum())
-        hard2[part] = hardest(free2[part], -chance[part], 32 - min(positives, 16))
+        hard2[part] = hardest(free2[part], -chance[part], 32 - positives)
     weight2 = balanced(np.ones_like(cls2), cls2 > 0, hard2, 1)
     case("detection_group_loss", f'type: "DetectionGroupLoss" {SCALING}detection_group_loss_param {{ {common} '
          'batch_size: 32 bg_multiple: 1 neg_mining_type: "bootstrap" pos_neg_weighted: true field_xyr: 1 field_whr: 8 }',
@@ -130,8 +127,7 @@ def loss_cases():
 
 
 def region_cases():
-    objects = np.concatenate([boxes("objects", 2, 3, 60, 20), [[1, 2, 2], [2, 0, 1], [1, 1, 0]]][:1]
-                             + [np.array([[1, 0, 0], [2, 1, 1], [1, 0, 1]], dtype=np.float64)], axis=1)
+    objects = np.concatenate([boxes("objects", 2, 3, 60, 20), [[1.0, 0, 0], [2, 1, 1], [1, 0, 1]]], axis=1)
     objects = np.concatenate([objects, np.full((1, 8), -1.0)])
     near = objects[np.array([0, 1, 2, 0, 2, 1]), :5] + numbers("near", (6, 5), -5, 5) * [0, 1, 1, 1, 1]
     rois = np.concatenate([near, boxes("rois", 2, 9, 60), np.full((1, 5), -1.0)])

@@ -116,6 +116,9 @@ TEST(RoiTest, RegionsOfMissingImagesAreFaults) {
     EXPECT_EQ(kernel->TakeFault(), "");
     EXPECT_THAT(std::vector<float>(views[2].as<float>().begin(), views[2].as<float>().end()),
                 ElementsAre(1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0));
+    views[1].as<float>()[5] = 1;
+    kernel->Run();
+    EXPECT_EQ(kernel->TakeFault(), "") << "image -1 is padding";
   }
 }
 
@@ -251,11 +254,10 @@ TEST(PythonTest, UnknownLayersNameTheNearest) {
   const auto error = [](const std::string& module, const std::string& layer) {
     return ErrorsOf(OneLayer({}, {"y"}, Python(module, layer)));
   };
-  EXPECT_THAT(
-      error("rpn.proposal_layr", "ProposalLayer"),
-      AllOf(HasSubstr("layer \"l\": Python layer \"rpn.proposal_layr.ProposalLayer\" is not built in; it runs "
-                      "only in nets that Python holds"),
-            HasSubstr("did you mean \"rpn.proposal_layer.ProposalLayer\"?")));
+  EXPECT_THAT(error("rpn.proposal_layr", "ProposalLayer"),
+              AllOf(HasSubstr("layer \"l\": Python layer \"rpn.proposal_layr.ProposalLayer\" is not built in; it runs "
+                              "only in nets that Python holds"),
+                    HasSubstr("did you mean \"rpn.proposal_layer.ProposalLayer\"?")));
   EXPECT_THAT(error("my_voc", "VOCSegDataLayer"), HasSubstr("classes of that name: \"voc_layers.VOCSegDataLayer\""));
   EXPECT_THAT(error("a", "b"), HasSubstr("lists the built-in ones"));
   EXPECT_THAT(error("", ""), HasSubstr("python_param.module and python_param.layer must be given"));

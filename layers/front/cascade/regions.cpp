@@ -77,6 +77,7 @@ void BuildTargets(LayerBuilder& l) {
           message + ".num_img_per_batch must be at least 1");
   l.Check(p.fg_thr() >= p.bg_thr_hg(), message + ".fg_thr",
           StrCat(message, ".fg_thr must be at least bg_thr_hg, found ", p.fg_thr(), " and ", p.bg_thr_hg()));
+  l.Check(p.stage() == 0, message + ".stage", message + ".stage is a field of FrcnnProposalTarget");
   const Shape& objects = l.shape(1);
   const int64_t columns = objects.rank() >= 2 ? objects[1] : 0;
   l.Check(columns == 7 || columns == 8, "bottom[1]",

@@ -35,6 +35,8 @@ void Build(LayerBuilder& l) {
   if (l.param().has_roi_pooling_param()) {
     l.Check(!l.param().has_roi_align_param(), "roi_pooling_param",
             "there must be one of roi_align_param and roi_pooling_param, found both");
+    l.Check(!l.NetHas("FrcnnProposal"), "roi_pooling_param",
+            "the ROIAlign of makefile/frcnn, which reads roi_pooling_param, is not built; use roi_align_param");
     return BuildCorners(l);
   }
   const ROIAlignParameter& p = l.param().roi_align_param();

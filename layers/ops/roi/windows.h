@@ -37,6 +37,12 @@ int64_t ImageOfRoi(T index, int64_t images) {
   return index >= 0 && index < static_cast<T>(images) ? static_cast<int64_t>(index) : -1;
 }
 
+// Whether a row is of no image on purpose: -1 fills the tops whose rows depend on the data. It pools to zeros.
+template <class T>
+bool IsPaddingRoi(T index) {
+  return index == -1;
+}
+
 // ROIPooling (Girshick 2015): both ends rounded after scaling, both included, at least one pixel.
 inline PixelRange RoiPoolRange(float first, float last, float scale, int64_t bin, int64_t bins, int64_t size) {
   const float start = std::round(HeldCoordinate(first * scale));

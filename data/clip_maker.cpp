@@ -11,6 +11,7 @@
 namespace moka {
 namespace {
 
+constexpr int64_t kClipBytes = int64_t{4} << 30U;
 constexpr uint64_t kMirrorPosition = uint64_t{1} << 20U;  // in the sample's random stream, after all else
 
 // Crops of a multi-scale sample: sides that are a part of the shorter side each, not more than max_distort ratios
@@ -165,6 +166,10 @@ CropSize ClipMaker::Load(const Clip& clip, const std::vector<int64_t>& offsets, 
           size = {p.image.height, p.image.width};
           plane = size.height * size.width;
           const Size planes = Size(static_cast<int64_t>(offsets.size())) * frames * colours;
+          if (planes > kClipBytes / plane) {
+            throw Error(ErrorKind::kBadData, StrCat("a clip of ", planes.value(), " pictures of ", plane,
+                                                    " pixels is larger than ", BytesText(kClipBytes)));
+          }
           p.planes.resize(static_cast<size_t>((planes * plane).value()));
         }
         if (p.image.height != size.height || p.image.width != size.width) {

@@ -25,7 +25,7 @@ void CutWindow(const ImageWindow& window, uint8_t fill, Image& image, Image& scr
   const int64_t last = std::clamp<int64_t>(image.width - window.x, first, window.width);
   for (int64_t y = 0; y < window.height; ++y) {
     const int64_t from_y = y + window.y;
-    if (from_y < 0 || from_y >= image.height) continue;
+    if (from_y < 0 || from_y >= image.height || last == first) continue;
     std::copy_n(image.pixels.data() + (from_y * image.width + window.x + first) * image.channels,
                 (last - first) * image.channels, scratch.pixels.data() + (y * window.width + first) * image.channels);
   }

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "core/log.h"
 #include "core/text.h"
 
 namespace moka {
@@ -23,6 +24,15 @@ void AddFileOutputs(BuiltNet& net) {
       net.graph.AddOutput(OutputName(layer.name(), i), now.at(layer.bottom(i)));
     }
     for (const std::string& top : layer.top()) now[top] = results.at(StrCat(layer.name(), ":", top));
+  }
+}
+
+void WarnOfOutputFiles(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != kType) continue;
+    LogWarning(StrCat("layer \"", Printable(layer.name()),
+                      "\": HDF5Output writes nothing in a training; give it include ",
+                      "{ phase: TEST }, and the tests write"));
   }
 }
 

@@ -15,6 +15,8 @@ namespace moka {
 
 // Makes what HDF5Output layers read outputs of the graph. `net` is as BuildNet made it.
 void AddFileOutputs(BuiltNet& net);
+// Says of each such layer of a train net that it writes nothing.
+void WarnOfOutputFiles(const NetParameter& net);
 
 class OutputFiles {
  public:

@@ -9,6 +9,7 @@
 #include "graph/pass.h"
 #include "layers/catalog.h"
 #include "optim/net_weights.h"
+#include "optim/output_files.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -78,6 +79,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   options.data_types = feed_.types();
   BuiltNet net = BuildNet(param, options);
   RefuseUntrainable(net.param);
+  WarnOfOutputFiles(net.param);
   param_ = net.param;
   blobs_ = net.blobs;
   outputs_ = net.outputs;

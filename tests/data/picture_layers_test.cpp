@@ -418,6 +418,8 @@ TEST_F(Clips, MistakesAreErrors) {
   EXPECT_THAT(OpenError("VideoData", fields("name_pattern: 'image.jpg'")), testing::HasSubstr("names no frame"));
   EXPECT_THAT(OpenError("VideoData", fields("name_pattern: 'flow_%c_%d.jpg'")), testing::HasSubstr("optical flow"));
   EXPECT_THAT(OpenError("VideoData", fields("new_length: 0")), testing::HasSubstr("new_length is 0"));
+  EXPECT_THAT(OpenError("VideoData", fields("new_length: 60000 num_segments: 60000")),
+              testing::HasSubstr("is larger than 4.00 GiB"));
   EXPECT_THAT(OpenError("VideoData", "top: 'data' video_data_param { video_type: WEBCAM }"),
               testing::HasSubstr("cameras and video files are not read"));
   EXPECT_THAT(OpenError("VideoData", "top: 'data' image_data_param { source: 'clips.txt' new_length: 1 }"),

@@ -1,6 +1,7 @@
 #include "optim/layerwise/layer_program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/error.h"
@@ -34,6 +35,20 @@ LayerProgram::LayerProgram(LayerParameter param, NetOptions options)
   param_.clear_include();
   param_.clear_exclude();
   param_.clear_propagate_down();
+}
+
+LayerProgram::~LayerProgram() { DropPrograms(); }
+
+void LayerProgram::DropPrograms() {
+  forward_.reset();
+  backward_.reset();
+  if (kept_.empty()) return;
+  const std::lock_guard lock(parameters_->compiling);
+  parameters_->store.Remove(kept_);
+  parameters_->store.Remove(kept_before_);
+  kept_.clear();
+  kept_before_.clear();
+  kept_values_.clear();
 }
 
 int LayerProgram::FirstUse(int bottom) const {
@@ -71,8 +86,7 @@ const LayerProgram::Description& LayerProgram::Build(const std::vector<Shape>& b
                          bottoms[i].ToString(), "; every dimension must be at least 1"));
   }
   bottoms_ = bottoms;
-  forward_.reset();
-  backward_.reset();
+  DropPrograms();
   const BuiltNet net = BuildGraph();
   description_ = {};
   for (const std::string& top : param_.top()) {
@@ -88,8 +102,7 @@ const LayerProgram::Description& LayerProgram::Build(const std::vector<Shape>& b
 }
 
 void LayerProgram::Bind(std::shared_ptr<SharedParameters> parameters, std::vector<std::string> keys) {
-  forward_.reset();
-  backward_.reset();
+  DropPrograms();
   parameters_ = std::move(parameters);
   keys_ = std::move(keys);
 }
@@ -98,9 +111,29 @@ void LayerProgram::NameStates(BuiltNet& net) const {
   for (size_t i = 0; i < net.blobs.size(); ++i) net.graph.SetName(net.blobs[i].state, keys_.at(i));
 }
 
+void LayerProgram::AddKept(const BuiltNet& net) {
+  if (!kept_.empty()) return;
+  static std::atomic<int64_t> objects = 0;
+  const int64_t object = objects++;
+  const std::lock_guard lock(parameters_->compiling);
+  ParameterStore& store = parameters_->store;
+  for (const KeptState& kept : net.kept) {
+    kept_.push_back(StrCat(kept.name, "@layer", object));
+    kept_before_.push_back(StrCat(kept_.back(), " before"));
+    for (const std::string& name : {kept_.back(), kept_before_.back()}) {
+      store.Add(name, kept.shape);
+      store.FixLayout(name);
+      store.MarkWritten(name);
+    }
+    kept_values_.emplace_back(store.tensor(kept_.back()), store.tensor(kept_before_.back()));
+  }
+}
+
 void LayerProgram::CompileForward() {
   BuiltNet net = BuildGraph();
   NameStates(net);
+  AddKept(net);
+  for (size_t i = 0; i < kept_.size(); ++i) net.graph.SetName(net.kept[i].state, kept_[i]);
   for (int i = 0; i < param_.top_size(); ++i) {
     net.graph.AddOutput(TopName(static_cast<size_t>(i)), net.tops.at(param_.top(i)));
   }
@@ -120,6 +153,7 @@ void LayerProgram::Forward(std::span<const std::shared_ptr<Blob>> bottoms, std::
   }
   random_key_ = random_key;
   SetKey(*forward_, random_key);
+  for (const auto& [kept, before] : kept_values_) CopyTensor(kept, before);
   forward_->Run();
   for (size_t i = 0; i < tops.size(); ++i) {
     CopyTensor(forward_->output(TopName(i)), AsTensor(description_.tops[i], tops[i]->data().get()));
@@ -130,6 +164,8 @@ void LayerProgram::Forward(std::span<const std::shared_ptr<Blob>> bottoms, std::
 void LayerProgram::CompileBackward(const BackwardWish& wish) {
   BuiltNet net = BuildGraph();
   NameStates(net);
+  AddKept(net);
+  for (size_t i = 0; i < kept_.size(); ++i) net.graph.SetName(net.kept[i].state, kept_before_[i]);
   Graph& graph = net.graph;
   const GraphBuilder b(graph, {param_.name(), {}, "autodiff", kNoId});
   std::vector<ValueId> sums;

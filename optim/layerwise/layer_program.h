@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
@@ -37,6 +38,9 @@ class LayerProgram {
 
   // `param` has its own name, type and phase; bottom and top names that are unique in it, in-place tops aside.
   LayerProgram(LayerParameter param, NetOptions options);
+  LayerProgram(const LayerProgram&) = delete;
+  LayerProgram& operator=(const LayerProgram&) = delete;
+  ~LayerProgram();
 
   // Requires: a shape a bottom. Errors: those of BuildNet.
   const Description& Build(const std::vector<Shape>& bottoms);
@@ -62,7 +66,9 @@ class LayerProgram {
 
  private:
   BuiltNet BuildGraph() const;
+  void DropPrograms();
   void NameStates(BuiltNet& net) const;
+  void AddKept(const BuiltNet& net);
   void CompileForward();
   void CompileBackward(const BackwardWish& wish);
   int FirstUse(int bottom) const;  // the first bottom of the same name
@@ -73,6 +79,11 @@ class LayerProgram {
   Description description_;
   std::shared_ptr<SharedParameters> parameters_;
   std::vector<std::string> keys_;
+  // What the layer keeps from one forward pass to the next (a recurrent layer's last hidden state), zero at first, and
+  // what that was before the last pass, which backward starts from. Names in the store, of this object only.
+  std::vector<std::string> kept_;
+  std::vector<std::string> kept_before_;
+  std::vector<std::pair<Tensor, Tensor>> kept_values_;  // of both: the store is looked into under its mutex only
   std::unique_ptr<Program> forward_;
   std::unique_ptr<Program> backward_;
   BackwardWish backward_wish_;

@@ -260,6 +260,40 @@ class NetTest(FolderTest):
         net.backward()
         np.testing.assert_array_equal(mean, before)
 
+    def recurrent(self, kind, steps, hidden=0):
+        """A layer of 4 outputs over two streams; `hidden` first states come from outside and the last ones go there."""
+        names = ["h", "c"][:hidden]
+        tops = "".join(" top: '%s'" % n for n in ["x", "cont"] + [n + "0" for n in names])
+        bottoms = tops.replace("top", "bottom") + " top: 'y'" + "".join(" top: '%s'" % n for n in names)
+        shapes = [(steps, 2, 3), (steps, 2)] + [(1, 2, 4)] * hidden
+        text = "".join(" shape { %s }" % " ".join("dim: %d" % d for d in shape) for shape in shapes)
+        net = self.net("""force_backward: true layer {{ name: 'in' type: 'Input' {} input_param {{ {} }} }}
+            layer {{ name: 'l' type: '{}' {} recurrent_param {{ num_output: 4 expose_hidden: {} }} }}""".format(
+                tops, text, kind, bottoms, "true" if hidden else "false"))
+        rng = np.random.RandomState(1)
+        for blob in net.params["l"]:
+            blob.data[...] = rng.randn(*blob.shape)
+        return net
+
+    def test_recurrent_layers_go_on_where_they_were(self):
+        x = np.random.RandomState(2).randn(6, 2, 3)
+        cont = np.array([[0, 0], [1, 1], [1, 1], [1, 1], [1, 0], [1, 1]])
+        for kind, hidden in (("RNN", 1), ("LSTM", 2)):
+            whole, half, given = self.recurrent(kind, 6), self.recurrent(kind, 3), self.recurrent(kind, 3, hidden)
+            y = whole.forward(x=x, cont=cont)["y"].copy()
+            np.testing.assert_allclose(half.forward(x=x[:3], cont=cont[:3])["y"], y[:3], rtol=1e-5)
+            np.testing.assert_allclose(half.forward(x=x[3:], cont=cont[3:])["y"], y[3:], rtol=1e-5)
+            # The gradient is that of the second half with the first's last states as constants.
+            zeros = {n + "0": np.zeros((1, 2, 4)) for n in ["h", "c"][:hidden]}
+            first = given.forward(x=x[:3], cont=cont[:3], **zeros)
+            given.forward(x=x[3:], cont=cont[3:], **{n: first[n[0]].copy() for n in zeros})
+            diff = np.random.RandomState(3).randn(3, 2, 4)
+            ends = {n[0]: np.zeros((1, 2, 4)) for n in zeros}
+            dx, expected = half.backward(y=diff)["x"], given.backward(y=diff, **ends)["x"]
+            np.testing.assert_allclose(dx, expected, rtol=1e-4, atol=1e-6)
+            for one, other in zip(half.params["l"], given.params["l"]):
+                np.testing.assert_allclose(one.diff, other.diff, rtol=1e-4, atol=1e-6)
+
 
 if __name__ == "__main__":
     unittest.main()

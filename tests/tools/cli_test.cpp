@@ -275,30 +275,30 @@ TEST_F(CliTest, NetsAreDrawn) {
 }
 
 TEST_F(CliTest, ConvertAnnosetMakesADatabaseOfBoxes) {
-  ASSERT_EQ(Moka("data import glyphs:3:3 digits").code, 0);
-  ASSERT_EQ(Moka("data export digits drawn").code, 0);
+  ASSERT_EQ(Moka("data import glyphs:3:3 boxed").code, 0);
+  ASSERT_EQ(Moka("data export boxed framed").code, 0);
   std::string list;
-  for (const fs::path& path : ListFiles(folder_ / "drawn", ".png")) {
+  for (const fs::path& path : ListFiles(folder_ / "framed", ".png")) {
     const std::string stem = path.stem().string();
     WriteFileAtomically(
-        folder_ / "drawn" / (stem + ".xml"),
+        folder_ / "framed" / (stem + ".xml"),
         "<annotation><size><width>28</width><height>28</height></size><object><name>digit</name><bndbox>"
         "<xmin>7</xmin><ymin>0</ymin><xmax>21</xmax><ymax>28</ymax></bndbox></object></annotation>");
     list += StrCat(stem, ".png ", stem, ".xml\n");
   }
-  WriteFileAtomically(folder_ / "list.txt", list);
+  WriteFileAtomically(folder_ / "framed.txt", list);
   WriteFileAtomically(folder_ / "map.prototxt", "item { name: \"digit\" label: 1 display_name: \"a digit\" }\n");
   // As SSD's script calls it.
   const std::string flags =
       "--anno_type=detection --label_type=xml --label_map_file=map.prototxt --check_label=True --min_dim=0 --max_dim=0 "
       "--resize_height=0 --resize_width=0 --backend=lmdb --shuffle=False --check_size=False --encode_type=png "
       "--encoded=True --gray=False ";
-  const Outcome made = Moka("convert_annoset " + flags + "drawn/ list.txt db");
+  const Outcome made = Moka("convert_annoset " + flags + "framed/ framed.txt boxes");
   EXPECT_EQ(made.out, "Processed 3 files.\n") << made.err;
-  EXPECT_TRUE(fs::exists(folder_ / "db" / "data.mdb"));
-  EXPECT_EQ(Moka("convert_annoset --anno_type=segmentation drawn/ list.txt db2").code, 64);
-  EXPECT_EQ(Moka("convert_annoset --anno_type=detection drawn/ list.txt db2").code, 64);  // no label map
-  EXPECT_EQ(Moka("convert_annoset " + flags + "--label_type=json drawn/ list.txt db2").code, 65);
+  EXPECT_TRUE(fs::exists(folder_ / "boxes" / "data.mdb"));
+  EXPECT_EQ(Moka("convert_annoset --anno_type=segmentation framed/ framed.txt boxes2").code, 64);
+  EXPECT_EQ(Moka("convert_annoset --anno_type=detection framed/ framed.txt boxes2").code, 64);  // no label map
+  EXPECT_EQ(Moka("convert_annoset " + flags + "--label_type=json framed/ framed.txt boxes2").code, 65);
 }
 
 TEST_F(CliTest, CheckTellsWhatIsUnderstood) {

@@ -16,6 +16,8 @@ constexpr std::array<std::string_view, 5> kElementwise = {"EuclideanLoss", "L1Lo
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
 
+constexpr std::array<std::string_view, 6> kSpatial = {"Concat",        "Convolution", "ConvolutionDepthwise",
+                                                      "Deconvolution", "LRN",         "Pooling"};
 constexpr std::array<std::string_view, 3> kRecurrent = {"LSTM", "Lstm", "RNN"};
 // Heights and widths of pictures that public nets take: what classifiers, SegNet, YOLO and fully convolutional nets
 // have.
@@ -46,7 +48,9 @@ class Fitter {
       for (int i = 0; i < std::min(layer.top_size(), static_cast<int>(guess.types.size())); ++i) {
         // The label of a record or of a program's own data is one number.
         if (i > 0 && (layer.type() == "Data" || layer.type() == "MemoryData")) continue;
-        if (!given.contains(layer.top(i))) guesses_[layer.top(i)] = guess.types[static_cast<size_t>(i)].shape;
+        if (given.contains(layer.top(i))) continue;
+        guesses_[layer.top(i)] = guess.types[static_cast<size_t>(i)].shape;
+        first_tops_[layer.top(i)] = given.contains(layer.top(0)) ? layer.top(i) : layer.top(0);
       }
     }
   }
@@ -80,6 +84,7 @@ class Fitter {
   }
 
   std::optional<TopShapes> Fit() {
+    FitFurtherPictures();
     FitSequences();
     for (const auto& [top, guess] : guesses_) {
       if (guess.rank() >= 2 && !IsLabel(top)) FitChannels(top, guess);
@@ -115,6 +120,24 @@ class Fitter {
       for (const std::string& part : layer.top()) has_loss = has_loss || IsLabel(part);
     }
     return has_loss;
+  }
+
+  // A layer's further tops were guessed to be numbers; those that layers of pictures read are pictures like its first,
+  // those that are cut along axis 1 have such an axis.
+  void FitFurtherPictures() {
+    for (auto& [top, guess] : guesses_) {
+      const Shape& first = guesses_.at(first_tops_.at(top));
+      if (guess.rank() != 1 || first.rank() < 4) continue;
+      for (const LayerParameter& layer : net_.layer()) {
+        if (!Reads(layer, top)) continue;
+        if (IsOneOf(kSpatial, layer.type())) guess = first;
+        if (layer.type() == "Slice" && layer.slice_param().axis() == 1 && !IsLabel(top)) {
+          guess = Shape{guess[0], layer.slice_param().slice_point_size() > 0 ? 1 : layer.top_size()};
+        }
+      }
+      if (guess.rank() == 1) continue;
+      shapes_[top] = guess;
+    }
   }
 
   // Words and marks of sequences are [steps,streams]: what Embed reads, and what tells a recurrent layer where a
@@ -202,9 +225,10 @@ class Fitter {
   const NetParameter& net_;
   const TryNet& build_;
   TopShapes shapes_;
-  std::map<std::string, Shape> guesses_;  // of data tops that are not given
-  std::set<std::string> assumed_;         // pictures among them whose size no field says
-  int64_t pictures_ = 0;                  // of a batch, where a layer of pictures gives them
+  std::map<std::string, Shape> guesses_;           // of data tops that are not given
+  std::map<std::string, std::string> first_tops_;  // data top -> the first top of its layer
+  std::set<std::string> assumed_;                  // pictures among them whose size no field says
+  int64_t pictures_ = 0;                           // of a batch, where a layer of pictures gives them
 };
 
 }  // namespace

@@ -70,6 +70,45 @@ TEST(ConsumerShapesTest, ImagesOfHdf5FilesMayBeGray) {
   EXPECT_EQ(TopOf(check, "d:label"), (Shape{2, 1, 224, 224}));
 }
 
+TEST(ConsumerShapesTest, FurtherTopsMayBePicturesOrRows) {
+  const std::string python =
+      "layer { name: 'd' type: 'Python' top: 'a' top: 'b' top: 'rows' "
+      "python_param { module: 'pairs' layer: 'Pairs' param_str: \"{'batch_size': 3}\" } } ";
+  const StateCheck pair = Check(
+      python + "layer { name: 'ca' type: 'Pooling' bottom: 'a' top: 'pa' pooling_param { kernel_size: 2 } } " +
+      "layer { name: 'cb' type: 'Pooling' bottom: 'b' top: 'pb' pooling_param { kernel_size: 2 } } " +
+      "layer { name: 's' type: 'Slice' bottom: 'rows' top: 'r1' top: 'r2' slice_param { axis: 1 slice_point: 4 } } " +
+      "layer { name: 'e' type: 'Eltwise' bottom: 'pa' bottom: 'pb' top: 'e' } ");
+  EXPECT_EQ(TopOf(pair, "d:b"), (Shape{3, 3, 224, 224}));
+  EXPECT_EQ(TopOf(pair, "d:rows"), (Shape{3, 8}));
+}
+
+TEST(ConsumerShapesTest, PicturesOfAnotherSizeAreTried) {
+  // 7 x 7 cells from seven halvings, as YOLO has.
+  const std::string python =
+      "layer { name: 'd' type: 'Python' top: 'a' python_param { module: 'own' layer: 'Own' param_str: '' } } ";
+  const StateCheck check =
+      Check(python +
+            "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { pool: AVE kernel_size: 64 stride: "
+            "64 } } " +
+            "layer { name: 'r' type: 'Reshape' bottom: 'p' top: 'r' reshape_param { shape { dim: 0 dim: 147 } } } ");
+  EXPECT_EQ(TopOf(check, "d:a"), (Shape{1, 3, 448, 448}));
+}
+
+TEST(ConsumerShapesTest, WordsOfSequencesHaveStreams) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'HDF5Data' top: 'cont' top: 'words' top: 'target' "
+      "hdf5_data_param { source: 'x' batch_size: 5 } } "
+      "layer { name: 'em' type: 'Embed' bottom: 'words' top: 'em' embed_param { input_dim: 9 num_output: 4 } } "
+      "layer { name: 'l' type: 'LSTM' bottom: 'em' bottom: 'cont' top: 'l' recurrent_param { num_output: 6 } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'l' top: 'ip' inner_product_param { num_output: 9 axis: 2 } } "
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'target' top: 'loss' "
+      "softmax_param { axis: 2 } } ");
+  EXPECT_EQ(TopOf(check, "d:cont"), (Shape{5, 2}));
+  EXPECT_EQ(TopOf(check, "d:words"), (Shape{5, 2}));
+  EXPECT_EQ(TopOf(check, "d:target"), (Shape{5, 2}));
+}
+
 TEST(ConsumerShapesTest, RecordsKeepTheirOneLabelAndTheFirstErrorIsTold) {
   const std::string data =
       "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' batch_size: 2 } } ";

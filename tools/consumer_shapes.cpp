@@ -11,8 +11,9 @@ namespace moka {
 namespace {
 
 // Losses whose two first bottoms have one count.
-constexpr std::array<std::string_view, 5> kElementwise = {"EuclideanLoss", "L1Loss", "MultiSigmoidCrossEntropyLoss",
-                                                          "SigmoidCrossEntropyLoss", "SmoothL1Loss"};
+constexpr std::array<std::string_view, 6> kElementwise = {
+    "EuclideanLoss",           "L1Loss",      "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
+    "SigmoidCrossEntropyLoss", "SmoothL1Loss"};
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
 

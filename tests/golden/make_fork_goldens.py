@@ -371,6 +371,18 @@ def hashing():
          [4 * values("units/x", (3, 4)), np.array([[1.0, 0, -1, 1], [-1, -1, 0, 0], [1, 1, 1, -1]])], units,
          no_gradient=[1])
 
+    def balanced(x, p):
+        total = 0
+        for scores, targets in zip(x[0].flatten(1), x[1].flatten(1)):
+            yes, no = scores[targets == 1], scores[targets == 0]
+            marked = max(len(yes) + len(no), 1)
+            total = total + F.softplus(-yes).sum() * len(no) / marked + F.softplus(no).sum() * len(yes) / marked
+        return [total / len(x[0])]
+
+    edges = np.array([[1.0, 0, 0, 0, 0, 0], [0, 1, 255, 1, 1, 0], [255] * 6, [0] * 6]).reshape(4, 1, 2, 3)
+    case("balanced_sigmoid", "SigmoidCrossEntropyBalanceLoss", "", [30 * values("balanced/x", (4, 1, 2, 3)), edges],
+         balanced, no_gradient=[1])
+
 
 def surgery():
     def masked(x, w, b, mw, mb):

@@ -165,6 +165,7 @@ TEST(ForkTest, FaceLayersCheckTheirBottoms) {
   EXPECT_THAT(ErrorOf({{1, 3}, {1}}, "HashingLoss"), HasSubstr("needs 2 to"));
   EXPECT_THAT(ErrorOf({{2, 3}, {3}}, "HashingLoss"), HasSubstr("labels for 2 items"));
   EXPECT_THAT(ErrorOf({{2, 3}, {2, 2}}, "MultiSigmoidCrossEntropyLoss"), HasSubstr("one batch and one count"));
+  EXPECT_THAT(ErrorOf({{2, 3}, {2, 2}}, "SigmoidCrossEntropyBalanceLoss"), HasSubstr("one batch and one count"));
 }
 
 // With two items of each set every draw is the same up to its order, so the value is known.

@@ -22,6 +22,7 @@ std::vector<LayerDef> LossLayers() {
           MmdLossLayer(),
           MultiSigmoidCrossEntropyLossLayer(),
           MultinomialLogisticLossLayer(),
+          SigmoidCrossEntropyBalanceLossLayer(),
           SmoothL1LossLayer(),
           SmoothL1LossOhemLayer(),
           SoftmaxWithLossOhemLayer(),

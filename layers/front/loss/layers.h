@@ -26,6 +26,7 @@ LayerDef MarginInnerProductLayer();
 LayerDef MmdLossLayer();
 LayerDef MultiSigmoidCrossEntropyLossLayer();
 LayerDef MultinomialLogisticLossLayer();
+LayerDef SigmoidCrossEntropyBalanceLossLayer();
 LayerDef SmoothL1LossLayer();
 LayerDef SmoothL1LossOhemLayer();
 LayerDef SoftmaxWithLossOhemLayer();

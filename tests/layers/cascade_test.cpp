@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -16,36 +16,6 @@ using testing::DoubleNear;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-struct Input {
-  std::string name;
-  std::vector<int64_t> shape;
-};
-
-// The text of Input layers and of one layer "l" that reads them and writes `tops`.
-std::string OneLayer(const std::vector<Input>& inputs, const std::vector<std::string>& tops,
-                     const std::string& fields) {
-  std::string text;
-  for (const Input& input : inputs) text += InputText(input.name, input.shape);
-  text += "layer { name: \"l\" ";
-  for (const Input& input : inputs) text += "bottom: \"" + input.name + "\" ";
-  for (const std::string& top : tops) text += "top: \"" + top + "\" ";
-  return text + fields + " }\n";
-}
-
-std::vector<Shape> ShapesOf(const std::vector<Input>& inputs, const std::vector<std::string>& tops,
-                            const std::string& fields, Phase phase = TRAIN) {
-  const BuiltNet net = BuildText(OneLayer(inputs, tops, fields), phase);
-  std::vector<Shape> shapes;
-  shapes.reserve(tops.size());
-  for (const std::string& top : tops) shapes.push_back(net.graph.shape(net.tops.at(top)));
-  return shapes;
-}
-
-std::string ErrorOf(const std::vector<Input>& inputs, const std::vector<std::string>& tops, const std::string& fields,
-                    Phase phase = TRAIN) {
-  return ErrorsOf(OneLayer(inputs, tops, fields), phase);
-}
 
 const std::string kFields = "field_w: 16 field_h: 16 field_w: 32 field_h: 32 ";
 
@@ -69,44 +39,48 @@ TEST(CascadeTest, DataShapes) {
               ElementsAre(Shape{1, 3, 1000, 600}, Shape{64, 8, 1, 1}, Shape{1, 2, 1, 1}));
   EXPECT_THAT(ShapesOf({}, {"x", "i", "o"}, "type: \"FrcnnRoiData\""),
               ElementsAre(Shape{1, 3, 600, 1000}, Shape{1, 3, 1, 1}, Shape{64, 5, 1, 1}));
-  EXPECT_THAT(ErrorOf({}, {"x", "a"}, "type: \"ImageGtData\" image_gt_data_param { " + image + strides + "}"),
+  EXPECT_THAT(OneLayerErrors({}, {"x", "a"}, "type: \"ImageGtData\" image_gt_data_param { " + image + strides + "}"),
               HasSubstr("there must be 3 tops: the image, the labels of 2 anchors; found 2"));
-  EXPECT_THAT(ErrorOf({}, {"x"}, "type: \"ImageGtData\" image_gt_data_param { batch_size: 1 }"),
+  EXPECT_THAT(OneLayerErrors({}, {"x"}, "type: \"ImageGtData\" image_gt_data_param { batch_size: 1 }"),
               HasSubstr("the image's size must be given"));
-  EXPECT_THAT(ErrorOf({}, {"x"}, "type: \"EvalData\" eval_data_param { batch_size: 2 short_size: 6 long_size: 9 }"),
-              HasSubstr("eval_data_param.batch_size must be 1"));
+  EXPECT_THAT(
+      OneLayerErrors({}, {"x"}, "type: \"EvalData\" eval_data_param { batch_size: 2 short_size: 6 long_size: 9 }"),
+      HasSubstr("eval_data_param.batch_size must be 1"));
 }
 
 TEST(CascadeTest, ProposalShapesAndMistakes) {
-  const std::vector<Input> maps = {{"a", {2, 7, 4, 6}}, {"b", {2, 7, 2, 3}}};
+  const std::vector<NamedInput> maps = {{"a", {2, 7, 4, 6}}, {"b", {2, 7, 2, 3}}};
   const auto fields = [](const std::string& more) {
     return "type: \"BoxOutput\" box_output_param { downsample_rate: 8 downsample_rate: 16 " + kFields + more + "}";
   };
   EXPECT_THAT(ShapesOf(maps, {"r", "s"}, fields("")), ElementsAre(Shape{60, 5, 1, 1}, Shape{60, 6, 1, 1}));
   EXPECT_THAT(ShapesOf(maps, {"r"}, fields("max_nms_num: 9 max_post_nms_num: 5")), ElementsAre(Shape{10, 5, 1, 1}));
-  EXPECT_THAT(ErrorOf({maps[0]}, {"r"}, fields("")), HasSubstr("once for each of the 1 bottoms, found 2, 2 and 2"));
-  EXPECT_THAT(ErrorOf(maps, {"r"}, fields("nms_type: \"soft\"")), HasSubstr("nms_type must be IOU, IOMU or IOFU"));
-  EXPECT_THAT(ErrorOf(maps, {"r"}, fields("field_xyr: 0")), HasSubstr("field_xyr must be above 0"));
-  EXPECT_THAT(ErrorOf(maps, {"r"}, fields("") + " bbox_reg_param { bbox_mean: 0 bbox_std: 1 }"),
+  EXPECT_THAT(OneLayerErrors({maps[0]}, {"r"}, fields("")),
+              HasSubstr("once for each of the 1 bottoms, found 2, 2 and 2"));
+  EXPECT_THAT(OneLayerErrors(maps, {"r"}, fields("nms_type: \"soft\"")),
+              HasSubstr("nms_type must be IOU, IOMU or IOFU"));
+  EXPECT_THAT(OneLayerErrors(maps, {"r"}, fields("field_xyr: 0")), HasSubstr("field_xyr must be above 0"));
+  EXPECT_THAT(OneLayerErrors(maps, {"r"}, fields("") + " bbox_reg_param { bbox_mean: 0 bbox_std: 1 }"),
               HasSubstr("must be given four times each"));
-  EXPECT_THAT(
-      ErrorOf({{"p", {3, 2, 4, 4}}, {"t", {3, 4, 4, 4}}}, {"r"},
-              "type: \"BoxGroupOutput\" box_group_output_param { box_group_param { stride: 8 " + kFields + "} }"),
-      HasSubstr("branch 0 of 2 anchors"));
+  EXPECT_THAT(OneLayerErrors(
+                  {{"p", {3, 2, 4, 4}}, {"t", {3, 4, 4, 4}}}, {"r"},
+                  "type: \"BoxGroupOutput\" box_group_output_param { box_group_param { stride: 8 " + kFields + "} }"),
+              HasSubstr("branch 0 of 2 anchors"));
 }
 
 TEST(CascadeTest, LossMistakes) {
-  const std::vector<Input> maps = {{"x", {2, 7, 4, 5}}, {"label", {2, 6, 4, 5}}};
+  const std::vector<NamedInput> maps = {{"x", {2, 7, 4, 5}}, {"label", {2, 6, 4, 5}}};
   const std::string one = "field_w: 16 field_h: 16 downsample_rate: 8 ";
-  EXPECT_THAT(ErrorOf(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { side: 7 num_class: 20 }"),
+  EXPECT_THAT(OneLayerErrors(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { side: 7 num_class: 20 }"),
               HasSubstr("cls_num must be given"));
-  EXPECT_THAT(ErrorOf(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { cls_num: 4 " + one + "}"),
+  EXPECT_THAT(OneLayerErrors(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { cls_num: 4 " + one + "}"),
               HasSubstr("must be [N,cls_num+4,H,W]"));
-  EXPECT_THAT(ErrorOf({{"s", {2, 2, 4, 5}}, {"t", {2, 4, 4, 5}}, {"label", {2, 6, 4, 5}}}, {"y"},
-                      "type: \"DetectionGroupLoss\" detection_group_loss_param { cls_num: 2 stride: 8 neg_mining_type: "
-                      "\"hard\" " +
-                          kFields + "}"),
-              HasSubstr("neg_mining_type must be one of random, bootstrap, mixture"));
+  EXPECT_THAT(
+      OneLayerErrors({{"s", {2, 2, 4, 5}}, {"t", {2, 4, 4, 5}}, {"label", {2, 6, 4, 5}}}, {"y"},
+                     "type: \"DetectionGroupLoss\" detection_group_loss_param { cls_num: 2 stride: 8 neg_mining_type: "
+                     "\"hard\" " +
+                         kFields + "}"),
+      HasSubstr("neg_mining_type must be one of random, bootstrap, mixture"));
 }
 
 // Objects of class 1 in the first 12 of 60 positions.
@@ -165,25 +139,26 @@ TEST(CascadeTest, RegionMistakes) {
   const auto fields = [](const std::string& more) {
     return "type: \"ProposalTarget\" proposal_target_param { cls_num: 3 " + more + "}";
   };
-  EXPECT_THAT(ErrorOf({{"rois", {2, 5}}, {"objects", {1, 6}}}, tops, fields("")),
+  EXPECT_THAT(OneLayerErrors({{"rois", {2, 5}}, {"objects", {1, 6}}}, tops, fields("")),
               HasSubstr("must have 7 (MS-CNN) or 8"));
-  EXPECT_THAT(ErrorOf({{"rois", {2, 5}}, {"objects", {1, 7}}}, tops, fields("batch_size: 0 ")),
+  EXPECT_THAT(OneLayerErrors({{"rois", {2, 5}}, {"objects", {1, 7}}}, tops, fields("batch_size: 0 ")),
               HasSubstr("batch_size must be -1 or at least 1"));
-  EXPECT_THAT(ErrorOf({{"t", {2, 8}}, {"rois", {2, 5}}, {"m", {2, 6}}}, {"y"}, "type: \"DecodeBBox\"", TEST),
+  EXPECT_THAT(OneLayerErrors({{"t", {2, 8}}, {"rois", {2, 5}}, {"m", {2, 6}}}, {"y"}, "type: \"DecodeBBox\"", TEST),
               HasSubstr("phase TRAIN only"));
-  EXPECT_THAT(ErrorOf({{"rois", {2, 5}}, {"x", {3, 5}}}, {"a", "b"}, "type: \"ScaleRoute\""),
+  EXPECT_THAT(OneLayerErrors({{"rois", {2, 5}}, {"x", {3, 5}}}, {"a", "b"}, "type: \"ScaleRoute\""),
               HasSubstr("every bottom must have a row a region"));
-  EXPECT_THAT(ErrorOf({{"s", {2}}, {"rois", {2, 5}}}, {"a", "b"}, "type: \"HardMining\""),
+  EXPECT_THAT(OneLayerErrors({{"s", {2}}, {"rois", {2, 5}}}, {"a", "b"}, "type: \"HardMining\""),
               HasSubstr("there must be 1 tops for 2 bottoms"));
-  EXPECT_THAT(ErrorOf({{"p", {2, 3}}, {"t", {2, 8}}, {"r", {2, 5}}, {"s", {1, 2}}}, {"y"}, "type: \"FrcnnOutput\""),
-              HasSubstr("offsets must have 12 columns"));
-  EXPECT_THAT(ErrorOf({{"r", {4, 5}}, {"g", {2, 5}}}, {"a", "b", "c", "d", "e"},
-                      "type: \"FrcnnProposalTarget\" proposal_target_param { stage: 1 }"),
+  EXPECT_THAT(
+      OneLayerErrors({{"p", {2, 3}}, {"t", {2, 8}}, {"r", {2, 5}}, {"s", {1, 2}}}, {"y"}, "type: \"FrcnnOutput\""),
+      HasSubstr("offsets must have 12 columns"));
+  EXPECT_THAT(OneLayerErrors({{"r", {4, 5}}, {"g", {2, 5}}}, {"a", "b", "c", "d", "e"},
+                             "type: \"FrcnnProposalTarget\" proposal_target_param { stage: 1 }"),
               HasSubstr("stage must be 0"));
 }
 
 TEST(CascadeTest, FrcnnShapes) {
-  const std::vector<Input> maps = {{"p", {1, 18, 4, 6}}, {"t", {1, 36, 4, 6}}, {"info", {1, 3}}};
+  const std::vector<NamedInput> maps = {{"p", {1, 18, 4, 6}}, {"t", {1, 36, 4, 6}}, {"info", {1, 3}}};
   EXPECT_THAT(ShapesOf(maps, {"r", "s"}, "type: \"FrcnnProposal\""),
               ElementsAre(Shape{2000, 5, 1, 1}, Shape{2000, 1, 1, 1}));
   EXPECT_THAT(ShapesOf(maps, {"r"}, "type: \"FrcnnProposal\"", TEST), ElementsAre(Shape{300, 5, 1, 1}));

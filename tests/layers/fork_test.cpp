@@ -5,36 +5,13 @@
 
 #include <cmath>
 
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-using Shapes = std::vector<std::vector<int64_t>>;
-
-// Inputs "a", "b", .. of these shapes and a layer "l" that reads them and writes "y".
-std::string Layer(const Shapes& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::string name(1, static_cast<char>('a' + static_cast<int>(i)));
-    text += InputText(name, shapes[i]);
-    bottoms += " bottom: \"" + name + "\"";
-  }
-  return text + "layer { name: \"l\" type: \"" + type + "\"" + bottoms + " top: \"y\" " + fields + " }";
-}
-
-Shape ShapeOf(const Shapes& shapes, const std::string& type, const std::string& fields = "") {
-  const BuiltNet net = BuildText(Layer(shapes, type, fields));
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string ErrorOf(const Shapes& shapes, const std::string& type, const std::string& fields = "") {
-  return ErrorsOf(Layer(shapes, type, fields));
-}
 
 TEST(ForkTest, MovesCheckTheirSizes) {
   EXPECT_THAT(ErrorOf({{2, 3, 1}}, "Squeeze", "squeeze_param { axis: 1 }"), HasSubstr("axis 1 of the bottom [2,3,1]"));

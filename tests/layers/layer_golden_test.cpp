@@ -1,5 +1,6 @@
 // Every case of tests/golden/layers*.json (single layers run by an independent engine in float64; layers.json by
-// make_layer_goldens.py, layers_GROUP.json by make_GROUP_goldens.py) through BuildNet, Differentiate and the interpreter.
+// make_layer_goldens.py, layers_GROUP.json by make_GROUP_goldens.py) through BuildNet, Differentiate and the
+// interpreter.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "net_run.h"
+#include "one_layer.h"
 #include "proto/weights.h"
 
 namespace moka {
@@ -13,24 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Inputs "a", "b", .. of these shapes and a layer "l" that reads them and writes "y".
-std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields,
-                  const std::string& tops = "top: \"y\"") {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::string name(1, static_cast<char>('a' + static_cast<int>(i)));
-    text += InputText(name, shapes[i]);
-    bottoms += " bottom: \"" + name + "\"";
-  }
-  return text + "layer { name: \"l\" type: \"" + type + "\"" + bottoms + " " + tops + " " + fields + " }";
-}
-
-std::string ErrorOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                    const std::string& fields = "") {
-  return ErrorsOf(Layer(shapes, type, fields));
-}
 
 TEST(LossTest, AllWeighOneUnlessToldOtherwise) {
   const std::vector<std::pair<std::string, std::vector<std::vector<int64_t>>>> losses = {
@@ -46,7 +28,7 @@ TEST(LossTest, AllWeighOneUnlessToldOtherwise) {
   };
   for (const auto& [type, shapes] : losses) {
     SCOPED_TRACE(type);
-    const BuiltNet net = BuildText(Layer(shapes, type, "", ""));
+    const BuiltNet net = BuildText(Layer(shapes, type, "", {}));
     ASSERT_EQ(net.graph.shape(net.loss), Shape{});
     const BuiltNet halved = BuildText(Layer(shapes, type, "loss_weight: 0.5"));
     const Feeds feeds{
@@ -148,7 +130,7 @@ TEST(LossTest, MarginInnerProductOfNothingIsFinite) {
 
 TEST(LossTest, BoxAnnotatorMistakes) {
   const auto error = [](const std::vector<std::vector<int64_t>>& shapes, const std::string& fields) {
-    return ErrorsOf(Layer(shapes, "BoxAnnotatorOHEM", fields, "top: \"y\" top: \"z\""));
+    return ErrorsOf(Layer(shapes, "BoxAnnotatorOHEM", fields, {"y", "z"}));
   };
   const std::string fields = "box_annotator_ohem_param { roi_per_img: 2 }";
   EXPECT_EQ(error({{6, 5}, {6, 1, 1, 1}, {6}, {6, 8}}, fields), "built");

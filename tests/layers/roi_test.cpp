@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "layers/front/roi/python.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -19,41 +19,12 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Input {
-  std::string name;
-  std::vector<int64_t> shape;
-};
-
-// The text of Input layers and of one layer "l" that reads them and writes `tops`.
-std::string OneLayer(const std::vector<Input>& inputs, const std::vector<std::string>& tops,
-                     const std::string& fields) {
-  std::string text;
-  for (const Input& input : inputs) text += InputText(input.name, input.shape);
-  text += "layer { name: \"l\" ";
-  for (const Input& input : inputs) text += "bottom: \"" + input.name + "\" ";
-  for (const std::string& top : tops) text += "top: \"" + top + "\" ";
-  return text + fields + " }\n";
-}
-
 std::string Python(const std::string& module, const std::string& layer, const std::string& param = "") {
   return StrCat("type: \"Python\" python_param { module: \"", module, "\" layer: \"", layer, "\" param_str: \"", param,
                 "\" }");
 }
 
-std::vector<Shape> ShapesOf(const BuiltNet& net, const std::vector<std::string>& tops) {
-  std::vector<Shape> shapes;
-  shapes.reserve(tops.size());
-  for (const std::string& top : tops) shapes.push_back(net.graph.shape(net.tops.at(top)));
-  return shapes;
-}
-
-// Shapes of one layer's tops.
-std::vector<Shape> ShapesOf(const std::vector<Input>& inputs, const std::vector<std::string>& tops,
-                            const std::string& fields, Phase phase = TRAIN) {
-  return ShapesOf(BuildText(OneLayer(inputs, tops, fields), phase), tops);
-}
-
-const std::vector<Input> kMapAndRois = {{"x", {2, 18, 8, 9}}, {"rois", {6, 5}}};
+const std::vector<NamedInput> kMapAndRois = {{"x", {2, 18, 8, 9}}, {"rois", {6, 5}}};
 
 TEST(RoiTest, PooledShapes) {
   const auto shape = [](const std::string& fields) { return ShapesOf(kMapAndRois, {"y"}, fields)[0]; };
@@ -67,7 +38,7 @@ TEST(RoiTest, PooledShapes) {
 }
 
 TEST(RoiTest, PoolingMistakes) {
-  const auto error = [](const std::string& fields, const std::vector<Input>& inputs = kMapAndRois) {
+  const auto error = [](const std::string& fields, const std::vector<NamedInput>& inputs = kMapAndRois) {
     return ErrorsOf(OneLayer(inputs, {"y"}, fields));
   };
   const std::string pooling = "type: \"ROIPooling\" roi_pooling_param { pooled_h: 3 pooled_w: 3 }";
@@ -124,7 +95,7 @@ TEST(RoiTest, RegionsOfMissingImagesAreFaults) {
 
 // Proposals ----------------------------------------------------------------------------------------------------------
 
-const std::vector<Input> kRpn = {{"scores", {1, 18, 4, 5}}, {"deltas", {1, 36, 4, 5}}, {"im_info", {1, 3}}};
+const std::vector<NamedInput> kRpn = {{"scores", {1, 18, 4, 5}}, {"deltas", {1, 36, 4, 5}}, {"im_info", {1, 3}}};
 
 TEST(RoiTest, ProposalShapes) {
   EXPECT_THAT(ShapesOf(kRpn, {"rois", "s"}, "type: \"Proposal\" proposal_param { post_nms_topn: 40 }"),
@@ -159,7 +130,7 @@ TEST(RoiTest, ProposalsAreTheBestBoxesThatDoNotOverlap) {
 
 // Samplers -----------------------------------------------------------------------------------------------------------
 
-const std::vector<Input> kTruth = {{"score", {1, 18, 14, 14}}, {"gt_boxes", {4, 5}}, {"im_info", {1, 3}}};
+const std::vector<NamedInput> kTruth = {{"score", {1, 18, 14, 14}}, {"gt_boxes", {4, 5}}, {"im_info", {1, 3}}};
 const std::vector<std::string> kAnchorTops = {"labels", "targets", "inside", "outside"};
 
 Feeds AnchorFeeds(double key) {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net_run.h"
+#include "one_layer.h"
 #include "proto/text_format.h"
 #include "proto/upgrade.h"
 
@@ -12,29 +12,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// A layer "l" that reads inputs "a", "b", .. of these shapes and writes "y".
-std::string Layer(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::string name(1, static_cast<char>('a' + static_cast<int>(i)));
-    text += InputText(name, shapes[i]);
-    bottoms += " bottom: \"" + name + "\"";
-  }
-  return text + "layer { name: \"l\" type: \"" + type + "\"" + bottoms + " top: \"y\" " + fields + " }";
-}
-
-Shape ShapeOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-              const std::string& fields = "") {
-  const BuiltNet net = BuildText(Layer(shapes, type, fields));
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string ErrorOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                    const std::string& fields = "") {
-  return ErrorsOf(Layer(shapes, type, fields));
-}
 
 TEST(SequenceTest, CtcMistakes) {
   EXPECT_THAT(ErrorOf({{5, 2}, {2, 3}}, "CtcLoss"), HasSubstr("the scores must be [steps,sequences,classes]"));

@@ -40,8 +40,8 @@ TEST(LrPolicyTest, WarmUpRisesToTheBaseRate) {
 }
 
 TEST(LrPolicyTest, PlateauFallsWhenTheLossStays) {
-  const SolverParameter solver = Solver(
-      "base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3 plateau_winsize: 2");
+  const SolverParameter solver =
+      Solver("base_lr: 1 lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3 plateau_winsize: 2");
   CheckLrPolicy(solver);
   PlateauState state;
   std::vector<double> rates;

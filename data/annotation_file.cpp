@@ -103,6 +103,7 @@ int32_t LabelOf(const std::string& name, const std::map<std::string, int32_t>& l
   const auto found = labels.find(name);
   if (found != labels.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(labels.size());
   for (const auto& [known, label] : labels) names.push_back(known);
   Bad(StrCat("the label map has no name \"", Printable(name), "\""), DidYouMean(name, names));
 }

@@ -27,7 +27,7 @@ std::vector<AnnotatedFile> ReadPairs(const fs::path& list) {
     if (line.empty()) continue;
     const size_t first = line.find_first_of(" \t");
     const size_t last = line.find_last_of(" \t");
-    if (first == std::string_view::npos || Trim(line.substr(first, last - first)) != "") {
+    if (first == std::string_view::npos || !Trim(line.substr(first, last - first)).empty()) {
       throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line_number},
                   StrCat("expected \"picture annotation\", found \"", Printable(line), "\""));
     }

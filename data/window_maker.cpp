@@ -22,7 +22,7 @@ class WordReader {
   int line() const { return lines_[std::min(line_, lines_.size() - 1)].number; }
   std::string Next(std::string_view what) {
     if (is_done()) Fail(StrCat("the file ends where ", what, " is expected"));
-    const std::string word = lines_[line_].words[word_];
+    std::string word = lines_[line_].words[word_];
     if (++word_ == lines_[line_].words.size()) {
       ++line_;
       word_ = 0;

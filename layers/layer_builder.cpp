@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "layers/net_context.h"
+#include "proto/filler.h"
 #include "proto/places.h"
 
 namespace moka {

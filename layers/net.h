@@ -54,11 +54,4 @@ BuiltNet BuildNet(const NetParameter& net, const NetOptions& options);
 constexpr int kMaxLayers = 100000;
 constexpr int64_t kMaxValueBytes = int64_t{1} << 46;
 
-// Values of a filler for a blob, a pure function of (filler, shape, seed, name). Caffe's definitions (fan in = count /
-// dim 0, fan out = count / dim 1). Errors: kConfig (unknown type, bilinear on a non-square kernel, ...).
-void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
-              std::span<float> values);
-// What FillBlob would refuse, without filling.
-void CheckFiller(const FillerParameter& filler, const Shape& shape);
-
 }  // namespace moka

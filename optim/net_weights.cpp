@@ -8,6 +8,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "graph/program.h"
+#include "proto/filler.h"
 
 namespace moka {
 namespace {

@@ -2,7 +2,7 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
-#include "layers/net.h"
+#include "proto/filler.h"
 
 namespace moka {
 namespace {

@@ -318,7 +318,7 @@ TEST_F(Pipelines, DummyDataTakesTheOldFieldsAndRefusesUnknownFillers) {
                           "{ type: 'gausian' } }"),
                     Options());
               }),
-              testing::HasSubstr("unknown filler \"gausian\" for data; did you mean \"gaussian\"?"));
+              testing::HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
 }
 
 TEST_F(Pipelines, DummyDataHasEveryFillerOfParameters) {
@@ -342,7 +342,7 @@ TEST_F(Pipelines, DummyDataHasEveryFillerOfParameters) {
   const std::vector<float> sparse = fill("dim: 10 dim: 100", "type: 'gaussian' std: 1 sparse: 2");
   EXPECT_NEAR(static_cast<double>(std::ranges::count(sparse, 0.0F)), 800, 80);
   EXPECT_THAT(ErrorOf([&] { fill("dim: 2 dim: 1 dim: 2 dim: 3", "type: 'bilinear'"); }),
-              testing::HasSubstr("needs square planes"));
+              testing::HasSubstr("needs a square 2-D kernel"));
 }
 
 TEST_F(Pipelines, MemoryDataGoesRound) {

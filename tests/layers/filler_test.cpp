@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "layers/net.h"
+#include "proto/filler.h"
 
 namespace moka {
 namespace {

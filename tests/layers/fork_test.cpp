@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "one_layer.h"
+#include "proto/filler.h"
 
 namespace moka {
 namespace {

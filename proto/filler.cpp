@@ -1,12 +1,13 @@
-// Fillers: the first values of parameters, as Caffe defines them.
 // xavier: Glorot, Bengio 2010; msra: He et al. 2015 (arXiv 1502.01852).
+#include "proto/filler.h"
+
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "layers/net.h"
 
 namespace moka {
 namespace {
@@ -131,12 +132,12 @@ void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   }
 }
 
-void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
-              std::span<float> values) {
-  Require(static_cast<int64_t>(values.size()) == shape.Count(), "FillBlob: as many values as the shape has");
+void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed, const FillerStreams& streams,
+                std::span<float> values) {
+  Require(static_cast<int64_t>(values.size()) == shape.Count(), "FillValues: as many values as the shape has");
   CheckFiller(filler, shape);
   const std::string& type = filler.type();
-  const uint64_t stream = StableHash(name);
+  const uint64_t stream = streams.values;
   if (type == "constant") std::ranges::fill(values, filler.value());
   if (filler.values_size() > 0) std::ranges::copy(filler.values(), values.begin());
   if (type == "uniform") {
@@ -144,7 +145,7 @@ void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, 
   }
   if (type == "gaussian") {
     FillNormal(values, seed, stream, static_cast<double>(filler.mean()), static_cast<double>(filler.std()));
-    if (filler.sparse() >= 0) Thin(values, filler, shape, seed, StableHash(StrCat(name, "/sparse")));
+    if (filler.sparse() >= 0) Thin(values, filler, shape, seed, streams.kept);
   }
   if (type == "gaussian_unitball") FillGaussianUnitBall(values, shape, seed, stream);
   if (type == "positive_unitball") FillUnitBall(values, shape, seed, stream);
@@ -154,6 +155,11 @@ void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, 
   }
   if (type == "msra") FillNormal(values, seed, stream, 0, std::sqrt(2.0 / FanOf(filler, shape)));
   if (type == "bilinear") FillBilinear(values, shape);
+}
+
+void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,
+              std::span<float> values) {
+  FillValues(filler, shape, seed, {StableHash(name), StableHash(StrCat(name, "/sparse"))}, values);
 }
 
 }  // namespace moka

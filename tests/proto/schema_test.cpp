@@ -29,7 +29,8 @@ TEST(Schema, KeepsCaffesNumbers) {
   EXPECT_EQ(V1LayerParameter::DECONVOLUTION, 39);
 }
 
-// The fields of BVLC Caffe numbered below 200 (SSD's begin there) by message, as the sum over name-number pairs would not tell which one is wrong.
+// The fields of BVLC Caffe numbered below 200 (SSD's begin there) by message, as the sum over name-number pairs would
+// not tell which one is wrong.
 TEST(Schema, HasAsManyFieldsOfCaffeAsCaffe) {
   const std::map<std::string, int> expected = {
       {"LayerParameter", 60},   {"NetParameter", 9},          {"SolverParameter", 42},  {"V1LayerParameter", 41},

@@ -17,8 +17,8 @@ constexpr std::array<std::string_view, 6> kElementwise = {
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
 
-constexpr std::array<std::string_view, 6> kSpatial = {"Concat",        "Convolution", "ConvolutionDepthwise",
-                                                      "Deconvolution", "LRN",         "Pooling"};
+constexpr std::array<std::string_view, 9> kSpatial = {
+    "BatchNorm", "Concat", "Convolution", "ConvolutionDepthwise", "Crop", "Deconvolution", "LRN", "MVN", "Pooling"};
 constexpr std::array<std::string_view, 3> kRecurrent = {"LSTM", "Lstm", "RNN"};
 // Heights and widths of pictures that public nets take: what classifiers, SegNet, YOLO and fully convolutional nets
 // have.
@@ -27,6 +27,8 @@ constexpr std::array<std::pair<int64_t, int64_t>, 22> kPictures = {{
     {321, 321}, {384, 384}, {473, 473}, {299, 299}, {300, 300}, {128, 128}, {64, 64},   {48, 48},
     {40, 40},   {32, 32},   {28, 28},   {24, 24},   {12, 12},   {480, 640},
 }};
+
+constexpr int64_t kMaxSteps = 10000;  // of sequences whose batch is guessed
 
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
@@ -82,6 +84,23 @@ class Fitter {
       shapes_[top] = guess;
     }
     return std::ranges::any_of(assumed_, [&](const std::string& top) { return guesses_[top].rank() >= 4; });
+  }
+
+  // As many items as this where a layer in Python says nothing of its batch; false if there is none.
+  bool Rebatch(int64_t items) {
+    bool is_changed = false;
+    for (const LayerParameter& layer : net_.layer()) {
+      if (layer.type() != "Python" || layer.python_param().param_str().find("batch_size") != std::string::npos)
+        continue;
+      for (const std::string& top : layer.top()) {
+        const auto guess = guesses_.find(top);
+        if (guess == guesses_.end() || guess->second.rank() < 1) continue;
+        guess->second = guess->second.With(0, items);
+        shapes_[top] = guess->second;
+        is_changed = true;
+      }
+    }
+    return is_changed;
   }
 
   std::optional<TopShapes> Fit() {
@@ -173,11 +192,16 @@ class Fitter {
     return rest;
   }
 
-  // Channels enough for a Slice of this blob, its last part as wide as the one before.
+  // Channels enough for a Slice of this blob, its last part as wide as the one before; without points all as wide as
+  // was guessed of the whole.
   void FitChannels(const std::string& top, const Shape& guess) {
     for (const LayerParameter& layer : net_.layer()) {
       const SliceParameter& p = layer.slice_param();
-      if (layer.type() != "Slice" || !Reads(layer, top) || p.axis() != 1 || p.slice_point_size() == 0) continue;
+      if (layer.type() != "Slice" || !Reads(layer, top) || p.axis() != 1) continue;
+      if (p.slice_point_size() == 0) {
+        if (guess[1] % layer.top_size() != 0) shapes_[top] = guess.With(1, guess[1] * layer.top_size());
+        continue;
+      }
       const int64_t last = p.slice_point(p.slice_point_size() - 1);
       const int64_t before = p.slice_point_size() > 1 ? int64_t{p.slice_point(p.slice_point_size() - 2)} : 0;
       if (guess[1] <= last && last > before) shapes_[top] = guess.With(1, last + (last - before));
@@ -240,6 +264,17 @@ std::optional<TopShapes> ShapesByConsumers(const NetParameter& net, const TopSha
   Fitter gray(net, given, build);
   if (gray.MakeGray()) {
     if (std::optional<TopShapes> found = gray.Fit()) return found;
+  }
+  // Nets of sequences cut a batch into steps and streams.
+  for (const LayerParameter& layer : net.layer()) {
+    const auto& dims = layer.reshape_param().shape().dim();
+    if (layer.type() != "Reshape" || dims.size() < 2 || dims[0] < 1 || dims[1] < 1 || dims[0] > kMaxSteps ||
+        dims[1] > kMaxSteps) {
+      continue;
+    }
+    Fitter batched(net, given, build);
+    if (!batched.Rebatch(dims[0] * dims[1])) break;
+    if (std::optional<TopShapes> found = batched.Fit()) return found;
   }
   for (const auto& [height, width] : kPictures) {
     Fitter fitted(net, given, build);

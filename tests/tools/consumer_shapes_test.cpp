@@ -109,6 +109,18 @@ TEST(ConsumerShapesTest, WordsOfSequencesHaveStreams) {
   EXPECT_EQ(TopOf(check, "d:target"), (Shape{5, 2}));
 }
 
+TEST(ConsumerShapesTest, ABatchOfSequencesIsAllTheirSteps) {
+  const std::string net =
+      "layer { name: 'd' type: 'Python' top: 'a' python_param { module: 'own' layer: 'Own' param_str: '' } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'ip' inner_product_param { num_output: 5 } } "
+      "layer { name: 'r' type: 'Reshape' bottom: 'ip' top: 'r' reshape_param { shape { dim: 4 dim: 3 dim: 5 } } } ";
+  EXPECT_EQ(TopOf(Check(net), "d:a"), (Shape{12, 3, 224, 224}));
+  EXPECT_EQ(TopOf(Check("layer { name: 'd' type: 'Data' top: 'a' data_param { source: 'x' batch_size: 2 } } "
+                        "layer { name: 's' type: 'Slice' bottom: 'a' top: 'b' top: 'c' }"),
+                  "d:a"),
+            (Shape{2, 6, 224, 224}));
+}
+
 TEST(ConsumerShapesTest, RecordsKeepTheirOneLabelAndTheFirstErrorIsTold) {
   const std::string data =
       "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' batch_size: 2 } } ";

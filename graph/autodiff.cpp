@@ -52,7 +52,7 @@ std::vector<ValueId> JoinProducts(const GraphBuilder& b, const std::vector<Value
     rows += b.shape(product.a)[0];
   }
   if (as.size() < 2) return parts;
-  const Shape& shape = b.shape(parts.front());
+  const Shape shape = b.shape(parts.front());
   const Size stacked = Size(rows) * (Size(shape[0]) + shape[1]);
   if (stacked > Size(shape.Count()) * static_cast<int64_t>(as.size())) return parts;
   const Attributes first{{"axis", int64_t{0}}};

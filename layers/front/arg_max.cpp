@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const ArgMaxParameter& p = l.param().argmax_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int axis = p.has_axis() ? AxisOf(l, "argmax_param.axis", p.axis(), x) : 1;
   const int64_t count = p.has_axis() ? x[axis] : x.Count(1, x.rank());
   l.Check(p.top_k() >= 1 && p.top_k() <= count, "argmax_param.top_k",

@@ -8,8 +8,8 @@ namespace moka {
 namespace {
 
 void Build(LayerBuilder& l) {
-  const Shape& a = l.shape(0);
-  const Shape& x = l.shape(1);
+  const Shape a = l.shape(0);
+  const Shape x = l.shape(1);
   const bool fits = a.rank() >= 2 && x.rank() >= 2 && a[0] == x[0] && a[1] == x[1] && a.Count() == a[0] * a[1];
   l.Check(fits, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" ", a.ToString(),

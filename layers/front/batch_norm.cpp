@@ -111,7 +111,7 @@ std::vector<ValueId> AddAffine(LayerBuilder& l, int64_t channels, Dialect dialec
 
 // y * scale + shift.
 ValueId Affine(const LayerBuilder& l, ValueId y, const std::vector<ValueId>& blobs) {
-  const Shape& shape = l.b().shape(y);
+  const Shape shape = l.b().shape(y);
   const Shape spread = Spread({shape[1]}, 1, shape.rank());
   std::vector<ValueId> inputs{y};
   for (const ValueId blob : blobs) inputs.push_back(l.b().Reshape(blob, spread));

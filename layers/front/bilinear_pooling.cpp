@@ -11,7 +11,7 @@ namespace {
 
 void BuildSum(LayerBuilder& l) {
   const PoolingParameter& p = l.param().sum_pooling_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(p.pool() == PoolingParameter::SUM, "sum_pooling_param.pool",
           "SumPooling takes pool: SUM; Pooling has the other methods");
   WindowFields window = ReadWindow(l, x, "sum_pooling_param", p, !p.global_pooling());

@@ -6,7 +6,7 @@
 namespace moka {
 
 BroadcastOperand ReadOperand(const LayerBuilder& l, const BroadcastFields& fields) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const std::string axis_field = fields.prefix + ".axis";
   BroadcastOperand operand;
   if (l.bottom_count() == 2) {

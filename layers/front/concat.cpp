@@ -14,7 +14,7 @@ void Build(LayerBuilder& l) {
                            int64_t{p.concat_dim()}},
                           x);
   for (int i = 1; i < l.bottom_count(); ++i) {
-    const Shape& other = l.shape(i);
+    const Shape other = l.shape(i);
     l.Check(other.rank() == x.rank() && other.With(axis, x[axis]) == x, StrCat("bottom[", i, "]"),
             StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(i), "\" ",
                    other.ToString(), " must agree but for axis ", axis));

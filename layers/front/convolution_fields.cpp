@@ -7,7 +7,7 @@ namespace moka {
 namespace {
 
 void CheckBottoms(const LayerBuilder& l) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   for (int i = 1; i < l.bottom_count(); ++i) {
     l.Check(l.shape(i) == x, StrCat("bottom[", i, "]"),
             StrCat("all bottoms must have one shape, found ", x.ToString(), " and ", l.shape(i).ToString()));

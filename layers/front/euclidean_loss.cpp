@@ -22,7 +22,7 @@ void BuildScaled(LayerBuilder& l, const Shape& x) {
 
 void Build(LayerBuilder& l) {
   const Shape x = l.shape(0);
-  const Shape& y = l.shape(1);
+  const Shape y = l.shape(1);
   l.Check(x.rank() >= 1 && y.rank() >= 1 && x[0] == y[0] && x.Count() == y.Count(), "bottom[1]",
           StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(1), "\" ",
                  y.ToString(), " must have one batch and one count"));

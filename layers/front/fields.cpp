@@ -54,7 +54,7 @@ ValueId Activated(const LayerBuilder& l, ValueId y, const std::string& param, bo
 }
 
 void CheckLabelCount(const LayerBuilder& l, int axis) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t predictions = (Size(x.Count(0, axis)) * x.Count(axis + 1, x.rank())).value();
   l.Check(l.shape(1).Count() == predictions, "bottom[1]",
           StrCat("bottom \"", l.param().bottom(1), "\" ", l.shape(1).ToString(), " has ", l.shape(1).Count(),

@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const FlattenParameter& p = l.param().flatten_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int begin = AxisOf(l, "flatten_param.axis", p.axis(), x);
   const int end = AxisOf(l, "flatten_param.end_axis", p.end_axis(), x);
   l.Check(begin <= end, "flatten_param.end_axis",

@@ -9,7 +9,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const LRNParameter& p = l.param().lrn_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(p.local_size() % 2 == 1, "lrn_param.local_size",
           StrCat("lrn_param.local_size must be odd, found ", p.local_size()));

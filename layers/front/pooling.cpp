@@ -68,7 +68,7 @@ void PadAsTensorFlow(const LayerBuilder& l, WindowFields& fields) {
 
 WindowFields ReadFields(const LayerBuilder& l) {
   const PoolingParameter p = OneSpelling(l.param().pooling_param());
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(p.global_pooling() || HasKernel(p), "pooling_param",
           "pooling_param.kernel_size (or kernel_h and kernel_w) must be given");
   WindowFields fields = ReadWindow(l, x, "pooling_param", p, !p.global_pooling());
@@ -115,7 +115,8 @@ void BuildMax(LayerBuilder& l, const Attributes& geometry) {
   l.SetTop(0, pooled[0]);
   if (l.top_count() == 1) return;
   Attributes attributes = geometry;
-  attributes.Set("input_shape", Ints(l.shape(0).dims().begin(), l.shape(0).dims().end()));
+  const Shape input = l.shape(0);
+  attributes.Set("input_shape", Ints(input.dims().begin(), input.dims().end()));
   l.SetTop(1, l.b().Add1("pool_max_mask", {pooled[1]}, attributes));
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const PReLUParameter& p = l.param().prelu_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom needs at least 2 axes, found ", x.ToString()));
   FillerParameter filler = p.filler();
   if (!p.has_filler()) filler.set_value(0.25F);

@@ -10,7 +10,7 @@ namespace {
 
 // The bottom's shape with [begin, end) replaced.
 Shape NewShape(const LayerBuilder& l, int begin, int end) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const auto& dims = l.param().reshape_param().shape().dim();
   l.Check(dims.size() + x.rank() - (end - begin) <= Shape::kMaxRank, "reshape_param.shape",
           StrCat("reshape_param.shape gives more than ", Shape::kMaxRank, " dimensions"));

@@ -34,7 +34,7 @@ Ints Sizes(const LayerBuilder& l, int axis) {
 
 void Build(LayerBuilder& l) {
   const SliceParameter& p = l.param().slice_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int axis = AxisOf(
       l,
       {"slice_param.axis", p.has_axis(), p.axis(), "slice_param.slice_dim", p.has_slice_dim(), int64_t{p.slice_dim()}},

@@ -58,7 +58,7 @@ Sums Weighted(const LayerBuilder& l, int axis) {
   const std::vector<ValueId> y = b.Add("softmax_losses", {l.bottom(0), l.bottom(1)}, attributes);
   ValueId losses = y[0];
   ValueId valid = y[1];
-  const Shape& label = l.shape(1);
+  const Shape label = l.shape(1);
   if (WeighsClasses(l.param().loss_param())) {
     const ValueId weight = b.Pointwise(ClassWeight(l, l.shape(0)[axis]), {l.bottom(1)});
     losses = b.Pointwise("x0*x1", {losses, weight});
@@ -92,7 +92,7 @@ void Build(LayerBuilder& l) {
   const LossParameter& p = l.param().loss_param();
   const bool is_plain = l.bottom_count() == 2 && l.top_count() < 3 && !WeighsClasses(p) && p.label_smoothing() == 0;
   const Sums sums = is_plain ? Plain(l, axis) : Weighted(l, axis);
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),

@@ -38,7 +38,7 @@ int SpatialAxes(const LayerBuilder& l, const Shape& x) {
 }
 
 ChannelAxis::ChannelAxis(const LayerBuilder& l) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t given = l.param().convolution_param().axis();
   const int64_t axis = given < 0 ? given + x.rank() : given;
   l.Check(axis >= 0 && axis < x.rank(), "convolution_param.axis",
@@ -53,7 +53,7 @@ ValueId ChannelAxis::Fold(const LayerBuilder& l, ValueId bottom) const {
 
 ValueId ChannelAxis::Unfold(const LayerBuilder& l, ValueId top) const {
   if (items_.rank() == 1) return top;
-  const Shape& y = l.b().shape(top);
+  const Shape y = l.b().shape(top);
   return l.b().Reshape(top, Joined(items_, Part(y, 1, y.rank())));
 }
 

@@ -39,7 +39,7 @@ void Build(LayerBuilder& l) {
   attributes.Set("counts", Ints(static_cast<size_t>(branches), 1));
   std::vector<ValueId> inputs;
   for (int i = 0; i < branches; ++i) {
-    const Shape& shape = l.shape(i);
+    const Shape shape = l.shape(i);
     l.Check(shape.rank() == 4 && shape[1] >= 6, StrCat("bottom[", i, "]"),
             StrCat("bottom \"", l.param().bottom(i), "\" must be [N,classes+4,H,W] with at least 2 classes, found ",
                    shape.ToString()));

@@ -15,7 +15,7 @@ void SetTops(LayerBuilder& l, const std::vector<ValueId>& inputs, const Attribut
 void Build(LayerBuilder& l) {
   const std::string message = "detection_accuracy_param";
   const DetectionAccuracyParameter& p = l.param().detection_accuracy_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t classes = p.cls_num();
   l.Check(p.coord_num() == 4, message + ".coord_num", StrCat(message, ".coord_num must be 4, found ", p.coord_num()));
   l.Check(classes >= 2 && x.rank() == 4 && x[1] == classes + 4, message + ".cls_num",

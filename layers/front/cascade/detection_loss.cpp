@@ -69,7 +69,7 @@ void Build(LayerBuilder& l) {
   const DetectionLossParameter& p = l.param().detection_loss_param();
   l.Check(p.has_cls_num(), "detection_loss_param",
           "detection_loss_param.cls_num must be given; the grid of YOLO v1 (side, num_class, num_object) is not built");
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t classes = p.cls_num();
   l.Check(p.coord_num() == 4, "detection_loss_param.coord_num",
           StrCat("detection_loss_param.coord_num must be 4, found ", p.coord_num()));
@@ -116,7 +116,7 @@ std::string Choice(const LayerBuilder& l, const std::string& field, const std::s
 void BuildGroup(LayerBuilder& l) {
   const std::string message = "detection_group_loss_param";
   const DetectionGroupLossParameter& p = l.param().detection_group_loss_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4 && x[1] == p.cls_num() && x[1] >= 2, message + ".cls_num",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [N*A,cls_num,H,W] with at least 2 classes, found ",
                  x.ToString(), " for cls_num ", p.cls_num()));

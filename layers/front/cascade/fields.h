@@ -11,7 +11,7 @@ namespace moka {
 
 // A value as [rows,columns,1,1], as the originals have their regions.
 inline ValueId FourAxes(const GraphBuilder& b, ValueId x) {
-  const Shape& shape = b.shape(x);
+  const Shape shape = b.shape(x);
   return b.Reshape(x, Shape{shape[0], shape.Count(1, shape.rank()), 1, 1});
 }
 

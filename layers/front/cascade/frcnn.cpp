@@ -29,7 +29,7 @@ void BuildProposal(LayerBuilder& l) {
 }
 
 void BuildAnchorTarget(LayerBuilder& l) {
-  const Shape& scores = l.shape(0);
+  const Shape scores = l.shape(0);
   l.Check(scores.rank() == 4 && scores[0] == 1, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [1,2A,H,W], found ", scores.ToString()));
   Attributes attributes = Anchors(l);

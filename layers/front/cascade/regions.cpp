@@ -78,7 +78,7 @@ void BuildTargets(LayerBuilder& l) {
   l.Check(p.fg_thr() >= p.bg_thr_hg(), message + ".fg_thr",
           StrCat(message, ".fg_thr must be at least bg_thr_hg, found ", p.fg_thr(), " and ", p.bg_thr_hg()));
   l.Check(p.stage() == 0, message + ".stage", message + ".stage is a field of FrcnnProposalTarget");
-  const Shape& objects = l.shape(1);
+  const Shape objects = l.shape(1);
   const int64_t columns = objects.rank() >= 2 ? objects[1] : 0;
   l.Check(columns == 7 || columns == 8, "bottom[1]",
           StrCat("bottom \"", l.param().bottom(1), "\" must have 7 (MS-CNN) or 8 (Cascade R-CNN) columns, found ",
@@ -110,7 +110,7 @@ void TakeRows(LayerBuilder& l, const std::vector<ValueId>& rows, int first) {
   const GraphBuilder& b = l.b();
   for (int i = 0; i < l.top_count(); ++i) {
     const ValueId x = Constant(l, l.bottom(first + i));
-    const Shape& shape = b.shape(x);
+    const Shape shape = b.shape(x);
     const ValueId taken = b.Add1("take_rows", {x, rows[0]});
     Shape ones = shape.With(0, b.shape(rows[1])[0]);
     for (int axis = 1; axis < shape.rank(); ++axis) ones = ones.With(axis, 1);
@@ -123,7 +123,7 @@ void CheckRowCounts(const LayerBuilder& l, int tops_of) {
           StrCat("there must be ", l.bottom_count() - tops_of, " tops for ", l.bottom_count(), " bottoms, found ",
                  l.top_count()));
   for (int i = 0; i < l.bottom_count(); ++i) {
-    const Shape& shape = l.shape(i);
+    const Shape shape = l.shape(i);
     l.Check(
         shape.rank() >= 1 && l.shape(0).rank() >= 1 && shape[0] == l.shape(0)[0], StrCat("bottom[", i, "]"),
         StrCat("every bottom must have a row a region, found ", shape.ToString(), " beside ", l.shape(0).ToString()));

@@ -9,7 +9,7 @@ namespace {
 
 // bottom i has `channels` values a region and position.
 void CheckBottom(const LayerBuilder& l, int i, int64_t regions, int64_t positions) {
-  const Shape& x = l.shape(i);
+  const Shape x = l.shape(i);
   const bool fits = x.rank() >= 1 && x[0] == regions && x.Count() == regions * positions;
   l.Check(fits, StrCat("bottom[", i, "]"),
           StrCat("bottom \"", l.param().bottom(i), "\" must have one value a region of \"", l.param().bottom(0), "\" ",

@@ -28,8 +28,8 @@ ValueId WithGradients(const LayerBuilder& l, ValueId value, const std::vector<Ow
 }
 
 ValueId Like0(const LayerBuilder& l, int i) {
-  const Shape& x = l.shape(0);
-  const Shape& y = l.shape(i);
+  const Shape x = l.shape(0);
+  const Shape y = l.shape(i);
   l.Check(x.rank() >= 1 && y.rank() >= 1 && x[0] == y[0] && x.Count() == y.Count(), StrCat("bottom[", i, "]"),
           StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(i), "\" ",
                  y.ToString(), " must have one batch and one count"));

@@ -41,7 +41,7 @@ void BuildOhem(LayerBuilder& l) {
 
 // With outside weights that may be padding, which are below 0: divided by the rows that are not.
 void SetPaddedTop(LayerBuilder& l, const Errors& errors) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const double columns = static_cast<double>(x.Count()) / static_cast<double>(x[0]);
   const std::string marked = StrCat(errors.expr.substr(0, errors.expr.rfind(';') + 1), "select(lt(x3,0),0,",
                                     errors.expr.substr(errors.expr.rfind(';') + 1), ")");

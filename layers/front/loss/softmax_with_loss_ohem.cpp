@@ -30,7 +30,7 @@ void Build(LayerBuilder& l) {
   const std::vector<ValueId> loss = l.b().Add(
       "softmax_loss", l.bottoms(),
       {{"axis", int64_t{axis}}, {"has_ignore", p.has_ignore_label()}, {"ignore_label", int64_t{p.ignore_label()}}});
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),

@@ -9,7 +9,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const ImResizeParameter& p = l.param().imresize_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   const double factor = Finite(l, "imresize_param.factor", p.factor());
   l.Check(factor >= 0, "imresize_param.factor", StrCat("factor must not be negative, found ", factor));

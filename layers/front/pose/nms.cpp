@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const NmsParameter& p = l.param().nms_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(p.num_parts() >= 1 && p.num_parts() <= x[1], "nms_param.num_parts",
           StrCat("num_parts must be from 1 to the bottom's ", x[1], " maps, found ", p.num_parts()));

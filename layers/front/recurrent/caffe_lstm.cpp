@@ -19,7 +19,7 @@ struct Sizes {
 
 Sizes ReadSizes(const LayerBuilder& l) {
   const LSTMParameter& p = l.param().lstm_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t outputs = p.num_output();
   l.Check(outputs >= 1 && outputs <= INT32_MAX / 4, "lstm_param.num_output",
           StrCat("lstm_param.num_output must be given, from 1 to ", INT32_MAX / 4, ", found ", outputs));

@@ -19,15 +19,15 @@ void CheckCounts(const LayerBuilder& l, const RecurrentFields& fields, int state
 }
 
 void CheckShapes(const LayerBuilder& l, bool has_fixed) {
-  const Shape& x = l.shape(0);
-  const Shape& cont = l.shape(1);
+  const Shape x = l.shape(0);
+  const Shape cont = l.shape(1);
   l.Check(x.rank() >= 3, "bottom[0]",
           StrCat("x must be [steps,streams,..] with at least three axes, found ", x.ToString()));
   l.Check(cont.rank() == 2 && cont[0] == x[0] && cont[1] == x[1], "bottom[1]",
           StrCat("cont must be [", x[0], ",", x[1], "], a mark for each step and stream of x ", x.ToString(),
                  ", found ", cont.ToString()));
   if (!has_fixed) return;
-  const Shape& fixed = l.shape(2);
+  const Shape fixed = l.shape(2);
   l.Check(fixed.rank() >= 2 && fixed[0] == x[1], "bottom[2]",
           StrCat("x_static must be [", x[1], ",..], a row for each stream of x ", x.ToString(), ", found ",
                  fixed.ToString()));

@@ -6,8 +6,8 @@ namespace moka {
 namespace {
 
 void Build(LayerBuilder& l) {
-  const Shape& x = l.shape(0);
-  const Shape& mask = l.shape(1);
+  const Shape x = l.shape(0);
+  const Shape mask = l.shape(1);
   l.Check(x.rank() == 4 && mask == x.With(1, 1), "bottom[1]",
           StrCat("bottoms \"", l.param().bottom(0), "\" ", x.ToString(), " and \"", l.param().bottom(1), "\" ",
                  mask.ToString(), " must be features [N,C,H,W] and masks [N,1,H,W]"));

@@ -119,7 +119,7 @@ void BuildProposalTarget(LayerBuilder& l, const PythonFields& fields) {
 // gradient. TEST: (masks) -> masks as maps.
 void BuildMask(LayerBuilder& l, const PythonFields&) {
   const GraphBuilder& b = l.b();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t rows = x.rank() == 0 ? 0 : x[0];
   l.Check(x.rank() >= 2 && x.Count(1, x.rank()) == kMaskSize * kMaskSize, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [M,441] (masks of 21 x 21), found ", x.ToString()));
@@ -135,7 +135,7 @@ void BuildMask(LayerBuilder& l, const PythonFields&) {
 // Regions [N,5] moved by the best class's deltas and cut to the image.
 ValueId Refined(const LayerBuilder& l, ValueId deltas, int64_t first_class, ValueId im_info) {
   const GraphBuilder& b = l.b();
-  const Shape& info = b.shape(im_info);
+  const Shape info = b.shape(im_info);
   l.Check(info.rank() == 2 && info[0] == 1 && info[1] >= 3, "bottom",
           StrCat("im_info must be [1,3] (height, width, scale), found ", info.ToString()));
   const std::vector<ValueId> size = Columns(b, im_info, {1, 1, info[1] - 2});
@@ -150,7 +150,7 @@ ValueId Refined(const LayerBuilder& l, ValueId deltas, int64_t first_class, Valu
 
 void BuildStageBridge(LayerBuilder& l, const PythonFields& fields) {
   const GraphBuilder& b = l.b();
-  const Shape& rois = l.shape(0);
+  const Shape rois = l.shape(0);
   l.Check(rois.rank() >= 2 && rois.Count(1, rois.rank()) == 5, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [R,5], found ", rois.ToString()));
   if (l.top_count() == 1) {

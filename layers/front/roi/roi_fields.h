@@ -10,8 +10,8 @@ namespace moka {
 
 // Errors: kConfig unless bottom 0 is [N,C,H,W] and bottom 1 [R,5].
 inline void CheckRegionBottoms(const LayerBuilder& l) {
-  const Shape& x = l.shape(0);
-  const Shape& rois = l.shape(1);
+  const Shape x = l.shape(0);
+  const Shape rois = l.shape(1);
   l.Check(x.rank() == 4, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [N,C,H,W], found ", x.ToString()));
   l.Check(

@@ -22,7 +22,7 @@ void BuildAnchorTarget(LayerBuilder& l, const PythonFields& fields) { BuildAncho
 
 // The value with axes of 1 to rank 4.
 ValueId FourAxes(const GraphBuilder& b, ValueId x) {
-  const Shape& shape = b.shape(x);
+  const Shape shape = b.shape(x);
   return b.Reshape(x, Shape{shape[0], shape.Count(1, shape.rank()), 1, 1});
 }
 
@@ -75,7 +75,7 @@ Attributes ProposalFields(const LayerBuilder& l, const PythonFields& fields) {
 }
 
 void BuildAnchorTargets(LayerBuilder& l, const PythonFields& fields, const std::vector<ValueId>& more) {
-  const Shape& scores = l.shape(0);
+  const Shape scores = l.shape(0);
   l.Check(scores.rank() == 4 && scores[0] == 1, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [1,2A,H,W], found ", scores.ToString()));
   Attributes attributes = AnchorFields(l, fields);

@@ -113,7 +113,7 @@ void BuildFourBlobs(LayerBuilder& l) {
 }
 
 void Build(LayerBuilder& l) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", x.ToString()));
   if (HasTwoBlobs(l)) {
     BuildTwoBlobs(l);

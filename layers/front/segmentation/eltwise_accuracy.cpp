@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const EltwiseAccuracyParameter& p = l.param().eltwise_accuracy_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the scores must be [N,C,..], found ", x.ToString()));
   l.Check(p.top_k() >= 1 && p.top_k() <= x[1], "eltwise_accuracy_param.top_k",
           StrCat("eltwise_accuracy_param.top_k must be from 1 to the ", x[1], " classes, found ", p.top_k()));

@@ -55,7 +55,7 @@ ValueId Cropped(const LayerBuilder& l, ValueId x, int axis) {
 
 void Build(LayerBuilder& l) {
   const InterpParameter& p = l.param().interp_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(p.pad_beg() <= 0, "interp_param.pad_beg", StrCat("a pad must be at most 0 (it crops), found ", p.pad_beg()));
   l.Check(p.pad_end() <= 0, "interp_param.pad_end", StrCat("a pad must be at most 0 (it crops), found ", p.pad_end()));

@@ -9,7 +9,7 @@ namespace moka {
 namespace {
 
 void CheckBottoms(const LayerBuilder& l) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the scores must be [N,C,..], found ", x.ToString()));
   CheckLabelCount(l, 1);
 }

@@ -112,7 +112,7 @@ Bottoms ReadBottoms(LayerBuilder& l, int64_t channels) {
                  " top(s), found ", l.top_count()));
   l.Check(x.rank() == 5 && x.Count() >= 1, "bottom[0]",
           StrCat("x must be [steps,streams,channels,height,width], found ", x.ToString()));
-  const Shape& cont = l.shape(1);
+  const Shape cont = l.shape(1);
   l.Check(cont.rank() == 2 && cont[0] == x[0] && cont[1] == x[1], "bottom[1]",
           StrCat("cont must be [", x[0], ",", x[1], "], a mark for each step and stream of x ", x.ToString(),
                  ", found ", cont.ToString()));

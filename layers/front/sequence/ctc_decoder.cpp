@@ -52,7 +52,7 @@ void SetDecoded(LayerBuilder& l, const std::vector<ValueId>& decoded) {
 
 // Whether bottom 1 of two holds marks [T,N] and not labels [N,L].
 bool HasMarks(const LayerBuilder& l, const Shape& scores) {
-  const Shape& x = l.shape(1);
+  const Shape x = l.shape(1);
   const bool fits = x.rank() >= 2 && x[0] == scores[0] && x[1] == scores[1] && x.Count() == x[0] * x[1];
   return fits && !(scores[0] == scores[1] && (l.NetHas("WarpCTCLoss") || l.NetHas("CtcLoss")));
 }

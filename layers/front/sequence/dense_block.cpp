@@ -56,7 +56,7 @@ void AddBlobs(LayerBuilder& l, Block& block) {
 void CheckFields(const LayerBuilder& l) {
   const DenseBlockParameter& p = l.param().denseblock_param();
   const std::string name = "denseblock_param.";
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(p.numtransition() >= 1 && p.numtransition() <= 1000, name + "numTransition",
           StrCat("numTransition must be from 1 to 1000, found ", p.numtransition()));

@@ -75,7 +75,7 @@ Filter MakeFilter(const GraphBuilder& b, const Shape& unary, double position, st
 }
 
 void CheckBottoms(const LayerBuilder& l) {
-  const Shape& unary = l.shape(0);
+  const Shape unary = l.shape(0);
   l.Check(unary.rank() == 4 && unary.Count() >= 1, "bottom[0]",
           StrCat("the unary scores must be [N,C,H,W], found ", unary.ToString()));
   l.Check(l.shape(1) == unary, "bottom[1]",

@@ -8,7 +8,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const int last = l.bottom_count() - 1;
-  const Shape& selector = l.shape(last);
+  const Shape selector = l.shape(last);
   l.Check(
       selector.rank() >= 1 && selector.Count() == selector[0], StrCat("bottom[", last, "]"),
       StrCat("the selector \"", l.param().bottom(last), "\" must have one value an item, found ", selector.ToString()));

@@ -10,7 +10,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const auto& order = l.param().permute_param().order();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   Ints perm;
   for (int i = 0; i < order.size(); ++i) {
     const int64_t axis = order.Get(i);

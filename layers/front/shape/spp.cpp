@@ -12,7 +12,7 @@ namespace {
 
 // Pooling attributes of a level; with_counts: also what the divisor of an average counts.
 Attributes Level(const LayerBuilder& l, int64_t bins, bool with_counts) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   Ints kernel;
   Ints begin;
   Ints end;

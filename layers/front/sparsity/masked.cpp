@@ -115,7 +115,7 @@ Kind ConvolutionKind(const LayerBuilder& l) {
 
 Kind InnerProductKind(const LayerBuilder& l) {
   const InnerProductParameter& p = l.param().inner_product_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(p.num_output() >= 1, "inner_product_param.num_output", "num_output must be given and at least 1");
   const int64_t length = x.Count(AxisOf(l, "inner_product_param.axis", p.axis(), x), x.rank());
   const int64_t outputs = p.num_output();

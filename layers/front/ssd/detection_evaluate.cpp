@@ -11,7 +11,7 @@ namespace {
 // Cascade R-CNN's rows of pixel boxes as SSD's: detections (image, x1, y1, x2, y2, class, score) and objects (image,
 // x1, y1, x2, y2, class, ignored, difficult). A pixel box ends where its last pixel does.
 ValueId SsdRows(const LayerBuilder& l, int bottom, int64_t columns, const std::vector<size_t>& order) {
-  const Shape& shape = l.shape(bottom);
+  const Shape shape = l.shape(bottom);
   l.Check(
       shape.rank() >= 1 && shape.Count(1, shape.rank()) == columns, StrCat("bottom[", bottom, "]"),
       StrCat("bottom \"", l.param().bottom(bottom), "\" must have ", columns, " columns, found ", shape.ToString()));

@@ -111,7 +111,7 @@ void Build(LayerBuilder& l) {
     parts.push_back(ConfLoss(l, p, chosen[2]));
   }
   const ValueId loss = parts.empty() ? l.b().Full(Shape{}, 0) : l.b().Pointwise(sum, parts);
-  const Shape& code = l.b().shape(chosen[0]);
+  const Shape code = l.b().shape(chosen[0]);
   const LossCounts counts{.batch = code[0], .positions = code[0] * code[1], .valid = chosen[3]};
   l.SetTop(0, Normalized(l, loss, counts, LossParameter::VALID));
   l.SetLoss(0, 1);

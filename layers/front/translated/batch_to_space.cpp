@@ -20,7 +20,7 @@ struct Blocks {
 template <class Pairs>
 Blocks Read(const LayerBuilder& l, const std::string& prefix, const BatchToSpaceNDParameter& p, const Pairs& pairs,
             const std::string& name) {
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int count = p.block_shape_size();
   l.Check(count >= 1 && count < x.rank(), prefix + ".block_shape",
           StrCat("block_shape must name 1 to ", x.rank() - 1, " axes of the bottom ", x.ToString(), ", found ", count));

@@ -10,7 +10,7 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const auto& given = l.param().squeeze_param().axis();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   std::vector<int> dropped;
   for (int i = 0; i < given.size(); ++i) {
     const std::string field = StrCat("squeeze_param.axis[", i, "]");

@@ -5,7 +5,7 @@
 namespace moka {
 
 void CheckMap(const LayerBuilder& l, int bottom, int64_t anchors, int64_t length) {
-  const Shape& x = l.shape(bottom);
+  const Shape x = l.shape(bottom);
   l.Check(x.rank() == 4 && Size(anchors) * length == Size(x[1]), StrCat("bottom[", bottom, "]"),
           StrCat("the bottom must be [N,", anchors, "*", length, ",H,W], ", anchors, " anchors of ", length,
                  " channels, found ", x.ToString()));

@@ -8,7 +8,7 @@ namespace {
 
 // Rows of 8 values (Intel, [1,1,M,8]) or a list of 5 for each object of each image.
 std::string LabelForm(const LayerBuilder& l) {
-  const Shape& label = l.shape(1);
+  const Shape label = l.shape(1);
   const int rank = label.rank();
   if (rank >= 2 && label[rank - 1] == 8 && label.Count(0, rank - 2) == 1) return "rows";
   l.Check(label.Count() % (5 * l.shape(0)[0]) == 0, "bottom[1]",

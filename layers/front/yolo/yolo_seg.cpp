@@ -12,7 +12,7 @@ namespace {
 // 2 - positives / negatives of each class, [1,C,1,1], from counts [N,C].
 ValueId PositiveFactor(const LayerBuilder& l) {
   const GraphBuilder& b = l.b();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   const int64_t rows = l.shape(2)[0];
   l.Check(l.shape(2).Count() == rows * x[1], "bottom[2]",
           StrCat("the third bottom must hold a count for each of the ", x[1], " classes of each image, found ",
@@ -25,7 +25,7 @@ ValueId PositiveFactor(const LayerBuilder& l) {
 
 void Build(LayerBuilder& l) {
   const YoloSegParameter& p = l.param().yolo_seg_param();
-  const Shape& x = l.shape(0);
+  const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(l.shape(1).Count() == x.Count(), "bottom[1]",
           StrCat("there must be a label for each element of ", x.ToString(), ", found ", l.shape(1).ToString()));

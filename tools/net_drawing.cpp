@@ -103,6 +103,7 @@ std::string NodeLabel(const LayerParameter& layer, bool show_lr_mult) {
 bool RunDot(const std::string& format, const fs::path& from, const fs::path& to) {
   std::vector<std::string> words = {"dot", "-T" + format, "-o", fs::absolute(to).string(), fs::absolute(from).string()};
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = 0;

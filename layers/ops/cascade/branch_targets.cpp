@@ -138,6 +138,7 @@ class Sampler {
   template <class Value>
   std::vector<int64_t> Highest(const std::vector<int64_t>& positions, int64_t count, Value&& value) const {
     std::vector<double> values;
+    values.reserve(positions.size());
     for (const int64_t i : positions) values.push_back(value(i));
     std::vector<int64_t> order = FallingOrder<double>(values, std::max<int64_t>(count, 0));
     for (int64_t& i : order) i = positions[static_cast<size_t>(i)];

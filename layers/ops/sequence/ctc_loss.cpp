@@ -62,7 +62,7 @@ std::vector<int64_t> WithBlanks(const double* row, const Sizes& s, const Rules& 
   int64_t before = -1;
   for (int64_t i = 0; i < s.labels; ++i) {
     if (!(row[i] >= 0 && row[i] + 0.5 < static_cast<double>(s.classes))) break;
-    const auto label = static_cast<int64_t>(row[i] + 0.5);
+    const auto label = static_cast<int64_t>(std::llround(row[i]));
     const bool repeats = rules.collapses && label == before;
     before = label;
     if (label == rules.blank || repeats) continue;

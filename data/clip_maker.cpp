@@ -12,7 +12,7 @@ namespace moka {
 namespace {
 
 constexpr int64_t kClipBytes = int64_t{4} << 30U;
-constexpr uint64_t kMirrorPosition = uint64_t{1} << 20U;  // in the sample's random stream, after all else
+constexpr uint64_t kClipMirrorPosition = uint64_t{1} << 20U;  // after the draws of all frames
 
 // Crops of a multi-scale sample: sides that are a part of the shorter side each, not more than max_distort ratios
 // apart; a side that is nearly the crop's is the crop's.
@@ -209,7 +209,7 @@ Shape ClipMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 ClipMaker::Cut ClipMaker::CutOf(const CropSize& size, const SampleId& id, RandomStream& random) const {
   const auto below = [&](int64_t bound) { return static_cast<int64_t>(random.Below(static_cast<uint64_t>(bound))); };
   Cut cut{.window = {0, 0, size.width, size.height}};
-  if (options_.mirror) cut.mirror = (RandomStream(options_.seed, StreamOf(id), kMirrorPosition).Bits() & 1U) != 0;
+  cut.mirror = options_.mirror && IsMirrored(options_.seed, id, kClipMirrorPosition);
   if (options_.crop_size == 0) return cut;
   CropSize crop{options_.crop_size, options_.crop_size};
   if (size.height < crop.height || size.width < crop.width) {

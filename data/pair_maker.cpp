@@ -10,7 +10,6 @@
 namespace moka {
 namespace {
 
-constexpr uint64_t kMirrorPosition = 64;  // in the sample's random stream, after all else
 constexpr int64_t kMaxSide = 1 << 14;
 
 Error Bad(const std::string& text) { return {ErrorKind::kBadData, text}; }
@@ -183,7 +182,7 @@ void PairMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const
   const bool is_random = options_.place == PairOptions::Place::kRandom;
   cut.y = is_random ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1))) : free_y / 2;
   cut.x = is_random ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1))) : free_x / 2;
-  if (options_.mirror) cut.mirror = (RandomStream(options_.seed, StreamOf(id), kMirrorPosition).Bits() & 1U) != 0;
+  cut.mirror = options_.mirror && IsMirrored(options_.seed, id);
   WriteImage(p.image, cut, shape, data);
   const CropSize label_size = LabelSize(shape);
   const auto pixels = static_cast<size_t>(label_size.height * label_size.width);

@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMirrorPosition = 64;  // in the sample's random stream, after all that the crop may draw
 constexpr int64_t kMaxSide = int64_t{1} << 20U;
 
 Error Fault(std::string_view field, const std::string& text) {
@@ -88,6 +87,10 @@ void Transform::CheckFields() const {
     throw Fault("rand_resized_crop", StrCat("ratio_min ", r.ratio_min(), " and ratio_max ", r.ratio_max(),
                                             ", expected 0 < ratio_min <= ratio_max"));
   }
+}
+
+bool IsMirrored(uint64_t seed, const SampleId& id, uint64_t position) {
+  return (RandomStream(seed, StreamOf(id), position).Bits() & 1U) != 0;
 }
 
 void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& values) {
@@ -257,7 +260,7 @@ void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScra
     place.y = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1))) : free_y / 2;
     place.x = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1))) : free_x / 2;
   }
-  if (param_.mirror()) place.mirror = (RandomStream(seed_, StreamOf(id), kMirrorPosition).Bits() & 1U) != 0;
+  place.mirror = param_.mirror() && IsMirrored(seed_, id);
   const bool planar = from.order == PixelView::Order::kPlanar || from.channels == 1;
   if (from.floats != nullptr) {
     planar ? Write<float, 1>(from.floats, from, shape, place, out.data())

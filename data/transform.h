@@ -35,6 +35,11 @@ struct SampleId {
 // The sample's stream of random numbers.
 constexpr uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
 
+// In the sample's stream, after all that cutting one picture may draw.
+inline constexpr uint64_t kMirrorPosition = 64;
+// Whether a sample is mirrored where samples may be: a fair coin.
+bool IsMirrored(uint64_t seed, const SampleId& id, uint64_t position = kMirrorPosition);
+
 // Scratch memory of one worker.
 struct TransformScratch {
   Image interleaved;

@@ -12,8 +12,6 @@
 namespace moka {
 namespace {
 
-constexpr uint64_t kMirrorPosition = 64;  // in the sample's random stream
-
 // The words of a file one after the other, with the line each is on.
 class WordReader {
  public:
@@ -167,8 +165,7 @@ void WindowMaker::Make(int64_t /*record*/, const SampleId& id, int64_t item, con
   const std::vector<Window>& windows = kinds_.at(is_foreground ? 1 : 0);
   RandomStream random(options_.seed, StreamOf(id));
   const Window& window = windows[static_cast<size_t>(random.Below(windows.size()))];
-  const bool mirrored =
-      options_.mirror && (RandomStream(options_.seed, StreamOf(id), kMirrorPosition).Bits() & 1U) != 0;
+  const bool mirrored = options_.mirror && IsMirrored(options_.seed, id);
   const std::string name = StrCat(options_.prefix, images_[static_cast<size_t>(window.image)]);
   const std::string place = StrCat("line ", window.line, ", image \"", Printable(name), "\": ");
   PictureScratch& p = scratch.pictures;

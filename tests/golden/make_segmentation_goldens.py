@@ -13,14 +13,9 @@ import torch
 import torch.nn.functional as F
 
 import moka_random
+from make_layer_goldens import exact, rounded, values
 
 FLT_MIN = float(np.finfo(np.float32).tiny)
-
-
-def values(stream, shape, low=-1.0, high=1.0):
-    """Multiples of 1/1024, so exact in float32 and in the text; never zero, so that kinks are not hit."""
-    steps = np.round(1024 * (low + (high - low) * moka_random.named_units(stream, tuple(shape))))
-    return np.where(steps == 0, 512, steps) / 1024
 
 
 def labels(stream, shape, classes, ignore=None):
@@ -28,14 +23,6 @@ def labels(stream, shape, classes, ignore=None):
     if ignore is not None:
         chosen[::3] = ignore
     return chosen.reshape(shape)
-
-
-def rounded(array):
-    return [float(f"{v:.12g}") for v in np.asarray(array, dtype=np.float64).reshape(-1)]
-
-
-def exact(array):
-    return [float(v) for v in np.asarray(array, dtype=np.float64).reshape(-1)]
 
 
 class Recorder:

@@ -16,23 +16,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-import moka_random
+from make_layer_goldens import exact, rounded, values
 
 CASES = []
-
-
-def values(stream, shape, low=-1.0, high=1.0):
-    """Multiples of 1/1024, exact in float32 and in the text; never zero."""
-    steps = np.round(1024 * (low + (high - low) * moka_random.named_units(stream, tuple(shape))))
-    return np.where(steps == 0, 512, steps) / 1024
-
-
-def rounded(array):
-    return [float(f"{v:.12g}") for v in np.asarray(array, dtype=np.float64).reshape(-1)]
-
-
-def exact(array):
-    return [float(v) for v in np.asarray(array, dtype=np.float64).reshape(-1)]
 
 
 def array_of(stream, given):

@@ -96,7 +96,8 @@ class Graph {
   const Node& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   const Value& value(ValueId id) const { return values_[static_cast<size_t>(id)]; }
   const TensorType& type(ValueId id) const { return value(id).type; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
+  // A copy: references into the graph end when a node is added.
+  Shape shape(ValueId id) const { return value(id).type.shape; }
   int value_count() const { return static_cast<int>(values_.size()); }
   int node_count() const { return live_nodes_; }
   // One past the largest NodeId; ids below it may be dead.
@@ -132,8 +133,9 @@ class GraphBuilder {
   GraphBuilder(Graph& graph, NodeOrigin origin) : graph_(&graph), origin_(std::move(origin)) {}
 
   Graph& graph() const { return *graph_; }
-  const Shape& shape(ValueId id) const { return graph_->shape(id); }
-  const TensorType& type(ValueId id) const { return graph_->type(id); }
+  // Copies, which stay as they are while nodes are added.
+  Shape shape(ValueId id) const { return graph_->shape(id); }
+  TensorType type(ValueId id) const { return graph_->type(id); }
 
   // The outputs of a new node; Add1 for ops with exactly one.
   std::vector<ValueId> Add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) const;

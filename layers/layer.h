@@ -95,7 +95,7 @@ class LayerBuilder {
   // Checked against LayerDef before build runs. The value already stops gradients where propagate_down is false.
   ValueId bottom(int i) const { return bottoms_[static_cast<size_t>(i)]; }
   const std::vector<ValueId>& bottoms() const { return bottoms_; }
-  const Shape& shape(int i) const { return b_.shape(bottom(i)); }
+  Shape shape(int i) const { return b_.shape(bottom(i)); }
 
   // Declares learnable blob `index` and returns its value, of this shape. lr_mult, decay_mult and sharing come from
   // param(index); statistics are never trained. `filler_field` is the filler's place ("scale_param.filler").

@@ -28,8 +28,9 @@ struct AnchorGrid {
     return static_cast<size_t>((Anchor(i) * channels + channel) * height * width + Cell(i));
   }
   Box<double> At(int64_t i) const {
+    const int64_t row = Cell(i) / width;
     const double x = static_cast<double>(Cell(i) % width) * stride;
-    const double y = static_cast<double>(Cell(i) / width) * stride;
+    const double y = static_cast<double>(row) * stride;
     const double* box = anchors.data() + Anchor(i) * 4;
     return {box[0] + x, box[1] + y, box[2] + x, box[3] + y};
   }
@@ -96,6 +97,7 @@ inline BestMatch BestOf(const Box<double>& box, const std::vector<TruthBox>& tru
 inline std::vector<int64_t> Sampled(std::vector<int64_t> items, int64_t count, uint64_t key, uint64_t stream) {
   if (static_cast<int64_t>(items.size()) <= count) return items;
   std::vector<std::pair<uint32_t, int64_t>> drawn;
+  drawn.reserve(items.size());
   for (const int64_t item : items) drawn.emplace_back(RandomWord(key, stream, static_cast<uint64_t>(item)), item);
   std::ranges::sort(drawn);
   items.clear();

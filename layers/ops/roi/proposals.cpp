@@ -62,6 +62,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   const AnchorGrid grid{attributes.Get<Doubles>("anchors"), attributes.Float("stride"), map[2], map[3]};
   const std::vector<Candidate> found = Candidates(attributes, grid, in);
   std::vector<double> scores;
+  scores.reserve(found.size());
   for (const Candidate& c : found) scores.push_back(c.score);
   const int64_t most = attributes.Int("pre_nms");
   const std::vector<int64_t> order = FallingOrder<double>(scores, most > 0 ? most : -1);

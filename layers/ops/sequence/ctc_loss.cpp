@@ -87,7 +87,8 @@ class Alignment {
     for (int64_t i = 0; i < std::min<int64_t>(2, count()); ++i) At(alpha_, 0, i) = Log(0, i);
     for (int64_t t = 1; t < length_; ++t) {
       for (int64_t i = 0; i < count(); ++i) {
-        double sum = Stays(i) ? At(alpha_, t - 1, i) : kLogZero;
+        double sum = kLogZero;
+        if (Stays(i)) sum = At(alpha_, t - 1, i);
         if (i >= 1) sum = LogSum(sum, At(alpha_, t - 1, i - 1));
         if (i >= 2 && Skips(i)) sum = LogSum(sum, At(alpha_, t - 1, i - 2));
         At(alpha_, t, i) = sum + Log(t, i);

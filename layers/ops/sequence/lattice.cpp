@@ -47,7 +47,7 @@ Lattice::Lattice(std::span<const double> points, int dimensions)
 // paper), rounded to the nearest corner of colour 0, and the order of what is left over names the simplex.
 void Lattice::Place(const double* point, size_t index, Corners& corners) {
   const int d = d_;
-  const auto n = static_cast<size_t>(d + 1);
+  const size_t n = static_cast<size_t>(d) + 1;
   std::vector<double> elevated(n);
   std::vector<double> rest(n);
   std::vector<int32_t> base(n);
@@ -120,7 +120,7 @@ void Lattice::Connect(const Corners& corners) {
 
 void Lattice::Filter(std::span<const double> x, std::span<double> y, int64_t channels, bool reverse) const {
   const auto size = static_cast<size_t>(channels);
-  const auto n = static_cast<size_t>(d_ + 1);
+  const size_t n = static_cast<size_t>(d_) + 1;
   // Row 0 is the corner that is not there.
   std::vector<double> values((static_cast<size_t>(corner_count_) + 1) * size, 0);
   std::vector<double> blurred(values.size(), 0);

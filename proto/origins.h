@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/error.h"
 #include "proto/moka.pb.h"
 #include "proto/text_scan.h"
 
@@ -20,6 +21,17 @@ void ClearOrigins(google::protobuf::Message& message);
 // The origin of a message that can have one; null for others.
 Origin* MutableOrigin(google::protobuf::Message& message);
 const Origin* OriginOf(const google::protobuf::Message& message);
+// The origin of the layer the place stands in: the last that begins before it. Null if there is none.
+template <class Layers>
+Origin* OriginAt(Layers& layers, const SourcePlace& place) {
+  Origin* found = nullptr;
+  for (auto& layer : layers) {
+    const Origin& origin = layer.origin();
+    if (origin.line() > place.line || (origin.line() == place.line && origin.column() >= place.column)) continue;
+    found = layer.mutable_origin();
+  }
+  return found;
+}
 // Forgets the places of the field `path` and of all its parts.
 void ForgetField(Origin& origin, std::string_view path);
 

@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "proto/content.h"
+#include "proto/foreign_types.h"
 #include "proto/origins.h"
 #include "proto/places.h"
 #include "proto/text_errors.h"
@@ -70,24 +71,13 @@ bool IsOutsideLayers(const ParserComplaint& complaint) {
   return false;
 }
 
-// The layer the place stands in: the last that begins before it. Null if there is none.
-template <class Layers>
-auto* LayerAt(Layers& layers, const SourcePlace& place) {
-  typename Layers::value_type* found = nullptr;
-  for (auto& layer : layers) {
-    const Origin& origin = layer.origin();
-    if (std::pair(origin.line(), origin.column()) < std::pair(int{place.line}, int{place.column})) found = &layer;
-  }
-  return found == nullptr ? nullptr : found->mutable_origin();
-}
-
 // Notes an unknown field in the origin of the layer it stands in, or else of the whole message.
 void NoteUnknown(const Error& error, bool is_outside_layers, Message& message) {
   const SourcePlace& place = error.place();
   auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(&message);
   Origin* origin = nullptr;
   if (net != nullptr && !is_outside_layers) {
-    origin = net->layer_size() > 0 ? LayerAt(*net->mutable_layer(), place) : LayerAt(*net->mutable_layers(), place);
+    origin = net->layer_size() > 0 ? OriginAt(*net->mutable_layer(), place) : OriginAt(*net->mutable_layers(), place);
   }
   UnknownField& field = *(origin != nullptr ? origin : MutableOrigin(message))->add_unknown();
   field.set_line(place.line);
@@ -169,20 +159,33 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
     CheckRequired(message);
     return;
   }
-  Collector all;
-  TextFormat::ParseInfoTree tolerant_tree;
-  const std::unique_ptr<Message> scratch(message.New());
-  const bool is_parsed = Parse(text, true, all, &tolerant_tree, *scratch);
-  if (is_parsed) {
-    FillOrigins(tolerant_tree, lines, file, *scratch);
-    if (NoteUnknown(parsed, all.unknown, *scratch)) {
-      CheckRequired(*scratch);
-      message.GetReflection()->Swap(&message, scratch.get());
-      return;
+  // What a parse ends at: unknown fields, and V1 types that the enum does not have.
+  std::string hidden(text);
+  std::vector<ForeignType> foreign;
+  for (;;) {
+    Collector all;
+    TextFormat::ParseInfoTree tolerant_tree;
+    const std::unique_ptr<Message> scratch(message.New());
+    if (Parse(hidden, true, all, &tolerant_tree, *scratch)) {
+      FillOrigins(tolerant_tree, lines, file, *scratch);
+      if (all.unknown.empty() || NoteUnknown(parsed, all.unknown, *scratch)) {
+        auto* net = google::protobuf::DynamicCastToGenerated<NetParameter>(scratch.get());
+        if (net != nullptr) NoteForeignTypes(parsed, foreign, *net);
+        CheckRequired(*scratch);
+        message.GetReflection()->Swap(&message, scratch.get());
+        return;
+      }
+    } else if (foreign.size() < kMaxUnknown && (foreign.size() + 1) * text.size() <= kUnknownBudgetBytes &&
+               !all.errors.empty()) {
+      if (const std::optional<ForeignType> type = ForeignTypeAt(parsed, all.errors.back())) {
+        HideForeignType(*type, hidden);
+        foreign.push_back(*type);
+        continue;
+      }
     }
+    if (all.unknown.empty() && all.errors.empty()) all.errors = strict.errors;
+    ThrowTextErrors(parsed, all.unknown, all.errors);
   }
-  if (all.unknown.empty() && all.errors.empty()) all.errors = strict.errors;
-  ThrowTextErrors(parsed, all.unknown, all.errors);
 }
 
 std::string ReadTextFile(const std::filesystem::path& path, std::string_view expected) {

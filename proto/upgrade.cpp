@@ -80,7 +80,12 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   if (old.has_name()) layer.set_name(old.name());
   layer.mutable_include()->Swap(old.mutable_include());
   layer.mutable_exclude()->Swap(old.mutable_exclude());
-  if (old.has_type()) layer.set_type(LayerTypeOf(old.type()));
+  if (old.origin().has_v1_type()) {
+    layer.set_type(old.origin().v1_type());
+    old.mutable_origin()->clear_v1_type();
+  } else if (old.has_type()) {
+    layer.set_type(LayerTypeOf(old.type()));
+  }
   layer.mutable_blobs()->Swap(old.mutable_blobs());
   for (int i = 0; i < old.param_size(); ++i) ParamAt(layer, i).set_name(old.param(i));
   for (int i = 0; i < old.blob_share_mode_size(); ++i) {
@@ -207,10 +212,18 @@ std::string LayerTypeOf(V1LayerParameter::LayerType type) {
   };
   const auto exception = exceptions.find(type);
   if (exception != exceptions.end()) return exception->second;
+  return LayerTypeOf(V1LayerParameter::LayerType_Name(type));
+}
+
+std::string LayerTypeOf(std::string_view v1_name) {
+  if (std::any_of(v1_name.begin(), v1_name.end(), [](unsigned char c) { return std::islower(c) != 0; })) {
+    return std::string(v1_name);
+  }
   std::string name;
-  for (const std::string& word : Split(V1LayerParameter::LayerType_Name(type), '_')) {
+  for (const std::string& word : Split(v1_name, '_')) {
     name += word.substr(0, 1);
-    for (const char letter : word.substr(1)) name += static_cast<char>(std::tolower(letter));
+    for (size_t i = 1; i < word.size(); ++i)
+      name += static_cast<char>(std::tolower(static_cast<unsigned char>(word[i])));
   }
   return name;
 }

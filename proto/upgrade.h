@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "proto/moka.pb.h"
 
@@ -16,5 +17,7 @@ bool UpgradeSolver(SolverParameter& solver, const std::string& file);
 
 // The present name of a V1 type: "INNER_PRODUCT" is InnerProduct.
 std::string LayerTypeOf(V1LayerParameter::LayerType type);
+// The same for a V1 name of a fork that the enum does not have: "RESIZE" is Resize. Names with small letters stay.
+std::string LayerTypeOf(std::string_view v1_name);
 
 }  // namespace moka

@@ -41,6 +41,30 @@ TEST(UpgradeNet, MovesV1LayersToLayers) {
     layer { name: "l" type: "SoftmaxWithLoss" bottom: "c" bottom: "label" top: "l" loss_weight: 2 loss_param { ignore_label: 3 } })");
 }
 
+TEST(UpgradeNet, LeavesTypesOfForksToTheLayersBuilder) {
+  const NetParameter net = NetFromText(
+      "layers {\n name: 'a' type: MULTI_SOFTMAX  top: 'x' }\nlayers { type: RELU name: 'b' sharpness: 3 }\n"
+      "layers { name: 'c' top: 'y' type :\n  \"InnerProduct\" }\nlayers { type: ConvFixed }\n",
+      "n");
+  ASSERT_EQ(net.layer_size(), 4);
+  EXPECT_EQ(net.layer(0).type(), "MultiSoftmax");
+  EXPECT_EQ(net.layer(0).top(0), "x");
+  EXPECT_EQ(PlaceOf(net.layer(0), "top[0]").ToString(), "n:2:31");
+  EXPECT_EQ(net.layer(1).type(), "ReLU");
+  EXPECT_EQ(UnknownFieldsOf(net.layer(1).origin()).size(), 1U);
+  EXPECT_EQ(net.layer(2).type(), "InnerProduct");
+  EXPECT_EQ(net.layer(2).top(0), "y");
+  EXPECT_EQ(net.layer(3).type(), "ConvFixed");
+  for (const LayerParameter& layer : net.layer()) EXPECT_FALSE(layer.origin().has_v1_type());
+}
+
+TEST(UpgradeNet, RefusesWordsThatAreNoLayerTypes) {
+  for (const char* text : {"layers { type: 999 }", "layers { include { phase: TASTE } }", "layers { type: \"open }",
+                           "layer { type: RELU }", "layers { pooling_param { pool: \"MAX\" } }"}) {
+    EXPECT_THROW(NetFromText(text, "n"), Error) << text;
+  }
+}
+
 TEST(UpgradeNet, KeepsPlacesUnderTheirNewNames) {
   const NetParameter net = NetFromText("layers {\n name: 'c' type: CONVOLUTION\n blobs_lr: 1\n blobs_lr: 2\n}\n", "n");
   EXPECT_EQ(PlaceOf(net.layer(0)).ToString(), "n:1:1");

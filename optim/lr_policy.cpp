@@ -83,7 +83,7 @@ const std::vector<LrPolicy>& Table() {
       {"fixed", {}, Fixed},
       {"inv", {}, Inv},
       {"multifixed", {"stagelr", "stageiter"}, MultiFixed},
-      {"multistep", {"stepvalue"}, MultiStep},
+      {"multistep", {}, MultiStep},
       {"plateau", {"gamma", "plateau_winsize"}, Fixed},
       {"poly", {"max_iter"}, Poly},
       {"sigmoid", {"stepsize"}, Sigmoid},
@@ -183,6 +183,10 @@ void CheckLrPolicy(const SolverParameter& solver) {
   if ((policy->name == "inv" || policy->name == "poly") && !solver.has_power()) {
     LogWarning(StrCat(PlaceOf(solver, "lr_policy").ToString(), ": lr_policy \"", policy->name,
                       "\" has no power; as in Caffe it is 0 and the rate stays the same"));
+  }
+  if (policy->name == "multistep" && solver.stepvalue_size() == 0) {
+    LogWarning(StrCat(PlaceOf(solver, "lr_policy").ToString(),
+                      ": lr_policy \"multistep\" has no stepvalue; as in Caffe the rate stays the same"));
   }
   const std::set<std::string> by_gamma = {"exp", "inv", "multistep", "sigmoid", "step"};
   if (by_gamma.contains(policy->name) && !solver.has_gamma()) {

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/crop_offsets.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -57,6 +58,7 @@ NetParameter FilterNet(const NetParameter& net, const NetState& state) {
     if (!layer.has_phase()) layer.set_phase(state.phase());
   }
   filtered.mutable_layer()->DeleteSubrange(kept, filtered.layer_size() - kept);
+  SetCropOffsets(filtered);
   return filtered;
 }
 

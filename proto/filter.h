@@ -10,7 +10,8 @@ bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 
 // The net with the layers whose include/exclude rules admit them in the state: no rules, or any include rule met, or no
 // exclude rule met. The state is stored in the net, and its phase in every layer that has none of its own.
-// Errors: kConfig at a layer with both include and exclude.
+// AutoCrop layers get their offsets (crop_offsets.h). Errors: kConfig at a layer with both include and exclude, or a
+// crop that cannot be aligned.
 NetParameter FilterNet(const NetParameter& net, const NetState& state);
 // The same with no level and no stage.
 NetParameter FilterNet(const NetParameter& net, Phase phase);

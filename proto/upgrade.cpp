@@ -111,6 +111,8 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
     if (target == nullptr || target->message_type() != field->message_type()) continue;
     layer.GetReflection()->MutableMessage(&layer, target)->CopyFrom(in.GetMessage(old, field));
   }
+  // The forks that brought CROP told its offset from the windows between the bottoms.
+  if (layer.type() == "Crop" && !layer.has_crop_param()) layer.set_type("AutoCrop");
   if (old.has_softmaxloss_param() && !old.has_loss_param()) *layer.mutable_loss_param() = old.softmaxloss_param();
   if (old.has_layer())
     LogWarning(StrCat(file, ": layer \"", layer.name(), "\" holds an older (V0) layer; it is ignored"));

@@ -1,4 +1,7 @@
 // The sum (with coefficients), product or maximum of equal shapes, all bottoms in one expression.
+#include <algorithm>
+#include <vector>
+
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -25,6 +28,7 @@ std::string Sum(const LayerBuilder& l) {
 
 // max would give no gradient where values tie; Caffe takes x1 when x0 = x1, and a later one only when it is larger.
 std::string Maximum(int count) {
+  if (count == 1) return "x0";
   std::string text;
   std::string largest = "select(gt(x0,x1),x0,x1)";
   for (int i = 2; i < count; ++i) {
@@ -34,12 +38,25 @@ std::string Maximum(int count) {
   return text + largest;
 }
 
+// The shapes are one but for axes of 1 at the end, which all blobs of Caffe's first years had.
+bool IsSameButForOnes(const Shape& a, const Shape& b) {
+  const int rank = std::min(a.rank(), b.rank());
+  for (int i = 0; i < rank; ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return a.Count() == b.Count();
+}
+
 void Build(LayerBuilder& l) {
   const EltwiseParameter& p = l.param().eltwise_param();
-  for (int i = 1; i < l.bottom_count(); ++i) {
-    l.Check(l.shape(i) == l.shape(0), StrCat("bottom[", i, "]"),
-            StrCat("all bottoms must have one shape, found \"", l.param().bottom(0), "\" ", l.shape(0).ToString(),
-                   " and \"", l.param().bottom(i), "\" ", l.shape(i).ToString()));
+  const Shape shape = l.shape(0);
+  std::vector<ValueId> bottoms;
+  for (int i = 0; i < l.bottom_count(); ++i) {
+    const Shape own = l.shape(i);
+    l.Check(IsSameButForOnes(own, shape), StrCat("bottom[", i, "]"),
+            StrCat("all bottoms must have one shape, found \"", l.param().bottom(0), "\" ", shape.ToString(), " and \"",
+                   l.param().bottom(i), "\" ", own.ToString()));
+    bottoms.push_back(own == shape ? l.bottom(i) : l.b().Reshape(l.bottom(i), shape));
   }
   l.Check(p.coeff_size() == 0 || p.coeff_size() == l.bottom_count(), "eltwise_param.coeff",
           StrCat("eltwise_param.coeff is given ", p.coeff_size(), " times for ", l.bottom_count(),
@@ -52,7 +69,7 @@ void Build(LayerBuilder& l) {
     case EltwiseParameter::SUM: text = Sum(l); break;
     case EltwiseParameter::MAX: text = Maximum(l.bottom_count()); break;
   }
-  l.SetTop(0, l.b().Pointwise(text, l.bottoms()));
+  l.SetTop(0, l.b().Pointwise(text, bottoms));
 }
 
 }  // namespace
@@ -61,10 +78,12 @@ LayerDef EltwiseLayer() {
   return {
       .type = "Eltwise",
       .doc =
-          "PROD, SUM (times coeff, one a bottom) or MAX of two or more bottoms of one shape, which is the top's. Where "
+          "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape, which is the top's: that of the "
+          "first, "
+          "where others differ by axes of 1 at the end. Where "
           "bottoms tie for the MAX the gradient goes where Caffe sends it: the second of the first two, else the "
           "earliest.",
-      .min_bottoms = 2,
+      .min_bottoms = 1,
       .max_bottoms = -1,
       .build = Build,
       .page = {
@@ -76,7 +95,8 @@ LayerDef EltwiseLayer() {
               "SUM: `dx_i = coeff[i] * dy`. PROD: `dx_i = dy` times the product of the other bottoms. MAX: dy goes to "
               "one bottom, the earliest that has the largest value, but bottom 1 where bottoms 0 and 1 both have it.",
           .source =
-              "BVLC Caffe's eltwise_layer. stable_prod_grad is read and ignored: the product's gradient never divides.",
+              "BVLC Caffe's eltwise_layer. stable_prod_grad is read and ignored: the product's gradient never divides. "
+              "Caffe asks for two bottoms; nets of FlowNet's fork have one.",
           .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {

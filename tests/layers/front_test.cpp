@@ -187,6 +187,22 @@ TEST(FrontTest, EltwiseMaximumOfThree) {
   EXPECT_THAT(TopValues(net, {{"a", {1, 5, 2}}, {"b", {4, 1, 2}}, {"c", {3, 3, 6}}}, "y"), ElementsAre(4, 5, 6));
 }
 
+TEST(FrontTest, EltwiseTakesBottomsThatDifferByOnesAtTheEnd) {
+  const BuiltNet net = BuildText(InputText("a", {2, 2}) + InputText("b", {2, 2, 1, 1}) + R"(
+    layer { name: "l" type: "Eltwise" bottom: "a" bottom: "b" top: "y" eltwise_param { operation: PROD } })");
+  EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{2, 2}));
+  EXPECT_THAT(TopValues(net, {{"a", {1, 2, 3, 4}}, {"b", {5, 6, 7, 8}}}, "y"), ElementsAre(5, 12, 21, 32));
+}
+
+TEST(FrontTest, EltwiseOfOneBottom) {
+  for (const auto& [fields, factor] :
+       {std::pair{"coeff: -2", -2.0}, std::pair{"operation: PROD", 1.0}, std::pair{"operation: MAX", 1.0}}) {
+    const BuiltNet net = BuildText(InputText("a", {2}) + "layer { name: \"l\" type: \"Eltwise\" bottom: \"a\" top: " +
+                                   "\"y\" eltwise_param { " + fields + " } }");
+    EXPECT_THAT(TopValues(net, {{"a", {3, -4}}}, "y"), ElementsAre(3 * factor, -4 * factor)) << fields;
+  }
+}
+
 TEST(FrontTest, AxisMistakesNameFieldAndShape) {
   EXPECT_THAT(ErrorOf({2, 3}, "Softmax", "softmax_param { axis: 2 }"),
               HasSubstr("net.prototxt:3:17: layer \"l\": softmax_param.axis is 2 but the bottom [2,3] has 2 axes"));

@@ -200,8 +200,8 @@ TEST(NetErrorTest, CountsOfBottomsAndTops) {
               HasSubstr("net.prototxt:2:44: layer \"a\": ReLU takes 1 bottom, found 2"));
   EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Silence\" bottom: \"x\" top: \"y\" }"),
               HasSubstr("Silence takes no top, found 1"));
-  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Eltwise\" bottom: \"x\" top: \"y\" }"),
-              HasSubstr("Eltwise takes at least 2 bottoms, found 1"));
+  EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Eltwise\" top: \"y\" }"),
+              HasSubstr("Eltwise takes at least 1 bottom, found 0"));
   EXPECT_THAT(ErrorsOf(x + "layer { name: \"a\" type: \"Accuracy\" bottom: \"x\" bottom: \"x\" }"),
               HasSubstr("Accuracy takes 1 or 2 tops, found 0"));
   EXPECT_THAT(

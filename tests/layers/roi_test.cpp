@@ -37,6 +37,12 @@ TEST(RoiTest, PooledShapes) {
   EXPECT_EQ(shape("type: \"ROIWarping\" roi_warping_param { pooled_h: 2 pooled_w: 2 }"), (Shape{6, 18, 2, 2}));
 }
 
+TEST(RoiTest, RegionsMayStandOneAfterAnother) {
+  const std::string pool = "type: \"ROIPooling\" roi_pooling_param { pooled_h: 3 pooled_w: 4 }";
+  EXPECT_EQ(ShapesOf({{"x", {2, 18, 8, 9}}, {"rois", {1, 1, 6, 5}}}, {"y"}, pool)[0], (Shape{6, 18, 3, 4}));
+  EXPECT_EQ(ShapesOf({{"x", {2, 18, 8, 9}}, {"rois", {6, 5, 1, 1}}}, {"y"}, pool)[0], (Shape{6, 18, 3, 4}));
+}
+
 TEST(RoiTest, PoolingMistakes) {
   const auto error = [](const std::string& fields, const std::vector<NamedInput>& inputs = kMapAndRois) {
     return ErrorsOf(OneLayer(inputs, {"y"}, fields));

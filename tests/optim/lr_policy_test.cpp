@@ -67,6 +67,7 @@ TEST(LrPolicyTest, GammaIsZeroUnlessGivenAsInCaffe) {
   };
   EXPECT_EQ(rates("lr_policy: \"step\" stepsize: 5"), std::pair(0.5, 0.0));
   EXPECT_EQ(rates("lr_policy: \"multistep\" stepvalue: 5"), std::pair(0.5, 0.0));
+  EXPECT_EQ(rates("lr_policy: \"multistep\" gamma: 0.1"), std::pair(0.5, 0.5));
   EXPECT_EQ(rates("lr_policy: \"inv\" power: 2"), std::pair(0.5, 0.5));
   EXPECT_EQ(rates("lr_policy: \"exp\""), std::pair(0.0, 0.0));
 }

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "proto/net_file.h"
 #include "tests/proto/errors_of.h"
 
@@ -39,6 +41,75 @@ TEST(FilterNet, KeepsLayersByLevelAndStage) {
   EXPECT_EQ(NamesIn(net, State(TRAIN)), "b");
   EXPECT_EQ(NamesIn(net, State(TRAIN, 2, {"s"})), "ac");
   EXPECT_EQ(NamesIn(net, State(TRAIN, 1, {"t", "s"})), "bd");
+}
+
+// FCN-8s (Long, Shelhamer, Darrell 2015) as far as windows go; "crop" is the type of its three crops.
+std::string Fcn8s(const std::string& crop) {
+  std::string text = "layer { name: 'data' type: 'Input' top: 'data' }";
+  const auto add = [&](const std::string& name, const std::string& type, const std::string& bottoms,
+                       const std::string& fields = "") {
+    text += "layer { name: '" + name + "' type: '" + type + "' top: '" + name + "' ";
+    for (size_t begin = 0; begin < bottoms.size();) {
+      const size_t end = std::min(bottoms.find(' ', begin), bottoms.size());
+      text += "bottom: '" + bottoms.substr(begin, end - begin) + "' ";
+      begin = end + 1;
+    }
+    text += fields + " }\n";
+  };
+  const std::string pool = "pooling_param { kernel_size: 2 stride: 2 }";
+  add("conv1", "Convolution", "data", "convolution_param { kernel_size: 3 pad: 100 }");
+  add("pool1", "Pooling", "conv1", pool);
+  add("pool2", "Pooling", "pool1", pool);
+  add("conv3", "Convolution", "pool2", "convolution_param { kernel_h: 5 kernel_w: 3 pad_h: 2 pad_w: 1 }");
+  text += "layer { name: 'relu' type: 'ReLU' bottom: 'conv3' top: 'conv3' }";
+  add("pool3", "Pooling", "conv3", pool);
+  add("pool4", "Pooling", "pool3", pool);
+  add("pool5", "Pooling", "pool4", pool);
+  add("fc6", "Convolution", "pool5", "convolution_param { kernel_size: 4 dilation: 2 }");  // 7 pixels
+  add("upscore2", "Deconvolution", "fc6", "convolution_param { kernel_size: 4 stride: 2 }");
+  add("score_pool4", "Convolution", "pool4", "convolution_param { kernel_size: 1 }");
+  add("score_pool4c", crop, "score_pool4 upscore2");
+  add("fuse_pool4", "Eltwise", "upscore2 score_pool4c");
+  add("upscore_pool4", "Deconvolution", "fuse_pool4", "convolution_param { kernel_size: 4 stride: 2 }");
+  add("score_pool3", "Convolution", "pool3", "convolution_param { kernel_size: 1 }");
+  add("score_pool3c", crop, "score_pool3 upscore_pool4");
+  add("fuse_pool3", "Eltwise", "upscore_pool4 score_pool3c");
+  add("upscore8", "Deconvolution", "fuse_pool3", "convolution_param { kernel_size: 16 stride: 8 }");
+  add("score", crop, "upscore8 data");
+  return text;
+}
+
+TEST(FilterNet, FindsThePublishedCropsOfFcn8s) {
+  const NetParameter net = FilterNet(NetFromText(Fcn8s("AutoCrop"), "n"), TRAIN);
+  std::vector<uint32_t> offsets;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "AutoCrop") continue;
+    EXPECT_EQ(layer.crop_param().axis(), 2);
+    offsets.insert(offsets.end(), layer.crop_param().offset().begin(), layer.crop_param().offset().end());
+  }
+  EXPECT_THAT(offsets, testing::ElementsAre(5, 5, 9, 9, 31, 31));
+  const NetParameter plain = FilterNet(NetFromText(Fcn8s("Crop"), "n"), TRAIN);
+  for (const LayerParameter& layer : plain.layer()) {
+    EXPECT_FALSE(layer.has_crop_param());
+  }
+}
+
+TEST(FilterNet, RefusesCropsThatNothingAligns) {
+  const auto error = [](const std::string& layers, const std::string& crop) {
+    return ErrorTextOf([&] {
+      FilterNet(NetFromText("layer { name: 'd' top: 'd' top: 'e' } " + layers +
+                                " layer { name: 'crop' type: 'AutoCrop' " + crop + " top: 'y' }",
+                            "n"),
+                TRAIN);
+    });
+  };
+  const std::string pool = "layer { name: 'p' type: 'Pooling' bottom: 'd' top: 'p' pooling_param { kernel_size: 2 ";
+  EXPECT_THAT(error("", "bottom: 'd' bottom: 'e'"), HasSubstr("are not made of one blob"));
+  EXPECT_THAT(error(pool + "stride: 2 } }", "bottom: 'd' bottom: 'p'"), HasSubstr("lies on pixel 0.5*x-0.25"));
+  EXPECT_THAT(error(pool + "} }", "bottom: 'd' bottom: 'p'"), HasSubstr("lies on pixel 1*x-0.5 of \"p\""));
+  EXPECT_THAT(error(pool + "pad: 3 kernel_size: 1 } }", "bottom: 'd' bottom: 'p'"), HasSubstr("1*x+2.5"));
+  EXPECT_THAT(error("layer { name: 'i' type: 'Interp' bottom: 'd' top: 'i' }", "bottom: 'i' bottom: 'd'"),
+              HasSubstr("type Interp of layer \"i\" on the way"));
 }
 
 TEST(FilterNet, NeedsOneOfSeveralRules) {

@@ -49,7 +49,7 @@ TEST(UpgradeNet, LeavesTypesOfForksToTheLayersBuilder) {
   ASSERT_EQ(net.layer_size(), 4);
   EXPECT_EQ(net.layer(0).type(), "MultiSoftmax");
   EXPECT_EQ(net.layer(0).top(0), "x");
-  EXPECT_EQ(PlaceOf(net.layer(0), "top[0]").ToString(), "n:2:31");
+  EXPECT_EQ(PlaceOf(net.layer(0), "top[0]").ToString(), "n:2:33");
   EXPECT_EQ(net.layer(1).type(), "ReLU");
   EXPECT_EQ(UnknownFieldsOf(net.layer(1).origin()).size(), 1U);
   EXPECT_EQ(net.layer(2).type(), "InnerProduct");

@@ -20,7 +20,7 @@ void Build(LayerBuilder& l) {
           StrCat("bottom \"", l.param().bottom(0), "\" ", l.shape(0).ToString(),
                  " must have output_dim * group_size^2 = ", channels, " channels"));
   l.SetTop(0,
-           l.b().Add1("psroi_pool", l.bottoms(), {{"bins", bins}, {"scale", ScaleOf(l, message, p.spatial_scale())}}));
+           l.b().Add1("psroi_pool", {l.bottom(0), Regions(l)}, {{"bins", bins}, {"scale", ScaleOf(l, message, p.spatial_scale())}}));
 }
 
 }  // namespace

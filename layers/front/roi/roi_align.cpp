@@ -47,7 +47,7 @@ void Build(LayerBuilder& l) {
   bins.Set("sampling_ratio", int64_t{std::max(p.sampling_ratio(), 0)});
   bins.Set("aligned", p.aligned());
   bins.Set("pad_ratio", pad_ratio);
-  l.SetTop(0, l.b().Add1("roi_align", l.bottoms(), bins));
+  l.SetTop(0, l.b().Add1("roi_align", {l.bottom(0), Regions(l)}, bins));
 }
 
 }  // namespace

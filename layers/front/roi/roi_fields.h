@@ -8,14 +8,21 @@
 
 namespace moka {
 
-// Errors: kConfig unless bottom 0 is [N,C,H,W] and bottom 1 [R,5].
+// Whether the shape holds regions, five numbers each: [R,5], [R,5,1,1], or [1,1,R,5] as deploy nets of Caffe's first
+// ROI poolings declare them, which read the numbers one after another.
+inline bool HoldsRegions(const Shape& rois) {
+  if (rois.rank() >= 2 && rois[1] == 5 && rois.Count(2, rois.rank()) == 1) return true;
+  return rois.rank() == 4 && rois[0] == 1 && rois[1] == 1 && rois[3] == 5;
+}
+
+// Errors: kConfig unless bottom 0 is [N,C,H,W] and bottom 1 holds regions.
 inline void CheckRegionBottoms(const LayerBuilder& l) {
   const Shape x = l.shape(0);
   const Shape rois = l.shape(1);
   l.Check(x.rank() == 4, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" must be [N,C,H,W], found ", x.ToString()));
   l.Check(
-      rois.rank() >= 2 && rois[1] == 5 && rois.Count(1, rois.rank()) == 5, "bottom[1]",
+      HoldsRegions(rois), "bottom[1]",
       StrCat("bottom \"", l.param().bottom(1), "\" must be [R,5] (image, x1, y1, x2, y2), found ", rois.ToString()));
 }
 
@@ -33,10 +40,16 @@ inline double PadRatioOf(const LayerBuilder& l, const std::string& message, floa
   return ratio;
 }
 
+// Bottom 1 as [R,5].
+inline ValueId Regions(const LayerBuilder& l) {
+  const Shape rois = l.shape(1);
+  const Shape rows = {rois.Count() / 5, 5};
+  return rois == rows ? l.bottom(1) : l.b().Reshape(l.bottom(1), rows);
+}
+
 // The columns of the regions, [R,1] each.
 inline std::vector<ValueId> RegionColumns(const LayerBuilder& l) {
-  const ValueId rows = l.b().Reshape(l.bottom(1), Shape{l.shape(1)[0], 5});
-  return l.b().Add("slice", {rows}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 1, 1, 1, 1}}});
+  return l.b().Add("slice", {Regions(l)}, {{"axis", int64_t{1}}, {"sizes", Ints{1, 1, 1, 1, 1}}});
 }
 
 // height, width and scale of an op over bins.

@@ -32,7 +32,7 @@ void Build(LayerBuilder& l) {
   }
   const Attributes bins = BinsOf(l, "roi_pooling_param", height, width, p.spatial_scale());
   const double pad_ratio = PadRatioOf(l, "roi_pooling_param", p.pad_ratio());
-  const ValueId rois = pad_ratio > 0 ? Enlarged(l, pad_ratio) : l.bottom(1);
+  const ValueId rois = pad_ratio > 0 ? Enlarged(l, pad_ratio) : Regions(l);
   l.SetTop(0, l.b().Add("roi_pool", {l.bottom(0), rois}, bins)[0]);
 }
 

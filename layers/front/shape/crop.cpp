@@ -1,5 +1,5 @@
-// The part of the first bottom that has the second's size from `axis` on, at an offset. Nets of Caffe's first format
-// whose forks had no crop_param get the same defaults: axis 2, offset 0.
+// The part of the first bottom that has the second's size from `axis` on, at an offset. AutoCrop's offset was found by
+// SetCropOffsets when the net was filtered.
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/shape/layers.h"
@@ -61,8 +61,8 @@ LayerDef CropLayer() {
                           "least as many axes as bottom 0.",
                .gradient = "`dx` is `dy` where x was taken and 0 elsewhere. None for bottom 1.",
                .source = "BVLC Caffe's crop_layer, from fully convolutional networks (Long, Shelhamer, Darrell, arXiv "
-                         "1411.4038). Nets of Caffe's first format, whose forks had no crop_param, get the same "
-                         "defaults: axis 2, offset 0.",
+                         "1411.4038). Forks align the bottoms by themselves instead: see AutoCrop, which a `CROP` "
+                         "of Caffe's first format without crop_param is read as.",
                .example =
                    R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 10 dim: 12 } } }
 layer { name: "size" type: "Input" top: "size" input_param { shape { dim: 2 dim: 1 dim: 6 dim: 8 } } }
@@ -74,6 +74,41 @@ layer {
   top: "crop"
   crop_param { axis: 2 offset: 2 offset: 3 }
 })"}};
+}
+
+LayerDef AutoCropLayer() {
+  return {
+      .type = "AutoCrop",
+      .doc =
+          "The first bottom [N,C,H,W] cut to the second's height and width where the pixels of both lie on each "
+          "other, by the windows (kernel, stride, pad, dilation) of the layers between them and the blob that both "
+          "are made of. With a crop_param it is a Crop.",
+      .min_bottoms = 2,
+      .max_bottoms = 2,
+      .build = Build,
+      .page = {
+          .params = {"crop_param"},
+          .formula =
+              "A layer with a window maps pixel i of its bottom to pixel `(i + pad - dilation*(kernel-1)/2) / "
+              "stride` of its top, a Deconvolution the other way round, a Crop to `i - offset`; pointwise layers, "
+              "Concat, Eltwise, Slice, LRN, BatchNorm and the like keep pixels. The maps from the nearest blob that "
+              "both bottoms are made of (through first bottoms) give bottom 1's pixel `i - offset` for bottom 0's "
+              "pixel i, and `y[n,c,h,w] = x[n,c,h + offset_h,w + offset_w]`. An offset that is negative or no "
+              "whole number, a scale other than 1, and layers on the way that move pixels otherwise are errors.",
+          .gradient = "`dx` is `dy` where x was taken and 0 elsewhere. None for bottom 1.",
+          .source = "The Crop of FCN's and HED's Caffe (Long, Shelhamer, Darrell, arXiv 1411.4038; Xie, Tu, arXiv "
+                    "1504.06375), type CROP in Caffe's first format, and AutoCrop of RCF's (Liu et al., arXiv "
+                    "1612.02103).",
+          .example =
+              R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 7 } } }
+layer {
+  name: "wide"
+  type: "Convolution"
+  bottom: "x"
+  top: "wide"
+  convolution_param { num_output: 2 kernel_size: 3 pad: 4 }
+}
+layer { name: "crop" type: "AutoCrop" bottom: "wide" bottom: "x" top: "crop" })"}};
 }
 
 }  // namespace moka

@@ -3,8 +3,8 @@
 namespace moka {
 
 std::vector<LayerDef> ShapeLayers() {
-  return {BatchReindexLayer(), CropLayer(),    FilterLayer(), FlipLayer(),
-          Im2colLayer(),       PermuteLayer(), SppLayer(),    ShuffleChannelLayer()};
+  return {AutoCropLayer(), BatchReindexLayer(), CropLayer(), FilterLayer(),        FlipLayer(),
+          Im2colLayer(),   PermuteLayer(),      SppLayer(),  ShuffleChannelLayer()};
 }
 
 }  // namespace moka

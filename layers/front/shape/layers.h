@@ -7,6 +7,7 @@
 
 namespace moka {
 
+LayerDef AutoCropLayer();
 LayerDef BatchReindexLayer();
 LayerDef CropLayer();
 LayerDef FilterLayer();

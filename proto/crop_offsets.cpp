@@ -1,0 +1,193 @@
+#include "proto/crop_offsets.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+constexpr double kTolerance = 1e-9;
+
+// The pixel of a layer's top that pixel x of the bottom lies on: scale*x + shift, for the height and the width.
+struct PixelMap {
+  std::array<double, 2> scale = {1, 1};
+  std::array<double, 2> shift = {0, 0};
+
+  PixelMap After(const PixelMap& first) const {
+    PixelMap both;
+    for (size_t i = 0; i < 2; ++i) {
+      both.scale[i] = scale[i] * first.scale[i];
+      both.shift[i] = scale[i] * first.shift[i] + shift[i];
+    }
+    return both;
+  }
+  PixelMap Inverse() const {
+    PixelMap back;
+    for (size_t i = 0; i < 2; ++i) {
+      back.scale[i] = 1 / scale[i];
+      back.shift[i] = -shift[i] / scale[i];
+    }
+    return back;
+  }
+};
+
+// A value that stands once for both axes, once an axis, or in fields of its own for the height and the width.
+template <class Repeated>
+double OfAxis(const Repeated& values, bool has_own, uint32_t own, size_t axis, double otherwise) {
+  if (has_own) return own;
+  if (values.empty()) return otherwise;
+  return values.Get(std::min(static_cast<int>(axis), values.size() - 1));
+}
+
+template <class Window>
+PixelMap WindowMap(const Window& p, const std::array<double, 2>& dilation) {
+  PixelMap map;
+  for (size_t i = 0; i < 2; ++i) {
+    const bool is_height = i == 0;
+    const double kernel = OfAxis(p.kernel_size(), is_height ? p.has_kernel_h() : p.has_kernel_w(),
+                                 is_height ? p.kernel_h() : p.kernel_w(), i, 1);
+    const double stride = std::max(1.0, OfAxis(p.stride(), is_height ? p.has_stride_h() : p.has_stride_w(),
+                                               is_height ? p.stride_h() : p.stride_w(), i, 1));
+    const double pad =
+        OfAxis(p.pad(), is_height ? p.has_pad_h() : p.has_pad_w(), is_height ? p.pad_h() : p.pad_w(), i, 0);
+    map.scale[i] = 1 / stride;
+    map.shift[i] = (pad - (kernel - 1) * dilation[i] / 2) / stride;
+  }
+  return map;
+}
+
+bool KeepsPixels(std::string_view type) {
+  static const std::set<std::string_view> types = {
+      "AbsVal",  "BN",      "BNLL",  "BatchNorm", "Bias",  "Clip",  "Concat", "Dropout",  "ELU",
+      "Eltwise", "Exp",     "LRN",   "Log",       "MVN",   "PReLU", "Power",  "ReLU",     "ReLU6",
+      "Scale",   "Sigmoid", "Slice", "Softmax",   "Split", "Swish", "TanH",   "Threshold"};
+  return types.contains(type);
+}
+
+// From the layer's first bottom to its tops; none for layers that have no such map.
+std::optional<PixelMap> MapOf(const LayerParameter& layer) {
+  if (layer.has_convolution_param()) {
+    const ConvolutionParameter& p = layer.convolution_param();
+    std::array<double, 2> dilation = {1, 1};
+    for (size_t i = 0; i < 2; ++i) {
+      dilation[i] = OfAxis(p.dilation(), i == 0 ? p.has_dilation_h() : p.has_dilation_w(),
+                           i == 0 ? p.dilation_h() : p.dilation_w(), i, p.has_hole() ? p.hole() : 1);
+    }
+    const PixelMap map = WindowMap(p, dilation);
+    return layer.type().find("Deconvolution") == std::string::npos ? map : map.Inverse();
+  }
+  if (layer.type() == "Pooling") {
+    if (layer.pooling_param().global_pooling()) return std::nullopt;
+    return WindowMap(layer.pooling_param(), {1, 1});
+  }
+  if (layer.type() == "Crop" || layer.type() == "AutoCrop") {
+    PixelMap map;
+    const CropParameter& p = layer.crop_param();
+    for (size_t i = 0; i < 2; ++i) {
+      const int at = static_cast<int>(i) + 2 - (p.axis() < 0 ? p.axis() + 4 : p.axis());
+      if (p.offset_size() > 0 && at >= 0) map.shift[i] = -static_cast<double>(p.offset(std::min(at, p.offset_size() - 1)));
+    }
+    return map;
+  }
+  return KeepsPixels(layer.type()) ? std::optional(PixelMap()) : std::nullopt;
+}
+
+class Aligner {
+ public:
+  // Layers in order: which value each name stands for when a layer reads it.
+  void Add(const LayerParameter& layer) {
+    const std::optional<size_t> below = layer.bottom_size() > 0 ? Find(layer.bottom(0)) : std::nullopt;
+    for (const std::string& top : layer.top()) {
+      names_[top] = made_.size();
+      made_.push_back({&layer, below});
+    }
+  }
+
+  void SetOffsets(LayerParameter& crop) const {
+    if (crop.bottom_size() != 2) return;  // the layer says so itself
+    const std::optional<size_t> from = Find(crop.bottom(0));
+    const std::optional<size_t> to = Find(crop.bottom(1));
+    if (!from || !to) return;
+    std::set<size_t> path;
+    for (std::optional<size_t> at = from; at; at = made_[*at].below) path.insert(*at);
+    std::optional<size_t> common = to;
+    while (common && !path.contains(*common)) common = made_[*common].below;
+    if (!common) {
+      throw ErrorAt(crop, "bottom[1]",
+                    StrCat("layer \"", crop.name(), "\": bottoms \"", crop.bottom(0), "\" and \"", crop.bottom(1),
+                           "\" are not made of one blob, so nothing aligns them"),
+                    "give crop_param { offset: ... } and type \"Crop\"");
+    }
+    const PixelMap map = MapFrom(*common, *to, crop).After(MapFrom(*common, *from, crop).Inverse());
+    CropParameter& p = *crop.mutable_crop_param();
+    p.set_axis(2);
+    for (size_t i = 0; i < 2; ++i) {
+      const double offset = -map.shift[i];
+      if (std::abs(map.scale[i] - 1) > kTolerance || offset < -kTolerance ||
+          std::abs(offset - std::round(offset)) > kTolerance) {
+        throw ErrorAt(
+            crop, "bottom[0]",
+            StrCat("layer \"", crop.name(), "\": pixel x of \"", crop.bottom(0), "\" lies on pixel ", map.scale[i],
+                   "*x", offset > 0 ? "" : "+", -offset, " of \"", crop.bottom(1), "\" along the ",
+                   i == 0 ? "height" : "width", "; a crop needs scale 1 and a whole offset of at least 0"));
+      }
+      p.add_offset(static_cast<uint32_t>(std::max(0.0, std::round(offset))));
+    }
+  }
+
+ private:
+  struct Made {
+    const LayerParameter* layer;
+    std::optional<size_t> below;
+  };
+
+  std::optional<size_t> Find(const std::string& name) const {
+    const auto found = names_.find(name);
+    return found == names_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // From value `low` to value `high`, which is made of it.
+  PixelMap MapFrom(size_t low, size_t high, const LayerParameter& crop) const {
+    PixelMap map;
+    for (size_t at = high; at != low; at = *made_[at].below) {
+      const LayerParameter& layer = *made_[at].layer;
+      const std::optional<PixelMap> step = MapOf(layer);
+      if (!step) {
+        throw ErrorAt(crop, "bottom[0]",
+                      StrCat("layer \"", crop.name(), "\": type ", layer.type(), " of layer \"", layer.name(),
+                             "\" on the way to its bottoms does not say where pixels go"),
+                      "give crop_param { offset: ... } and type \"Crop\"");
+      }
+      map = map.After(*step);
+    }
+    return map;
+  }
+
+  std::map<std::string, size_t> names_;
+  std::vector<Made> made_;
+};
+
+}  // namespace
+
+void SetCropOffsets(NetParameter& net) {
+  const auto is_auto = [](const LayerParameter& layer) { return layer.type() == "AutoCrop"; };
+  if (std::ranges::none_of(net.layer(), is_auto)) return;
+  Aligner aligner;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (is_auto(layer) && !layer.has_crop_param()) aligner.SetOffsets(layer);
+    aligner.Add(layer);
+  }
+}
+
+}  // namespace moka

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "proto/places.h"
 
@@ -96,12 +97,15 @@ std::optional<PixelMap> MapOf(const LayerParameter& layer) {
     const CropParameter& p = layer.crop_param();
     for (size_t i = 0; i < 2; ++i) {
       const int at = static_cast<int>(i) + 2 - (p.axis() < 0 ? p.axis() + 4 : p.axis());
-      if (p.offset_size() > 0 && at >= 0) map.shift[i] = -static_cast<double>(p.offset(std::min(at, p.offset_size() - 1)));
+      if (p.offset_size() > 0 && at >= 0)
+        map.shift[i] = -static_cast<double>(p.offset(std::min(at, p.offset_size() - 1)));
     }
     return map;
   }
   return KeepsPixels(layer.type()) ? std::optional(PixelMap()) : std::nullopt;
 }
+
+using Offsets = std::array<uint32_t, 2>;  // along the height and the width
 
 class Aligner {
  public:
@@ -114,11 +118,13 @@ class Aligner {
     }
   }
 
-  void SetOffsets(LayerParameter& crop) const {
-    if (crop.bottom_size() != 2) return;  // the layer says so itself
+  // Throws where nothing aligns the two bottoms of the crop; nothing if one of them is unknown, which is the layer's
+  // matter.
+  std::optional<Offsets> OffsetsOf(const LayerParameter& crop) const {
+    if (crop.bottom_size() != 2) return std::nullopt;
     const std::optional<size_t> from = Find(crop.bottom(0));
     const std::optional<size_t> to = Find(crop.bottom(1));
-    if (!from || !to) return;
+    if (!from || !to) return std::nullopt;
     std::set<size_t> path;
     for (std::optional<size_t> at = from; at; at = made_[*at].below) path.insert(*at);
     std::optional<size_t> common = to;
@@ -130,8 +136,7 @@ class Aligner {
                     "give crop_param { offset: ... } and type \"Crop\"");
     }
     const PixelMap map = MapFrom(*common, *to, crop).After(MapFrom(*common, *from, crop).Inverse());
-    CropParameter& p = *crop.mutable_crop_param();
-    p.set_axis(2);
+    Offsets offsets;
     for (size_t i = 0; i < 2; ++i) {
       const double offset = -map.shift[i];
       if (std::abs(map.scale[i] - 1) > kTolerance || offset < -kTolerance ||
@@ -142,8 +147,9 @@ class Aligner {
                    "*x", offset > 0 ? "" : "+", -offset, " of \"", crop.bottom(1), "\" along the ",
                    i == 0 ? "height" : "width", "; a crop needs scale 1 and a whole offset of at least 0"));
       }
-      p.add_offset(static_cast<uint32_t>(std::max(0.0, std::round(offset))));
+      offsets[i] = static_cast<uint32_t>(std::max(0.0, std::round(offset)));
     }
+    return offsets;
   }
 
  private:
@@ -178,14 +184,36 @@ class Aligner {
   std::vector<Made> made_;
 };
 
+// The same text means offset 0 in BVLC Caffe and an aligned crop in HED's: the first is built, and said.
+void WarnOfOtherMeaning(const LayerParameter& crop, const Aligner& aligner) {
+  try {
+    const std::optional<Offsets> offsets = aligner.OffsetsOf(crop);
+    if (!offsets || *offsets == Offsets{0, 0}) return;
+    LogWarning(StrCat(PlaceOf(crop).ToString(), ": layer \"", crop.name(),
+                      "\" has no crop_param and begins at 0, as in BVLC Caffe; its pixels lie on those of \"",
+                      crop.bottom(1), "\" at offset ", (*offsets)[0], ", ", (*offsets)[1],
+                      ", which forks take by themselves: type \"AutoCrop\""));
+  } catch (const Error&) {
+    return;  // they do not align, so that no fork has built it in the other meaning
+  }
+}
+
 }  // namespace
 
 void SetCropOffsets(NetParameter& net) {
-  const auto is_auto = [](const LayerParameter& layer) { return layer.type() == "AutoCrop"; };
-  if (std::ranges::none_of(net.layer(), is_auto)) return;
+  const auto is_crop = [](const LayerParameter& layer) {
+    return (layer.type() == "AutoCrop" || layer.type() == "Crop") && !layer.has_crop_param();
+  };
+  if (std::ranges::none_of(net.layer(), is_crop)) return;
   Aligner aligner;
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (is_auto(layer) && !layer.has_crop_param()) aligner.SetOffsets(layer);
+    if (is_crop(layer) && layer.type() == "Crop") WarnOfOtherMeaning(layer, aligner);
+    if (is_crop(layer) && layer.type() == "AutoCrop") {
+      if (const std::optional<Offsets> offsets = aligner.OffsetsOf(layer)) {
+        layer.mutable_crop_param()->set_axis(2);
+        for (const uint32_t offset : *offsets) layer.mutable_crop_param()->add_offset(offset);
+      }
+    }
     aligner.Add(layer);
   }
 }

@@ -88,7 +88,11 @@ TEST(FilterNet, FindsThePublishedCropsOfFcn8s) {
     offsets.insert(offsets.end(), layer.crop_param().offset().begin(), layer.crop_param().offset().end());
   }
   EXPECT_THAT(offsets, testing::ElementsAre(5, 5, 9, 9, 31, 31));
+  testing::internal::CaptureStderr();
   const NetParameter plain = FilterNet(NetFromText(Fcn8s("Crop"), "n"), TRAIN);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("layer \"score\" has no crop_param and begins at 0, as in BVLC Caffe; its pixels lie on those "
+                        "of \"data\" at offset 31, 31"));
   for (const LayerParameter& layer : plain.layer()) {
     EXPECT_FALSE(layer.has_crop_param());
   }

@@ -110,6 +110,14 @@ Shape KnownImage(const LayerParameter& layer, const std::string& source) {
 
 TensorType Floats(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
 
+// Tops that detection nets of every kind name alike; rank 0 for others.
+Shape KnownTop(const std::string& name, int64_t batch) {
+  if (name == "gt_boxes") return {64, 5};
+  if (name == "rois") return {128, 5};
+  if (name == "im_info") return {batch, 3};
+  return {};
+}
+
 }  // namespace
 
 GuessedTypes GuessTypes(const LayerParameter& layer) {
@@ -135,6 +143,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     h = known[1];
     w = known[2];
     guess.assumed = StrCat("images of ", known.ToString());
+  } else if (layer.type() == "HDF5Data") {  // which transforms nothing, whatever stands there
+    guess.assumed = StrCat("images of ", Shape({channels, h, w}).ToString());
   }
   const VideoDataParameter& video = layer.video_data_param();
   const bool has_segments = video.has_num_segments() || video.has_modality() || video.has_name_pattern();
@@ -158,6 +168,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(image.With(1, 1)));  // label images from a database of their own
     } else if (i == 0) {
       guess.types.push_back(Floats(image));
+    } else if (const Shape top = KnownTop(layer.top(i), fields.batch); top.rank() > 0) {
+      guess.types.push_back(Floats(top));
     } else if (layer.type() == "AnnotatedData" && layer.annotated_data_param().yolo_data_type() > 0) {
       guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
     } else if (layer.type() == "AnnotatedData") {

@@ -176,7 +176,9 @@ void LayerBuilder::AddData(const std::vector<TensorType>& types) {
   DataLayer data{.param = param_, .tops = {}, .types = types};
   for (int i = 0; i < top_count(); ++i) {
     const std::string& name = param_.top(i);
-    const TensorType& type = types[static_cast<size_t>(i)];
+    TensorType& type = data.types[static_cast<size_t>(i)];
+    const auto given = context_.options.top_shapes.find(name);
+    if (given != context_.options.top_shapes.end()) type.shape = given->second;
     Check(name != "random_key", StrCat("top[", i, "]"), "the name \"random_key\" is Moka's own; take another");
     Check(!context_.owners.contains(name), StrCat("top[", i, "]"),
           StrCat("the top's name \"", name, "\" is also the name of a parameter; take another name"));

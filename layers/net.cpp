@@ -23,11 +23,7 @@ class NetBuilder {
       : net_(FilterNet(net, options.state), Graph(StandardCatalog())), context_(net_, options) {}
 
   BuiltNet Build() {
-    CheckSize();
-    CheckFields();
-    NameLayers();
-    FindProducers();
-    for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
+    AddLayers();
     if (errors_.size() == 1) throw Error(errors_.front());
     if (!errors_.empty()) throw ErrorList(std::move(errors_));
     JoinLosses();
@@ -38,7 +34,29 @@ class NetBuilder {
     return std::move(net_);
   }
 
+  NetAttempt Attempt() {
+    AddLayers();
+    NetAttempt attempt{.builds = errors_.empty(),
+                       .may_fit = errors_.size() == failures_.size(),
+                       .failures = std::move(failures_),
+                       .is_built = std::move(is_built_),
+                       .blobs = {},
+                       .data = std::move(net_.data)};
+    for (const auto& [name, blob] : blobs_) {
+      if (blob.value != kNoId) attempt.blobs[name] = net_.graph.shape(blob.value);
+    }
+    return attempt;
+  }
+
  private:
+  void AddLayers() {
+    CheckSize();
+    CheckFields();
+    NameLayers();
+    FindProducers();
+    for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
+  }
+
   // The last layer that wrote a blob. value is kNoId when that layer could not be built.
   struct Blob {
     ValueId value = kNoId;
@@ -109,11 +127,13 @@ class NetBuilder {
     } catch (const Error& error) {
       Report(error, layer);
     }
-    if (errors_.size() == errors_before && is_known) {
+    const bool is_tried = errors_.size() == errors_before && is_known;
+    if (is_tried) {
       BuildLayer(layer, *def, std::move(bottoms));
     } else {
       context_.tops.clear();
     }
+    is_built_.push_back(is_tried && errors_.size() == errors_before);
     WriteTops(layer);
   }
 
@@ -268,6 +288,7 @@ class NetBuilder {
       }
       for (const ValueId top : context_.tops) Require(top != kNoId, "a layer sets all its tops");
     } catch (const Error& error) {
+      failures_.push_back({static_cast<int>(is_built_.size()), error.text()});
       Report(error, layer);
       context_.tops.clear();
     }
@@ -332,10 +353,16 @@ class NetBuilder {
   std::map<std::string, const LayerParameter*> producers_;
   std::vector<Loss> losses_;
   std::vector<Error> errors_;
+  std::vector<NetAttempt::Failure> failures_;  // those of errors_ that came up while a layer was built
+  std::vector<bool> is_built_;                 // a layer each, those so far
 };
 
 }  // namespace
 
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Build(); }
+
+NetAttempt AttemptNet(const NetParameter& net, const NetOptions& options) {
+  return NetBuilder(net, options).Attempt();
+}
 
 }  // namespace moka

@@ -20,6 +20,9 @@ struct NetOptions {
   DataTypes data_types;  // asked once for each data layer
   // Python layers without bottoms that are not built in are data layers too: for nets that are looked at, not trained.
   bool feeds_python_data = false;
+  // Shapes of tops of data layers by name, in place of what the layer itself or data_types says: for nets that are
+  // looked at without their data.
+  std::map<std::string, Shape> top_shapes;
 };
 
 // A net as layers made it: forward only.
@@ -49,6 +52,26 @@ struct BuiltNet {
 // top, wrong number of bottoms or tops, shape errors with the chain of shapes; several are reported in one ErrorList.
 // Nothing is allocated for tensors.
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options);
+
+// How far a net builds: what a search for the shapes of its data's tops goes by.
+struct NetAttempt {
+  struct Failure {
+    int layer;         // in the filtered net
+    std::string text;  // of the error, without its place
+  };
+
+  bool builds = false;
+  // Whether all mistakes were found while layers with known bottoms were built, so that other shapes might mend them:
+  // unknown types, fields and bottoms are not of that kind.
+  bool may_fit = true;
+  std::vector<Failure> failures;         // in layer order
+  std::vector<bool> is_built;            // a layer each
+  std::map<std::string, Shape> blobs;    // those that could be built, after the last layer that wrote them
+  std::vector<DataLayer> data;           // with the types of their tops
+};
+
+// As BuildNet, but mistakes are no errors. Errors: kConfig for a net without layers.
+NetAttempt AttemptNet(const NetParameter& net, const NetOptions& options);
 
 // Limits against hostile nets.
 constexpr int kMaxLayers = 100000;

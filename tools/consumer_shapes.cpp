@@ -1,287 +1,392 @@
+// A requirement on a blob's shape starts at a layer that could not be built and has some bottom known, and runs upwards
+// through layers that tell their bottom's shape from their top's until it reaches a data top. Slices wait until all
+// their parts have been asked.
 #include "tools/consumer_shapes.h"
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string_view>
-
-#include "data/shape_guess.h"
+#include <vector>
 
 namespace moka {
 namespace {
 
-// Losses whose two first bottoms have one count.
-constexpr std::array<std::string_view, 6> kElementwise = {
-    "EuclideanLoss",           "L1Loss",      "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
-    "SigmoidCrossEntropyLoss", "SmoothL1Loss"};
+// Losses whose two first bottoms have one count; further ones are weights of that shape.
+constexpr std::array<std::string_view, 7> kElementwise = {
+    "EuclideanLoss", "L1Loss",       "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
+    "SigmoidCrossEntropyLoss",       "SmoothL1Loss",                 "WeightedEuclideanLoss"};
 // Readers of a label for each position of scores [N,C,..].
-constexpr std::array<std::string_view, 3> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss"};
+constexpr std::array<std::string_view, 4> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss",
+                                                         "WeightedSoftmaxWithLoss"};
+// Readers of a number an item, and which of their bottoms that is.
+constexpr std::array<std::pair<std::string_view, int>, 3> kByItem = {
+    {{"CenterLoss", 1}, {"ContrastiveLoss", 2}, {"HingeLoss", 1}}};
+constexpr std::array<std::string_view, 12> kSpatial = {
+    "BatchNorm", "Convolution", "Convolution3D", "ConvolutionDepthwise", "Crop",  "Deconvolution",
+    "Interp",    "LRN",         "MVN",           "Pooling",              "PReLU", "Upsample"};
+constexpr std::array<std::string_view, 3> kRecurrent = {"ConvLSTM", "LSTM", "RNN"};
+// Layers whose bottoms all have the top's shape.
+constexpr std::array<std::string_view, 18> kShapeKeeping = {
+    "AbsVal", "BN",    "BNLL",  "BatchNorm", "Bias",    "Dropout", "ELU",  "Eltwise",   "Exp",
+    "Log",    "PReLU", "Power", "ReLU",      "Sigmoid", "Split",   "TanH", "Threshold", "Scale"};
 
-constexpr std::array<std::string_view, 9> kSpatial = {
-    "BatchNorm", "Concat", "Convolution", "ConvolutionDepthwise", "Crop", "Deconvolution", "LRN", "MVN", "Pooling"};
-constexpr std::array<std::string_view, 3> kRecurrent = {"LSTM", "Lstm", "RNN"};
-// Heights and widths of pictures that public nets take: what classifiers, SegNet, YOLO and fully convolutional nets
-// have.
-constexpr std::array<std::pair<int64_t, int64_t>, 22> kPictures = {{
-    {227, 227}, {256, 256}, {360, 480}, {320, 320}, {448, 448}, {416, 416}, {500, 500}, {512, 512},
-    {321, 321}, {384, 384}, {473, 473}, {299, 299}, {300, 300}, {128, 128}, {64, 64},   {48, 48},
-    {40, 40},   {32, 32},   {28, 28},   {24, 24},   {12, 12},   {480, 640},
-}};
-
-constexpr int64_t kMaxSteps = 10000;  // of sequences whose batch is guessed
+constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
+constexpr int64_t kStreams = 2;      // of sequences that nothing counts
+constexpr int64_t kRois = 128;
 
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
   return std::ranges::find(types, type) != types.end();
 }
 
-class Fitter {
+int AxisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+int SliceAxis(const SliceParameter& p, int rank) { return p.has_slice_dim() ? p.slice_dim() : AxisOf(p.axis(), rank); }
+
+// All parts of a Slice as wide as the one before the last cut, or as `last`; 0 if the points do not rise.
+int64_t WholeOf(const SliceParameter& p, int64_t last) {
+  const int64_t cut = p.slice_point(p.slice_point_size() - 1);
+  const int64_t before = p.slice_point_size() > 1 ? int64_t{p.slice_point(p.slice_point_size() - 2)} : 0;
+  return cut <= before ? 0 : cut + (last > 0 ? last : cut - before);
+}
+
+class Needs {
  public:
-  Fitter(const NetParameter& net, const TopShapes& given, const TryNet& build)
-      : net_(net), build_(build), shapes_(given) {
-    for (const LayerParameter& layer : net.layer()) {
-      const bool is_data = layer.type().ends_with("Data") && layer.type() != "DummyData";
-      if (layer.bottom_size() > 0 || (!is_data && layer.type() != "Python")) continue;
-      const GuessedTypes guess = GuessTypes(layer);
-      if (layer.type() != "HDF5Data" && !guess.types.empty() && guess.types[0].shape.rank() == 4) {
-        pictures_ = guess.types[0].shape[0];
-      }
-      if (!guess.assumed.empty() && layer.top_size() > 0 && !given.contains(layer.top(0)))
-        assumed_.insert(layer.top(0));
-      for (int i = 0; i < std::min(layer.top_size(), static_cast<int>(guess.types.size())); ++i) {
-        // The label of a record or of a program's own data is one number.
-        if (i > 0 && (layer.type() == "Data" || layer.type() == "MemoryData")) continue;
-        if (given.contains(layer.top(i))) continue;
-        guesses_[layer.top(i)] = guess.types[static_cast<size_t>(i)].shape;
-        first_tops_[layer.top(i)] = given.contains(layer.top(0)) ? layer.top(i) : layer.top(0);
-      }
+  Needs(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops)
+      : net_(net), attempt_(attempt), tops_(tops) {
+    for (const NetAttempt::Failure& failure : attempt.failures) failed_.insert(failure.layer);
+    for (const auto& [name, top] : tops) {
+      if (name == top.first && top.can_change && top.can_resize && top.shape.rank() == 4) streams_ = top.shape[0];
     }
   }
 
-  // Gray images where HDF5 files do not say how many channels there are; false if none was taken for colour.
-  bool MakeGray() {
-    bool is_changed = false;
-    for (const LayerParameter& layer : net_.layer()) {
-      for (const std::string& top : layer.top()) {
-        const auto guess = guesses_.find(top);
-        if (layer.type() != "HDF5Data" || guess == guesses_.end() || guess->second.rank() != 4) continue;
-        if (guess->second[1] != 3) continue;
-        guess->second = guess->second.With(1, 1);
-        shapes_[top] = guess->second;
-        is_changed = true;
-      }
+  TopShapes Find() {
+    for (int i = 0; i < net_.layer_size(); ++i) {
+      if (!IsBuilt(i)) Ask(i, net_.layer(i));
     }
-    return is_changed;
-  }
-
-  // Pictures of another size where nothing says which; false if no top is such a picture.
-  bool Resize(int64_t height, int64_t width) {
-    for (const std::string& top : assumed_) {
-      Shape& guess = guesses_[top];
-      const int rank = guess.rank();
-      if (rank < 4) continue;
-      guess = guess.With(rank - 2, height).With(rank - 1, width);
-      shapes_[top] = guess;
+    for (int i = net_.layer_size() - 1; i >= 0; --i) {
+      if (net_.layer(i).type() == "Slice") AskSlice(i, net_.layer(i));
     }
-    return std::ranges::any_of(assumed_, [&](const std::string& top) { return guesses_[top].rank() >= 4; });
-  }
-
-  // As many items as this where a layer in Python says nothing of its batch; false if there is none.
-  bool Rebatch(int64_t items) {
-    bool is_changed = false;
-    for (const LayerParameter& layer : net_.layer()) {
-      if (layer.type() != "Python" || layer.python_param().param_str().find("batch_size") != std::string::npos)
-        continue;
-      for (const std::string& top : layer.top()) {
-        const auto guess = guesses_.find(top);
-        if (guess == guesses_.end() || guess->second.rank() < 1) continue;
-        guess->second = guess->second.With(0, items);
-        shapes_[top] = guess->second;
-        is_changed = true;
-      }
-    }
-    return is_changed;
-  }
-
-  std::optional<TopShapes> Fit() {
-    FitFurtherPictures();
-    FitSequences();
-    for (const auto& [top, guess] : guesses_) {
-      if (guess.rank() >= 2 && !IsLabel(top)) FitChannels(top, guess);
-    }
-    std::optional<TopShapes> known = build_(WithoutLabels(), shapes_);
-    if (!known) return std::nullopt;
-    for (const auto& [top, guess] : guesses_) {
-      if (IsLabel(top)) FitLabel(top, guess, *known);
-    }
-    if (!build_(net_, shapes_)) return std::nullopt;
-    return shapes_;
+    return std::move(changes_);
   }
 
  private:
-  static bool Reads(const LayerParameter& layer, const std::string& blob) {
-    return std::ranges::find(layer.bottom(), blob) != layer.bottom().end();
+  bool IsBuilt(int layer) const { return attempt_.is_built[static_cast<size_t>(layer)]; }
+  bool HasFailed(int layer) const { return failed_.contains(layer); }
+  const Shape* Known(const std::string& blob) const {
+    const auto found = attempt_.blobs.find(blob);
+    return found == attempt_.blobs.end() ? nullptr : &found->second;
   }
-  static bool IsLossLike(const LayerParameter& layer) {
-    return layer.type().ends_with("Loss") || layer.type().ends_with("Accuracy") || IsOneOf(kByPosition, layer.type()) ||
-           layer.type() == "Slice" || layer.type() == "Silence";
+  const Shape* KnownBottom(const LayerParameter& layer, int i) const {
+    return i < layer.bottom_size() ? Known(layer.bottom(i)) : nullptr;
+  }
+  // A data top that may change; null for other blobs.
+  const DataTop* Changeable(const std::string& blob) const {
+    const auto found = tops_.find(blob);
+    return found == tops_.end() || !found->second.can_change ? nullptr : &found->second;
   }
 
-  // Whether losses, Slice and the like are all that read a data top, at least one of them.
-  bool IsLabel(const std::string& top) const {
-    bool has_loss = false;
-    for (const LayerParameter& layer : net_.layer()) {
-      if (!Reads(layer, top)) continue;
-      if (!IsLossLike(layer)) return false;
-      if (layer.type() != "Slice") {
-        has_loss = has_loss || layer.type() != "Silence";
-        continue;
+  // False unless the shape leaves alone what is stated of the top.
+  bool Change(const std::string& name, const Shape& shape) {
+    const DataTop* top = Changeable(name);
+    if (top == nullptr || shape == top->shape || shape.rank() < 1) return false;
+    if (!top->can_rebatch && shape[0] != top->shape[0]) return false;
+    const int rank = top->shape.rank();
+    if (!top->can_resize && rank >= 4 && shape.rank() == rank &&
+        (shape[rank - 1] != top->shape[rank - 1] || shape[rank - 2] != top->shape[rank - 2])) {
+      return false;
+    }
+    return changes_.emplace(name, shape).second;
+  }
+
+  // Layer `reader` needs `blob` to have this shape. Whether that asks anything of a data top.
+  bool Require(int reader, const std::string& blob, const Shape& shape) {
+    for (int i = reader - 1; i >= 0; --i) {
+      const LayerParameter& maker = net_.layer(i);
+      if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
+      if (maker.bottom_size() == 0) return Change(blob, shape);
+      if (maker.type() == "Slice") return parts_.emplace(blob, shape).second;
+      return RequireBottoms(i, maker, shape);
+    }
+    return false;
+  }
+
+  bool RequireBottoms(int i, const LayerParameter& maker, const Shape& shape) {
+    const int rank = shape.rank();
+    bool is_asked = false;
+    if (IsOneOf(kShapeKeeping, maker.type())) {
+      const bool has_operand = maker.type() == "Scale" || maker.type() == "Bias";
+      for (int b = 0; b < (has_operand ? 1 : maker.bottom_size()); ++b)
+        is_asked = Require(i, maker.bottom(b), shape) || is_asked;
+    } else if (maker.type() == "Flatten" && rank == 2) {
+      is_asked = Require(i, maker.bottom(0), shape);
+    } else if (maker.type() == "Embed" && rank > 1) {
+      is_asked = Require(i, maker.bottom(0), shape.Erased(rank - 1));
+    } else if (maker.type() == "InnerProduct" && rank > 1) {
+      const int axis = maker.inner_product_param().axis();
+      if (axis == -1 || (axis > 1 && axis == rank - 1))
+        is_asked = Require(i, maker.bottom(0), shape.With(rank - 1, kFeatures));
+    }
+    return is_asked;
+  }
+
+  void Ask(int i, const LayerParameter& layer) {
+    const std::string& type = layer.type();
+    if (IsOneOf(kElementwise, type)) AskElementwise(i, layer);
+    if (IsOneOf(kByPosition, type)) AskByPosition(i, layer);
+    for (const auto& [reader, bottom] : kByItem) {
+      const Shape* x = KnownBottom(layer, 0);
+      if (type == reader && x != nullptr && x->rank() > 0 && bottom < layer.bottom_size())
+        Require(i, layer.bottom(bottom), {(*x)[0]});
+    }
+    if (type == "Eltwise") AskEltwise(i, layer);
+    if (type == "Concat") AskConcat(i, layer);
+    if (IsOneOf(kRecurrent, type)) AskRecurrent(i, layer);
+    if (!HasFailed(i)) return;
+    if (IsOneOf(kSpatial, type)) AskPictures(layer);
+    if (type == "InnerProduct") AskFeatures(layer);
+    if (type == "Permute") AskPermute(layer);
+    if (type == "Reshape") AskReshape(i, layer);
+    if (type.starts_with("ROI") && layer.bottom_size() > 1) AskRows(layer.bottom(1));
+  }
+
+  void AskElementwise(int i, const LayerParameter& layer) {
+    const Shape* a = KnownBottom(layer, 0);
+    const Shape* b = KnownBottom(layer, 1);
+    if (layer.bottom_size() < 2) return;
+    if (a != nullptr && b != nullptr && a->Count() == b->Count() && a->rank() > 0 && b->rank() > 0 &&
+        (*a)[0] == (*b)[0]) {
+      b = nullptr;  // what does not fit are the weights
+    }
+    const bool is_asked = a != nullptr && Require(i, layer.bottom(1), *a);
+    if (!is_asked && b != nullptr) Require(i, layer.bottom(0), *b);
+    for (int w = 2; a != nullptr && w < layer.bottom_size(); ++w) Require(i, layer.bottom(w), *a);
+  }
+
+  void AskByPosition(int i, const LayerParameter& layer) {
+    const Shape* scores = KnownBottom(layer, 0);
+    if (scores == nullptr || layer.bottom_size() < 2 || scores->rank() < 1) return;
+    const int rank = scores->rank();
+    const int axis =
+        AxisOf(layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis(), rank);
+    if (axis < 0 || axis >= rank) return;
+    Require(i, layer.bottom(1),
+            axis != 1   ? scores->Erased(axis)
+            : rank == 2 ? Shape{(*scores)[0]}
+                        : scores->With(1, 1));
+  }
+
+  // The bottom that the others go by: known, no data top of its own, of the most axes.
+  const Shape* Reference(const LayerParameter& layer) const {
+    const Shape* best = nullptr;
+    bool is_data = false;
+    for (const std::string& bottom : layer.bottom()) {
+      const Shape* shape = Known(bottom);
+      if (shape == nullptr) continue;
+      const bool is_data_too = Changeable(bottom) != nullptr;
+      const bool is_better = best == nullptr || shape->rank() > best->rank() ||
+                             (shape->rank() == best->rank() && is_data && !is_data_too);
+      if (!is_better) continue;
+      best = shape;
+      is_data = is_data_too;
+    }
+    return best;
+  }
+
+  void AskEltwise(int i, const LayerParameter& layer) {
+    const Shape* reference = Reference(layer);
+    for (int b = 0; reference != nullptr && b < layer.bottom_size(); ++b) {
+      const Shape* shape = KnownBottom(layer, b);
+      if (shape == nullptr || *shape != *reference) Require(i, layer.bottom(b), *reference);
+    }
+  }
+
+  // As the others but for the axis; numbers an item, which have no axis 1, are put side by side.
+  void AskConcat(int i, const LayerParameter& layer) {
+    const ConcatParameter& p = layer.concat_param();
+    const Shape* reference = Reference(layer);
+    if (reference == nullptr) return;
+    const int rank = reference->rank();
+    const int axis = p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : AxisOf(p.axis(), rank);
+    for (int b = 0; b < layer.bottom_size(); ++b) {
+      const Shape* shape = KnownBottom(layer, b);
+      if (rank == 1 && axis == 1 && shape != nullptr) {
+        Require(i, layer.bottom(b), {(*shape)[0], 1});
+      } else if (axis >= 0 && axis < rank && (shape == nullptr || shape->rank() < rank)) {
+        Require(i, layer.bottom(b), *reference);
+      } else if (axis >= 0 && axis < rank && shape->rank() == rank) {
+        Require(i, layer.bottom(b), reference->With(axis, (*shape)[axis]));
       }
-      for (const std::string& part : layer.top()) has_loss = has_loss || IsLabel(part);
-    }
-    return has_loss;
-  }
-
-  // A layer's further tops were guessed to be numbers; those that layers of pictures read are pictures like its first,
-  // those that are cut along axis 1 have such an axis.
-  void FitFurtherPictures() {
-    for (auto& [top, guess] : guesses_) {
-      const Shape& first = guesses_.at(first_tops_.at(top));
-      if (guess.rank() != 1 || first.rank() < 4) continue;
-      for (const LayerParameter& layer : net_.layer()) {
-        if (!Reads(layer, top)) continue;
-        if (IsOneOf(kSpatial, layer.type())) guess = first;
-        if (layer.type() == "Slice" && layer.slice_param().axis() == 1 && !IsLabel(top)) {
-          guess = Shape{guess[0], layer.slice_param().slice_point_size() > 0 ? 1 : layer.top_size()};
-        }
-      }
-      if (guess.rank() == 1) continue;
-      shapes_[top] = guess;
     }
   }
 
-  // Words and marks of sequences are [steps,streams]: what Embed reads, and what tells a recurrent layer where a
-  // sequence goes on. As many streams as pictures, where a net has pictures too.
-  void FitSequences() {
-    const int64_t streams = pictures_ > 0 ? pictures_ : 2;
-    for (const LayerParameter& layer : net_.layer()) {
-      const bool is_recurrent = IsOneOf(kRecurrent, layer.type()) && layer.bottom_size() > 1;
-      if (!is_recurrent && layer.type() != "Embed") continue;
-      const auto guess = guesses_.find(layer.bottom(is_recurrent ? 1 : 0));
-      if (guess == guesses_.end() || guess->second.rank() < 1) continue;
-      guess->second = Shape{guess->second[0], streams};
-      shapes_[guess->first] = guess->second;
+  // The marks are [steps,streams]; what was embedded item by item has streams too.
+  void AskRecurrent(int i, const LayerParameter& layer) {
+    const Shape* x = KnownBottom(layer, 0);
+    if (x == nullptr || layer.bottom_size() < 2) return;
+    if (x->rank() == 2) Require(i, layer.bottom(0), x->Inserted(1, streams_));
+    if (x->rank() >= 2) Require(i, layer.bottom(1), {(*x)[0], x->rank() == 2 ? streams_ : (*x)[1]});
+  }
+
+  // A number an item that a layer of pictures reads is a picture, like its layer's first top.
+  void AskPictures(const LayerParameter& layer) {
+    for (const std::string& bottom : layer.bottom()) {
+      const DataTop* top = Changeable(bottom);
+      if (top != nullptr && top->shape.rank() < 4) Change(bottom, FirstOf(*top, {top->shape[0], 3, 224, 224}));
     }
   }
 
-  // The net without the layers that need a label.
-  NetParameter WithoutLabels() const {
-    std::set<std::string> labels;
-    for (const auto& [top, guess] : guesses_) {
-      if (IsLabel(top)) labels.insert(top);
-    }
-    NetParameter rest = net_;
-    rest.clear_layer();
-    for (const LayerParameter& layer : net_.layer()) {
-      if (std::ranges::none_of(layer.bottom(), [&](const std::string& blob) { return labels.contains(blob); })) {
-        *rest.add_layer() = layer;
-      } else {
-        labels.insert(layer.top().begin(), layer.top().end());
-      }
-    }
-    return rest;
+  Shape FirstOf(const DataTop& top, const Shape& fallback) const {
+    const auto first = tops_.find(top.first);
+    return first == tops_.end() || first->second.shape.rank() < 4 ? fallback : first->second.shape;
   }
 
-  // Channels enough for a Slice of this blob, its last part as wide as the one before; without points all as wide as
-  // was guessed of the whole.
-  void FitChannels(const std::string& top, const Shape& guess) {
-    for (const LayerParameter& layer : net_.layer()) {
-      const SliceParameter& p = layer.slice_param();
-      if (layer.type() != "Slice" || !Reads(layer, top) || p.axis() != 1) continue;
-      if (p.slice_point_size() == 0) {
-        if (guess[1] % layer.top_size() != 0) shapes_[top] = guess.With(1, guess[1] * layer.top_size());
-        continue;
-      }
-      const int64_t last = p.slice_point(p.slice_point_size() - 1);
-      const int64_t before = p.slice_point_size() > 1 ? int64_t{p.slice_point(p.slice_point_size() - 2)} : 0;
-      if (guess[1] <= last && last > before) shapes_[top] = guess.With(1, last + (last - before));
+  // A number an item that InnerProduct reads is as wide as what the same parameter multiplies elsewhere.
+  void AskFeatures(const LayerParameter& layer) {
+    const DataTop* top = layer.bottom_size() > 0 ? Changeable(layer.bottom(0)) : nullptr;
+    if (top == nullptr || top->shape.rank() != 1 || layer.inner_product_param().axis() != 1) return;
+    Shape shape = FirstOf(*top, {top->shape[0], kFeatures});
+    const std::string name = layer.param_size() > 0 ? layer.param(0).name() : "";
+    for (const LayerParameter& other : net_.layer()) {
+      const bool shares = !name.empty() && other.param_size() > 0 && other.param(0).name() == name;
+      const Shape* x = shares ? KnownBottom(other, 0) : nullptr;
+      if (x != nullptr && x->rank() > 1) shape = *x;
     }
+    Change(layer.bottom(0), shape);
   }
 
-  // The shape that the readers of a label blob need; none if they do not tell.
-  std::optional<Shape> Needed(const std::string& label, const TopShapes& known) const {
-    for (const LayerParameter& layer : net_.layer()) {
-      if (!Reads(layer, label) || layer.bottom_size() < 2) continue;
-      const auto scores = known.find(layer.bottom(0) == label ? layer.bottom(1) : layer.bottom(0));
-      if (scores == known.end() || scores->second.rank() < 1) continue;
-      const Shape& shape = scores->second;
-      if (IsOneOf(kElementwise, layer.type())) return shape;
-      if (!IsOneOf(kByPosition, layer.type())) continue;
-      const int axis = layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis();
-      if (axis != 1 && axis < shape.rank() && axis >= -shape.rank())
-        return shape.Erased(axis < 0 ? axis + shape.rank() : axis);
-      return shape.rank() > 2 ? shape.With(1, 1) : Shape{shape[0]};
-    }
-    return std::nullopt;
+  void AskPermute(const LayerParameter& layer) {
+    const DataTop* top = layer.bottom_size() > 0 ? Changeable(layer.bottom(0)) : nullptr;
+    const int rank = layer.permute_param().order_size();
+    if (top == nullptr || top->shape.rank() >= rank) return;
+    const Shape first = FirstOf(*top, {});
+    if (first.rank() == rank) Change(layer.bottom(0), first);
   }
 
-  void FitLabel(const std::string& top, const Shape& guess, const TopShapes& known) {
-    if (const std::optional<Shape> needed = Needed(top, known)) {
-      shapes_[top] = *needed;
+  void AskRows(const std::string& rois) {
+    const DataTop* top = Changeable(rois);
+    if (top != nullptr && top->shape.rank() == 1) Change(rois, {kRois, 5});
+  }
+
+  // A Reshape whose dims are all given counts its bottom: so many items, or values an item.
+  void AskReshape(int i, const LayerParameter& layer) {
+    const Shape* x = KnownBottom(layer, 0);
+    const ReshapeParameter& p = layer.reshape_param();
+    if (x == nullptr || x->rank() < 1 || p.axis() != 0 || p.num_axes() != -1 || p.shape().dim_size() < 1 ||
+        p.shape().dim_size() > Shape::kMaxRank) {
       return;
     }
-    for (const LayerParameter& layer : net_.layer()) {
-      if (layer.type() != "Slice" || !Reads(layer, top) || layer.slice_param().axis() != 1) continue;
-      // Each part as wide as its loss needs it; slice points win, so only the last part's width counts then.
-      int64_t width = 0;
-      for (int i = 0; i < layer.top_size(); ++i) {
-        const std::optional<Shape> part = Needed(layer.top(i), known);
-        const int64_t size = part && part->rank() > 1 ? (*part)[1] : 1;
-        const bool has_points = layer.slice_param().slice_point_size() > 0;
-        if (has_points && i + 1 < layer.top_size()) continue;
-        width = has_points ? int64_t{layer.slice_param().slice_point(layer.slice_param().slice_point_size() - 1)} + size
-                           : width + size;
-      }
-      if (guess.rank() == 4) shapes_[top] = Shape{guess[0], width, 1, 1};
-      if (guess.rank() == 1) shapes_[top] = Shape{guess[0], width};
+    std::vector<int64_t> dims(p.shape().dim().begin(), p.shape().dim().end());
+    const bool keeps_items = dims[0] == 0;
+    for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
+      int64_t& dim = dims[static_cast<size_t>(d)];
+      if (dim == 0 && d < x->rank()) dim = (*x)[d];
+      if (dim < 1) return;
     }
+    const Shape wanted{std::span<const int64_t>(dims)};
+    const int64_t values = (Size((*x)[0]) * wanted.Count()).value();
+    if (!keeps_items && values % x->Count() == 0 && Rebatch(i, values / x->Count())) return;
+    AskItems(layer.bottom(0), wanted);
+  }
+
+  // So many items from the layers whose first dimension is free and that a reader's bottom comes from.
+  bool Rebatch(int reader, int64_t items) {
+    if (items < 1) return false;
+    std::vector<std::string> wanted(net_.layer(reader).bottom().begin(), net_.layer(reader).bottom().end());
+    std::vector<std::string> firsts;
+    for (int i = reader - 1; i >= 0; --i) {
+      const LayerParameter& maker = net_.layer(i);
+      const auto is_wanted = [&](const std::string& top) { return std::ranges::find(wanted, top) != wanted.end(); };
+      if (std::ranges::none_of(maker.top(), is_wanted)) continue;
+      wanted.insert(wanted.end(), maker.bottom().begin(), maker.bottom().end());
+      if (maker.bottom_size() == 0) firsts.push_back(maker.top(0));
+    }
+    bool is_changed = false;
+    for (const auto& [name, top] : tops_) {
+      if (!top.can_rebatch || !IsOneOf(firsts, top.first) || top.shape[0] != tops_.at(top.first).shape[0]) continue;
+      if (top.shape[0] == items) continue;
+      is_changed = changes_.emplace(name, top.shape.With(0, items)).second || is_changed;
+    }
+    return is_changed;
+  }
+
+  // A data top that is only put into another shape: with that shape's items, [steps,streams] or [steps*streams,..].
+  void AskItems(const std::string& name, const Shape& wanted) {
+    const DataTop* top = Changeable(name);
+    if (top == nullptr) return;
+    if (wanted[0] == top->shape[0]) {
+      Shape shape = wanted;
+      while (shape.rank() > 2 && shape[shape.rank() - 1] == 1) shape = shape.Erased(shape.rank() - 1);
+      Change(name, shape);
+    } else if (top->can_rebatch && wanted.rank() > 2) {
+      Change(name, wanted.With(1, (Size(wanted[0]) * wanted[1]).value()).Erased(0));
+    } else if (wanted.Count() % top->shape[0] == 0) {
+      Change(name, {top->shape[0], wanted.Count() / top->shape[0]});
+    }
+  }
+
+  // The whole as its parts' readers need it, or as the points say.
+  void AskSlice(int i, const LayerParameter& layer) {
+    if (layer.bottom_size() < 1 || layer.top_size() < 1) return;
+    const SliceParameter& p = layer.slice_param();
+    const Shape* whole = KnownBottom(layer, 0);
+    std::optional<Shape> base;
+    for (const std::string& part : layer.top()) {
+      const auto need = parts_.find(part);
+      if (need != parts_.end() && (!base || need->second.rank() > base->rank())) base = need->second;
+    }
+    const bool is_asked = base.has_value();
+    if (!base && (whole == nullptr || !HasFailed(i))) return;
+    if (!base) base = *whole;
+    if (base->rank() == 1) base = Shape{(*base)[0], 1};
+    const int axis = SliceAxis(p, base->rank());
+    if (axis < 1 || axis >= base->rank()) return;
+    const auto width = [&](const std::string& part) -> int64_t {
+      const auto need = parts_.find(part);
+      return need == parts_.end() ? 0 : need->second.rank() > axis ? need->second[axis] : 1;
+    };
+    int64_t total = 0;
+    if (p.slice_point_size() > 0) {
+      total = WholeOf(p, width(layer.top(layer.top_size() - 1)));
+    } else if (is_asked) {
+      for (const std::string& part : layer.top()) total = std::max(total, width(part));
+      total = (Size(total) * layer.top_size()).value();
+    } else {
+      total = (Size((*base)[axis]) * layer.top_size()).value();
+    }
+    if (total > 0) Require(i, layer.bottom(0), base->With(axis, total));
   }
 
   const NetParameter& net_;
-  const TryNet& build_;
-  TopShapes shapes_;
-  std::map<std::string, Shape> guesses_;           // of data tops that are not given
-  std::map<std::string, std::string> first_tops_;  // data top -> the first top of its layer
-  std::set<std::string> assumed_;                  // pictures among them whose size no field says
-  int64_t pictures_ = 0;                           // of a batch, where a layer of pictures gives them
+  const NetAttempt& attempt_;
+  const DataTops& tops_;
+  std::set<int> failed_;
+  std::map<std::string, Shape> parts_;  // needs of tops of Slice
+  int64_t streams_ = kStreams;          // as many as pictures, where a net has pictures too
+  TopShapes changes_;
 };
 
 }  // namespace
 
-std::optional<TopShapes> ShapesByConsumers(const NetParameter& net, const TopShapes& given, const TryNet& build) {
-  Fitter fitter(net, given, build);
-  if (std::optional<TopShapes> found = fitter.Fit()) return found;
-  Fitter gray(net, given, build);
-  if (gray.MakeGray()) {
-    if (std::optional<TopShapes> found = gray.Fit()) return found;
-  }
-  // Nets of sequences cut a batch into steps and streams.
+TopShapes NeededShapes(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops) {
+  return Needs(net, attempt, tops).Find();
+}
+
+TopShapes EqualParts(const NetParameter& net, const DataTops& tops) {
+  TopShapes shapes;
   for (const LayerParameter& layer : net.layer()) {
-    const auto& dims = layer.reshape_param().shape().dim();
-    if (layer.type() != "Reshape" || dims.size() < 2 || dims[0] < 1 || dims[1] < 1 || dims[0] > kMaxSteps ||
-        dims[1] > kMaxSteps) {
-      continue;
-    }
-    Fitter batched(net, given, build);
-    if (!batched.Rebatch(dims[0] * dims[1])) break;
-    if (std::optional<TopShapes> found = batched.Fit()) return found;
+    const SliceParameter& p = layer.slice_param();
+    if (layer.type() != "Slice" || layer.bottom_size() < 1 || p.slice_point_size() == 0) continue;
+    const auto top = tops.find(layer.bottom(0));
+    if (top == tops.end() || !top->second.can_change) continue;
+    const Shape& shape = top->second.shape;
+    const int axis = SliceAxis(p, shape.rank());
+    if (axis < 1 || axis >= shape.rank()) continue;
+    const int64_t whole = WholeOf(p, 0);
+    if (whole > 0 && whole != shape[axis]) shapes[top->first] = shape.With(axis, whole);
   }
-  for (const auto& [height, width] : kPictures) {
-    Fitter fitted(net, given, build);
-    if (!fitted.Resize(height, width)) return std::nullopt;
-    if (std::optional<TopShapes> found = fitted.Fit()) return found;
-  }
-  return std::nullopt;
+  return shapes;
 }
 
 }  // namespace moka

@@ -1,23 +1,34 @@
-// Shapes of data tops that no field says and whose first guess does not fit, from the layers that read them: labels as
-// their loss needs them, channels as Slice cuts them. For looking at nets without their data.
+// What the layers that read data tops say of their shapes, exactly: labels as their loss needs them, channels as Slice
+// cuts them, marks as a recurrent layer's steps and streams. For looking at nets without their data.
 #pragma once
 
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "core/types.h"
+#include "layers/net.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
 
 using TopShapes = std::map<std::string, Shape>;
 
-// The shapes of all blobs of a net whose data tops have `shapes` (others are guessed); none if it does not build.
-using TryNet = std::function<std::optional<TopShapes>(const NetParameter&, const TopShapes& shapes)>;
+// A top of a data layer, and what about its shape is a guess.
+struct DataTop {
+  Shape shape;
+  std::string first;         // the first top of its layer
+  bool can_change = false;   // its readers may say its shape, but for what is stated below
+  bool can_rebatch = false;  // the first dimension
+  bool can_resize = false;   // height and width of a picture
+  bool can_be_gray = false;  // nothing says that a picture has three channels
+};
+using DataTops = std::map<std::string, DataTop>;
 
-// `given` with shapes of further data tops, with which the filtered net builds; none if no such were found.
-std::optional<TopShapes> ShapesByConsumers(const NetParameter& net, const TopShapes& given, const TryNet& build);
+// Other shapes for data tops of a filtered net that was built as far as `attempt` says, as the layers that could not be
+// built need them. Empty: they say nothing.
+TopShapes NeededShapes(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops);
+
+// Data tops whose Slice says where to cut with every part as wide as the one before the last cut.
+TopShapes EqualParts(const NetParameter& net, const DataTops& tops);
 
 }  // namespace moka

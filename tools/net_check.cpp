@@ -5,11 +5,11 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/shape_guess.h"
 #include "layers/net.h"
 #include "optim/lr_policy.h"
 #include "proto/filter.h"
-#include "tools/consumer_shapes.h"
-#include "tools/net_source.h"
+#include "tools/shape_search.h"
 
 namespace moka {
 namespace {
@@ -34,65 +34,38 @@ std::set<Stages> StageSets(const std::vector<NetStateRule>& rules) {
   return sets;
 }
 
-// Faster R-CNN's RoIDataLayer without a size: pictures of 600 x 1000 do not fit every net, for PVANet's loader makes
-// sides multiples of 32. Gives them 640 x 1056, PVANet's own. False if there is no such layer.
-bool FitPictures(NetParameter& net) {
-  bool is_changed = false;
-  for (LayerParameter& layer : *net.mutable_layer()) {
-    if (layer.type() != "Python" || layer.python_param().layer() != "RoIDataLayer") continue;
-    PythonParameter& python = *layer.mutable_python_param();
-    const std::string text = python.param_str();
-    if (text.find("height") != std::string::npos) continue;
-    const std::string size = "'height': 640, 'width': 1056, ";
-    const size_t brace = text.find('{');
-    python.set_param_str(brace == std::string::npos ? size + text
-                                                    : text.substr(0, brace + 1) + size + text.substr(brace + 1));
-    is_changed = true;
+// Tops of which a dimension stands neither in the layer nor in what the user gave.
+std::vector<std::pair<std::string, Shape>> AssumedTops(const std::vector<DataLayer>& data, const TopShapes& given,
+                                                       const TopShapes& found) {
+  std::vector<std::pair<std::string, Shape>> assumed;
+  for (const DataLayer& layer : data) {
+    const bool has_guess = layer.param.type() != "Input" && !GuessTypes(layer.param).assumed.empty();
+    for (size_t i = 0; i < layer.tops.size(); ++i) {
+      const std::string& top = layer.tops[i];
+      if (given.contains(top) || (!found.contains(top) && (i > 0 || !has_guess))) continue;
+      assumed.emplace_back(top, layer.types[i].shape);
+    }
   }
-  return is_changed;
+  return assumed;
 }
 
-StateCheck CheckOnce(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
+StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopShapes& given, const TopShapes& shapes) {
   StateCheck check;
   check.phase = state.phase();
   check.stages.assign(state.stage().begin(), state.stage().end());
   try {
-    NetOptions options;
-    options.state = state;
-    options.data_types = GuessDataTypes(shapes);
-    options.feeds_python_data = true;
-    const BuiltNet built = BuildNet(FilterNet(net, state), options);
+    const BuiltNet built = BuildNet(FilterNet(net, state), LookingOptions(state, shapes));
     check.layers = built.param.layer_size();
     for (const NetBlob& blob : built.blobs) {
       if (blob.shared) continue;
       (blob.role == ParameterRole::kStatistic ? check.statistics : check.parameters) += blob.shape.Count();
     }
     for (const auto& [name, value] : built.trace) check.tops.emplace_back(name, built.graph.shape(value));
+    check.assumed = AssumedTops(built.data, given, shapes);
   } catch (const Error& error) {
     check.error = error.what();
   }
   return check;
-}
-
-// The check of a net for which shapes of its data tops were found that its readers take; none if there are no such.
-std::optional<StateCheck> CheckFitted(const NetParameter& net, const NetState& state,
-                                      const std::map<std::string, Shape>& shapes) {
-  const TryNet build = [&](const NetParameter& part, const TopShapes& tops) -> std::optional<TopShapes> {
-    NetOptions options;
-    options.state = state;
-    options.data_types = GuessDataTypes(tops);
-    options.feeds_python_data = true;
-    try {
-      const BuiltNet built = BuildNet(part, options);
-      TopShapes blobs;
-      for (const auto& [name, value] : built.tops) blobs[name] = built.graph.shape(value);
-      return blobs;
-    } catch (const Error&) {
-      return std::nullopt;  // the first check has told what is wrong
-    }
-  };
-  const std::optional<TopShapes> fitted = ShapesByConsumers(FilterNet(net, state), shapes, build);
-  return fitted ? std::optional(CheckOnce(net, state, *fitted)) : std::nullopt;
 }
 
 }  // namespace
@@ -122,12 +95,11 @@ std::vector<NetState> DeclaredStates(const NetParameter& net) {
 }
 
 StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
-  StateCheck check = CheckOnce(net, state, shapes);
+  StateCheck check = CheckOnce(net, state, shapes, shapes);
   if (check.error.empty()) return check;
-  if (std::optional<StateCheck> fitted = CheckFitted(net, state, shapes)) return *fitted;
-  NetParameter resized = net;
-  if (!FitPictures(resized)) return check;
-  StateCheck again = CheckOnce(resized, state, shapes);
+  const std::optional<TopShapes> found = FindShapes(net, state, shapes);
+  if (!found) return check;
+  StateCheck again = CheckOnce(net, state, shapes, *found);
   return again.error.empty() ? again : check;
 }
 

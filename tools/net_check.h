@@ -20,6 +20,8 @@ struct StateCheck {
   int64_t parameters = 0;                           // learned values
   int64_t statistics = 0;                           // running values
   std::vector<std::pair<std::string, Shape>> tops;  // "layer:top" in layer order
+  // Tops of data layers whose shape the text leaves open: what was taken for it.
+  std::vector<std::pair<std::string, Shape>> assumed;
 };
 
 // The phases that rules name (both if none does), each with no stage, with each stage alone, with each pair of them,

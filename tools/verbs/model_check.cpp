@@ -50,15 +50,25 @@ Json StateRow(const StateCheck& check) {
   Json tops = Json::array();
   for (const auto& [name, shape] : check.tops) tops.push_back({name, ToJson(shape)});
   row["tops"] = std::move(tops);
+  Json assumed = Json::array();
+  for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ToJson(shape)});
+  row["assumed"] = std::move(assumed);
   return row;
+}
+
+// "; assuming data [1,3,448,448] (--shape sets shapes)"; nothing if the net's text says all shapes.
+std::string Assumptions(const Json& row) {
+  std::vector<std::string> shapes;
+  for (const Json& top : row["assumed"]) shapes.push_back(StrCat(top[0].get<std::string>(), " ", top[1].dump()));
+  return shapes.empty() ? "" : StrCat("; assuming ", Join(shapes, ", "), " (--shape sets shapes)");
 }
 
 void Print(const Json& row, const std::string& file) {
   const std::string state =
       StrCat(row["phase"].get<std::string>(), row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump()));
   if (row["ok"].get<bool>()) {
-    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics\n", file, state, row["layers"].get<int>(),
-               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>());
+    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics{}\n", file, state, row["layers"].get<int>(),
+               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>(), Assumptions(row));
   } else {
     fmt::print("fails {}: {}: {}\n", file, state, FirstLine(row["error"].get<std::string>()));
   }
@@ -134,8 +144,8 @@ Verb ModelCheckVerb() {
   verb.summary = "whether nets build in every phase and solvers give their rates";
   verb.usage = "FILE ... [--shape 'TOP=N,C,H,W;...']";
   verb.examples = {"moka model check models/*/*.prototxt", "moka model check net.prototxt --shape 'data=1,1,28,28'"};
-  verb.options = {{"json", "", "one JSON object a file, with every shape"},
-                  {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields"}};
+  verb.options = {{"json", "", "one JSON object a file, with every shape and which of them were assumed"},
+                  {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers"}};
   verb.run = RunCheck;
   return verb;
 }

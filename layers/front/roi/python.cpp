@@ -39,7 +39,10 @@ void CheckCount(const LayerBuilder& l, const PythonLayerDef& def, const std::str
 
 void Build(LayerBuilder& l) {
   const PythonParameter& p = l.param().python_param();
-  if (l.FeedsPythonData() && l.bottom_count() == 0 && FindPythonLayer(p.module(), p.layer()) == nullptr) {
+  const PythonLayerDef* known = FindPythonLayer(p.module(), p.layer());
+  // A class of a known name with other tops is another class of that name.
+  const bool is_other = known == nullptr || l.top_count() < known->min_tops || l.top_count() > known->max_tops;
+  if (l.FeedsPythonData() && l.bottom_count() == 0 && is_other) {
     l.AddData(l.AskDataTypes());
     return;
   }

@@ -42,9 +42,15 @@ void BuildRoiData(LayerBuilder& l, const PythonFields& fields) {
       "data", "rois", "labels", "bbox_targets", "bbox_inside_weights", "bbox_outside_weights"};
   std::vector<std::string> roles = learnt;
   for (const char* name : {"im_info", "gt_boxes", "bbox_loss_weights"}) roles.emplace_back(name);
-  const bool has_rois = l.top_count() > 3 || (l.top_count() > 1 && l.param().top(1) == "rois");
+  const auto& tops = l.param().top();
+  const bool has_boxes = std::ranges::find(tops, "gt_boxes") != tops.end();
+  const auto is_role = [&](const std::string& top) { return std::ranges::find(roles, top) != roles.end(); };
+  if (has_boxes && l.FeedsPythonData() && !std::ranges::all_of(tops, is_role)) {
+    return l.AddData(l.AskDataTypes());  // a fork's own, which gives more than boxes
+  }
+  const bool has_rois = !has_boxes && (l.top_count() > 3 || (l.top_count() > 1 && l.param().top(1) == "rois"));
   const std::vector<std::string> order = has_rois ? learnt : std::vector<std::string>{"data", "im_info", "gt_boxes"};
-  const int64_t classes = fields.Count("num_classes", 21, 2);
+  const int64_t classes = fields.Count("num_classes", 21, 1);
   const Sizes size = SizesOf(fields, {has_rois ? 2 : 1, 600, 1000});
   const int64_t rois = fields.Count("rois", 128, 1);
   // R-FCN learns one box for all objects (AGNOSTIC in its recipes), the background aside, and its loader gives what is

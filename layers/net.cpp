@@ -361,8 +361,6 @@ class NetBuilder {
 
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Build(); }
 
-NetAttempt AttemptNet(const NetParameter& net, const NetOptions& options) {
-  return NetBuilder(net, options).Attempt();
-}
+NetAttempt AttemptNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Attempt(); }
 
 }  // namespace moka

@@ -22,7 +22,7 @@ struct NetOptions {
   bool feeds_python_data = false;
   // Shapes of tops of data layers by name, in place of what the layer itself or data_types says: for nets that are
   // looked at without their data.
-  std::map<std::string, Shape> top_shapes;
+  std::map<std::string, Shape> top_shapes = {};
 };
 
 // A net as layers made it: forward only.
@@ -64,10 +64,10 @@ struct NetAttempt {
   // Whether all mistakes were found while layers with known bottoms were built, so that other shapes might mend them:
   // unknown types, fields and bottoms are not of that kind.
   bool may_fit = true;
-  std::vector<Failure> failures;         // in layer order
-  std::vector<bool> is_built;            // a layer each
-  std::map<std::string, Shape> blobs;    // those that could be built, after the last layer that wrote them
-  std::vector<DataLayer> data;           // with the types of their tops
+  std::vector<Failure> failures;       // in layer order
+  std::vector<bool> is_built;          // a layer each
+  std::map<std::string, Shape> blobs;  // those that could be built, after the last layer that wrote them
+  std::vector<DataLayer> data;         // with the types of their tops
 };
 
 // As BuildNet, but mistakes are no errors. Errors: kConfig for a net without layers.

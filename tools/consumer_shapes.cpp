@@ -15,8 +15,8 @@ namespace {
 
 // Losses whose two first bottoms have one count; further ones are weights of that shape.
 constexpr std::array<std::string_view, 7> kElementwise = {
-    "EuclideanLoss", "L1Loss",       "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
-    "SigmoidCrossEntropyLoss",       "SmoothL1Loss",                 "WeightedEuclideanLoss"};
+    "EuclideanLoss",           "L1Loss",       "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
+    "SigmoidCrossEntropyLoss", "SmoothL1Loss", "WeightedEuclideanLoss"};
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 4> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss",
                                                          "WeightedSoftmaxWithLoss"};
@@ -24,8 +24,9 @@ constexpr std::array<std::string_view, 4> kByPosition = {"Accuracy", "SegAccurac
 constexpr std::array<std::pair<std::string_view, int>, 3> kByItem = {
     {{"CenterLoss", 1}, {"ContrastiveLoss", 2}, {"HingeLoss", 1}}};
 constexpr std::array<std::string_view, 12> kSpatial = {
-    "BatchNorm", "Convolution", "Convolution3D", "ConvolutionDepthwise", "Crop",  "Deconvolution",
-    "Interp",    "LRN",         "MVN",           "Pooling",              "PReLU", "Upsample"};
+    "BatchNorm", "Convolution",   "Convolution3D", "ConvolutionDepthwise",
+    "Crop",      "Deconvolution", "Interp",        "LRN",
+    "MVN",       "Pooling",       "PReLU",         "Upsample"};
 constexpr std::array<std::string_view, 3> kRecurrent = {"ConvLSTM", "LSTM", "RNN"};
 // Layers whose bottoms all have the top's shape.
 constexpr std::array<std::string_view, 18> kShapeKeeping = {
@@ -57,7 +58,7 @@ class Needs {
       : net_(net), attempt_(attempt), tops_(tops) {
     for (const NetAttempt::Failure& failure : attempt.failures) failed_.insert(failure.layer);
     for (const auto& [name, top] : tops) {
-      if (name == top.first && top.can_change && top.can_resize && top.shape.rank() == 4) streams_ = top.shape[0];
+      if (top.is_batch) streams_ = top.shape[0];
     }
   }
 
@@ -106,10 +107,15 @@ class Needs {
       const LayerParameter& maker = net_.layer(i);
       if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
       if (maker.bottom_size() == 0) return Change(blob, shape);
-      if (maker.type() == "Slice") return parts_.emplace(blob, shape).second;
+      if (maker.type() == "Slice") return RequirePart(blob, shape);
       return RequireBottoms(i, maker, shape);
     }
     return false;
+  }
+
+  bool RequirePart(const std::string& blob, const Shape& shape) {
+    const Shape* known = Known(blob);
+    return (known == nullptr || *known != shape) && parts_.emplace(blob, shape).second;
   }
 
   bool RequireBottoms(int i, const LayerParameter& maker, const Shape& shape) {
@@ -155,12 +161,9 @@ class Needs {
     const Shape* a = KnownBottom(layer, 0);
     const Shape* b = KnownBottom(layer, 1);
     if (layer.bottom_size() < 2) return;
-    if (a != nullptr && b != nullptr && a->Count() == b->Count() && a->rank() > 0 && b->rank() > 0 &&
-        (*a)[0] == (*b)[0]) {
-      b = nullptr;  // what does not fit are the weights
-    }
-    const bool is_asked = a != nullptr && Require(i, layer.bottom(1), *a);
-    if (!is_asked && b != nullptr) Require(i, layer.bottom(0), *b);
+    const bool fits = a != nullptr && b != nullptr && a->rank() > 0 && b->rank() > 0 && (*a)[0] == (*b)[0] &&
+                      a->Count() == b->Count();
+    if (!fits && (a == nullptr || !Require(i, layer.bottom(1), *a)) && b != nullptr) Require(i, layer.bottom(0), *b);
     for (int w = 2; a != nullptr && w < layer.bottom_size(); ++w) Require(i, layer.bottom(w), *a);
   }
 
@@ -171,10 +174,9 @@ class Needs {
     const int axis =
         AxisOf(layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis(), rank);
     if (axis < 0 || axis >= rank) return;
-    Require(i, layer.bottom(1),
-            axis != 1   ? scores->Erased(axis)
-            : rank == 2 ? Shape{(*scores)[0]}
-                        : scores->With(1, 1));
+    const Shape label = axis != 1 ? scores->Erased(axis) : rank == 2 ? Shape{(*scores)[0]} : scores->With(1, 1);
+    const Shape* found = KnownBottom(layer, 1);
+    if (found == nullptr || found->Count() != label.Count()) Require(i, layer.bottom(1), label);
   }
 
   // The bottom that the others go by: known, no data top of its own, of the most axes.
@@ -185,8 +187,8 @@ class Needs {
       const Shape* shape = Known(bottom);
       if (shape == nullptr) continue;
       const bool is_data_too = Changeable(bottom) != nullptr;
-      const bool is_better = best == nullptr || shape->rank() > best->rank() ||
-                             (shape->rank() == best->rank() && is_data && !is_data_too);
+      const bool is_better =
+          best == nullptr || shape->rank() > best->rank() || (shape->rank() == best->rank() && is_data && !is_data_too);
       if (!is_better) continue;
       best = shape;
       is_data = is_data_too;
@@ -221,10 +223,14 @@ class Needs {
     }
   }
 
-  // The marks are [steps,streams]; what was embedded item by item has streams too.
+  // The marks are [steps,streams]; what was embedded item by item has streams too, and is no picture.
   void AskRecurrent(int i, const LayerParameter& layer) {
     const Shape* x = KnownBottom(layer, 0);
     if (x == nullptr || layer.bottom_size() < 2) return;
+    for (const LayerParameter& embed : net_.layer()) {
+      const DataTop* words = embed.type() == "Embed" && embed.bottom_size() > 0 ? Changeable(embed.bottom(0)) : nullptr;
+      if (words != nullptr && words->shape.rank() > 2) Change(embed.bottom(0), {words->shape[0], streams_});
+    }
     if (x->rank() == 2) Require(i, layer.bottom(0), x->Inserted(1, streams_));
     if (x->rank() >= 2) Require(i, layer.bottom(1), {(*x)[0], x->rank() == 2 ? streams_ : (*x)[1]});
   }
@@ -342,15 +348,18 @@ class Needs {
     if (base->rank() == 1) base = Shape{(*base)[0], 1};
     const int axis = SliceAxis(p, base->rank());
     if (axis < 1 || axis >= base->rank()) return;
+    // 0: nobody needs anything of the part.
     const auto width = [&](const std::string& part) -> int64_t {
       const auto need = parts_.find(part);
-      return need == parts_.end() ? 0 : need->second.rank() > axis ? need->second[axis] : 1;
+      if (need != parts_.end()) return need->second.rank() > axis ? need->second[axis] : 1;
+      const Shape* known = HasFailed(i) ? nullptr : Known(part);
+      return known != nullptr && known->rank() == base->rank() ? (*known)[axis] : 0;
     };
     int64_t total = 0;
     if (p.slice_point_size() > 0) {
       total = WholeOf(p, width(layer.top(layer.top_size() - 1)));
     } else if (is_asked) {
-      for (const std::string& part : layer.top()) total = std::max(total, width(part));
+      for (const std::string& part : layer.top()) total = std::max(total, parts_.contains(part) ? width(part) : 0);
       total = (Size(total) * layer.top_size()).value();
     } else {
       total = (Size((*base)[axis]) * layer.top_size()).value();

@@ -21,6 +21,7 @@ struct DataTop {
   bool can_rebatch = false;  // the first dimension
   bool can_resize = false;   // height and width of a picture
   bool can_be_gray = false;  // nothing says that a picture has three channels
+  bool is_batch = false;     // the pictures of a layer that gives pictures and no rows
 };
 using DataTops = std::map<std::string, DataTop>;
 

@@ -27,10 +27,10 @@ constexpr std::array<Picture, 24> kPictures = {{
 }};
 constexpr int64_t kMostSide = 1024;
 
-constexpr int kMostRounds = 12;        // of following needs; each one is a layer further down the net
-constexpr int kMostSteps = 4;          // hypotheses kept
-constexpr int kMostLayers = 40000;     // built in all, which takes about a second
-constexpr size_t kProbes = 2;          // sizes after which a complaint that stays the same ends the list
+constexpr int kMostRounds = 12;     // of following needs; each one is a layer further down the net
+constexpr int kMostSteps = 4;       // hypotheses kept
+constexpr int kMostLayers = 40000;  // built in all, which takes about a second
+constexpr size_t kProbes = 2;       // sizes after which a complaint that stays the same ends the list
 
 class Search {
  public:
@@ -99,6 +99,7 @@ class Search {
       if (!is_asked && !is_python) continue;
       const bool has_size = is_asked ? GuessTypes(layer).assumed.empty()
                                      : layer.python_param().param_str().find("height") != std::string::npos;
+      const bool is_rows = layer.type() == "HDF5Data";
       const bool is_record = layer.type() == "Data" || layer.type() == "MemoryData";
       const int64_t means = layer.transform_param().mean_value_size();
       for (size_t i = 0; i < data.tops.size(); ++i) {
@@ -109,7 +110,8 @@ class Search {
                               .can_change = is_asked && (i == 0 || (!is_record && layer.type() != "AnnotatedData")),
                               .can_rebatch = is_python,
                               .can_resize = !has_size,
-                              .can_be_gray = means <= 1 && (is_record || is_python || layer.type() == "HDF5Data")};
+                              .can_be_gray = means <= 1 && (is_record || is_python || is_rows),
+                              .is_batch = i == 0 && !is_rows && data.types[i].shape.rank() == 4};
       }
     }
     return tops;
@@ -144,10 +146,9 @@ class Search {
       const int rank = top.shape.rank();
       if (!is_picture(top)) continue;
       const auto first = tops.find(top.first);
-      const bool is_like_first =
-          first == tops.end() || !is_picture(first->second) ||
-          (first->second.shape[first->second.shape.rank() - 1] == top.shape[rank - 1] &&
-           first->second.shape[first->second.shape.rank() - 2] == top.shape[rank - 2]);
+      const bool is_like_first = first == tops.end() || !is_picture(first->second) ||
+                                 (first->second.shape[first->second.shape.rank() - 1] == top.shape[rank - 1] &&
+                                  first->second.shape[first->second.shape.rank() - 2] == top.shape[rank - 2]);
       if (is_like_first) shapes[name] = top.shape.With(rank - 2, size.first).With(rank - 1, size.second);
     }
     return shapes;

@@ -325,6 +325,11 @@ TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
   const Json rates = Json::parse(line)["rates"];
   EXPECT_EQ(rates.front()[1], 0.5);
   EXPECT_NEAR(rates.back()[1].get<double>(), 0.005, 1e-8);
+  EXPECT_EQ(net["states"][0]["assumed"], Json::array());
+  WriteFileAtomically(folder_ / "open.prototxt",
+                      "layer { name: \"x\" type: \"Data\" top: \"x\" data_param { source: \"none\" batch_size: 2 } }");
+  EXPECT_NE(Moka("model check open.prototxt").out.find("assuming x [2,3,224,224] (--shape sets shapes)"),
+            std::string::npos);
   EXPECT_EQ(Moka("model check good.prototxt nothing.prototxt").code, 78);
   // A template whose rate comes from the command line.
   WriteFileAtomically(folder_ / "template.prototxt", "net: \"good.prototxt\" lr_policy: \"fixed\" max_iter: 20");

@@ -1,26 +1,33 @@
-// Shapes of data tops from the layers that read them, by way of the check of a net.
-#include "tools/consumer_shapes.h"
-
+// Shapes of data tops from the layers that read them and from the list of pictures, by way of the check of a net.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/text.h"
 #include "proto/net_file.h"
 #include "tools/net_check.h"
 
 namespace moka {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr const char* kTwoTops =
     "layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'x' batch_size: 2 } } ";
 constexpr const char* kPredictions =
     "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' inner_product_param { num_output: 10 } } ";
 
-StateCheck Check(const std::string& text) {
+StateCheck Check(const std::string& text, const std::map<std::string, Shape>& given = {}) {
   NetState state;
   state.set_phase(TRAIN);
-  return CheckNet(NetFromText(text, "net.prototxt"), state, {});
+  return CheckNet(NetFromText(text, "net.prototxt"), state, given);
+}
+
+std::string PythonData(const std::string& tops, const std::string& layer = "Own", const std::string& module = "own") {
+  std::string text = "layer { name: 'd' type: 'Python' ";
+  for (const std::string_view top : Split(tops, ' ')) text += StrCat("top: '", top, "' ");
+  return text + StrCat("python_param { module: '", module, "' layer: '", layer, "' } } ");
 }
 
 Shape TopOf(const StateCheck& check, const std::string& name) {
@@ -125,6 +132,157 @@ TEST(ConsumerShapesTest, RecordsKeepTheirOneLabelAndTheFirstErrorIsTold) {
   const std::string data =
       "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'x' batch_size: 2 } } ";
   EXPECT_THAT(Check(data + kPredictions + Loss("EuclideanLoss", "fc", "label")).error,
+              HasSubstr("must have one batch and one count"));
+}
+
+TEST(ConsumerShapesTest, AVideoReadersBatchIsItsNetsSteps) {
+  const std::string net = PythonData("data label marks", "videoReadTrain_RGB", "sequence_input_layer") +
+                          "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' "
+                          "inner_product_param { num_output: 7 } } "
+                          "layer { name: 'rx' type: 'Reshape' bottom: 'ip' top: 'x' "
+                          "reshape_param { shape { dim: 16 dim: 2 dim: 7 } } } "
+                          "layer { name: 'rm' type: 'Reshape' bottom: 'marks' top: 'm' "
+                          "reshape_param { shape { dim: 16 dim: 2 } } } "
+                          "layer { name: 'l' type: 'LSTM' bottom: 'x' bottom: 'm' top: 'l' "
+                          "recurrent_param { num_output: 3 } } ";
+  const StateCheck check = Check(net);
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{32, 3, 227, 227}));
+  EXPECT_EQ(TopOf(check, "d:label"), (Shape{32}));
+  EXPECT_EQ(TopOf(check, "d:marks"), (Shape{32}));
+  EXPECT_THAT(check.assumed,
+              ElementsAre(Pair("data", Shape{32, 3, 227, 227}), Pair("label", Shape{32}), Pair("marks", Shape{32})));
+}
+
+TEST(ConsumerShapesTest, FeaturesInRowsHaveStepsAndStreams) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'HDF5Data' top: 'cont' top: 'words' top: 'stage' top: 'fc7' "
+      "hdf5_data_param { source: 'x' batch_size: 6 } } "
+      "layer { name: 'r' type: 'Reshape' bottom: 'stage' top: 's' reshape_param { shape { dim: 6 dim: 4 dim: 1 } } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'fc7' top: 'ip' inner_product_param { num_output: 5 axis: -1 } "
+      "} "
+      "layer { name: 'em' type: 'Embed' bottom: 'words' top: 'em' embed_param { input_dim: 9 num_output: 5 } } "
+      "layer { name: 'c' type: 'Concat' bottom: 'ip' bottom: 'em' bottom: 's' top: 'x' concat_param { axis: 2 } } "
+      "layer { name: 'l' type: 'LSTM' bottom: 'x' bottom: 'cont' top: 'l' recurrent_param { num_output: 3 } } ");
+  EXPECT_EQ(TopOf(check, "d:stage"), (Shape{6, 4}));
+  EXPECT_EQ(TopOf(check, "d:words"), (Shape{6, 4}));
+  EXPECT_EQ(TopOf(check, "d:cont"), (Shape{6, 4}));
+  EXPECT_EQ(TopOf(check, "d:fc7"), (Shape{6, 4, 4096}));
+  EXPECT_EQ(TopOf(check, "c:x"), (Shape{6, 4, 11}));
+}
+
+TEST(ConsumerShapesTest, WhatIsRestoredHasTheRestoredShape) {
+  const std::string autoencoder =
+      "layer { name: 'in' type: 'InnerProduct' bottom: 'a' top: 'in' inner_product_param { num_output: 5 } } "
+      "layer { name: 'out' type: 'InnerProduct' bottom: 'in' top: 'out' inner_product_param { num_output: 96 } } ";
+  EXPECT_EQ(TopOf(Check(PythonData("a") + autoencoder + Loss("EuclideanLoss", "out", "a")), "d:a"), (Shape{1, 96}));
+  const std::string voxels =
+      "layer { name: 'c' type: 'Convolution' bottom: 'v' top: 'c' convolution_param { num_output: 2 kernel_size: 3 } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { num_output: 8 } } "
+      "layer { name: 'r' type: 'Reshape' bottom: 'ip' top: 'r' "
+      "reshape_param { shape { dim: -1 dim: 1 dim: 2 dim: 2 dim: 2 } } } "
+      "layer { name: 'u' type: 'Deconvolution' bottom: 'r' top: 'u' "
+      "convolution_param { num_output: 1 kernel_size: 3 } } ";
+  EXPECT_EQ(TopOf(Check(PythonData("a v") + voxels + Loss("SigmoidCrossEntropyLoss", "u", "v")), "d:v"),
+            (Shape{1, 1, 4, 4, 4}));
+}
+
+TEST(ConsumerShapesTest, AsksThroughProductsOfLabels) {
+  // Coverage and boxes, each times a mask, cut from one blob.
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 1 } } "
+      "layer { name: 't' type: 'Data' top: 'label' data_param { source: 'x' batch_size: 1 } } "
+      "layer { name: 's' type: 'Slice' bottom: 'label' top: 'one' top: 'boxes' top: 'size' "
+      "slice_param { slice_point: 1 slice_point: 5 } } "
+      "layer { name: 'n' type: 'Eltwise' bottom: 'boxes' bottom: 'size' top: 'n' } "
+      "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' "
+      "convolution_param { num_output: 1 kernel_size: 16 stride: 16 } } "
+      "layer { name: 'b' type: 'Convolution' bottom: 'data' top: 'b' "
+      "convolution_param { num_output: 4 kernel_size: 16 stride: 16 } } " +
+      Loss("EuclideanLoss", "c", "one") + Loss("L1Loss", "b", "n"));
+  EXPECT_EQ(TopOf(check, "t:label"), (Shape{1, 9, 14, 14}));
+}
+
+TEST(ConsumerShapesTest, PartsWithOneParameterAreEqual) {
+  const auto convolution = [](const std::string& bottom) {
+    return "layer { name: 'c_" + bottom + "' type: 'Convolution' bottom: '" + bottom + "' top: 'c_" + bottom +
+           "' param { name: 'w' } convolution_param { num_output: 2 kernel_size: 3 bias_term: false } } ";
+  };
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'Data' top: 'pair' data_param { source: 'x' batch_size: 2 } } "
+      "layer { name: 's' type: 'Slice' bottom: 'pair' top: 'l' top: 'r' slice_param { slice_point: 1 } } " +
+      convolution("l") + convolution("r"));
+  EXPECT_EQ(TopOf(check, "d:pair"), (Shape{2, 2, 224, 224}));
+}
+
+TEST(ConsumerShapesTest, UpAndDownMustMeet) {
+  const std::string five =
+      "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 5 stride: 5 } } "
+      "layer { name: 'u' type: 'Deconvolution' bottom: 'p' top: 'u' "
+      "convolution_param { num_output: 1 kernel_size: 5 stride: 5 } } "
+      "layer { name: 'c' type: 'Concat' bottom: 'u' bottom: 'a' top: 'c' } ";
+  const StateCheck check = Check(PythonData("a") + five);
+  EXPECT_EQ(TopOf(check, "d:a"), (Shape{1, 3, 360, 480}));
+  EXPECT_THAT(check.assumed, ElementsAre(Pair("a", Shape{1, 3, 360, 480})));
+  // What is stated or given stays.
+  EXPECT_THAT(Check(PythonData("a") + five, {{"a", {1, 3, 64, 64}}}).error, HasSubstr("must agree but for axis 1"));
+  EXPECT_THAT(Check("layer { name: 'd' type: 'Data' top: 'a' data_param { source: 'x' batch_size: 1 } "
+                    "transform_param { crop_size: 64 } } " +
+                    five)
+                  .error,
+              HasSubstr("must agree but for axis 1"));
+  // Built in, of an open size.
+  EXPECT_EQ(TopOf(Check(PythonData("a label", "VOCSegDataLayer", "voc_layers") +
+                        "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' "
+                        "pooling_param { kernel_size: 16 stride: 16 } } "
+                        "layer { name: 'u' type: 'Deconvolution' bottom: 'p' top: 'u' "
+                        "convolution_param { num_output: 1 kernel_size: 16 stride: 16 } } "
+                        "layer { name: 'c' type: 'Concat' bottom: 'u' bottom: 'a' bottom: 'label' top: 'c' } "),
+                  "d:label"),
+            (Shape{1, 1, 512, 512}));
+}
+
+TEST(ConsumerShapesTest, SizesThatTheNetNamesComeFirst) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'DenseImageData' top: 'data' top: 'label' "
+      "dense_image_data_param { source: 'x' batch_size: 1 } } "
+      "layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'm' "
+      "pooling_param { kernel_size: 2 stride: 2 } } "
+      "layer { name: 'q' type: 'Pooling' bottom: 'p' top: 'q' top: 'n' pooling_param { kernel_size: 2 stride: 2 } } "
+      "layer { name: 'v' type: 'Upsample' bottom: 'q' bottom: 'n' top: 'v' "
+      "upsample_param { scale: 2 upsample_h: 23 upsample_w: 30 } } "
+      "layer { name: 'u' type: 'Upsample' bottom: 'v' bottom: 'm' top: 'u' upsample_param { scale: 2 } } ");
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{1, 3, 46, 60}));
+  EXPECT_EQ(TopOf(check, "d:label"), (Shape{1, 1, 46, 60}));
+}
+
+TEST(ConsumerShapesTest, AForksLoaderOfAKnownNameMayGiveMore) {
+  const StateCheck check =
+      Check(PythonData("data im_info gt_boxes attributes", "RoIDataLayer", "roi_data_layer.layer") +
+            "layer { name: 's' type: 'Slice' bottom: 'attributes' top: 'x' top: 'y' slice_param { slice_point: 4 } } ");
+  EXPECT_EQ(TopOf(check, "d:im_info"), (Shape{1, 3}));
+  EXPECT_EQ(TopOf(check, "d:gt_boxes"), (Shape{64, 5}));
+  EXPECT_EQ(TopOf(check, "d:attributes"), (Shape{1, 8}));
+  EXPECT_EQ(TopOf(Check(PythonData("a b c e", "videoReadTrain_RGB", "sequence_input_layer")), "d:e"), (Shape{1}));
+}
+
+TEST(ConsumerShapesTest, MistakesThatNoShapeMendsStay) {
+  const std::string data = PythonData("a label") +
+                           "layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'ip' "
+                           "inner_product_param { num_output: 5 } } ";
+  const StateCheck unknown = Check(data + "layer { name: 'o' type: 'Odd' bottom: 'ip' top: 'o' } ");
+  EXPECT_THAT(unknown.error, HasSubstr("unknown layer type \"Odd\""));
+  EXPECT_TRUE(unknown.assumed.empty());
+  EXPECT_THAT(
+      Check(data + "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 0 } } ").error,
+      HasSubstr("layer \"p\""));
+  // A table of boxes of 3 classes for scores of 2: the loader says 3.
+  const std::string boxes =
+      "layer { name: 'd' type: 'Python' top: 'data' top: 'rois' top: 'labels' top: 'bbox_targets' python_param { "
+      "module: 'roi_data_layer.layer' layer: 'RoIDataLayer' param_str: \"'num_classes': 3\" } } "
+      "layer { name: 'r' type: 'ROIPooling' bottom: 'data' bottom: 'rois' top: 'r' "
+      "roi_pooling_param { pooled_h: 2 pooled_w: 2 } } "
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'r' top: 'ip' inner_product_param { num_output: 8 } } ";
+  EXPECT_THAT(Check(boxes + Loss("SmoothL1Loss", "ip", "bbox_targets")).error,
               HasSubstr("must have one batch and one count"));
 }
 

@@ -144,8 +144,9 @@ Verb ModelCheckVerb() {
   verb.summary = "whether nets build in every phase and solvers give their rates";
   verb.usage = "FILE ... [--shape 'TOP=N,C,H,W;...']";
   verb.examples = {"moka model check models/*/*.prototxt", "moka model check net.prototxt --shape 'data=1,1,28,28'"};
-  verb.options = {{"json", "", "one JSON object a file, with every shape and which of them were assumed"},
-                  {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers"}};
+  verb.options = {
+      {"json", "", "one JSON object a file, with every shape and which of them were assumed"},
+      {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers"}};
   verb.run = RunCheck;
   return verb;
 }

@@ -52,6 +52,8 @@ DataFields FieldsOf(const LayerParameter& layer) {
   if (layer.type() == "Python") {
     fields.batch = std::max<int64_t>(NumberAfter(layer.python_param().param_str(), "batch_size"), 1);
     fields.source = layer.python_param().param_str();
+    fields.new_h = NumberAfter(fields.source, "'imh'");
+    fields.new_w = NumberAfter(fields.source, "'imw'");
   }
   if (layer.has_data_param()) ReadSource(layer.data_param(), fields);
   if (layer.has_hdf5_data_param()) ReadSource(layer.hdf5_data_param(), fields);

@@ -150,7 +150,7 @@ class Needs {
     if (type == "Concat") AskConcat(i, layer);
     if (IsOneOf(kRecurrent, type)) AskRecurrent(i, layer);
     if (!HasFailed(i)) return;
-    if (IsOneOf(kSpatial, type)) AskPictures(layer);
+    if (IsOneOf(kSpatial, type)) AskPictures(i, layer);
     if (type == "InnerProduct") AskFeatures(layer);
     if (type == "Permute") AskPermute(layer);
     if (type == "Reshape") AskReshape(i, layer);
@@ -236,11 +236,22 @@ class Needs {
   }
 
   // A number an item that a layer of pictures reads is a picture, like its layer's first top.
-  void AskPictures(const LayerParameter& layer) {
+  void AskPictures(int i, const LayerParameter& layer) {
     for (const std::string& bottom : layer.bottom()) {
-      const DataTop* top = Changeable(bottom);
-      if (top != nullptr && top->shape.rank() < 4) Change(bottom, FirstOf(*top, {top->shape[0], 3, 224, 224}));
+      const DataTop* top = SourceOf(i, bottom);
+      if (top != nullptr && top->shape.rank() < 4) Require(i, bottom, FirstOf(*top, {top->shape[0], 3, 224, 224}));
     }
+  }
+
+  // The data top that a blob is made of by layers that keep its shape; null if there is none.
+  const DataTop* SourceOf(int reader, const std::string& blob) const {
+    for (int i = reader - 1; i >= 0; --i) {
+      const LayerParameter& maker = net_.layer(i);
+      if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
+      if (maker.bottom_size() == 0) return Changeable(blob);
+      return IsOneOf(kShapeKeeping, maker.type()) ? SourceOf(i, maker.bottom(0)) : nullptr;
+    }
+    return nullptr;
   }
 
   Shape FirstOf(const DataTop& top, const Shape& fallback) const {

@@ -28,9 +28,8 @@ constexpr std::array<Picture, 24> kPictures = {{
 constexpr int64_t kMostSide = 1024;
 
 constexpr int kMostRounds = 12;     // of following needs; each one is a layer further down the net
-constexpr int kMostSteps = 4;       // hypotheses kept
+constexpr int kMostSteps = 6;       // hypotheses kept
 constexpr int kMostLayers = 40000;  // built in all, which takes about a second
-constexpr size_t kProbes = 2;       // sizes after which a complaint that stays the same ends the list
 
 class Search {
  public:
@@ -154,11 +153,20 @@ class Search {
     return shapes;
   }
 
+  // The size of the first picture that has an open one; none if there is no such.
+  static std::optional<Picture> OpenSize(const DataTops& tops) {
+    for (const auto& [name, top] : tops) {
+      const int rank = top.shape.rank();
+      if (top.can_resize && rank >= 4) return Picture{top.shape[rank - 2], top.shape[rank - 1]};
+    }
+    return std::nullopt;
+  }
+
   // Sizes in the order of trial: those that the net's own fields speak of, at each of its scales; the guess rounded up
-  // to whole cells; public nets' pictures; whole cells of 32 and of 4.
-  std::vector<Picture> Sizes(const DataTops& tops) const {
+  // to whole cells; public nets' pictures; whole cells of 32 and of 4, those near the guess first.
+  std::vector<Picture> Sizes(const Picture& guess) const {
     std::vector<Picture> sizes;
-    std::set<Picture> seen;
+    std::set<Picture> seen = {guess};
     const auto add = [&](int64_t height, int64_t width) {
       if (height < 1 || width < 1 || height > kMostSide || width > 2 * kMostSide) return;
       if (seen.insert({height, width}).second) sizes.emplace_back(height, width);
@@ -171,16 +179,15 @@ class Search {
         if (interp.has_height() && interp.has_width()) add(interp.height() * scale, interp.width() * scale);
       }
     }
-    for (const auto& [name, top] : tops) {
-      const int rank = top.shape.rank();
-      if (!top.can_resize || rank < 4) continue;
-      for (const int64_t cell : {32, 64, 128}) {
-        add((top.shape[rank - 2] + cell - 1) / cell * cell, (top.shape[rank - 1] + cell - 1) / cell * cell);
+    const auto round_up = [](int64_t side, int64_t cell) { return (side + cell - 1) / cell * cell; };
+    for (const int64_t cell : {32, 64, 128}) add(round_up(guess.first, cell), round_up(guess.second, cell));
+    for (const auto& [height, width] : kPictures) add(height, width);
+    for (const int64_t cell : {32, 4}) {
+      const int64_t middle = round_up(guess.first, cell);
+      for (int64_t step = 0; step <= kMostSide / cell / 2; ++step) {
+        for (const int64_t side : {middle + step * cell, middle - step * cell}) add(side, side);
       }
     }
-    for (const auto& [height, width] : kPictures) add(height, width);
-    for (int64_t side = 32; side <= kMostSide; side += 32) add(side, side);
-    for (int64_t side = 36; side <= kMostSide / 2; side += 4) add(side, side);
     return sizes;
   }
 
@@ -199,36 +206,39 @@ class Search {
     return part;
   }
 
+  // Goes on in the list of sizes where it was left: those before it fail at an earlier layer.
   bool TrySizes(Trial& best) {
     const DataTops tops = TopsOf(best.attempt);
-    const NetAttempt before = best.attempt;
-    NetParameter part = Prefix(Progress(before) + 1);
-    bool is_kept = false;
-    size_t tried = 0;
-    for (const Picture& size : Sizes(tops)) {
-      const TopShapes changes = Resized(tops, size);
-      if (changes.empty() || layers_ > kMostLayers || best.attempt.builds) break;
+    const std::optional<Picture> guess = OpenSize(tops);
+    if (!guess) return false;
+    if (sizes_.empty()) sizes_ = Sizes(*guess);
+    const auto at = [&](const Picture& size) {
       TopShapes shapes = best.shapes;
-      for (const auto& [name, shape] : changes) shapes[name] = shape;
-      Trial trial = Follow(tried < kProbes ? net_ : part, shapes);
-      if (tried < kProbes && SaysTheSame(before, trial.attempt)) {
-        if (++tried == kProbes) break;
-        continue;
-      }
-      tried = kProbes;
-      if (Progress(trial.attempt) <= Progress(best.attempt)) continue;
-      if (!Keep(best, changes)) continue;
-      is_kept = true;
-      if (!best.attempt.builds) part = Prefix(Progress(best.attempt) + 1);
+      for (const auto& [name, shape] : Resized(tops, size)) shapes[name] = shape;
+      return shapes;
+    };
+    const Picture twice{2 * guess->first, 2 * guess->second};
+    const Picture more{guess->first + 100, guess->second + 100};
+    if (SaysTheSame(best.attempt, Follow(net_, at(twice)).attempt) &&
+        SaysTheSame(best.attempt, Follow(net_, at(more)).attempt)) {
+      return false;
     }
-    return is_kept;
+    const NetParameter part = Prefix(Progress(best.attempt) + 1);
+    while (next_size_ < sizes_.size() && layers_ <= kMostLayers) {
+      const Picture size = sizes_[next_size_++];
+      const Trial trial = Follow(part, at(size));
+      if (Progress(trial.attempt) > Progress(best.attempt) && Keep(best, Resized(tops, size))) return true;
+    }
+    return false;
   }
 
   const NetParameter& net_;
   const NetState& state_;
   const TopShapes& given_;
   std::set<std::string> asked_;  // data layers whose shapes are guessed from their fields
-  int layers_ = 0;               // built so far
+  std::vector<Picture> sizes_;   // to try
+  size_t next_size_ = 0;
+  int layers_ = 0;  // built so far
 };
 
 }  // namespace

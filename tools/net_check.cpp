@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "data/shape_guess.h"
 #include "layers/net.h"
 #include "optim/lr_policy.h"
@@ -42,19 +43,29 @@ std::vector<std::pair<std::string, Shape>> AssumedTops(const std::vector<DataLay
     const bool has_guess = layer.param.type() != "Input" && !GuessTypes(layer.param).assumed.empty();
     for (size_t i = 0; i < layer.tops.size(); ++i) {
       const std::string& top = layer.tops[i];
-      if (given.contains(top) || (!found.contains(top) && (i > 0 || !has_guess))) continue;
+      const bool is_open = found.contains(top) || layer.param.bottom_size() > 0 || (i == 0 && has_guess);
+      if (given.contains(top) || !is_open) continue;
       assumed.emplace_back(top, layer.types[i].shape);
     }
   }
   return assumed;
 }
 
+std::string PythonName(const PythonParameter& p) { return StrCat(p.module(), ".", p.layer()); }
+
+std::vector<std::string> Names(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
+
 StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopShapes& given, const TopShapes& shapes) {
   StateCheck check;
   check.phase = state.phase();
   check.stages.assign(state.stage().begin(), state.stage().end());
   try {
-    const BuiltNet built = BuildNet(FilterNet(net, state), LookingOptions(state, shapes));
+    NetOptions options = LookingOptions(state, shapes);
+    options.data_types = [&check, types = options.data_types](const LayerParameter& layer) {
+      if (layer.type() == "Python") check.elsewhere.insert(PythonName(layer.python_param()));
+      return types(layer);
+    };
+    const BuiltNet built = BuildNet(FilterNet(net, state), options);
     check.layers = built.param.layer_size();
     for (const NetBlob& blob : built.blobs) {
       if (blob.shared) continue;
@@ -64,6 +75,10 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopSh
     check.assumed = AssumedTops(built.data, given, shapes);
   } catch (const Error& error) {
     check.error = error.what();
+    if (!check.elsewhere.empty()) {
+      check.error += StrCat("\n(the shapes of what the Python layers ", Join(Names(check.elsewhere), ", "),
+                            " make were guessed: they are not built in)");
+    }
   }
   return check;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ struct StateCheck {
   std::vector<std::pair<std::string, Shape>> tops;  // "layer:top" in layer order
   // Tops of data layers whose shape the text leaves open: what was taken for it.
   std::vector<std::pair<std::string, Shape>> assumed;
+  // "module.Class" of Python layers that are not built in: the net runs only where Python holds it.
+  std::set<std::string> elsewhere;
 };
 
 // The phases that rules name (both if none does), each with no stage, with each stage alone, with each pair of them,

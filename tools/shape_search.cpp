@@ -96,8 +96,10 @@ class Search {
       // parameters leave to the dataset is open.
       const bool is_asked = asked_.contains(layer.name());
       if (!is_asked && !is_python) continue;
-      const bool has_size = is_asked ? GuessTypes(layer).assumed.empty()
-                                     : layer.python_param().param_str().find("height") != std::string::npos;
+      const bool is_made = layer.bottom_size() > 0;  // by a Python layer from other tops
+      const bool has_size = is_made    ? true
+                            : is_asked ? GuessTypes(layer).assumed.empty()
+                                       : layer.python_param().param_str().find("height") != std::string::npos;
       const bool is_rows = layer.type() == "HDF5Data";
       const bool is_record = layer.type() == "Data" || layer.type() == "MemoryData";
       const int64_t means = layer.transform_param().mean_value_size();
@@ -107,10 +109,10 @@ class Search {
                               .first = data.tops[0],
                               // The label of a record or of a program's own data is one number, boxes are rows.
                               .can_change = is_asked && (i == 0 || (!is_record && layer.type() != "AnnotatedData")),
-                              .can_rebatch = is_python,
+                              .can_rebatch = is_python && !is_made,
                               .can_resize = !has_size,
                               .can_be_gray = means <= 1 && (is_record || is_python || is_rows),
-                              .is_batch = i == 0 && !is_rows && data.types[i].shape.rank() == 4};
+                              .is_batch = i == 0 && !is_rows && !is_made && data.types[i].shape.rank() == 4};
       }
     }
     return tops;

@@ -265,6 +265,42 @@ TEST(ConsumerShapesTest, AForksLoaderOfAKnownNameMayGiveMore) {
   EXPECT_EQ(TopOf(Check(PythonData("a b c e", "videoReadTrain_RGB", "sequence_input_layer")), "d:e"), (Shape{1}));
 }
 
+TEST(ConsumerShapesTest, LayersOfPythonsOwnModulesAreTakenAsTheirTops) {
+  const auto python = [](const std::string& wiring, const std::string& layer) {
+    return StrCat("layer { name: '", layer, "' type: 'Python' ", wiring, " python_param { module: 'mine' layer: '",
+                  layer, "' } } ");
+  };
+  const StateCheck check = Check(
+      std::string(kTwoTops) + kPredictions + python("bottom: 'fc' top: 'fc'", "InPlace") +
+      python("bottom: 'fc' bottom: 'label' top: 'norm' top: 'rest'", "Norm") +
+      "layer { name: 'ip' type: 'InnerProduct' bottom: 'norm' top: 'ip' inner_product_param { num_output: 3 } } " +
+      python("bottom: 'ip' top: 'wide'", "Wide") +
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'fc' bottom: 'wide' top: 'sum' } " +
+      python("bottom: 'sum' bottom: 'rest' top: 'cost' loss_weight: 1", "Cost"));
+  EXPECT_EQ(check.error, "");
+  EXPECT_EQ(TopOf(check, "InPlace:fc"), (Shape{2, 10}));
+  EXPECT_EQ(TopOf(check, "Norm:norm"), (Shape{2, 10}));
+  EXPECT_EQ(TopOf(check, "Norm:rest"), (Shape{2}));
+  EXPECT_EQ(TopOf(check, "Cost:cost"), (Shape{1}));
+  EXPECT_THAT(check.elsewhere, ElementsAre("mine.Cost", "mine.InPlace", "mine.Norm", "mine.Wide"));
+  // Built-in classes are no such layers, but other classes of a built-in one's name are.
+  EXPECT_THAT(Check(PythonData("data im_info gt_boxes", "RoIDataLayer", "roi_data_layer.layer")).elsewhere,
+              testing::IsEmpty());
+  const std::string proposals =
+      "bottom: 'data' bottom: 'label' top: 'rois' python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer' "
+      "} ";
+  EXPECT_THAT(Check(StrCat(kTwoTops, "layer { name: 'p' type: 'Python' ", proposals, "}")).elsewhere,
+              ElementsAre("rpn.proposal_layer.ProposalLayer"));
+}
+
+TEST(ConsumerShapesTest, AMistakeAfterGuessedShapesSaysSo) {
+  const StateCheck check =
+      Check(std::string(kTwoTops) + kPredictions +
+            "layer { name: 'n' type: 'Python' bottom: 'fc' top: 'n' python_param { module: 'mine' layer: 'Norm' } } " +
+            "layer { name: 's' type: 'Slice' bottom: 'n' top: 'a' top: 'b' slice_param { slice_point: 0 } }");
+  EXPECT_THAT(check.error, HasSubstr("what the Python layers mine.Norm make were guessed"));
+}
+
 TEST(ConsumerShapesTest, MistakesThatNoShapeMendsStay) {
   const std::string data = PythonData("a label") +
                            "layer { name: 'ip' type: 'InnerProduct' bottom: 'a' top: 'ip' "

@@ -53,6 +53,7 @@ Json StateRow(const StateCheck& check) {
   Json assumed = Json::array();
   for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ToJson(shape)});
   row["assumed"] = std::move(assumed);
+  row["python"] = check.elsewhere;
   return row;
 }
 
@@ -63,12 +64,18 @@ std::string Assumptions(const Json& row) {
   return shapes.empty() ? "" : StrCat("; assuming ", Join(shapes, ", "), " (--shape sets shapes)");
 }
 
+// "; runs in Python only, for layer.Norm".
+std::string Elsewhere(const Json& row) {
+  if (row["python"].empty()) return "";
+  return StrCat("; runs in Python only, for ", Join(row["python"].get<std::vector<std::string>>(), ", "));
+}
+
 void Print(const Json& row, const std::string& file) {
   const std::string state =
       StrCat(row["phase"].get<std::string>(), row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump()));
   if (row["ok"].get<bool>()) {
-    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics{}\n", file, state, row["layers"].get<int>(),
-               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>(), Assumptions(row));
+    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics{}{}\n", file, state, row["layers"].get<int>(),
+               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>(), Elsewhere(row), Assumptions(row));
   } else {
     fmt::print("fails {}: {}: {}\n", file, state, FirstLine(row["error"].get<std::string>()));
   }

@@ -37,15 +37,31 @@ void CheckCount(const LayerBuilder& l, const PythonLayerDef& def, const std::str
   l.Check(found >= least && found <= most, noun, StrCat(NameOf(def), " takes ", range, " ", noun, "s, found ", found));
 }
 
+// Whether the class is another one of that name, with other bottoms or tops.
+bool IsAnother(const LayerBuilder& l, const PythonLayerDef& def) {
+  return l.top_count() < def.min_tops || l.top_count() > def.max_tops || l.bottom_count() < def.min_bottoms ||
+         l.bottom_count() > def.max_bottoms;
+}
+
+// In a net that is only looked at: the tops are inputs. A loss is one number, another top is as the bottom beside it,
+// and what is written in place stays what it was.
+void TakeAsInputs(LayerBuilder& l) {
+  std::vector<TensorType> types = l.AskDataTypes();
+  const auto& bottoms = l.param().bottom();
+  bool is_in_place = false;
+  for (int i = 0; i < l.top_count() && l.bottom_count() > 0; ++i) {
+    const bool is_loss = l.param().loss_weight_size() > 0;
+    types[static_cast<size_t>(i)].shape = is_loss ? Shape{1} : l.shape(std::min(i, l.bottom_count() - 1));
+    is_in_place = is_in_place || std::ranges::find(bottoms, l.param().top(i)) != bottoms.end();
+  }
+  if (!is_in_place) return l.AddData(types);
+  for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, l.bottom(std::min(i, l.bottom_count() - 1)));
+}
+
 void Build(LayerBuilder& l) {
   const PythonParameter& p = l.param().python_param();
   const PythonLayerDef* known = FindPythonLayer(p.module(), p.layer());
-  // A class of a known name with other tops is another class of that name.
-  const bool is_other = known == nullptr || l.top_count() < known->min_tops || l.top_count() > known->max_tops;
-  if (l.FeedsPythonData() && l.bottom_count() == 0 && is_other) {
-    l.AddData(l.AskDataTypes());
-    return;
-  }
+  if (l.FeedsPythonData() && !p.layer().empty() && (known == nullptr || IsAnother(l, *known))) return TakeAsInputs(l);
   const PythonLayerDef& def = Find(l);
   CheckCount(l, def, "bottom", l.bottom_count(), def.min_bottoms, def.max_bottoms);
   CheckCount(l, def, "top", l.top_count(), def.min_tops, def.max_tops);

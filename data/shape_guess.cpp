@@ -50,8 +50,9 @@ int64_t NumberAfter(const std::string& text, std::string_view word) {
 DataFields FieldsOf(const LayerParameter& layer) {
   DataFields fields;
   if (layer.type() == "Python") {
-    fields.batch = std::max<int64_t>(NumberAfter(layer.python_param().param_str(), "batch_size"), 1);
     fields.source = layer.python_param().param_str();
+    const int64_t batch = NumberAfter(fields.source, "batch_size");
+    fields.batch = std::max<int64_t>(batch > 0 ? batch : NumberAfter(fields.source, "batchsize"), 1);
     fields.new_h = NumberAfter(fields.source, "'imh'");
     fields.new_w = NumberAfter(fields.source, "'imw'");
   }

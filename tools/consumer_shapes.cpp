@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, 18> kShapeKeeping = {
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kStreams = 2;      // of sequences that nothing counts
 constexpr int64_t kRois = 128;
+constexpr int64_t kMostSide = 4096;  // of a map that was pooled
 
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
@@ -133,6 +134,11 @@ class Needs {
       const int axis = maker.inner_product_param().axis();
       if (axis == -1 || (axis > 1 && axis == rank - 1))
         is_asked = Require(i, maker.bottom(0), shape.With(rank - 1, kFeatures));
+    } else if (maker.type() == "Pooling" && rank == 4) {
+      const PoolingParameter& p = maker.pooling_param();  // into cells that do not overlap
+      const int64_t cell = p.kernel_size_size() == 1 && p.stride_size() == 1 ? p.kernel_size(0) : 0;
+      if (cell > 0 && cell == p.stride(0) && shape[2] < kMostSide && shape[3] < kMostSide)
+        is_asked = Require(i, maker.bottom(0), shape.With(2, shape[2] * cell).With(3, shape[3] * cell));
     }
     return is_asked;
   }

@@ -38,8 +38,8 @@ class Search {
 
   std::optional<TopShapes> Find() {
     Trial best = Follow(net_, given_);
-    if (!best.attempt.may_fit) return std::nullopt;
-    for (int step = 0; step < kMostSteps && !best.attempt.builds; ++step) {
+    if (!best.attempt.may_fit || NeedsPython(best.attempt)) return std::nullopt;
+    for (int step = 0; step < kMostSteps && !best.attempt.builds && !NeedsPython(best.attempt); ++step) {
       if (!TryChannels(best) && !TrySizes(best)) return std::nullopt;
     }
     if (!best.attempt.builds) return std::nullopt;
@@ -51,6 +51,13 @@ class Search {
     TopShapes shapes;
     NetAttempt attempt;
   };
+
+  // Whether a layer in Python failed that is known under no shape.
+  static bool NeedsPython(const NetAttempt& attempt) {
+    return std::ranges::any_of(attempt.failures, [](const NetAttempt::Failure& failure) {
+      return failure.text.find("is not built in") != std::string::npos;
+    });
+  }
 
   // How far a net builds: up to its first layer that fails.
   static int Progress(const NetAttempt& attempt) {
@@ -164,15 +171,23 @@ class Search {
     return std::nullopt;
   }
 
-  // Sizes in the order of trial: those that the net's own fields speak of, at each of its scales; the guess rounded up
-  // to whole cells; public nets' pictures; whole cells of 32 and of 4, those near the guess first.
-  std::vector<Picture> Sizes(const Picture& guess) const {
+  // Sizes in the order of trial: those of other pictures where there are several; those that the net's own fields speak
+  // of, at each of its scales; the guess rounded up to whole cells; public nets' pictures; whole cells of 32 and of 4,
+  // those near the guess first.
+  std::vector<Picture> Sizes(const DataTops& tops, const Picture& guess) const {
     std::vector<Picture> sizes;
-    std::set<Picture> seen = {guess};
+    std::set<Picture> seen;
     const auto add = [&](int64_t height, int64_t width) {
       if (height < 1 || width < 1 || height > kMostSide || width > 2 * kMostSide) return;
       if (seen.insert({height, width}).second) sizes.emplace_back(height, width);
     };
+    for (const auto& [name, top] : tops) {
+      const int rank = top.shape.rank();
+      if (!top.can_resize || rank < 4 || Picture{top.shape[rank - 2], top.shape[rank - 1]} == guess) continue;
+      add(guess.first, guess.second);
+      add(top.shape[rank - 2], top.shape[rank - 1]);
+    }
+    seen.insert(guess);
     for (const LayerParameter& layer : net_.layer()) {
       const UpsampleParameter& up = layer.upsample_param();
       const InterpParameter& interp = layer.interp_param();
@@ -213,7 +228,7 @@ class Search {
     const DataTops tops = TopsOf(best.attempt);
     const std::optional<Picture> guess = OpenSize(tops);
     if (!guess) return false;
-    if (sizes_.empty()) sizes_ = Sizes(*guess);
+    if (sizes_.empty()) sizes_ = Sizes(tops, *guess);
     const auto at = [&](const Picture& size) {
       TopShapes shapes = best.shapes;
       for (const auto& [name, shape] : Resized(tops, size)) shapes[name] = shape;

@@ -219,7 +219,10 @@ TEST(ConsumerShapesTest, UpAndDownMustMeet) {
       "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 5 stride: 5 } } "
       "layer { name: 'u' type: 'Deconvolution' bottom: 'p' top: 'u' "
       "convolution_param { num_output: 1 kernel_size: 5 stride: 5 } } "
-      "layer { name: 'c' type: 'Concat' bottom: 'u' bottom: 'a' top: 'c' } ";
+      "layer { name: 'b' type: 'Power' bottom: 'a' top: 'b' } "
+      "layer { name: 'v' type: 'Convolution' bottom: 'b' top: 'v' "
+      "convolution_param { num_output: 1 kernel_size: 1 } } "
+      "layer { name: 'c' type: 'Concat' bottom: 'u' bottom: 'v' top: 'c' } ";
   const StateCheck check = Check(PythonData("a") + five);
   EXPECT_EQ(TopOf(check, "d:a"), (Shape{1, 3, 360, 480}));
   EXPECT_THAT(check.assumed, ElementsAre(Pair("a", Shape{1, 3, 360, 480})));
@@ -230,6 +233,10 @@ TEST(ConsumerShapesTest, UpAndDownMustMeet) {
                     five)
                   .error,
               HasSubstr("must agree but for axis 1"));
+  // With the picture itself beside it, what it is put beside says its size.
+  const std::string beside = "layer { name: 'e' type: 'Concat' bottom: 'u' bottom: 'b' top: 'e' } ";
+  EXPECT_EQ(TopOf(Check(PythonData("a") + five.substr(0, five.find("layer { name: 'v'")) + beside), "d:a"),
+            (Shape{1, 3, 225, 225}));
   // Built in, of an open size.
   EXPECT_EQ(TopOf(Check(PythonData("a label", "VOCSegDataLayer", "voc_layers") +
                         "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' "
@@ -239,6 +246,17 @@ TEST(ConsumerShapesTest, UpAndDownMustMeet) {
                         "layer { name: 'c' type: 'Concat' bottom: 'u' bottom: 'a' bottom: 'label' top: 'c' } "),
                   "d:label"),
             (Shape{1, 1, 512, 512}));
+}
+
+TEST(ConsumerShapesTest, PicturesOfSeveralLayersHaveOneSizeAndBatch) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'DenseImageData' top: 'data' top: 'label' "
+      "dense_image_data_param { source: 'x' batch_size: 5 } } "
+      "layer { name: 'e' type: 'Python' top: 'xy' python_param { module: 'own' layer: 'Own' "
+      "param_str: \"{'batchsize': '5'}\" } } "
+      "layer { name: 's' type: 'Eltwise' bottom: 'data' bottom: 'xy' top: 's' } ");
+  EXPECT_EQ(TopOf(check, "d:data"), TopOf(check, "e:xy"));
+  EXPECT_EQ(TopOf(check, "e:xy")[0], 5);
 }
 
 TEST(ConsumerShapesTest, SizesThatTheNetNamesComeFirst) {
@@ -262,7 +280,17 @@ TEST(ConsumerShapesTest, AForksLoaderOfAKnownNameMayGiveMore) {
   EXPECT_EQ(TopOf(check, "d:im_info"), (Shape{1, 3}));
   EXPECT_EQ(TopOf(check, "d:gt_boxes"), (Shape{64, 5}));
   EXPECT_EQ(TopOf(check, "d:attributes"), (Shape{1, 8}));
-  EXPECT_EQ(TopOf(Check(PythonData("a b c e", "videoReadTrain_RGB", "sequence_input_layer")), "d:e"), (Shape{1}));
+  for (const std::string tops : {"a b c e", "a b label"}) {
+    EXPECT_EQ(TopOf(Check(PythonData(tops, "videoReadTrain_RGB", "sequence_input_layer")), "d:b"), (Shape{1}));
+  }
+  // Layers that are pooled into what a loss compares.
+  EXPECT_EQ(TopOf(Check(PythonData("a label") +
+                        "layer { name: 'p' type: 'Pooling' bottom: 'a' top: 'p' pooling_param { kernel_size: 8 stride: "
+                        "8 } } layer { name: 'q' type: 'Pooling' bottom: 'label' top: 'q' pooling_param { kernel_size: "
+                        "2 stride: 2 } } " +
+                        Loss("EuclideanLoss", "p", "q")),
+                  "d:label"),
+            (Shape{1, 3, 56, 56}));
 }
 
 TEST(ConsumerShapesTest, LayersOfPythonsOwnModulesAreTakenAsTheirTops) {

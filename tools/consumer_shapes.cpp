@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 7> kElementwise = {
     "EuclideanLoss",           "L1Loss",       "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
     "SigmoidCrossEntropyLoss", "SmoothL1Loss", "WeightedEuclideanLoss"};
 // Readers of a label for each position of scores [N,C,..].
-constexpr std::array<std::string_view, 4> kByPosition = {"Accuracy", "SegAccuracy", "SoftmaxWithLoss",
+constexpr std::array<std::string_view, 5> kByPosition = {"Accuracy", "InfogainLoss", "SegAccuracy", "SoftmaxWithLoss",
                                                          "WeightedSoftmaxWithLoss"};
 // Readers of a number an item, and which of their bottoms that is.
 constexpr std::array<std::pair<std::string_view, int>, 3> kByItem = {
@@ -102,12 +102,17 @@ class Needs {
     return changes_.emplace(name, shape).second;
   }
 
+  // Whether a Python layer that is not built in makes the blob: its shape is as open as that of data.
+  bool IsElsewhere(const LayerParameter& maker, const std::string& blob) const {
+    return maker.type() == "Python" && tops_.contains(blob);
+  }
+
   // Layer `reader` needs `blob` to have this shape. Whether that asks anything of a data top.
   bool Require(int reader, const std::string& blob, const Shape& shape) {
     for (int i = reader - 1; i >= 0; --i) {
       const LayerParameter& maker = net_.layer(i);
       if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
-      if (maker.bottom_size() == 0) return Change(blob, shape);
+      if (maker.bottom_size() == 0 || IsElsewhere(maker, blob)) return Change(blob, shape);
       if (maker.type() == "Slice") return RequirePart(blob, shape);
       return RequireBottoms(i, maker, shape);
     }
@@ -254,7 +259,7 @@ class Needs {
     for (int i = reader - 1; i >= 0; --i) {
       const LayerParameter& maker = net_.layer(i);
       if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
-      if (maker.bottom_size() == 0) return Changeable(blob);
+      if (maker.bottom_size() == 0 || IsElsewhere(maker, blob)) return Changeable(blob);
       return IsOneOf(kShapeKeeping, maker.type()) ? SourceOf(i, maker.bottom(0)) : nullptr;
     }
     return nullptr;

@@ -56,8 +56,11 @@ uint64_t DrawSeed() {
   return device() & 0x7FFFFFFFU;
 }
 
-bool IsSmallerBetter(const std::string& metric) {
-  return metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos;
+// Losses, by their weight or their name, and errors.
+bool IsSmallerBetter(const std::string& metric, const std::vector<BuiltNet::Output>& outputs) {
+  const auto is_loss = [&](const BuiltNet::Output& output) { return output.name == metric && output.loss_weight > 0; };
+  return std::ranges::any_of(outputs, is_loss) || metric.find("loss") != std::string::npos ||
+         metric.find("error") != std::string::npos;
 }
 
 Evaluation EvaluationOf(const SolverParameter& solver) {
@@ -206,7 +209,7 @@ void Trainer::ChooseMetrics() {
       if (best_metric_.empty() && output.loss_weight != 0) best_metric_ = output.name;
     }
   }
-  is_smaller_better_ = IsSmallerBetter(best_metric_);
+  if (!tests_.empty()) is_smaller_better_ = IsSmallerBetter(best_metric_, tests_[0]->outputs());
 }
 
 void Trainer::StartWeights() {

@@ -194,6 +194,14 @@ TEST(FrontTest, EltwiseTakesBottomsThatDifferByOnesAtTheEnd) {
   EXPECT_THAT(TopValues(net, {{"a", {1, 2, 3, 4}}, {"b", {5, 6, 7, 8}}}, "y"), ElementsAre(5, 12, 21, 32));
 }
 
+TEST(FrontTest, ReluTellsWhereItIsOpen) {
+  const BuiltNet net = BuildText(InputText("a", {3}) +
+                                 "layer { name: 'l' type: 'ReLU' bottom: 'a' top: 'a' top: 'open' "
+                                 "relu_param { negative_slope: 0.5 } }");
+  EXPECT_THAT(TopValues(net, {{"a", {3, -4, 0}}}, "a"), ElementsAre(3, -2, 0));
+  EXPECT_THAT(TopValues(net, {{"a", {3, -4, 0}}}, "open"), ElementsAre(1, 0, 0));
+}
+
 TEST(FrontTest, EltwiseOfOneBottom) {
   for (const auto& [fields, factor] :
        {std::pair{"coeff: -2", -2.0}, std::pair{"operation: PROD", 1.0}, std::pair{"operation: MAX", 1.0}}) {

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "layers/front/cascade/layers.h"
+#include "layers/front/detectnet/layers.h"
 #include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
@@ -94,8 +95,8 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers, SegmentationLayers,
-          SequenceLayers, ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
+         {CascadeLayers, DetectNetLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
+          SegmentationLayers, SequenceLayers, ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

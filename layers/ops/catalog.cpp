@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "layers/ops/cascade/ops.h"
+#include "layers/ops/detectnet/ops.h"
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/pose/ops.h"
@@ -50,8 +51,8 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() :
-       {CascadeOps, LossOps, PoseOps, RecurrentOps, RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
+  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, LossOps, PoseOps, RecurrentOps, RoiOps,
+                                        SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

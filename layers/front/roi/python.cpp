@@ -65,13 +65,14 @@ void Build(LayerBuilder& l) {
   const PythonLayerDef& def = Find(l);
   CheckCount(l, def, "bottom", l.bottom_count(), def.min_bottoms, def.max_bottoms);
   CheckCount(l, def, "top", l.top_count(), def.min_tops, def.max_tops);
-  def.build(l, PythonFields(l));
+  def.build(l, def.reads_list ? PythonFields(l, {}) : PythonFields(l));
 }
 
 std::string Doc() {
   std::string doc =
       "A layer written in Python elsewhere, here built in: python_param.module and layer name it, param_str holds its "
-      "fields (YAML or a Python dictionary). What the originals read from a configuration module has their defaults "
+      "fields (YAML or a Python dictionary; numbers without keys where it says so). What the originals read from a "
+      "configuration module has their defaults "
       "and "
       "can be given in param_str under the lower-case name. Known:";
   for (const PythonLayerDef& def : AllPythonLayers()) doc += StrCat("\n", NameOf(def), ": ", def.doc);
@@ -89,7 +90,7 @@ const PythonLayerDef* FindPythonLayer(std::string_view module, std::string_view 
 const std::vector<PythonLayerDef>& AllPythonLayers() {
   static const std::vector<PythonLayerDef> layers = [] {
     std::vector<PythonLayerDef> all;
-    for (auto* group : {DataPythonLayers, LossPythonLayers, MncPythonLayers, RpnPythonLayers}) {
+    for (auto* group : {DataPythonLayers, DetectNetPythonLayers, LossPythonLayers, MncPythonLayers, RpnPythonLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, [](const PythonLayerDef& def) { return NameOf(def); });
@@ -119,7 +120,7 @@ LayerDef PythonLayer() {
                .gradient = "That of the named layer. `pyloss.EuclideanLossLayer`: `da = (a - b) / N`, `db = (b - a) / "
                            "N`, times the weight. Layers of data and of targets give none.",
                .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
-                         "R-FCN, MNC, FCN and LRCN nets built in. Any other module or class is an error.",
+                         "R-FCN, MNC, FCN, LRCN and DetectNet nets built in. Any other module or class is an error.",
                .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {

@@ -19,10 +19,12 @@ struct PythonLayerDef {
   int max_bottoms = 0;
   int min_tops = 1;
   int max_tops = 1;
+  bool reads_list = false;  // param_str has no keys: build reads it itself and gets no fields
   void (*build)(LayerBuilder&, const PythonFields&) = nullptr;
 };
 
 std::vector<PythonLayerDef> DataPythonLayers();
+std::vector<PythonLayerDef> DetectNetPythonLayers();
 std::vector<PythonLayerDef> LossPythonLayers();
 std::vector<PythonLayerDef> MncPythonLayers();
 std::vector<PythonLayerDef> RpnPythonLayers();

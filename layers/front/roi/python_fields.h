@@ -30,6 +30,8 @@ PythonValue ParsePython(std::string_view text);
 class PythonFields {
  public:
   explicit PythonFields(const LayerBuilder& l);
+  // Those of a map.
+  PythonFields(const LayerBuilder& l, PythonValue map) : l_(l), map_(std::move(map)) {}
 
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
   double Number(std::string_view key, double fallback) const;

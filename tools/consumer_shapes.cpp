@@ -166,6 +166,7 @@ class Needs {
     if (type == "Permute") AskPermute(layer);
     if (type == "Reshape") AskReshape(i, layer);
     if (type.starts_with("ROI") && layer.bottom_size() > 1) AskRows(layer.bottom(1));
+    if (type == "DetectNetTransformation") AskObjects(i, layer);
   }
 
   void AskElementwise(int i, const LayerParameter& layer) {
@@ -295,6 +296,13 @@ class Needs {
   void AskRows(const std::string& rois) {
     const DataTop* top = Changeable(rois);
     if (top != nullptr && top->shape.rank() == 1) Change(rois, {kRois, 5});
+  }
+
+  // DetectNet's labels come from a database of their own: a row that counts and, as DIGITS writes them, 64 boxes of 16
+  // numbers.
+  void AskObjects(int i, const LayerParameter& layer) {
+    const Shape* x = KnownBottom(layer, 0);
+    if (x != nullptr && x->rank() > 0 && layer.bottom_size() > 1) Require(i, layer.bottom(1), {(*x)[0], 1, 65, 16});
   }
 
   // A Reshape whose dims are all given counts its bottom: so many items, or values an item.

@@ -350,5 +350,16 @@ TEST(ConsumerShapesTest, MistakesThatNoShapeMendsStay) {
               HasSubstr("must have one batch and one count"));
 }
 
+TEST(ConsumerShapesTest, DetectNetsLabelsAreRowsOfBoxes) {
+  const auto data = [](const std::string& top) {
+    return "layer { name: '" + top + "' type: 'Data' top: '" + top + "' data_param { source: 'x' batch_size: 3 } } ";
+  };
+  const StateCheck check = Check(data("data") + data("label") +
+                                 "layer { name: 't' type: 'DetectNetTransformation' bottom: 'data' bottom: 'label' "
+                                 "top: 'x' top: 'grid' detectnet_groundtruth_param { stride: 16 } } ");
+  EXPECT_EQ(TopOf(check, "label:label"), (Shape{3, 1, 65, 16}));
+  EXPECT_EQ(TopOf(check, "t:grid"), (Shape{3, 9, 24, 78}));
+}
+
 }  // namespace
 }  // namespace moka

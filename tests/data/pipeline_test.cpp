@@ -78,6 +78,28 @@ TEST_F(Pipelines, DataDeliversRecordsInOrder) {
   EXPECT_EQ(pipeline->statistics().samples, 9);
 }
 
+// DetectNet's labels: a database of floats, without numbers of classes.
+TEST_F(Pipelines, RecordsMayBeRowsOfFloats) {
+  std::vector<Datum> datums(3);
+  for (int i = 0; i < 3; ++i) {
+    datums[static_cast<size_t>(i)].set_channels(1);
+    datums[static_cast<size_t>(i)].set_height(2);
+    datums[static_cast<size_t>(i)].set_width(16);
+    for (int k = 0; k < 32; ++k)
+      datums[static_cast<size_t>(i)].add_float_data(static_cast<float>(i) * 100.5F - static_cast<float>(k));
+  }
+  WriteDatabase(At("db"), datums);
+  const auto pipeline = OpenPipeline(
+      Layer("name: 'label' type: 'Data' top: 'label' data_param { source: 'db' backend: LMDB batch_size: 2 }"),
+      Options());
+  ASSERT_EQ(pipeline->types().size(), 1U);
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[2,1,2,16]");
+  const Batch batch = NextOf(*pipeline);
+  for (int k = 0; k < 64; ++k) {
+    EXPECT_EQ(batch.data[static_cast<size_t>(k)], static_cast<float>(k / 32) * 100.5F - static_cast<float>(k % 32));
+  }
+}
+
 TEST_F(Pipelines, BatchesDoNotDependOnTheNumberOfWorkers) {
   WriteRecords(37);
   const LayerParameter layer =

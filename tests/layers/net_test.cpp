@@ -3,6 +3,7 @@
 
 #include "core/text.h"
 #include "net_run.h"
+#include "proto/net_file.h"
 
 namespace moka {
 namespace {
@@ -294,6 +295,36 @@ TEST(NetErrorTest, MessagesStayOnOneLine) {
 
 TEST(NetErrorTest, AReservedTopNameIsRefused) {
   EXPECT_THAT(ErrorsOf(InputText("random_key", {1})), HasSubstr("the name \"random_key\" is Moka's own"));
+}
+
+TEST(NetTest, AnAttemptTellsHowFarANetBuilds) {
+  const auto attempt = [](const std::string& text) {
+    NetOptions options;
+    options.state.set_phase(TRAIN);
+    options.data_types = [](const LayerParameter&) {
+      return std::vector<TensorType>(2, TensorType{DType::kFloat32, Shape{4, 3}, {}});
+    };
+    options.top_shapes = {{"label", Shape{4}}};
+    return AttemptNet(NetFromText(text, "net.prototxt"), options);
+  };
+  const std::string data = "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { batch_size: 4 } } ";
+  const std::string slice =
+      "layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 3 } } ";
+  const NetAttempt whole = attempt(data);
+  EXPECT_TRUE(whole.builds);
+  EXPECT_EQ(whole.blobs.at("data"), (Shape{4, 3}));
+  EXPECT_EQ(whole.blobs.at("label"), (Shape{4}));
+  ASSERT_EQ(whole.data.size(), 1U);
+  EXPECT_EQ(whole.data[0].types[1].shape, (Shape{4}));
+  const NetAttempt cut = attempt(data + slice + "layer { name: 'r' type: 'ReLU' bottom: 'b' top: 'r' } ");
+  EXPECT_FALSE(cut.builds);
+  EXPECT_TRUE(cut.may_fit);
+  EXPECT_THAT(cut.is_built, ElementsAre(true, false, false));
+  ASSERT_EQ(cut.failures.size(), 1U);
+  EXPECT_EQ(cut.failures[0].layer, 1);
+  EXPECT_THAT(cut.failures[0].text, HasSubstr("slice_point"));
+  EXPECT_FALSE(cut.blobs.contains("b"));
+  EXPECT_FALSE(attempt(data + slice + "layer { name: 'o' type: 'Odd' bottom: 'data' top: 'o' } ").may_fit);
 }
 
 }  // namespace

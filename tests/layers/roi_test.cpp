@@ -263,6 +263,8 @@ TEST(PythonTest, DataLayersAreFedFromOutside) {
   EXPECT_THAT(shapes({"data", "label", "clip_markers"}, Python("sequence_input_layer", "videoReadTrain_RGB")),
               ElementsAre(Shape{384, 3, 227, 227}, Shape{384}, Shape{384}));
   EXPECT_EQ(BuildText(OneLayer({}, {"data", "im_info", "gt_boxes"}, roi_data)).data.size(), 1U);
+  EXPECT_THAT(ErrorsOf(OneLayer({}, {"data", "im_info", "gt_boxes", "attributes"}, roi_data)),
+              HasSubstr("top \"attributes\" is none of this layer's"));
   EXPECT_THAT(
       ErrorsOf(OneLayer({}, {"color"}, Python("nyud_layers", "NYUDSegDataLayer", "{'tops': ['color', 'label']}"))),
       HasSubstr("param_str lists 2 tops (color, label) but the layer has 1"));

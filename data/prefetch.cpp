@@ -1,7 +1,6 @@
 #include "data/prefetch.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -28,7 +27,8 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
   top_names_ = options_.top_names;
   FindShape();
   const int64_t batch = options_.batch_size;
-  types_.push_back({DType::kFloat32, sample_shape_.Inserted(0, batch), {}});
+  types_.push_back({DType::kFloat32, maker_->DataTop(batch, sample_shape_), {}});
+  rows_ = types_[0].shape[0] / batch;
   const std::vector<Shape> labels = maker_->LabelShapes(batch, sample_shape_);
   Require(top_names_.size() <= labels.size() + 1, "PrefetchPipeline: the maker fills every top");
   for (const Shape& label : labels) {
@@ -162,8 +162,14 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   if (slot.error) std::rethrow_exception(slot.error);
   // Workers leave a full slot alone until consumed_ moves on, so the copy needs no lock.
   lock.unlock();
-  std::memcpy(tops[0].raw(), slot.data.data(), static_cast<size_t>(slot.data.bytes()));
-  CopyLabels(slot, tops);
+  const int64_t count = sample_shape_.Count();
+  CopyParts(FloatsOf(slot.data), count, count, tops[0].as<float>().data());
+  const float* labels = FloatsOf(slot.labels);
+  for (size_t top = 1; top < tops.size(); ++top) {
+    const int64_t size = label_sizes_[top - 1];
+    CopyParts(labels, label_width_, size, tops[top].as<float>().data());
+    labels += size;
+  }
   lock.lock();
   statistics.bad_records += slot.bad_records;
   slot.bad_records = 0;
@@ -173,14 +179,18 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   space_.notify_all();
 }
 
-void PrefetchPipeline::CopyLabels(const Slot& slot, std::span<const Tensor> tops) const {
-  int64_t offset = 0;
-  for (size_t top = 1; top < tops.size(); ++top) {
-    const int64_t size = label_sizes_[top - 1];
-    const float* from = FloatsOf(slot.labels) + offset;
-    float* to = tops[top].as<float>().data();
-    for (int64_t i = 0; i < options_.batch_size; ++i) std::copy_n(from + i * label_width_, size, to + i * size);
-    offset += size;
+void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size, float* to) const {
+  const int64_t steps = maker_->steps();
+  const int64_t batch = options_.batch_size;
+  if (steps == 1 && stride == size) {
+    std::copy_n(from, batch * size, to);
+    return;
+  }
+  const int64_t part = size / steps;
+  for (int64_t i = 0; i < batch; ++i) {
+    for (int64_t s = 0; s < steps; ++s) {
+      std::copy_n(from + i * stride + s * part, part, to + (s * batch + i) * part);
+    }
   }
 }
 
@@ -193,7 +203,7 @@ void PrefetchPipeline::Reposition() {
     slot.bad_records = 0;
     slot.error = nullptr;
   }
-  first_sample_ = position();
+  first_sample_ = position() / rows_;
   next_part_ = 0;
   consumed_ = 0;
   paused_ = false;

@@ -34,7 +34,7 @@ class PrefetchPipeline : public Pipeline {
  public:
   PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler, PrefetchOptions options);
   ~PrefetchPipeline() override;
-  int64_t epoch_size() const override { return maker_->record_count(); }
+  int64_t epoch_size() const override { return maker_->record_count() * rows_; }
 
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
@@ -58,7 +58,8 @@ class PrefetchPipeline : public Pipeline {
   };
 
   void FindShape();
-  void CopyLabels(const Slot& slot, std::span<const Tensor> tops) const;
+  // Samples' parts of `size` floats, `stride` apart, to their places in a top.
+  void CopyParts(const float* from, int64_t stride, int64_t size, float* to) const;
   void Work(const std::stop_token& stop);
   bool Claim(const std::stop_token& stop, Part& part);
   void Fill(const Part& part, SampleScratch& scratch);
@@ -69,6 +70,7 @@ class PrefetchPipeline : public Pipeline {
   Sampler sampler_;
   PrefetchOptions options_;
   Shape sample_shape_;                // [C,H,W]
+  int64_t rows_ = 1;                  // of the first top that a sample has: what positions count
   std::vector<int64_t> label_sizes_;  // floats of a sample, one a top after the first
   int64_t label_width_ = 0;           // their sum
   int64_t parts_a_batch_ = 1;

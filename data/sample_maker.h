@@ -40,6 +40,11 @@ class SampleMaker {
   virtual std::string NameOf(int64_t record) const = 0;
   // [C,H,W] of a record's data. Errors: those of the record.
   virtual Shape DataShape(int64_t record, SampleScratch& scratch) const = 0;
+  // Shape of the first top of a batch whose samples have the shape `sample`.
+  virtual Shape DataTop(int64_t batch_size, const Shape& sample) const { return sample.Inserted(0, batch_size); }
+  // Equal parts of a sample, and of its labels in each top, that lie apart in a batch: first parts of all samples, then
+  // their second ones, as recurrent nets take sequences.
+  virtual int64_t steps() const { return 1; }
   // Shapes of the tops after the data of a batch whose samples have the shape `sample`; each holds batch_size equal
   // parts, one a sample.
   virtual std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const { return {{batch_size}}; }

@@ -1,4 +1,6 @@
-// VideoData: which of the forks' layers of that name is meant, and its fields.
+// VideoData: which of the forks' layers of that name is meant, and its fields. And their layers of other names:
+//   TridimData      3D-STN's: C3D's VideoData
+//   VideoDataSeg    Caffe-3D's: video-caffe's VideoData in grey with pictures of labels
 #include "core/error.h"
 #include "core/text.h"
 #include "data/clip_maker.h"
@@ -6,6 +8,16 @@
 
 namespace moka {
 namespace {
+
+constexpr std::string_view kSegmentFields[] = {"scale",        "mirror",      "crop_size",     "mean_file",
+                                               "mean_value",   "fix_crop",    "more_fix_crop", "multi_scale",
+                                               "scale_ratios", "max_distort", "is_flow"};
+constexpr std::string_view kVolumeFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
+
+[[noreturn]] void Refuse(const LayerParameter& layer, std::string_view field, std::string_view text,
+                         std::string_view hint = {}) {
+  throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::string(hint));
+}
 
 template <class Parameter>
 ClipOptions CommonOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
@@ -20,17 +32,9 @@ ClipOptions CommonOptions(const LayerParameter& layer, const Parameter& param, s
   }
   ClipOptions clip;
   clip.list = options.base_folder / param.source();
-  clip.base = options.base_folder;
-  clip.prefix = param.root_folder();
   clip.seed = DataSeed(options.seed, "augment");
-  clip.phase = options.phase;
   clip.frames = frames;
-  clip.height = param.new_height();
-  clip.width = param.new_width();
-  clip.crop_size = transform.crop_size();
-  clip.mirror = transform.mirror();
-  clip.mean = ReadPixelMean(transform, options.base_folder);
-  clip.scale = transform.scale();
+  SetFrameOptions(param, transform, options, clip);
   return clip;
 }
 
@@ -42,9 +46,10 @@ std::unique_ptr<Pipeline> OpenClips(const LayerParameter& layer, const PipelineO
                     std::make_unique<ClipMaker>(std::move(clip)));
 }
 
-[[noreturn]] void Refuse(const LayerParameter& layer, std::string_view field, std::string_view text,
-                         std::string_view hint = {}) {
-  throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::string(hint));
+template <class Parameter>
+void RefuseC3dFields(const LayerParameter& layer, const Parameter& param, std::string_view message) {
+  if (param.use_multiple_label()) Refuse(layer, StrCat(message, ".use_multiple_label"), "is not supported");
+  if (param.use_sampling_rate_jitter()) Refuse(layer, StrCat(message, ".use_sampling_rate_jitter"), "is not supported");
 }
 
 // C3D: pictures "000001.jpg" of a folder, the transformation among the layer's own fields (1.0) or beside them (1.1).
@@ -65,20 +70,25 @@ ClipOptions C3dOptions(const LayerParameter& layer, const Parameter& param, std:
   return clip;
 }
 
+int64_t SegmentsOf(const LayerParameter& layer) {
+  const int64_t segments = layer.video_data_param().num_segments();
+  if (segments < 1 || segments > (1 << 16)) {
+    Refuse(layer, "video_data_param.num_segments", "num_segments must be 1 or more");
+  }
+  return segments;
+}
+
 // Temporal segment networks.
 ClipOptions SegmentOptions(const LayerParameter& layer, const PipelineOptions& options) {
   const VideoDataParameter& param = layer.video_data_param();
   const TransformationParameter transform = TransformOf(layer, param);
   ClipOptions clip = CommonOptions(layer, param, "video_data_param", transform, options);
   const bool is_flow = param.modality() == VideoDataParameter::FLOW;
-  using Pictures = ClipOptions::Pictures;
-  clip.pictures = is_flow ? Pictures::kFlow : param.grayscale() ? Pictures::kGrey : Pictures::kColor;
+  clip.is_flow = is_flow;
+  clip.is_color = !is_flow && !param.grayscale();
   clip.pattern = param.name_pattern();
   if (clip.pattern.empty()) clip.pattern = is_flow ? "flow_%c_%04d.jpg" : "image_%04d.jpg";
-  clip.segments = param.num_segments();
-  if (clip.segments < 1 || clip.segments > (1 << 16)) {
-    Refuse(layer, "video_data_param.num_segments", "num_segments must be 1 or more");
-  }
+  clip.segments = SegmentsOf(layer);
   clip.channel_first = param.length_first();
   clip.step = param.step();
   if (param.rand_step()) Refuse(layer, "video_data_param.rand_step", "a random step is not supported");
@@ -88,26 +98,13 @@ ClipOptions SegmentOptions(const LayerParameter& layer, const PipelineOptions& o
   if (clip.step > 1 && (is_flow || !clip.channel_first)) {
     Refuse(layer, "video_data_param.step", "step is for RGB with length_first only");
   }
-  clip.flow_signs = transform.is_flow();
-  clip.fix_crop = transform.fix_crop();
-  clip.more_fix_crop = transform.more_fix_crop();
-  clip.multi_scale = transform.multi_scale();
-  clip.scale_ratios.assign(transform.scale_ratios().begin(), transform.scale_ratios().end());
-  clip.max_distort = transform.max_distort();
-  for (const float ratio : clip.scale_ratios) {
-    if (!(ratio > 0 && ratio <= 1)) Refuse(layer, "transform_param.scale_ratios", "scale ratios must be in (0, 1]");
-  }
-  if (clip.max_distort < 0) Refuse(layer, "transform_param.max_distort", "max_distort must not be negative");
+  SetCornersAndScales(layer, transform, clip);
   return clip;
 }
 
 }  // namespace
 
 std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const PipelineOptions& options) {
-  constexpr std::string_view kSegmentFields[] = {"scale",        "mirror",      "crop_size",     "mean_file",
-                                                 "mean_value",   "fix_crop",    "more_fix_crop", "multi_scale",
-                                                 "scale_ratios", "max_distort", "is_flow"};
-  constexpr std::string_view kVolumeFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
   CheckTops(layer);
   if (layer.has_image_data_param() && !layer.has_video_data_param()) {
     const ImageDataParameter& param = layer.image_data_param();
@@ -118,6 +115,7 @@ std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const Pipel
                      C3dOptions(layer, param, "image_data_param", transform, options));
   }
   const VideoDataParameter& param = layer.video_data_param();
+  if (IsActionVideo(layer)) return OpenActionVideo(layer, options);
   if (param.has_video_type() || param.has_video_file() || param.has_device_id()) {
     Refuse(layer, "video_data_param", "cameras and video files are not read",
            "unpack the video into pictures and read those");
@@ -128,12 +126,7 @@ std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const Pipel
   }
   CheckTransformFields(layer, kVolumeFields);
   const TransformationParameter transform = TransformOf(layer, param);
-  if (param.use_multiple_label() || param.use_sampling_rate_jitter()) {
-    Refuse(layer,
-           param.use_multiple_label() ? "video_data_param.use_multiple_label"
-                                      : "video_data_param.use_sampling_rate_jitter",
-           "is not supported");
-  }
+  RefuseC3dFields(layer, param, "video_data_param");
   if (param.has_use_image() || param.has_use_temporal_jitter() || param.has_sampling_rate()) {
     return OpenClips(layer, options, param, "video_data_param",
                      C3dOptions(layer, param, "video_data_param", transform, options));
@@ -141,7 +134,33 @@ std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const Pipel
   ClipOptions clip = CommonOptions(layer, param, "video_data_param", transform, options);
   clip.dialect = ClipOptions::Dialect::kVolume;
   clip.pattern = "image_%04d.jpg";
-  clip.pictures = param.is_color() ? ClipOptions::Pictures::kColor : ClipOptions::Pictures::kGrey;
+  clip.is_color = param.is_color();
+  return OpenClips(layer, options, param, "video_data_param", std::move(clip));
+}
+
+std::unique_ptr<Pipeline> OpenTridimData(const LayerParameter& layer, const PipelineOptions& options) {
+  const TridimDataParameter& param = layer.tridim_data_param();
+  CheckTops(layer);
+  CheckTransformFields(layer, kVolumeFields);
+  RefuseC3dFields(layer, param, "tridim_data_param");
+  return OpenClips(layer, options, param, "tridim_data_param",
+                   C3dOptions(layer, param, "tridim_data_param", TransformOf(layer, param), options));
+}
+
+// The fork would draw crops and mirrors for the pictures and their labels apart, and subtract the mean from both.
+std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const PipelineOptions& options) {
+  const VideoDataParameter& param = layer.video_data_param();
+  CheckTops(layer);
+  CheckTransformFields(layer, {});
+  ClipOptions clip = CommonOptions(layer, param, "video_data_param", TransformOf(layer, param), options);
+  if (clip.mirror || clip.crop_size > 0) {
+    Refuse(layer, "video_data_param", "VideoDataSeg neither crops nor mirrors: its labels would not go with it");
+  }
+  clip.dialect = ClipOptions::Dialect::kVolume;
+  clip.pattern = "img_%d.png";
+  clip.label_pattern = "label_%d.png";
+  clip.is_color = false;
+  clip.refuses_deep = true;
   return OpenClips(layer, options, param, "video_data_param", std::move(clip));
 }
 

@@ -149,9 +149,8 @@ void ClipMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const
   const bool is_mirrored = options_.mirror && IsMirrored(options_.seed, id, kFrameMirrorPosition);
   const FrameCut cut = CutFrames(options_, size, is_mirrored, random);
   // The items of a video have one cut: for it they are the planes of one picture.
-  const Shape written = options_.dialect == ClipOptions::Dialect::kItems
-                            ? Shape{shape[0] * shape[1], shape[2], shape[3]}
-                            : shape;
+  const Shape written =
+      options_.dialect == ClipOptions::Dialect::kItems ? Shape{shape[0] * shape[1], shape[2], shape[3]} : shape;
   WriteFrames(options_, size, cut, written, {}, scratch, data);
   MakeLabels(clip, offsets, shape, scratch, label);
 }

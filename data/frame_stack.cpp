@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -50,6 +51,22 @@ bool IsDeepPng(std::string_view file) {
 
 }  // namespace
 
+void SetCornersAndScales(const LayerParameter& layer, const TransformationParameter& transform, FrameOptions& frames) {
+  const auto refuse = [&](std::string_view field, std::string_view text) {
+    throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text));
+  };
+  frames.turned = transform.is_flow() ? 2 : 0;
+  frames.fix_crop = transform.fix_crop();
+  frames.more_fix_crop = transform.more_fix_crop();
+  frames.multi_scale = transform.multi_scale();
+  frames.scale_ratios.assign(transform.scale_ratios().begin(), transform.scale_ratios().end());
+  frames.max_distort = transform.max_distort();
+  for (const float ratio : frames.scale_ratios) {
+    if (!(ratio > 0 && ratio <= 1)) refuse("transform_param.scale_ratios", "scale ratios must be in (0, 1]");
+  }
+  if (frames.max_distort < 0) refuse("transform_param.max_distort", "max_distort must not be negative");
+}
+
 std::vector<ListedClip> ReadClipList(const std::filesystem::path& list, std::string_view number, ClipLabel label) {
   std::vector<ListedClip> clips;
   const std::string_view last = label == ClipLabel::kFolder ? "folder_of_labels" : "label";
@@ -59,12 +76,11 @@ std::vector<ListedClip> ReadClipList(const std::filesystem::path& list, std::str
                   StrCat("expected \"folder ", number, " ", last, "\", found ", line.words.size(), " words: \"",
                          Printable(Join(line.words, " ")), "\""));
     }
-    clips.push_back(
-        {.folder = line.words[0],
-         .number = NumberOf(line.words[1], "the frame number", list, line.number),
-         .label = label == ClipLabel::kNumber ? NumberOf(line.words[2], "the label", list, line.number) : 0,
-         .label_folder = label == ClipLabel::kFolder ? line.words[2] : std::string{},
-         .line = line.number});
+    clips.push_back({.folder = line.words[0],
+                     .number = NumberOf(line.words[1], "the frame number", list, line.number),
+                     .label = label == ClipLabel::kNumber ? NumberOf(line.words[2], "the label", list, line.number) : 0,
+                     .label_folder = label == ClipLabel::kFolder ? line.words[2] : std::string{},
+                     .line = line.number});
   }
   return clips;
 }
@@ -118,8 +134,8 @@ void ReadFrame(const FrameOptions& options, const std::string& name, SampleScrat
       throw Error(ErrorKind::kBadData, {}, "the picture has 16 bits a pixel, which this layer cannot read",
                   "convert it to 8 bits");
     }
-    scratch.record.decoder.Decode(
-        file, {.channels = options.is_color ? ImageChannels::kColor : ImageChannels::kGrey}, p.image);
+    scratch.record.decoder.Decode(file, {.channels = options.is_color ? ImageChannels::kColor : ImageChannels::kGrey},
+                                  p.image);
   } catch (const Error& error) {
     throw Error(error.kind(), {}, StrCat("\"", Printable(name), "\": ", error.text()), error.hint());
   }
@@ -158,8 +174,8 @@ CropSize LoadFrames(const FrameOptions& options, const StackLayout& layout, cons
         }
         for (int64_t c = 0; c < channels; ++c) {
           const int64_t colour = picture * channels + c;
-          const int64_t at =
-              segment * layout.frames * colours + (layout.by_channel ? colour * layout.frames + f : f * colours + colour);
+          const int64_t at = segment * layout.frames * colours +
+                             (layout.by_channel ? colour * layout.frames + f : f * colours + colour);
           uint8_t* to = p.planes.data() + at * plane;
           for (int64_t i = 0; i < plane; ++i) to[i] = p.image.pixels[static_cast<size_t>(i * channels + c)];
         }

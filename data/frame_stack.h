@@ -26,9 +26,9 @@ struct FrameOptions {
   Phase phase = TRAIN;
   int64_t crop_size = 0;
   bool mirror = false;
-  int64_t turned = 0;       // of that many planes the first is x of a flow, whose sign turns with a mirror; 0: none
-  float flow_bound = 0;     // pixels 0 and 255 stand for a flow of -flow_bound and flow_bound; 0: for themselves
-  bool fix_crop = false;    // TRAIN: crops at corners and centre only
+  int64_t turned = 0;     // of that many planes the first is x of a flow, whose sign turns with a mirror; 0: none
+  float flow_bound = 0;   // pixels 0 and 255 stand for a flow of -flow_bound and flow_bound; 0: for themselves
+  bool fix_crop = false;  // TRAIN: crops at corners and centre only
   bool more_fix_crop = false;
   bool whole_corners = false;  // the corners are those of the picture, up to a pixel, not up to three
   bool multi_scale = false;    // TRAIN: crops of several sizes and shapes, resized
@@ -37,6 +37,24 @@ struct FrameOptions {
   PixelMean mean;
   float scale = 1;
 };
+
+// Sets corners and scales of TRAIN from transform_param, and which planes turn. Errors: kConfig at a field.
+void SetCornersAndScales(const LayerParameter& layer, const TransformationParameter& transform, FrameOptions& frames);
+
+// The fields that layers of clips have in common. Errors: those of the mean.
+template <class Parameter>
+void SetFrameOptions(const Parameter& param, const TransformationParameter& transform, const PipelineOptions& options,
+                     FrameOptions& frames) {
+  frames.base = options.base_folder;
+  frames.prefix = param.root_folder();
+  frames.phase = options.phase;
+  frames.height = param.new_height();
+  frames.width = param.new_width();
+  frames.crop_size = transform.crop_size();
+  frames.mirror = transform.mirror();
+  frames.mean = ReadPixelMean(transform, options.base_folder);
+  frames.scale = transform.scale();
+}
 
 // A line "folder number label" or "folder number folder_of_labels" of a list of clips.
 struct ListedClip {

@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "data/layer_fields.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -20,6 +21,10 @@ constexpr int64_t kWholeFileBytes = int64_t{2} << 30U;
 constexpr int64_t kMaxBatch = int64_t{1} << 24U;
 constexpr uint64_t kFileStream = uint64_t{1} << 63U;  // apart from the rows' streams
 
+uint64_t FileStream(int64_t epoch, int64_t file) {
+  return static_cast<uint64_t>(epoch) << 24U | static_cast<uint64_t>(file);
+}
+
 }  // namespace
 
 Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& options, uint64_t seed)
@@ -27,10 +32,7 @@ Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& o
   const HDF5DataParameter& param = layer.hdf5_data_param();
   const std::string name = StrCat("layer \"", layer.name(), "\"");
   if (layer.top_size() < 1) throw ErrorAt(layer, "top", StrCat(name, " has no top"));
-  if (layer.has_transform_param()) {
-    throw ErrorAt(layer, "transform_param", StrCat(name, ": HDF5Data does not transform data"),
-                  "remove transform_param, and transform the data when the files are written");
-  }
+  if (layer.has_transform_param()) ReadCrop(layer);
   if (param.source().empty()) {
     throw ErrorAt(layer, "hdf5_data_param.source", StrCat(name, ": hdf5_data_param.source is not set"),
                   "name a text file that lists HDF5 files");
@@ -46,8 +48,87 @@ Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& o
   ReadList();
   for (File& file : files_) ReadShapes(file);
   if (rows_ == 0) throw Error(ErrorKind::kBadData, StrCat(list_, ": the files it lists hold no rows"));
-  for (TensorType& type : types_) type.shape = type.shape.With(0, batch);
+  for (TensorType& type : types_) {
+    type.shape = type.shape.With(0, batch);
+    rows_in_file_.push_back(type.shape.Erased(0));
+  }
+  if (crop_.length > 0) CropShapes();
   block_.values.resize(types_.size());
+}
+
+void Hdf5Pipeline::ReadCrop(const LayerParameter& layer) {
+  constexpr std::string_view kFields[] = {"crop_size_l", "crop_size_h", "crop_size_w", "mirror", "mean_value", "scale"};
+  const TransformationParameter& param = layer.transform_param();
+  const std::string name = StrCat("layer \"", layer.name(), "\"");
+  if (!param.has_crop_size_l() && !param.has_crop_size_h() && !param.has_crop_size_w()) {
+    throw ErrorAt(layer, "transform_param",
+                  StrCat(name, ": HDF5Data does not transform data, but for crops of volumes"),
+                  "remove transform_param, and transform the data when the files are written");
+  }
+  CheckTransformFields(layer, kFields);
+  crop_ = {.length = param.crop_size_l(),
+           .height = param.crop_size_h(),
+           .width = param.crop_size_w(),
+           .mirror = param.mirror(),
+           .means = ReadPixelMean(param, options_.base_folder).values,
+           .scale = param.scale()};
+  constexpr int64_t kMaxSide = 1 << 16;
+  for (const int64_t side : {crop_.length, crop_.height, crop_.width}) {
+    if (side >= 1 && side <= kMaxSide) continue;
+    throw ErrorAt(layer, "transform_param.crop_size_l",
+                  StrCat(name, ": crop_size_l, crop_size_h and crop_size_w are ", crop_.length, ", ", crop_.height,
+                         " and ", crop_.width, ", expected 1..", kMaxSide, " each"));
+  }
+}
+
+void Hdf5Pipeline::CropShapes() {
+  for (size_t i = 0; i < types_.size(); ++i) {
+    const Shape& row = rows_in_file_[i];
+    const bool fits = row.rank() == 4 && row[1] >= crop_.length && row[2] >= crop_.height && row[3] >= crop_.width;
+    const bool agrees = row.rank() == 4 && row.With(0, 1) == rows_in_file_[0].With(0, 1);
+    if (!fits || !agrees) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat(list_, ": rows of dataset \"", Printable(top_names_[i]), "\" have the shape ", row.ToString(),
+                         fits ? StrCat(", those of \"", Printable(top_names_[0]), "\" ", rows_in_file_[0].ToString())
+                              : StrCat(", a crop of [", crop_.length, ",", crop_.height, ",", crop_.width,
+                                       "] needs volumes [C,L,H,W] that are not smaller")));
+    }
+    const Shape cut{types_[i].shape[0], row[0], crop_.length, crop_.height, crop_.width};
+    types_[i].shape = cut;
+  }
+  const size_t means = crop_.means.size();
+  if (means > 1 && means != static_cast<size_t>(rows_in_file_[0][0])) {
+    throw Error(ErrorKind::kBadData, StrCat("transform_param.mean_value has ", means, " values, the volumes have ",
+                                            rows_in_file_[0][0], " channels; give one value or one a channel"));
+  }
+}
+
+// The box and the mirror are those of all rows of the file in the epoch, since 3D-Caffe draws when it opens a file.
+void Hdf5Pipeline::CopyVolume(const Place& place, size_t top, const float* row, float* to) const {
+  const Shape& from = rows_in_file_[top];
+  RandomStream random(DataSeed(options_.seed, "augment"), FileStream(place.epoch, place.file));
+  const auto offset = [&](int64_t side, int64_t crop) {
+    const int64_t free = side - crop;
+    return options_.phase == TRAIN ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free + 1))) : free / 2;
+  };
+  const int64_t l0 = offset(from[1], crop_.length);
+  const int64_t h0 = offset(from[2], crop_.height);
+  const int64_t w0 = offset(from[3], crop_.width);
+  const bool is_mirrored = crop_.mirror && (random.Bits() & 1U) != 0;
+  const bool is_data = top == 0;  // labels are only cut
+  const float scale = is_data ? crop_.scale : 1.0F;
+  for (int64_t c = 0; c < from[0]; ++c) {
+    const auto channel = static_cast<size_t>(c);
+    const float mean = !is_data || crop_.means.empty() ? 0.0F : crop_.means[channel % crop_.means.size()];
+    for (int64_t l = 0; l < crop_.length; ++l) {
+      for (int64_t h = 0; h < crop_.height; ++h, to += crop_.width) {
+        const float* line = row + ((c * from[1] + l + l0) * from[2] + h + h0) * from[3] + w0;
+        for (int64_t w = 0; w < crop_.width; ++w) {
+          to[is_mirrored ? crop_.width - 1 - w : w] = (line[w] - mean) * scale;
+        }
+      }
+    }
+  }
 }
 
 // Names are separated by blanks or line ends, as Caffe reads them.
@@ -140,11 +221,11 @@ Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfSample(int64_t sample) {
   // The last file that starts at or before the row; files without rows start where the next one does.
   const auto next = std::upper_bound(starts_.begin(), starts_.end(), global % rows_);
   const auto at = static_cast<size_t>(next - starts_.begin() - 1);
-  Place place{.file = order_[at], .row = global % rows_ - starts_[at]};
+  Place place{.file = order_[at], .row = global % rows_ - starts_[at], .epoch = epoch};
   if (shuffle_) {
     const auto rows = static_cast<uint64_t>(files_[static_cast<size_t>(place.file)].rows);
-    const uint64_t stream = static_cast<uint64_t>(epoch) << 24U | static_cast<uint64_t>(place.file);
-    place.row = static_cast<int64_t>(Permutation(rows, seed_, stream)(static_cast<uint64_t>(place.row)));
+    const Permutation order(rows, seed_, FileStream(epoch, place.file));
+    place.row = static_cast<int64_t>(order(static_cast<uint64_t>(place.row)));
   }
   return place;
 }
@@ -171,7 +252,7 @@ void Hdf5Pipeline::Load(const Place& place) {
     }
     for (size_t i = 0; i < types_.size(); ++i) {
       const Shape now = reader_->ShapeOf(top_names_[i]);
-      if (now.rank() == 0 || now != types_[i].shape.With(0, file.rows)) {
+      if (now.rank() == 0 || now != rows_in_file_[i].Inserted(0, file.rows)) {
         throw Error(ErrorKind::kBadData, StrCat(file.path, ": dataset \"", Printable(top_names_[i]),
                                                 "\" has changed since the run began, to ", now.ToString()));
       }
@@ -190,8 +271,14 @@ void Hdf5Pipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*s
     const Place place = PlaceOfSample(position() + n);
     Load(place);
     for (size_t i = 0; i < tops.size(); ++i) {
-      std::copy_n(block_.values[i].data() + (place.row - block_.first) * row_sizes_[i], row_sizes_[i],
-                  tops[i].as<float>().data() + n * row_sizes_[i]);
+      const float* row = block_.values[i].data() + (place.row - block_.first) * row_sizes_[i];
+      const int64_t size = types_[i].shape.Count() / batch_size();
+      float* to = tops[i].as<float>().data() + n * size;
+      if (crop_.length > 0) {
+        CopyVolume(place, i, row, to);
+      } else {
+        std::copy_n(row, size, to);
+      }
     }
   }
 }

@@ -1,6 +1,8 @@
 // HDF5Data: rows of the datasets named like the tops, from the HDF5 files that a text file lists. As in Caffe the files
 // follow each other without a gap, so a batch may begin in one and end in the next; with shuffle the files' order and
 // the order of each file's rows are new in each epoch. Rows are read in blocks, so files may be larger than the memory.
+// With crop_size_l, crop_size_h and crop_size_w of transform_param rows are volumes [C,L,H,W], of which 3D-Caffe takes
+// a box: one for all rows of a file in an epoch, drawn in TRAIN and in the middle in TEST.
 #pragma once
 
 #include <memory>
@@ -38,6 +40,16 @@ class Hdf5Pipeline : public Pipeline {
   struct Place {
     int64_t file = 0;
     int64_t row = 0;
+    int64_t epoch = 0;
+  };
+  // What is made of volumes; size 0: rows are taken as they are.
+  struct VolumeCrop {
+    int64_t length = 0;
+    int64_t height = 0;
+    int64_t width = 0;
+    bool mirror = false;
+    std::vector<float> means;  // of the first top: none, one, or one a channel
+    float scale = 1;           // of the first top
   };
 
   void ReadList();
@@ -45,6 +57,9 @@ class Hdf5Pipeline : public Pipeline {
   Place PlaceOfSample(int64_t sample);
   void OrderFiles(int64_t epoch);
   void Load(const Place& place);
+  void ReadCrop(const LayerParameter& layer);
+  void CropShapes();
+  void CopyVolume(const Place& place, size_t top, const float* row, float* to) const;
   [[noreturn]] void Rethrow(const File& file, const Error& error) const;
 
   PipelineOptions options_;
@@ -52,7 +67,9 @@ class Hdf5Pipeline : public Pipeline {
   bool shuffle_ = false;
   std::string list_;
   std::vector<File> files_;
-  std::vector<int64_t> row_sizes_;  // floats of a row, one a top
+  std::vector<int64_t> row_sizes_;   // floats of a row, one a top
+  std::vector<Shape> rows_in_file_;  // their shapes
+  VolumeCrop crop_;
   int64_t rows_ = 0;
   int64_t ordered_epoch_ = -1;
   std::vector<int64_t> order_;   // files in the epoch's order

@@ -115,7 +115,8 @@ int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
 
 std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
-  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
+  SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
+  sampler.group = fields.group;
   constexpr int64_t kBatchesAhead = 4;  // Caffe's
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,
                                             PrefetchOptions{.batch_size = fields.batch,

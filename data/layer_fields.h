@@ -55,6 +55,7 @@ struct ListFields {
   int64_t batch = 1;
   bool shuffle = false;
   int64_t rand_skip = 0;
+  int64_t group = 1;  // lines that stay together when shuffled
 };
 std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker);
@@ -63,6 +64,15 @@ std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const Pipeline
 std::unique_ptr<Pipeline> OpenImagePairs(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenWindowData(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenTridimData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const PipelineOptions& options);
+// Caffe_action's VideoData, told by its own fields, and VideoDataRNN.
+bool IsActionVideo(const LayerParameter& layer);
+std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const PipelineOptions& options);
+// caffe_qi's ImageData of sequences, which has three tops; RgbVideoData and FlowVideoData.
+std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options);
 
 // What is taken from each pixel before the scale: an image, or values.
 struct PixelMean {

@@ -1,6 +1,7 @@
 // The layers of images with label images, each with the rules of its fork:
 //   DenseImageData     SegNet's, with ENet's label_divide_factor: mirror and random crop in both phases
-//   ImageLabelmapData  HED's: edges are labels from 128 up; random crop in both phases
+//   ImageLabelmapData  HED's: edges are labels from 128 up, or with DSS's normalize: false labels as they are; random
+//                      crop in both phases
 //   ImageSegData       DeepLab's, DeconvNet's and PSPNet's: random scale, margin, crop (random in TRAIN), mirror
 //   WindowSegData      DeconvNet's: as ImageSegData of a window of the image
 #include <algorithm>
@@ -79,7 +80,7 @@ std::unique_ptr<Pipeline> OpenLabelmap(const LayerParameter& layer, const Pipeli
   CheckTransformFields(layer, kKnown);
   PairOptions pair = CommonOptions(layer, param, "image_data_param", options);
   pair.label_interpolation = Interpolation::kLinear;
-  pair.makes_edges = true;
+  pair.makes_edges = param.normalize();
   pair.crop = CropOf(layer);
   pair.place = PairOptions::Place::kRandom;
   pair.mirror = layer.transform_param().mirror();

@@ -120,13 +120,28 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }
 
-std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
+// One label a line, or (labels > 0) several, of the shape [N] and `label_dims`.
+std::unique_ptr<Pipeline> OpenImageList(const LayerParameter& layer, const PipelineOptions& options,
+                                        const ImageDataParameter& param, std::string_view message, int64_t labels,
+                                        const Shape& label_dims) {
   CheckTops(layer);
-  const ImageDataParameter& param = layer.image_data_param();
-  CheckSource(layer, "image_data_param.source", param.source());
-  CheckNewSize(layer, "image_data_param", param.new_height(), param.new_width());
+  CheckSource(layer, StrCat(message, ".source"), param.source());
+  CheckNewSize(layer, message, param.new_height(), param.new_width());
   RefuseForeign(layer);
-  const int64_t batch = CheckedBatch(layer, "image_data_param.batch_size", param.batch_size());
+  const int64_t batch = CheckedBatch(layer, StrCat(message, ".batch_size"), param.batch_size());
+  const int64_t group = param.pair_size();
+  constexpr int64_t kMostPairs = 1 << 20;
+  if (group < 1 || group > kMostPairs) {
+    throw ErrorAt(layer, StrCat(message, ".pair_size"),
+                  StrCat("layer \"", layer.name(), "\": pair_size is ", group, ", expected 1..", kMostPairs));
+  }
+  for (const auto& [field, is_set] :
+       {std::pair{"raw_hdf5", param.raw_hdf5()}, std::pair{"color_aug", param.color_aug()},
+        std::pair{"rand_frame", param.rand_frame()}, std::pair{"multiview", param.multiview()}}) {
+    if (!is_set) continue;
+    throw ErrorAt(layer, StrCat(message, ".", field),
+                  StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read ", message, ".", field));
+  }
   TransformationParameter fields = TransformOf(layer, param);
   const uint32_t shorter = std::max(param.short_side(), param.new_dim());  // two forks' names for one thing
   if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
@@ -137,9 +152,36 @@ std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const Pipel
                                .prefix = param.root_folder(),
                                .height = param.new_height(),
                                .width = param.new_width(),
-                               .channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey});
-  return OpenListed(layer, options, {.batch = batch, .shuffle = param.shuffle(), .rand_skip = param.rand_skip()},
-                    std::make_unique<LabelledMaker>(std::move(source), transform));
+                               .channels = param.is_color() ? ImageChannels::kColor : ImageChannels::kGrey,
+                               .labels = labels});
+  return OpenListed(layer, options,
+                    {.batch = batch, .shuffle = param.shuffle(), .rand_skip = param.rand_skip(), .group = group},
+                    std::make_unique<LabelledMaker>(std::move(source), transform, label_dims));
+}
+
+std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
+  if (layer.top_size() == 3) return OpenRunData(layer, options);
+  return OpenImageList(layer, options, layer.image_data_param(), "image_data_param", 0, {});
+}
+
+int64_t CheckedLabels(const LayerParameter& layer, std::string_view field, int64_t labels) {
+  constexpr int64_t kMostLabels = 1 << 20;
+  if (labels >= 1 && labels <= kMostLabels) return labels;
+  throw ErrorAt(
+      layer, field,
+      StrCat("layer \"", layer.name(), "\": ", field, " is ", labels, ", expected 1..", kMostLabels, " labels a line"));
+}
+
+// DRML's labels are [N,labels,1,1], PG-CNN's [N,labels].
+std::unique_ptr<Pipeline> OpenMultilabelImageData(const LayerParameter& layer, const PipelineOptions& options) {
+  if (layer.has_multi_label_image_data_param()) {
+    const ImageDataParameter& param = layer.multi_label_image_data_param();
+    const int64_t labels = CheckedLabels(layer, "multi_label_image_data_param.label_num", param.label_num());
+    return OpenImageList(layer, options, param, "multi_label_image_data_param", labels, {labels});
+  }
+  const ImageDataParameter& param = layer.image_data_param();
+  const int64_t labels = CheckedLabels(layer, "image_data_param.multilabel_num", param.multilabel_num());
+  return OpenImageList(layer, options, param, "image_data_param", labels, {labels, 1, 1});
 }
 
 std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -159,12 +201,20 @@ const std::vector<Opener>& Openers() {
                                               {"Data", OpenData},
                                               {"DenseImageData", OpenImagePairs},
                                               {"DummyData", OpenDummyData},
+                                              {"FlowVideoData", OpenSpreadData},
                                               {"HDF5Data", OpenHdf5Data},
                                               {"ImageData", OpenImageData},
                                               {"ImageLabelmapData", OpenImagePairs},
                                               {"ImageSegData", OpenImagePairs},
+                                              {"ImageVideoData", OpenImageVideoData},
                                               {"MemoryData", OpenMemoryData},
+                                              {"MultiLabelImageData", OpenMultilabelImageData},
+                                              {"MultilabelImageData", OpenMultilabelImageData},
+                                              {"RgbVideoData", OpenSpreadData},
+                                              {"TridimData", OpenTridimData},
                                               {"VideoData", OpenVideoData},
+                                              {"VideoDataRNN", OpenActionVideo},
+                                              {"VideoDataSeg", OpenVideoDataSeg},
                                               {"WindowData", OpenWindowData},
                                               {"WindowSegData", OpenImagePairs}};
   return openers;

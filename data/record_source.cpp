@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/datum_view.h"
+#include "data/layer_fields.h"
 
 namespace moka {
 
@@ -70,6 +72,30 @@ std::vector<ListedImage> ReadImageList(const fs::path& path) {
   return images;
 }
 
+std::vector<ListedImage> ReadImageList(const fs::path& path, int64_t labels) {
+  std::vector<ListedImage> images;
+  for (const ListLine& line : ReadListLines(path)) {
+    const auto fail = [&](const std::string& text) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = line.number}, text);
+    };
+    const auto found = static_cast<int64_t>(line.words.size()) - 1;
+    if (found != labels) {
+      fail(StrCat("expected \"path\" and ", labels, " labels, found ", std::max<int64_t>(found, 0), " labels"));
+    }
+    ListedImage image{.path = line.words[0]};
+    for (const std::string& word : std::span(line.words).subspan(1)) {
+      float value = 0;
+      const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (read.ec != std::errc() || read.ptr != word.data() + word.size() || !std::isfinite(value)) {
+        fail(StrCat("expected a number as label, found \"", Printable(word), "\""));
+      }
+      image.labels.push_back(value);
+    }
+    images.push_back(std::move(image));
+  }
+  return images;
+}
+
 std::string ImageListSource::NameOf(int64_t i) const {
   return StrCat("image \"", Printable(images_[static_cast<size_t>(i)].path), "\" (index ", i, ") of ",
                 options_.list.string());
@@ -84,7 +110,7 @@ Record ImageListSource::Load(int64_t i, RecordScratch& scratch) const {
     ResizeImage(scratch.image, options_.width, options_.height, Interpolation::kLinear, scratch.resized);
     image = &scratch.resized;
   }
-  return {ViewOf(*image), static_cast<float>(listed.label)};
+  return {ViewOf(*image), static_cast<float>(listed.label), listed.labels};
 }
 
 }  // namespace moka

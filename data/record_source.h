@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace moka {
 struct Record {
   PixelView pixels;
   float label = 0;
+  std::span<const float> labels = {};  // where a record has several
 };
 
 struct RecordScratch {
@@ -65,9 +67,12 @@ class LmdbSource : public RecordSource {
 struct ListedImage {
   std::string path;
   int32_t label = 0;
+  std::vector<float> labels = {};
 };
 // Errors: kNoInput; kBadData at "file:line".
 std::vector<ListedImage> ReadImageList(const std::filesystem::path& path);
+// Lines "path label label .." with that many labels, which are finite numbers. Errors: as above.
+std::vector<ListedImage> ReadImageList(const std::filesystem::path& path, int64_t labels);
 
 // Image files named by a list.
 class ImageListSource : public RecordSource {
@@ -79,8 +84,11 @@ class ImageListSource : public RecordSource {
     int64_t height = 0;          // 0: as it is
     int64_t width = 0;
     ImageChannels channels = ImageChannels::kColor;
+    int64_t labels = 0;  // a line has; 0: one whole number
   };
-  explicit ImageListSource(Options options) : options_(std::move(options)), images_(ReadImageList(options_.list)) {}
+  explicit ImageListSource(Options options)
+      : options_(std::move(options)),
+        images_(options_.labels > 0 ? ReadImageList(options_.list, options_.labels) : ReadImageList(options_.list)) {}
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   std::string NameOf(int64_t i) const override;
   Record Load(int64_t i, RecordScratch& scratch) const override;

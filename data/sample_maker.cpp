@@ -43,7 +43,11 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   const Record loaded = source_->Load(record, scratch.record);
   CheckShape(transform_.OutputShape(loaded.pixels), shape, "crop_size, or import with a size");
   transform_.Apply(loaded.pixels, id, scratch.transform, data);
-  label[0] = loaded.label;
+  if (loaded.labels.empty()) {
+    label[0] = loaded.label;
+  } else {
+    std::ranges::copy(loaded.labels, label.begin());
+  }
 }
 
 AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform)

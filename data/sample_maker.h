@@ -54,20 +54,24 @@ class SampleMaker {
                     std::span<float> data, std::span<float> label) const = 0;
 };
 
-// Images with one label each.
+// Images with one label each, or several of the shape `label`.
 class LabelledMaker final : public SampleMaker {
  public:
-  LabelledMaker(std::unique_ptr<const RecordSource> source, const Transform& transform)
-      : source_(std::move(source)), transform_(transform) {}
+  LabelledMaker(std::unique_ptr<const RecordSource> source, const Transform& transform, const Shape& label = {})
+      : source_(std::move(source)), transform_(transform), label_(label) {}
   int64_t record_count() const override { return source_->size(); }
   std::string NameOf(int64_t record) const override { return source_->NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
+  std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const override {
+    return {label_.Inserted(0, batch_size)};
+  }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
  private:
   std::unique_ptr<const RecordSource> source_;
   Transform transform_;
+  Shape label_;
 };
 
 // Images with boxes, from an LMDB of AnnotatedDatums. The label of a batch is [1,1,G,8], rows of item, group_label,

@@ -9,18 +9,27 @@ namespace moka {
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   if (options.records < 1) throw Error(ErrorKind::kBadData, "the data set has no records");
+  const bool has_groups = options.group >= 1 && options.group <= options.records;
+  if (!has_groups) {
+    throw Error(ErrorKind::kBadData,
+                StrCat("groups of ", options.group, " records, and the data set has ", options.records));
+  }
   if (options.world < 1 || options.rank < 0 || options.rank >= options.world) {
     throw Error(ErrorKind::kConfig, StrCat("rank ", options.rank, " of ", options.world, " ranks"));
   }
 }
 
 SampleId Sampler::At(int64_t n) const {
-  const int64_t global = (Size(n) * options_.world + options_.rank + options_.skip).value();
+  const int64_t together = options_.group;
+  const Size first = (Size(n / together) * options_.world + options_.rank) * together;
+  const auto global = static_cast<uint64_t>((first + n % together + options_.skip / together * together).value());
   const auto records = static_cast<uint64_t>(options_.records);
-  const uint64_t epoch = static_cast<uint64_t>(global) / records;
-  const uint64_t position = static_cast<uint64_t>(global) % records;
-  if (options_.order == SamplerOptions::Order::kSequential) return {epoch, position};
-  return {epoch, Permutation(records, options_.seed, epoch)(position)};
+  if (options_.order == SamplerOptions::Order::kSequential) return {global / records, global % records};
+  const auto group = static_cast<uint64_t>(options_.group);
+  const uint64_t groups = records / group;
+  const uint64_t epoch = global / (groups * group);
+  const uint64_t position = global % (groups * group);
+  return {epoch, Permutation(groups, options_.seed, epoch)(position / group) * group + position % group};
 }
 
 }  // namespace moka

@@ -1,5 +1,6 @@
 // The order of samples: a pure function of (seed, epoch, position). Sample n of rank r is the global sample
-// n * world + r, so ranks never overlap, no sample is missed, and the global order does not depend on their number.
+// n * world + r (of groups of records likewise), so ranks never overlap, no sample is missed, and the global order does
+// not depend on their number.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,8 @@ struct SamplerOptions {
   int64_t rank = 0;
   int64_t world = 1;
   int64_t skip = 0;  // samples left out at the very start (rand_skip)
+  // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown.
+  int64_t group = 1;
 };
 
 class Sampler {

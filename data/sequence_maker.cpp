@@ -66,9 +66,11 @@ void SequenceMaker::ReadVideos() {
     const bool is_picture = missing > 0;
     const bool is_spread = options_.dialect == Dialect::kSpread;
     if (line.words.size() != 2) {
-      fail(line.number,
-           StrCat("expected \"", is_picture ? "picture label" : is_spread ? "video pictures" : "video label",
-                  "\", found ", line.words.size(), " words: \"", Printable(Join(line.words, " ")), "\""));
+      fail(line.number, StrCat("expected \"",
+                               is_picture  ? "picture label"
+                               : is_spread ? "video pictures"
+                                           : "video label",
+                               "\", found ", line.words.size(), " words: \"", Printable(Join(line.words, " ")), "\""));
     }
     const int64_t number = NumberOf(line.words[1], is_picture || !is_spread ? "the label" : "the number of pictures",
                                     options_.list, line.number);
@@ -102,8 +104,8 @@ SequenceMaker::Plan SequenceMaker::PlanClips(const Video& video, RandomStream& r
   const int64_t stride = options_.stride;
   const int64_t segments = options_.segments;
   if (places < stride) {
-    throw Error(ErrorKind::kBadData, StrCat("the video has ", video.number, " frames, a sequence needs ",
-                                            options_.frames + stride - 1));
+    throw Error(ErrorKind::kBadData,
+                StrCat("the video has ", video.number, " frames, a sequence needs ", options_.frames + stride - 1));
   }
   const int64_t whole = (Size(stride) * (options_.steps - 1) + 1).value();
   std::vector<int64_t> starts;
@@ -133,8 +135,8 @@ SequenceMaker::Plan SequenceMaker::PlanClips(const Video& video, RandomStream& r
       for (int64_t f = 0; f < options_.frames; ++f) {
         for (const char axis : {'x', 'y'}) {
           if (axis == 'y' && !options_.is_flow) continue;
-          plan.stacks[at].push_back(StrCat(options_.prefix, video.name, "/",
-                                           FrameName(options_.pattern, first + f, axis, options_.is_flow)));
+          plan.stacks[at].push_back(
+              StrCat(options_.prefix, video.name, "/", FrameName(options_.pattern, first + f, axis, options_.is_flow)));
         }
       }
       if (options_.steps - t <= options_.labelled_steps) plan.labels[at] = static_cast<float>(video.label);

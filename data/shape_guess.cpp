@@ -7,6 +7,7 @@
 
 #include "core/size.h"
 #include "core/text.h"
+#include "data/layer_fields.h"
 
 namespace moka {
 namespace {
@@ -65,9 +66,15 @@ DataFields FieldsOf(const LayerParameter& layer) {
     const int64_t shorter = std::max(layer.image_data_param().short_side(), layer.image_data_param().new_dim());
     if (shorter > 0) fields.new_h = fields.new_w = shorter;
   }
+  if (layer.has_multi_label_image_data_param()) ReadImages(layer.multi_label_image_data_param(), fields);
   if (layer.has_video_data_param()) {
     ReadImages(layer.video_data_param(), fields);
     fields.frames = layer.video_data_param().new_length();
+  }
+  if (layer.has_tridim_data_param()) {
+    ReadImages(layer.tridim_data_param(), fields);
+    fields.frames = layer.tridim_data_param().new_length();
+    fields.is_color = true;
   }
   if (layer.has_window_data_param()) {
     ReadSource(layer.window_data_param(), fields);
@@ -121,6 +128,46 @@ Shape KnownTop(const std::string& name, int64_t batch) {
   return {};
 }
 
+// Shapes of the forks' layers of clips and sequences, one a top they can have; none for other layers.
+std::vector<Shape> GuessClips(const LayerParameter& layer, const DataFields& fields, int64_t h, int64_t w) {
+  const VideoDataParameter& video = layer.video_data_param();
+  const bool is_flow = video.modality() == VideoDataParameter::FLOW;
+  const Size frames = std::max<int64_t>(fields.frames, 1);
+  const int64_t segments = std::max<int64_t>(video.num_segments(), 1);
+  if (layer.type() == "VideoDataRNN") {
+    const int64_t streams = (Size(fields.batch) * segments).value();
+    const int64_t steps = std::max<int64_t>(video.seq_length(), 1);
+    const int64_t colors = video.has_is_color() && video.is_color() ? 3 : 1;
+    const Shape labels{steps, streams, 1};
+    return {{(Size(steps) * streams).value(), (frames * (is_flow ? 2 : colors)).value(), h, w}, labels, labels};
+  }
+  if (layer.type() == "VideoData" && IsActionVideo(layer)) {
+    return {{fields.batch, (frames * (is_flow ? 2 : 3)).value(), h, w},
+            {std::max<int64_t>(fields.batch / segments, 1), 1, 1, 1}};
+  }
+  const int64_t channels = fields.is_color ? 3 : 1;
+  if (layer.type() == "RgbVideoData") return {{fields.batch, channels, h, w}, {fields.batch, 2, 1, 1}};
+  if (layer.type() == "FlowVideoData") {
+    const ImageDataParameter& p = layer.image_data_param();
+    const int64_t planes = (Size(int64_t{p.frame_num()}) * int64_t{p.pair_size_sub()} * channels).value();
+    return {{fields.batch, std::max<int64_t>(planes, 1), h, w}, {fields.batch, 2, 1, 1}};
+  }
+  if (layer.type() == "ImageVideoData") {
+    return {{fields.batch, channels, frames.value(), h, w}, {fields.batch, channels, h, w}, {fields.batch}};
+  }
+  if (layer.type() == "VideoDataSeg") {
+    const Shape grey{fields.batch, 1, frames.value(), h, w};
+    return {grey, grey};
+  }
+  if (layer.type() == "HDF5Data" && layer.transform_param().crop_size_w() > 0) {  // volumes in grey
+    const TransformationParameter& t = layer.transform_param();
+    const Shape volume{fields.batch, 1, std::max<int64_t>(t.crop_size_l(), 1), std::max<int64_t>(t.crop_size_h(), 1),
+                       t.crop_size_w()};
+    return std::vector<Shape>(static_cast<size_t>(layer.top_size()), volume);
+  }
+  return {};
+}
+
 }  // namespace
 
 GuessedTypes GuessTypes(const LayerParameter& layer) {
@@ -146,8 +193,14 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     h = known[1];
     w = known[2];
     guess.assumed = StrCat("images of ", known.ToString());
-  } else if (layer.type() == "HDF5Data") {  // which transforms nothing, whatever stands there
+  } else if (layer.type() == "HDF5Data") {  // which crops volumes only, whatever stands there
     guess.assumed = StrCat("images of ", Shape({channels, h, w}).ToString());
+  }
+  const std::vector<Shape> clips = GuessClips(layer, fields, h, w);
+  if (clips.size() >= static_cast<size_t>(layer.top_size())) {
+    if (layer.type() == "HDF5Data") guess.assumed = "volumes of one channel";
+    for (int i = 0; i < layer.top_size(); ++i) guess.types.push_back(Floats(clips[static_cast<size_t>(i)]));
+    return guess;
   }
   const VideoDataParameter& video = layer.video_data_param();
   const bool has_segments = video.has_num_segments() || video.has_modality() || video.has_name_pattern();
@@ -192,7 +245,10 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(image.With(1, std::max<int64_t>(truths, 1))));
     } else if (layer.type() == "BoxData") {
       guess.types.push_back(Floats({fields.batch, int64_t{5} * layer.data_param().num_label()}));
-    } else if (layer.type() == "MultilabelImageData") {
+    } else if (layer.has_multi_label_image_data_param()) {
+      guess.types.push_back(
+          Floats({fields.batch, std::max<int64_t>(layer.multi_label_image_data_param().label_num(), 1)}));
+    } else if (layer.type() == "MultilabelImageData" || layer.type() == "MultiLabelImageData") {
       guess.types.push_back(
           Floats({fields.batch, std::max<int64_t>(layer.image_data_param().multilabel_num(), 1), 1, 1}));
     } else {

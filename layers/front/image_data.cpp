@@ -1,4 +1,5 @@
 // ImageData: images named by the lines of a text file, read by the data room, which tells their shapes.
+#include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 
@@ -8,7 +9,9 @@ namespace {
 void Build(LayerBuilder& l) {
   const ImageDataParameter& p = l.param().image_data_param();
   const bool has_labels = p.label_size() == 0 || p.label(p.label_size() - 1);
-  l.Check(l.top_count() == 2 || !has_labels, "top",
+  l.Check(l.top_count() != 3 || (has_labels && p.batch_size() % 16 == 0), "image_data_param.batch_size",
+          StrCat("with a third top, clip markers, batch_size must be a multiple of 16, found ", p.batch_size()));
+  l.Check(l.top_count() >= 2 || !has_labels, "top",
           "ImageData takes 2 tops, images and labels, found 1; label: false is for images alone");
   l.Check(p.rate_height() == 0 && p.rate_width() == 0, "image_data_param.rate_height",
           "rate_height and rate_width are not part of Moka; crop_size in transform_param crops at random");
@@ -22,10 +25,12 @@ LayerDef ImageDataLayer() {
       .type = "ImageData",
       .doc =
           "Images [batch_size,C,H,W] and labels [batch_size] from a list of files (image_data_param.source, lines "
-          "\"path label\"), resized if new_height and new_width are given and transformed by transform_param.",
+          "\"path label\"), resized if new_height and new_width are given and transformed by transform_param. With a "
+          "third "
+          "top, clip markers [batch_size], the images are sequences of 16 from folders.",
       .min_bottoms = 0,
       .max_bottoms = 0,
-      .max_tops = 2,
+      .max_tops = 3,
       .build = Build,
       .page = {
           .params = {"image_data_param", "transform_param"},
@@ -37,12 +42,19 @@ LayerDef ImageDataLayer() {
               "TEST; mirror reverses rows with probability 1/2 in both phases.\n\nTop 1 is [batch_size]: the labels, "
               "whole numbers. Lines follow each other in the list's order, or with shuffle in a new order each epoch; "
               "rand_skip leaves out fewer than that many at the start, a random number. With `label: false` "
-              "(DeBlurNet) "
-              "there may be one top.",
+              "(DeBlurNet) there may be one top. With shuffle pair_size lines that follow each other stay together "
+              "(lines left over at the list's end are then not shown).\n\n"
+              "With three tops lines are \"name label\" and the layer takes 16 pictures (*.jpg, by name) that follow "
+              "each other of the folder root_folder/name, name without what stands before its first slash, from a "
+              "drawn one on in both phases, with one crop and one mirror. The batch has batch_size / 16 such "
+              "sequences, their first pictures, then their second ones and so on; the third top is 0 at first "
+              "pictures and 1 at the others.",
           .gradient = "None: the layer has no bottoms, its tops come from outside.",
           .source = "BVLC Caffe's image_data_layer and data_transformer. The path may hold blanks, and the crop, "
                     "mirror, mean_file and scale of image_data_param, which are older, stand for those of "
-                    "transform_param. Fields of forks are not used.",
+                    "transform_param. pair_size is Contrastive-Loss's and Triplet-Loss's (wujiyang), the third top is "
+                    "that of caffe_qi's LRCN, which shuffles its list only once; here each epoch has its order. "
+                    "raw_hdf5 must be false.",
           .example = R"(layer {
   name: "data"
   type: "ImageData"

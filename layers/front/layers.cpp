@@ -56,6 +56,7 @@ std::vector<LayerDef> CommonLayers() {
       LrnLayer(),
       MemoryDataLayer(),
       MultilabelImageDataLayer(),
+      MultiLabelImageDataLayer(),
       MvnLayer(),
       NdConvolutionLayer(),
       NdPoolingLayer(),
@@ -85,6 +86,12 @@ std::vector<LayerDef> CommonLayers() {
       ThresholdLayer(),
       TileLayer(),
       VideoDataLayer(),
+      FlowVideoDataLayer(),
+      ImageVideoDataLayer(),
+      RgbVideoDataLayer(),
+      TridimDataLayer(),
+      VideoDataRnnLayer(),
+      VideoDataSegLayer(),
       WindowDataLayer(),
   };
 }

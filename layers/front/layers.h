@@ -38,6 +38,7 @@ LayerDef LogLayer();
 LayerDef MvnLayer();
 LayerDef MemoryDataLayer();
 LayerDef MultilabelImageDataLayer();
+LayerDef MultiLabelImageDataLayer();
 LayerDef NormalizeLayer();
 LayerDef NdConvolutionLayer();
 LayerDef NdPoolingLayer();
@@ -66,6 +67,13 @@ LayerDef TanHLayer();
 LayerDef ThresholdLayer();
 LayerDef TileLayer();
 LayerDef VideoDataLayer();
+// Clips and sequences of forks.
+LayerDef FlowVideoDataLayer();
+LayerDef ImageVideoDataLayer();
+LayerDef RgbVideoDataLayer();
+LayerDef TridimDataLayer();
+LayerDef VideoDataRnnLayer();
+LayerDef VideoDataSegLayer();
 LayerDef WindowDataLayer();
 
 }  // namespace moka

@@ -27,20 +27,28 @@ LayerDef Hdf5DataLayer() {
   return Row(
       "HDF5Data",
       "A top for each dataset of its name in the HDF5 files that the text file hdf5_data_param.source lists; the rows "
-      "of a batch are the first axis. Files follow each other without a gap; shuffle gives each epoch a new order.",
+      "of a batch are the first axis. Files follow each other without a gap; shuffle gives each epoch a new order. "
+      "crop_size_l, crop_size_h and crop_size_w of transform_param crop volumes.",
       -1,
-      {.params = {"hdf5_data_param"},
+      {.params = {"hdf5_data_param", "transform_param"},
        .formula = "Each top holds `batch_size` rows of the dataset named like it: `[batch_size,..]`. Datasets have one "
                   "axis or more, the same number of rows within a file and rows of one shape in all files; floats and "
                   "integers of up to 64 bits become float32. The list's names are separated by blanks or line ends. "
                   "Rows follow each other over the ends of files, and after the last row comes the first. With "
                   "shuffle the order of the files, and that of the rows within each file, is new in each "
-                  "epoch.\n\nA net that is built without the files takes the first top as images of `batch_size` and "
+                  "epoch.\n\nWith crop_size_l, crop_size_h and crop_size_w rows of all tops are volumes `[C,L,H,W]` "
+                  "of one size, of which a box of that size is taken: one for all rows of a file in an epoch, drawn in "
+                  "TRAIN, in the middle in TEST; mirror (probability 1/2, also one a file and epoch) turns the last "
+                  "axis. The first top is `(volume - mean_value) * scale`, the others are only cut and mirrored."
+                  "\n\nA net that is built without the files takes the first top as images of `batch_size` and "
                   "each other as `[batch_size]`, unless shapes are given from outside.",
        .gradient = "None: the tops are inputs of the net.",
        .source =
-           "BVLC Caffe's hdf5_data_layer; transform_param is refused as there. Caffe holds a whole file in memory, "
-           "here blocks of rows are read (a shuffled file of up to 2 GiB is held too).",
+           "BVLC Caffe's hdf5_data_layer; other fields of transform_param are refused as there. Caffe holds a whole "
+           "file in memory, here blocks of rows are read (a shuffled file of up to 2 GiB is held too). Volumes: Yu et "
+           "al., \"Automatic 3D Cardiovascular MR Segmentation with Densely-Connected Volumetric ConvNets\", 2017, "
+           "arXiv 1708.00573; 3D-Caffe's hdf5_data_layer, which draws when it opens a file and so never again where "
+           "there is only one.",
        .example = R"(layer {
   name: "mnist"
   type: "HDF5Data"
@@ -58,7 +66,7 @@ LayerDef VideoDataLayer() {
       2,
       {.params = {"video_data_param", "transform_param"},
        .formula =
-           "Three layers of one name, told apart by their fields. (1) Temporal segments, if num_segments, modality, "
+           "Four layers of one name, told apart by their fields. (1) Temporal segments, if num_segments, modality, "
            "name_pattern or length_first is set; lines \"folder frames label\". Each of num_segments equal parts of a "
            "video gives new_length frames that follow each other, from a drawn one in TRAIN and the middle ones in "
            "TEST (from the first where a part is shorter). Top 0 is `[batch_size,num_segments*new_length*C,H,W]`, C 3 "
@@ -71,16 +79,23 @@ LayerDef VideoDataLayer() {
            "is set; lines \"folder first_frame label\", frames `%06d.jpg`. Top 0 is `[batch_size,3,new_length,H,W]`, "
            "every sampling_rate-th frame; with use_temporal_jitter the list has the number of frames, and the first "
            "is drawn in TRAIN.\n\n(3) Else video-caffe: lines \"folder first_frame label\", frames `image_%04d.jpg`, "
-           "C 3 or, with `is_color: false`, 1.\n\nFrames are resized to new_height x new_width (bilinear) if these are "
+           "C 3 or, with `is_color: false`, 1.\n\n(4) Caffe_action, if rep_label, num_views, stride_tmp, suffix or "
+           "transform_param's num_segments is set; lines \"folder frames label\", pictures `%d.jpg` (or suffix) and "
+           "`%d_x.png`, `%d_y.png`, counted from 0; a video that is too short begins again. Each of num_segments "
+           "segments is an item of its own: top 0 is `[batch_size,new_length*C,H,W]`, top 1 "
+           "`[batch_size/num_segments,1,1,1]`. Segment i begins at `floor(d + i * w + 0.5)`, `w = (frames - new_length "
+           "+ 1) / num_segments` and d drawn below floor(w), in TRAIN, else evenly spread from the first place to the "
+           "last (the middle for one). Crops are as in (1) but for corners, which are the picture's own.\n\nFrames are "
+           "resized to new_height x new_width (bilinear) if these are "
            "given; crop (random in TRAIN, central in TEST), mirror (probability 1/2 in both phases), mean and scale "
            "are one for all frames of a clip. mean_value repeats over the channels. Top 1 (optional) is "
            "`[batch_size]`: the labels.",
        .gradient = "None: the tops are inputs of the net.",
-       .source =
-           "The video_data_layers of temporal segment networks' Caffe (Wang et al., arXiv 1608.00859), of C3D "
-           "(Tran et al., arXiv 1412.0767) and of video-caffe. Video files and cameras (those layers', and that of "
-           "SSD's Caffe) are not read, nor are rand_step, use_multiple_label and use_sampling_rate_jitter; a "
-           "missing frame is an error, where the forks go on with what was there.",
+       .source = "The video_data_layers of temporal segment networks' Caffe (Wang et al., arXiv 1608.00859), of C3D "
+                 "(Tran et al., arXiv 1412.0767), of video-caffe and of Caffe_action (Lyp100208). Video files and "
+                 "cameras (those layers', and that of "
+                 "SSD's Caffe) are not read, nor are rand_step, use_multiple_label and use_sampling_rate_jitter; a "
+                 "missing frame is an error, where the forks go on with what was there.",
        .example = R"(layer {
   name: "clips"
   type: "VideoData"

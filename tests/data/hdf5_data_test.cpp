@@ -185,5 +185,102 @@ TEST_F(Hdf5Data, AFileThatChangesIsAnErrorNotACrash) {
   EXPECT_THAT(ErrorOf([&] { RowsOf(*pipeline, 2); }), testing::HasSubstr("has changed since the run began"));
 }
 
+// Rows [2,3,4,5] of data with the value 1000 row + 500 c + 25 l + 5 h + w (w below 5), labels [1,3,4,5] their negative.
+class Hdf5Volumes : public Hdf5Data {
+ protected:
+  static constexpr int kRowFloats = 2 * 3 * 4 * 5;
+
+  void WriteVolumes(const std::string& name, int first, int rows) const {
+    std::vector<float> data;
+    std::vector<float> labels;
+    for (int r = first; r < first + rows; ++r) {
+      for (int i = 0; i < kRowFloats; ++i) {
+        const int value = 1000 * r + 500 * (i / 60) + 25 * (i / 20 % 3) + 5 * (i / 5 % 4) + i % 5;
+        data.push_back(static_cast<float>(value));
+        if (i < 60) labels.push_back(static_cast<float>(-value));
+      }
+    }
+    Hdf5Writer writer(At(name));
+    writer.AddFloats("data", {rows, 2, 3, 4, 5}, data);
+    writer.AddFloats("label", {rows, 1, 3, 4, 5}, labels);
+    writer.Commit();
+  }
+  std::unique_ptr<Pipeline> OpenVolumes(const std::string& transform, Phase phase, int batch = 2) const {
+    PipelineOptions options{.phase = phase, .seed = 3};
+    options.base_folder = folder_;
+    const std::string more = "top: 'data' top: 'label' transform_param { " + transform + " }";
+    return OpenPipeline(Layer("batch_size: " + std::to_string(batch), more), options);
+  }
+  static std::vector<std::vector<float>> Next(Pipeline& pipeline) {
+    const OwnedTensor data(pipeline.types()[0]);
+    const OwnedTensor labels(pipeline.types()[1]);
+    pipeline.Next(std::vector<Tensor>{data.tensor(), labels.tensor()});
+    return {{data.as<float>().begin(), data.as<float>().end()}, {labels.as<float>().begin(), labels.as<float>().end()}};
+  }
+};
+
+constexpr const char* kBox = "crop_size_l: 2 crop_size_h: 2 crop_size_w: 3 ";
+
+TEST_F(Hdf5Volumes, AreCutInTheMiddleInTest) {
+  WriteVolumes("a.h5", 0, 2);
+  Write("list.txt", "a.h5\n");
+  const auto pipeline = OpenVolumes(std::string(kBox) + "mean_value: 1 mean_value: 501 scale: 2", TEST);
+  EXPECT_EQ(pipeline->types()[0].ToString(), "float32[2,2,2,2,3]");
+  EXPECT_EQ(pipeline->types()[1].ToString(), "float32[2,1,2,2,3]");
+  const auto tops = Next(*pipeline);
+  // From frame 0, row 1 and column 1 on.
+  const std::vector<float> box = {6, 7, 8, 11, 12, 13, 31, 32, 33, 36, 37, 38};
+  for (size_t i = 0; i < tops[0].size(); ++i) {
+    const float row = i < 24 ? 0 : 1000;
+    EXPECT_EQ(tops[0][i], 2 * (row + box[i % 12] - 1)) << i;  // the channel's 500 goes with its mean
+    if (i < tops[1].size()) {
+      EXPECT_EQ(tops[1][i], -((i < 12 ? 0 : 1000) + box[i % 12])) << i;
+    }
+  }
+}
+
+// One box and mirror for all rows of a file in an epoch, and the same for data and labels.
+TEST_F(Hdf5Volumes, AreCutByChanceInTrain) {
+  WriteVolumes("a.h5", 0, 2);
+  WriteVolumes("b.h5", 2, 2);
+  Write("list.txt", "a.h5 b.h5\n");
+  const auto pipeline = OpenVolumes(std::string(kBox) + "mirror: true", TRAIN);
+  std::set<float> corners;
+  std::set<bool> mirrored;
+  for (int i = 0; i < 40; ++i) {
+    const auto tops = Next(*pipeline);
+    const float file = i % 2 == 0 ? 0 : 2000;
+    const bool is_mirrored = tops[0][1] < tops[0][0];
+    corners.insert(std::min(tops[0][0], tops[0][2]) - file);
+    mirrored.insert(is_mirrored);
+    EXPECT_EQ(tops[0][1] - tops[0][0], is_mirrored ? -1 : 1);
+    EXPECT_EQ(tops[0][24], tops[0][0] + 1000);  // the second row
+    EXPECT_EQ(tops[0][12], tops[0][0] + 500);   // the second channel
+    for (size_t k = 0; k < 12; ++k) EXPECT_EQ(tops[1][k], -tops[0][k]);
+  }
+  // 2 frames, 3 rows and 3 columns to begin at.
+  EXPECT_GT(corners.size(), 8U);
+  EXPECT_LE(corners.size(), 18U);
+  EXPECT_EQ(mirrored.size(), 2U);
+  const auto again = OpenVolumes(std::string(kBox) + "mirror: true", TRAIN);
+  again->Seek(pipeline->position());
+  EXPECT_EQ(Next(*again), Next(*pipeline));
+}
+
+TEST_F(Hdf5Volumes, MistakesAreErrors) {
+  WriteVolumes("a.h5", 0, 2);
+  Write("list.txt", "a.h5\n");
+  const auto with = [&](const std::string& transform) { return ErrorOf([&] { OpenVolumes(transform, TRAIN); }); };
+  EXPECT_THAT(with("crop_size_l: 2 crop_size_h: 2"), testing::HasSubstr("are 2, 2 and 0"));
+  EXPECT_THAT(with("crop_size_l: 4 crop_size_h: 2 crop_size_w: 2"), testing::HasSubstr("a crop of [4,2,2] needs"));
+  EXPECT_THAT(with(std::string(kBox) + "crop_size: 2"), testing::HasSubstr("does not read transform_param.crop_size"));
+  EXPECT_THAT(with(std::string(kBox) + "mean_value: 1 mean_value: 2 mean_value: 3"),
+              testing::HasSubstr("3 values, the volumes have 2"));
+  EXPECT_THAT(with("mirror: true"), testing::HasSubstr("HDF5Data does not transform data"));
+  WriteRows("flat.h5", 0, 2);
+  Write("list.txt", "flat.h5\n");
+  EXPECT_THAT(with(kBox), testing::AllOf(testing::HasSubstr("\"data\""), testing::HasSubstr("[2]")));
+}
+
 }  // namespace
 }  // namespace moka

@@ -1,84 +1,14 @@
 // Layers of label images, windows and clips, against what OpenCV makes of the same pictures
 // (tests/golden/make_image_data_goldens.py).
-#include <google/protobuf/text_format.h>
-
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 
-#include "core/log.h"
 #include "core/text.h"
-#include "data/pipeline.h"
 #include "proto/weights.h"
-#include "tests/data/data_fixture.h"
+#include "tests/data/picture_fixture.h"
 
 namespace moka {
 namespace {
-
-class PictureLayers : public DataTest {
- protected:
-  PictureLayers() {
-    SetStderrLevel(LogLevel::kError);
-    std::ifstream(MOKA_SOURCE_DIR "/tests/golden/data_layers.json") >> goldens_;
-  }
-
-  // The pictures of the goldens' script.
-  static Image Picture(int64_t height, int64_t width, int64_t channels, int64_t seed) {
-    Image image;
-    image.Resize(width, height, channels);
-    size_t at = 0;
-    for (int64_t y = 0; y < height; ++y) {
-      for (int64_t x = 0; x < width; ++x) {
-        for (int64_t c = 0; c < channels; ++c) {
-          image.pixels[at++] = static_cast<uint8_t>((x * 37 + y * 11 + c * 53 + seed * 29 + x * y * 7 % 64) % 256);
-        }
-      }
-    }
-    return image;
-  }
-  void WritePair() const {
-    Write("p/image.png", EncodePng(Picture(7, 9, 3, 1)));
-    Write("p/label.png", EncodePng(Picture(7, 9, 1, 2)));
-    Write("list.txt", "image.png label.png\n");
-  }
-
-  static LayerParameter Layer(const std::string& type, const std::string& fields) {
-    LayerParameter layer;
-    const std::string text = "name: 'data' type: '" + type + "' " + fields;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &layer)) << text;
-    return layer;
-  }
-  std::unique_ptr<Pipeline> Open(const std::string& type, const std::string& fields, Phase phase = TEST,
-                                 uint64_t seed = 1) const {
-    return OpenPipeline(Layer(type, fields), {.phase = phase, .seed = seed, .threads = 2, .base_folder = folder_});
-  }
-  std::string OpenError(const std::string& type, const std::string& fields) const {
-    return ErrorOf([&] { Next(*Open(type, fields)); });
-  }
-  static std::vector<std::vector<float>> Next(Pipeline& pipeline) {
-    std::vector<OwnedTensor> tops;
-    std::vector<Tensor> tensors;
-    for (const TensorType& type : pipeline.types()) tops.emplace_back(type);
-    for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
-    pipeline.Next(tensors);
-    std::vector<std::vector<float>> values;
-    for (const OwnedTensor& top : tops) values.emplace_back(top.as<float>().begin(), top.as<float>().end());
-    return values;
-  }
-  void ExpectGolden(const std::string& name, const std::vector<std::vector<float>>& tops) const {
-    constexpr const char* kParts[] = {"data", "label", "sizes"};
-    for (size_t t = 0; t < tops.size(); ++t) {
-      const auto expected = goldens_.at(name).at(kParts[t]).get<std::vector<float>>();
-      ASSERT_EQ(tops[t].size(), expected.size()) << name << " " << kParts[t];
-      for (size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(tops[t][i], expected[i], 1e-3) << name << " " << kParts[t] << " " << i;
-      }
-    }
-  }
-
-  nlohmann::json goldens_;
-};
 
 constexpr const char* kMeans = " mean_value: 10.5 mean_value: 20 mean_value: 30 ";
 
@@ -168,6 +98,10 @@ TEST_F(PictureLayers, ImageLabelmapDataMakesEdges) {
   WritePair();
   const auto tops = Next(*Open("ImageLabelmapData", SegFields("new_height: 10 new_width: 12", kMeans, 2)));
   ExpectGolden("labelmap", tops);
+  // DSS: normalize: false leaves the labels as they are.
+  const auto plain = Next(*Open("ImageLabelmapData", SegFields("normalize: false", "", 2)));
+  const Image label = Picture(7, 9, 1, 2);
+  EXPECT_THAT(plain[1], testing::ElementsAreArray(label.pixels));
 }
 
 TEST_F(PictureLayers, WindowSegDataCutsWindowsBeyondTheImage) {

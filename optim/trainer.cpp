@@ -75,6 +75,7 @@ TrainResult Trainer::Loop() {
 void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
+  if (solver_.snapshot_diff()) before_update_ = WeightsOf(train_->blobs(), store_);
   const double loss = train_->Step(state_.iteration, state_.plateau.step);
   train_s_ += SecondsSince(begin);
   if (std::isfinite(loss)) {

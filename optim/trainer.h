@@ -19,6 +19,7 @@
 #include "optim/trainer_options.h"
 #include "optim/trainer_state.h"
 #include "proto/solver_file.h"
+#include "proto/weights.h"
 
 namespace moka {
 
@@ -63,6 +64,8 @@ class Trainer {
   bool RankTest(const std::vector<OutputValue>& outputs);
   void WriteSnapshot(bool is_best);
   void WriteCaffeSnapshot();
+  // snapshot_diff: what the last update took from each blob, 0 from those it leaves alone; empty without it.
+  std::vector<std::vector<float>> LastUpdate() const;
   // What ends the run now, if anything does.
   std::optional<TrainEnd> Ending();
   void WriteStatus(std::string_view state, const std::string& error = {}, std::optional<int> exit_code = {});
@@ -83,6 +86,8 @@ class Trainer {
   std::string best_metric_;  // empty: no test ranks the run
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
+
+  std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 
   std::filesystem::path last_checkpoint_;
   int64_t last_checkpoint_iteration_ = -1;

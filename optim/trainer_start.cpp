@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -10,8 +11,10 @@
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
 #include "optim/trainer.h"
+#include "optim/update.h"
 #include "proto/net_file.h"
 #include "proto/places.h"
+#include "proto/weight_diffs.h"
 
 namespace moka {
 namespace {
@@ -98,8 +101,8 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   CheckLength(solver_);
   CheckOptimizer(solver_);
   CheckTests(solver_, nets);
-  if (solver_.snapshot_diff()) {
-    LogWarning("snapshot_diff: snapshots hold no gradients, for nothing that trains reads them; it is ignored");
+  if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
+    LogWarning("snapshot_diff: only snapshots in Caffe's formats have diffs, and those need a snapshot_prefix");
   }
   if (solver_.has_max_time()) {
     try {
@@ -303,6 +306,23 @@ void Trainer::WriteSnapshot(bool is_best) {
   if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
 }
 
+// Caffe's diffs hold what its update subtracts; here it is the difference of the weights, rounded with them. Statistics
+// and blobs that are not trained have none.
+std::vector<std::vector<float>> Trainer::LastUpdate() const {
+  std::vector<std::vector<float>> diffs;
+  if (!solver_.snapshot_diff()) return diffs;
+  std::set<std::string> trained;
+  for (const NetBlob& blob : TrainedBlobs(train_->blobs())) trained.insert(blob.name);
+  for (size_t i = 0; i < train_->blobs().size(); ++i) {
+    const NetBlob& blob = train_->blobs()[i];
+    const std::span<const float> now = store_.tensor(blob.name).as<float>();
+    std::vector<float>& diff = diffs.emplace_back(now.size(), 0.0F);
+    if (before_update_.empty() || !trained.contains(blob.name)) continue;  // no iteration yet, after a resume
+    for (size_t k = 0; k < now.size(); ++k) diff[k] = before_update_[i].values[k] - now[k];
+  }
+  return diffs;
+}
+
 // prefix_iter_N.caffemodel and .solverstate, as Caffe names them; with ".h5" behind in HDF5.
 void Trainer::WriteCaffeSnapshot() {
   const bool is_hdf5 = solver_.snapshot_format() == SolverParameter::HDF5;
@@ -311,11 +331,8 @@ void Trainer::WriteCaffeSnapshot() {
   const std::string prefix = StrCat(solver_.snapshot_prefix(), "_iter_", state_.iteration);
   const std::string model = StrCat(prefix, ".caffemodel", ending);
   LogToFile(StrCat("Snapshotting to ", kind, " file ", model));
-  if (is_hdf5) {
-    WriteHdf5Weights(model, train_->param(), WeightsOf(train_->blobs(), store_));
-  } else {
-    WriteCaffemodel(model, train_->param(), WeightsOf(train_->blobs(), store_));
-  }
+  const auto write = is_hdf5 ? WriteHdf5WeightsWithDiffs : WriteCaffemodelWithDiffs;
+  write(model, train_->param(), WeightsOf(train_->blobs(), store_), LastUpdate());
   if (!IsCaffeSolver(solver_)) {
     LogToFile(StrCat("Caffe has no solver of type ", solver_.type(), ": no .solverstate is written"));
     return;

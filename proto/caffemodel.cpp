@@ -11,6 +11,7 @@
 #include "proto/caffe_net.h"
 #include "proto/upgrade.h"
 #include "proto/upgrade_v0.h"
+#include "proto/weight_diffs.h"
 #include "proto/wire.h"
 #include "proto/wire_reader.h"
 
@@ -136,7 +137,15 @@ struct LayerOut {
   int64_t bytes = 0;
 };
 
-std::vector<LayerOut> LayersOf(const NetParameter& net, std::span<const NamedBlob> blobs) {
+int64_t DiffBytes(const NamedBlob& blob) { return static_cast<int64_t>(blob.values.size() * sizeof(float)); }
+
+// Size of a blob as a message, with its diff or without.
+int64_t MessageBytes(const NamedBlob& blob, bool has_diff) {
+  const Size bytes = BlobMessageBytes(blob.shape);
+  return has_diff ? (bytes + FieldBytes(BlobProto::kDiffFieldNumber, DiffBytes(blob))).value() : bytes.value();
+}
+
+std::vector<LayerOut> LayersOf(const NetParameter& net, std::span<const NamedBlob> blobs, bool has_diffs) {
   std::vector<LayerOut> layers;
   std::map<std::string, size_t, std::less<>> by_name;
   const auto add = [&](const LayerParameter& layer) {
@@ -160,7 +169,7 @@ std::vector<LayerOut> LayersOf(const NetParameter& net, std::span<const NamedBlo
   for (LayerOut& layer : layers) {
     Size bytes = static_cast<int64_t>(layer.head.size());
     for (const NamedBlob* blob : layer.blobs) {
-      bytes += FieldBytes(LayerParameter::kBlobsFieldNumber, BlobMessageBytes(blob->shape));
+      bytes += FieldBytes(LayerParameter::kBlobsFieldNumber, MessageBytes(*blob, has_diffs));
     }
     layer.bytes = bytes.value();
   }
@@ -172,8 +181,15 @@ std::vector<LayerOut> LayersOf(const NetParameter& net, std::span<const NamedBlo
 Weights ReadCaffemodel(std::string_view bytes, const std::string& file) { return Reader(bytes, file).Run(); }
 
 void WriteCaffemodel(const std::filesystem::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {
+  WriteCaffemodelWithDiffs(path, net, blobs, {});
+}
+
+void WriteCaffemodelWithDiffs(const std::filesystem::path& path, const NetParameter& net,
+                              std::span<const NamedBlob> blobs, std::span<const std::vector<float>> diffs) {
+  const bool has_diffs = !diffs.empty();
+  Require(!has_diffs || diffs.size() == blobs.size(), "WriteCaffemodelWithDiffs: one diff a blob");
   NetParameter caffe = CaffeNet(net);
-  const std::vector<LayerOut> layers = LayersOf(caffe, blobs);
+  const std::vector<LayerOut> layers = LayersOf(caffe, blobs, has_diffs);
   caffe.clear_layer();
   const std::string head = WireBytes(caffe);
   Size total = static_cast<int64_t>(head.size());
@@ -188,8 +204,13 @@ void WriteCaffemodel(const std::filesystem::path& path, const NetParameter& net,
   for (const LayerOut& layer : layers) {
     file.Append(StrCat(FieldHead(NetParameter::kLayerFieldNumber, layer.bytes), layer.head));
     for (const NamedBlob* blob : layer.blobs) {
-      file.Append(FieldHead(LayerParameter::kBlobsFieldNumber, BlobMessageBytes(blob->shape)));
+      file.Append(FieldHead(LayerParameter::kBlobsFieldNumber, MessageBytes(*blob, has_diffs)));
       AppendBlob(blob->shape, blob->values, file);
+      if (!has_diffs) continue;
+      const std::vector<float>& diff = diffs[static_cast<size_t>(blob - blobs.data())];
+      Require(diff.size() == blob->values.size(), "WriteCaffemodelWithDiffs: diffs are as long as their blobs");
+      file.Append(FieldHead(BlobProto::kDiffFieldNumber, DiffBytes(*blob)));
+      file.Append(diff.data(), DiffBytes(*blob));
     }
   }
   file.Commit();

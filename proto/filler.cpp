@@ -15,8 +15,9 @@ namespace {
 constexpr int64_t kGrain = 1 << 14;
 
 const std::vector<std::string>& FillerTypes() {
-  static const std::vector<std::string> types = {"bilinear", "constant",          "gaussian", "gaussian_unitball",
-                                                 "msra",     "positive_unitball", "uniform",  "xavier"};
+  static const std::vector<std::string> types = {"bilinear",          "bilinear_3D", "constant",          "gaussian",
+                                                 "gaussian_unitball", "msra",        "positive_unitball", "thrlinear",
+                                                 "uniform",           "xavier"};
   return types;
 }
 
@@ -103,6 +104,22 @@ void FillBilinear(std::span<float> values, const Shape& shape) {
   }
 }
 
+// That of trilinear upsampling in every [k,k,k] volume, with the centre of Caffe's older bilinear filler, which these
+// forks have (ljpadam's thrlinear, 3D-Caffe's bilinear_3D): an odd kernel's is half a step beside its middle.
+void FillTrilinear(std::span<float> values, const Shape& shape) {
+  const int64_t side = shape[4];
+  const int64_t half = (side + 1) / 2;
+  const auto f = static_cast<double>(half);
+  const double centre = static_cast<double>(2 * half - 1 - half % 2) / (2 * f);
+  const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    values[i] = static_cast<float>(slope(at % side) * slope(at / side % side) * slope(at / (side * side) % side));
+  }
+}
+
+bool IsTrilinear(const std::string& type) { return type == "thrlinear" || type == "bilinear_3D"; }
+
 }  // namespace
 
 void CheckFiller(const FillerParameter& filler, const Shape& shape) {
@@ -130,6 +147,10 @@ void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   if (type == "bilinear" && (shape.rank() != 4 || shape[2] != shape[3])) {
     Refuse(StrCat("bilinear filler: needs a square 2-D kernel, the parameter's shape is ", shape.ToString()));
   }
+  const bool is_cube = shape.rank() == 5 && shape[2] == shape[3] && shape[3] == shape[4];
+  if (IsTrilinear(type) && !is_cube) {
+    Refuse(StrCat(type, " filler: needs a cubic 3-D kernel, the parameter's shape is ", shape.ToString()));
+  }
 }
 
 void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed, const FillerStreams& streams,
@@ -155,6 +176,7 @@ void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed
   }
   if (type == "msra") FillNormal(values, seed, stream, 0, std::sqrt(2.0 / FanOf(filler, shape)));
   if (type == "bilinear") FillBilinear(values, shape);
+  if (IsTrilinear(type)) FillTrilinear(values, shape);
 }
 
 void FillBlob(const FillerParameter& filler, const Shape& shape, uint64_t seed, std::string_view name,

@@ -16,6 +16,7 @@
 #include "proto/hdf5_file.h"
 #include "proto/safetensors.h"
 #include "proto/text_format.h"
+#include "proto/weight_diffs.h"
 #include "proto/wire.h"
 
 namespace moka {
@@ -28,6 +29,7 @@ constexpr size_t kHeadBytes = 4096;
 constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
 constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
 constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
+constexpr std::string_view kDiffGroup = "diff";
 
 int64_t CountNonFinite(const std::vector<NamedBlob>& blobs) {
   int64_t count = 0;
@@ -126,13 +128,23 @@ Weights ReadWeights(const fs::path& path) {
 }
 
 void WriteHdf5Weights(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {
+  WriteHdf5WeightsWithDiffs(path, net, blobs, {});
+}
+
+void WriteHdf5WeightsWithDiffs(const fs::path& path, const NetParameter& net, std::span<const NamedBlob> blobs,
+                               std::span<const std::vector<float>> diffs) {
+  Require(diffs.empty() || diffs.size() == blobs.size(), "WriteHdf5WeightsWithDiffs: one diff a blob");
   Hdf5Writer writer(path);
-  writer.AddGroup(std::string(kGroup));
-  for (const LayerParameter& layer : net.layer()) {
-    if (!layer.name().empty()) writer.AddGroup(StrCat(kGroup, "/", layer.name()));
-  }
-  for (const NamedBlob& blob : blobs) {
-    writer.AddFloats(StrCat(kGroup, "/", blob.layer, "/", blob.index), blob.shape, blob.values);
+  for (const std::string_view group : {kGroup, kDiffGroup}) {
+    if (group == kDiffGroup && diffs.empty()) continue;
+    writer.AddGroup(std::string(group));
+    for (const LayerParameter& layer : net.layer()) {
+      if (!layer.name().empty()) writer.AddGroup(StrCat(group, "/", layer.name()));
+    }
+    for (size_t i = 0; i < blobs.size(); ++i) {
+      const std::vector<float>& values = group == kGroup ? blobs[i].values : diffs[i];
+      writer.AddFloats(StrCat(group, "/", blobs[i].layer, "/", blobs[i].index), blobs[i].shape, values);
+    }
   }
   writer.Commit();
 }

@@ -56,7 +56,6 @@ std::vector<LayerDef> CommonLayers() {
       LrnLayer(),
       MemoryDataLayer(),
       MultilabelImageDataLayer(),
-      MultiLabelImageDataLayer(),
       MvnLayer(),
       NdConvolutionLayer(),
       NdPoolingLayer(),
@@ -86,12 +85,6 @@ std::vector<LayerDef> CommonLayers() {
       ThresholdLayer(),
       TileLayer(),
       VideoDataLayer(),
-      FlowVideoDataLayer(),
-      ImageVideoDataLayer(),
-      RgbVideoDataLayer(),
-      TridimDataLayer(),
-      VideoDataRnnLayer(),
-      VideoDataSegLayer(),
       WindowDataLayer(),
   };
 }

@@ -38,7 +38,6 @@ LayerDef LogLayer();
 LayerDef MvnLayer();
 LayerDef MemoryDataLayer();
 LayerDef MultilabelImageDataLayer();
-LayerDef MultiLabelImageDataLayer();
 LayerDef NormalizeLayer();
 LayerDef NdConvolutionLayer();
 LayerDef NdPoolingLayer();
@@ -67,13 +66,6 @@ LayerDef TanHLayer();
 LayerDef ThresholdLayer();
 LayerDef TileLayer();
 LayerDef VideoDataLayer();
-// Clips and sequences of forks.
-LayerDef FlowVideoDataLayer();
-LayerDef ImageVideoDataLayer();
-LayerDef RgbVideoDataLayer();
-LayerDef TridimDataLayer();
-LayerDef VideoDataRnnLayer();
-LayerDef VideoDataSegLayer();
 LayerDef WindowDataLayer();
 
 }  // namespace moka

@@ -1,5 +1,6 @@
 // MultilabelImageData (DRML) and MultiLabelImageData (PG-CNN): ImageData with several labels a line.
 #include "core/text.h"
+#include "layers/front/files/layers.h"
 #include "layers/front/layers.h"
 
 namespace moka {

@@ -142,5 +142,21 @@ TEST(FillerTest, BadFillersAreRefused) {
   EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
 }
 
+TEST(FillerTest, TrilinearIsTheForks) {
+  const std::vector<float> slopes = {0.25F, 0.75F, 0.75F, 0.25F};
+  for (const char* type : {"thrlinear", "bilinear_3D"}) {
+    const std::vector<float> values = Fill(Filler(type), {1, 2, 4, 4, 4});
+    for (size_t i = 0; i < values.size(); ++i) {
+      EXPECT_FLOAT_EQ(values[i], slopes[i % 4] * slopes[i / 4 % 4] * slopes[i / 16 % 4]) << type << " " << i;
+    }
+    // Their centre of an odd kernel is that of Caffe's older bilinear filler.
+    const std::vector<float> odd = Fill(Filler(type), {1, 1, 3, 3, 3});
+    EXPECT_FLOAT_EQ(odd[0], 0.25F * 0.25F * 0.25F);
+    EXPECT_FLOAT_EQ(odd[26], 0.75F * 0.75F * 0.75F);
+    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3}), HasSubstr("needs a cubic 3-D kernel"));
+    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3, 4}), HasSubstr("needs a cubic 3-D kernel"));
+  }
+}
+
 }  // namespace
 }  // namespace moka

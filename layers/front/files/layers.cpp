@@ -2,6 +2,10 @@
 
 namespace moka {
 
-std::vector<LayerDef> FileLayers() { return {Hdf5OutputLayer(), ImageLabelmapDataLayer(), WindowSegDataLayer()}; }
+std::vector<LayerDef> FileLayers() {
+  return {FlowVideoDataLayer(),       Hdf5OutputLayer(),   ImageLabelmapDataLayer(), ImageVideoDataLayer(),
+          MultiLabelImageDataLayer(), RgbVideoDataLayer(), TridimDataLayer(),        VideoDataRnnLayer(),
+          VideoDataSegLayer(),        WindowSegDataLayer()};
+}
 
 }  // namespace moka

@@ -1,4 +1,5 @@
-// Layers that read and write files of labels and results: label images and HDF5. One file each, alphabetical.
+// Layers that read and write files: lists of labels, label images, clips and sequences, HDF5. One file each or one a
+// family, alphabetical.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,15 @@ namespace moka {
 
 std::vector<LayerDef> FileLayers();
 
+LayerDef FlowVideoDataLayer();
 LayerDef Hdf5OutputLayer();
 LayerDef ImageLabelmapDataLayer();
+LayerDef ImageVideoDataLayer();
+LayerDef MultiLabelImageDataLayer();
+LayerDef RgbVideoDataLayer();
+LayerDef TridimDataLayer();
+LayerDef VideoDataRnnLayer();
+LayerDef VideoDataSegLayer();
 LayerDef WindowSegDataLayer();
 
 }  // namespace moka

@@ -1,6 +1,6 @@
 // The forks' layers of clips and sequences, read by the data room: TridimData, VideoDataSeg, VideoDataRNN,
 // ImageVideoData, RgbVideoData and FlowVideoData.
-#include "layers/front/layers.h"
+#include "layers/front/files/layers.h"
 
 namespace moka {
 namespace {

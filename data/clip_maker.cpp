@@ -12,7 +12,8 @@ std::vector<int64_t> EvenPlaces(int64_t first, int64_t last, int64_t count) {
   const float step = static_cast<float>(last - first) / static_cast<float>(count - 1);
   std::vector<int64_t> places;
   for (int64_t i = 0; i < count; ++i) {
-    places.push_back(static_cast<int64_t>(static_cast<float>(first) + step * static_cast<float>(i)));
+    const float place = static_cast<float>(first) + step * static_cast<float>(i);
+    places.push_back(std::min(static_cast<int64_t>(place), last));  // floats of large numbers are rounded
   }
   return places;
 }

@@ -318,6 +318,7 @@ TEST_F(ClipLayers, MistakesInListsAndFieldsAreErrors) {
   EXPECT_THAT(rnn("v1 2 0\n", "new_length: 3"), testing::HasSubstr("the video has 2 frames, a sequence needs 3"));
   EXPECT_THAT(rnn("v1 -2000000000 0\n", ""), testing::HasSubstr("-2000000000 frames"));
   EXPECT_THAT(rnn("v1 9 0\n", "new_length: 9"), testing::HasSubstr("v1/5_x.png"));
+  EXPECT_THAT(rnn("v1 2147483647 0\n", "num_segments: 7"), testing::HasSubstr("_x.png"));
   EXPECT_THAT(rnn("v1 5 0\n", "seq_length: 0"), testing::HasSubstr("seq_length is 0"));
   EXPECT_THAT(rnn("v1 5 0\n", "stride_seq: -1"), testing::HasSubstr("stride_seq is -1"));
   EXPECT_THAT(rnn("v1 5 0\n", "seq_length: 65536 num_segments: 65536"), testing::HasSubstr("clips"));

@@ -188,6 +188,8 @@ TEST(ForkTest, ImagesWithoutLabelsSaySo) {
   const std::string data = "layer { name: \"d\" type: \"ImageData\" top: \"data\" image_data_param { batch_size: 4 ";
   EXPECT_THAT(ErrorsOf(data + "} }"), HasSubstr("ImageData takes 2 tops"));
   EXPECT_THAT(ErrorsOf(data + "rate_height: 0.1 label: false } }"), HasSubstr("rate_height"));
+  // With clip markers a batch is of sequences of 16.
+  EXPECT_THAT(ErrorsOf(data + "} top: \"label\" top: \"markers\" }"), HasSubstr("must be a multiple of 16"));
 }
 
 TEST(ForkTest, FillersOfForks) {

@@ -74,6 +74,7 @@ class DetectionOutputKernel final : public BoundKernel {
   DetectionOutputKernel(const DetectionSettings& settings, std::span<const Shape> shapes, int64_t rows)
       : priors_(shapes[2].Count() / 8),
         rows_(rows),
+        width_(settings.row_width()),
         detectors_(WorkersFor(shapes[0][0]), Detector(settings)),
         found_(static_cast<size_t>(shapes[0][0])) {
     for (const Shape& shape : shapes) per_image_.push_back(shape.Count() / shapes[0][0]);
@@ -85,7 +86,7 @@ class DetectionOutputKernel final : public BoundKernel {
       detectors_[worker].Detect({Input(0, i), Input(1, i), Input(3, i), Input(4, i)}, boxes_, variances_,
                                 found_[static_cast<size_t>(i)]);
     });
-    WriteDetections(found_, rows_, RealsOut(out<float>(0)));
+    WriteDetections(found_, rows_, width_, RealsOut(out<float>(0)));
   }
 
  private:
@@ -95,6 +96,7 @@ class DetectionOutputKernel final : public BoundKernel {
 
   int64_t priors_;
   int64_t rows_;
+  int64_t width_;
   std::vector<int64_t> per_image_;
   std::vector<Box> boxes_;
   std::vector<BoxCode> variances_;

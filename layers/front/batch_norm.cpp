@@ -6,9 +6,12 @@
 // moving averages, r = f*r + (1-f)*batch with an unbiased variance, the first batch taken whole; its blob 2 is always
 // 1, so here a 0 there says that no batch has been seen. Its eps is at least 1e-5; TEST always uses the averages.
 // Without scale_bias its files are Caffe's.
+//
+// BatchNormScale is the layer with scale and shift at blobs 3 and 4 under a name of its own (yuqj1991's Caffe).
 #include <algorithm>
 
 #include "core/text.h"
+#include "layers/front/batch_norm.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 
@@ -16,6 +19,7 @@ namespace moka {
 namespace {
 
 constexpr double kNvidiaLeastEps = 1e-5;
+constexpr const char* kWithScale = "BatchNormScale";
 
 struct Statistics {
   ValueId mean;      // [C]
@@ -25,7 +29,7 @@ struct Statistics {
 
 enum class Dialect : uint8_t {
   kCaffe,   // no affine part
-  kIntel,   // scale and maybe shift, Caffe's sums
+  kIntel,   // scale and maybe shift, Caffe's sums; BatchNormScale's too
   kNvidia,  // scale and shift, moving averages
 };
 
@@ -36,6 +40,7 @@ Dialect DialectOf(const LayerBuilder& l) {
   l.Check(!is_intel || !(p.scale_bias() || p.has_scale_filler()), "batch_norm_param",
           "scale_bias and scale_filler are NVIDIA's, filler, use_weight_bias and bias_term Intel's; give those of one");
   if (is_intel) return Dialect::kIntel;
+  if (l.param().type() == kWithScale) return Dialect::kIntel;
   return p.scale_bias() || p.has_scale_filler() || p.has_bias_filler() ? Dialect::kNvidia : Dialect::kCaffe;
 }
 
@@ -103,7 +108,7 @@ std::vector<ValueId> AddAffine(LayerBuilder& l, int64_t channels, Dialect dialec
   if (!(is_intel ? p.has_filler() : p.has_scale_filler())) one.set_value(1);
   std::vector<ValueId> blobs{l.AddBlob(first, {channels}, one, ParameterRole::kNorm,
                                        is_intel ? "batch_norm_param.filler" : "batch_norm_param.scale_filler")};
-  if (is_intel && !p.bias_term()) return blobs;
+  if (is_intel && !p.bias_term() && l.param().type() != kWithScale) return blobs;
   blobs.push_back(
       l.AddBlob(first + 1, {channels}, p.bias_filler(), ParameterRole::kNorm, "batch_norm_param.bias_filler"));
   return blobs;
@@ -161,39 +166,48 @@ void Build(LayerBuilder& l) {
   l.SetTop(0, l.b().Reshape(Activated(l, y, "batch_norm_param", p.relu(), 0), x));
 }
 
+void BuildWithScale(LayerBuilder& l) {
+  const BatchNormParameter& p = l.param().batch_norm_param();
+  const bool has_own = p.has_filler() || p.has_use_weight_bias() || p.has_bias_term() || p.scale_bias() ||
+                       p.has_scale_filler() || p.has_bias_filler() || p.relu();
+  l.Check(!has_own, "batch_norm_param",
+          "BatchNormScale has a scale and a shift; the fields of Intel's and NVIDIA's "
+          "BatchNorm that ask for them are not its");
+  Build(l);
+}
+
 }  // namespace
 
 LayerDef BatchNormLayer() {
   return {
       .type = "BatchNorm",
       .doc =
-          "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses "
-          "the batch and updates the running sums, TEST uses them (use_global_stats overrides; there "
-          "add_eps_before_sqrt: false divides by sqrt(variance) + eps). Blobs: mean sum, "
-          "variance sum, weight sum. NVIDIA's scale_bias, scale_filler or bias_filler add a scale and a shift "
-          "(blobs 3, 4) and keep moving averages; Intel's filler, use_weight_bias or bias_term add a scale and, "
-          "unless bias_term is false, a shift; relu: a ReLU follows.",
+          "(x - mean) / sqrt(variance + eps) per channel (axis 1); a Scale layer adds scale and shift. TRAIN uses the "
+          "batch and updates the running sums, TEST uses them (use_global_stats overrides; there add_eps_before_sqrt: "
+          "false divides by sqrt(variance) + eps). Blobs: mean sum, variance sum, weight sum. NVIDIA's scale_bias, "
+          "scale_filler or bias_filler add a scale and a shift (blobs 3, 4) and keep moving averages; Intel's filler, "
+          "use_weight_bias or bias_term add a scale and, unless bias_term is false, a shift; relu: a ReLU follows.",
       .build = Build,
       .page = {
           .params = {"batch_norm_param"},
           .formula =
-              "m and v are the mean and the biased variance of channel c (axis 1; a bottom of one axis is one channel) "
-              "over all other axes, M elements each: `y = (x - m[c]) / sqrt(v[c] + eps)`. Blobs 0, 1 [C] and 2 [1] are "
-              "then set to `b0 = f * b0 + m`, `b1 = f * b1 + v * M / (M - 1)`, `b2 = f * b2 + 1`, with f the "
-              "moving_average_fraction (v itself if M is 1).\n\nWith the running statistics (TEST, or "
+              "m and v are the mean and the biased variance of channel c (axis 1; a bottom of one axis is one "
+              "channel) over all other axes, M elements each: `y = (x - m[c]) / sqrt(v[c] + eps)`. Blobs 0, 1 [C] and "
+              "2 [1] are then set to `b0 = f * b0 + m`, `b1 = f * b1 + v * M / (M - 1)`, `b2 = f * b2 + 1`, with f "
+              "the moving_average_fraction (v itself if M is 1).\n\nWith the running statistics (TEST, or "
               "use_global_stats: true) `m = b0 / b2` and `v = b1 / b2`, both 0 if b2 is 0, and nothing is "
               "set.\n\nIntel's dialect (filler, use_weight_bias: true, or bias_term unless use_weight_bias is false): "
               "`y * b3[c]`, plus `b4[c]` unless bias_term is false. NVIDIA's (scale_bias, scale_filler or "
               "bias_filler): `y * b3[c] + b4[c]`; the statistics are averages, `b0 = f * b0 + (1 - f) * m`, b1 "
               "likewise, the first batch taken whole, and b2 becomes 1; eps is at least 1e-5; TEST always uses the "
               "averages; where param gives the first two blobs a rate these are scale and shift, as in its version "
-              "0.15, "
-              "and the statistics blobs 2 to 4. Scales start at 1 and shifts at 0 without a filler. relu: `max(y, 0)` "
-              "follows.",
-          .gradient = "From the batch's statistics, with `r = 1 / sqrt(v + eps)`, `h = (x - m) * r` and g the gradient "
-                      "of h: `dx = r * (g - mean(g) - h * mean(g * h))`, means over the channel. From the running "
-                      "ones: `dx = r * g`.\n\nScale and shift, where there are any: `db3[c] = sum of dy * h`, `db4[c] "
-                      "= sum of dy`, and `g = dy * b3[c]`. Blobs 0 to 2 get none; their lr_mult must be 0 or absent.",
+              "0.15, and the statistics blobs 2 to 4. Scales start at 1 and shifts at 0 without a filler. relu: "
+              "`max(y, 0)` follows.",
+          .gradient = "From the batch's statistics, with `r = 1 / sqrt(v + eps)`, `h = (x - m) * r` and g the "
+                      "gradient of h: `dx = r * (g - mean(g) - h * mean(g * h))`, means over the channel. From the "
+                      "running ones: `dx = r * g`.\n\nScale and shift, where there are any: `db3[c] = sum of dy * h`, "
+                      "`db4[c] = sum of dy`, and `g = dy * b3[c]`. Blobs 0 to 2 get none; their lr_mult must be 0 or "
+                      "absent.",
           .source = "Batch normalization (Ioffe, Szegedy, arXiv 1502.03167); BVLC Caffe's batch_norm_layer, with the "
                     "affine parts and fields of Intel's and NVIDIA's Caffe. NVIDIA's blob 2 is always 1; here a 0 "
                     "there says that no batch has been seen.",
@@ -205,6 +219,27 @@ layer {
   top: "bn"
   batch_norm_param { moving_average_fraction: 0.99 eps: 1e-5 }
 })"}};
+}
+
+LayerDef BatchNormScaleLayer() {
+  return {
+      .type = kWithScale,
+      .doc =
+          "BatchNorm and the Scale with bias after it in one: blobs 0 to 2 are BatchNorm's sums, 3 the scale [C] (1 "
+          "at first) and 4 the shift [C] (0 at first). Fields as BatchNorm's.",
+      .build = BuildWithScale,
+      .page = {
+          .params = {"batch_norm_param"},
+          .formula = "`y = h * b3[c] + b4[c]` per channel c (axis 1), h = `(x - m[c]) / sqrt(v[c] + eps)` and the "
+                     "statistics as in BatchNorm.",
+          .gradient =
+              "As BatchNorm's with `g = dy * b3[c]`; `db3[c] = sum of dy * h`, `db4[c] = sum of dy`. Blobs 0 to 2 get "
+              "none; their lr_mult must be 0 or absent.",
+          .source = "yuqj1991's Caffe, batch_norm_scale_layer, for nets whose BatchNorm and Scale were merged. There "
+                    "a layer that does not work in place scales its bottom instead of h, which cannot be meant, and "
+                    "on the CPU the scale's gradient lacks h: here they are a Scale's.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "bn" type: "BatchNormScale" bottom: "x" top: "x" batch_norm_param { eps: 1e-5 } })"}};
 }
 
 }  // namespace moka

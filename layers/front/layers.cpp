@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/front/batch_norm.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/detectnet/layers.h"
 #include "layers/front/files/layers.h"
@@ -29,6 +30,7 @@ std::vector<LayerDef> CommonLayers() {
       ArgMaxLayer(),
       AxpyLayer(),
       BatchNormLayer(),
+      BatchNormScaleLayer(),
       BatchReductionLayer(),
       BiasLayer(),
       BnllLayer(),

@@ -82,7 +82,6 @@ TEST(YoloTest, RegionLossMistakes) {
   EXPECT_THAT(error("num_class: 2 num: 1 biases: 1 biases: 0"), HasSubstr("biases must be above 0, found 0"));
   EXPECT_THAT(error(StrCat("num_class: 3 num: 2 ", kAnchors)),
               HasSubstr("the bottom must be [N,2*8,H,W], 2 anchors of 8 channels, found [1,14,2,2]"));
-  EXPECT_THAT(error("softmax_tree: \"9k.tree\""), HasSubstr("trees of classes are not part of Moka"));
   EXPECT_THAT(error("coords: 5"), HasSubstr("a box has 4 coordinates, found 5"));
   EXPECT_THAT(
       ErrorOf({{1, 14, 2, 2}, {1, 7}}, "RegionLoss", StrCat("region_loss_param { num_class: 2 num: 2 ", kAnchors, "}")),

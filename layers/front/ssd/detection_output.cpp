@@ -170,6 +170,11 @@ void Build(LayerBuilder& l) {
           StrCat("nms_threshold must not be negative, found ", nms.nms_threshold()));
   l.Check(nms.eta() > 0 && nms.eta() <= 1, "detection_output_param.nms_param.eta",
           StrCat("eta must be above 0 and at most 1, found ", nms.eta()));
+  l.Check(!p.has_use_polygon() || p.use_polygon(), "detection_output_param.use_polygon",
+          "use_polygon: false means TextBoxes++'s rotated boxes, which are not supported; leave it out for boxes");
+  l.Check(!p.use_polygon() || (p.code_type() == PriorBoxParameter::CENTER_SIZE && !p.variance_encoded_in_target()),
+          "detection_output_param.use_polygon",
+          "use_polygon needs code_type: CENTER_SIZE without variance_encoded_in_target");
   WarnOnce(l, p);
   const float confidence = p.has_confidence_threshold() ? p.confidence_threshold() : -FLT_MAX;
   l.SetTop(0, l.b().Add1("detection_output", Inputs(l, p),
@@ -183,6 +188,7 @@ void Build(LayerBuilder& l) {
                           {"eta", number("nms_param.eta", nms.eta())},
                           {"top_k", TopK(l, "nms_param.top_k", nms.has_top_k(), nms.top_k())},
                           {"keep_top_k", TopK(l, "keep_top_k", true, p.keep_top_k())},
+                          {"polygon", p.use_polygon()},
                           {"objectness", number("objectness_score", p.objectness_score())}}));
 }
 
@@ -192,47 +198,47 @@ LayerDef DetectionOutputLayer() {
   return {
       .type = "DetectionOutput",
       .doc =
-          "Locations [N,P*4] (P*C*4 unless share_location), probabilities [N,P*C] and priors [1,2,P*4] to "
-          "detections [1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by "
-          "label, the highest score first. For each class but the background, boxes above confidence_threshold go "
-          "through non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image "
-          "stay. R is keep_top_k, or less if there cannot be as many (-1: all there can be); unused rows are -1, and "
-          "when nothing "
-          "is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the first "
-          "stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used. Forks: "
-          "no_permute (2 or 3 bottoms a "
-          "map), normalized: false (regions in pixels as priors), classes and biases (YOLO v2's map as the one "
-          "bottom).",
+          "Locations [N,P*4] (P*C*4 unless share_location), probabilities [N,P*C] and priors [1,2,P*4] to detections "
+          "[1,1,N*R,7]: rows of image, label, score, xmin, ymin, xmax, ymax, image by image, label by label, the "
+          "highest score first. For each class but the background, boxes above confidence_threshold go through "
+          "non-maximum suppression (nms_param: nms_threshold, top_k, eta); the best keep_top_k of an image stay. R is "
+          "keep_top_k, or less if there cannot be as many (-1: all there can be); unused rows are -1, and when "
+          "nothing is found the first N rows hold just the image. No result file is written. Bottoms 3 and 4 are the "
+          "first stage of RefineDet: confidences [N,P*2], locations [N,P*4]; another fourth bottom is not used. "
+          "Forks: use_polygon (locations [N,P*12], rows of 15), no_permute (2 or 3 bottoms a map), normalized: false "
+          "(regions in pixels as priors), classes and biases (YOLO v2's map as the one bottom).",
       .max_bottoms = -1,
       .build = Build,
       .page = {
           .params = {"detection_output_param"},
           .formula =
-              "A prior with centre (cx, cy), sides (w, h), variances v and the location t gives the box: "
-              "CENTER_SIZE centre `(cx + v_0 t_0 w, cy + v_1 t_1 h)` and sides `(w exp(v_2 t_2), h exp(v_3 "
-              "t_3))`; CORNER (default) each corner coordinate plus `v_k t_k`; CORNER_SIZE plus `v_k t_k` "
-              "times w or h. With variance_encoded_in_target v is 1.\n\nFor each class but "
-              "background_label_id (default 0) the scores above confidence_threshold (default: all), the "
-              "best nms_param.top_k, are looked at from the highest: a box goes if its intersection over "
-              "union with one kept before is above nms_threshold (default 0.3), which is multiplied by eta "
-              "at each box kept while above 0.5. Of an image's boxes the best keep_top_k stay, of equal "
-              "scores the earlier. The top [1,1,N*R,7] has `R = max(1, min(keep_top_k, min(top_k, P) * "
+              "A prior with centre (cx, cy), sides (w, h), variances v and the location t gives the box: CENTER_SIZE "
+              "centre `(cx + v_0 t_0 w, cy + v_1 t_1 h)` and sides `(w exp(v_2 t_2), h exp(v_3 t_3))`; CORNER "
+              "(default) each corner coordinate plus `v_k t_k`; CORNER_SIZE plus `v_k t_k` times w or h. With "
+              "variance_encoded_in_target v is 1.\n\nFor each class but background_label_id (default 0) the scores "
+              "above confidence_threshold (default: all), the best nms_param.top_k, are looked at from the highest: a "
+              "box goes if its intersection over union with one kept before is above nms_threshold (default 0.3), "
+              "which is multiplied by eta at each box kept while above 0.5. Of an image's boxes the best keep_top_k "
+              "stay, of equal scores the earlier. The top [1,1,N*R,7] has `R = max(1, min(keep_top_k, min(top_k, P) * "
               "object classes))`, -1 meaning no bound.\n\nno_permute with n = nbottom maps: bottoms 0 to n-1 are "
-              "confidences [N,C,B,H*W] and n to 2n-1 locations [N,4B,H,W] of B boxes a cell, the rest priors, "
-              "in one or n bottoms. normalized: false: bottom 2 is rows (image, xmin, ymin, xmax, ymax) in "
-              "pixels of input_width x input_height. With classes or biases the bottom is YOLO v2's [N, num_box "
-              "(5 + classes), H, W] and the top YoloDetectionOutput's, its labels from 0 and its boxes (centre "
-              "x, centre y, width, height).",
+              "confidences [N,C,B,H*W] and n to 2n-1 locations [N,4B,H,W] of B boxes a cell, the rest priors, in one "
+              "or n bottoms. normalized: false: bottom 2 is rows (image, xmin, ymin, xmax, ymax) in pixels of "
+              "input_width x input_height. With classes or biases the bottom is YOLO v2's [N, num_box (5 + classes), "
+              "H, W] and the top YoloDetectionOutput's, its labels from 0 and its boxes (centre x, centre y, width, "
+              "height).\n\nuse_polygon: a prior's location is t and eight numbers u: corner k of a polygon, clockwise "
+              "from the upper left one, is the prior's own plus `(v_0 w u_2k, v_1 h u_2k+1)`. Boxes alone are "
+              "suppressed; the top [1,1,N*R,15] has the corners x1, y1, ..., x4, y4 after each box. It needs "
+              "CENTER_SIZE.",
           .gradient = "None: no bottom gets one.",
           .source =
-              "SSD's Caffe (Liu et al., arXiv 1512.02325), with RefineDet's first stage (Zhang et al., "
-              "arXiv 1711.06897): its locations move the priors, and a prior below objectness_score in its "
-              "confidences is background. Caffe's top grows with what was found; here it has the largest "
-              "size and rows that are not used are -1. no_permute and nbottom are Synopsys', normalized OpenVINO's, "
-              "do_state_prediction TL-SSD's, whose top is the same with it; the YOLO layer is BirdeeChen's, "
-              "which suppresses boxes in the order of their cells, and here from the highest score on. "
-              "save_output_param and visualize are accepted with a "
-              "warning and do nothing.",
+              "SSD's Caffe (Liu et al., arXiv 1512.02325), with RefineDet's first stage (Zhang et al., arXiv "
+              "1711.06897): its locations move the priors, and a prior below objectness_score in its confidences is "
+              "background. Caffe's top grows with what was found; here it has the largest size and rows that are not "
+              "used are -1. no_permute and nbottom are Synopsys', normalized OpenVINO's, do_state_prediction "
+              "TL-SSD's, whose top is the same with it; the YOLO layer is BirdeeChen's, which suppresses boxes in the "
+              "order of their cells, and here from the highest score on. use_polygon is TextBoxes++'s (Liao, Shi, "
+              "Bai, arXiv 1801.02765), whose default it is; its rotated boxes (use_polygon: false) are refused. "
+              "save_output_param and visualize are accepted with a warning and do nothing.",
           .example =
               R"(layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 2 dim: 2 } } }
 layer { name: "loc" type: "Input" top: "loc" input_param { shape { dim: 2 dim: 16 } } }

@@ -12,7 +12,10 @@ LayerDef AnnotatedDataLayer();
 LayerDef CenterGridOutputLayer();
 LayerDef DetectionEvaluateLayer();
 LayerDef DetectionOutputLayer();
+LayerDef MultiBoxCenterLossLayer();
+LayerDef MultiBoxFocalLossLayer();
 LayerDef MultiBoxLossLayer();
+LayerDef MultiBoxSsdLossLayer();
 LayerDef PriorBoxClusteredLayer();
 LayerDef PriorBoxLayer();
 

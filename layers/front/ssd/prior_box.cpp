@@ -86,6 +86,8 @@ class CellBoxes {
       AddClusters();
     } else if (p_.faceboxes()) {
       for (const double side : Sizes(l_, "prior_box_param.min_size", p_.min_size())) AddDense(std::trunc(side));
+    } else if (p_.fixed_size_size() > 0) {
+      AddFixed();
     } else {
       AddSizes();
     }
@@ -98,6 +100,7 @@ class CellBoxes {
   void Add(double width, double height) {
     Add(offset_, offset_, width, height);
     if (p_.textboxes()) Add(offset_, offset_ + kHalfCell, width, height);
+    if (p_.denser_prior_boxes()) Add(offset_, kLowerEdge, width, height);
   }
 
   // OpenVINO's PriorBoxClustered.
@@ -120,6 +123,34 @@ class CellBoxes {
         };
         Add(moved(j, steps_[1]), moved(i, steps_[0]), side - 1, side - 1);
       }
+    }
+  }
+
+  // The fields of FaceBoxes' second port: `density` boxes in each direction, a whole number of pixels apart.
+  void AddFixed() {
+    const Doubles sizes = Sizes(l_, "prior_box_param.fixed_size", p_.fixed_size());
+    const Doubles densities = Sizes(l_, "prior_box_param.density", p_.density());
+    l_.Check(densities.size() == sizes.size(), "prior_box_param.density",
+             StrCat("density is given ", densities.size(), " times for ", sizes.size(), " fixed_sizes"));
+    const bool has_ratio = p_.fixed_ratio_size() > 0;
+    const Doubles ratios = has_ratio ? Sizes(l_, "prior_box_param.fixed_ratio", p_.fixed_ratio()) : Ratios(l_, p_, {1});
+    for (size_t s = 0; s < sizes.size(); ++s) {
+      l_.Check(densities[s] >= 1 && densities[s] <= kMostDense, StrCat("prior_box_param.density[", s, "]"),
+               StrCat("density must be from 1 to ", kMostDense, ", found ", densities[s]));
+      for (const double ratio : ratios) {
+        // A square has whole pixels; the others have the size as it is given.
+        const double side = !has_ratio && ratio == 1 ? std::trunc(sizes[s]) : sizes[s];
+        AddGrid(sizes[s], std::trunc(densities[s]), side * std::sqrt(ratio), side / std::sqrt(ratio));
+      }
+    }
+  }
+
+  void AddGrid(double size, double density, double width, double height) {
+    const double gap = std::trunc(size / density);                    // pixels
+    const double first = gap / 2 - std::trunc(std::trunc(size) / 2);  // of the centre, from the cell's
+    const auto moved = [&](double k, double step) { return offset_ + (first + k * gap) / step; };
+    for (double i = 0; i < density; ++i) {
+      for (double j = 0; j < density; ++j) Add(moved(j, steps_[1]), moved(i, steps_[0]), width, height);
     }
   }
 
@@ -192,6 +223,8 @@ class CellBoxes {
   }
 
   static constexpr double kHalfCell = 0.5;
+  static constexpr double kLowerEdge = 1;
+  static constexpr double kMostDense = 64;
   const LayerBuilder& l_;
   const PriorBoxParameter& p_;
   Ints image_;
@@ -214,18 +247,38 @@ void AddPriors(LayerBuilder& l) {
                           {"variances", Variances(l, p)},
                           {"step", steps},
                           {"clip", p.clip()},
+                          {"bounded", p.fixed_size_size() > 0},
                           {"yx_order", p.yx_order()}}));
+}
+
+// One of the two forms of PriorBox's fields, and one fork's.
+void CheckForm(const LayerBuilder& l, const PriorBoxParameter& p) {
+  const bool is_fixed = p.fixed_size_size() > 0;
+  l.Check(is_fixed || p.min_size_size() > 0, "prior_box_param.min_size",
+          "prior_box_param.min_size must be given, or fixed_size and density");
+  l.Check(!is_fixed || p.min_size_size() + p.max_size_size() == 0, "prior_box_param.fixed_size",
+          "give fixed_size and density, or min_size and max_size; not both");
+  l.Check(is_fixed || p.density_size() + p.fixed_ratio_size() == 0, "prior_box_param.fixed_size",
+          "density and fixed_ratio need a fixed_size");
+  l.Check(p.fixed_ratio_size() == 0 || p.aspect_ratio_size() == 0, "prior_box_param.fixed_ratio",
+          "give fixed_ratio or aspect_ratio, not both");
+  // With several the fork's own layer writes more boxes than its top has room for.
+  l.Check(p.fixed_ratio_size() <= 1, "prior_box_param.fixed_ratio",
+          StrCat("fixed_ratio takes one value, found ", p.fixed_ratio_size()));
+  const int dialects = (p.use_default() ? 0 : 1) + (p.offset_w_size() + p.offset_h_size() > 0 ? 1 : 0) +
+                       (p.tf() ? 1 : 0) + (p.faceboxes() ? 1 : 0) + (p.textboxes() ? 1 : 0) +
+                       (p.denser_prior_boxes() ? 1 : 0) + (is_fixed ? 1 : 0);
+  l.Check(
+      dialects <= 1, "prior_box_param",
+      "use_default, offset_w, tf, faceboxes, fixed_size, textboxes and denser_prior_boxes are of several forks; give "
+      "those of one");
 }
 
 void Build(LayerBuilder& l) {
   const PriorBoxParameter& p = l.param().prior_box_param();
-  l.Check(p.min_size_size() > 0, "prior_box_param.min_size", "prior_box_param.min_size must be given");
   l.Check(p.width_size() == 0 && p.height_size() == 0, "prior_box_param.width",
           "width and height are PriorBoxClustered's; PriorBox has min_size and aspect_ratio");
-  const int dialects = (p.use_default() ? 0 : 1) + (p.offset_w_size() + p.offset_h_size() > 0 ? 1 : 0) +
-                       (p.tf() ? 1 : 0) + (p.faceboxes() ? 1 : 0) + (p.textboxes() ? 1 : 0);
-  l.Check(dialects <= 1, "prior_box_param",
-          "use_default, offset_w, tf, faceboxes and textboxes are of several forks; give those of one");
+  CheckForm(l, p);
   AddPriors(l);
 }
 
@@ -244,35 +297,44 @@ LayerDef PriorBoxLayer() {
       .type = "PriorBox",
       .doc =
           "Default boxes of every cell of bottom 0 [N,C,H,W]: [1,2,H*W*n*4], row 0 (xmin, ymin, xmax, ymax) as "
-          "fractions of the image (bottom 1, or img_size), row 1 the variances. Each min_size gives a square of "
-          "it, one of sqrt(min_size*max_size) if there are max_sizes, and a box of its area for each aspect_ratio "
-          "(1/ratio too with flip); sizes are truncated to whole pixels. Centres lie at (cell + offset) * step. Forks: "
-          "use_default: false, offset_w and offset_h, tf, yx_order, faceboxes, textboxes.",
+          "fractions of the image (bottom 1, or img_size), row 1 the variances. Each min_size gives a square of it, "
+          "one of sqrt(min_size*max_size) if there are max_sizes, and a box of its area for each aspect_ratio "
+          "(1/ratio too with flip); sizes are truncated to whole pixels. Centres lie at (cell + offset) * step. "
+          "Forks: use_default: false, offset_w and offset_h, tf, yx_order, faceboxes, textboxes, denser_prior_boxes, "
+          "and fixed_size with density.",
       .max_bottoms = 2,
       .build = Build,
       .page = {
           .params = {"prior_box_param"},
-          .formula = "For cell (h, w), in row-major order, and each min_size m with its max_size M, boxes of "
-                     "width and height `m, m`; `sqrt(m M), sqrt(m M)` if there are max_sizes; `m sqrt(a), m / "
-                     "sqrt(a)` for each aspect_ratio a other than 1, each followed by 1/a with flip (default "
-                     "true); m and M are truncated to whole pixels. Centres are `(w + offset) * step_w, (h + "
-                     "offset) * step_h` pixels, offset 0.5 by default; step is by default the image's size "
-                     "divided by the map's.\n\nRow 0 of the top [1,2,H*W*n*4] holds the corners xmin, ymin, xmax, "
-                     "ymax divided by the image's width and height (clip: bounded to [0, 1]; default not), row 1 "
-                     "the variances of each coordinate: four, or one for all, default 0.1. The image's size is "
-                     "img_size, or img_h and img_w, or bottom 1's.\n\nuse_default: false has no squares; each ratio a "
-                     "other than 1 gives a box of m and, if there are max_sizes, one of sqrt(m M). offset_w and "
-                     "offset_h: boxes of the ratios of m alone, no squares, at each pair of offsets. tf: the square "
-                     "of sqrt(m M) comes after the ratios, and an m of 60 has sides of 60 pixels less a tenth of the "
-                     "image's. faceboxes: 16 squares of m = 32, at -16, -8, 0 and 8 pixels from the centre in each "
-                     "direction, 4 of m = 64 at -16 and 0, one of any other m; sides are m - 1. textboxes: each box "
-                     "is followed by itself half a cell lower. yx_order: ymin, xmin, ymax, xmax.",
+          .formula =
+              "For cell (h, w), in row-major order, and each min_size m with its max_size M, boxes of width and "
+              "height `m, m`; `sqrt(m M), sqrt(m M)` if there are max_sizes; `m sqrt(a), m / sqrt(a)` for each "
+              "aspect_ratio a other than 1, each followed by 1/a with flip (default true); m and M are truncated to "
+              "whole pixels. Centres are `(w + offset) * step_w, (h + offset) * step_h` pixels, offset 0.5 by "
+              "default; step is by default the image's size divided by the map's.\n\nRow 0 of the top [1,2,H*W*n*4] "
+              "holds the corners xmin, ymin, xmax, ymax divided by the image's width and height (clip: bounded to [0, "
+              "1]; default not), row 1 the variances of each coordinate: four, or one for all, default 0.1. The "
+              "image's size is img_size, or img_h and img_w, or bottom 1's.\n\nuse_default: false has no squares; "
+              "each ratio a other than 1 gives a box of m and, if there are max_sizes, one of sqrt(m M). offset_w and "
+              "offset_h: boxes of the ratios of m alone, no squares, at each pair of offsets. tf: the square of "
+              "sqrt(m M) comes after the ratios, and an m of 60 has sides of 60 pixels less a tenth of the image's. "
+              "faceboxes: 16 squares of m = 32, at -16, -8, 0 and 8 pixels from the centre in each direction, 4 of m "
+              "= 64 at -16 and 0, one of any other m; sides are m - 1. textboxes: each box is followed by itself half "
+              "a cell lower, denser_prior_boxes: on the cell's lower edge. yx_order: ymin, xmin, ymax, "
+              "xmax.\n\nfixed_size f with a density d (both truncated, in this form instead of min_size): for each "
+              "ratio a of 1, the aspect_ratios and their inverses, or of fixed_ratio alone, d x d boxes of width `f "
+              "sqrt(a)` and height `f / sqrt(a)`, row by row, at `g/2 - floor(f/2) + k g` pixels from the centre in "
+              "each direction, `g = floor(f/d)`, k = 0..d-1. Their xmin and ymin are at least 0, xmax and ymax at "
+              "most 1. f is truncated where it is a side only for a of 1 in aspect_ratio.",
           .gradient = "None: the top is a constant of shapes and fields.",
-          .source = "SSD's Caffe (Liu et al., arXiv 1512.02325); use_default is BDIG's, offset_w and offset_h "
-                    "TL-SSD's (Mueller, Dietmayer, arXiv 1805.02523), tf, yx_order and faceboxes are Synopsys' names, "
-                    "the latter for the layer of FaceBoxes (Zhang et al., arXiv 1708.05234). FaceBoxes' and "
-                    "TextBoxes' (Liao et al., arXiv 1611.06779) own files do not say that they mean other boxes: "
-                    "faceboxes or textboxes must be added to them.",
+          .source =
+              "SSD's Caffe (Liu et al., arXiv 1512.02325); use_default is BDIG's, offset_w and offset_h TL-SSD's "
+              "(Mueller, Dietmayer, arXiv 1805.02523), tf, yx_order and faceboxes are Synopsys' names, the latter for "
+              "the layer of FaceBoxes (Zhang et al., arXiv 1708.05234); fixed_size, fixed_ratio and density are of "
+              "zihaozhang9's FaceBoxes (several fixed_ratio, which its layer counts wrongly, are refused), "
+              "denser_prior_boxes of TextBoxes++ (Liao et al., arXiv 1801.02765). FaceBoxes' and TextBoxes' (Liao et "
+              "al., arXiv 1611.06779) own files do not say that they mean other boxes: faceboxes or textboxes must be "
+              "added to them.",
           .example =
               R"(layer { name: "im" type: "Input" top: "im" input_param { shape { dim: 2 dim: 3 dim: 64 dim: 64 } } }
 layer { name: "map" type: "Input" top: "map" input_param { shape { dim: 2 dim: 8 dim: 4 dim: 4 } } }
@@ -305,11 +367,11 @@ LayerDef PriorBoxClusteredLayer() {
       .page = {
           .params = {"prior_box_param"},
           .formula =
-              "For cell (h, w), in row-major order, and each pair of width a and height b the box with the centre "
-              "`(w + offset) * step_w, (h + offset) * step_h` (offset 0.5, step the image's size divided by "
-              "the map's by default) and the sides a, b. Row 0 of the top [1,2,H*W*n*4] holds xmin, ymin, "
-              "xmax, ymax divided by the image's width and height (clip: bounded to [0, 1]), row 1 the "
-              "variances: four, or one for all, default 0.1.",
+              "For cell (h, w), in row-major order, and each pair of width a and height b the box with the centre `(w "
+              "+ offset) * step_w, (h + offset) * step_h` (offset 0.5, step the image's size divided by the map's by "
+              "default) and the sides a, b. Row 0 of the top [1,2,H*W*n*4] holds xmin, ymin, xmax, ymax divided by "
+              "the image's width and height (clip: bounded to [0, 1]), row 1 the variances: four, or one for all, "
+              "default 0.1.",
           .gradient = "None: the top is a constant of shapes and fields.",
           .source = "The layer of that name in Intel's OpenVINO and its fork of SSD's Caffe.",
           .example =

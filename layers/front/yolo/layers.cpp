@@ -3,9 +3,10 @@
 namespace moka {
 
 std::vector<LayerDef> YoloLayers() {
-  return {BoxDataLayer(), EvalDetectionLayer(),       RegionLayer(), RegionLossLayer(),
-          ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionOutputLayer(),
-          YoloSegLayer()};
+  return {
+      BoxDataLayer(), EvalDetectionLayer(),       MishLayer(),   RegionLayer(),          RegionLossLayer(),
+      ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionLayer(), Yolov3DetectionOutputLayer(),
+      YoloSegLayer()};
 }
 
 }  // namespace moka

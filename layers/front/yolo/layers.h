@@ -1,4 +1,4 @@
-// YOLO: reorganised maps, region losses, detections. One file each, alphabetical.
+// YOLO: an activation, reorganised maps, region losses, detections. One file each, alphabetical.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,14 @@ std::vector<LayerDef> YoloLayers();
 
 LayerDef BoxDataLayer();
 LayerDef EvalDetectionLayer();
+LayerDef MishLayer();
 LayerDef RegionLayer();
 LayerDef RegionLossLayer();
 LayerDef ReorgLayer();
 LayerDef YoloDetectionOutputLayer();
 LayerDef YoloSegLayer();
 LayerDef Yolov3Layer();
+LayerDef Yolov3DetectionLayer();
 LayerDef Yolov3DetectionOutputLayer();
 
 }  // namespace moka

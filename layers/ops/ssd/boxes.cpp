@@ -79,6 +79,32 @@ Box Decode(const BoxCoding& coding, const Box& prior, const BoxCode& variance, c
   return {prior.xmin + c[0], prior.ymin + c[1], prior.xmax + c[2], prior.ymax + c[3]};
 }
 
+namespace {
+
+// The prior's corners in the order of a polygon's.
+Polygon CornersOf(const Box& b) { return {b.xmin, b.ymin, b.xmax, b.ymin, b.xmax, b.ymax, b.xmin, b.ymax}; }
+
+// What one unit of a polygon's code is, horizontally and vertically.
+std::array<double, 2> PolygonUnits(const Box& prior, const BoxCode& variance) {
+  return {variance[0] * (prior.xmax - prior.xmin), variance[1] * (prior.ymax - prior.ymin)};
+}
+
+}  // namespace
+
+Polygon EncodePolygon(const Box& prior, const BoxCode& variance, const Polygon& polygon) {
+  Polygon code = CornersOf(prior);
+  const auto units = PolygonUnits(prior, variance);
+  for (size_t k = 0; k < code.size(); ++k) code[k] = (polygon[k] - code[k]) / units[k % 2];
+  return code;
+}
+
+Polygon DecodePolygon(const Box& prior, const BoxCode& variance, const Polygon& code) {
+  Polygon polygon = CornersOf(prior);
+  const auto units = PolygonUnits(prior, variance);
+  for (size_t k = 0; k < polygon.size(); ++k) polygon[k] += code[k] * units[k % 2];
+  return polygon;
+}
+
 void ReadPriors(const Reals& prior, int64_t count, std::vector<Box>& boxes, std::vector<BoxCode>& variances) {
   boxes.clear();
   variances.clear();
@@ -94,8 +120,8 @@ int64_t WholePart(double value) {
   return static_cast<int64_t>(value);
 }
 
-TruthRow ReadTruth(const Reals& rows, int64_t row) {
-  const Reals r = rows.From(row * 8);
+TruthRow ReadTruth(const Reals& rows, int64_t row, int64_t width) {
+  const Reals r = rows.From(row * width);
   return {WholePart(r[0]), WholePart(r[1]), r.BoxAt(3), r[7] != 0, row};
 }
 

@@ -50,6 +50,12 @@ std::vector<AttributeSpec> BoxCodingAttributes();
 BoxCode Encode(const BoxCoding& coding, const Box& prior, const BoxCode& variance, const Box& box);
 Box Decode(const BoxCoding& coding, const Box& prior, const BoxCode& variance, const BoxCode& code);
 
+// TextBoxes++: x and y of four corners, from the upper left one clockwise. Coded as their differences from the prior's
+// own corners in prior sizes, divided by its first two variances.
+using Polygon = std::array<double, 8>;
+Polygon EncodePolygon(const Box& prior, const BoxCode& variance, const Polygon& polygon);
+Polygon DecodePolygon(const Box& prior, const BoxCode& variance, const Polygon& code);
+
 // Read-only numbers, row-major: float or double.
 class Reals {
  public:
@@ -64,6 +70,11 @@ class Reals {
     return floats_ != nullptr ? Reals(floats_ + offset) : Reals(doubles_ + offset);
   }
   BoxCode Four(int64_t i) const { return {(*this)[i], (*this)[i + 1], (*this)[i + 2], (*this)[i + 3]}; }
+  Polygon EightAt(int64_t i) const {
+    Polygon eight;
+    for (size_t k = 0; k < eight.size(); ++k) eight[k] = (*this)[i + static_cast<int64_t>(k)];
+    return eight;
+  }
   Box BoxAt(int64_t i) const { return {(*this)[i], (*this)[i + 1], (*this)[i + 2], (*this)[i + 3]}; }
 
  private:
@@ -101,7 +112,8 @@ inline RealsOut View(RefTensor& tensor) { return RealsOut(tensor.values.data());
 // Boxes and variances of a tensor [1,2,priors*4].
 void ReadPriors(const Reals& prior, int64_t count, std::vector<Box>& boxes, std::vector<BoxCode>& variances);
 
-// One row [item_id, label, instance_id, xmin, ymin, xmax, ymax, difficult] of the ground truth.
+// One row [item_id, label, instance_id, xmin, ymin, xmax, ymax, difficult] of the ground truth, of which more columns
+// may follow.
 struct TruthRow {
   int64_t image = -1;  // -1: padding, or no number
   int64_t label = -1;
@@ -109,7 +121,7 @@ struct TruthRow {
   bool difficult = false;
   int64_t row = 0;
 };
-TruthRow ReadTruth(const Reals& rows, int64_t row);
+TruthRow ReadTruth(const Reals& rows, int64_t row, int64_t width = 8);
 // The integer part of a number as Caffe casts it; -1 for what no int holds.
 int64_t WholePart(double value);
 

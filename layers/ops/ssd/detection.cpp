@@ -21,7 +21,8 @@ void Detector::DecodeClass(const DetectionImage& image, std::span<const Box> pri
     // RefineDet's second stage starts from the boxes of the first.
     const Box prior =
         image.arm_loc.empty() ? priors[p] : Decode(s_.coding, priors[p], variances[p], image.arm_loc.Four(at * 4));
-    boxes_[p] = Decode(s_.coding, prior, variances[p], image.loc.Four((at * s_.location_classes() + c) * 4));
+    boxes_[p] = Decode(s_.coding, prior, variances[p],
+                       image.loc.Four((at * s_.location_classes() + c) * s_.location_numbers()));
   }
 }
 
@@ -64,17 +65,21 @@ void Detector::Detect(const DetectionImage& image, std::span<const Box> priors, 
     RankScores(scores_, s_.confidence_threshold, s_.top_k, order_);
     SuppressOverlaps(boxes_, order_, s_.nms_threshold, s_.eta, kept_);
     for (const int64_t p : kept_) {
-      found.push_back({c, scores_[static_cast<size_t>(p)], boxes_[static_cast<size_t>(p)]});
+      const auto at = static_cast<size_t>(p);
+      found.push_back({c, scores_[at], boxes_[at]});
+      if (!s_.polygon) continue;
+      const int64_t place = s_.share_location ? p : p * s_.classes + c;
+      found.back().polygon = DecodePolygon(priors[at], variances[at], image.loc.EightAt(place * 12 + 4));
     }
   }
   KeepBest(s_.RowsAnImage(static_cast<int64_t>(priors.size())), found);
 }
 
-void WriteDetections(std::span<const std::vector<Detection>> images, int64_t rows, const RealsOut& out) {
+void WriteDetections(std::span<const std::vector<Detection>> images, int64_t rows, int64_t width, const RealsOut& out) {
   int64_t row = 0;
   for (size_t i = 0; i < images.size(); ++i) {
     for (const Detection& d : images[i]) {
-      const RealsOut to = out.From(row++ * 7);
+      const RealsOut to = out.From(row++ * width);
       to.Set(0, static_cast<double>(i));
       to.Set(1, static_cast<double>(d.label));
       to.Set(2, d.score);
@@ -82,11 +87,12 @@ void WriteDetections(std::span<const std::vector<Detection>> images, int64_t row
       to.Set(4, d.box.ymin);
       to.Set(5, d.box.xmax);
       to.Set(6, d.box.ymax);
+      for (int64_t k = 7; k < width; ++k) to.Set(k, d.polygon[static_cast<size_t>(k - 7)]);
     }
   }
-  out.Fill(row * 7, rows * 7, -1);
+  out.Fill(row * width, rows * width, -1);
   if (row > 0) return;
-  for (size_t i = 0; i < images.size(); ++i) out.Set(static_cast<int64_t>(i) * 7, static_cast<double>(i));
+  for (size_t i = 0; i < images.size(); ++i) out.Set(static_cast<int64_t>(i) * width, static_cast<double>(i));
 }
 
 }  // namespace moka

@@ -20,8 +20,11 @@ struct DetectionSettings {
   int64_t top_k = -1;       // boxes of a class that suppression looks at; -1: all
   int64_t keep_top_k = -1;  // boxes of an image; -1: all
   double objectness = 0.01;
+  bool polygon = false;  // TextBoxes++: the corners of a polygon follow each box
 
   int64_t location_classes() const { return share_location ? 1 : classes; }
+  int64_t location_numbers() const { return polygon ? 12 : 4; }
+  int64_t row_width() const { return polygon ? 15 : 7; }
   // The most rows an image can have.
   int64_t RowsAnImage(int64_t priors) const;
   // Errors: kConfig for settings that contradict each other.
@@ -33,11 +36,12 @@ struct Detection {
   int64_t label = 0;
   double score = 0;
   Box box;
+  Polygon polygon{};
 };
 
 // The numbers of one image. P priors, L location classes, C classes.
 struct DetectionImage {
-  Reals loc;       // [P,L,4]
+  Reals loc;       // [P,L,4], or [P,L,12] with polygons
   Reals conf;      // [P,C]
   Reals arm_conf;  // [P,2] of RefineDet's first stage, or empty
   Reals arm_loc;   // [P,4] of the same, or empty
@@ -65,8 +69,8 @@ class Detector {
   std::vector<Detection> sorted_;
 };
 
-// Writes image after image into rows [image, label, score, xmin, ymin, xmax, ymax]; what is left is -1. When nothing
-// was found at all, the first rows name the images, as Caffe's do.
-void WriteDetections(std::span<const std::vector<Detection>> images, int64_t rows, const RealsOut& out);
+// Writes image after image into rows [image, label, score, xmin, ymin, xmax, ymax], of width 15 with the polygon; what
+// is left is -1. When nothing was found at all, the first rows name the images, as Caffe's do.
+void WriteDetections(std::span<const std::vector<Detection>> images, int64_t rows, int64_t width, const RealsOut& out);
 
 }  // namespace moka

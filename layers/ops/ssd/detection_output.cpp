@@ -18,8 +18,9 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const int64_t priors = PriorCount(kOp, in[2].shape);
   const Shape& loc = in[0].shape;
   const int64_t items = loc.rank() == 0 ? 0 : loc[0];
-  CheckPerItem(kOp, "loc", loc, items, (Size(priors) * s.location_classes() * 4).value(),
-               StrCat(priors, " priors, ", s.location_classes(), " location classes, 4 coordinates"));
+  CheckPerItem(
+      kOp, "loc", loc, items, (Size(priors) * s.location_classes() * s.location_numbers()).value(),
+      StrCat(priors, " priors, ", s.location_classes(), " location classes, ", s.location_numbers(), " coordinates"));
   CheckPerItem(kOp, "conf", in[1].shape, items, (Size(priors) * s.classes).value(),
                StrCat(priors, " priors, ", s.classes, " classes"));
   if (in.size() > 3) {
@@ -29,7 +30,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     CheckPerItem(kOp, "arm_loc", in[4].shape, items, priors * 4, StrCat(priors, " priors, 4 coordinates"));
   }
   const Size rows = Size(items) * s.RowsAnImage(priors);
-  return {PlainType(StatisticsType(in[0].dtype), {1, 1, rows.value(), 7})};
+  return {PlainType(StatisticsType(in[0].dtype), {1, 1, rows.value(), s.row_width()})};
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
@@ -47,15 +48,15 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     };
     detector.Detect({input(0), input(1), input(3), input(4)}, boxes, variances, found[static_cast<size_t>(i)]);
   }
-  WriteDetections(found, out[0].type.shape[2], View(out[0]));
+  WriteDetections(found, out[0].type.shape[2], s.row_width(), View(out[0]));
 }
 
-OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 1) {
+OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 1, int64_t numbers = 4) {
   constexpr int64_t kPriors = 8;
   constexpr int64_t kClasses = 3;
   attributes.Set("classes", kClasses);
   return {.name = name,
-          .inputs = {Float32({2, kPriors * location_classes * 4}), Float32({2, kPriors * kClasses, 1, 1}),
+          .inputs = {Float32({2, kPriors * location_classes * numbers}), Float32({2, kPriors * kClasses, 1, 1}),
                      Float32({1, 2, kPriors * 4})},
           .attributes = std::move(attributes),
           .ranges = {{1, 0.01, 0.99}, {2, 0.01, 0.99}}};
@@ -68,6 +69,8 @@ std::vector<OpCase> Cases() {
       Case("own_locations", {{"share_location", false}, {"keep_top_k", int64_t{20}}}, 3),
       Case("adaptive", {{"eta", 0.7}, {"nms_threshold", 0.9}, {"background", int64_t{-1}}}),
       Case("nothing_found", {{"confidence_threshold", 2.0}}),
+      Case("polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"keep_top_k", int64_t{5}}}, 1, 12),
+      Case("own_polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"share_location", false}}, 3, 12),
   };
   OpCase refined = Case("second_stage", {{"objectness", 0.3}});
   refined.inputs.push_back(Float32({2, 16}));
@@ -90,6 +93,7 @@ DetectionSettings DetectionSettings::Of(const Attributes& a) {
   s.top_k = a.Int("top_k");
   s.keep_top_k = a.Int("keep_top_k");
   s.objectness = a.Float("objectness");
+  s.polygon = a.Bool("polygon");
   if (s.classes < 1 || s.top_k == 0 || s.keep_top_k == 0) {
     throw Error(ErrorKind::kConfig, StrCat(kOp, ": classes must be at least 1, top_k and keep_top_k not 0; found ",
                                            s.classes, ", ", s.top_k, ", ", s.keep_top_k));
@@ -108,7 +112,8 @@ std::vector<AttributeSpec> DetectionAttributes() {
       {"eta", 1.0, "what the threshold above is multiplied by at each box kept, while over 0.5"},
       {"top_k", int64_t{-1}, "boxes of a class that suppression looks at; -1: all"},
       {"keep_top_k", int64_t{-1}, "boxes of an image; -1: all"},
-      {"objectness", 0.01, "priors below this in arm_conf are background"}};
+      {"objectness", 0.01, "priors below this in arm_conf are background"},
+      {"polygon", false, "whether the codes of four corners follow each box's"}};
   specs.insert(specs.end(), own.begin(), own.end());
   return specs;
 }
@@ -118,7 +123,7 @@ OpDef DetectionOutputOp() {
           .doc =
               "(loc [N,P*L*4], conf [N,P*C] of probabilities, prior [1,2,P*4], optionally arm_conf [N,P*2] and "
               "arm_loc [N,P*4]) -> rows [1,1,R,7] of image, label, score, xmin, ymin, xmax, ymax; unused rows are "
-              "-1.",
+              "-1. With polygon loc is [N,P*L*12] and a row ends with the corners x1, y1, ..., x4, y4.",
           .attributes = DetectionAttributes(),
           .infer = Infer,
           .reference = Reference,

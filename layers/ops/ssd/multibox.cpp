@@ -26,7 +26,7 @@ void MultiboxMatcher::FindPriors(const MultiboxImage& image, std::span<const Box
 void MultiboxMatcher::DecodePredictions(const MultiboxImage& image, std::span<const BoxCode> variances, int64_t c) {
   decoded_.resize(priors_.size());
   for (size_t p = 0; p < priors_.size(); ++p) {
-    const int64_t at = (static_cast<int64_t>(p) * s_.location_classes() + c) * 4;
+    const int64_t at = (static_cast<int64_t>(p) * s_.location_classes() + c) * s_.location_numbers();
     decoded_[p] = Decode(s_.coding, priors_[p], variances[p], image.loc.Four(at));
   }
 }
@@ -160,8 +160,8 @@ void MultiboxMatcher::LocTarget(const MultiboxImage& image, const BoxCode& varia
   code = Encode(s_.coding, prior, variance, truth_[object].box);
   for (size_t k = 0; k < weight.size(); ++k) weight[k] = s_.coding.variance_in_target ? 1 / variance[k] : 1;
   if (!s_.inside_only) return;
-  const BoxCode predicted = image.loc.Four((p * s_.location_classes() + c) * 4);
-  const Box box = s_.use_prior ? prior : Decode(s_.coding, prior, variance, predicted);
+  const BoxCode predicted = image.loc.Four((p * s_.location_classes() + c) * s_.location_numbers());
+  const Box box = s_.use_prior || s_.polygon ? prior : Decode(s_.coding, prior, variance, predicted);
   const BoxCode corners = {box.xmin, box.ymin, box.xmax, box.ymax};
   for (size_t k = 0; k < weight.size(); ++k) {
     if (corners[k] < 0 || corners[k] > 1) weight[k] = 0;
@@ -175,7 +175,7 @@ double MultiboxMatcher::LocLoss(const MultiboxImage& image, std::span<const BoxC
   LocTarget(image, variances[static_cast<size_t>(p)], p, 0, code, weight);
   double loss = 0;
   for (size_t k = 0; k < code.size(); ++k) {
-    const double d = std::abs(weight[k] * (image.loc[p * 4 + static_cast<int64_t>(k)] - code[k]));
+    const double d = std::abs(weight[k] * (image.loc[p * s_.location_numbers() + static_cast<int64_t>(k)] - code[k]));
     loss += s_.smooth_l1 && d >= 1 ? d - 0.5 : 0.5 * d * d;
   }
   return loss;
@@ -223,6 +223,22 @@ void MultiboxMatcher::Mine(const MultiboxImage& image, std::span<const Box> prio
   }
 }
 
+void MultiboxMatcher::WritePolygon(const MultiboxImage& image, const BoxCode& variance, int64_t p, int64_t c,
+                                   const MultiboxTargets& targets) const {
+  const auto object = static_cast<size_t>(matches_[static_cast<size_t>(c)].object[static_cast<size_t>(p)]);
+  const Box& prior = priors_[static_cast<size_t>(p)];
+  const Polygon wanted = image.truth.EightAt(truth_[object].row * s_.truth_width() + 8);
+  const Polygon code = EncodePolygon(prior, variance, wanted);
+  // The sides that switch x1, y1, ... off: TextBoxes++ asks xmax for x4.
+  const Polygon sides = {prior.xmin, prior.ymin, prior.xmax, prior.ymax,
+                         prior.xmax, prior.ymax, prior.xmax, prior.ymax};
+  for (size_t k = 0; k < code.size(); ++k) {
+    const int64_t at = (p * s_.location_classes() + c) * s_.location_numbers() + 4 + static_cast<int64_t>(k);
+    targets.loc.Set(at, code[k]);
+    targets.loc_weight.Set(at, s_.inside_only && (sides[k] < 0 || sides[k] > 1) ? 0 : 1);
+  }
+}
+
 int64_t MultiboxMatcher::WriteTargets(const MultiboxImage& image, std::span<const BoxCode> variances,
                                       const MultiboxTargets& targets) {
   const int64_t classes = s_.location_classes();
@@ -249,10 +265,11 @@ int64_t MultiboxMatcher::WriteTargets(const MultiboxImage& image, std::span<cons
       BoxCode weight;
       LocTarget(image, variances[static_cast<size_t>(p)], p, c, code, weight);
       for (size_t k = 0; k < code.size(); ++k) {
-        const int64_t at = (p * classes + c) * 4 + static_cast<int64_t>(k);
+        const int64_t at = (p * classes + c) * s_.location_numbers() + static_cast<int64_t>(k);
         targets.loc.Set(at, code[k]);
         targets.loc_weight.Set(at, weight[k]);
       }
+      if (s_.polygon) WritePolygon(image, variances[static_cast<size_t>(p)], p, c, targets);
       if (s_.softmax) {
         targets.conf.Set(p, static_cast<double>(label(object)));
         continue;
@@ -268,8 +285,9 @@ int64_t MultiboxMatcher::Match(const MultiboxImage& image, std::span<const Box> 
                                std::span<const BoxCode> variances, std::span<const TruthRow> truth,
                                const MultiboxTargets& targets) {
   const auto count = static_cast<int64_t>(priors.size());
-  targets.loc.Fill(0, count * s_.location_classes() * 4, 0);
-  targets.loc_weight.Fill(0, count * s_.location_classes() * 4, 0);
+  const int64_t numbers = count * s_.location_classes() * s_.location_numbers();
+  targets.loc.Fill(0, numbers, 0);
+  targets.loc_weight.Fill(0, numbers, 0);
   // Without mining every prior counts, as background until matched (a sigmoid's background has no class of its own).
   const double uncounted = s_.softmax ? static_cast<double>(s_.background) : 0;
   const bool mines = s_.mining != MultiboxSettings::Mining::kNone;

@@ -36,25 +36,29 @@ struct MultiboxSettings {
   double nms_threshold = 0;  // 0: no suppression
   int64_t nms_top_k = -1;
   bool nms_on_priors = false;
+  bool polygon = false;      // TextBoxes++: the corners of a polygon follow each box
   double objectness = 0.01;  // RefineDet: negatives the first stage holds below this are left out
 
   int64_t location_classes() const { return share_location ? 1 : classes; }
+  int64_t location_numbers() const { return polygon ? 12 : 4; }
+  int64_t truth_width() const { return polygon ? 16 : 8; }
   // Errors: kConfig for a word that is none.
   static MultiboxSettings Of(const Attributes& attributes);
 };
 std::vector<AttributeSpec> MultiboxAttributes();
 
-// The numbers of one image. P priors, L location classes, C classes.
+// The numbers of one image. P priors, L location classes, C classes; K is 4, or 12 with polygons.
 struct MultiboxImage {
-  Reals loc;       // [P,L,4]
+  Reals loc;       // [P,L,K]
   Reals conf;      // [P,C]
   Reals arm_conf;  // [P,2] of RefineDet's first stage, or empty
   Reals arm_loc;   // [P,4] of the same, or empty
+  Reals truth;     // all rows of the ground truth
 };
 
 struct MultiboxTargets {
-  RealsOut loc;         // [P,L,4]: the code wanted
-  RealsOut loc_weight;  // [P,L,4]: what (predicted - wanted) is multiplied by; 0: nothing is learnt
+  RealsOut loc;         // [P,L,K]: the code wanted
+  RealsOut loc_weight;  // [P,L,K]: what (predicted - wanted) is multiplied by; 0: nothing is learnt
   RealsOut conf;        // softmax: [P] the class, -1: not counted; else [P,C] 0 or 1, -1: not counted
 };
 
@@ -94,6 +98,9 @@ class MultiboxMatcher {
   // Sets code and weight of a matched (prior, class).
   void LocTarget(const MultiboxImage& image, const BoxCode& variance, int64_t p, int64_t c, BoxCode& code,
                  BoxCode& weight) const;
+  // Writes the eight numbers of its polygon.
+  void WritePolygon(const MultiboxImage& image, const BoxCode& variance, int64_t p, int64_t c,
+                    const MultiboxTargets& targets) const;
   int64_t WriteTargets(const MultiboxImage& image, std::span<const BoxCode> variances, const MultiboxTargets& targets);
 
   MultiboxSettings s_;

@@ -8,7 +8,10 @@
 namespace moka {
 
 MultiboxBatch::MultiboxBatch(const MultiboxSettings& settings, std::span<const Shape> shapes)
-    : s_(settings), items_(shapes[0][0]), priors_(shapes[2].Count() / 8), rows_(shapes[3].Count() / 8) {
+    : s_(settings),
+      items_(shapes[0][0]),
+      priors_(shapes[2].Count() / 8),
+      rows_(shapes[3].Count() / settings.truth_width()) {
   boxes_.reserve(static_cast<size_t>(priors_));
   variances_.reserve(static_cast<size_t>(priors_));
   truth_.reserve(static_cast<size_t>(rows_));
@@ -28,10 +31,10 @@ void MultiboxBatch::Read(std::span<const Reals> inputs) {
   truth_.clear();
   bad_row_ = -1;
   for (int64_t row = 0; row < rows_; ++row) {
-    TruthRow truth = ReadTruth(inputs[3], row);
+    TruthRow truth = ReadTruth(inputs[3], row, s_.truth_width());
     if (truth.image < 0 || truth.image >= items_) continue;
     if (!AcceptLabel(truth.label)) {
-      if (bad_row_ < 0) bad_label_ = inputs[3][row * 8 + 1];
+      if (bad_row_ < 0) bad_label_ = inputs[3][row * s_.truth_width() + 1];
       if (bad_row_ < 0) bad_row_ = row;
       continue;
     }
@@ -48,7 +51,7 @@ void MultiboxBatch::Read(std::span<const Reals> inputs) {
 }
 
 int64_t MultiboxBatch::Match(MultiboxMatcher& matcher, int64_t i, const MultiboxTargets& targets) const {
-  const int64_t loc = priors_ * s_.location_classes() * 4;
+  const int64_t loc = priors_ * s_.location_classes() * s_.location_numbers();
   const int64_t conf = priors_ * s_.classes;
   const auto input = [&](size_t n, int64_t per_image) {
     return n < inputs_.size() ? inputs_[n].From(i * per_image) : Reals();
@@ -58,7 +61,8 @@ int64_t MultiboxBatch::Match(MultiboxMatcher& matcher, int64_t i, const Multibox
   return matcher.Match({.loc = input(0, loc),
                         .conf = input(1, conf),
                         .arm_conf = input(4, priors_ * 2),
-                        .arm_loc = input(5, priors_ * 4)},
+                        .arm_loc = input(5, priors_ * 4),
+                        .truth = inputs_[3]},
                        boxes_, variances_, truth.subspan(first_[at], first_[at + 1] - first_[at]),
                        {targets.loc.From(i * loc), targets.loc_weight.From(i * loc),
                         targets.conf.From(i * (s_.softmax ? priors_ : conf))});

@@ -22,11 +22,11 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Shape& loc = in[0].shape;
   const int64_t items = loc.rank() == 0 ? 0 : loc[0];
   const int64_t classes = s.location_classes();
-  CheckPerItem(kOp, "loc", loc, items, (Size(priors) * classes * 4).value(),
-               StrCat(priors, " priors, ", classes, " location classes, 4 coordinates"));
+  CheckPerItem(kOp, "loc", loc, items, (Size(priors) * classes * s.location_numbers()).value(),
+               StrCat(priors, " priors, ", classes, " location classes, ", s.location_numbers(), " coordinates"));
   CheckPerItem(kOp, "conf", in[1].shape, items, (Size(priors) * s.classes).value(),
                StrCat(priors, " priors, ", s.classes, " classes"));
-  (void)RowCount(kOp, "truth", in[3].shape, 8);
+  (void)RowCount(kOp, "truth", in[3].shape, s.truth_width());
   if (in.size() > 4) {
     CheckPerItem(kOp, "arm_conf", in[4].shape, items, priors * 2, StrCat(priors, " priors, object or not"));
   }
@@ -34,7 +34,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     CheckPerItem(kOp, "arm_loc", in[5].shape, items, priors * 4, StrCat(priors, " priors, 4 coordinates"));
   }
   const DType dtype = StatisticsType(in[0].dtype);
-  const TensorType targets = PlainType(dtype, {items, priors, classes, 4});
+  const TensorType targets = PlainType(dtype, {items, priors, classes, s.location_numbers()});
   const Shape conf = s.softmax ? Shape{items, priors} : Shape{items, priors, s.classes};
   return {targets, targets, PlainType(dtype, conf), PlainType(dtype, Shape{})};
 }
@@ -88,6 +88,10 @@ std::vector<OpCase> Cases() {
   refined.inputs.push_back(Float32({2, 12}));
   refined.inputs.push_back(Float32({2, 24}));
   cases.push_back(std::move(refined));
+  OpCase polygons =
+      Case("polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"inside_only", true}}, 3);
+  polygons.inputs[3] = Float32({1, 1, 40, 16});
+  cases.push_back(std::move(polygons));
   return cases;
 }
 
@@ -129,6 +133,7 @@ MultiboxSettings MultiboxSettings::Of(const Attributes& a) {
   s.nms_threshold = a.Float("nms_threshold");
   s.nms_top_k = a.Int("nms_top_k");
   s.nms_on_priors = a.Bool("nms_on_priors");
+  s.polygon = a.Bool("polygon");
   s.objectness = a.Float("objectness");
   if (s.classes < 1 || s.background < 0 || s.background >= s.classes) {
     throw Error(ErrorKind::kConfig,
@@ -165,22 +170,25 @@ std::vector<AttributeSpec> MultiboxAttributes() {
       {"nms_threshold", 0.0, "overlap above which a lower loss is dropped before mining; 0: none is"},
       {"nms_top_k", int64_t{-1}, "boxes suppression looks at; -1: all"},
       {"nms_on_priors", false, "whether suppression compares priors, not predicted boxes"},
+      {"polygon", false, "whether the codes of four corners follow each box's"},
       {"objectness", 0.01, "negatives below this in arm_conf are left out"}};
   specs.insert(specs.end(), own.begin(), own.end());
   return specs;
 }
 
 OpDef MultiboxMatchOp() {
-  return {.name = "multibox_match",
-          .doc =
-              "(loc [N,P*L*4], conf [N,P*C], prior [1,2,P*4], truth [1,1,G,8], optionally arm_conf [N,P*2] and "
-              "arm_loc [N,P*4]) -> code [N,P,L,4], weight [N,P,L,4] of each difference (0: not learnt), class [N,P] "
-              "(softmax; -1: not counted) or targets [N,P,C] (logistic), the number of matches (scalar).",
-          .attributes = MultiboxAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .precision = Precision::kKeep32,
-          .cases = Cases};
+  return {
+      .name = "multibox_match",
+      .doc =
+          "(loc [N,P*L*4], conf [N,P*C], prior [1,2,P*4], truth [1,1,G,8], optionally arm_conf [N,P*2] and "
+          "arm_loc [N,P*4]) -> code [N,P,L,4], weight [N,P,L,4] of each difference (0: not learnt), class [N,P] "
+          "(softmax; -1: not counted) or targets [N,P,C] (logistic), the number of matches (scalar). With polygon a "
+          "place has 12 numbers instead of 4 and a row of truth 16, the last eight its corners.",
+      .attributes = MultiboxAttributes(),
+      .infer = Infer,
+      .reference = Reference,
+      .precision = Precision::kKeep32,
+      .cases = Cases};
 }
 
 }  // namespace moka

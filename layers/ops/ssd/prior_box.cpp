@@ -41,7 +41,8 @@ void Reference(const Attributes& a, std::span<const RefTensor>, std::span<RefTen
 }
 
 std::vector<OpCase> Cases() {
-  const auto make = [](const char* name, Doubles boxes, bool clip, Doubles variances, bool yx_order) {
+  const auto make = [](const char* name, Doubles boxes, bool clip, Doubles variances, bool yx_order,
+                       bool bounded = false) {
     return OpCase{.name = name,
                   .inputs = {},
                   .attributes = {{"map", Ints{3, 5}},
@@ -50,12 +51,14 @@ std::vector<OpCase> Cases() {
                                  {"variances", std::move(variances)},
                                  {"step", Doubles{10, 8}},
                                  {"clip", clip},
+                                 {"bounded", bounded},
                                  {"yx_order", yx_order}},
                   .ranges = {}};
   };
   return {make("square", {0.5, 0.5, 12, 12}, false, {0.1}, false),
           make("three", {0.5, 0.5, 12, 12, 0.5, 1, 20, 10, 0.25, 0.5, 7, 15}, false, {0.1, 0.1, 0.2, 0.2}, false),
-          make("clipped_rows_first", {0.5, 0.5, 25, 40}, true, {0.1}, true)};
+          make("clipped_rows_first", {0.5, 0.5, 25, 40}, true, {0.1}, true),
+          make("bounded", {0.5, 0.5, 25, 40, 2.5, -1.5, 12, 12}, false, {0.1}, false, true)};
 }
 
 }  // namespace
@@ -70,16 +73,18 @@ void FillPriorBoxes(const Attributes& a, const RealsOut& out) {
   const bool yx_order = a.Bool("yx_order");
   const double low = a.Bool("clip") ? 0 : -INFINITY;
   const double high = a.Bool("clip") ? 1 : INFINITY;
+  const double least = a.Bool("bounded") ? 0 : -INFINITY;
+  const double most = a.Bool("bounded") ? 1 : INFINITY;
   int64_t i = 0;
   for (int64_t h = 0; h < map[0]; ++h) {
     for (int64_t w = 0; w < map[1]; ++w) {
       for (size_t k = 0; k < boxes.size(); k += 4) {
         const double x = (static_cast<double>(w) + boxes[k]) * step[1];
         const double y = (static_cast<double>(h) + boxes[k + 1]) * step[0];
-        const double left = std::clamp((x - boxes[k + 2] / 2) / width, low, high);
-        const double top = std::clamp((y - boxes[k + 3] / 2) / height, low, high);
-        const double right = std::clamp((x + boxes[k + 2] / 2) / width, low, high);
-        const double bottom = std::clamp((y + boxes[k + 3] / 2) / height, low, high);
+        const double left = std::clamp(std::max((x - boxes[k + 2] / 2) / width, least), low, high);
+        const double top = std::clamp(std::max((y - boxes[k + 3] / 2) / height, least), low, high);
+        const double right = std::clamp(std::min((x + boxes[k + 2] / 2) / width, most), low, high);
+        const double bottom = std::clamp(std::min((y + boxes[k + 3] / 2) / height, most), low, high);
         out.Set(i++, yx_order ? top : left);
         out.Set(i++, yx_order ? left : top);
         out.Set(i++, yx_order ? bottom : right);
@@ -103,6 +108,7 @@ OpDef PriorBoxOp() {
                          {"variances", Doubles{0.1}, "one for all coordinates, or four"},
                          {"step", std::nullopt, "pixels a cell: vertical and horizontal"},
                          {"clip", false, "whether boxes are cut to the image"},
+                         {"bounded", false, "whether xmin and ymin are at least 0, xmax and ymax at most 1"},
                          {"yx_order", false, "whether coordinates are ymin, xmin, ymax, xmax"}},
           .infer = Infer,
           .reference = Reference,

@@ -76,8 +76,9 @@ inline double Ciou(const YoloBox& a, const YoloBox& b) {
 }
 
 // The objects of each image from Intel's rows (image, label, instance, left, top, right, bottom, difficult), labels
-// counted from 1, image -1 for padding; rows that name no image or class are left out.
-std::vector<std::vector<YoloObject>> ObjectsOfRows(const std::vector<double>& rows, int64_t images, int64_t classes);
+// counted from first_label, image -1 for padding; rows that name no image or class are left out.
+std::vector<std::vector<YoloObject>> ObjectsOfRows(const std::vector<double>& rows, int64_t images, int64_t classes,
+                                                   int64_t first_label = 1);
 
 // The objects of each image from darknet's lists of (label, x, y, w, h), as many places for each; a list ends where its
 // x or w is 0.

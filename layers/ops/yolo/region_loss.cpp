@@ -7,12 +7,17 @@
 // The two ports ("rows", Intel; "lists", eric612's) read labels from different forms and differ in the object's rules:
 // Intel bounds each residual of the box by 1 and pulls the objectness with 2 (1-p)^3 p(1-p), the other has plain
 // residuals (times 2 - w h without rescore) and pulls it to the overlap (rescore) or 1.
+//
+// With a tree of classes (choasup's port; rows) each group has a softmax of its own and an object rules its class's
+// group and those of the class's ancestors. An object whose centre is beyond 100000 has a class alone: it rules the
+// anchor of the image that most holds it to be there, and nothing else of the image counts.
 #include <algorithm>
 #include <cmath>
 
 #include "core/text.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/yolo/class_tree.h"
 #include "layers/ops/yolo/grid.h"
 #include "layers/ops/yolo/ops.h"
 
@@ -35,8 +40,22 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     throw Error(ErrorKind::kConfig, StrCat("region_loss: labels as ", form, " come ", unit, " at a time, found ",
                                            in[1].shape.ToString(), "; classes must be at least 1"));
   }
+  const Ints& parents = attributes.Get<Ints>("parents");
+  const auto classes = static_cast<size_t>(attributes.Int("classes"));
+  if (!parents.empty() && (form != "rows" || parents.size() != classes || !ClassTree::IsTree(parents))) {
+    throw Error(ErrorKind::kConfig,
+                StrCat("region_loss: a tree, for labels as rows, has a parent for each of ", classes,
+                       " classes, which comes before it or is -1; found ", parents.size()));
+  }
+  for (const int64_t c : attributes.Get<Ints>("class_map")) {
+    if (c >= 0 && c < attributes.Int("classes")) continue;
+    throw Error(ErrorKind::kConfig, StrCat("region_loss: class_map names ", c, ", none of ", classes, " classes"));
+  }
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, in[0].shape)};
 }
+
+// Where the centre of an object stands that has a class and no box.
+constexpr double kNowhere = 100000;
 
 class RegionLoss {
  public:
@@ -44,36 +63,95 @@ class RegionLoss {
       : attributes_(attributes),
         grid_(Grid(attributes, x.type.shape)),
         anchors_(attributes.Get<Doubles>("anchors")),
-        classes_(attributes.Int("classes")),
+        tree_(attributes.Get<Ints>("parents"), attributes.Int("classes")),
         is_intel_(attributes.String("form") == "rows"),
         values_(x.values) {
     grid_.Visit([&](int64_t image, int64_t anchor, int64_t row, int64_t column) {
       const size_t at = grid_.At(image, anchor, row, column);
       for (const int64_t c : {0, 1, 4}) values_[grid_.Channel(at, c)] = YoloSigmoid(values_[grid_.Channel(at, c)]);
-      SoftmaxInPlace(values_.data() + grid_.Channel(at, 5), classes_, grid_.Cells());
+      for (const ClassTree::Group& group : tree_.groups()) {
+        SoftmaxInPlace(values_.data() + grid_.Channel(at, 5 + group.first), group.size, grid_.Cells());
+      }
     });
   }
 
   // slope of x, not yet divided by the images; 0 before.
   void Slope(const std::vector<std::vector<YoloObject>>& objects, std::vector<double>& slope) const {
+    std::vector<const YoloObject*> only(objects.size(), nullptr);  // the class of a whole image
+    for (size_t image = 0; image < objects.size(); ++image) {
+      const auto is_only = [&](const YoloObject& o) {
+        return !tree_.empty() && o.box.x > kNowhere && o.box.y > kNowhere;
+      };
+      const auto found = std::ranges::find_if(objects[image], is_only);
+      if (found != objects[image].end()) only[image] = &*found;
+    }
     grid_.Visit([&](int64_t image, int64_t anchor, int64_t row, int64_t column) {
       const size_t at = grid_.At(image, anchor, row, column);
+      if (only[static_cast<size_t>(image)] != nullptr) {
+        slope[grid_.Channel(at, 4)] = NoObject(at);
+        return;
+      }
       const YoloBox box = Predicted(at, anchor, row, column);
       double best = 0;
       for (const YoloObject& object : objects[static_cast<size_t>(image)]) {
         const double overlap = Iou(box, object.box);
         if (overlap > best) best = overlap;
       }
-      const double p = values_[grid_.Channel(at, 4)];
-      slope[grid_.Channel(at, 4)] =
-          best > attributes_.Float("thresh") ? 0 : attributes_.Float("noobject_scale") * p * p * (1 - p);
+      slope[grid_.Channel(at, 4)] = best > attributes_.Float("thresh") ? 0 : NoObject(at);
     });
     for (int64_t image = 0; image < grid_.images; ++image) {
+      if (const YoloObject* const object = only[static_cast<size_t>(image)]) {
+        RuleImage(image, object->label, slope);
+        continue;
+      }
       for (const YoloObject& object : objects[static_cast<size_t>(image)]) Rule(image, object, slope);
     }
   }
 
  private:
+  double NoObject(size_t at) const {
+    const double p = values_[grid_.Channel(at, 4)];
+    return attributes_.Float("noobject_scale") * p * p * (1 - p);
+  }
+
+  // Of a class and its ancestors.
+  double Probability(size_t at, int64_t c) const {
+    double p = 1;
+    for (; c >= 0; c = tree_.parent(c)) p *= values_[grid_.Channel(at, 5 + c)];
+    return p;
+  }
+
+  // The class belongs somewhere in the image: to the anchor, first in the order of cells, that holds it most probable.
+  void RuleImage(int64_t image, int64_t label, std::vector<double>& slope) const {
+    size_t best = grid_.At(image, 0, 0, 0);
+    double most = 0;
+    for (int64_t row = 0; row < grid_.height; ++row) {
+      for (int64_t column = 0; column < grid_.width; ++column) {
+        for (int64_t anchor = 0; anchor < grid_.anchors; ++anchor) {
+          const size_t at = grid_.At(image, anchor, row, column);
+          const double p = values_[grid_.Channel(at, 4)] * Probability(at, label);
+          if (p > most) best = at;
+          most = std::max(most, p);
+        }
+      }
+    }
+    RuleClass(best, label, slope);
+    constexpr double kLeast = static_cast<double>(0.3F);  // of the objectness
+    const double p = values_[grid_.Channel(best, 4)];
+    const double pull = p < kLeast ? kLeast - p : 0;
+    slope[grid_.Channel(best, 4)] = -attributes_.Float("object_scale") * pull * p * (1 - p);
+  }
+
+  void RuleClass(size_t at, int64_t label, std::vector<double>& slope) const {
+    for (int64_t own = label; own >= 0; own = tree_.parent(own)) {
+      const ClassTree::Group& group = tree_.group_of(own);
+      for (int64_t c = group.first; c < group.first + group.size; ++c) {
+        const size_t i = grid_.Channel(at, 5 + c);
+        slope[i] = ClassSlope(attributes_.Float("class_scale"), c == own, values_[i]);
+      }
+    }
+  }
+
   YoloBox Predicted(size_t at, int64_t anchor, int64_t row, int64_t column) const {
     const auto value = [&](int64_t channel) { return values_[grid_.Channel(at, channel)]; };
     return {(static_cast<double>(column) + value(0)) / static_cast<double>(grid_.width),
@@ -121,10 +199,8 @@ class RegionLoss {
     const double goal = attributes_.Bool("rescore") ? overlap : 1;
     const double pull = is_intel_ ? 2 * std::pow(1 - p, 3) : goal - p;
     slope[grid_.Channel(at, 4)] = -attributes_.Float("object_scale") * pull * p * (1 - p);
-    for (int64_t c = 0; c < classes_; ++c) {
-      const size_t i = grid_.Channel(at, 5 + c);
-      slope[i] = ClassSlope(attributes_.Float("class_scale"), c == object.label, values_[i]);
-    }
+    const Ints& map = attributes_.Get<Ints>("class_map");
+    RuleClass(at, map.empty() ? object.label : map[static_cast<size_t>(object.label)], slope);
   }
 
   // truth: place in the cell, size in the image.
@@ -144,20 +220,24 @@ class RegionLoss {
   const Attributes& attributes_;
   YoloGrid grid_;
   const Doubles& anchors_;
-  int64_t classes_;
+  ClassTree tree_;
   bool is_intel_;
-  std::vector<double> values_;  // x with sigmoids of x, y and objectness and the classes' softmax
+  std::vector<double> values_;  // x with sigmoids of x, y and objectness and the classes' softmaxes
 };
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t images = in[0].type.shape[0];
-  const int64_t classes = attributes.Int("classes");
+  const Ints& map = attributes.Get<Ints>("class_map");
+  const int64_t labels = map.empty() ? attributes.Int("classes") : static_cast<int64_t>(map.size());
+  // With a tree labels are counted from 0.
+  const int64_t first = attributes.Get<Ints>("parents").empty() ? 1 : 0;
   const bool has_rows = attributes.String("form") == "rows";
   std::vector<double>& slope = out[1].values;
   std::ranges::fill(slope, 0.0);
   RegionLoss(attributes, in[0])
-      .Slope(has_rows ? ObjectsOfRows(in[1].values, images, classes) : ObjectsOfLists(in[1].values, images, classes),
-             slope);
+      .Slope(
+          has_rows ? ObjectsOfRows(in[1].values, images, labels, first) : ObjectsOfLists(in[1].values, images, labels),
+          slope);
   double loss = 0;
   for (const double value : slope) loss += value * value;
   out[0].values[0] = has_rows ? loss : loss / static_cast<double>(images);
@@ -179,6 +259,11 @@ std::vector<OpCase> Cases() {
           {.name = "rows",
            .inputs = {Float32({1, 16, 3, 3}), Float32({1, 1, 4, 8})},
            .attributes = With(common, {{"form", std::string("rows")}}),
+           .ranges = {{1, 0, 2}}},
+          {.name = "tree",
+           .inputs = {Float32({1, 16, 3, 3}), Float32({1, 1, 4, 8})},
+           .attributes =
+               With(common, {{"form", std::string("rows")}, {"parents", Ints{-1, 0, 0}}, {"class_map", Ints{2, 1}}}),
            .ranges = {{1, 0, 2}}}};
 }
 
@@ -198,7 +283,9 @@ OpDef RegionLossOp() {
                      {"coord_scale", 5.0, "weight of the boxes"},
                      {"thresh", 0.2, "overlap above which an anchor without object is left alone"},
                      {"bias_match", true, "objects are matched with anchors, else with predicted boxes"},
-                     {"rescore", true, "objectness is to be the overlap (lists)"}},
+                     {"rescore", true, "objectness is to be the overlap (lists)"},
+                     {"parents", Ints{}, "rows: the parent of each class in a tree, -1: none; nothing: no tree"},
+                     {"class_map", Ints{}, "the class of each label; nothing: itself"}},
       .infer = Infer,
       .reference = Reference,
       .precision = Precision::kKeep32,

@@ -1,0 +1,10 @@
+// BatchNorm under a name of its own.
+#pragma once
+
+#include "layers/layer.h"
+
+namespace moka {
+
+LayerDef BatchNormScaleLayer();
+
+}  // namespace moka

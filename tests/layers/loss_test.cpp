@@ -65,8 +65,10 @@ TEST(LossTest, BottomsThatDoNotFit) {
 }
 
 TEST(LossTest, FieldsThatAreRefused) {
-  EXPECT_THAT(ErrorOf({{4, 3}, {4, 3}}, "L1Loss", "l1_loss_param { l2_per_location: true }"),
-              HasSubstr("l1_loss_param.l2_per_location belongs to FlowNet's L1Loss"));
+  EXPECT_THAT(ErrorOf({{4, 3}, {4, 3}}, "L1Loss", "l1_loss_param { epsilon: -1 l2_per_location: true }"),
+              HasSubstr("epsilon must not be negative, found -1"));
+  EXPECT_THAT(ErrorOf({{4, 3}}, "L1Loss", "l1_loss_param { plateau: -2 }"),
+              HasSubstr("plateau must not be negative, found -2"));
   EXPECT_THAT(ErrorOf({{4, 3}, {4, 3}}, "SmoothL1Loss", "smooth_l1_loss_param { sigma: 0 }"),
               HasSubstr("sigma must be above 0, found 0"));
   EXPECT_THAT(ErrorOf({{4, 3}, {4}, {3, 3}}, "InfogainLoss", "loss_param { normalize: true }"),

@@ -1,25 +1,32 @@
 #include "layers/front/sequence/layers.h"
 
 #include "layers/front/sequence/ccpd_output.h"
+#include "layers/front/sequence/flow_net.h"
 
 namespace moka {
 
 std::vector<LayerDef> SequenceLayers() {
-  return {
+  return {AccumLayer(),
           CcpdDataLayer(),
+          ChannelNormLayer(),
           ContinuationIndicatorLayer(),
           ConvLstmLayer(),
           ConvLstmReluLayer(),
+          Correlation1DLayer(),
+          CorrelationLayer(),
           CtcGreedyDecoderLayer(),
           CtcLossLayer(),
           DenseBlockLayer(),
           DetectionCcpdOutputLayer(),
+          DownsampleLayer(),
           FlowWarpLayer(),
           GatherLayer(),
           LabelSequenceAccuracyLayer(),
           LpEvaluateLayer(),
+          MeanLayer(),
           MultiStageMeanfieldLayer(),
           PoolingNdLayer(),
+          ResampleLayer(),
           ReverseLayer(),
           ReverseTimeLayer(),
           SpatialWtaLayer(),

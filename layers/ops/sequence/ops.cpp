@@ -3,8 +3,9 @@
 namespace moka {
 
 std::vector<OpDef> SequenceOps() {
-  return {CtcDecodeOp(), CtcLossBackwardOp(), CtcLossOp(),     EditDistanceOp(),   FlowWarpBackwardOp(),
-          FlowWarpOp(),  LatticeFilterOp(),   ReverseTimeOp(), SequenceLengthOp(), WinnerMaskOp()};
+  return {CorrelationBackwardOp(), CorrelationOp(),      CtcDecodeOp(), CtcLossBackwardOp(), CtcLossOp(),
+          EditDistanceOp(),        FlowWarpBackwardOp(), FlowWarpOp(),  LatticeFilterOp(),   ResampleOp(),
+          ReverseTimeOp(),         SequenceLengthOp(),   WinnerMaskOp()};
 }
 
 }  // namespace moka

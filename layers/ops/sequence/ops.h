@@ -7,6 +7,8 @@
 
 namespace moka {
 
+OpDef CorrelationBackwardOp();
+OpDef CorrelationOp();
 OpDef CtcDecodeOp();
 OpDef CtcLossBackwardOp();
 OpDef CtcLossOp();
@@ -14,6 +16,7 @@ OpDef EditDistanceOp();
 OpDef FlowWarpBackwardOp();
 OpDef FlowWarpOp();
 OpDef LatticeFilterOp();
+OpDef ResampleOp();
 OpDef ReverseTimeOp();
 OpDef SequenceLengthOp();
 OpDef WinnerMaskOp();

@@ -131,6 +131,7 @@ void BoxTransform::CheckFields() const {
     throw Fault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
   }
   const DistortionParameter& d = p.distort_param();
+  if (d.gaussian_prob() != 0) throw Fault("distort_param", "gaussian_prob must be 0: its fork's blur is not public");
   CheckRange("brightness", 0, d.brightness_delta());
   CheckRange("hue", 0, d.hue_delta());
   CheckRange("contrast", d.contrast_lower(), d.contrast_upper());

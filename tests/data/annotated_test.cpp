@@ -364,6 +364,12 @@ TEST_F(AnnotatedDataTest, Mistakes) {
   const auto pipeline = Open("");
   EXPECT_THAT(ErrorOf([&] { Next(*pipeline); }), HasSubstr("set transform_param.resize_param"));
   EXPECT_THAT(ErrorOf([&] { Open("transform_param { pad: 2 }"); }), HasSubstr("transform_param.pad"));
+  // A fork's blur: its fields are read, and must not be asked for.
+  const std::string blur =
+      "resize_param { height: 8 width: 8 } distort_param { gaussian_size_min: 2 gaussian_sigma: 8 ";
+  EXPECT_NO_THROW(Open("transform_param { " + blur + "gaussian_prob: 0 } }"));
+  EXPECT_THAT(ErrorOf([&] { Open("transform_param { " + blur + "gaussian_prob: 0.5 } }"); }),
+              HasSubstr("gaussian_prob must be 0"));
   std::filesystem::remove_all(At("db"));
   WriteDatabase(At("db"), {RawDatum(1, 2, 2, 0, 0)});
   EXPECT_THAT(ErrorOf([&] { Open(""); }), HasSubstr("not an AnnotatedDatum"));

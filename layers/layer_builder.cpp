@@ -51,9 +51,11 @@ LayerBuilder::LayerBuilder(Context& context, const LayerParameter& param, std::v
 
 int LayerBuilder::top_count() const { return static_cast<int>(context_.tops.size()); }
 
+// A layer in Python is found by the name of its class too.
 bool LayerBuilder::NetHas(std::string_view type) const {
-  return std::ranges::any_of(context_.net.param.layer(),
-                             [&](const LayerParameter& layer) { return layer.type() == type; });
+  return std::ranges::any_of(context_.net.param.layer(), [&](const LayerParameter& layer) {
+    return layer.type() == type || (layer.type() == "Python" && layer.python_param().layer() == type);
+  });
 }
 
 void LayerBuilder::SetTop(int i, ValueId value) { context_.tops[static_cast<size_t>(i)] = value; }

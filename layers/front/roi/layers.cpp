@@ -4,8 +4,23 @@ namespace moka {
 
 std::vector<LayerDef> RoiLayers() {
   return {
-      MaskPoolingLayer(), MaskResizeLayer(), ProposalLayer(),   PsroiPoolingLayer(),   PythonLayer(),
-      RoiAlignLayer(),    RoiPoolingLayer(), RoiWarpingLayer(), RoiWarpingTestLayer(),
+      MaskPoolingLayer(),
+      MaskResizeLayer(),
+      MultiRoiPoolingLayer(),
+      OftenMtcnnAccuracyLayer(),
+      OftenMtcnnClassBridgeLayer(),
+      OftenMtcnnEuclideanLossLayer(),
+      OftenMtcnnLandMarkLossLayer(),
+      OftenMtcnnSoftmaxLossLayer(),
+      ProposalLayer(),
+      PsroiPoolingLayer(),
+      PythonLayer(),
+      RoiAlignLayer(),
+      RoiAlignmentLayer(),
+      RoiMaskPoolingLayer(),
+      RoiPoolingLayer(),
+      RoiWarpingLayer(),
+      RoiWarpingTestLayer(),
   };
 }
 

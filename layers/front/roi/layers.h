@@ -10,10 +10,18 @@ namespace moka {
 
 LayerDef MaskPoolingLayer();
 LayerDef MaskResizeLayer();
+LayerDef MultiRoiPoolingLayer();
+LayerDef OftenMtcnnAccuracyLayer();
+LayerDef OftenMtcnnClassBridgeLayer();
+LayerDef OftenMtcnnEuclideanLossLayer();
+LayerDef OftenMtcnnLandMarkLossLayer();
+LayerDef OftenMtcnnSoftmaxLossLayer();
 LayerDef ProposalLayer();
 LayerDef PsroiPoolingLayer();
 LayerDef PythonLayer();
 LayerDef RoiAlignLayer();
+LayerDef RoiAlignmentLayer();
+LayerDef RoiMaskPoolingLayer();
 LayerDef RoiPoolingLayer();
 LayerDef RoiWarpingLayer();
 LayerDef RoiWarpingTestLayer();

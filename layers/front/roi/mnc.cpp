@@ -4,33 +4,12 @@
 // out the + 1 of widths and, in StageBridge, mix up columns.
 #include "core/text.h"
 #include "layers/front/roi/python.h"
+#include "layers/front/roi/region_values.h"
 
 namespace moka {
 namespace {
 
 constexpr int64_t kMaskSize = 21;
-
-std::vector<ValueId> Columns(const GraphBuilder& b, ValueId x, Ints sizes) {
-  return b.Add("slice", {x}, {{"axis", int64_t{1}}, {"sizes", std::move(sizes)}});
-}
-
-// Boxes [N,4] moved by deltas [N,4]: columns x1, y1, x2, y2.
-std::vector<ValueId> Moved(const GraphBuilder& b, ValueId boxes, ValueId deltas) {
-  const std::vector<ValueId> box = Columns(b, boxes, {1, 1, 1, 1});
-  const std::vector<ValueId> delta = Columns(b, deltas, {1, 1, 1, 1});
-  const std::string parts = "t0=x1-x0+1;t1=x0+0.5*t0+x2*t0;t2=0.5*exp(x3)*t0;";
-  const Strings ends = {parts + "t1-t2", parts + "t1+t2"};
-  const std::vector<ValueId> x = b.Pointwise(ends, {box[0], box[2], delta[0], delta[2]});
-  const std::vector<ValueId> y = b.Pointwise(ends, {box[1], box[3], delta[1], delta[3]});
-  return {x[0], y[0], x[1], y[1]};
-}
-
-// [N,5] with image 0.
-ValueId AsRois(const GraphBuilder& b, const std::vector<ValueId>& columns) {
-  std::vector<ValueId> parts = {b.Full(b.shape(columns[0]), 0)};
-  parts.insert(parts.end(), columns.begin(), columns.end());
-  return b.Add1("concat", parts, {{"axis", int64_t{1}}});
-}
 
 // `value` with the gradient of `path` where gate is not 0.
 ValueId WithGradient(const GraphBuilder& b, ValueId value, ValueId path, ValueId gate) {

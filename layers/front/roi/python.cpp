@@ -90,7 +90,8 @@ const PythonLayerDef* FindPythonLayer(std::string_view module, std::string_view 
 const std::vector<PythonLayerDef>& AllPythonLayers() {
   static const std::vector<PythonLayerDef> layers = [] {
     std::vector<PythonLayerDef> all;
-    for (auto* group : {DataPythonLayers, DetectNetPythonLayers, LossPythonLayers, MncPythonLayers, RpnPythonLayers}) {
+    for (auto* group : {DataPythonLayers, DetectNetPythonLayers, LossPythonLayers, MncPythonLayers, MtcnnPythonLayers,
+                        MtnetPythonLayers, RegionPythonLayers, RpnPythonLayers, YoloPythonLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, [](const PythonLayerDef& def) { return NameOf(def); });
@@ -120,7 +121,9 @@ LayerDef PythonLayer() {
                .gradient = "That of the named layer. `pyloss.EuclideanLossLayer`: `da = (a - b) / N`, `db = (b - a) / "
                            "N`, times the weight. Layers of data and of targets give none.",
                .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
-                         "R-FCN, MNC, FCN, LRCN and DetectNet nets built in. Any other module or class is an error.",
+                         "R-FCN, MNC, FCN, LRCN and DetectNet nets built in, and those of OHEM, R-C3D, MTCNN, "
+                         "AffordanceNet, densecap, mtnet, pycaffe-yolo and caffe-face-attributes. Any other module or "
+                         "class is an error.",
                .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {

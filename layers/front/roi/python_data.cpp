@@ -36,39 +36,65 @@ std::string RoleOf(const LayerBuilder& l, int top, const std::vector<std::string
   return order[i];
 }
 
+bool HasTop(const LayerBuilder& l, std::string_view name) {
+  return std::ranges::find(l.param().top(), name) != l.param().top().end();
+}
+
+// R-C3D: one clip and its true windows in time (first frame, last frame, class), for boxes of an image need its size.
+void FeedClips(LayerBuilder& l, const PythonFields& fields) {
+  const int64_t side = fields.Count("crop_size", 112, 1);
+  Feed(l, {Shape{1, 3, fields.Count("length", 512, 1), side, side}, Shape{fields.Count("boxes", 64, 1), 3}});
+}
+
 // Detection: with a region proposal network data, im_info and gt_boxes; without one data, rois and what is learnt.
+// Forks add attributes of a face (caffe-face-attributes) and give people and heads apart (mtnet).
 void BuildRoiData(LayerBuilder& l, const PythonFields& fields) {
+  if (l.top_count() == 2 && HasTop(l, "gt_boxes")) return FeedClips(l, fields);
   const std::vector<std::string> learnt = {
       "data", "rois", "labels", "bbox_targets", "bbox_inside_weights", "bbox_outside_weights"};
   std::vector<std::string> roles = learnt;
-  for (const char* name : {"im_info", "gt_boxes", "bbox_loss_weights"}) roles.emplace_back(name);
-  const auto& tops = l.param().top();
-  const bool has_boxes = std::ranges::find(tops, "gt_boxes") != tops.end();
+  for (const char* name : {"im_info", "gt_boxes", "bbox_loss_weights", "rois_shuffled", "labels_shuffled", "face_attrs",
+                           "gt_body", "gt_head"}) {
+    roles.emplace_back(name);
+  }
   const auto is_role = [&](const std::string& top) { return std::ranges::find(roles, top) != roles.end(); };
-  if (has_boxes && l.FeedsPythonData() && !std::ranges::all_of(tops, is_role)) {
+  if (HasTop(l, "gt_boxes") && l.FeedsPythonData() && !std::ranges::all_of(l.param().top(), is_role)) {
     return l.AddData(l.AskDataTypes());  // a fork's own, which gives more than boxes
   }
-  const bool has_rois = !has_boxes && (l.top_count() > 3 || (l.top_count() > 1 && l.param().top(1) == "rois"));
+  const bool has_truth = HasTop(l, "im_info") || HasTop(l, "gt_boxes");
+  const bool has_rois = !has_truth && (l.top_count() > 3 || (l.top_count() > 1 && l.param().top(1) == "rois"));
   const std::vector<std::string> order = has_rois ? learnt : std::vector<std::string>{"data", "im_info", "gt_boxes"};
   const int64_t classes = fields.Count("num_classes", 21, 1);
-  const Sizes size = SizesOf(fields, {has_rois ? 2 : 1, 600, 1000});
-  const int64_t rois = fields.Count("rois", 128, 1);
+  // caffe-face-attributes: six images, seven regions each.
+  const bool has_faces = HasTop(l, "rois_shuffled");
+  const Sizes size = SizesOf(fields, {has_faces ? 6 : has_rois ? 2 : 1, 600, 1000});
+  const int64_t rois = fields.Count("rois", has_faces ? 42 : 128, 1);
+  const int64_t boxes = fields.Count("boxes", 64, 1);
   // R-FCN learns one box for all objects (AGNOSTIC in its recipes), the background aside, and its loader gives what is
   // learnt four axes.
   const bool is_rfcn = l.NetHas("PSROIPooling");
-  const int64_t boxes = fields.Count("box_classes", is_rfcn ? 2 : classes, 1);
+  const int64_t learnt_boxes = fields.Count("box_classes", is_rfcn ? 2 : classes, 1);
   const auto learnt_shape = [&](int64_t values) { return is_rfcn ? Shape{rois, values, 1, 1} : Shape{rois, values}; };
   std::vector<Shape> shapes;
   for (int i = 0; i < l.top_count(); ++i) {
     const std::string role = RoleOf(l, i, order, roles);
-    shapes.push_back(role == "data"       ? Shape{size.batch, 3, size.height, size.width}
-                     : role == "im_info"  ? Shape{size.batch, 3}
-                     : role == "gt_boxes" ? Shape{fields.Count("boxes", 64, 1), 5}
-                     : role == "rois"     ? Shape{rois, 5}
-                     : role == "labels"   ? (is_rfcn ? learnt_shape(1) : Shape{rois})
-                                          : learnt_shape((Size(4) * boxes).value()));
+    const bool is_label = role == "labels" || role == "labels_shuffled";
+    shapes.push_back(role == "data"                              ? Shape{size.batch, 3, size.height, size.width}
+                     : role == "im_info"                         ? Shape{size.batch, 3}
+                     : role == "gt_boxes" || role == "gt_head"   ? Shape{boxes, 5}
+                     : role == "gt_body"                         ? Shape{boxes, 6}
+                     : role == "face_attrs"                      ? Shape{size.batch, 40}
+                     : role == "rois" || role == "rois_shuffled" ? Shape{rois, 5}
+                     : is_label                                  ? (is_rfcn ? learnt_shape(1) : Shape{rois})
+                                                                 : learnt_shape((Size(4) * learnt_boxes).value()));
   }
   Feed(l, shapes);
+}
+
+// caffe-face-attributes without regions.
+void BuildFaces(LayerBuilder& l, const PythonFields& fields) {
+  const Sizes size = SizesOf(fields, {12, 600, 735});
+  Feed(l, {Shape{size.batch, 3, size.height, size.width}, Shape{size.batch, 40}});
 }
 
 void BuildMncData(LayerBuilder& l, const PythonFields& fields) {
@@ -155,6 +181,8 @@ std::vector<PythonLayerDef> DataPythonLayers() {
              "fed by the caller: param_str's tops, color and hha [1,3,425,560], depth and label [1,1,425,560].", 1, 4,
              BuildNyud),
       Source("pascalcontext_layers", "PASCALContextSegDataLayer", image, 2, 2, BuildVoc),
+      Source("plain_zf_data_layer.layer", "PlainZFDataLayer",
+             "fed by the caller: data [12,3,600,735] and face_attrs [12,40].", 2, 2, BuildFaces),
       Source("pylayer.cfm_data_layer", "CFMDataLayer",
              "fed by the caller: data, 64 rois, masks, box and mask labels, targets and weights of MNC's CFM nets.", 10,
              10, BuildCfmData),
@@ -167,7 +195,10 @@ std::vector<PythonLayerDef> DataPythonLayers() {
              "padding); or data [2,3,600,1000], rois [128,5], labels [128], bbox_targets, bbox_inside_weights and "
              "bbox_outside_weights [128,4*num_classes] (in a net with PSROIPooling labels [128,1,1,1] "
              "and [128,8,1,1]). param_str may give height, "
-             "width, batch, boxes, rois and box_classes, the boxes a roi has targets for.",
+             "width, batch, boxes, rois and box_classes, the boxes a roi has targets for. R-C3D, two tops: data "
+             "[1,3,512,112,112] and gt_boxes [64,3] (first frame, last frame, class), of length and crop_size. mtnet: "
+             "gt_body [64,6] and gt_head [64,5] for gt_boxes. caffe-face-attributes: face_attrs [1,40] too; or of 6 "
+             "images 42 rois, rois_shuffled, labels_shuffled and face_attrs.",
              1, 6, BuildRoiData),
       Source("sequence_input_layer", "videoReadTest_RGB", test, 3, 3, BuildTestVideo),
       Source("sequence_input_layer", "videoReadTest_flow", test, 3, 3, BuildTestVideo),

@@ -220,6 +220,13 @@ std::vector<double> PythonFields::Numbers(std::string_view key, const std::vecto
   return numbers;
 }
 
+std::string PythonFields::Text(std::string_view key, const std::string& fallback) const {
+  const PythonValue* value = Find(key);
+  if (value == nullptr) return fallback;
+  if (value->kind != PythonValue::Kind::kText) Fail(key, "a name");
+  return value->text;
+}
+
 std::vector<std::string> PythonFields::Texts(std::string_view key, const std::vector<std::string>& fallback) const {
   const PythonValue* value = Find(key);
   if (value == nullptr) return fallback;

@@ -42,6 +42,7 @@ class PythonFields {
   bool Flag(std::string_view key, bool fallback) const { return Number(key, fallback ? 1 : 0) != 0; }
   // A list of numbers (or one number).
   std::vector<double> Numbers(std::string_view key, const std::vector<double>& fallback) const;
+  std::string Text(std::string_view key, const std::string& fallback) const;
   std::vector<std::string> Texts(std::string_view key, const std::vector<std::string>& fallback) const;
 
  private:

@@ -81,9 +81,11 @@ class Detector {
     for (size_t k = 0; k < 4; ++k) {
       offsets[k] = raw[k] * attributes_.Get<Doubles>("stds")[k] + attributes_.Get<Doubles>("means")[k];
     }
-    Box<double> box = MovedRegion(BoxAt(in_[2].values.data() + r * Columns(in_[2]) + 1), offsets);
+    const Box<double> region = BoxAt(in_[2].values.data() + r * Columns(in_[2]) + 1);
     const double height = in_[3].values[0];
     const double width = in_[3].values[1];
+    if (!attributes_.Bool("holds_last")) return ClippedBox(MovedBox(region, offsets), height, width);
+    const Box<double> box = MovedRegion(region, offsets);
     return {std::max(box[0], 0.0), std::max(box[1], 0.0), std::min(box[2], width), std::min(box[3], height)};
   }
 
@@ -123,7 +125,8 @@ std::vector<OpCase> Cases() {
                   .high = 0.9,
                   .ranges = {{2, 0, 3}, {3, 9, 9}}};
   };
-  return {one("aware", 12, 5, {{"most", int64_t{4}}}), one("agnostic", 8, 6, {{"class_aware", false}})};
+  return {one("aware", 12, 5, {{"most", int64_t{4}}}), one("agnostic", 8, 6, {{"class_aware", false}}),
+          one("girshick", 12, 5, {{"most", int64_t{5}}, {"holds_last", false}})};
 }
 
 }  // namespace
@@ -134,7 +137,8 @@ OpDef ClassDetectionsOp() {
       {"nms_threshold", {}, "overlap above which the lower score goes"},
       {"overlap", std::string("IOU"), "shared area over the union, IOMU: the smaller box, IOFU: the kept one"},
       {"most", int64_t{0}, "detections of the image; 0: all"},
-      {"class_aware", true, "whether each class has its offsets"}};
+      {"class_aware", true, "whether each class has its offsets"},
+      {"holds_last", true, "whether moved boxes hold their last pixel; false: py-faster-rcnn's boxes and cuts"}};
   for (AttributeSpec& spec : OffsetAttributes()) specs.push_back(std::move(spec));
   return {.name = "class_detections",
           .doc =

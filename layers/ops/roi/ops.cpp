@@ -4,10 +4,10 @@ namespace moka {
 
 std::vector<OpDef> RoiOps() {
   return {
-      AnchorTargetsOp(),     MaskLabelsOp(),       MaskResizeBackwardOp(), MaskResizeOp(),      MaskTargetsOp(),
-      PickBoxesBackwardOp(), PickBoxesOp(),        ProposalTargetsOp(),    ProposalsOp(),       PsroiPoolBackwardOp(),
-      PsroiPoolOp(),         RoiAlignBackwardOp(), RoiAlignOp(),           RoiPoolBackwardOp(), RoiPoolOp(),
-      RoiWarpBackwardOp(),   RoiWarpOp(),          TakeRowsBackwardOp(),   TakeRowsOp(),
+      AnchorTargetsOp(),     HardRegionsOp(),       MaskLabelsOp(),       MaskResizeBackwardOp(), MaskResizeOp(),
+      MaskTargetsOp(),       PickBoxesBackwardOp(), PickBoxesOp(),        ProposalTargetsOp(),    ProposalsOp(),
+      PsroiPoolBackwardOp(), PsroiPoolOp(),         RoiAlignBackwardOp(), RoiAlignOp(),           RoiPoolBackwardOp(),
+      RoiPoolOp(),           RoiWarpBackwardOp(),   RoiWarpOp(),          TakeRowsBackwardOp(),   TakeRowsOp(),
   };
 }
 

@@ -8,6 +8,7 @@
 namespace moka {
 
 OpDef AnchorTargetsOp();
+OpDef HardRegionsOp();
 OpDef MaskLabelsOp();
 OpDef MaskResizeBackwardOp();
 OpDef MaskResizeOp();

@@ -269,13 +269,14 @@ def losses():
          lambda a, b: [((a - b) ** 2).sum().reshape(1) / 6], gradients=(0, 1))
 
 
-def main():
+def record(groups, name):
+    """Runs the groups of cases and writes them all to a file of this name."""
     torch.set_num_threads(1)
-    for group in (pooling, masks, proposals, targets, cascades, losses):
+    for group in groups:
         group()
     names = [entry["name"] for entry in CASES]
     assert len(set(names)) == len(names)
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "layers_roi.json")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
     with open(path, "w", encoding="utf-8") as file:
         rows = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in CASES)
         file.write('{"cases": [\n' + rows + "\n]}\n")
@@ -283,4 +284,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    record((pooling, masks, proposals, targets, cascades, losses), "layers_roi.json")

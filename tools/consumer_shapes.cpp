@@ -150,7 +150,8 @@ class Needs {
 
   void Ask(int i, const LayerParameter& layer) {
     const std::string& type = layer.type();
-    if (IsOneOf(kElementwise, type)) AskElementwise(i, layer);
+    const bool is_python_loss = type == "Python" && layer.loss_weight_size() > 0 && layer.bottom_size() == 2;
+    if (is_python_loss || IsOneOf(kElementwise, type)) AskElementwise(i, layer);
     if (IsOneOf(kByPosition, type)) AskByPosition(i, layer);
     for (const auto& [reader, bottom] : kByItem) {
       const Shape* x = KnownBottom(layer, 0);

@@ -55,6 +55,13 @@ TEST(ConsumerShapesTest, ALabelHasThePredictionsShape) {
   EXPECT_EQ(TopOf(Check(kTwoTops + map + Loss("SoftmaxWithLoss", "map", "label")), "d:label"), (Shape{2, 1, 224, 224}));
 }
 
+TEST(ConsumerShapesTest, ALossInPythonReadsALabel) {
+  const std::string loss =
+      "layer { name: 'loss' type: 'Python' bottom: 'fc' bottom: 'label' top: 'loss' loss_weight: 1 python_param { "
+      "module: 'pythonLayer' layer: 'regression_Layer' } } ";
+  EXPECT_EQ(TopOf(Check(std::string(kTwoTops) + kPredictions + loss), "d:label"), (Shape{2, 10}));
+}
+
 TEST(ConsumerShapesTest, SlicesAddUp) {
   const std::string slice =
       "layer { name: 's' type: 'Slice' bottom: 'label' top: 'kind' top: 'points' slice_param { slice_point: 1 } } ";

@@ -113,6 +113,9 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
   }
   // The forks that brought CROP told its offset from the windows between the bottoms.
   if (layer.type() == "Crop" && !layer.has_crop_param()) layer.set_type("AutoCrop");
+  if (old.type() == V1LayerParameter::BN_DATA && !layer.bn_param().has_var_eps()) {
+    layer.mutable_bn_param()->set_var_eps(1e-10F);
+  }
   if (old.has_softmaxloss_param() && !old.has_loss_param()) *layer.mutable_loss_param() = old.softmaxloss_param();
   if (old.has_layer())
     LogWarning(StrCat(file, ": layer \"", layer.name(), "\" holds an older (V0) layer; it is ignored"));
@@ -193,10 +196,15 @@ std::string LayerTypeOf(V1LayerParameter::LayerType type) {
       {V1LayerParameter::ARGMAX, "ArgMax"},
       {V1LayerParameter::BNLL, "BNLL"},
       {V1LayerParameter::BN, "BN"},
+      // One process of those that a net was cut into has all of it.
+      {V1LayerParameter::BN_DATA, "BN"},
       {V1LayerParameter::CONVOLUTION3D, "NdConvolution"},
+      {V1LayerParameter::CONVOLUTION_DATA, "Convolution"},
       {V1LayerParameter::DECONVOLUTION3D, "Deconvolution"},
       {V1LayerParameter::HDF5_DATA, "HDF5Data"},
       {V1LayerParameter::HDF5_OUTPUT, "HDF5Output"},
+      {V1LayerParameter::INNER_PRODUCT_ALL, "InnerProduct"},
+      {V1LayerParameter::INNER_PRODUCT_DATA, "InnerProduct"},
       {V1LayerParameter::LRN, "LRN"},
       {V1LayerParameter::LSTM, "LSTM"},
       {V1LayerParameter::MVN, "MVN"},
@@ -209,6 +217,7 @@ std::string LayerTypeOf(V1LayerParameter::LayerType type) {
       {V1LayerParameter::ROIPOOLING, "ROIPooling"},
       {V1LayerParameter::SMOOTH_L1_LOSS, "SmoothL1Loss"},
       {V1LayerParameter::SOFTMAX_LOSS, "SoftmaxWithLoss"},
+      {V1LayerParameter::SOFTMAX_LOSS_DATA, "SoftmaxWithLoss"},
       {V1LayerParameter::TANH, "TanH"},
       {V1LayerParameter::VOXEL_SOFTMAX, "Softmax"},
   };

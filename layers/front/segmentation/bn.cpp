@@ -30,6 +30,7 @@ bool HasRunningField(const BNParameter& p) {
 // Whether the layer is SegNet's.
 bool HasTwoBlobs(const LayerBuilder& l) {
   const BNParameter& p = l.param().bn_param();
+  l.Check(!p.has_decay(), "bn_param.decay", "decay, of running statistics that are not used, is not part of Moka");
   l.Check(!HasSegNetField(p) || !HasRunningField(p), "bn_param",
           "scale_filler, shift_filler and bn_mode are SegNet's, slope_filler, bias_filler, momentum, eps and frozen "
           "PSPNet's; give the fields of one of them");

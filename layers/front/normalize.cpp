@@ -33,16 +33,21 @@ void Build(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", x.ToString()));
-  const double eps = Finite(l, "norm_param.eps", p.eps());
+  // DSCLRCN's layer, which has other defaults.
+  const bool is_other = p.has_fix_scale();
+  const bool across_spatial = p.has_across_spatial() || !is_other ? p.across_spatial() : false;
+  const bool channel_shared = p.has_channel_shared() || !is_other ? p.channel_shared() : false;
+  const double eps = p.has_eps() || !is_other ? Finite(l, "norm_param.eps", p.eps()) : 1e-6;
   l.Check(eps >= 0, "norm_param.eps", StrCat("norm_param.eps must not be negative, found ", eps));
   FillerParameter filler = p.scale_filler();
   if (!p.has_scale_filler()) filler.set_value(1);
-  const Shape shape = p.channel_shared() ? Shape{} : Shape{x[1]};
-  const ValueId blob = l.AddBlob(0, shape, filler, ParameterRole::kNorm, "norm_param.scale_filler");
+  const Shape shape = channel_shared ? Shape{} : Shape{x[1]};
+  ValueId blob = l.AddBlob(0, shape, filler, ParameterRole::kNorm, "norm_param.scale_filler");
+  if (p.fix_scale()) blob = Constant(l, blob);
   Ints axes{1};
-  for (int i = 2; p.across_spatial() && i < x.rank(); ++i) axes.push_back(i);
+  for (int i = 2; across_spatial && i < x.rank(); ++i) axes.push_back(i);
   const ValueId square = b.Add1("reduce_sum", {l.bottom(0)}, {{"expr", std::string("x0*x0")}, {"axes", axes}});
-  const ValueId scale = p.channel_shared() ? blob : b.Reshape(blob, Spread(shape, 1, x.rank()));
+  const ValueId scale = channel_shared ? blob : b.Reshape(blob, Spread(shape, 1, x.rank()));
   l.SetTop(0, b.Pointwise(StrCat("x0/sqrt(x1+", Number(eps), ")*x2"), {l.bottom(0), square, scale}));
 }
 
@@ -54,7 +59,11 @@ LayerDef NormalizeLayer() {
       .doc =
           "x / sqrt(sum of x^2 + norm_param.eps) * scale for [N,C,..]. The sum is over all of an item "
           "(across_spatial, the default) or over the channels of each position. The scale is a trained blob, one "
-          "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given. With "
+          "number (channel_shared, the default) or one a channel, filled with 1 unless scale_filler is given; "
+          "fix_scale: "
+          "true does not train it. Where fix_scale is written (DSCLRCN) across_spatial and channel_shared are false "
+          "and "
+          "eps is 1e-6 by default. With "
           "normalize_param or a second top (NormFace): the channels of each position over their norm, without a scale; "
           "the second top is the norm.",
       .max_tops = 2,
@@ -79,7 +88,8 @@ LayerDef NormalizeLayer() {
               "semantics of normalize_layer of SSD's Caffe (Liu et al., arXiv 1512.02325). normalize_param: NormFace "
               "(Wang et al., arXiv 1704.06369), normalize_layer of happynear's Caffe, whose L1 gradient is not the "
               "derivative; here it is. A Normalize without any field is SSD's. With a scale for each channel SSD's "
-              "dx is another: it multiplies by the scale last, which is right only while all channels have the same.",
+              "dx is another: it multiplies by the scale last, which is right only while all channels have the same. "
+              "fix_scale: DSCLRCN's Caffe (Liu, Han, arXiv 1610.01708).",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "norm"

@@ -7,13 +7,27 @@
 namespace moka {
 namespace {
 
+// The trained scale within min_value and max_value, which the fork enforces on the blob itself before each run: the
+// same only where no step moves it.
+ValueId Bounded(const LayerBuilder& l, ValueId scale) {
+  const ScaleParameter& p = l.param().scale_param();
+  if (!p.has_min_value() && !p.has_max_value()) return scale;
+  const std::string field = p.has_min_value() ? "scale_param.min_value" : "scale_param.max_value";
+  l.Check(l.bottom_count() == 1, field, StrCat(field, " bounds a blob, but the scale is bottom 1"));
+  l.Check(l.param().param_size() > 0 && l.param().param(0).lr_mult() == 0, field,
+          StrCat(field,
+                 " bounds a parameter between steps, which is not part of Moka where it is trained; give param { "
+                 "lr_mult: 0 } or leave it out"));
+  std::string text = "x0";
+  if (p.has_min_value()) text = StrCat("max(", text, ",", Number(Finite(l, field, p.min_value())), ")");
+  if (p.has_max_value()) {
+    text = StrCat("min(", text, ",", Number(Finite(l, "scale_param.max_value", p.max_value())), ")");
+  }
+  return l.b().Pointwise(text, {scale});
+}
+
 void Build(LayerBuilder& l) {
   const ScaleParameter& p = l.param().scale_param();
-  for (const char* field : {"scale_param.min_value", "scale_param.max_value"}) {
-    const bool is_set = std::string_view(field).ends_with("min_value") ? p.has_min_value() : p.has_max_value();
-    l.Check(!is_set, field,
-            StrCat(field, " bounds a parameter between steps, which is not part of Moka; leave it out"));
-  }
   BroadcastOperand scale = ReadOperand(l, {"scale_param", p.axis(), p.num_axes()});
   int blobs = 0;
   if (scale.value == kNoId) {
@@ -21,6 +35,7 @@ void Build(LayerBuilder& l) {
     if (!p.has_filler()) one.set_value(1);
     scale.value = l.AddBlob(blobs++, scale.shape, one, ParameterRole::kNorm, "scale_param.filler");
   }
+  scale.value = Bounded(l, scale.value);
   const Shape spread = Spread(scale.shape, scale.axis, l.shape(0).rank());
   std::vector<ValueId> inputs{l.bottom(0), l.b().Reshape(scale.value, spread)};
   if (p.bias_term()) {
@@ -51,8 +66,8 @@ LayerDef ScaleLayer() {
                      "bias has scale's shape and begins as 0.",
           .gradient = "x: `dx = dy * scale`. scale (blob or bottom 1): `dscale = sum(dy x)`, bias: `dbias = sum(dy)`, "
                       "over the elements each value was used for.",
-          .source = "BVLC Caffe's scale_layer. `min_value` and `max_value`, fields of a fork that bound the parameter "
-                    "between steps, are an error.",
+          .source = "BVLC Caffe's scale_layer. `min_value` and `max_value` are happynear's, which bound the parameter "
+                    "between steps: an error unless it has an `lr_mult` of 0.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "scale"

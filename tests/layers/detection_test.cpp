@@ -170,7 +170,6 @@ TEST(GradientScalerTest, Mistakes) {
     return ErrorsOf(Layer({{2, 3}}, "GradientScaler", "gradient_scaler_param { " + fields + " }"));
   };
   EXPECT_THAT(error("lower_bound: 2"), HasSubstr("lower_bound 2 is above upper_bound 1"));
-  EXPECT_THAT(error("alpha: -1"), HasSubstr("alpha must not be negative"));
   EXPECT_THAT(error("max_iter: 0"), HasSubstr("max_iter must be at least 1"));
 }
 

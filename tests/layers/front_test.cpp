@@ -136,7 +136,8 @@ TEST(FrontTest, DropoutKeepsAndScalesInTraining) {
   EXPECT_EQ(TopValues(net, feeds, "y"), y);
   EXPECT_NE(TopValues(net, {{"x", std::vector<double>(1000, 3.0)}, {"random_key", {8}}}, "y"), y);
   EXPECT_EQ(OpsOf(BuildText(text, TEST), "l"), "");
-  EXPECT_THAT(ErrorOf({2}, "Dropout", "dropout_param { dropout_ratio: 1 }"), HasSubstr("must be in [0, 1), found 1"));
+  EXPECT_THAT(ErrorOf({2}, "Dropout", "dropout_param { dropout_ratio: 1.5 }"),
+              HasSubstr("must be in [0, 1], found 1.5"));
 }
 
 TEST(FrontTest, BatchNormSharedByTwoLayersUpdatesItsStatisticsTwice) {

@@ -19,7 +19,6 @@ ValueId Coefficient(LayerBuilder& l, const GradientScalerParameter& p) {
   // As the original: the length is counted from the threshold and has the threshold added once more.
   const double length = threshold + Finite(l, prefix + "max_iter", p.max_iter());
   l.Check(low <= high, prefix + "lower_bound", StrCat("lower_bound ", low, " is above upper_bound ", high));
-  l.Check(alpha >= 0, prefix + "alpha", StrCat("alpha must not be negative, found ", alpha));
   l.Check(p.max_iter() >= 1, prefix + "max_iter", StrCat("max_iter must be at least 1, found ", p.max_iter()));
   const FillerParameter zero;
   const ValueId passes = l.AddBlob(0, {}, zero, ParameterRole::kStatistic);
@@ -48,8 +47,9 @@ LayerDef GradientScalerLayer() {
       .type = "GradientScaler",
       .doc =
           "Gradient reversal (domain-adversarial training): the top is the bottom, the gradient is multiplied by -c. c "
-          "rises from lower_bound to upper_bound over max_iter training passes, steeper with alpha; it is 0 until "
-          "threshold_iter. Blob 0 counts the passes.",
+          "rises from lower_bound towards upper_bound over max_iter training passes, steeper with alpha (with a "
+          "negative "
+          "alpha it falls, below 0 where it must); it is 0 until threshold_iter. Blob 0 counts the passes.",
       .build = Build,
       .page = {
           .params = {"gradient_scaler_param"},
@@ -62,7 +62,8 @@ LayerDef GradientScalerLayer() {
           .source =
               "Ganin, Lempitsky, \"Unsupervised Domain Adaptation by Backpropagation\", 2015, arXiv 1409.7495, the "
               "gradient_scaler_layer of its Caffe; threshold_iter is JADF's. There the solver tells the iteration; "
-              "here passes are counted, iter_size of them in an iteration.",
+              "here passes are counted, iter_size of them in an iteration. A negative alpha is refused by its debug "
+              "builds only; published nets (MHTN) have one.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
 layer {
   name: "reversal"

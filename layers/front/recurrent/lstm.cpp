@@ -27,9 +27,10 @@ void Build(LayerBuilder& l) {
   std::vector<ValueId> h;
   for (size_t t = 0; t < x.size(); ++t) {
     const ValueId before = Project(b, Continued(b, cell.h, s.going[t]), w_h);
-    const ValueId gates =
-        fixed == kNoId ? b.Pointwise("x0+x1", {before, x[t]}) : b.Pointwise("x0+x1+x2", {before, x[t], fixed});
-    cell = NextCell(b, gates, cell.c, s.going[t]);
+    const ValueId gates = fixed == kNoId || (t > 0 && fields.fixed_only_at_start)
+                              ? b.Pointwise("x0+x1", {before, x[t]})
+                              : b.Pointwise("x0+x1+x2", {before, x[t], fixed});
+    cell = NextCell(b, gates, cell.c, s.going[t], fields.forget_bias);
     h.push_back(cell.h);
   }
   l.SetTop(0, b.Reshape(JoinSteps(b, h), {s.steps, s.streams, fields.outputs}));
@@ -48,7 +49,9 @@ LayerDef LstmLayer() {
           "[4H,S] if there is x_static, W_hc [4H,H]. The last h and c are kept and begin the next run, without "
           "gradient; with expose_hidden they are bottoms h_0, c_0 and tops h_T, c_T [1,N,H] instead, through which "
           "gradients do flow (Caffe's gives none; propagate_down: false does so here). lstm_param is read where "
-          "recurrent_param is not given.",
+          "recurrent_param is not given. lstm_additional_forget_bias is added to f's sum; static_input_only_start "
+          "counts "
+          "x_static in the first step of a run only.",
       .min_bottoms = 2,
       .max_bottoms = 5,
       .max_tops = 3,
@@ -64,10 +67,12 @@ LayerDef LstmLayer() {
                      "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 4096.",
           .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
                       "also h_0 and c_0. cont and the kept state get none.",
-          .source = "Donahue et al., \"Long-term Recurrent Convolutional Networks\", 2014, arXiv 1411.4389; BVLC "
-                    "Caffe's recurrent_layer, lstm_layer and lstm_unit_layer. With expose_hidden gradients flow "
-                    "through h_0, c_0, h_T and c_T; the original gives none (`propagate_down: false` does so here). "
-                    "Older branches name the fields lstm_param; it is read where recurrent_param is not given.",
+          .source =
+              "Donahue et al., \"Long-term Recurrent Convolutional Networks\", 2014, arXiv 1411.4389; BVLC "
+              "Caffe's recurrent_layer, lstm_layer and lstm_unit_layer. With expose_hidden gradients flow "
+              "through h_0, c_0, h_T and c_T; the original gives none (`propagate_down: false` does so here). "
+              "Older branches name the fields lstm_param; it is read where recurrent_param is not given. "
+              "lstm_additional_forget_bias and static_input_only_start are DSCLRCN's (Liu, Han, arXiv 1610.01708).",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 3 dim: 2 dim: 4 } } }
 layer { name: "cont" type: "Input" top: "cont" input_param { shape { dim: 3 dim: 2 } } }
 layer {

@@ -18,6 +18,17 @@ void CheckCounts(const LayerBuilder& l, const RecurrentFields& fields, int state
                  ", found ", l.top_count()));
 }
 
+// DSCLRCN's fields, of which RNN has none here.
+void CheckForkFields(const LayerBuilder& l, const RecurrentParameter& p) {
+  l.Check(!p.has_rnn_recweight_filler(), "recurrent_param.rnn_recweight_filler",
+          "a filler of the recurrent weights alone is not part of Moka; leave it out");
+  l.Check(p.rnn_actvfunc() == "TanH", "recurrent_param.rnn_actvfunc",
+          StrCat("rnn_actvfunc must be \"TanH\", found \"", p.rnn_actvfunc(), "\""));
+  if (l.param().type() == "LSTM") return;
+  l.Check(p.lstm_additional_forget_bias() == 0 && !p.static_input_only_start(), "recurrent_param",
+          "lstm_additional_forget_bias and static_input_only_start belong to LSTM");
+}
+
 void CheckShapes(const LayerBuilder& l, bool has_fixed) {
   const Shape x = l.shape(0);
   const Shape cont = l.shape(1);
@@ -41,10 +52,20 @@ RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count) {
     const LSTMParameter& p = l.param().lstm_param();
     l.Check(p.clipping_threshold() == 0, "lstm_param.clipping_threshold",
             StrCat(l.param().type(), " does not clip its gates' gradients; the layer of type Lstm does"));
-    fields = {"lstm_param", int64_t{p.num_output()}, false, p.weight_filler(), p.bias_filler()};
+    fields.name = "lstm_param";
+    fields.outputs = p.num_output();
+    fields.weight_filler = p.weight_filler();
+    fields.bias_filler = p.bias_filler();
   } else {
     const RecurrentParameter& p = l.param().recurrent_param();
-    fields = {"recurrent_param", int64_t{p.num_output()}, p.expose_hidden(), p.weight_filler(), p.bias_filler()};
+    fields = {.name = "recurrent_param",
+              .outputs = int64_t{p.num_output()},
+              .exposes_hidden = p.expose_hidden(),
+              .forget_bias = Finite(l, "recurrent_param.lstm_additional_forget_bias", p.lstm_additional_forget_bias()),
+              .fixed_only_at_start = p.static_input_only_start(),
+              .weight_filler = p.weight_filler(),
+              .bias_filler = p.bias_filler()};
+    CheckForkFields(l, p);
   }
   // Four gates' rows must still be counted in 32 bits, as Caffe's files do.
   l.Check(fields.outputs >= 1 && fields.outputs <= INT32_MAX / 4, fields.name + ".num_output",
@@ -122,13 +143,14 @@ ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going) {
   return b.Pointwise("select(eq(x1,0),0,x0*x1)", {state, going});
 }
 
-LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going) {
+LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going, double forget_bias) {
   const int64_t outputs = b.shape(gates)[1] / 4;
   std::vector<ValueId> inputs = b.Add("slice", {gates}, {{"axis", int64_t{1}}, {"sizes", Ints(4, outputs)}});
   std::string next = "sigmoid(x0)*tanh(x3)";
   if (c != kNoId) {
     inputs.push_back(c);
-    next += going == kNoId ? "+sigmoid(x1)*x4" : "+select(eq(x5,0),0,x5*sigmoid(x1)*x4)";
+    const std::string f = forget_bias == 0 ? "sigmoid(x1)" : StrCat("sigmoid(x1+", Number(forget_bias), ")");
+    next += going == kNoId ? StrCat("+", f, "*x4") : StrCat("+select(eq(x5,0),0,x5*", f, "*x4)");
     if (going != kNoId) inputs.push_back(going);
   }
   const std::vector<ValueId> outs = b.Pointwise(Strings{next, StrCat("sigmoid(x2)*tanh(", next, ")")}, inputs);

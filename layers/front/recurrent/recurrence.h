@@ -19,6 +19,8 @@ struct RecurrentFields {
   std::string name;     // "recurrent_param"
   int64_t outputs = 0;  // H
   bool exposes_hidden = false;
+  double forget_bias = 0;            // LSTM: added to the forget gate's sum
+  bool fixed_only_at_start = false;  // LSTM: x_static counts in the first step only
   FillerParameter weight_filler;
   FillerParameter bias_filler;
 
@@ -57,11 +59,11 @@ ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias = kNoI
 ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going);
 
 // c' = going f c + i g, h = o tanh(c'); i, f, o = sigmoid and g = tanh of the parts of gates [N,4H]. Where going is 0,
-// or c is kNoId, the cell starts from 0.
+// or c is kNoId, the cell starts from 0. forget_bias is added to f's sum.
 struct LstmCell {
   ValueId c = kNoId;  // [N,H]
   ValueId h = kNoId;  // [N,H]
 };
-LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going);
+LstmCell NextCell(const GraphBuilder& b, ValueId gates, ValueId c, ValueId going, double forget_bias = 0);
 
 }  // namespace moka

@@ -14,6 +14,7 @@
 #include "layers/front/segmentation/layers.h"
 #include "layers/front/sequence/layers.h"
 #include "layers/front/shape/layers.h"
+#include "layers/front/small/layers.h"
 #include "layers/front/sparsity/layers.h"
 #include "layers/front/ssd/layers.h"
 #include "layers/front/translated/layers.h"
@@ -98,7 +99,8 @@ const std::vector<LayerDef>& AllLayers() {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
          {CascadeLayers, DetectNetLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
-          SegmentationLayers, SequenceLayers, ShapeLayers, SparsityLayers, SsdLayers, TranslatedLayers, YoloLayers}) {
+          SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
+          YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -7,6 +7,8 @@ std::vector<LayerDef> LossLayers() {
           CenterLossLayer(),
           ChannelScaleLayer(),
           ContrastiveLossLayer(),
+          CosineSimilarityLossLayer(),
+          EuclideanLoss6Layer(),
           GeneralContrastiveLossLayer(),
           GeneralTripletLossLayer(),
           GradientScalerLayer(),
@@ -14,19 +16,28 @@ std::vector<LayerDef> LossLayers() {
           HingeLossLayer(),
           InfogainLossLayer(),
           InnerDistanceLayer(),
+          InterClassLayer(),
+          K1EuclideanLossLayer(),
+          K2EuclideanLossLayer(),
+          KlDivLossLayer(),
           L1LossLayer(),
           LabelSpecificAddLayer(),
           LabelSpecificRescaleLayer(),
           LargeMarginInnerProductLayer(),
+          ManhattanLossLayer(),
           MarginInnerProductLayer(),
+          MineContrastiveLossLayer(),
           MmdLossLayer(),
           MultiSigmoidCrossEntropyLossLayer(),
           MultinomialLogisticLossLayer(),
+          NssLossLayer(),
+          SharedCenterLossLayer(),
           SigmoidCrossEntropyBalanceLossLayer(),
           SmoothL1LossLayer(),
           SmoothL1LossOhemLayer(),
           SoftmaxWithLossOhemLayer(),
-          TripletLossLayer()};
+          TripletLossLayer(),
+          WeightedSoftmaxWithLossLayer()};
 }
 
 }  // namespace moka

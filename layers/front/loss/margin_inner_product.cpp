@@ -87,6 +87,9 @@ void Build(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool 
 }
 
 void BuildMargin(LayerBuilder& l) {
+  const uint32_t iter_size = l.param().margin_inner_product_param().iter_size();
+  l.Check(iter_size == 1, "margin_inner_product_param.iter_size",
+          StrCat("only an iter_size of 1 is part of Moka, found ", iter_size));
   Build(l, l.param().margin_inner_product_param(), "margin_inner_product_param.", true);
 }
 void BuildLargeMargin(LayerBuilder& l) {
@@ -166,7 +169,7 @@ LayerDef MarginInnerProductLayer() {
           .source = "SphereFace: deep hypersphere embedding for face recognition (Liu et al., arXiv 1704.08063); "
                     "SphereFace's Caffe, margin_inner_product_layer. The original sends a shortened gradient to x and "
                     "none through psi or the normalisation to the weights, which it normalises in place; here every "
-                    "gradient is the derivative of the forward pass and the blob keeps its length.",
+                    "gradient is the derivative of the forward pass and the blob keeps its length. iter_size must be 1.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
 layer {

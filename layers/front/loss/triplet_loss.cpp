@@ -4,23 +4,26 @@
 #include "layers/front/fields.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/loss/own_gradient.h"
+#include "layers/front/loss/triplets.h"
 
 namespace moka {
 namespace {
 
 void Build(LayerBuilder& l) {
   const double margin = Finite(l, "triplet_loss_param.margin", l.param().triplet_loss_param().margin());
-  const std::vector<ValueId> inputs{Vectors(l, 0), Vectors(l, 1), Vectors(l, 2)};
-  const int64_t count = l.shape(0)[0];
-  // |a-p|^2 - |a-n|^2 of each triplet, [N,1].
-  const ValueId gap =
-      l.b().Add1("reduce_sum", inputs, {{"expr", std::string("(x0-x1)*(x0-x1)-(x0-x2)*(x0-x2)")}, {"axes", Ints{1}}});
-  const ValueId sum = SumOf(l, StrCat("max(x0+", Number(margin), ",0)"), {gap});
-  l.SetTop(0, l.b().Pointwise(StrCat("x0/", (Size(2) * count).value()), {sum}));
+  const ValueId sum = SumOf(l, "x0", {TripletHinges(l, margin)});
+  l.SetTop(0, l.b().Pointwise(StrCat("x0/", (Size(2) * l.shape(0)[0]).value()), {sum}));
   l.SetLoss(0, 1);
 }
 
 }  // namespace
+
+ValueId TripletHinges(const LayerBuilder& l, double margin) {
+  const std::vector<ValueId> inputs{Vectors(l, 0), Vectors(l, 1), Vectors(l, 2)};
+  const ValueId gap =
+      l.b().Add1("reduce_sum", inputs, {{"expr", std::string("(x0-x1)*(x0-x1)-(x0-x2)*(x0-x2)")}, {"axes", Ints{1}}});
+  return l.b().Pointwise(StrCat("max(x0+", Number(margin), ",0)"), {gap});
+}
 
 LayerDef TripletLossLayer() {
   return {.type = "TripletLoss",

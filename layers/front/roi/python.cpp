@@ -90,8 +90,9 @@ const PythonLayerDef* FindPythonLayer(std::string_view module, std::string_view 
 const std::vector<PythonLayerDef>& AllPythonLayers() {
   static const std::vector<PythonLayerDef> layers = [] {
     std::vector<PythonLayerDef> all;
-    for (auto* group : {DataPythonLayers, DetectNetPythonLayers, LossPythonLayers, MncPythonLayers, MtcnnPythonLayers,
-                        MtnetPythonLayers, RegionPythonLayers, RpnPythonLayers, YoloPythonLayers}) {
+    for (auto* group : {DataPythonLayers, DetectNetPythonLayers, ImageLossPythonLayers, LossPythonLayers,
+                        MncPythonLayers, MtcnnPythonLayers, MtnetPythonLayers, RegionPythonLayers, RpnPythonLayers,
+                        TripletPythonLayers, YoloPythonLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, [](const PythonLayerDef& def) { return NameOf(def); });

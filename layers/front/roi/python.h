@@ -25,12 +25,14 @@ struct PythonLayerDef {
 
 std::vector<PythonLayerDef> DataPythonLayers();
 std::vector<PythonLayerDef> DetectNetPythonLayers();
+std::vector<PythonLayerDef> ImageLossPythonLayers();
 std::vector<PythonLayerDef> LossPythonLayers();
 std::vector<PythonLayerDef> MncPythonLayers();
 std::vector<PythonLayerDef> MtcnnPythonLayers();
 std::vector<PythonLayerDef> MtnetPythonLayers();
 std::vector<PythonLayerDef> RegionPythonLayers();
 std::vector<PythonLayerDef> RpnPythonLayers();
+std::vector<PythonLayerDef> TripletPythonLayers();
 std::vector<PythonLayerDef> YoloPythonLayers();
 
 // All of them, sorted by module and class.

@@ -24,6 +24,7 @@ std::vector<LayerDef> SequenceLayers() {
           LabelSequenceAccuracyLayer(),
           LpEvaluateLayer(),
           MeanLayer(),
+          MultiStageMeanfieldAu3Layer(),
           MultiStageMeanfieldLayer(),
           PoolingNdLayer(),
           ResampleLayer(),

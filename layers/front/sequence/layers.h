@@ -18,6 +18,7 @@ LayerDef DenseBlockLayer();
 LayerDef FlowWarpLayer();
 LayerDef GatherLayer();
 LayerDef LabelSequenceAccuracyLayer();
+LayerDef MultiStageMeanfieldAu3Layer();
 LayerDef MultiStageMeanfieldLayer();
 LayerDef PoolingNdLayer();
 LayerDef ReverseLayer();

@@ -1,6 +1,7 @@
 // Mean-field inference in a dense random field as layers of a net (CRF-RNN, Zheng et al., arXiv 1502.03240): each
 // iteration filters softmax(q) with a spatial and a bilateral Gaussian, mixes the classes by two weight matrices and a
 // compatibility matrix and takes the result from the unary scores.
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -12,17 +13,22 @@ namespace moka {
 namespace {
 
 constexpr uint32_t kMostIterations = 1000;
+constexpr int64_t kMostGuides = 30;  // channels of lattice_filter's guide
 
-double Deviation(const LayerBuilder& l, const std::string& name, float value) {
-  const std::string field = "multi_stage_meanfield_param." + name;
+// The layer's fields and what they are called: ARL's layer has another name for them.
+struct Fields {
+  const MultiStageMeanfieldParameter& p;
+  std::string prefix;
+};
+
+double Deviation(const LayerBuilder& l, const std::string& field, float value) {
   l.Check(Finite(l, field, value) > 0, field, StrCat(field, " must be above 0, found ", value));
   return value;
 }
 
 // The numbers of a text, one a class.
-std::vector<float> Diagonal(const LayerBuilder& l, const std::string& name, const std::string& text, float fallback,
+std::vector<float> Diagonal(const LayerBuilder& l, const std::string& field, const std::string& text, float fallback,
                             int64_t classes) {
-  const std::string field = "multi_stage_meanfield_param." + name;
   if (text.empty()) return std::vector<float>(static_cast<size_t>(classes), fallback);
   std::istringstream in(text);
   std::vector<float> values;
@@ -74,44 +80,42 @@ Filter MakeFilter(const GraphBuilder& b, const Shape& unary, double position, st
   return filter;
 }
 
-void CheckBottoms(const LayerBuilder& l) {
+// channels: of the image; 0: any.
+void CheckBottoms(const LayerBuilder& l, int64_t channels) {
   const Shape unary = l.shape(0);
   l.Check(unary.rank() == 4 && unary.Count() >= 1, "bottom[0]",
           StrCat("the unary scores must be [N,C,H,W], found ", unary.ToString()));
   l.Check(l.shape(1) == unary, "bottom[1]",
           StrCat("the first scores must be those of the unary scores, ", unary.ToString(), ", found ",
                  l.shape(1).ToString()));
-  l.Check(l.shape(2) == unary.With(1, 3), "bottom[2]",
-          StrCat("the image must be ", unary.With(1, 3).ToString(), " for unary scores ", unary.ToString(), ", found ",
-                 l.shape(2).ToString()));
+  if (channels == 0 && l.shape(2).rank() == 4) channels = std::clamp<int64_t>(l.shape(2)[1], 1, kMostGuides);
+  l.Check(l.shape(2) == unary.With(1, channels), "bottom[2]",
+          StrCat("the image must be ", unary.With(1, channels).ToString(), " for unary scores ", unary.ToString(),
+                 ", found ", l.shape(2).ToString()));
   l.Check(unary[1] <= 4096, "bottom[0]", StrCat("at most 4096 classes, found ", unary[1]));
 }
 
-void Build(LayerBuilder& l) {
-  CheckBottoms(l);
+void Build(LayerBuilder& l, const Fields& fields) {
   const GraphBuilder& b = l.b();
-  const MultiStageMeanfieldParameter& p = l.param().multi_stage_meanfield_param();
+  const MultiStageMeanfieldParameter& p = fields.p;
+  const std::string& prefix = fields.prefix;
   const Shape unary = l.shape(0);
-  l.Check(p.num_iterations() >= 1 && p.num_iterations() <= kMostIterations,
-          "multi_stage_meanfield_param.num_iterations",
+  l.Check(p.num_iterations() >= 1 && p.num_iterations() <= kMostIterations, prefix + "num_iterations",
           StrCat("num_iterations must be from 1 to ", kMostIterations, ", found ", p.num_iterations()));
   const ValueId spatial_weights = AddMatrix(
       l, 0,
-      Diagonal(
-          l, "spatial_filter_weights_str", p.spatial_filter_weights_str(),
-          static_cast<float>(Finite(l, "multi_stage_meanfield_param.spatial_filter_weight", p.spatial_filter_weight())),
-          unary[1]));
+      Diagonal(l, prefix + "spatial_filter_weights_str", p.spatial_filter_weights_str(),
+               static_cast<float>(Finite(l, prefix + "spatial_filter_weight", p.spatial_filter_weight())), unary[1]));
   const ValueId bilateral_weights =
       AddMatrix(l, 1,
-                Diagonal(l, "bilateral_filter_weights_str", p.bilateral_filter_weights_str(),
-                         static_cast<float>(Finite(l, "multi_stage_meanfield_param.bilateral_filter_weight",
-                                                   p.bilateral_filter_weight())),
+                Diagonal(l, prefix + "bilateral_filter_weights_str", p.bilateral_filter_weights_str(),
+                         static_cast<float>(Finite(l, prefix + "bilateral_filter_weight", p.bilateral_filter_weight())),
                          unary[1]));
   const ValueId compatibility = AddMatrix(l, 2, std::vector<float>(static_cast<size_t>(unary[1]), -1));
-  const Filter spatial = MakeFilter(b, unary, Deviation(l, "theta_gamma", p.theta_gamma()), {}, 1);
+  const Filter spatial = MakeFilter(b, unary, Deviation(l, prefix + "theta_gamma", p.theta_gamma()), {}, 1);
   const Filter bilateral =
-      MakeFilter(b, unary, Deviation(l, "theta_alpha", p.theta_alpha()), {b.Add1("stop_gradient", {l.bottom(2)})},
-                 Deviation(l, "theta_beta", p.theta_beta()));
+      MakeFilter(b, unary, Deviation(l, prefix + "theta_alpha", p.theta_alpha()),
+                 {b.Add1("stop_gradient", {l.bottom(2)})}, Deviation(l, prefix + "theta_beta", p.theta_beta()));
   ValueId q = l.bottom(1);
   for (uint32_t i = 0; i < p.num_iterations(); ++i) {
     const ValueId probability = b.Add1("softmax", {q}, {{"axis", int64_t{1}}});
@@ -123,6 +127,16 @@ void Build(LayerBuilder& l) {
     q = b.Pointwise("x0-x1", {l.bottom(0), Mixed(b, sum, compatibility)});
   }
   l.SetTop(0, q);
+}
+
+void BuildImage(LayerBuilder& l) {
+  CheckBottoms(l, 3);
+  Build(l, {l.param().multi_stage_meanfield_param(), "multi_stage_meanfield_param."});
+}
+
+void BuildFeatures(LayerBuilder& l) {
+  CheckBottoms(l, 0);
+  Build(l, {l.param().multi_stage_meanfield_au3_param(), "multi_stage_meanfield_au3_param."});
 }
 
 }  // namespace
@@ -140,7 +154,7 @@ LayerDef MultiStageMeanfieldLayer() {
           "compatibility.",
       .min_bottoms = 3,
       .max_bottoms = 3,
-      .build = Build,
+      .build = BuildImage,
       .page = {
           .params = {"multi_stage_meanfield_param"},
           .formula =
@@ -174,6 +188,36 @@ layer {
     spatial_filter_weight: 3
     bilateral_filter_weight: 5
   }
+})"}};
+}
+
+LayerDef MultiStageMeanfieldAu3Layer() {
+  return {
+      .type = "MultiStageMeanfieldAU3",
+      .doc =
+          "MultiStageMeanfield guided by features [N,G,H,W] in place of an image, G up to 30; its fields are those of "
+          "multi_stage_meanfield_au3_param.",
+      .min_bottoms = 3,
+      .max_bottoms = 3,
+      .build = BuildFeatures,
+      .page = {
+          .params = {"multi_stage_meanfield_au3_param"},
+          .formula = "That of MultiStageMeanfield; its colours are the G features of a pixel.",
+          .gradient = "Unary scores, first scores and the three matrices: exact ones of what the lattice computes. The "
+                      "features get none.",
+          .source =
+              "Facial action unit detection using attention and relation learning (Shao et al., arXiv 1808.03457); "
+              "ARL's Caffe, multi_stage_meanfield_au3, which reads the first weights from files.",
+          .example = R"(layer { name: "u" type: "Input" top: "u" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
+layer { name: "f" type: "Input" top: "f" input_param { shape { dim: 1 dim: 8 dim: 4 dim: 5 } } }
+layer {
+  name: "crf"
+  type: "MultiStageMeanfieldAU3"
+  bottom: "u"
+  bottom: "u"
+  bottom: "f"
+  top: "crf"
+  multi_stage_meanfield_au3_param { num_iterations: 2 theta_alpha: 5 theta_beta: 3 theta_gamma: 3 }
 })"}};
 }
 

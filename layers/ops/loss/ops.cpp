@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<OpDef> LossOps() { return {HardExampleMaskOp(), LabelMaskOp(), TableOp()}; }
+std::vector<OpDef> LossOps() {
+  return {HardExampleMaskOp(), LabelMaskOp(), OutputDecayOp(), SampleTripletsOp(), TableOp()};
+}
 
 }  // namespace moka

@@ -9,6 +9,8 @@ namespace moka {
 
 OpDef HardExampleMaskOp();
 OpDef LabelMaskOp();
+OpDef OutputDecayOp();
+OpDef SampleTripletsOp();
 OpDef TableOp();
 
 std::vector<OpDef> LossOps();

@@ -1,5 +1,6 @@
 // An image read where a flow points: y[n,c,i,j] = x[n,c] at (i + flow[n,1,i,j], j + flow[n,0,i,j]), bilinear between
-// the four pixels around; a place outside the image gives the fill value (FlowNet 2, Ilg et al., arXiv 1612.01925).
+// the four pixels around; a place outside the image gives the fill value (FlowNet 2, Ilg et al., arXiv 1612.01925). The
+// flow, and with it y, may have another height and width than x.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,8 +19,15 @@ void CheckShapes(std::string_view op, std::span<const TensorType> in) {
   if (x.rank() != 4 || x.Count() < 1) {
     throw Error(ErrorKind::kConfig, StrCat(op, ": x must be [N,C,H,W], found ", x.ToString()));
   }
-  CheckShape(op, "flow", in[1].shape, x.With(1, 2), "two numbers a pixel of x");
+  const Shape& flow = in[1].shape;
+  if (flow.rank() != 4 || flow.Count() < 1 || flow[0] != x[0] || flow[1] != 2) {
+    throw Error(ErrorKind::kConfig,
+                StrCat(op, ": flow must be [", x[0], ",2,h,w] for x ", x.ToString(), ", found ", flow.ToString()));
+  }
 }
+
+// y's: x's images and channels, the flow's pixels.
+Shape OutputShape(const Shape& x, const Shape& flow) { return {x[0], x[1], flow[2], flow[3]}; }
 
 // The four pixels around a place, and the parts of the way to the lower right.
 struct Place {
@@ -29,8 +37,9 @@ struct Place {
 
 // False outside the image.
 bool Find(const Shape& x, const RefTensor& flow, int64_t n, int64_t i, int64_t j, Place& place) {
-  const int64_t plane = x[2] * x[3];
-  const auto at = static_cast<size_t>(2 * plane * n + i * x[3] + j);
+  const Shape& size = flow.type.shape;
+  const int64_t plane = size[2] * size[3];
+  const auto at = static_cast<size_t>(2 * plane * n + i * size[3] + j);
   const double across = static_cast<double>(j) + flow.values[at];
   const double down = static_cast<double>(i) + flow.values[at + static_cast<size_t>(plane)];
   if (!(across >= 0 && down >= 0 && across < static_cast<double>(x[3]) && down < static_cast<double>(x[2]))) {
@@ -50,8 +59,8 @@ template <class F>
 void VisitPlaces(const Shape& x, const RefTensor& flow, F&& f) {
   Place place;
   for (int64_t n = 0; n < x[0]; ++n) {
-    for (int64_t i = 0; i < x[2]; ++i) {
-      for (int64_t j = 0; j < x[3]; ++j) f(n, i, j, Find(x, flow, n, i, j, place) ? &place : nullptr);
+    for (int64_t i = 0; i < flow.type.shape[2]; ++i) {
+      for (int64_t j = 0; j < flow.type.shape[3]; ++j) f(n, i, j, Find(x, flow, n, i, j, place) ? &place : nullptr);
     }
   }
 }
@@ -59,11 +68,12 @@ void VisitPlaces(const Shape& x, const RefTensor& flow, F&& f) {
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("flow_warp", in, 2, 2);
   CheckShapes("flow_warp", in);
-  return {PlainType(in[0].dtype, in[0].shape)};
+  return {PlainType(in[0].dtype, OutputShape(in[0].shape, in[1].shape))};
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
+  const Shape& size = out[0].type.shape;
   const double fill = attributes.Bool("fill_nan") ? std::numeric_limits<double>::quiet_NaN() : 0;
   VisitPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
     for (int64_t c = 0; c < shape[1]; ++c) {
@@ -76,7 +86,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
         y = (1 - p->down) * ((1 - p->across) * x(p->top, p->left) + p->across * x(p->top, p->right)) +
             p->down * ((1 - p->across) * x(p->bottom, p->left) + p->across * x(p->bottom, p->right));
       }
-      out[0].values[static_cast<size_t>((plane + i) * shape[3] + j)] = y;
+      out[0].values[static_cast<size_t>(((n * shape[1] + c) * size[2] + i) * size[3] + j)] = y;
     }
   });
 }
@@ -92,12 +102,13 @@ void Gradient(GradientContext& c) {
 std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("flow_warp_backward", in, 3, 3);
   CheckShapes("flow_warp_backward", in);
-  CheckShape("flow_warp_backward", "dy", in[2].shape, in[0].shape, "as x");
+  CheckShape("flow_warp_backward", "dy", in[2].shape, OutputShape(in[0].shape, in[1].shape), "as y");
   return {PlainType(in[0].dtype, in[0].shape), PlainType(in[1].dtype, in[1].shape)};
 }
 
 void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
+  const Shape& size = in[1].type.shape;
   out[0].values.assign(out[0].values.size(), 0);
   out[1].values.assign(out[1].values.size(), 0);
   VisitPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
@@ -107,7 +118,7 @@ void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::sp
     for (int64_t c = 0; c < shape[1]; ++c) {
       const int64_t plane = (n * shape[1] + c) * shape[2];
       const auto at = [&](int64_t h, int64_t w) { return static_cast<size_t>((plane + h) * shape[3] + w); };
-      const double dy = in[2].values[at(i, j)];
+      const double dy = in[2].values[static_cast<size_t>(((n * shape[1] + c) * size[2] + i) * size[3] + j)];
       const size_t corners[] = {at(p->top, p->left), at(p->top, p->right), at(p->bottom, p->left),
                                 at(p->bottom, p->right)};
       out[0].values[corners[0]] += dy * (1 - p->down) * (1 - p->across);
@@ -118,8 +129,8 @@ void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::sp
       d_across += dy * ((1 - p->down) * (x(1) - x(0)) + p->down * (x(3) - x(2)));
       d_down += dy * ((1 - p->across) * (x(2) - x(0)) + p->across * (x(3) - x(1)));
     }
-    const int64_t pixels = shape[2] * shape[3];
-    const auto flow = static_cast<size_t>(2 * pixels * n + i * shape[3] + j);
+    const int64_t pixels = size[2] * size[3];
+    const auto flow = static_cast<size_t>(2 * pixels * n + i * size[3] + j);
     out[1].values[flow] = d_across;
     out[1].values[flow + static_cast<size_t>(pixels)] = d_down;
   });
@@ -129,10 +140,14 @@ std::vector<OpCase> MakeCases(bool backward) {
   std::vector<OpCase> cases = {
       {.name = "near", .inputs = {Float32({2, 3, 4, 5}), Float32({2, 2, 4, 5})}, .attributes = {}},
       {.name = "far", .inputs = {Float32({1, 2, 4, 3}), Float32({1, 2, 4, 3})}, .attributes = {}}};
+  cases.push_back({.name = "smaller", .inputs = {Float32({2, 2, 5, 4}), Float32({2, 2, 2, 3})}, .attributes = {}});
   cases[0].ranges = {{1, -0.9, 0.95}};
   cases[1].ranges = {{1, -3.1, 3.05}};
+  cases[2].ranges = {{1, -1.1, 3.9}};
   if (backward) {
-    for (OpCase& c : cases) c.inputs.push_back(c.inputs[0]);
+    for (OpCase& c : cases) {
+      c.inputs.push_back({DType::kFloat32, OutputShape(c.inputs[0].shape, c.inputs[1].shape), {}});
+    }
   }
   return cases;
 }
@@ -140,15 +155,16 @@ std::vector<OpCase> MakeCases(bool backward) {
 }  // namespace
 
 OpDef FlowWarpOp() {
-  return {.name = "flow_warp",
-          .doc =
-              "(x [N,C,H,W], flow [N,2,H,W]) -> y like x: x at each pixel moved by its flow (across, down), bilinear; "
-              "outside the image 0.",
-          .attributes = {{"fill_nan", false, "outside the image NaN instead"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = [] { return MakeCases(false); }};
+  return {
+      .name = "flow_warp",
+      .doc =
+          "(x [N,C,H,W], flow [N,2,h,w]) -> y [N,C,h,w]: x at each pixel moved by its flow (across, down), bilinear; "
+          "outside the image 0.",
+      .attributes = {{"fill_nan", false, "outside the image NaN instead"}},
+      .infer = Infer,
+      .reference = Reference,
+      .gradient = Gradient,
+      .cases = [] { return MakeCases(false); }};
 }
 
 OpDef FlowWarpBackwardOp() {

@@ -13,6 +13,7 @@ namespace moka {
 namespace {
 
 constexpr double kFarthest = 1e6;
+constexpr int64_t kMostGuides = 30;
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lattice_filter", in, 1, 2);
@@ -20,10 +21,10 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Shape& x = in[0].shape;
   const bool fits = x.rank() == 4 && x.Count() >= 1 &&
                     (in.size() == 1 || (in[1].shape.rank() == 4 && in[1].shape.With(1, x[1]) == x));
-  if (!fits || (in.size() == 2 && in[1].shape[1] > 6)) {
+  if (!fits || (in.size() == 2 && in[1].shape[1] > kMostGuides)) {
     throw Error(ErrorKind::kConfig,
-                StrCat("lattice_filter: x must be [N,C,H,W] and the guide [N,G,H,W] with at most 6 channels, found ",
-                       x.ToString(), in.size() == 2 ? " and " + in[1].shape.ToString() : ""));
+                StrCat("lattice_filter: x must be [N,C,H,W] and the guide [N,G,H,W] with at most ", kMostGuides,
+                       " channels, found ", x.ToString(), in.size() == 2 ? " and " + in[1].shape.ToString() : ""));
   }
   for (const char* name : {"position_deviation", "guide_deviation"}) {
     if (attributes.Float(name) > 0) continue;

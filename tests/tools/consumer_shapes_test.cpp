@@ -321,11 +321,10 @@ TEST(ConsumerShapesTest, LayersOfPythonsOwnModulesAreTakenAsTheirTops) {
   // Built-in classes are no such layers, but other classes of a built-in one's name are.
   EXPECT_THAT(Check(PythonData("data im_info gt_boxes", "RoIDataLayer", "roi_data_layer.layer")).elsewhere,
               testing::IsEmpty());
-  const std::string proposals =
-      "bottom: 'data' bottom: 'label' top: 'rois' python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer' "
-      "} ";
-  EXPECT_THAT(Check(StrCat(kTwoTops, "layer { name: 'p' type: 'Python' ", proposals, "}")).elsewhere,
-              ElementsAre("rpn.proposal_layer.ProposalLayer"));
+  const std::string euclidean =
+      "bottom: 'data' top: 'e' python_param { module: 'pyloss' layer: 'EuclideanLossLayer' } ";
+  EXPECT_THAT(Check(StrCat(kTwoTops, "layer { name: 'p' type: 'Python' ", euclidean, "}")).elsewhere,
+              ElementsAre("pyloss.EuclideanLossLayer"));
 }
 
 TEST(ConsumerShapesTest, AMistakeAfterGuessedShapesSaysSo) {

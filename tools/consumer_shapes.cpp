@@ -36,7 +36,8 @@ constexpr std::array<std::string_view, 18> kShapeKeeping = {
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kStreams = 2;      // of sequences that nothing counts
 constexpr int64_t kRois = 128;
-constexpr int64_t kMostSide = 4096;  // of a map that was pooled
+constexpr int64_t kMostSide = 4096;    // of a map that was pooled
+constexpr int64_t kMostRow = 1 << 20;  // values of an item that a Reshape counts
 
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
@@ -158,6 +159,8 @@ class Needs {
       if (type == reader && x != nullptr && x->rank() > 0 && bottom < layer.bottom_size())
         Require(i, layer.bottom(bottom), {(*x)[0]});
     }
+    if (type == "Lstm") AskMarks(i, layer);
+    if (type == "InfogainLoss") AskMatrix(i, layer);
     if (type == "Eltwise") AskEltwise(i, layer);
     if (type == "Concat") AskConcat(i, layer);
     if (IsOneOf(kRecurrent, type)) AskRecurrent(i, layer);
@@ -192,6 +195,20 @@ class Needs {
     if (found == nullptr || found->Count() != label.Count()) Require(i, layer.bottom(1), label);
   }
 
+  // A mark for each row of x.
+  void AskMarks(int i, const LayerParameter& layer) {
+    const Shape* x = KnownBottom(layer, 0);
+    if (x != nullptr && x->rank() > 0 && layer.bottom_size() > 1) Require(i, layer.bottom(1), {(*x)[0]});
+  }
+
+  // A number for each pair of classes.
+  void AskMatrix(int i, const LayerParameter& layer) {
+    const Shape* scores = KnownBottom(layer, 0);
+    if (scores == nullptr || layer.bottom_size() < 3) return;
+    const int axis = AxisOf(layer.infogain_loss_param().axis(), scores->rank());
+    if (axis >= 0 && axis < scores->rank()) Require(i, layer.bottom(2), {(*scores)[axis], (*scores)[axis]});
+  }
+
   // The bottom that the others go by: known, no data top of its own, of the most axes.
   const Shape* Reference(const LayerParameter& layer) const {
     const Shape* best = nullptr;
@@ -201,7 +218,7 @@ class Needs {
       if (shape == nullptr) continue;
       const bool is_data_too = Changeable(bottom) != nullptr;
       const bool is_better =
-          best == nullptr || shape->rank() > best->rank() || (shape->rank() == best->rank() && is_data && !is_data_too);
+          best == nullptr || (is_data && !is_data_too) || (is_data == is_data_too && shape->rank() > best->rank());
       if (!is_better) continue;
       best = shape;
       is_data = is_data_too;
@@ -296,7 +313,8 @@ class Needs {
 
   void AskRows(const std::string& rois) {
     const DataTop* top = Changeable(rois);
-    if (top != nullptr && top->shape.rank() == 1) Change(rois, {kRois, 5});
+    const bool has_rows = top != nullptr && top->shape.rank() == 2 && top->shape[1] == 5;
+    if (top != nullptr && !has_rows) Change(rois, {kRois, 5});
   }
 
   // DetectNet's labels come from a database of their own: a row that counts and, as DIGITS writes them, 64 boxes of 16
@@ -315,6 +333,12 @@ class Needs {
       return;
     }
     std::vector<int64_t> dims(p.shape().dim().begin(), p.shape().dim().end());
+    if (x->rank() == 1 && std::ranges::count(dims, -1) == 1) {  // numbers an item that are rows
+      int64_t row = 1;
+      for (const int64_t dim : dims) row = dim > 0 && row < kMostRow ? row * dim : row;
+      if (row > 1 && row < kMostRow) Require(i, layer.bottom(0), {(*x)[0], row});
+      return;
+    }
     const bool keeps_items = dims[0] == 0;
     for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
       int64_t& dim = dims[static_cast<size_t>(d)];

@@ -38,8 +38,8 @@ class Search {
 
   std::optional<TopShapes> Find() {
     Trial best = Follow(net_, given_);
-    if (!best.attempt.may_fit || NeedsPython(best.attempt)) return std::nullopt;
-    for (int step = 0; step < kMostSteps && !best.attempt.builds && !NeedsPython(best.attempt); ++step) {
+    if (!best.attempt.may_fit) return std::nullopt;
+    for (int step = 0; step < kMostSteps && !best.attempt.builds; ++step) {
       if (!TryChannels(best) && !TrySizes(best)) return std::nullopt;
     }
     if (!best.attempt.builds) return std::nullopt;
@@ -51,13 +51,6 @@ class Search {
     TopShapes shapes;
     NetAttempt attempt;
   };
-
-  // Whether a layer in Python failed that is known under no shape.
-  static bool NeedsPython(const NetAttempt& attempt) {
-    return std::ranges::any_of(attempt.failures, [](const NetAttempt::Failure& failure) {
-      return failure.text.find("is not built in") != std::string::npos;
-    });
-  }
 
   // How far a net builds: up to its first layer that fails.
   static int Progress(const NetAttempt& attempt) {

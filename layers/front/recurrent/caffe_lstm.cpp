@@ -97,7 +97,7 @@ LayerDef CaffeLstmLayer() {
               "W_h h' + b` (parts of H rows), `c = sigmoid(f) c' + sigmoid(i) tanh(g)`, `h = sigmoid(o) tanh(c)`. The "
               "top holds h of every row: `[T*batch_size,H]`, or `[T,N,H]` for x `[T,N,D]` without batch_size (default "
               "1). Marks multiply: mark m uses `m h'` and `m c'`.\n\nWith marks (bottom 1, one a row) the last h and c "
-              "are kept and begin the next run; without them each run begins with 0. T is at most 4096.",
+              "are kept and begin the next run; without them each run begins with 0. T is at most 8192.",
           .gradient = "x, W_i, W_h and b: through all steps of this run back to its first; the kept state and the "
                       "marks get none. With `clipping_threshold` t above 0 the gradient of the sums before the "
                       "nonlinearities is cut to `[-t, t]` at each step.",

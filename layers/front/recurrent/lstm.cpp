@@ -64,7 +64,7 @@ LayerDef LstmLayer() {
                      "`[T,N,..]` with D elements a row, cont `[T,N]`, x_static `[N,..]` with S. Where m is 0 the state "
                      "counts as 0 whatever it holds.\n\nThe state before step 0 is that after the last step of the run "
                      "before (zeros at first); with `expose_hidden` it is the bottoms h_0, c_0 `[1,N,H]` (after "
-                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 4096.",
+                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 8192.",
           .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
                       "also h_0 and c_0. cont and the kept state get none.",
           .source =

@@ -12,7 +12,7 @@
 namespace moka {
 
 // Unrolled steps a layer may have; more would make a graph that takes minutes to plan.
-constexpr int64_t kMaxSteps = 4096;
+constexpr int64_t kMaxSteps = 8192;
 
 // The parameters of LSTM and RNN; older branches of Caffe call LSTM's lstm_param.
 struct RecurrentFields {

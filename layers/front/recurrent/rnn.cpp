@@ -63,7 +63,7 @@ LayerDef RnnLayer() {
                           "x_static `[N,..]` with S. Blobs in order: W_xh `[H,D]`, b_h `[H]`, W_xh_static `[H,S]` if "
                           "there is x_static, W_hh `[H,H]`, W_ho `[H,H]`, b_o `[H]`.\n\nThe state before step 0 is "
                           "that after the last step of the run before (zeros at first); with `expose_hidden` it is the "
-                          "last bottom, h_0 `[1,N,H]`, and top 1 is h_T `[1,N,H]`. T is at most 4096.",
+                          "last bottom, h_0 `[1,N,H]`, and top 1 is h_T `[1,N,H]`. T is at most 8192.",
                .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With "
                            "expose_hidden also h_0. cont and the kept state get none.",
                .source = "BVLC Caffe's recurrent_layer and rnn_layer (Donahue et al., arXiv 1411.4389). With "

@@ -62,8 +62,17 @@ void BuildProposalTarget(LayerBuilder& l, const PythonFields& fields) {
 }  // namespace
 
 Attributes AnchorFields(const LayerBuilder& l, const PythonFields& fields) {
-  const Doubles ratios = fields.Numbers("ratios", {0.5, 1, 2});
-  const Doubles scales = fields.Numbers("scales", {8, 16, 32});
+  Doubles ratios = fields.Numbers("ratios", {0.5, 1, 2});
+  Doubles scales = fields.Numbers("scales", {8, 16, 32});
+  const Shape scores = l.shape(0);
+  const int64_t anchors = scores.rank() == 4 ? scores[1] / 2 : 0;
+  const bool are_stated = fields.Has("ratios") || fields.Has("scales");
+  if (l.FeedsPythonData() && !are_stated && anchors > 0 && anchors != 9) {
+    // A copy of the module with anchors of its own, which only tells their number: the net is Python's.
+    static_cast<void>(l.AskDataTypes());
+    ratios = {1};
+    scales.assign(static_cast<size_t>(anchors), 8);
+  }
   for (const Doubles* list : {&ratios, &scales}) {
     l.Check(std::ranges::all_of(*list, [](double v) { return v > 0; }), "python_param.param_str",
             "python_param.param_str: 'ratios' and 'scales' must be greater than 0");

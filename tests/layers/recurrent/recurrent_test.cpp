@@ -292,8 +292,8 @@ TEST(RecurrentTest, MistakesInCounts) {
               HasSubstr("from 1 to 536870911, found 4000000000"));
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, "lstm_param { clipping_threshold: 1 }"),
               HasSubstr("LSTM does not clip its gates' gradients; the layer of type Lstm does"));
-  EXPECT_THAT(ErrorOf("LSTM", {{5000, 1, 1}, {5000, 1}}, kThree),
-              HasSubstr("the sequence has 5000 steps; the limit is 4096"));
+  EXPECT_THAT(ErrorOf("LSTM", {{9000, 1, 1}, {9000, 1}}, kThree),
+              HasSubstr("the sequence has 9000 steps; the limit is 8192"));
 }
 
 TEST(RecurrentTest, MistakesInShapes) {

@@ -130,7 +130,8 @@ TEST(TextErrors, ReportAllUnknownFieldsAndThenTheLastOne) {
   EXPECT_STREQ(errors[0].what(), "n:1:1: NetParameter has no field \"nam\"; did you mean \"name\"?");
   EXPECT_STREQ(errors[1].what(), "n:3:2: LayerParameter has no field \"botom\"; did you mean \"bottom\"?");
   EXPECT_STREQ(errors[2].what(),
-               "n:4:24: field \"pool\" takes one of MAX, AVE, STOCHASTIC, AVE_EXC_PAD, AVE_TF, SUM, found MAXX; did you mean \"MAX\"?");
+               "n:4:24: field \"pool\" takes one of MAX, AVE, STOCHASTIC, AVE_EXC_PAD, AVE_TF, SUM, found MAXX; did "
+               "you mean \"MAX\"?");
 }
 
 TEST(TextErrors, FindTheNameOnAnEarlierLine) {

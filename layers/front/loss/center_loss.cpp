@@ -99,14 +99,17 @@ LayerDef CenterLossLayer() {
               "one vector of D elements, M is the product of its dimensions before axis, and bottom 1 has M labels "
               "from 0 to num_output - 1. c (blob 0) is [num_output, D]. Its loss weight is 1 unless given.\n\nWith a "
               "second top, margin, type or eps: `y = sum of p_i^2 |d_i|^2 / (2 M)`, `d_i = x_i - c[label_i]`, top 1 is "
-              "the sum of p_i. Type L2: `p = max(0, (|d| - margin) / |d|)`. COSINE: p is the step for which x - p d and "
+              "the sum of p_i. Type L2: `p = max(0, (|d| - margin) / |d|)`. COSINE: p is the step for which x - p d "
+              "and "
               "c make an angle of cosine margin, 0 where that of x and c already is at least margin.",
-          .gradient = "`dx_i = dy * (x_i - c[label_i]) / M`.\n\n`dc[j] = dy / w * sum of (c[j] - x_i) / (1 + n_j)` "
-                      "over the n_j items of class j, w the loss weight (1 if it is 0): whatever the weight, the "
-                      "centres move as if it were 1. Labels get none.\n\nWith a margin: `dx_i = dy p_i d_i / M`, `dc[j] "
-                      "= -dy / w * sum of p_i d_i / n_j`; top 1 has none.",
+          .gradient =
+              "`dx_i = dy * (x_i - c[label_i]) / M`.\n\n`dc[j] = dy / w * sum of (c[j] - x_i) / (1 + n_j)` "
+              "over the n_j items of class j, w the loss weight (1 if it is 0): whatever the weight, the "
+              "centres move as if it were 1. Labels get none.\n\nWith a margin: `dx_i = dy p_i d_i / M`, `dc[j] "
+              "= -dy / w * sum of p_i d_i / n_j`; top 1 has none.",
           .source = "A discriminative feature learning approach for deep face recognition (Wen, Zhang, Li, Qiao, ECCV "
-                    "2016); ydwen's caffe-face, center_loss_layer, and the later one of ydwen/centerloss (Wen et al., IJCV 2019). "
+                    "2016); ydwen's caffe-face, center_loss_layer, and the later one of ydwen/centerloss (Wen et al., "
+                    "IJCV 2019). "
                     "distance_type must be L2.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }

@@ -166,10 +166,11 @@ LayerDef MarginInnerProductLayer() {
                      "grows by 1 before each TRAIN run. Top 1, if there is one, is lambda [1].",
           .gradient = "The derivative of the formula, for x and W: through cos, psi and both lengths. At the corners "
                       "of psi (where sign(0) stands in it) the sign's derivative is 0. Labels, lambda and t get none.",
-          .source = "SphereFace: deep hypersphere embedding for face recognition (Liu et al., arXiv 1704.08063); "
-                    "SphereFace's Caffe, margin_inner_product_layer. The original sends a shortened gradient to x and "
-                    "none through psi or the normalisation to the weights, which it normalises in place; here every "
-                    "gradient is the derivative of the forward pass and the blob keeps its length. iter_size must be 1.",
+          .source =
+              "SphereFace: deep hypersphere embedding for face recognition (Liu et al., arXiv 1704.08063); "
+              "SphereFace's Caffe, margin_inner_product_layer. The original sends a shortened gradient to x and "
+              "none through psi or the normalisation to the weights, which it normalises in place; here every "
+              "gradient is the derivative of the forward pass and the blob keeps its length. iter_size must be 1.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 6 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 4 } } }
 layer {

@@ -19,8 +19,8 @@ void Build(LayerBuilder& l) {
   l.Check(l.shape(0)[1] == channels, "bottom[0]",
           StrCat("bottom \"", l.param().bottom(0), "\" ", l.shape(0).ToString(),
                  " must have output_dim * group_size^2 = ", channels, " channels"));
-  l.SetTop(0,
-           l.b().Add1("psroi_pool", {l.bottom(0), Regions(l)}, {{"bins", bins}, {"scale", ScaleOf(l, message, p.spatial_scale())}}));
+  l.SetTop(0, l.b().Add1("psroi_pool", {l.bottom(0), Regions(l)},
+                         {{"bins", bins}, {"scale", ScaleOf(l, message, p.spatial_scale())}}));
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace {
 template <class Parameter>
 void BuildFrom(LayerBuilder& l, const std::string& message, const Parameter& p) {
   CheckRegionBottoms(l);
-  l.SetTop(0, l.b().Add1("roi_warp", {l.bottom(0), Regions(l)}, BinsOf(l, message, p.pooled_h(), p.pooled_w(), p.spatial_scale())));
+  l.SetTop(0, l.b().Add1("roi_warp", {l.bottom(0), Regions(l)},
+                         BinsOf(l, message, p.pooled_h(), p.pooled_w(), p.spatial_scale())));
 }
 
 void Build(LayerBuilder& l) { BuildFrom(l, "roi_warping_param", l.param().roi_warping_param()); }

@@ -315,7 +315,7 @@ std::vector<std::vector<float>> Trainer::LastUpdate() const {
   for (const NetBlob& blob : TrainedBlobs(train_->blobs())) trained.insert(blob.name);
   for (size_t i = 0; i < train_->blobs().size(); ++i) {
     const NetBlob& blob = train_->blobs()[i];
-    const std::span<const float> now = store_.tensor(blob.name).as<float>();
+    const std::vector<float> now = store_.Values(blob.name);
     std::vector<float>& diff = diffs.emplace_back(now.size(), 0.0F);
     if (before_update_.empty() || !trained.contains(blob.name)) continue;  // no iteration yet, after a resume
     for (size_t k = 0; k < now.size(); ++k) diff[k] = before_update_[i].values[k] - now[k];

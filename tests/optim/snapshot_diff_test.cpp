@@ -67,6 +67,28 @@ TEST_F(TrainerTest, SnapshotDiffIsTheLastUpdate) {
   EXPECT_THAT(DiffsOf(prefix + "_iter_7.caffemodel"), testing::Each(testing::IsEmpty()));
 }
 
+// A convolution's weights lie in blocks of channels.
+TEST_F(TrainerTest, SnapshotDiffIsInTheBlobsOwnOrder) {
+  std::string net = TaskNet(16);
+  const std::string product = "type: \"InnerProduct\" bottom: \"data\" top: \"ip1\" inner_product_param {";
+  ASSERT_NE(net.find(product), std::string::npos);
+  net.replace(net.find(product), product.size(),
+              "type: \"Convolution\" bottom: \"data\" top: \"ip1\" convolution_param { kernel_size: 1");
+  const std::string prefix = At("conv").string();
+  Make(StrCat("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 3 random_seed: 3 snapshot: 1 snapshot_diff: true "
+              "snapshot_prefix: \"",
+              prefix, "\""),
+       {}, Nets(0, net))
+      ->Run();
+  const std::vector<std::vector<float>> diffs = DiffsOf(prefix + "_iter_3.caffemodel");
+  const Weights before = ReadWeights(prefix + "_iter_2.caffemodel");
+  const Weights after = ReadWeights(prefix + "_iter_3.caffemodel");
+  ASSERT_EQ(diffs[0].size(), 16U * kFeatures);
+  for (size_t k = 0; k < diffs[0].size(); ++k) {
+    EXPECT_EQ(diffs[0][k], before.blobs[0].values[k] - after.blobs[0].values[k]) << k;
+  }
+}
+
 TEST_F(TrainerTest, DiffsAreAsManyAsBlobs) {
   const std::vector<NamedBlob> blobs = {{"a", 0, {2}, {1, 2}}, {"a", 1, {1}, {3}}};
   WriteCaffemodelWithDiffs(At("w.caffemodel"), NetParameter(), blobs, std::vector<std::vector<float>>{{5, 6}, {7}});

@@ -210,6 +210,12 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
   net_options.state = options.state;
   net_options.data_types = TypesFrom(arrays);
   net_options.feeds_python_data = true;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "Python") continue;
+    for (const std::string& top : layer.top()) {
+      if (const NumpyArray* array = Find(arrays, "blob", top)) net_options.top_shapes[top] = array->shape;
+    }
+  }
   BuiltNet built = BuildNet(FilterNet(net, options.state), net_options);
   ParameterStore store;
   SetParameters(built, options, arrays, store);

@@ -81,6 +81,11 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
                           guess.assumed.empty() ? "" : StrCat(", taking ", guess.assumed), " (--shape sets shapes)"));
       }
     }
+    if (layer.type() == "Python" && !std::ranges::all_of(layer.top(), is_given)) {
+      LogWarning(StrCat(PlaceOf(layer).ToString(), ": layer \"", layer.name(), "\": Python layer \"",
+                        layer.python_param().module(), ".", layer.python_param().layer(),
+                        "\" is not built in; the shapes of its tops are guesses (--shape sets shapes)"));
+    }
     return GuessDataTypes(shapes)(layer);
   };
 }

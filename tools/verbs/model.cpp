@@ -42,6 +42,7 @@ BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, ParseShapes(arguments.Get("shape")));
   options.feeds_python_data = true;
+  options.top_shapes = ParseShapes(arguments.Get("shape"));
   return BuildNet(FilterNet(net, phase), options);
 }
 

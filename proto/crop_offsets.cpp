@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -107,14 +106,18 @@ std::optional<PixelMap> MapOf(const LayerParameter& layer) {
 
 using Offsets = std::array<uint32_t, 2>;  // along the height and the width
 
+// Where the pixels of each blob lie on those of its root: the blob that it is made of, through first bottoms, by layers
+// that say where pixels go.
 class Aligner {
  public:
-  // Layers in order: which value each name stands for when a layer reads it.
   void Add(const LayerParameter& layer) {
-    const std::optional<size_t> below = layer.bottom_size() > 0 ? Find(layer.bottom(0)) : std::nullopt;
-    for (const std::string& top : layer.top()) {
-      names_[top] = made_.size();
-      made_.push_back({&layer, below});
+    const Made* below = layer.bottom_size() > 0 ? Find(layer.bottom(0)) : nullptr;
+    const std::optional<PixelMap> step = below == nullptr ? std::nullopt : MapOf(layer);
+    const Made through = step ? Made{below->root, below->top, step->After(below->map)} : Made{&layer, 0, {}};
+    for (int i = 0; i < layer.top_size(); ++i) {
+      Made& made = made_[layer.top(i)];
+      made = through;
+      if (!step) made.top = i;
     }
   }
 
@@ -122,21 +125,12 @@ class Aligner {
   // matter.
   std::optional<Offsets> OffsetsOf(const LayerParameter& crop) const {
     if (crop.bottom_size() != 2) return std::nullopt;
-    const std::optional<size_t> from = Find(crop.bottom(0));
-    const std::optional<size_t> to = Find(crop.bottom(1));
-    if (!from || !to) return std::nullopt;
-    std::set<size_t> path;
-    for (std::optional<size_t> at = from; at; at = made_[*at].below) path.insert(*at);
-    std::optional<size_t> common = to;
-    while (common && !path.contains(*common)) common = made_[*common].below;
-    if (!common) {
-      throw ErrorAt(crop, "bottom[1]",
-                    StrCat("layer \"", crop.name(), "\": bottoms \"", crop.bottom(0), "\" and \"", crop.bottom(1),
-                           "\" are not made of one blob, so nothing aligns them"),
-                    "give crop_param { offset: ... } and type \"Crop\"");
-    }
-    const PixelMap map = MapFrom(*common, *to, crop).After(MapFrom(*common, *from, crop).Inverse());
-    Offsets offsets;
+    const Made* from = Find(crop.bottom(0));
+    const Made* to = Find(crop.bottom(1));
+    if (from == nullptr || to == nullptr) return std::nullopt;
+    CheckRoots(crop, *from, *to);
+    const PixelMap map = to->map.After(from->map.Inverse());
+    Offsets offsets{};
     for (size_t i = 0; i < 2; ++i) {
       const double offset = -map.shift[i];
       if (std::abs(map.scale[i] - 1) > kTolerance || offset < -kTolerance ||
@@ -154,34 +148,33 @@ class Aligner {
 
  private:
   struct Made {
-    const LayerParameter* layer;
-    std::optional<size_t> below;
+    const LayerParameter* root = nullptr;  // the layer that made it
+    int top = 0;                           // and which of its tops it is
+    PixelMap map;                          // from the root's pixels
   };
 
-  std::optional<size_t> Find(const std::string& name) const {
-    const auto found = names_.find(name);
-    return found == names_.end() ? std::nullopt : std::optional(found->second);
+  const Made* Find(const std::string& name) const {
+    const auto found = made_.find(name);
+    return found == made_.end() ? nullptr : &found->second;
   }
 
-  // From value `low` to value `high`, which is made of it.
-  PixelMap MapFrom(size_t low, size_t high, const LayerParameter& crop) const {
-    PixelMap map;
-    for (size_t at = high; at != low; at = *made_[at].below) {
-      const LayerParameter& layer = *made_[at].layer;
-      const std::optional<PixelMap> step = MapOf(layer);
-      if (!step) {
-        throw ErrorAt(crop, "bottom[0]",
-                      StrCat("layer \"", crop.name(), "\": type ", layer.type(), " of layer \"", layer.name(),
-                             "\" on the way to its bottoms does not say where pixels go"),
-                      "give crop_param { offset: ... } and type \"Crop\"");
-      }
-      map = map.After(*step);
+  static void CheckRoots(const LayerParameter& crop, const Made& from, const Made& to) {
+    if (from.root == to.root && from.top == to.top) return;
+    const std::string hint = "give crop_param { offset: ... } and type \"Crop\"";
+    for (const Made* made : {&from, &to}) {
+      if (made->root->bottom_size() == 0) continue;
+      throw ErrorAt(crop, "bottom[0]",
+                    StrCat("layer \"", crop.name(), "\": type ", made->root->type(), " of layer \"", made->root->name(),
+                           "\" on the way to its bottoms does not say where pixels go"),
+                    hint);
     }
-    return map;
+    throw ErrorAt(crop, "bottom[1]",
+                  StrCat("layer \"", crop.name(), "\": bottoms \"", crop.bottom(0), "\" and \"", crop.bottom(1),
+                         "\" are not made of one blob, so nothing aligns them"),
+                  hint);
   }
 
-  std::map<std::string, size_t> names_;
-  std::vector<Made> made_;
+  std::map<std::string, Made> made_;
 };
 
 // The same text means offset 0 in BVLC Caffe and an aligned crop in HED's: the first is built, and said.
@@ -207,9 +200,11 @@ void SetCropOffsets(NetParameter& net) {
   if (std::ranges::none_of(net.layer(), is_crop)) return;
   Aligner aligner;
   for (LayerParameter& layer : *net.mutable_layer()) {
-    if (is_crop(layer) && layer.type() == "Crop") WarnOfOtherMeaning(layer, aligner);
-    if (is_crop(layer) && layer.type() == "AutoCrop") {
-      if (const std::optional<Offsets> offsets = aligner.OffsetsOf(layer)) {
+    if (is_crop(layer)) {
+      if (layer.type() == "Crop") {
+        WarnOfOtherMeaning(layer, aligner);
+        layer.mutable_crop_param()->set_axis(2);  // stands there now: said once
+      } else if (const std::optional<Offsets> offsets = aligner.OffsetsOf(layer)) {
         layer.mutable_crop_param()->set_axis(2);
         for (const uint32_t offset : *offsets) layer.mutable_crop_param()->add_offset(offset);
       }

@@ -335,8 +335,11 @@ class Needs {
     std::vector<int64_t> dims(p.shape().dim().begin(), p.shape().dim().end());
     if (x->rank() == 1 && std::ranges::count(dims, -1) == 1) {  // numbers an item that are rows
       int64_t row = 1;
-      for (const int64_t dim : dims) row = dim > 0 && row < kMostRow ? row * dim : row;
-      if (row > 1 && row < kMostRow) Require(i, layer.bottom(0), {(*x)[0], row});
+      for (const int64_t dim : dims) {
+        if (dim > kMostRow / row) return;
+        if (dim > 0) row *= dim;
+      }
+      if (row > 1) Require(i, layer.bottom(0), {(*x)[0], row});
       return;
     }
     const bool keeps_items = dims[0] == 0;

@@ -9,7 +9,6 @@
 #include "data/shape_guess.h"
 #include "layers/net.h"
 #include "optim/lr_policy.h"
-#include "proto/filter.h"
 #include "tools/shape_search.h"
 
 namespace moka {
@@ -65,7 +64,7 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopSh
       if (layer.type() == "Python") check.elsewhere.insert(PythonName(layer.python_param()));
       return types(layer);
     };
-    const BuiltNet built = BuildNet(FilterNet(net, state), options);
+    const BuiltNet built = BuildNet(net, options);
     check.layers = built.param.layer_size();
     for (const NetBlob& blob : built.blobs) {
       if (blob.shared) continue;

@@ -11,7 +11,6 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
-#include "proto/filter.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -216,7 +215,7 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
       if (const NumpyArray* array = Find(arrays, "blob", top)) net_options.top_shapes[top] = array->shape;
     }
   }
-  BuiltNet built = BuildNet(FilterNet(net, options.state), net_options);
+  BuiltNet built = BuildNet(net, net_options);
   ParameterStore store;
   SetParameters(built, options, arrays, store);
   AddKept(built, "compare", store);

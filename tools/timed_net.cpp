@@ -7,7 +7,6 @@
 #include "graph/pass.h"
 #include "optim/net_weights.h"
 #include "optim/update.h"
-#include "proto/filter.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -43,7 +42,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, c
   NetOptions options;
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {});
-  BuiltNet net = BuildNet(FilterNet(param, phase), options);
+  BuiltNet net = BuildNet(param, options);
   AddBlobs(net.blobs, kSeed, timed->store);
   AddKept(net, "time", timed->store);
   for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);

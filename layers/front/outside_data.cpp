@@ -1,4 +1,7 @@
-// Data layers whose tops' shapes only their source knows: the data room, which reads it, is asked for them.
+#include "layers/front/outside_data.h"
+
+#include <utility>
+
 #include "layers/front/layers.h"
 
 namespace moka {
@@ -11,7 +14,9 @@ void Build(LayerBuilder& l) {
   l.AddData(l.AskDataTypes());
 }
 
-LayerDef Row(std::string type, std::string doc, int max_tops, LayerPage page) {
+}  // namespace
+
+LayerDef OutsideDataLayer(std::string type, std::string doc, int max_tops, LayerPage page) {
   return {.type = std::move(type),
           .doc = std::move(doc),
           .min_bottoms = 0,
@@ -21,10 +26,8 @@ LayerDef Row(std::string type, std::string doc, int max_tops, LayerPage page) {
           .page = std::move(page)};
 }
 
-}  // namespace
-
 LayerDef Hdf5DataLayer() {
-  return Row(
+  return OutsideDataLayer(
       "HDF5Data",
       "A top for each dataset of its name in the HDF5 files that the text file hdf5_data_param.source lists; the rows "
       "of a batch are the first axis. Files follow each other without a gap; shuffle gives each epoch a new order. "
@@ -59,7 +62,7 @@ LayerDef Hdf5DataLayer() {
 }
 
 LayerDef VideoDataLayer() {
-  return Row(
+  return OutsideDataLayer(
       "VideoData",
       "Clips of videos, whose frames lie as numbered pictures in a folder each, and, optional, labels [N]: "
       "[N,C,frames,H,W], or with segments the frames along the channels. The text file source lists the folders.",
@@ -107,7 +110,7 @@ LayerDef VideoDataLayer() {
 }
 
 LayerDef WindowDataLayer() {
-  return Row(
+  return OutsideDataLayer(
       "WindowData",
       "Windows of images for R-CNN [N,3,crop_size,crop_size], drawn at random, and, optional, their labels [N]. The "
       "text file window_data_param.source lists images and their windows.",

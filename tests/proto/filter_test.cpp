@@ -93,9 +93,20 @@ TEST(FilterNet, FindsThePublishedCropsOfFcn8s) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("layer \"score\" has no crop_param and begins at 0, as in BVLC Caffe; its pixels lie on those "
                         "of \"data\" at offset 31, 31"));
-  for (const LayerParameter& layer : plain.layer()) {
-    EXPECT_FALSE(layer.has_crop_param());
-  }
+  for (const LayerParameter& layer : plain.layer()) EXPECT_EQ(layer.crop_param().offset_size(), 0);
+  testing::internal::CaptureStderr();
+  FilterNet(plain, TRAIN);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // said once
+}
+
+// Each crop is aligned by what is known of its bottoms, without a walk back through the net.
+TEST(FilterNet, AlignsLongChainsOfCrops) {
+  constexpr int kCrops = 20000;
+  std::string text = "layer { name: 'd' top: 'x' }";
+  for (int i = 0; i < kCrops; ++i) text += "layer { name: 'c' type: 'AutoCrop' bottom: 'x' bottom: 'x' top: 'x' }\n";
+  const NetParameter net = FilterNet(NetFromText(text, "n"), TRAIN);
+  ASSERT_EQ(net.layer_size(), kCrops + 1);
+  EXPECT_EQ(net.layer(kCrops).crop_param().offset_size(), 2);
 }
 
 TEST(FilterNet, RefusesCropsThatNothingAligns) {

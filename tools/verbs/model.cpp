@@ -10,7 +10,6 @@
 #include "graph/op.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
-#include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/net_drawing.h"
 #include "tools/net_source.h"
@@ -43,7 +42,7 @@ BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
   options.data_types = ProbeDataTypes(phase, {}, ParseShapes(arguments.Get("shape")));
   options.feeds_python_data = true;
   options.top_shapes = ParseShapes(arguments.Get("shape"));
-  return BuildNet(FilterNet(net, phase), options);
+  return BuildNet(net, options);
 }
 
 // Multiply-adds of each layer's forward ops.

@@ -1,21 +1,16 @@
 // The forks' layers of clips and sequences, read by the data room: TridimData, VideoDataSeg, VideoDataRNN,
 // ImageVideoData, RgbVideoData and FlowVideoData.
+#include <utility>
+
 #include "layers/front/files/layers.h"
+#include "layers/front/outside_data.h"
 
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
-
 LayerDef Row(std::string type, std::string doc, int max_tops, LayerPage page) {
   page.gradient = "None: the tops are inputs of the net.";
-  return {.type = std::move(type),
-          .doc = std::move(doc),
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .max_tops = max_tops,
-          .build = Build,
-          .page = std::move(page)};
+  return OutsideDataLayer(std::move(type), std::move(doc), max_tops, std::move(page));
 }
 
 constexpr const char* kSpread =

@@ -61,13 +61,15 @@ void BuildProposalTarget(LayerBuilder& l, const PythonFields& fields) {
 
 }  // namespace
 
+constexpr int64_t kMostAnchors = 1024;  // a cell, of modules that only tell how many they have
+
 Attributes AnchorFields(const LayerBuilder& l, const PythonFields& fields) {
   Doubles ratios = fields.Numbers("ratios", {0.5, 1, 2});
   Doubles scales = fields.Numbers("scales", {8, 16, 32});
   const Shape scores = l.shape(0);
   const int64_t anchors = scores.rank() == 4 ? scores[1] / 2 : 0;
   const bool are_stated = fields.Has("ratios") || fields.Has("scales");
-  if (l.FeedsPythonData() && !are_stated && anchors > 0 && anchors != 9) {
+  if (l.FeedsPythonData() && !are_stated && anchors > 0 && anchors <= kMostAnchors && anchors != 9) {
     // A copy of the module with anchors of its own, which only tells their number: the net is Python's.
     static_cast<void>(l.AskDataTypes());
     ratios = {1};

@@ -123,12 +123,31 @@ LayerParameter UpgradeV1Layer(V1LayerParameter& old, const std::string& file) {
 }
 
 void UpgradeV1Net(NetParameter& net, const std::string& file) {
-  if (net.layer_size() > 0) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.layer(0)), "the net has both \"layer\" and the older \"layers\"",
-                "write all of them as layer { type: \"...\" }");
-  }
   for (V1LayerParameter& old : *net.mutable_layers()) *net.add_layer() = UpgradeV1Layer(old, file);
   net.clear_layers();
+}
+
+std::pair<int, int> LineAndColumn(const Origin& origin) { return {origin.line(), origin.column()}; }
+
+// Caffe refuses a net with both `layer` and `layers`. A text says in which order they are; a binary net does not.
+void RequireOrder(const NetParameter& net, bool has_v0) {
+  if (!has_v0 && net.layer(0).origin().line() > 0) return;
+  throw Error(ErrorKind::kConfig, PlaceOf(net.layer(0)), "the net has both \"layer\" and the older \"layers\"",
+              "write all of them as layer { type: \"...\" }");
+}
+
+void UpgradeMixedNet(NetParameter& net, const std::string& file) {
+  const bool begins_old = LineAndColumn(net.layers(0).origin()) < LineAndColumn(net.layer(0).origin());
+  const SourcePlace other = PlaceOf(begins_old ? net.layer(0).origin() : net.layers(0).origin(), {});
+  LogWarning(StrCat(other.ToString(), ": ", begins_old ? "\"layer\"" : "the older \"layers\"", " stands here beside ",
+                    begins_old ? "the older \"layers\"" : "\"layer\"",
+                    "; both are read, in the order of the file, but Caffe refuses such a net (\"moka model expand\" "
+                    "prints it with \"layer\" only)"));
+  UpgradeV1Net(net, file);
+  std::stable_sort(net.mutable_layer()->pointer_begin(), net.mutable_layer()->pointer_end(),
+                   [](const LayerParameter* a, const LayerParameter* b) {
+                     return LineAndColumn(a->origin()) < LineAndColumn(b->origin());
+                   });
 }
 
 // Input fields become an Input layer at the front. Inputs without shapes stand in old weight files and are dropped.
@@ -243,12 +262,16 @@ bool UpgradeNet(NetParameter& net, const std::string& file) {
   std::vector<std::string> done;
   const bool has_v0 =
       std::any_of(net.layers().begin(), net.layers().end(), [](const V1LayerParameter& l) { return l.has_layer(); });
+  const bool is_mixed = net.layer_size() > 0 && net.layers_size() > 0;
+  if (is_mixed) RequireOrder(net, has_v0);
   if (has_v0) {
     UpgradeV0Net(net, file);
     done.emplace_back("V0 layers");
   }
   if (UpgradeDataTransformation(net)) done.emplace_back("data transformation fields");
-  if (net.layers_size() > 0) {
+  if (is_mixed) {
+    UpgradeMixedNet(net, file);
+  } else if (net.layers_size() > 0) {
     UpgradeV1Net(net, file);
     if (!has_v0) done.emplace_back("V1 layers (\"layers\")");
   }
@@ -258,7 +281,7 @@ bool UpgradeNet(NetParameter& net, const std::string& file) {
     done.emplace_back("input fields");
   }
   if (UpgradeBatchNorm(net)) done.emplace_back("learning rates of BatchNorm statistics");
-  if (done.empty()) return false;
+  if (done.empty()) return is_mixed;
   LogWarning(StrCat(file, ": upgraded from an old spelling: ", Join(done, ", "),
                     " (\"moka model expand\" prints the new one)"));
   return true;

@@ -10,7 +10,8 @@
 namespace moka {
 
 // True if something was upgraded; it is logged as a warning naming the file. Parameters that an old layer type never
-// had are dropped with a warning, as Caffe does. Errors: kConfig (both `layer` and `layers`, unknown old types, input
+// had are dropped with a warning, as Caffe does. A text with both `layer` and `layers` is read in its order, with a
+// warning: Caffe refuses it. Errors: kConfig (both of them in a binary net or with V0 layers, unknown old types, input
 // shapes that do not fit the inputs).
 bool UpgradeNet(NetParameter& net, const std::string& file);
 bool UpgradeSolver(SolverParameter& solver, const std::string& file);

@@ -131,6 +131,38 @@ TEST(UpgradeNet, FreezesBatchNormStatistics) {
   }
 }
 
+TEST(UpgradeNet, ReadsBothKindsOfLayersInTheOrderOfTheFile) {
+  ExpectSame(
+      "layers { name: 'a' type: DATA data_param { batch_size: 2 mirror: true } } layer { name: 'b' type: 'ReLU' }\n"
+      "layers { name: 'c' type: TANH } layers { name: 'd' type: \"PReLU\" }\nlayer { name: 'e' type: 'BNLL' }",
+      "layer { name: 'a' type: 'Data' data_param { batch_size: 2 } transform_param { mirror: true } }\n"
+      "layer { name: 'b' type: 'ReLU' } layer { name: 'c' type: 'TanH' } layer { name: 'd' type: 'PReLU' }\n"
+      "layer { name: 'e' type: 'BNLL' }");
+}
+
+TEST(UpgradeNet, NamesTheFirstLayerOfTheOtherKind) {
+  const auto warning = [](const std::string& text) {
+    ::testing::internal::CaptureStderr();
+    NetFromText(text, "n");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(
+      warning("layer { name: 'a' }\nlayer { name: 'b' }\n  layers { name: 'c' type: RELU }\nlayers { name: 'd' }"),
+      HasSubstr("n:3:3: the older \"layers\" stands here beside \"layer\"; both are read, in the order of the "
+                "file, but Caffe refuses such a net"));
+  const std::string old_first = warning("layers { name: 'a' type: RELU } layer { name: 'b' }\nlayers { name: 'c' }");
+  EXPECT_THAT(old_first, HasSubstr("n:1:33: \"layer\" stands here beside the older \"layers\""));
+  EXPECT_THAT(old_first, ::testing::Not(HasSubstr("upgraded from")));
+}
+
+TEST(UpgradeNet, RefusesBothKindsOfLayersInABinaryNet) {
+  NetParameter net;
+  net.add_layer()->set_name("a");
+  net.add_layers()->set_name("b");
+  EXPECT_THAT(ErrorTextOf([&] { NetFromBinary(net.SerializeAsString(), "n"); }),
+              HasSubstr("the net has both \"layer\" and the older \"layers\""));
+}
+
 TEST(UpgradeNet, LeavesNewNetsAlone) {
   NetParameter net;
   net.add_layer()->set_type("ReLU");
@@ -139,7 +171,7 @@ TEST(UpgradeNet, LeavesNewNetsAlone) {
 
 TEST(UpgradeNet, RefusesWhatCaffeRefuses) {
   const auto error = [](const std::string& text) { return ErrorTextOf([&] { NetFromText(text, "n"); }); };
-  EXPECT_THAT(error("layer { name: 'a' }\nlayers { name: 'b' type: RELU }"),
+  EXPECT_THAT(error("layer { name: 'a' }\nlayers { layer { name: 'b' type: 'relu' } }"),
               HasSubstr("n:1:1: the net has both \"layer\" and the older \"layers\""));
   EXPECT_THAT(error("input: 'a' input_dim: 1 layer { name: 'r' }"),
               HasSubstr("n:1:12: the net has 1 input but 1 input_dim, expected 4"));

@@ -34,6 +34,8 @@ LogState& State() {
   return state;
 }
 
+thread_local int quiet_scopes = 0;
+
 char LetterOf(LogLevel level) { return "DIWE"[static_cast<size_t>(level)]; }
 
 void WriteToFile(LogState& state, LogLevel level, std::string_view text, const CodePlace& where) {
@@ -56,7 +58,11 @@ void SetStderrLevel(LogLevel level) {
   State().stderr_level = level;
 }
 
+QuietScope::QuietScope() { ++quiet_scopes; }
+QuietScope::~QuietScope() { --quiet_scopes; }
+
 void Log(LogLevel level, std::string_view text, CodePlace where) {
+  if (quiet_scopes > 0) return;
   LogState& state = State();
   const std::scoped_lock lock(state.mutex);
   if (level >= state.stderr_level) {

@@ -15,16 +15,6 @@ bool HasStage(const NetState& state, const std::string& stage) {
   return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
 }
 
-bool IsPresent(const LayerParameter& layer, const NetState& state) {
-  if (layer.include_size() > 0 && layer.exclude_size() > 0) {
-    throw ErrorAt(layer, "exclude[0]", StrCat("layer \"", layer.name(), "\" has both include and exclude rules"),
-                  "give one kind: a layer is present if any include rule holds, or unless any exclude rule holds");
-  }
-  const auto met = [&](const NetStateRule& rule) { return StateMeetsRule(state, rule); };
-  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), met);
-  return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
-}
-
 // An absent layer's unknown fields do no harm.
 void WarnOfUnknown(const LayerParameter& layer, Phase phase) {
   for (const Error& error : UnknownFieldsOf(layer.origin())) {
@@ -42,6 +32,16 @@ bool StateMeetsRule(const NetState& state, const NetStateRule& rule) {
   const auto set = [&](const std::string& stage) { return HasStage(state, stage); };
   return std::all_of(rule.stage().begin(), rule.stage().end(), set) &&
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), set);
+}
+
+bool IsPresent(const LayerParameter& layer, const NetState& state) {
+  if (layer.include_size() > 0 && layer.exclude_size() > 0) {
+    throw ErrorAt(layer, "exclude[0]", StrCat("layer \"", layer.name(), "\" has both include and exclude rules"),
+                  "give one kind: a layer is present if any include rule holds, or unless any exclude rule holds");
+  }
+  const auto met = [&](const NetStateRule& rule) { return StateMeetsRule(state, rule); };
+  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), met);
+  return std::none_of(layer.exclude().begin(), layer.exclude().end(), met);
 }
 
 NetParameter FilterNet(const NetParameter& net, const NetState& state) {

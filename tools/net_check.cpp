@@ -1,20 +1,28 @@
 #include "tools/net_check.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/shape_guess.h"
 #include "layers/net.h"
 #include "optim/lr_policy.h"
+#include "proto/filter.h"
 #include "tools/shape_search.h"
 
 namespace moka {
 namespace {
 
 constexpr size_t kMaxPairedStages = 8;
+
+// Readers of scores, one a class.
+constexpr std::array<std::string_view, 8> kReadersOfScores = {"Accuracy", "ArgMax",  "HingeLoss",   "InfogainLoss",
+                                                              "Silence",  "Softmax", "SoftmaxLoss", "SoftmaxWithLoss"};
 
 using Stages = std::set<std::string>;
 
@@ -50,11 +58,53 @@ std::vector<std::pair<std::string, Shape>> AssumedTops(const std::vector<DataLay
   return assumed;
 }
 
+// InnerProduct layers without num_output whose scores are all that is read of them: the classes are the user's.
+std::set<std::string> OpenClasses(const NetParameter& net) {
+  std::set<std::string> open;
+  for (const LayerParameter& layer : net.layer()) {
+    const bool is_open = layer.type() == "InnerProduct" && !layer.inner_product_param().has_num_output() &&
+                         layer.bottom_size() == 1 && layer.top_size() == 1;
+    const auto reads_scores = [&](const LayerParameter& reader) {
+      return std::ranges::find(reader.bottom(), layer.top(0)) == reader.bottom().end() ||
+             std::ranges::find(kReadersOfScores, reader.type()) != kReadersOfScores.end();
+    };
+    if (is_open && std::ranges::all_of(net.layer(), reads_scores)) open.insert(layer.name());
+  }
+  return open;
+}
+
+NetParameter WithClasses(NetParameter net, const std::set<std::string>& open) {
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (open.contains(layer.name())) layer.mutable_inner_product_param()->set_num_output(kAssumedClasses);
+  }
+  return net;
+}
+
+// Whether the net has a layer in this state that begins it.
+bool HasData(const NetParameter& net, const NetState& state) {
+  return std::ranges::any_of(net.layer(), [&](const LayerParameter& layer) {
+    return layer.bottom_size() == 0 && layer.top_size() > 0 && layer.type() != "Parameter" && IsPresent(layer, state);
+  });
+}
+
+// "; the net has data layers for TRAIN only" in TEST; nothing if that is not so.
+std::string MissingData(const NetParameter& net, const NetState& state) {
+  NetState other = state;
+  other.set_phase(state.phase() == TRAIN ? TEST : TRAIN);
+  try {
+    if (HasData(net, state) || !HasData(net, other)) return "";
+  } catch (const Error&) {
+    return "";  // rules that contradict themselves are another mistake
+  }
+  return StrCat("; the net has data layers for ", Phase_Name(other.phase()), " only");
+}
+
 std::string PythonName(const PythonParameter& p) { return StrCat(p.module(), ".", p.layer()); }
 
 std::vector<std::string> Names(const std::set<std::string>& names) { return {names.begin(), names.end()}; }
 
-StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopShapes& given, const TopShapes& shapes) {
+StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopShapes& given, const TopShapes& shapes,
+                     const std::set<std::string>& open_classes) {
   StateCheck check;
   check.phase = state.phase();
   check.stages.assign(state.stage().begin(), state.stage().end());
@@ -72,6 +122,11 @@ StateCheck CheckOnce(const NetParameter& net, const NetState& state, const TopSh
     }
     for (const auto& [name, value] : built.trace) check.tops.emplace_back(name, built.graph.shape(value));
     check.assumed = AssumedTops(built.data, given, shapes);
+    for (const LayerParameter& layer : built.param.layer()) {
+      if (!open_classes.contains(layer.name())) continue;
+      check.open_classes.insert(layer.name());
+      check.assumed.emplace_back(layer.top(0), built.graph.shape(built.tops.at(layer.top(0))));
+    }
   } catch (const Error& error) {
     check.error = error.what();
     if (!check.elsewhere.empty()) {
@@ -109,12 +164,17 @@ std::vector<NetState> DeclaredStates(const NetParameter& net) {
 }
 
 StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes) {
-  StateCheck check = CheckOnce(net, state, shapes, shapes);
+  const std::set<std::string> open = OpenClasses(net);
+  const NetParameter whole = open.empty() ? net : WithClasses(net, open);
+  StateCheck check = CheckOnce(whole, state, shapes, shapes, open);
   if (check.error.empty()) return check;
-  const std::optional<TopShapes> found = FindShapes(net, state, shapes);
-  if (!found) return check;
-  StateCheck again = CheckOnce(net, state, shapes, *found);
-  return again.error.empty() ? again : check;
+  const QuietScope quiet;  // the first try has warned
+  if (const std::optional<TopShapes> found = FindShapes(whole, state, shapes)) {
+    StateCheck again = CheckOnce(whole, state, shapes, *found, open);
+    if (again.error.empty()) return again;
+  }
+  check.error.insert(std::min(check.error.find('\n'), check.error.size()), MissingData(whole, state));
+  return check;
 }
 
 std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver, int points) {

@@ -23,15 +23,21 @@ struct StateCheck {
   std::vector<std::pair<std::string, Shape>> tops;  // "layer:top" in layer order
   // Tops of data layers whose shape the text leaves open: what was taken for it.
   std::vector<std::pair<std::string, Shape>> assumed;
+  // Layers that leave their number of classes to the command line, as DIGITS' networks do; it was taken to be
+  // kAssumedClasses, and their tops are among `assumed`.
+  std::set<std::string> open_classes;
   // "module.Class" of Python layers that are not built in: the net runs only where Python holds it.
   std::set<std::string> elsewhere;
 };
+
+constexpr int kAssumedClasses = 10;
 
 // The phases that rules name (both if none does), each with no stage, with each stage alone, with each pair of them,
 // and with the stages of each rule together.
 std::vector<NetState> DeclaredStates(const NetParameter& net);
 
-// Builds the net in one state. `shapes` sets tops of data layers by name.
+// Builds the net in one state. `shapes` sets tops of data layers by name. An error in a phase without any data layer
+// says so when the other phase has one.
 StateCheck CheckNet(const NetParameter& net, const NetState& state, const std::map<std::string, Shape>& shapes);
 
 // The rate at iterations 0, 1 and then at `points` places evenly spaced up to max_iter. Errors: kConfig.

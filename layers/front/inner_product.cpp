@@ -34,7 +34,12 @@ void Build(LayerBuilder& l) {
   const int axis = AxisOf(l, "inner_product_param.axis", p.axis(), x);
   const bool is_given = l.bottom_count() == 2;
   const int64_t outputs = is_given && l.shape(1).rank() > 0 ? l.shape(1)[0] : int64_t{p.num_output()};
-  l.Check(outputs >= 1, "inner_product_param.num_output", "num_output must be given and at least 1");
+  if (outputs < 1) {
+    l.Fail("inner_product_param.num_output", "num_output must be given and at least 1",
+           p.has_num_output() ? ""
+                              : StrCat("write it, or give it on the command line: 'layer[", l.param().name(),
+                                       "].inner_product_param.num_output=CLASSES'"));
+  }
   const int64_t rows = x.Count(0, axis);
   const int64_t length = x.Count(axis, x.rank());
   const Shape weight = p.transpose() ? Shape{length, outputs} : Shape{outputs, length};

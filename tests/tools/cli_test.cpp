@@ -330,6 +330,15 @@ TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
                       "layer { name: \"x\" type: \"Data\" top: \"x\" data_param { source: \"none\" batch_size: 2 } }");
   EXPECT_NE(Moka("model check open.prototxt").out.find("assuming x [2,3,224,224] (--shape sets shapes)"),
             std::string::npos);
+  WriteFileAtomically(folder_ / "digits.prototxt",
+                      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: [2, 3] } } } "
+                      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" }");
+  EXPECT_NE(Moka("model check digits.prototxt")
+                .out.find("assuming ip [2,10] (layer[ip].inner_product_param.num_output=N sets the classes)"),
+            std::string::npos);
+  const Outcome given = Moka("model check digits.prototxt layer[ip].inner_product_param.num_output=7");
+  EXPECT_EQ(given.out.find("assuming"), std::string::npos) << given.out;
+  EXPECT_NE(given.out.find("28 parameters"), std::string::npos) << given.out;
   EXPECT_EQ(Moka("model check good.prototxt nothing.prototxt").code, 78);
   // A template whose rate comes from the command line.
   WriteFileAtomically(folder_ / "template.prototxt", "net: \"good.prototxt\" lr_policy: \"fixed\" max_iter: 20");

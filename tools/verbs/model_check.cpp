@@ -53,15 +53,24 @@ Json StateRow(const StateCheck& check) {
   Json assumed = Json::array();
   for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ToJson(shape)});
   row["assumed"] = std::move(assumed);
+  row["open_classes"] = check.open_classes;
   row["python"] = check.elsewhere;
   return row;
 }
 
-// "; assuming data [1,3,448,448] (--shape sets shapes)"; nothing if the net's text says all shapes.
+// "; assuming data [1,3,448,448], ip2 [1,10] (--shape sets shapes, layer[ip2].inner_product_param.num_output=N sets the
+// classes)"; nothing if the net's text says all of it.
 std::string Assumptions(const Json& row) {
   std::vector<std::string> shapes;
   for (const Json& top : row["assumed"]) shapes.push_back(StrCat(top[0].get<std::string>(), " ", top[1].dump()));
-  return shapes.empty() ? "" : StrCat("; assuming ", Join(shapes, ", "), " (--shape sets shapes)");
+  std::vector<std::string> ways;
+  if (shapes.size() > row["open_classes"].size()) ways.emplace_back("--shape sets shapes");
+  if (!row["open_classes"].empty()) {
+    const bool is_one = row["open_classes"].size() == 1;
+    ways.push_back(StrCat("layer[", row["open_classes"][0].get<std::string>(), "].inner_product_param.num_output=N ",
+                          is_one ? "sets" : "and so on set", " the classes"));
+  }
+  return shapes.empty() ? "" : StrCat("; assuming ", Join(shapes, ", "), " (", Join(ways, ", "), ")");
 }
 
 // "; runs in Python only, for layer.Norm".

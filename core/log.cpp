@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 
 namespace moka {

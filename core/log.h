@@ -29,15 +29,6 @@ inline void LogWarning(std::string_view text, CodePlace where = CodePlace::Here(
 // To the file only: the Caffe-style lines that programs read.
 void LogToFile(std::string_view text, CodePlace where = CodePlace::Here());
 
-// While one lives, its thread's messages are dropped: those of trials that only the program itself asked for.
-class QuietScope {
- public:
-  QuietScope();
-  ~QuietScope();
-  QuietScope(const QuietScope&) = delete;
-  QuietScope& operator=(const QuietScope&) = delete;
-};
-
 // Opens (append) or replaces the log file; an empty path closes it. Errors: kCantCreate.
 void SetLogFile(const std::filesystem::path& path);
 

@@ -1,25 +1,37 @@
-// A requirement on a blob's shape starts at a layer that could not be built and has some bottom known, and runs upwards
-// through layers that tell their bottom's shape from their top's until it reaches a data top. Slices wait until all
-// their parts have been asked.
+// A need of a blob's shape starts at a layer that could not be built and has some bottom known, and runs upwards
+// (shape_needs.h) until it reaches a data top. Slices wait until all their parts have been asked.
 #include "tools/consumer_shapes.h"
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
+
+#include "tools/bottom_shapes.h"
+#include "tools/shape_needs.h"
 
 namespace moka {
 namespace {
 
 // Losses whose two first bottoms have one count; further ones are weights of that shape.
-constexpr std::array<std::string_view, 7> kElementwise = {
-    "EuclideanLoss",           "L1Loss",       "MultiSigmoidCrossEntropyLoss", "SigmoidCrossEntropyBalanceLoss",
-    "SigmoidCrossEntropyLoss", "SmoothL1Loss", "WeightedEuclideanLoss"};
+constexpr std::array<std::string_view, 11> kElementwise = {"CosineSimilarityLoss",
+                                                           "EuclideanLoss",
+                                                           "EuclideanLoss6",
+                                                           "L1Loss",
+                                                           "ManhattanLoss",
+                                                           "MultiSigmoidCrossEntropyLoss",
+                                                           "RelevantLoss",
+                                                           "SigmoidCrossEntropyBalanceLoss",
+                                                           "SigmoidCrossEntropyLoss",
+                                                           "SmoothL1Loss",
+                                                           "WeightedEuclideanLoss"};
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 5> kByPosition = {"Accuracy", "InfogainLoss", "SegAccuracy", "SoftmaxWithLoss",
                                                          "WeightedSoftmaxWithLoss"};
+// Those whose third bottom weighs each position.
+constexpr std::array<std::string_view, 2> kWeighsPositions = {"SoftmaxWithLoss", "WeightedSoftmaxWithLoss"};
 // Readers of a number an item, and which of their bottoms that is.
 constexpr std::array<std::pair<std::string_view, int>, 3> kByItem = {
     {{"CenterLoss", 1}, {"ContrastiveLoss", 2}, {"HingeLoss", 1}}};
@@ -27,16 +39,11 @@ constexpr std::array<std::string_view, 12> kSpatial = {
     "BatchNorm", "Convolution",   "Convolution3D", "ConvolutionDepthwise",
     "Crop",      "Deconvolution", "Interp",        "LRN",
     "MVN",       "Pooling",       "PReLU",         "Upsample"};
-constexpr std::array<std::string_view, 3> kRecurrent = {"ConvLSTM", "LSTM", "RNN"};
-// Layers whose bottoms all have the top's shape.
-constexpr std::array<std::string_view, 18> kShapeKeeping = {
-    "AbsVal", "BN",    "BNLL",  "BatchNorm", "Bias",    "Dropout", "ELU",  "Eltwise",   "Exp",
-    "Log",    "PReLU", "Power", "ReLU",      "Sigmoid", "Split",   "TanH", "Threshold", "Scale"};
-
+constexpr std::array<std::string_view, 4> kRecurrent = {"ConvLSTM", "ConvLSTMReLU", "LSTM", "RNN"};
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kStreams = 2;      // of sequences that nothing counts
 constexpr int64_t kRois = 128;
-constexpr int64_t kMostSide = 4096;    // of a map that was pooled
+constexpr int64_t kTriplet = 3;        // the least rows of anchors, positives and negatives
 constexpr int64_t kMostRow = 1 << 20;  // values of an item that a Reshape counts
 
 template <class Types>
@@ -54,11 +61,10 @@ int64_t WholeOf(const SliceParameter& p, int64_t last) {
   return cut <= before ? 0 : cut + (last > 0 ? last : cut - before);
 }
 
-class Needs {
+class Readers : ShapeNeeds {
  public:
-  Needs(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops)
-      : net_(net), attempt_(attempt), tops_(tops) {
-    for (const NetAttempt::Failure& failure : attempt.failures) failed_.insert(failure.layer);
+  Readers(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops)
+      : ShapeNeeds(net, attempt, tops), net_(net), attempt_(attempt) {
     for (const auto& [name, top] : tops) {
       if (top.is_batch) streams_ = top.shape[0];
     }
@@ -66,89 +72,15 @@ class Needs {
 
   TopShapes Find() {
     for (int i = 0; i < net_.layer_size(); ++i) {
-      if (!IsBuilt(i)) Ask(i, net_.layer(i));
+      if (!attempt_.is_built[static_cast<size_t>(i)]) Ask(i, net_.layer(i));
     }
     for (int i = net_.layer_size() - 1; i >= 0; --i) {
       if (net_.layer(i).type() == "Slice") AskSlice(i, net_.layer(i));
     }
-    return std::move(changes_);
+    return TakeChanges();
   }
 
  private:
-  bool IsBuilt(int layer) const { return attempt_.is_built[static_cast<size_t>(layer)]; }
-  bool HasFailed(int layer) const { return failed_.contains(layer); }
-  const Shape* Known(const std::string& blob) const {
-    const auto found = attempt_.blobs.find(blob);
-    return found == attempt_.blobs.end() ? nullptr : &found->second;
-  }
-  const Shape* KnownBottom(const LayerParameter& layer, int i) const {
-    return i < layer.bottom_size() ? Known(layer.bottom(i)) : nullptr;
-  }
-  // A data top that may change; null for other blobs.
-  const DataTop* Changeable(const std::string& blob) const {
-    const auto found = tops_.find(blob);
-    return found == tops_.end() || !found->second.can_change ? nullptr : &found->second;
-  }
-
-  // False unless the shape leaves alone what is stated of the top.
-  bool Change(const std::string& name, const Shape& shape) {
-    const DataTop* top = Changeable(name);
-    if (top == nullptr || shape == top->shape || shape.rank() < 1) return false;
-    if (!top->can_rebatch && shape[0] != top->shape[0]) return false;
-    const int rank = top->shape.rank();
-    if (!top->can_resize && rank >= 4 && shape.rank() == rank &&
-        (shape[rank - 1] != top->shape[rank - 1] || shape[rank - 2] != top->shape[rank - 2])) {
-      return false;
-    }
-    return changes_.emplace(name, shape).second;
-  }
-
-  // Whether a Python layer that is not built in makes the blob: its shape is as open as that of data.
-  bool IsElsewhere(const LayerParameter& maker, const std::string& blob) const {
-    return maker.type() == "Python" && tops_.contains(blob);
-  }
-
-  // Layer `reader` needs `blob` to have this shape. Whether that asks anything of a data top.
-  bool Require(int reader, const std::string& blob, const Shape& shape) {
-    for (int i = reader - 1; i >= 0; --i) {
-      const LayerParameter& maker = net_.layer(i);
-      if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
-      if (maker.bottom_size() == 0 || IsElsewhere(maker, blob)) return Change(blob, shape);
-      if (maker.type() == "Slice") return RequirePart(blob, shape);
-      return RequireBottoms(i, maker, shape);
-    }
-    return false;
-  }
-
-  bool RequirePart(const std::string& blob, const Shape& shape) {
-    const Shape* known = Known(blob);
-    return (known == nullptr || *known != shape) && parts_.emplace(blob, shape).second;
-  }
-
-  bool RequireBottoms(int i, const LayerParameter& maker, const Shape& shape) {
-    const int rank = shape.rank();
-    bool is_asked = false;
-    if (IsOneOf(kShapeKeeping, maker.type())) {
-      const bool has_operand = maker.type() == "Scale" || maker.type() == "Bias";
-      for (int b = 0; b < (has_operand ? 1 : maker.bottom_size()); ++b)
-        is_asked = Require(i, maker.bottom(b), shape) || is_asked;
-    } else if (maker.type() == "Flatten" && rank == 2) {
-      is_asked = Require(i, maker.bottom(0), shape);
-    } else if (maker.type() == "Embed" && rank > 1) {
-      is_asked = Require(i, maker.bottom(0), shape.Erased(rank - 1));
-    } else if (maker.type() == "InnerProduct" && rank > 1) {
-      const int axis = maker.inner_product_param().axis();
-      if (axis == -1 || (axis > 1 && axis == rank - 1))
-        is_asked = Require(i, maker.bottom(0), shape.With(rank - 1, kFeatures));
-    } else if (maker.type() == "Pooling" && rank == 4) {
-      const PoolingParameter& p = maker.pooling_param();  // into cells that do not overlap
-      const int64_t cell = p.kernel_size_size() == 1 && p.stride_size() == 1 ? p.kernel_size(0) : 0;
-      if (cell > 0 && cell == p.stride(0) && shape[2] < kMostSide && shape[3] < kMostSide)
-        is_asked = Require(i, maker.bottom(0), shape.With(2, shape[2] * cell).With(3, shape[3] * cell));
-    }
-    return is_asked;
-  }
-
   void Ask(int i, const LayerParameter& layer) {
     const std::string& type = layer.type();
     const bool is_python_loss = type == "Python" && layer.loss_weight_size() > 0 && layer.bottom_size() == 2;
@@ -160,6 +92,7 @@ class Needs {
         Require(i, layer.bottom(bottom), {(*x)[0]});
     }
     if (type == "Lstm") AskMarks(i, layer);
+    if (type == "CTCLoss") AskSequences(i, layer);
     if (type == "InfogainLoss") AskMatrix(i, layer);
     if (type == "Eltwise") AskEltwise(i, layer);
     if (type == "Concat") AskConcat(i, layer);
@@ -168,8 +101,12 @@ class Needs {
     if (IsOneOf(kSpatial, type)) AskPictures(i, layer);
     if (type == "InnerProduct") AskFeatures(layer);
     if (type == "Permute") AskPermute(layer);
+    if (WindowAxes(layer) > 2) AskVolume(i, layer, WindowAxes(layer));
+    if (type == "ContrastiveLoss") AskPair(i, layer);
+    if (type == "Python" && layer.python_param().layer().starts_with("TripletSelect")) AskTriplets(i, layer);
+    if (type == "MultiBoxLoss" && layer.bottom_size() > 3) AskBoxes(i, layer.bottom(3));
     if (type == "Reshape") AskReshape(i, layer);
-    if (type.starts_with("ROI") && layer.bottom_size() > 1) AskRows(layer.bottom(1));
+    if (type.find("ROI") != std::string::npos && layer.bottom_size() > 1) AskRows(layer.bottom(1));
     if (type == "DetectNetTransformation") AskObjects(i, layer);
   }
 
@@ -193,6 +130,16 @@ class Needs {
     const Shape label = axis != 1 ? scores->Erased(axis) : rank == 2 ? Shape{(*scores)[0]} : scores->With(1, 1);
     const Shape* found = KnownBottom(layer, 1);
     if (found == nullptr || found->Count() != label.Count()) Require(i, layer.bottom(1), label);
+    if (!IsOneOf(kWeighsPositions, layer.type()) || layer.bottom_size() < 3) return;
+    const Shape* weights = KnownBottom(layer, 2);
+    if (weights == nullptr || weights->Count() != label.Count()) Require(i, layer.bottom(2), label);
+  }
+
+  // Marks and labels of every step for scores [T,N,C].
+  void AskSequences(int i, const LayerParameter& layer) {
+    const Shape* scores = KnownBottom(layer, 0);
+    if (scores == nullptr || scores->rank() < 2) return;
+    for (int b = 1; b < layer.bottom_size(); ++b) Require(i, layer.bottom(b), {(*scores)[0], (*scores)[1]});
   }
 
   // A mark for each row of x.
@@ -206,7 +153,14 @@ class Needs {
     const Shape* scores = KnownBottom(layer, 0);
     if (scores == nullptr || layer.bottom_size() < 3) return;
     const int axis = AxisOf(layer.infogain_loss_param().axis(), scores->rank());
-    if (axis >= 0 && axis < scores->rank()) Require(i, layer.bottom(2), {(*scores)[axis], (*scores)[axis]});
+    if (axis < 0 || axis >= scores->rank()) return;
+    const int64_t classes = (*scores)[axis];
+    const Shape* found = KnownBottom(layer, 2);
+    if (found != nullptr && found->rank() > 0 && (*found)[0] == 1) {
+      Require(i, layer.bottom(2), {1, 1, classes, classes});
+    } else {
+      Require(i, layer.bottom(2), {classes, classes});
+    }
   }
 
   // The bottom that the others go by: known, no data top of its own, of the most axes.
@@ -226,11 +180,23 @@ class Needs {
     return best;
   }
 
+  // One shape for all: that of the reference, or if that asks nothing of a data top the other one.
   void AskEltwise(int i, const LayerParameter& layer) {
     const Shape* reference = Reference(layer);
+    bool is_asked = false;
     for (int b = 0; reference != nullptr && b < layer.bottom_size(); ++b) {
       const Shape* shape = KnownBottom(layer, b);
-      if (shape == nullptr || *shape != *reference) Require(i, layer.bottom(b), *reference);
+      if (shape == nullptr || *shape != *reference) is_asked = Require(i, layer.bottom(b), *reference) || is_asked;
+    }
+    if (reference == nullptr || is_asked || !HasFailed(i)) return;
+    for (int b = 0; b < layer.bottom_size(); ++b) {
+      const Shape* other = KnownBottom(layer, b);
+      if (other == nullptr || *other == *reference) continue;
+      for (int a = 0; a < layer.bottom_size(); ++a) {
+        const Shape* shape = KnownBottom(layer, a);
+        if (shape != nullptr && *shape == *reference) Require(i, layer.bottom(a), *other);
+      }
+      return;
     }
   }
 
@@ -261,32 +227,65 @@ class Needs {
       const DataTop* words = embed.type() == "Embed" && embed.bottom_size() > 0 ? Changeable(embed.bottom(0)) : nullptr;
       if (words != nullptr && words->shape.rank() > 2) Change(embed.bottom(0), {words->shape[0], streams_});
     }
+    if (layer.type().starts_with("ConvLSTM") && x->rank() == 4) return AskMaps(i, layer, *x);
     if (x->rank() == 2) Require(i, layer.bottom(0), x->Inserted(1, streams_));
     if (x->rank() >= 2) Require(i, layer.bottom(1), {(*x)[0], x->rank() == 2 ? streams_ : (*x)[1]});
   }
 
-  // A number an item that a layer of pictures reads is a picture, like its layer's first top.
+  // Maps [T,C,H,W] have streams, or, with as many streams as a state [1,N,C,H,W], channels; the state says their size,
+  // the marks how many steps there are.
+  void AskMaps(int i, const LayerParameter& layer, const Shape& x) {
+    const Shape* marks = KnownBottom(layer, 1);
+    const Shape* state = KnownBottom(layer, 2);
+    const bool has_state = state != nullptr && state->rank() == 5;
+    const int64_t steps = marks != nullptr && marks->rank() > 0 ? (*marks)[0] : x[0];
+    const int64_t streams = has_state ? (*state)[1] : streams_;
+    const int64_t channels = has_state && x[1] == streams ? 1 : x[1];
+    Require(i, layer.bottom(0),
+            {steps, streams, channels, has_state ? (*state)[3] : x[2], has_state ? (*state)[4] : x[3]});
+    Require(i, layer.bottom(1), {steps, streams});
+  }
+
+  // A kernel of so many axes has as many under it: where pictures were taken, cubes.
+  void AskVolume(int i, const LayerParameter& layer, int axes) {
+    const Shape* x = KnownBottom(layer, 0);
+    if (x == nullptr || x->rank() < 4 || axes != 3) return;
+    const int channels = layer.type() == "Convolution" ? layer.convolution_param().axis() : 1;
+    const std::string source = SourceOf(i, layer.bottom(0), true);
+    const DataTop* top = Changeable(source);
+    const int rank = x->rank();
+    if (top == nullptr || rank != channels + axes || top->shape.rank() != rank) return;
+    Change(source, top->shape.Inserted(rank - 2, top->shape[rank - 2]));
+  }
+
+  // Two rows of one length.
+  void AskPair(int i, const LayerParameter& layer) {
+    const Shape* a = KnownBottom(layer, 0);
+    const Shape* b = KnownBottom(layer, 1);
+    if (a != nullptr && b != nullptr && a->rank() > b->rank()) Require(i, layer.bottom(1), *a);
+  }
+
+  void AskTriplets(int i, const LayerParameter& layer) {
+    const Shape* x = KnownBottom(layer, 0);
+    if (x != nullptr && x->rank() > 0 && (*x)[0] == 1) Rebatch(i, 1, kTriplet);
+  }
+
+  // SSD's boxes: rows of 8 numbers, here one an item.
+  void AskBoxes(int i, const std::string& boxes) {
+    const DataTop* top = Changeable(boxes);
+    if (top != nullptr && top->shape.rank() < 4) Require(i, boxes, {1, 1, top->shape[0], 8});
+  }
+
+  // A number an item that a layer of pictures reads is a picture, like its layer's first top; what a map is cropped to
+  // is as large as the map.
   void AskPictures(int i, const LayerParameter& layer) {
     for (const std::string& bottom : layer.bottom()) {
-      const DataTop* top = SourceOf(i, bottom);
-      if (top != nullptr && top->shape.rank() < 4) Require(i, bottom, FirstOf(*top, {top->shape[0], 3, 224, 224}));
+      const DataTop* top = Changeable(SourceOf(i, bottom));
+      if (top == nullptr || top->shape.rank() >= 4) continue;
+      const Shape* map = layer.type() == "Crop" ? KnownBottom(layer, 0) : nullptr;
+      const bool is_window = map != nullptr && map->rank() == 4 && bottom != layer.bottom(0);
+      Require(i, bottom, is_window ? map->With(1, 1) : FirstOf(*top, {top->shape[0], 3, 224, 224}));
     }
-  }
-
-  // The data top that a blob is made of by layers that keep its shape; null if there is none.
-  const DataTop* SourceOf(int reader, const std::string& blob) const {
-    for (int i = reader - 1; i >= 0; --i) {
-      const LayerParameter& maker = net_.layer(i);
-      if (std::ranges::find(maker.top(), blob) == maker.top().end()) continue;
-      if (maker.bottom_size() == 0 || IsElsewhere(maker, blob)) return Changeable(blob);
-      return IsOneOf(kShapeKeeping, maker.type()) ? SourceOf(i, maker.bottom(0)) : nullptr;
-    }
-    return nullptr;
-  }
-
-  Shape FirstOf(const DataTop& top, const Shape& fallback) const {
-    const auto first = tops_.find(top.first);
-    return first == tops_.end() || first->second.shape.rank() < 4 ? fallback : first->second.shape;
   }
 
   // A number an item that InnerProduct reads is as wide as what the same parameter multiplies elsewhere.
@@ -324,6 +323,21 @@ class Needs {
     if (x != nullptr && x->rank() > 0 && layer.bottom_size() > 1) Require(i, layer.bottom(1), {(*x)[0], 1, 65, 16});
   }
 
+  // A Reshape with one open dim: numbers an item are rows, other items are so many that the dims divide them.
+  void AskRowsOf(int i, const LayerParameter& layer, const std::vector<int64_t>& dims, const Shape& x) {
+    int64_t row = 1;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const int64_t dim = dims[d] == 0 && d < static_cast<size_t>(x.rank()) ? x[static_cast<int>(d)] : dims[d];
+      if (dim > kMostRow / row) return;
+      if (dim > 0 && (dims[d] > 0 || x.rank() > 1)) row *= dim;
+    }
+    if (x.rank() == 1) {
+      if (row > 1) Require(i, layer.bottom(0), {x[0], row});
+    } else if (const int64_t values = x.Count(); row > 0 && values > 0 && values % row != 0) {
+      Rebatch(i, 1, row / std::gcd(row, values));
+    }
+  }
+
   // A Reshape whose dims are all given counts its bottom: so many items, or values an item.
   void AskReshape(int i, const LayerParameter& layer) {
     const Shape* x = KnownBottom(layer, 0);
@@ -333,15 +347,7 @@ class Needs {
       return;
     }
     std::vector<int64_t> dims(p.shape().dim().begin(), p.shape().dim().end());
-    if (x->rank() == 1 && std::ranges::count(dims, -1) == 1) {  // numbers an item that are rows
-      int64_t row = 1;
-      for (const int64_t dim : dims) {
-        if (dim > kMostRow / row) return;
-        if (dim > 0) row *= dim;
-      }
-      if (row > 1) Require(i, layer.bottom(0), {(*x)[0], row});
-      return;
-    }
+    if (std::ranges::count(dims, -1) == 1) return AskRowsOf(i, layer, dims, *x);
     const bool keeps_items = dims[0] == 0;
     for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
       int64_t& dim = dims[static_cast<size_t>(d)];
@@ -350,29 +356,21 @@ class Needs {
     }
     const Shape wanted{std::span<const int64_t>(dims)};
     const int64_t values = (Size((*x)[0]) * wanted.Count()).value();
-    if (!keeps_items && values % x->Count() == 0 && Rebatch(i, values / x->Count())) return;
-    AskItems(layer.bottom(0), wanted);
+    if (!keeps_items && values % x->Count() == 0 && Rebatch(i, (*x)[0], values / x->Count())) return;
+    const int maker = MakerOf(i, layer.bottom(0));
+    if (maker >= 0 && net_.layer(maker).type() == "Permute") {
+      Require(i, layer.bottom(0), WithoutOnes(wanted, net_.layer(maker).permute_param().order_size()));
+    } else {
+      AskItems(layer.bottom(0), wanted);
+    }
   }
 
-  // So many items from the layers whose first dimension is free and that a reader's bottom comes from.
-  bool Rebatch(int reader, int64_t items) {
-    if (items < 1) return false;
-    std::vector<std::string> wanted(net_.layer(reader).bottom().begin(), net_.layer(reader).bottom().end());
-    std::vector<std::string> firsts;
-    for (int i = reader - 1; i >= 0; --i) {
-      const LayerParameter& maker = net_.layer(i);
-      const auto is_wanted = [&](const std::string& top) { return std::ranges::find(wanted, top) != wanted.end(); };
-      if (std::ranges::none_of(maker.top(), is_wanted)) continue;
-      wanted.insert(wanted.end(), maker.bottom().begin(), maker.bottom().end());
-      if (maker.bottom_size() == 0) firsts.push_back(maker.top(0));
+  // The shape with axes of one element left out until so many axes are left, or no more can be.
+  static Shape WithoutOnes(Shape shape, int rank) {
+    for (int axis = shape.rank() - 1; axis > 0 && shape.rank() > rank; --axis) {
+      if (shape[axis] == 1) shape = shape.Erased(axis);
     }
-    bool is_changed = false;
-    for (const auto& [name, top] : tops_) {
-      if (!top.can_rebatch || !IsOneOf(firsts, top.first) || top.shape[0] != tops_.at(top.first).shape[0]) continue;
-      if (top.shape[0] == items) continue;
-      is_changed = changes_.emplace(name, top.shape.With(0, items)).second || is_changed;
-    }
-    return is_changed;
+    return shape;
   }
 
   // A data top that is only put into another shape: with that shape's items, [steps,streams] or [steps*streams,..].
@@ -390,6 +388,16 @@ class Needs {
     }
   }
 
+  // A Slice of the items: its parts' readers say the other axes, the points how many items there are at least.
+  void AskSliceOfItems(int i, const LayerParameter& layer, const Shape& whole, const Shape* part) {
+    if (part != nullptr) Require(i, layer.bottom(0), part->With(0, whole[0]));
+    if (!HasFailed(i)) return;
+    const SliceParameter& p = layer.slice_param();
+    const int64_t parts = layer.top_size();
+    const int64_t total = p.slice_point_size() > 0 ? WholeOf(p, 0) : std::lcm(whole[0], parts);
+    if (total > whole[0]) Rebatch(i, whole[0], total);
+  }
+
   // The whole as its parts' readers need it, or as the points say.
   void AskSlice(int i, const LayerParameter& layer) {
     if (layer.bottom_size() < 1 || layer.top_size() < 1) return;
@@ -397,19 +405,20 @@ class Needs {
     const Shape* whole = KnownBottom(layer, 0);
     std::optional<Shape> base;
     for (const std::string& part : layer.top()) {
-      const auto need = parts_.find(part);
-      if (need != parts_.end() && (!base || need->second.rank() > base->rank())) base = need->second;
+      const auto need = parts().find(part);
+      if (need != parts().end() && (!base || need->second.rank() > base->rank())) base = need->second;
     }
     const bool is_asked = base.has_value();
     if (!base && (whole == nullptr || !HasFailed(i))) return;
     if (!base) base = *whole;
     if (base->rank() == 1) base = Shape{(*base)[0], 1};
     const int axis = SliceAxis(p, base->rank());
+    if (axis == 0 && whole != nullptr) return AskSliceOfItems(i, layer, *whole, is_asked ? &*base : nullptr);
     if (axis < 1 || axis >= base->rank()) return;
     // 0: nobody needs anything of the part.
     const auto width = [&](const std::string& part) -> int64_t {
-      const auto need = parts_.find(part);
-      if (need != parts_.end()) return need->second.rank() > axis ? need->second[axis] : 1;
+      const auto need = parts().find(part);
+      if (need != parts().end()) return need->second.rank() > axis ? need->second[axis] : 1;
       const Shape* known = HasFailed(i) ? nullptr : Known(part);
       return known != nullptr && known->rank() == base->rank() ? (*known)[axis] : 0;
     };
@@ -417,7 +426,7 @@ class Needs {
     if (p.slice_point_size() > 0) {
       total = WholeOf(p, width(layer.top(layer.top_size() - 1)));
     } else if (is_asked) {
-      for (const std::string& part : layer.top()) total = std::max(total, parts_.contains(part) ? width(part) : 0);
+      for (const std::string& part : layer.top()) total = std::max(total, parts().contains(part) ? width(part) : 0);
       total = (Size(total) * layer.top_size()).value();
     } else {
       total = (Size((*base)[axis]) * layer.top_size()).value();
@@ -427,17 +436,13 @@ class Needs {
 
   const NetParameter& net_;
   const NetAttempt& attempt_;
-  const DataTops& tops_;
-  std::set<int> failed_;
-  std::map<std::string, Shape> parts_;  // needs of tops of Slice
-  int64_t streams_ = kStreams;          // as many as pictures, where a net has pictures too
-  TopShapes changes_;
+  int64_t streams_ = kStreams;  // as many as pictures, where a net has pictures too
 };
 
 }  // namespace
 
 TopShapes NeededShapes(const NetParameter& net, const NetAttempt& attempt, const DataTops& tops) {
-  return Needs(net, attempt, tops).Find();
+  return Readers(net, attempt, tops).Find();
 }
 
 TopShapes EqualParts(const NetParameter& net, const DataTops& tops) {

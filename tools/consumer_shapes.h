@@ -21,6 +21,7 @@ struct DataTop {
   bool can_rebatch = false;  // the first dimension
   bool can_resize = false;   // height and width of a picture
   bool can_be_gray = false;  // nothing says that a picture has three channels
+  bool is_made = false;      // of other tops, by a layer that is not built in: its readers say all of its shape
   bool is_batch = false;     // the pictures of a layer that gives pictures and no rows
 };
 using DataTops = std::map<std::string, DataTop>;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/log.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "data/shape_guess.h"
 #include "layers/net.h"

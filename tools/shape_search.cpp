@@ -112,6 +112,7 @@ class Search {
                               .can_rebatch = is_python && !is_made,
                               .can_resize = !has_size,
                               .can_be_gray = means <= 1 && (is_record || is_python || is_rows),
+                              .is_made = is_made,
                               .is_batch = i == 0 && !is_rows && !is_made && data.types[i].shape.rank() == 4};
       }
     }

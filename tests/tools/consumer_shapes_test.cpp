@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
-#include "proto/net_file.h"
-#include "tools/net_check.h"
+#include "tests/tools/looked_at.h"
 
 namespace moka {
 namespace {
@@ -12,36 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-
-constexpr const char* kTwoTops =
-    "layer { name: 'd' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'x' batch_size: 2 } } ";
-constexpr const char* kPredictions =
-    "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' inner_product_param { num_output: 10 } } ";
-
-StateCheck Check(const std::string& text, const std::map<std::string, Shape>& given = {}) {
-  NetState state;
-  state.set_phase(TRAIN);
-  return CheckNet(NetFromText(text, "net.prototxt"), state, given);
-}
-
-std::string PythonData(const std::string& tops, const std::string& layer = "Own", const std::string& module = "own") {
-  std::string text = "layer { name: 'd' type: 'Python' ";
-  for (const std::string_view top : Split(tops, ' ')) text += StrCat("top: '", top, "' ");
-  return text + StrCat("python_param { module: '", module, "' layer: '", layer, "' } } ");
-}
-
-Shape TopOf(const StateCheck& check, const std::string& name) {
-  for (const auto& [top, shape] : check.tops) {
-    if (top == name) return shape;
-  }
-  ADD_FAILURE() << "no top " << name << ": " << check.error;
-  return {};
-}
-
-std::string Loss(const std::string& type, const std::string& scores, const std::string& label) {
-  return "layer { name: 'loss_" + label + "' type: '" + type + "' bottom: '" + scores + "' bottom: '" + label +
-         "' top: 'loss_" + label + "' } ";
-}
 
 TEST(ConsumerShapesTest, ALabelHasThePredictionsShape) {
   EXPECT_EQ(TopOf(Check(std::string(kTwoTops) + kPredictions + Loss("EuclideanLoss", "fc", "label")), "d:label"),
@@ -354,55 +323,6 @@ TEST(ConsumerShapesTest, MistakesThatNoShapeMendsStay) {
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'r' top: 'ip' inner_product_param { num_output: 8 } } ";
   EXPECT_THAT(Check(boxes + Loss("SmoothL1Loss", "ip", "bbox_targets")).error,
               HasSubstr("must have one batch and one count"));
-}
-
-TEST(NetCheckTest, ClassesLeftToTheCommandLineAreAssumed) {
-  const std::string scores =
-      "layer { name: 'hidden' type: 'InnerProduct' bottom: 'data' top: 'hidden' inner_product_param { num_output: 4 } "
-      "} "
-      "layer { name: 'fc' type: 'InnerProduct' bottom: 'hidden' top: 'fc' } ";
-  const StateCheck check = Check(kTwoTops + scores + Loss("SoftmaxWithLoss", "fc", "label"));
-  EXPECT_EQ(TopOf(check, "fc:fc"), (Shape{2, kAssumedClasses}));
-  EXPECT_THAT(check.open_classes, ElementsAre("fc"));
-  EXPECT_THAT(check.assumed, testing::Contains(Pair("fc", Shape{2, kAssumedClasses})));
-  // Only scores are classes: features for another layer, or none at all, are the net's own.
-  const std::string more =
-      "layer { name: 'more' type: 'InnerProduct' bottom: 'fc' top: 'more' inner_product_param { num_output: 4 } } ";
-  EXPECT_THAT(Check(kTwoTops + scores + more).error, HasSubstr("layer \"fc\": num_output must be given"));
-  const std::string zero =
-      "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'fc' "
-      "inner_product_param { num_output: 0 } } ";
-  EXPECT_THAT(Check(kTwoTops + zero + Loss("SoftmaxWithLoss", "fc", "label")).error,
-              HasSubstr("num_output must be given and at least 1"));
-}
-
-TEST(NetCheckTest, APhaseWithoutDataIsSaidToBeOne) {
-  const auto check = [](const std::string& text, Phase phase) {
-    NetState state;
-    state.set_phase(phase);
-    return CheckNet(NetFromText(text, "net.prototxt"), state, {}).error;
-  };
-  const std::string data = "layer { name: 'd' type: 'Data' top: 'data' data_param { source: 'x' batch_size: 2 } ";
-  const std::string reader = "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r' } ";
-  EXPECT_THAT(check(data + "include { phase: TRAIN } } " + reader, TEST),
-              HasSubstr("no layer produces bottom \"data\"; the net has data layers for TRAIN only"));
-  EXPECT_EQ(check(data + "include { phase: TRAIN } } " + reader, TRAIN), "");
-  EXPECT_THAT(check(data + "exclude { phase: TRAIN } } " + reader, TRAIN), HasSubstr("data layers for TEST only"));
-  // No data in either, or other mistakes: nothing is said.
-  EXPECT_THAT(check(reader, TEST), testing::Not(HasSubstr("only")));
-  EXPECT_THAT(check(data + "} layer { name: 'o' type: 'Odd' bottom: 'data' top: 'o' }", TEST),
-              testing::Not(HasSubstr("only")));
-}
-
-TEST(NetCheckTest, TrialsOfShapesDoNotWarn) {
-  testing::internal::CaptureStderr();
-  const StateCheck check = Check(StrCat(kTwoTops, kPredictions, Loss("EuclideanLoss", "fc", "label"),
-                                        "layer { name: 'fc' type: 'ReLU' bottom: 'fc' top: 'r' } "));
-  const std::string narration = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(TopOf(check, "d:label"), (Shape{2, 10}));
-  const size_t warning = narration.find("the name \"fc\" is taken");
-  ASSERT_NE(warning, std::string::npos) << narration;
-  EXPECT_EQ(narration.find("the name \"fc\" is taken", warning + 1), std::string::npos) << narration;
 }
 
 TEST(ConsumerShapesTest, DetectNetsLabelsAreRowsOfBoxes) {

@@ -12,8 +12,9 @@ bool StateMeetsRule(const NetState& state, const NetStateRule& rule);
 // kConfig at a layer with both include and exclude.
 bool IsPresent(const LayerParameter& layer, const NetState& state);
 
-// The net with the layers that are present in the state. The state is stored in the net, and its phase in every layer that has none of its own.
-// AutoCrop layers get their offsets (crop_offsets.h). Errors: as IsPresent; kConfig at a crop that cannot be aligned.
+// The net with the layers that are present in the state. The state is stored in the net, and its phase in every layer
+// that has none of its own. AutoCrop layers get their offsets (crop_offsets.h). Errors: as IsPresent; kConfig at a crop
+// that cannot be aligned.
 NetParameter FilterNet(const NetParameter& net, const NetState& state);
 // The same with no level and no stage.
 NetParameter FilterNet(const NetParameter& net, Phase phase);

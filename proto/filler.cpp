@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "proto/filler_patterns.h"
 
 namespace moka {
 namespace {
@@ -16,9 +17,9 @@ namespace {
 constexpr int64_t kGrain = 1 << 14;
 
 const std::vector<std::string>& FillerTypes() {
-  static const std::vector<std::string> types = {"bilinear",  "bilinear_3D",       "constant", "file",
-                                                 "gaussian",  "gaussian_unitball", "msra",     "positive_unitball",
-                                                 "thrlinear", "uniform",           "xavier"};
+  static const std::vector<std::string> types = {
+      "EdgeX", "EdgeY",    "Laplacian",         "LoG",  "bilinear",          "bilinear_3D", "constant", "file",
+      "gabor", "gaussian", "gaussian_unitball", "msra", "positive_unitball", "thrlinear",   "uniform",  "xavier"};
   return types;
 }
 
@@ -168,6 +169,8 @@ void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   if (IsTrilinear(type) && !is_cube) {
     Refuse(StrCat(type, " filler: needs a cubic 3-D kernel, the parameter's shape is ", shape.ToString()));
   }
+  if (!IsPatternFiller(type)) return;
+  if (const std::string fault = PatternFault(filler, shape); !fault.empty()) Refuse(fault);
 }
 
 void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed, const FillerStreams& streams,
@@ -194,6 +197,7 @@ void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed
   if (type == "msra") FillNormal(values, seed, stream, 0, std::sqrt(2.0 / FanOf(filler, shape)));
   if (type == "bilinear") FillBilinear(values, shape);
   if (IsTrilinear(type)) FillTrilinear(values, shape);
+  if (IsPatternFiller(type)) FillPattern(filler, shape, values);
   if (type == "file") FillFromFile(values, filler.file());
 }
 

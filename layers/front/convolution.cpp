@@ -17,6 +17,47 @@ void CheckWindow(const LayerBuilder& l, const Shape& x, const ConvolutionFields&
   }
 }
 
+// What BVLC's OpenCL branch joins to a convolution.
+struct Joint {
+  bool relu = false;
+  float slope = 0;
+  bool adds = false;  // the second bottom
+};
+
+Joint ReadJoint(const LayerBuilder& l) {
+  const ConvolutionParameter& p = l.param().convolution_param();
+  constexpr const char* kField = "convolution_param.fuse_type";
+  if (p.fuse_type() == ConvolutionParameter::UNFUSED) return {p.relu(), p.negative_slope(), false};
+  l.Check(p.fuse_type() != ConvolutionParameter::FUSED_CONV_MAX_POOLING_RELU, kField,
+          "FUSED_CONV_MAX_POOLING_RELU is not supported; give the Pooling and ReLU layers");
+  l.Check(!p.relu() && p.negative_slope() == 0, kField, "with a fuse_type relu and negative_slope must not be given");
+  const Joint joint{true, p.relu_param().negative_slope(),
+                    p.fuse_type() == ConvolutionParameter::FUSED_CONV_ELTWISE_RELU};
+  const EltwiseParameter& sum = p.eltwise_param();
+  l.Check(!joint.adds || (sum.operation() == EltwiseParameter::SUM && sum.coeff_size() == 0 && !sum.coeff_blob()),
+          "convolution_param.eltwise_param", "eltwise_param must be a SUM without coefficients");
+  return joint;
+}
+
+int TopCount(const LayerBuilder& l, const Joint& joint) {
+  const std::string rule = joint.adds ? "with FUSED_CONV_ELTWISE_RELU Convolution takes 2 bottoms and a top"
+                                      : StrCat(l.param().type(), " takes a top for each bottom");
+  const bool fits = joint.adds ? l.bottom_count() == 2 && l.top_count() == 1 : l.bottom_count() == l.top_count();
+  l.Check(fits, "top", StrCat(rule, ", found ", l.bottom_count(), " bottoms and ", l.top_count(), " tops"));
+  return l.top_count();
+}
+
+ValueId WithJoint(const LayerBuilder& l, const Joint& joint, ValueId y) {
+  if (joint.adds) {
+    const Shape shape = l.b().shape(y);
+    l.Check(l.shape(1) == shape, "bottom[1]",
+            StrCat("what is added must have the shape ", shape.ToString(), " of the convolution, found ",
+                   l.shape(1).ToString()));
+    y = l.b().Pointwise("x0+x1", {y, l.bottom(1)});
+  }
+  return Activated(l, y, "convolution_param", joint.relu, joint.slope);
+}
+
 void Build(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
@@ -29,11 +70,13 @@ void Build(LayerBuilder& l) {
     parameters.push_back(
         l.AddBlob(1, {fields.outputs}, p.bias_filler(), ParameterRole::kBias, "convolution_param.bias_filler"));
   }
-  for (int i = 0; i < l.bottom_count(); ++i) {
+  const Joint joint = ReadJoint(l);
+  const int tops = TopCount(l, joint);
+  for (int i = 0; i < tops; ++i) {
     std::vector<ValueId> inputs{channels.Fold(l, l.bottom(i))};
     inputs.insert(inputs.end(), parameters.begin(), parameters.end());
     const ValueId y = l.b().Add1("convolution", inputs, fields.attributes());
-    l.SetTop(i, channels.Unfold(l, Activated(l, y, "convolution_param", p.relu(), p.negative_slope())));
+    l.SetTop(i, WithJoint(l, joint, channels.Unfold(l, y)));
   }
 }
 
@@ -50,10 +93,11 @@ LayerDef Row(std::string type, std::string doc, LayerPage page) {
 }  // namespace
 
 LayerDef ConvolutionLayer() {
-  return Row(
+  LayerDef def = Row(
       "Convolution",
       "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a bias. "
-      "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows.",
+      "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows, as it does "
+      "with fuse_type, which may add a second bottom before.",
       {.params = {"convolution_param"},
        .formula =
            "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
@@ -63,14 +107,15 @@ LayerDef ConvolutionLayer() {
            "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
            "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
            "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
-           "`negative_slope * y`. With another axis (default 1) C is that axis, all before it are items and keep "
+           "`negative_slope * y`; fuse_type FUSED_CONV_RELU is the same with relu_param's negative_slope, and "
+           "FUSED_CONV_ELTWISE_RELU (2 bottoms, 1 top) adds the second bottom, of y's shape, before it. With another axis (default 1) C is that axis, all before it are items and keep "
            "their places, those behind it are spatial. All bottoms have one shape and share W and b.",
        .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
                    "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
                    "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
                    "counts where `y > 0`, elsewhere times negative_slope.",
        .source = "BVLC Caffe's base_conv_layer and conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
-                 "the sides Synopsys'. engine and the other fields that choose an algorithm are read and ignored.",
+                 "the sides Synopsys', fuse_type that of BVLC's OpenCL branch. engine and the other fields that choose an algorithm are read and ignored.",
        .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "conv"
@@ -79,6 +124,8 @@ layer {
   top: "conv"
   convolution_param { num_output: 4 kernel_size: 3 pad: 1 stride: 2 weight_filler { type: "xavier" } }
 })"});
+  def.equal_counts = false;  // fuse_type may take a bottom that has no top
+  return def;
 }
 
 // The same layer under the names of forks.

@@ -85,6 +85,10 @@ void Build(LayerBuilder& l) {
   std::vector<ValueId> bottoms;
   for (int i = 0; i < terms; ++i) {
     const Shape own = l.shape(i);
+    if (i == 1 && own.rank() == 0 && !p.coeff_blob()) {  // Synopsys: one number, for every element
+      bottoms.push_back(l.bottom(i));
+      continue;
+    }
     l.Check(IsSameButForOnes(own, shape), StrCat("bottom[", i, "]"),
             StrCat("all bottoms must have one shape, found \"", l.param().bottom(0), "\" ", shape.ToString(), " and \"",
                    l.param().bottom(i), "\" ", own.ToString()));
@@ -113,7 +117,7 @@ LayerDef EltwiseLayer() {
       .doc =
           "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape, which is the top's: that of the "
           "first, "
-          "where others differ by axes of 1 at the end. Where "
+          "where others differ by axes of 1 at the end and the second may be one number. Where "
           "bottoms tie for the MAX the gradient goes where Caffe sends it: the second of the first two, else the "
           "earliest.",
       .min_bottoms = 1,
@@ -133,7 +137,7 @@ LayerDef EltwiseLayer() {
               "The "
               "factors of coeff_blob get none.",
           .source =
-              "BVLC Caffe's eltwise_layer. stable_prod_grad is read and ignored: the product's gradient never divides. "
+              "BVLC Caffe's eltwise_layer; a number as the second bottom is Synopsys's. stable_prod_grad is read and ignored: the product's gradient never divides. "
               "Caffe asks for two bottoms; nets of FlowNet's fork have one.",
           .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }

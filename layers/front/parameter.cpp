@@ -7,8 +7,8 @@ namespace {
 
 void Build(LayerBuilder& l) {
   const BlobShape& shape = l.param().parameter_param().shape();
-  l.Check(shape.dim_size() >= 1 && shape.dim_size() <= Shape::kMaxRank, "parameter_param.shape",
-          StrCat("parameter_param.shape must have 1 to ", Shape::kMaxRank, " dimensions, found ", shape.dim_size()));
+  l.Check(shape.dim_size() <= Shape::kMaxRank, "parameter_param.shape",
+          StrCat("parameter_param.shape must have at most ", Shape::kMaxRank, " dimensions, found ", shape.dim_size()));
   const std::vector<int64_t> dims(shape.dim().begin(), shape.dim().end());
   for (const int64_t dim : dims) {
     l.Check(dim >= 1, "parameter_param.shape",
@@ -23,12 +23,13 @@ void Build(LayerBuilder& l) {
 LayerDef ParameterLayer() {
   return {
       .type = "Parameter",
-      .doc = "A trained blob of parameter_param.shape as a top; it begins as zeros.",
+      .doc =
+          "A trained blob of parameter_param.shape as a top, one number without a shape's dims; it begins as zeros.",
       .min_bottoms = 0,
       .max_bottoms = 0,
       .build = Build,
       .page = {.params = {"parameter_param"},
-               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1); "
+               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; none: a scalar); "
                           "it begins as `blob_filler` says, by default as zeros.",
                .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
                .source = "BVLC Caffe's parameter_layer. `blob_filler` is happynear's.",

@@ -99,7 +99,9 @@ int64_t PadEnd(const LayerBuilder& l, const WindowFields& fields, size_t i) {
   const auto is_positive = [](int64_t p) { return p > 0; };
   const bool is_padded =
       std::ranges::any_of(fields.pad, is_positive) || std::ranges::any_of(fields.pad_end, is_positive);
-  if (is_padded && (windows - 1) * s >= in + pad) windows = windows - 1;
+  // So does Intel's Caffe for a kernel of 1, where BVLC's would have a window of nothing.
+  const bool is_clipped = is_padded || std::ranges::find(fields.kernel, 1) != fields.kernel.end();
+  if (is_clipped && (windows - 1) * s >= in + pad) windows = windows - 1;
   const Size last = (windows - 1) * s - pad;
   l.Check(windows >= 1, "pooling_param.kernel_size",
           StrCat("the kernel ", k.value(), " is larger than spatial axis ", i, " of the bottom ", l.shape(0).ToString(),
@@ -205,8 +207,8 @@ LayerDef PoolingLayer() {
           .formula =
               "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the "
               "pad (default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, "
-              "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0 and `(out - 1) s >= in + p`, "
-              "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the "
+              "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0, or k is 1 along an axis, and "
+              "`(out - 1) s >= in + p`, out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the "
               "whole image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` "
               "in the plane, the first maximum winning. dilation d puts d pixels from each element of a window to the "
               "next (`out = ceil((in - d (k - 1) - 1) / s) + 1`; MAX and AVE, no pad). AVE: sum of the pixels inside "
@@ -221,7 +223,8 @@ LayerDef PoolingLayer() {
                     "top holds indices of one plane also for three spatial axes. `round_mode` is BVLC's; `ceil_mode`, "
                     "`torch_pooling`, `avg_include_pad`, `AVE_EXC_PAD` (once `AVE_TF`), `pad_type` (1: TensorFlow's "
                     "SAME), `dilation` (Greentea's) and `pad_l`, `pad_r`, `pad_t`, `pad_b` (a pad "
-                    "of its own for each side) are forks' spellings.",
+                    "of its own for each side) are forks' spellings. Dropping the last window of a kernel of 1 is "
+                    "Intel's; BVLC's holds nothing there.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "pool"

@@ -92,7 +92,7 @@ const std::vector<PythonLayerDef>& AllPythonLayers() {
     std::vector<PythonLayerDef> all;
     for (auto* group : {DataPythonLayers, DetectNetPythonLayers, ImageLossPythonLayers, LossPythonLayers,
                         MncPythonLayers, MtcnnPythonLayers, MtnetPythonLayers, RegionPythonLayers, RpnPythonLayers,
-                        TripletPythonLayers, YoloPythonLayers}) {
+                        SynopsysPythonLayers, TripletPythonLayers, YoloPythonLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, [](const PythonLayerDef& def) { return NameOf(def); });
@@ -123,8 +123,8 @@ LayerDef PythonLayer() {
                            "N`, times the weight. Layers of data and of targets give none.",
                .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
                          "R-FCN, MNC, FCN, LRCN and DetectNet nets built in, and those of OHEM, R-C3D, MTCNN, "
-                         "AffordanceNet, densecap, mtnet, pycaffe-yolo and caffe-face-attributes. Any other module or "
-                         "class is an error.",
+                         "AffordanceNet, densecap, mtnet, pycaffe-yolo, caffe-face-attributes and Synopsys's Caffe. Any "
+                         "other module or class is an error.",
                .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {

@@ -62,6 +62,22 @@ Attributes MatchAttributes(const LayerBuilder& l, const MultiBoxLossParameter& p
           {"objectness", number("objectness_score", p.objectness_score())}};
 }
 
+// The ground truth as rows of this many numbers. Caffe looks at no other dimension than the height: of a bottom that
+// is not [1,1,rows,width], such as the made-up labels of a speed test, it reads the first height * width numbers.
+ValueId TruthOf(const LayerBuilder& l, int64_t width) {
+  const Shape x = l.shape(3);
+  if (x.rank() != 4 || (x[0] == 1 && x[1] == 1 && x[3] == width) || x[2] < 1) return l.bottom(3);
+  const int64_t numbers = (Size(x[2]) * width).value();
+  l.Check(numbers <= x.Count(), "bottom[3]",
+          StrCat("bottom \"", l.param().bottom(3), "\" ", x.ToString(), " must hold ", x[2], " rows (its height) of ",
+                 width, " numbers"));
+  ValueId flat = l.b().Reshape(l.bottom(3), {x.Count()});
+  if (numbers < x.Count()) {
+    flat = l.b().Add("slice", {flat}, {{"axis", int64_t{0}}, {"sizes", Ints{numbers, x.Count() - numbers}}})[0];
+  }
+  return l.b().Reshape(flat, {1, 1, x[2], width});
+}
+
 // TextBoxes++ shows no more than 20 for the places; their gradient is that of the whole.
 ValueId Bounded(const LayerBuilder& l, ValueId loss) {
   return l.b().Pointwise("x0+x1", {loss, Constant(l, l.b().Pointwise("min(x0,20)-x0", {loss}))});
@@ -92,7 +108,8 @@ void CheckMultiBox(const LayerBuilder& l, const MultiBoxLossParameter& p) {
 
 MultiBoxChoice ChooseBoxes(const LayerBuilder& l, const MultiBoxLossParameter& p, bool stages) {
   const auto count = static_cast<std::ptrdiff_t>(stages ? l.bottoms().size() : 4);
-  const std::vector<ValueId> inputs(l.bottoms().begin(), l.bottoms().begin() + count);
+  std::vector<ValueId> inputs(l.bottoms().begin(), l.bottoms().begin() + count);
+  inputs[3] = TruthOf(l, p.use_polygon() ? 16 : 8);
   const std::vector<ValueId> chosen = l.b().Add("multibox_match", inputs, MatchAttributes(l, p));
   return {chosen[0], chosen[1], chosen[2], chosen[3]};
 }

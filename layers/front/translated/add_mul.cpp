@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/translated/layers.h"
+#include "layers/front/translated/moves.h"
 
 namespace moka {
 namespace {
@@ -16,7 +17,25 @@ Shape Raised(const Shape& shape, int rank) {
   return Shape(dims);
 }
 
-void Combine(LayerBuilder& l, ValueId second, const std::string& expression) {
+void BuildAdd(LayerBuilder& l) { l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", "x0+x1")); }
+
+void BuildMul(LayerBuilder& l) {
+  const auto& dims = l.param().mul_param().mul_shape();
+  if (l.bottom_count() == 2) {
+    l.Check(dims.empty(), "mul_param.mul_shape", "mul_shape is for a layer of one bottom");
+    return l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", "x0*x1"));
+  }
+  l.Check(!dims.empty() && dims.size() <= Shape::kMaxRank, "mul_param.mul_shape",
+          "a Mul of one bottom needs the factor's shape, mul_param.mul_shape");
+  const Shape shape(std::vector<int64_t>(dims.begin(), dims.end()));
+  FillerParameter one;
+  one.set_value(1);
+  l.SetTop(0, Broadcast(l, l.AddBlob(0, shape, one, ParameterRole::kWeight), "mul_param.mul_shape", "x0*x1"));
+}
+
+}  // namespace
+
+ValueId Broadcast(const LayerBuilder& l, ValueId second, std::string_view field, const std::string& expression) {
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   const Shape y = b.shape(second);
@@ -24,30 +43,12 @@ void Combine(LayerBuilder& l, ValueId second, const std::string& expression) {
   const Shape a = Raised(x, rank);
   const Shape c = Raised(y, rank);
   for (int i = 0; i < rank; ++i) {
-    l.Check(a[i] == c[i] || a[i] == 1 || c[i] == 1, l.bottom_count() == 2 ? "bottom[1]" : "mul_param.mul_shape",
+    l.Check(a[i] == c[i] || a[i] == 1 || c[i] == 1, field,
             StrCat("the operands ", x.ToString(), " and ", y.ToString(), " must agree on axis ", i - rank,
                    ", or one of them have size 1 there"));
   }
-  l.SetTop(0, b.Pointwise(expression, {b.Reshape(l.bottom(0), a), b.Reshape(second, c)}));
+  return b.Pointwise(expression, {b.Reshape(l.bottom(0), a), b.Reshape(second, c)});
 }
-
-void BuildAdd(LayerBuilder& l) { Combine(l, l.bottom(1), "x0+x1"); }
-
-void BuildMul(LayerBuilder& l) {
-  const auto& dims = l.param().mul_param().mul_shape();
-  if (l.bottom_count() == 2) {
-    l.Check(dims.empty(), "mul_param.mul_shape", "mul_shape is for a layer of one bottom");
-    return Combine(l, l.bottom(1), "x0*x1");
-  }
-  l.Check(!dims.empty() && dims.size() <= Shape::kMaxRank, "mul_param.mul_shape",
-          "a Mul of one bottom needs the factor's shape, mul_param.mul_shape");
-  const Shape shape(std::vector<int64_t>(dims.begin(), dims.end()));
-  FillerParameter one;
-  one.set_value(1);
-  Combine(l, l.AddBlob(0, shape, one, ParameterRole::kWeight), "x0*x1");
-}
-
-}  // namespace
 
 LayerDef AddLayer() {
   return {

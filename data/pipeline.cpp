@@ -97,6 +97,12 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
 
 std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const PipelineOptions& options) {
   CheckDatabase(layer);
+  if (layer.transform_param().caffe_yolo()) {
+    throw ErrorAt(layer, "transform_param.caffe_yolo",
+                  StrCat("layer \"", layer.name(),
+                         "\": caffe_yolo is not supported: its batches must come from the "
+                         "program that runs the net"));
+  }
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "core/size.h"
 #include "core/text.h"
@@ -58,6 +60,10 @@ DataFields FieldsOf(const LayerParameter& layer) {
     fields.new_w = NumberAfter(fields.source, "'imw'");
   }
   if (layer.has_data_param()) ReadSource(layer.data_param(), fields);
+  if (layer.type() == "SegData") {
+    fields.source = layer.seg_data_param().source();
+    fields.batch = 1;
+  }
   if (layer.has_hdf5_data_param()) ReadSource(layer.hdf5_data_param(), fields);
   if (layer.has_image_data_param()) {
     ReadImages(layer.image_data_param(), fields);
@@ -116,6 +122,15 @@ Shape KnownImage(const LayerParameter& layer, const std::string& source) {
   if (Mentions(layer, source, "mnist")) return {1, 28, 28};
   if (Mentions(layer, source, "cifar")) return {3, 32, 32};
   return {3, 224, 224};
+}
+
+// What SegData leaves of a picture: whole strides, and no more than the upper size.
+std::pair<int64_t, int64_t> CutSize(const TransformationParameter& t, int64_t h, int64_t w) {
+  const int64_t stride = std::max<int64_t>(t.stride(), 1);
+  const int64_t most_h = t.has_upper_size() ? t.upper_size() : t.has_upper_height() ? t.upper_height() : h;
+  const int64_t most_w = t.has_upper_size() ? t.upper_size() : t.has_upper_width() ? t.upper_width() : w;
+  return {std::max<int64_t>(std::min(h / stride * stride, most_h), 1),
+          std::max<int64_t>(std::min(w / stride * stride, most_w), 1)};
 }
 
 TensorType Floats(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
@@ -196,6 +211,7 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
   } else if (layer.type() == "HDF5Data") {  // which crops volumes only, whatever stands there
     guess.assumed = StrCat("images of ", Shape({channels, h, w}).ToString());
   }
+  if (layer.type() == "SegData") std::tie(h, w) = CutSize(layer.transform_param(), h, w);
   const std::vector<Shape> clips = GuessClips(layer, fields, h, w);
   if (clips.size() >= static_cast<size_t>(layer.top_size())) {
     if (layer.type() == "HDF5Data") guess.assumed = "volumes of one channel";
@@ -209,7 +225,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     channels = (Size(int64_t{video.num_segments()}) * std::max<int64_t>(fields.frames, 1) * each).value();
   }
   const bool has_label_image = layer.type() == "DenseImageData" || layer.type() == "ImageLabelmapData" ||
-                               layer.type() == "ImageSegData" || layer.type() == "WindowSegData";
+                               layer.type() == "ImageSegData" || layer.type() == "SegData" ||
+                               layer.type() == "WindowSegData";
   const int64_t divide = std::max<int64_t>(
       static_cast<int64_t>(std::min(layer.dense_image_data_param().label_divide_factor(), 1024.0F)), 1);
   // Volumes in files say their size themselves; C3D's have 16 frames.
@@ -228,6 +245,10 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(top));
     } else if (layer.type() == "AnnotatedData" && layer.annotated_data_param().yolo_data_type() > 0) {
       guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
+    } else if (layer.transform_param().caffe_yolo()) {  // cells of difficult, object, class and box
+      const int64_t side =
+          i <= layer.data_param().side_size() ? std::max<int64_t>(layer.data_param().side(i - 1), 1) : 1;
+      guess.types.push_back(Floats({fields.batch, (Size(side) * side * 7).value()}));
     } else if (layer.type() == "AnnotatedData") {
       guess.types.push_back(Floats({1, 1, fields.batch, 8}));
     } else if (has_label_image && i == 1) {

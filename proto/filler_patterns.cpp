@@ -41,11 +41,11 @@ struct Fan {
 
 // Grey waves, eight a direction, whose frequency falls and width grows; then blobs of two signs.
 struct Opening {
-  int64_t waves;         // the end of the waves
+  int64_t waves;  // the end of the waves
   double lambda;
-  double sigma;          // of the narrowest wave
-  double turn;           // from a direction to the next
-  int64_t blobs_begin;   // blobs of `sizes` sizes, from here
+  double sigma;         // of the narrowest wave
+  double turn;          // from a direction to the next
+  int64_t blobs_begin;  // blobs of `sizes` sizes, from here
   int64_t blobs_end;
   int64_t sizes;
 };

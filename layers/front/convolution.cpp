@@ -99,23 +99,24 @@ LayerDef ConvolutionLayer() {
       "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows, as it does "
       "with fuse_type, which may add a second bottom before.",
       {.params = {"convolution_param"},
-       .formula =
-           "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
-           "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
-           "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
-           "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
-           "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
-           "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
-           "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
-           "`negative_slope * y`; fuse_type FUSED_CONV_RELU is the same with relu_param's negative_slope, and "
-           "FUSED_CONV_ELTWISE_RELU (2 bottoms, 1 top) adds the second bottom, of y's shape, before it. With another axis (default 1) C is that axis, all before it are items and keep "
-           "their places, those behind it are spatial. All bottoms have one shape and share W and b.",
+       .formula = "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
+                  "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
+                  "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
+                  "[num_output, C/group, kernel..], b (blob 1) is [num_output] and absent without bias_term.\n\ny is "
+                  "[N, num_output, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) + 1)) / stride) + 1` on "
+                  "each of 1 to 3 spatial axes; stride and dilation are 1 and pad 0 unless given, once for all axes or "
+                  "once each. pad_l, pad_r, pad_t and pad_b give the sides pads of their own. relu: `y < 0` becomes "
+                  "`negative_slope * y`; fuse_type FUSED_CONV_RELU is the same with relu_param's negative_slope, and "
+                  "FUSED_CONV_ELTWISE_RELU (2 bottoms, 1 top) adds the second bottom, of y's shape, before it. With "
+                  "another axis (default 1) C is that axis, all before it are items and keep "
+                  "their places, those behind it are spatial. All bottoms have one shape and share W and b.",
        .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
                    "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
                    "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
                    "counts where `y > 0`, elsewhere times negative_slope.",
        .source = "BVLC Caffe's base_conv_layer and conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
-                 "the sides Synopsys', fuse_type that of BVLC's OpenCL branch. engine and the other fields that choose an algorithm are read and ignored.",
+                 "the sides Synopsys', fuse_type that of BVLC's OpenCL branch. engine and the other fields that choose "
+                 "an algorithm are read and ignored.",
        .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
 layer {
   name: "conv"

@@ -136,9 +136,9 @@ LayerDef EltwiseLayer() {
               "one bottom, the earliest that has the largest value, but bottom 1 where bottoms 0 and 1 both have it. "
               "The "
               "factors of coeff_blob get none.",
-          .source =
-              "BVLC Caffe's eltwise_layer; a number as the second bottom is Synopsys's. stable_prod_grad is read and ignored: the product's gradient never divides. "
-              "Caffe asks for two bottoms; nets of FlowNet's fork have one.",
+          .source = "BVLC Caffe's eltwise_layer; a number as the second bottom is Synopsys's. stable_prod_grad is read "
+                    "and ignored: the product's gradient never divides. "
+                    "Caffe asks for two bottoms; nets of FlowNet's fork have one.",
           .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {

@@ -13,8 +13,8 @@ ValueId Pooled(const LayerBuilder& l, ValueId x) {
   constexpr const char* kField = "lrn_param.pooling_param";
   l.Check(l.param().lrn_param().norm_region() == LRNParameter::ACROSS_CHANNELS, "lrn_param.fuse_type",
           "FUSED_POOL_MAX is for ACROSS_CHANNELS");
-  l.Check(p.pool() == PoolingParameter::MAX && p.kernel_size_size() == 1 && p.stride_size() == 1 &&
-              p.pad_size() == 0 && p.dilation_size() == 0 && !p.global_pooling(),
+  l.Check(p.pool() == PoolingParameter::MAX && p.kernel_size_size() == 1 && p.stride_size() == 1 && p.pad_size() == 0 &&
+              p.dilation_size() == 0 && !p.global_pooling(),
           kField, "lrn_param.pooling_param must be pool MAX with kernel_size and stride alone");
   const int64_t k = p.kernel_size(0);
   const int64_t s = p.stride(0);

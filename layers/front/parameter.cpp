@@ -23,13 +23,13 @@ void Build(LayerBuilder& l) {
 LayerDef ParameterLayer() {
   return {
       .type = "Parameter",
-      .doc =
-          "A trained blob of parameter_param.shape as a top, one number without a shape's dims; it begins as zeros.",
+      .doc = "A trained blob of parameter_param.shape as a top, one number without a shape's dims; it begins as zeros.",
       .min_bottoms = 0,
       .max_bottoms = 0,
       .build = Build,
       .page = {.params = {"parameter_param"},
-               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; none: a scalar); "
+               .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; "
+                          "none: a scalar); "
                           "it begins as `blob_filler` says, by default as zeros.",
                .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
                .source = "BVLC Caffe's parameter_layer. `blob_filler` is happynear's.",

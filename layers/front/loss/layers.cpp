@@ -3,11 +3,13 @@
 namespace moka {
 
 std::vector<LayerDef> LossLayers() {
-  return {BoxAnnotatorOhemLayer(),
+  return {AbsLossLayer(),
+          BoxAnnotatorOhemLayer(),
           CenterLossLayer(),
           ChannelScaleLayer(),
           ContrastiveLossLayer(),
           CosineSimilarityLossLayer(),
+          DiceCoefLossLayer(),
           EuclideanLoss6Layer(),
           GeneralContrastiveLossLayer(),
           GeneralTripletLossLayer(),

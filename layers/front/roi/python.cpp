@@ -106,26 +106,26 @@ int64_t StreamOf(const LayerBuilder& l) {
 }
 
 LayerDef PythonLayer() {
-  return {
-      .type = "Python",
-      .doc = Doc(),
-      .min_bottoms = 0,
-      .max_bottoms = -1,
-      .min_tops = 0,
-      .max_tops = -1,
-      .build = Build,
-      .page = {.params = {"python_param"},
-               .formula = "That of the built-in layer which `python_param.module` and `layer` name; `param_str` is "
-                          "parsed as YAML or a Python dictionary, keys that no layer asks for are allowed, and no "
-                          "Python runs. The example's `pyloss.EuclideanLossLayer` gives `sum((a - b)^2) / (2 N)`, of "
-                          "shape `[1]`, for bottoms of N items; a loss only with `loss_weight`.",
-               .gradient = "That of the named layer. `pyloss.EuclideanLossLayer`: `da = (a - b) / N`, `db = (b - a) / "
-                           "N`, times the weight. Layers of data and of targets give none.",
-               .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
-                         "R-FCN, MNC, FCN, LRCN and DetectNet nets built in, and those of OHEM, R-C3D, MTCNN, "
-                         "AffordanceNet, densecap, mtnet, pycaffe-yolo, caffe-face-attributes and Synopsys's Caffe. Any "
-                         "other module or class is an error.",
-               .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
+  return {.type = "Python",
+          .doc = Doc(),
+          .min_bottoms = 0,
+          .max_bottoms = -1,
+          .min_tops = 0,
+          .max_tops = -1,
+          .build = Build,
+          .page = {
+              .params = {"python_param"},
+              .formula = "That of the built-in layer which `python_param.module` and `layer` name; `param_str` is "
+                         "parsed as YAML or a Python dictionary, keys that no layer asks for are allowed, and no "
+                         "Python runs. The example's `pyloss.EuclideanLossLayer` gives `sum((a - b)^2) / (2 N)`, of "
+                         "shape `[1]`, for bottoms of N items; a loss only with `loss_weight`.",
+              .gradient = "That of the named layer. `pyloss.EuclideanLossLayer`: `da = (a - b) / N`, `db = (b - a) / "
+                          "N`, times the weight. Layers of data and of targets give none.",
+              .source = "BVLC Caffe's python_layer, with the Python classes of pycaffe's examples, py-faster-rcnn, "
+                        "R-FCN, MNC, FCN, LRCN and DetectNet nets built in, and those of OHEM, R-C3D, MTCNN, "
+                        "AffordanceNet, densecap, mtnet, pycaffe-yolo, caffe-face-attributes and Synopsys's Caffe. Any "
+                        "other module or class is an error.",
+              .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 2 dim: 3 } } }
 layer {
   name: "loss"

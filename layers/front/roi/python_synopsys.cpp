@@ -15,8 +15,7 @@ void BuildPad(LayerBuilder& l, const PythonFields& fields) {
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   const std::string mode = fields.Text("pad_mode", "");
-  l.Check(mode == "constant", kField,
-          StrCat(kField, ": 'pad_mode' must be 'constant', zeros, found '", mode, "'"));
+  l.Check(mode == "constant", kField, StrCat(kField, ": 'pad_mode' must be 'constant', zeros, found '", mode, "'"));
   const ValueId tall =
       Bordered(l.b(), l.bottom(0), 2, fields.Count("pad_t", int64_t{0}), fields.Count("pad_b", int64_t{0}), 0);
   l.SetTop(0, Bordered(l.b(), tall, 3, fields.Count("pad_l", int64_t{0}), fields.Count("pad_r", int64_t{0}), 0));
@@ -32,8 +31,7 @@ void BuildEltwise(LayerBuilder& l, const PythonFields& fields) {
   }
   const std::vector<double> coeff = fields.Numbers("coeff", {});
   l.Check(coeff.size() == 2, kField, StrCat(kField, ": 'coeff' must be two numbers, found ", coeff.size()));
-  l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]",
-                        StrCat(Number(coeff[0]), "*x0+", Number(coeff[1]), "*x1")));
+  l.SetTop(0, Broadcast(l, l.bottom(1), "bottom[1]", StrCat(Number(coeff[0]), "*x0+", Number(coeff[1]), "*x1")));
 }
 
 }  // namespace

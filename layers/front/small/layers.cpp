@@ -3,8 +3,10 @@
 namespace moka {
 
 std::vector<LayerDef> SmallLayers() {
-  return {BReLULayer(),           CombinationLayer(), DivisionLayer(),           L2NormLayer(),    MinReLULayer(),
-          NormalizationL2Layer(), OutputDecayLayer(), SpatialTransformerLayer(), SrnnFormatLayer()};
+  return {BReLULayer(),       CombinationLayer(), DivisionLayer(),
+          L2NormLayer(),      MinReLULayer(),     NormalizationL2Layer(),
+          OutputDecayLayer(), SparsifyLayer(),    SpatialTransformerLayer(),
+          SrnnFormatLayer()};
 }
 
 }  // namespace moka

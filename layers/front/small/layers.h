@@ -15,6 +15,7 @@ LayerDef L2NormLayer();
 LayerDef MinReLULayer();
 LayerDef NormalizationL2Layer();
 LayerDef OutputDecayLayer();
+LayerDef SparsifyLayer();
 LayerDef SpatialTransformerLayer();
 LayerDef SrnnFormatLayer();
 

@@ -1,11 +1,24 @@
 // AnnotatedData: images with boxes, read from a database by the data room, which tells the shapes. Ground truth is
 // [1,1,G,8] with G the most boxes a batch can have; rows of no box have the item id -1.
+#include "core/text.h"
 #include "layers/front/ssd/layers.h"
 
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void Build(LayerBuilder& l) {
+  const DataParameter& data = l.param().data_param();
+  if (l.param().transform_param().caffe_yolo()) {
+    l.Check(!data.random(), "data_param.random", "random: true changes the images' size, which is fixed here");
+    l.Check(l.top_count() == data.side_size() + 1, "data_param.side",
+            StrCat("with caffe_yolo data_param.side must be given once for each top after the first, found ",
+                   data.side_size(), " for ", l.top_count() - 1, " tops"));
+  } else {
+    l.Check(l.top_count() <= 2, "top[2]",
+            StrCat("AnnotatedData takes 1 or 2 tops, found ", l.top_count(), "; more need transform_param.caffe_yolo"));
+  }
+  l.AddData(l.AskDataTypes());
+}
 
 }  // namespace
 
@@ -15,26 +28,34 @@ LayerDef AnnotatedDataLayer() {
       .doc =
           "Images from an LMDB of AnnotatedDatum records, transformed with their boxes; the second top is the "
           "ground truth [1,1,G,8], rows of item_id, group_label, instance_id, xmin, ymin, xmax, ymax, difficult. G "
-          "is the most a batch can have; unused rows have item_id -1.",
+          "is the most a batch can have; unused rows have item_id -1. With transform_param.caffe_yolo (Synopsys), "
+          "whose "
+          "batches come from the program that runs the net, there is instead a top [N, 7 S^2] for each data_param.side "
+          "S.",
       .min_bottoms = 0,
       .max_bottoms = 0,
-      .max_tops = 2,
+      .max_tops = -1,
       .build = Build,
       .page = {
           .params = {"data_param", "transform_param", "annotated_data_param"},
-          .formula = "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
-                     "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "
-                     "must then be equal. An image and its boxes are in turn distorted (distort_param), expanded "
-                     "(expand_param), cut to a window of a batch_sampler, resized (resize_param), cropped (at "
-                     "random in TRAIN, the centre in TEST) and mirrored.\n\nTop 1 is [1,1,G,8] with G = N times "
-                     "the most boxes of a record (at least 1). A row is (item_id, group_label, instance_id, xmin, "
-                     "ymin, xmax, ymax, difficult), item_id the image's place in the batch and corners fractions "
-                     "of the image as it is in top 0. Boxes outside of it, or that emit_constraint leaves out, "
-                     "have no row; unused rows have item_id -1.",
+          .formula =
+              "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
+              "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "
+              "must then be equal. An image and its boxes are in turn distorted (distort_param), expanded "
+              "(expand_param), cut to a window of a batch_sampler, resized (resize_param), cropped (at "
+              "random in TRAIN, the centre in TEST) and mirrored.\n\nTop 1 is [1,1,G,8] with G = N times "
+              "the most boxes of a record (at least 1). A row is (item_id, group_label, instance_id, xmin, "
+              "ymin, xmax, ymax, difficult), item_id the image's place in the batch and corners fractions "
+              "of the image as it is in top 0. Boxes outside of it, or that emit_constraint leaves out, "
+              "have no row; unused rows have item_id -1.\n\ncaffe_yolo: tops 1, 2, .. are [N, 7 S^2], S the "
+              "first, second, .. data_param.side. An item is four planes of S x S cells: difficult (0 or 1), "
+              "object (0 or 1), class (-1: none) and, a cell after the other, the box's x, y of its centre, width "
+              "and height as fractions of the image.",
           .gradient = "None: the tops are data.",
           .source =
               "SSD's Caffe (Liu et al., arXiv 1512.02325). Ground truth has a fixed number of rows, with "
               "item id -1 where there is no box; Caffe's has as many as the batch has boxes. Of "
+              "Synopsys' caffe_yolo is no part of the reader: `moka train` and `moka test` refuse it. Of "
               "annotated_data_param only batch_sampler is used; yoloformat, has_landmarks and crop_type (other than "
               "CROP_DEFAULT and CROP_BATCH) of yuqj1991's fork are refused when the data is opened.",
           .example = R"(layer {

@@ -3,10 +3,19 @@
 namespace moka {
 
 std::vector<LayerDef> YoloLayers() {
-  return {
-      BoxDataLayer(), EvalDetectionLayer(),       MishLayer(),   RegionLayer(),          RegionLossLayer(),
-      ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionLayer(), Yolov3DetectionOutputLayer(),
-      YoloSegLayer()};
+  return {BoxDataLayer(),
+          EvalDetectionLayer(),
+          MishLayer(),
+          RegionLayer(),
+          RegionLossLayer(),
+          ReorgLayer(),
+          YoloDetectionOutputLayer(),
+          Yolov3Layer(),
+          Yolov3DetectionLayer(),
+          Yolov3DetectionOutputLayer(),
+          YoloSegLayer(),
+          YoloV2LossLayer(),
+          YoloV3LossLayer()};
 }
 
 }  // namespace moka

@@ -17,6 +17,8 @@ LayerDef RegionLossLayer();
 LayerDef ReorgLayer();
 LayerDef YoloDetectionOutputLayer();
 LayerDef YoloSegLayer();
+LayerDef YoloV2LossLayer();
+LayerDef YoloV3LossLayer();
 LayerDef Yolov3Layer();
 LayerDef Yolov3DetectionLayer();
 LayerDef Yolov3DetectionOutputLayer();

@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<OpDef> YoloOps() { return {EvalDetectionOp(), RegionLossOp(), YoloDetectionsOp(), Yolov3LossOp()}; }
+std::vector<OpDef> YoloOps() {
+  return {EvalDetectionOp(), RegionLossOp(), YoloCellsLossOp(), YoloDetectionsOp(), Yolov3LossOp()};
+}
 
 }  // namespace moka

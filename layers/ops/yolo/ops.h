@@ -11,6 +11,7 @@ std::vector<OpDef> YoloOps();
 
 OpDef EvalDetectionOp();
 OpDef RegionLossOp();
+OpDef YoloCellsLossOp();
 OpDef YoloDetectionsOp();
 OpDef Yolov3LossOp();
 

@@ -364,6 +364,8 @@ TEST_F(AnnotatedDataTest, Mistakes) {
   const auto pipeline = Open("");
   EXPECT_THAT(ErrorOf([&] { Next(*pipeline); }), HasSubstr("set transform_param.resize_param"));
   EXPECT_THAT(ErrorOf([&] { Open("transform_param { pad: 2 }"); }), HasSubstr("transform_param.pad"));
+  EXPECT_THAT(ErrorOf([&] { Open("transform_param { caffe_yolo: true resize_param { height: 8 width: 8 } }"); }),
+              HasSubstr("caffe_yolo is not supported"));
   // A fork's blur: its fields are read, and must not be asked for.
   const std::string blur =
       "resize_param { height: 8 width: 8 } distort_param { gaussian_size_min: 2 gaussian_sigma: 8 ";

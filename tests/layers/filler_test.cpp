@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/error.h"
 #include "core/parallel.h"
@@ -12,6 +13,7 @@ namespace moka {
 namespace {
 
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 FillerParameter Filler(const std::string& type) {
@@ -119,6 +121,69 @@ TEST(FillerTest, ValuesDependOnSeedAndNameAndNotOnThreads) {
   SetThreadCount(threads);
 }
 
+// Values of the second colour near the middle of some filters, from the formula of each.
+TEST(FillerTest, GaborHasTheFiltersOfItsNets) {
+  const auto value = [](const Shape& shape, int64_t filter, int64_t y, int64_t x) {
+    const std::vector<float> values = Fill(Filler("gabor"), shape);
+    return values[static_cast<size_t>(((filter * 3 + 1) * shape[2] + y) * shape[2] + x)];
+  };
+  const auto expect = [&](const Shape& shape, int64_t y, int64_t x, const std::map<int64_t, float>& filters) {
+    for (const auto& [filter, expected] : filters) {
+      EXPECT_NEAR(value(shape, filter, y, x), expected, 1e-6) << shape.ToString() << " " << filter;
+    }
+  };
+  expect({96, 3, 11, 11}, 4, 7,
+         {{0, 0.085506789F},
+          {13, 0.15867141F},
+          {50, -0.12657234F},
+          {54, 0.12657234F},
+          {57, -0.011572387F},
+          {63, -0.0033706487F},
+          {70, 0.010924439F},
+          {79, -0.0047534984F},
+          {85, -0.086697564F},
+          {90, 0.1037517F},
+          {95, 0.045788493F}});
+  expect({64, 3, 7, 7}, 2, 5,
+         {{3, 0.18104322F},
+          {35, -0.071041793F},
+          {41, 0.19005966F},
+          {45, -0.231775F},
+          {47, 0.027839657F},
+          {50, -0.010488071F},
+          {58, -0.41759485F},
+          {62, -0.27839658F}});
+  expect({32, 3, 5, 5}, 1, 3,
+         {{3, -0.14256021F},
+          {9, -0.15122865F},
+          {13, 0.11086005F},
+          {15, 0.29618672F},
+          {18, 0.21355329F},
+          {22, 0},
+          {25, 0.10295894F},
+          {29, -0.10295894F},
+          {31, 0.10295894F}});
+  // Of a kernel of 3 x 3 the middle is lambda * cos(phi).
+  EXPECT_NEAR(value({64, 3, 3, 3}, 0, 1, 1), std::cos(0.375 * 3.14159265358979), 1e-6);
+  // The blobs' lambda is 2/3 and 1/2, their colours are 1/4, -1 and 1; their width is that of all filters.
+  EXPECT_NEAR(value({64, 3, 3, 3}, 41, 1, 1), 2.0 / 3, 1e-6);
+  EXPECT_NEAR(value({64, 3, 3, 3}, 45, 0, 1), -0.5 * std::exp(-0.5) * std::cos(0.0), 1e-6);
+}
+
+TEST(FillerTest, EdgesAndLaplacians) {
+  EXPECT_THAT(Fill(Filler("EdgeX"), {1, 2, 3, 3}),
+              ElementsAre(0, -0.5F, 0, 0, 0, 0, 0, 0.5F, 0, 0, -0.5F, 0, 0, 0, 0, 0, 0.5F, 0));
+  EXPECT_THAT(Fill(Filler("EdgeY"), {1, 1, 3, 3}), ElementsAre(0, 0, 0, -0.5F, 0, 0.5F, 0, 0, 0));
+  EXPECT_THAT(Fill(Filler("Laplacian"), {1, 1, 3, 3}),
+              ElementsAre(1.0F / 6, 2.0F / 3, 1.0F / 6, 2.0F / 3, -10.0F / 3, 2.0F / 3, 1.0F / 6, 2.0F / 3, 1.0F / 6));
+  FillerParameter filler = Filler("LoG");
+  filler.set_std(0.5F);
+  const std::vector<float> values = Fill(filler, {2, 1, 3, 3});
+  EXPECT_NEAR(values[13], -16 / 3.1415, 1e-5);                 // the middle of the second kernel
+  EXPECT_NEAR(values[1], 16 * std::exp(-2.0) / 3.1415, 1e-5);  // a step away: 2 standard deviations
+  EXPECT_NEAR(values[0], 16 * 3 * std::exp(-4.0) / 3.1415, 1e-5);
+}
+
 std::string ErrorOf(const FillerParameter& filler, const Shape& shape) {
   try {
     CheckFiller(filler, shape);
@@ -132,7 +197,18 @@ TEST(FillerTest, BadFillersAreRefused) {
   EXPECT_THAT(ErrorOf(Filler("gausian"), {2}),
               HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
   EXPECT_THAT(ErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
-  FillerParameter filler = Filler("uniform");
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {64, 3, 11, 11}), HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
+  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(ErrorOf(Filler("EdgeX"), {1, 1, 5, 5}), HasSubstr("EdgeX filler: needs a kernel of 3 x 3"));
+  EXPECT_THAT(ErrorOf(Filler("LoG"), {1, 1, 4, 4}), HasSubstr("kernel of odd size"));
+  FillerParameter filler = Filler("LoG");
+  filler.set_std(0);
+  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("std must be above 0, found 0"));
+  filler = Filler("Laplacian");
+  filler.set_sparse(1);
+  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("sparse is for gaussian"));
+  filler = Filler("uniform");
   filler.set_min(2);
   EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
   filler = Filler("gaussian");

@@ -142,6 +142,29 @@ TEST(MultiBoxLossTest, NoGradientReachesPriorsAndTruth) {
   EXPECT_THAT(Differentiate(net.graph, net.tops.at("y"), wanted), Each(kNoId));
 }
 
+// Of several planes the first height * 8 numbers are the rows.
+TEST(MultiBoxLossTest, ReadsRowsOutOfPlanesAsCaffeDoes) {
+  const auto net = [](const std::vector<int64_t>& truth) {
+    return BuildText(
+        Layer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
+  };
+  Feeds feeds{{"x0", {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}},
+              {"x1", {0.5, -0.5, 0.25, 1}},
+              {"x2", {0, 0, 0.5, 1, 0.5, 0, 1, 1, 0.1, 0.1, 0.2, 0.2, 0.1, 0.1, 0.2, 0.2}},
+              {"x3", {0, 1, 0, 0.1, 0, 0.5, 1, 0, -1, 0, 0, 0, 0, 0, 0, 0}}};
+  const std::vector<double> expected = TopValues(net({1, 1, 2, 8}), feeds, "y");
+  feeds["x3"].insert(feeds["x3"].end(), {0, 1, 0, 0.5, 0, 1, 1, 0});
+  EXPECT_EQ(TopValues(net({3, 1, 2, 4}), feeds, "y"), expected);
+  feeds["x3"].resize(16);
+  EXPECT_EQ(TopValues(net({2, 2, 2, 2}), feeds, "y"), expected);
+  const auto mistake = [](const std::vector<int64_t>& truth) {
+    return ErrorsOf(
+        Layer({{1, 8}, {1, 4}, {1, 2, 8}, truth}, "MultiBoxLoss", "multibox_loss_param { num_classes: 2 }"));
+  };
+  EXPECT_THAT(mistake({3, 1, 2, 2}), HasSubstr("truth must be [1,1,rows,8], found [3,1,2,2]"));
+  EXPECT_THAT(mistake({1, 1, 2, 9}), HasSubstr("truth must be [1,1,rows,8], found [1,1,2,9]"));
+}
+
 TEST(MultiBoxLossTest, Mistakes) {
   EXPECT_THAT(ErrorsOf(Layer({{1, 8}, {1, 4}, {1, 2, 8}, {1, 1, 1, 8}}, "MultiBoxLoss", "")),
               HasSubstr("num_classes must be given"));

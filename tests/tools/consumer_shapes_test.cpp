@@ -31,6 +31,30 @@ TEST(ConsumerShapesTest, ALossInPythonReadsALabel) {
   EXPECT_EQ(TopOf(Check(std::string(kTwoTops) + kPredictions + loss), "d:label"), (Shape{2, 10}));
 }
 
+TEST(ConsumerShapesTest, ABatchOfTripletsHasThreeRows) {
+  const std::string select =
+      "layer { name: 's' type: 'Python' bottom: 'fc' bottom: 'labels' top: 'a' top: 'p' top: 'n' python_param { "
+      "module: 'tripletselectlayer' layer: 'TripletSelectLayer' } } ";
+  const StateCheck check = Check(PythonData("data labels", "DataLayer", "datalayer") + kPredictions + select);
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{3, 3, 224, 224}));
+  EXPECT_EQ(TopOf(check, "d:labels"), (Shape{3}));
+}
+
+TEST(ConsumerShapesTest, ImagesOfForksThatSayTheirCells) {
+  const std::string boxes =
+      "layer { name: 'd' type: 'AnnotatedData' top: 'data' top: 'one' top: 'two' transform_param { caffe_yolo: true "
+      "resize_param { width: 64 height: 64 } } data_param { batch_size: 2 side: 2 side: 4 } } ";
+  const StateCheck check = Check(boxes);
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{2, 3, 64, 64}));
+  EXPECT_EQ(TopOf(check, "d:one"), (Shape{2, 28}));
+  EXPECT_EQ(TopOf(check, "d:two"), (Shape{2, 112}));
+  const StateCheck pair = Check(
+      "layer { name: 'd' type: 'SegData' top: 'data' top: 'label' seg_data_param { source: 'x' } transform_param { "
+      "stride: 100 upper_width: 90 upper_height: 300 } } ");
+  EXPECT_EQ(TopOf(pair, "d:data"), (Shape{1, 3, 200, 90}));
+  EXPECT_EQ(TopOf(pair, "d:label"), (Shape{1, 1, 200, 90}));
+}
+
 TEST(ConsumerShapesTest, SlicesAddUp) {
   const std::string slice =
       "layer { name: 's' type: 'Slice' bottom: 'label' top: 'kind' top: 'points' slice_param { slice_point: 1 } } ";

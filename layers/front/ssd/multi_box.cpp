@@ -62,20 +62,19 @@ Attributes MatchAttributes(const LayerBuilder& l, const MultiBoxLossParameter& p
           {"objectness", number("objectness_score", p.objectness_score())}};
 }
 
-// The ground truth as rows of this many numbers. Caffe looks at no other dimension than the height: of a bottom that
-// is not [1,1,rows,width], such as the made-up labels of a speed test, it reads the first height * width numbers.
+// The ground truth as rows of this many numbers. Caffe looks at no other dimension than the height: of several planes,
+// such as the made-up labels of a speed test, it reads the first height * width numbers. One plane of rows of another
+// width is a mistake here.
 ValueId TruthOf(const LayerBuilder& l, int64_t width) {
   const Shape x = l.shape(3);
-  if (x.rank() != 4 || (x[0] == 1 && x[1] == 1 && x[3] == width) || x[2] < 1) return l.bottom(3);
+  if (x.rank() != 4 || x[0] * x[1] <= 1) return l.bottom(3);
   const int64_t numbers = (Size(x[2]) * width).value();
-  l.Check(numbers <= x.Count(), "bottom[3]",
-          StrCat("bottom \"", l.param().bottom(3), "\" ", x.ToString(), " must hold ", x[2], " rows (its height) of ",
-                 width, " numbers"));
-  ValueId flat = l.b().Reshape(l.bottom(3), {x.Count()});
-  if (numbers < x.Count()) {
-    flat = l.b().Add("slice", {flat}, {{"axis", int64_t{0}}, {"sizes", Ints{numbers, x.Count() - numbers}}})[0];
-  }
-  return l.b().Reshape(flat, {1, 1, x[2], width});
+  if (x[2] < 1 || numbers > x.Count()) return l.bottom(3);
+  const ValueId flat = l.b().Reshape(l.bottom(3), {x.Count()});
+  const int64_t rest = x.Count() - numbers;
+  const ValueId rows =
+      rest == 0 ? flat : l.b().Add("slice", {flat}, {{"axis", int64_t{0}}, {"sizes", Ints{numbers, rest}}})[0];
+  return l.b().Reshape(rows, {1, 1, x[2], width});
 }
 
 // TextBoxes++ shows no more than 20 for the places; their gradient is that of the whole.

@@ -29,9 +29,9 @@ LayerDef MultiBoxLossLayer() {
           "equals the earlier prior). loc_weight * smooth L1 (or L2) plus softmax (or logistic) loss, divided as "
           "loss_param says (default: by the matches, at least 1). Bottoms 4 and 5 are the first stage of RefineDet: "
           "confidences [N,P*2] and locations [N,P*4]. use_polygon (TextBoxes++): locations [N,P*12] and ground truth "
-          "[1,1,G,16], four corners after each box. Of ground truth [A,B,G,W] of another form the first 8 G numbers "
-          "are "
-          "the rows, as in Caffe.",
+          "[1,1,G,16], four corners after each box. Ground truth of several planes, [A,B,G,W], is read as Caffe does: "
+          "G rows, "
+          "the first numbers that it holds.",
       .min_bottoms = 4,
       .max_bottoms = 6,
       .auto_tops = true,

@@ -73,7 +73,6 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   const ParamSpec spec = index < param_.param_size() ? param_.param(index) : ParamSpec();
   const std::string field = StrCat("param[", index, "]");
   const bool is_named = !spec.name().empty();
-  const bool learns = !spec.has_param_propagate_down() || spec.param_propagate_down();
   std::string key = is_named ? spec.name() : StrCat(param_.name(), "/", index);
   // Caffe keeps the names of parameters and of data apart; the graph does not.
   if (context_.inputs.contains(key)) key = StrCat("@", key);
@@ -97,7 +96,7 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
     Check(std::isfinite(blob.decay_mult), StrCat(field, ".decay_mult"), "decay_mult must be a finite number");
     context_.owners[key] = {blobs.size(), is_named, spec.has_lr_mult(), spec.has_decay_mult()};
     blobs.push_back(std::move(blob));
-    return learns ? blobs.back().state : b_.Add1("stop_gradient", {blobs.back().state});
+    return blobs.back().state;
   }
 
   Context::Owner& owner = found->second;
@@ -125,8 +124,7 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   const ValueId state = first.state;
   blobs.push_back(std::move(blob));
   const auto current = context_.current.find(state);
-  const ValueId value = b_.Reshape(current == context_.current.end() ? state : current->second, shape);
-  return learns ? value : b_.Add1("stop_gradient", {value});
+  return b_.Reshape(current == context_.current.end() ? state : current->second, shape);
 }
 
 void LayerBuilder::Assign(int index, ValueId value) {

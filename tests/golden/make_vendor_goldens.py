@@ -111,9 +111,6 @@ def authors():
         return {"x0": t[0].grad, "x1": t[1].grad}
 
     case("dice_coef_loss", "DiceCoefLoss", "", [x, y], lambda x, p: [dice(x[0].reshape(3, -1), x[1], False)], own=slopes)
-    case("param_without_gradient", "InnerProduct", "param { param_propagate_down: false } param { lr_mult: 2 } "
-         "inner_product_param { num_output: 2 }", [(3, 4)], lambda x, p: [x[0] @ p[0].detach().T + p[1]],
-         params=[(2, 4), (2,)])
 
 
 def subgraph():

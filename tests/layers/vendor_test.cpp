@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
-#include "graph/autodiff.h"
 #include "net_run.h"
 
 namespace moka {
@@ -126,27 +125,6 @@ TEST(VendorTest, MistakesOfSmallLayers) {
   EXPECT_EQ(TopShape({{1, 2, 33, 65}}, "ICNetSubgraph", ""), (Shape{1, 2, 33, 65}));
   EXPECT_THAT(ErrorOf({{1, 2, 33}}, "ICNetSubgraph", ""), HasSubstr("must be [N,C,H,W]"));
   EXPECT_THAT(ErrorOf({{1, 2, 1, 65}}, "ICNetSubgraph", ""), HasSubstr("do not fit the bottom [1,2,1,65]"));
-}
-
-// A use of a shared parameter that gives no gradient leaves those of the others.
-TEST(VendorTest, OneUseOfAParameterMayGiveNoGradient) {
-  const auto layer = [](const std::string& name, const std::string& bottom, const std::string& spec) {
-    return StrCat("layer { name: \"", name, "\" type: \"InnerProduct\" bottom: \"", bottom, "\" top: \"", name,
-                  "\" param { name: \"w\" ", spec, " } inner_product_param { num_output: 1 bias_term: false } } ");
-  };
-  const auto slope = [&](const std::string& first, const std::string& second) {
-    BuiltNet net = BuildText(InputText("x", {1, 1}) + layer("a", "x", first) + layer("b", "x", second) +
-                             "layer { name: \"y\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"y\" "
-                             "eltwise_param { coeff: 1 coeff: 10 } }");
-    const ValueId w = IdOf(net.graph, "w");
-    const ValueId dw = Differentiate(net.graph, net.tops.at("y"), std::vector<ValueId>{w})[0];
-    return dw == kNoId ? 0.0 : Evaluate(net.graph, {{"x", {3}}, {"w", {2}}}, {dw})[0].values[0];
-  };
-  EXPECT_EQ(slope("", ""), 33);
-  EXPECT_EQ(slope("param_propagate_down: false", ""), 30);
-  EXPECT_EQ(slope("", "param_propagate_down: false"), 3);
-  EXPECT_EQ(slope("param_propagate_down: true", "param_propagate_down: true"), 33);
-  EXPECT_EQ(slope("param_propagate_down: false", "param_propagate_down: false"), 0);
 }
 
 constexpr const char* kSecond = "yolo_v2_loss_param { side: 2 num_classes: 1 num_object: 1 anchors: 1 anchors: 1 ";

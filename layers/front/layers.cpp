@@ -18,6 +18,7 @@
 #include "layers/front/sparsity/layers.h"
 #include "layers/front/ssd/layers.h"
 #include "layers/front/translated/layers.h"
+#include "layers/front/vendor/layers.h"
 #include "layers/front/yolo/layers.h"
 
 namespace moka {
@@ -100,7 +101,7 @@ const std::vector<LayerDef>& AllLayers() {
     for (std::vector<LayerDef> (*group)() :
          {CascadeLayers, DetectNetLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
           SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
-          YoloLayers}) {
+          VendorLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -1,5 +1,4 @@
-// Losses of differences that single forks have: AbsLoss (Garg's unsupervised depth), DiceCoefLoss (HolmesShuan's, of
-// EAST's nets), ManhattanLoss (joint-regressor), EuclideanLoss6 and
+// Losses of differences that single forks have: ManhattanLoss (joint-regressor), EuclideanLoss6 and
 // CosineSimilarityLoss (ARL, action units of faces), K1_EuclideanLoss and K2_EuclideanLoss (SSDH, hashing).
 #include "core/text.h"
 #include "layers/front/loss/layers.h"
@@ -30,33 +29,6 @@ void BuildManhattan(LayerBuilder& l) {
   const ValueId sum = SumOf(l, "abs(x0-x1)", {Constant(l, pair.a), Constant(l, pair.b)});
   const ValueId da = b.Pointwise(StrCat("t0=x0-x1;t0/(abs(t0)+1e-3)/", pair.batch), {pair.a, pair.b});
   SetWithGradient(l, pair, b.Pointwise(StrCat("x0/", pair.batch), {sum}), da);
-}
-
-// Where the difference is 0 the gradient is that of a negative one.
-void BuildAbs(LayerBuilder& l) {
-  const Pair pair = ReadPair(l);
-  const ValueId sum = SumOf(l, "abs(x0-x1)", {Constant(l, pair.a), Constant(l, pair.b)});
-  const std::string share = Number(1.0 / static_cast<double>(pair.batch));
-  const ValueId da = l.b().Pointwise(StrCat("select(gt(x0,x1),", share, ",-", share, ")"), {pair.a, pair.b});
-  SetWithGradient(l, pair, l.b().Pointwise(StrCat("x0/", pair.batch), {sum}), da);
-}
-
-// The value has the items' absolute coefficients, the gradient is that of the coefficients.
-void BuildDiceCoef(LayerBuilder& l) {
-  const GraphBuilder& b = l.b();
-  const Pair pair = ReadPair(l);
-  const Shape rows{pair.batch, l.shape(0).Count() / pair.batch};
-  const std::vector<ValueId> items{b.Reshape(pair.a, rows), b.Reshape(pair.b, rows)};
-  const auto sum = [&](const char* expr) {
-    return b.Add1("reduce_sum", items, {{"expr", std::string(expr)}, {"axes", Ints{1}}});
-  };
-  const ValueId coefficients = b.Pointwise("(2*x0+1)/(x1+1)", {sum("x0*x1"), sum("x0*x0+x1*x1")});
-  const auto loss = [&](const char* term) {
-    return b.Pointwise(StrCat("1-x0/", pair.batch), {SumOf(l, term, {coefficients})});
-  };
-  const ValueId carrier = loss("x0");
-  l.SetTop(0, b.Pointwise("x0+(x1-x2)", {Constant(l, loss("abs(x0)")), carrier, Constant(l, carrier)}));
-  l.SetLoss(0, 1);
 }
 
 // Labels of 9 are missing ones.
@@ -114,49 +86,6 @@ layer { name: "loss" type: ")",
 }
 
 }  // namespace
-
-LayerDef AbsLossLayer() {
-  return {
-      .type = "AbsLoss",
-      .doc =
-          "The sum of the absolute differences of two bottoms over the batch's size. The second bottom must have the "
-          "first's batch and count. No fields.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildAbs,
-      .page = {.params = {},
-               .formula = "`y = sum of |a - b| / N`, a scalar. Its loss weight is 1 unless given.",
-               .gradient = "`da = dy / N` where `a > b`, else `-dy / N`; `db = -da`.",
-               .source = "Unsupervised CNN for single view depth estimation (Garg et al., arXiv 1603.04992), "
-                         "abs_loss_layer of its Caffe.",
-               .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "loss" type: "AbsLoss" bottom: "a" bottom: "b" top: "loss" })"}};
-}
-
-LayerDef DiceCoefLossLayer() {
-  return {
-      .type = "DiceCoefLoss",
-      .doc =
-          "1 minus the mean over the batch of a Dice coefficient of the bottoms' items, for numbers that are not only "
-          "0 "
-          "and 1. The second bottom must have the first's batch and count. No fields.",
-      .min_bottoms = 2,
-      .max_bottoms = 2,
-      .auto_tops = true,
-      .build = BuildDiceCoef,
-      .page = {.params = {},
-               .formula = "`y = 1 - sum of |r_n| / N`, a scalar, `r_n = (2 a_n.b_n + 1) / (a_n.a_n + b_n.b_n + 1)` of "
-                          "items a_n and b_n. Its loss weight is 1 unless given.",
-               .gradient = "`da_n = dy * 2 (r_n a_n - b_n) / (N (a_n.a_n + b_n.b_n + 1))`, and likewise db_n: the sign "
-                           "of r_n is left out.",
-               .source = "A variation of the Dice coefficient loss (HolmesShuan), dice_coef_loss_layer, which EAST's "
-                         "nets in Caffe name.",
-               .example = R"(layer { name: "a" type: "Input" top: "a" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "b" type: "Input" top: "b" input_param { shape { dim: 4 dim: 3 } } }
-layer { name: "loss" type: "DiceCoefLoss" bottom: "a" bottom: "b" top: "loss" })"}};
-}
 
 LayerDef CosineSimilarityLossLayer() {
   return {

@@ -3,13 +3,11 @@
 namespace moka {
 
 std::vector<LayerDef> LossLayers() {
-  return {AbsLossLayer(),
-          BoxAnnotatorOhemLayer(),
+  return {BoxAnnotatorOhemLayer(),
           CenterLossLayer(),
           ChannelScaleLayer(),
           ContrastiveLossLayer(),
           CosineSimilarityLossLayer(),
-          DiceCoefLossLayer(),
           EuclideanLoss6Layer(),
           GeneralContrastiveLossLayer(),
           GeneralTripletLossLayer(),

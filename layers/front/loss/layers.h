@@ -7,13 +7,11 @@
 
 namespace moka {
 
-LayerDef AbsLossLayer();
 LayerDef BoxAnnotatorOhemLayer();
 LayerDef CenterLossLayer();
 LayerDef ChannelScaleLayer();
 LayerDef ContrastiveLossLayer();
 LayerDef CosineSimilarityLossLayer();
-LayerDef DiceCoefLossLayer();
 LayerDef EuclideanLoss6Layer();
 LayerDef GeneralContrastiveLossLayer();
 LayerDef GeneralTripletLossLayer();

@@ -6,6 +6,7 @@
 
 #include "core/text.h"
 #include "layers/front/roi/layers.h"
+#include "layers/front/vendor/layers.h"
 
 namespace moka {
 namespace {

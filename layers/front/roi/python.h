@@ -32,7 +32,6 @@ std::vector<PythonLayerDef> MtcnnPythonLayers();
 std::vector<PythonLayerDef> MtnetPythonLayers();
 std::vector<PythonLayerDef> RegionPythonLayers();
 std::vector<PythonLayerDef> RpnPythonLayers();
-std::vector<PythonLayerDef> SynopsysPythonLayers();
 std::vector<PythonLayerDef> TripletPythonLayers();
 std::vector<PythonLayerDef> YoloPythonLayers();
 

@@ -3,9 +3,9 @@
 namespace moka {
 
 std::vector<LayerDef> SegmentationLayers() {
-  return {BnLayer(),      DenseImageDataLayer(), EltwiseAccuracyLayer(), IcNetSubgraphLayer(), ImageSegDataLayer(),
-          InterpLayer(),  MatWriteLayer(),       MergeCropLayer(),       PaddingLayer(),       SegAccuracyLayer(),
-          SegDataLayer(), UnpoolingLayer(),      UpsampleDarknetLayer(), UpsampleLayer()};
+  return {BnLayer(),          DenseImageDataLayer(), EltwiseAccuracyLayer(), ImageSegDataLayer(),
+          InterpLayer(),      MatWriteLayer(),       MergeCropLayer(),       PaddingLayer(),
+          SegAccuracyLayer(), UnpoolingLayer(),      UpsampleDarknetLayer(), UpsampleLayer()};
 }
 
 }  // namespace moka

@@ -3,10 +3,8 @@
 namespace moka {
 
 std::vector<LayerDef> SmallLayers() {
-  return {BReLULayer(),       CombinationLayer(), DivisionLayer(),
-          L2NormLayer(),      MinReLULayer(),     NormalizationL2Layer(),
-          OutputDecayLayer(), SparsifyLayer(),    SpatialTransformerLayer(),
-          SrnnFormatLayer()};
+  return {BReLULayer(),           CombinationLayer(), DivisionLayer(),           L2NormLayer(),    MinReLULayer(),
+          NormalizationL2Layer(), OutputDecayLayer(), SpatialTransformerLayer(), SrnnFormatLayer()};
 }
 
 }  // namespace moka

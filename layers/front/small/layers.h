@@ -15,7 +15,6 @@ LayerDef L2NormLayer();
 LayerDef MinReLULayer();
 LayerDef NormalizationL2Layer();
 LayerDef OutputDecayLayer();
-LayerDef SparsifyLayer();
 LayerDef SpatialTransformerLayer();
 LayerDef SrnnFormatLayer();
 

@@ -4,8 +4,8 @@
 
 #include "core/text.h"
 #include "layers/front/fields.h"
+#include "layers/front/translated/broadcast.h"
 #include "layers/front/translated/layers.h"
-#include "layers/front/translated/moves.h"
 
 namespace moka {
 namespace {

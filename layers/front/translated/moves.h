@@ -1,7 +1,6 @@
 // What several layers of this folder move elements with.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "layers/layer.h"
@@ -13,10 +12,6 @@ ValueId Bordered(const GraphBuilder& b, ValueId x, int axis, int64_t before, int
 
 // Elements [begin, begin + size) of an axis. Requires: they are there, size at least 1.
 ValueId CutOut(const GraphBuilder& b, ValueId x, int axis, int64_t begin, int64_t size);
-
-// The expression of bottom 0 and `second`, x0 and x1, with numpy's broadcasting. Errors: kConfig at the field if their
-// axes do not go together.
-ValueId Broadcast(const LayerBuilder& l, ValueId second, std::string_view field, const std::string& expression);
 
 // x [N,C,H,W] -> [N, C/(r*r), H*r, W*r], channel c*r*r + i*r + j at row i and column j of its square (channels first),
 // or, `depth_first`, channel (i*r + j)*(C/(r*r)) + c. Errors: kConfig at the field if r*r does not divide C.

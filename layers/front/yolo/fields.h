@@ -25,10 +25,6 @@ Doubles AnchorsOf(const LayerBuilder& l, const std::string& field, const Biases&
 // Bottom 0 must be a map of `anchors` anchors of `length` channels.
 void CheckMap(const LayerBuilder& l, int bottom, int64_t anchors, int64_t length);
 
-// Bottom 0 [N,C,H,W] as darknet's reorg of this stride makes it [N, C s^2, H/s, W/s]. Errors: kConfig at bottom 0 or the
-// field.
-ValueId Reorganised(const LayerBuilder& l, int64_t stride, const std::string& field);
-
 // Top 0 is `loss`; its gradient at x is loss weight * slope.
 void SetSlopedLoss(LayerBuilder& l, ValueId x, ValueId loss, ValueId slope);
 

@@ -3,19 +3,10 @@
 namespace moka {
 
 std::vector<LayerDef> YoloLayers() {
-  return {BoxDataLayer(),
-          EvalDetectionLayer(),
-          MishLayer(),
-          RegionLayer(),
-          RegionLossLayer(),
-          ReorgLayer(),
-          YoloDetectionOutputLayer(),
-          Yolov3Layer(),
-          Yolov3DetectionLayer(),
-          Yolov3DetectionOutputLayer(),
-          YoloSegLayer(),
-          YoloV2LossLayer(),
-          YoloV3LossLayer()};
+  return {
+      BoxDataLayer(), EvalDetectionLayer(),       MishLayer(),   RegionLayer(),          RegionLossLayer(),
+      ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionLayer(), Yolov3DetectionOutputLayer(),
+      YoloSegLayer()};
 }
 
 }  // namespace moka

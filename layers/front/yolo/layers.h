@@ -17,8 +17,6 @@ LayerDef RegionLossLayer();
 LayerDef ReorgLayer();
 LayerDef YoloDetectionOutputLayer();
 LayerDef YoloSegLayer();
-LayerDef YoloV2LossLayer();
-LayerDef YoloV3LossLayer();
 LayerDef Yolov3Layer();
 LayerDef Yolov3DetectionLayer();
 LayerDef Yolov3DetectionOutputLayer();

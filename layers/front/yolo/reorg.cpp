@@ -4,8 +4,8 @@
 // reshapes around one transpose.
 #include "core/size.h"
 #include "core/text.h"
-#include "layers/front/yolo/fields.h"
 #include "layers/front/yolo/layers.h"
+#include "layers/front/yolo/reorganised.h"
 
 namespace moka {
 namespace {

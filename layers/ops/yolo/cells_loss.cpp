@@ -9,6 +9,8 @@
 // as `seen` is below 12800, version 2 draws all boxes a little to their anchors'.
 //
 // Caffe divides by the number of objects, 0 too; here the divisors are at least 1.
+#include "layers/ops/yolo/cells_loss.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +18,6 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/yolo/grid.h"
-#include "layers/ops/yolo/ops.h"
 
 namespace moka {
 namespace {

@@ -1,5 +1,7 @@
 #include "layers/ops/yolo/ops.h"
 
+#include "layers/ops/yolo/cells_loss.h"
+
 namespace moka {
 
 std::vector<OpDef> YoloOps() {

@@ -11,7 +11,6 @@ std::vector<OpDef> YoloOps();
 
 OpDef EvalDetectionOp();
 OpDef RegionLossOp();
-OpDef YoloCellsLossOp();
 OpDef YoloDetectionsOp();
 OpDef Yolov3LossOp();
 

@@ -1,6 +1,6 @@
 // SegData (yjxiong): one image and its label image a batch, fed from outside.
 #include "layers/front/outside_data.h"
-#include "layers/front/segmentation/layers.h"
+#include "layers/front/vendor/layers.h"
 
 namespace moka {
 

@@ -1,8 +1,8 @@
 // YoloV2Loss and YoloV3Loss (Synopsys): YOLO's losses of labels that say for each cell of the map whether an object has
 // its centre there (layers/ops/yolo/cells_loss.cpp).
 #include "core/text.h"
+#include "layers/front/vendor/layers.h"
 #include "layers/front/yolo/fields.h"
-#include "layers/front/yolo/layers.h"
 
 namespace moka {
 namespace {

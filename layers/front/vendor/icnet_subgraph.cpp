@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "layers/front/segmentation/layers.h"
+#include "layers/front/vendor/layers.h"
 
 namespace moka {
 namespace {

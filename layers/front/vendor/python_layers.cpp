@@ -1,8 +1,11 @@
 // Python layers of Synopsys's Caffe, which its nets translated from TensorFlow and darknet have.
 #include "core/text.h"
+#include "layers/front/fields.h"
 #include "layers/front/roi/python.h"
+#include "layers/front/translated/broadcast.h"
 #include "layers/front/translated/moves.h"
-#include "layers/front/yolo/fields.h"
+#include "layers/front/vendor/layers.h"
+#include "layers/front/yolo/reorganised.h"
 
 namespace moka {
 namespace {

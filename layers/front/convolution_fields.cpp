@@ -8,6 +8,8 @@ namespace {
 
 void CheckBottoms(const LayerBuilder& l) {
   const Shape x = l.shape(0);
+  const auto fuse = l.param().convolution_param().fuse_type();
+  if (fuse == ConvolutionParameter::FUSED_CONV_ELTWISE_RELU) return;  // the second one is added
   for (int i = 1; i < l.bottom_count(); ++i) {
     l.Check(l.shape(i) == x, StrCat("bottom[", i, "]"),
             StrCat("all bottoms must have one shape, found ", x.ToString(), " and ", l.shape(i).ToString()));

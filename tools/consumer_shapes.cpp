@@ -16,7 +16,9 @@ namespace moka {
 namespace {
 
 // Losses whose two first bottoms have one count; further ones are weights of that shape.
-constexpr std::array<std::string_view, 11> kElementwise = {"CosineSimilarityLoss",
+constexpr std::array<std::string_view, 13> kElementwise = {"AbsLoss",
+                                                           "CosineSimilarityLoss",
+                                                           "DiceCoefLoss",
                                                            "EuclideanLoss",
                                                            "EuclideanLoss6",
                                                            "L1Loss",

@@ -245,7 +245,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(top));
     } else if (layer.type() == "AnnotatedData" && layer.annotated_data_param().yolo_data_type() > 0) {
       guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
-    } else if (layer.transform_param().caffe_yolo()) {  // cells of difficult, object, class and box
+    } else if (layer.type() == "AnnotatedData" &&
+               layer.transform_param().caffe_yolo()) {  // cells of difficult, object, class and box
       const int64_t side =
           i <= layer.data_param().side_size() ? std::max<int64_t>(layer.data_param().side(i - 1), 1) : 1;
       guess.types.push_back(Floats({fields.batch, (Size(side) * side * 7).value()}));

@@ -53,11 +53,14 @@ class FrozenProgram : public Program {
     std::vector<int64_t> scratch_bytes;
     for (const std::vector<NodeId>* phase : {&schedule_.constants, &schedule_.steps}) {
       for (const NodeId id : *phase) {
+        Pulse();  // making kernels takes most of the time
         bindings.push_back(BindKernel(graph_, id, options_.device, options_.deterministic));
         scratch_bytes.push_back(bindings.back().object ? bindings.back().object->scratch_bytes() : 0);
       }
     }
+    Pulse();
     const StoragePlan plan = PlanStorage(graph_, schedule_, scratch_bytes);
+    Pulse();
     ReportMemory(plan);
     CheckMemory();
     Allocate(plan);
@@ -143,6 +146,10 @@ class FrozenProgram : public Program {
   }
 
  private:
+  void Pulse() const {
+    if (options_.on_pulse) options_.on_pulse();
+  }
+
   using TensorMap = std::map<std::string, Tensor, std::less<>>;
 
   static Tensor Find(const TensorMap& tensors, std::string_view name, std::string_view kind) {

@@ -5,96 +5,105 @@
 #include <numeric>
 
 #include "core/size.h"
+#include "graph/memory_place.h"
 
 namespace moka {
 namespace {
 
-bool Overlap(const PlanItem& a, const PlanItem& b) { return a.first <= b.last && b.first <= a.last; }
+// Placing in an order takes quadratic time where many short lives leave gaps among long ones (an unrolled recurrence):
+// it is tried for nets of up to so many values, and ends after so many looks, a few seconds at most. Sweeps alone plan
+// what is larger.
+constexpr size_t kMaxOrdered = size_t{1} << 16;
+constexpr int64_t kMaxLooksBySize = int64_t{1} << 29;
+constexpr int64_t kMaxLooksByLength = int64_t{1} << 24;
+constexpr size_t kAlwaysOrdered = size_t{1} << 12;  // beyond, a plan within 1 % of the bound is good enough
+// Parts of the run in each of which a sweep starts at the fullest step.
+constexpr int kParts = 4;
 
-int64_t Rounded(const PlanItem& item) { return RoundUp(item.bytes, kArenaAlignment).value(); }
-
-void FindBound(std::span<const PlanItem> items, MemoryPlan& plan) {
-  int steps = 0;
-  for (const PlanItem& item : items) steps = std::max(steps, item.last + 1);
-  std::vector<Size> change(static_cast<size_t>(steps) + 1, 0);
-  for (const PlanItem& item : items) {
-    change[static_cast<size_t>(item.first)] += Rounded(item);
-    change[static_cast<size_t>(item.last) + 1] += -Rounded(item);
+// Bytes alive at each step.
+std::vector<int64_t> AliveBytes(const PlanItems& plan) {
+  std::vector<Size> change(static_cast<size_t>(plan.steps) + 1, 0);
+  for (const PlanItem& item : plan.items) {
+    change[static_cast<size_t>(item.first)] += item.bytes;
+    change[static_cast<size_t>(item.last) + 1] += -item.bytes;
   }
-  Size alive = 0;
-  for (int step = 0; step < steps; ++step) {
-    alive += change[static_cast<size_t>(step)];
-    if (alive.value() <= plan.bound_bytes) continue;
-    plan.bound_bytes = alive.value();
-    plan.peak_step = step;
-  }
+  std::vector<int64_t> alive;
+  Size sum = 0;
+  for (int step = 0; step < plan.steps; ++step) alive.push_back((sum += change[static_cast<size_t>(step)]).value());
+  return alive;
 }
 
-// The lowest offset of the tightest gap between placed neighbours (sorted by offset).
-int64_t BestFit(const std::vector<std::pair<int64_t, int64_t>>& neighbours, int64_t bytes) {
-  int64_t best = -1;
-  int64_t best_gap = INT64_MAX;
-  int64_t end = 0;
-  for (const auto& [begin, finish] : neighbours) {
-    const int64_t gap = begin - end;
-    if (gap >= bytes && gap < best_gap) {
-      best = end;
-      best_gap = gap;
+// Keeps the lowest peak.
+class Planner {
+ public:
+  explicit Planner(std::span<const PlanItem> items) : given_(items), items_(items), alive_(AliveBytes(items_)) {
+    const auto peak = std::max_element(alive_.begin(), alive_.end());
+    if (peak == alive_.end() || *peak == 0) return;
+    plan_.peak_step = static_cast<int>(peak - alive_.begin());
+    plan_.bound_bytes = *peak;
+  }
+
+  MemoryPlan Run() {
+    plan_.peak_bytes = INT64_MAX;
+    Sweep();
+    if (!IsBest() && IsWorthOrders()) PlaceByOrders();
+    return std::move(plan_);
+  }
+
+ private:
+  bool IsBest() const { return plan_.peak_bytes == plan_.bound_bytes; }
+
+  bool IsWorthOrders() const {
+    const bool is_close = plan_.peak_bytes - plan_.bound_bytes <= plan_.bound_bytes / 100;
+    return given_.size() <= (is_close ? kAlwaysOrdered : kMaxOrdered);
+  }
+
+  void Offer(std::optional<Placement> placement) {
+    if (!placement || placement->peak_bytes >= plan_.peak_bytes) return;
+    plan_.offsets = std::move(placement->offsets);
+    plan_.peak_bytes = placement->peak_bytes;
+  }
+
+  void Sweep() {
+    const OutwardSweeps sweeps(items_);
+    const auto from = [&](int step, GapEnd side) {
+      for (const SweepKey key : {SweepKey::kEarliest, SweepKey::kLatest, SweepKey::kLongest, SweepKey::kLargest}) {
+        if (!IsBest()) Offer(sweeps.Place(step, key, side, plan_.peak_bytes));
+      }
+    };
+    from(plan_.peak_step, GapEnd::kLow);
+    from(plan_.peak_step, GapEnd::kHigh);
+    for (int part = 0; part < kParts && items_.steps > 0; ++part) {
+      const auto begin = alive_.begin() + int64_t{items_.steps} * part / kParts;
+      const auto end = alive_.begin() + int64_t{items_.steps} * (part + 1) / kParts;
+      if (begin != end) from(static_cast<int>(std::max_element(begin, end) - alive_.begin()), GapEnd::kHigh);
     }
-    end = std::max(end, finish);
+    if (!IsBest()) Offer(sweeps.Place(0, SweepKey::kEarliest, GapEnd::kLow, plan_.peak_bytes));
   }
-  return best >= 0 ? best : end;
-}
 
-// Places items in the order given.
-std::vector<int64_t> Place(std::span<const PlanItem> items, const std::vector<size_t>& order, int64_t& peak) {
-  std::vector<int64_t> offsets(items.size(), 0);
-  std::vector<size_t> placed;
-  std::vector<std::pair<int64_t, int64_t>> neighbours;
-  peak = 0;
-  for (const size_t i : order) {
-    neighbours.clear();
-    for (const size_t j : placed) {
-      if (Overlap(items[i], items[j])) neighbours.emplace_back(offsets[j], offsets[j] + Rounded(items[j]));
-    }
-    std::sort(neighbours.begin(), neighbours.end());
-    offsets[i] = BestFit(neighbours, Rounded(items[i]));
-    peak = std::max(peak, (Size(offsets[i]) + Rounded(items[i])).value());
-    placed.push_back(i);
+  void PlaceByOrders() {
+    using Key = std::array<int64_t, 3>;
+    PlaceBy([](const PlanItem& i) { return Key{-i.bytes, i.first, i.last}; }, kMaxLooksBySize);
+    if (IsBest()) return;
+    PlaceBy([](const PlanItem& i) { return Key{-int64_t{i.last - i.first}, -i.bytes, i.first}; }, kMaxLooksByLength);
   }
-  return offsets;
-}
+
+  template <class Key>
+  void PlaceBy(const Key& key, int64_t looks) {
+    std::vector<size_t> order(given_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(given_[a]) < key(given_[b]); });
+    Offer(PlaceInOrder(items_, order, plan_.peak_bytes, looks));
+  }
+
+  std::span<const PlanItem> given_;
+  PlanItems items_;
+  std::vector<int64_t> alive_;
+  MemoryPlan plan_;
+};
 
 }  // namespace
 
-MemoryPlan PlanMemory(std::span<const PlanItem> items) {
-  MemoryPlan plan;
-  FindBound(items, plan);
-  using Key = std::array<int64_t, 3>;
-  const std::array<Key (*)(const PlanItem&), 3> orders = {
-      [](const PlanItem& i) {
-        return Key{-i.bytes, i.first, i.last};
-      },
-      [](const PlanItem& i) {
-        return Key{-int64_t{i.last - i.first}, -i.bytes, i.first};
-      },
-      [](const PlanItem& i) {
-        return Key{i.first, -int64_t{i.last - i.first}, -i.bytes};
-      },
-  };
-  plan.peak_bytes = INT64_MAX;
-  for (const auto& key : orders) {
-    std::vector<size_t> order(items.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(items[a]) < key(items[b]); });
-    int64_t peak = 0;
-    std::vector<int64_t> offsets = Place(items, order, peak);
-    if (peak >= plan.peak_bytes) continue;
-    plan.peak_bytes = peak;
-    plan.offsets = std::move(offsets);
-    if (plan.peak_bytes == plan.bound_bytes) break;
-  }
-  return plan;
-}
+MemoryPlan PlanMemory(std::span<const PlanItem> items) { return Planner(items).Run(); }
 
 }  // namespace moka

@@ -23,9 +23,8 @@ struct MemoryPlan {
 
 inline constexpr int64_t kArenaAlignment = 64;
 
-// Places large items first at the lowest offset that fits between what is already there (best fit over gaps), under a
-// few orders of placement, and keeps the lowest peak. Items whose lifetimes overlap never overlap in memory. Errors:
-// size overflow.
+// Tries sweeps over time and orders of placement (graph/memory_place.h) and keeps the lowest peak. Items whose
+// lifetimes overlap never overlap in memory. Errors: size overflow.
 MemoryPlan PlanMemory(std::span<const PlanItem> items);
 
 }  // namespace moka

@@ -12,6 +12,11 @@ namespace moka {
 struct PassContext {
   const CompileOptions& options;
   const ParameterStore& store;
+  int64_t* visits = nullptr;  // where a pass adds up the nodes and uses it looked at, if anybody asks
+
+  void Count(int64_t looked_at) const {
+    if (visits != nullptr) *visits += looked_at;
+  }
 };
 
 struct Pass {
@@ -32,6 +37,6 @@ void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext&
 
 // Before differentiation: joins forward nodes into ops whose gradient is cheaper (batch norm + scale + ReLU,
 // convolution + ReLU). Requires: nothing. Ensures: the same outputs; a joined value had one reader and was no output.
-bool ComposeForward(Graph& graph);
+bool ComposeForward(Graph& graph, int64_t* visits = nullptr);
 
 }  // namespace moka

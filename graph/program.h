@@ -33,6 +33,8 @@ struct CompileOptions {
   std::set<std::string> disabled_passes;
   // Called after each pass that changed the graph, for --dump-after.
   std::function<void(std::string_view pass, const Graph&)> on_pass;
+  // Called many times while a program is compiled: what it throws ends the compilation and leaves the store usable.
+  std::function<void()> on_pulse;
   // Refuse to allocate more than this (0: the machine's memory).
   int64_t memory_limit_bytes = 0;
 };
@@ -55,6 +57,7 @@ struct PassReport {
   double ms = 0;
   int nodes_before = 0;
   int nodes_after = 0;
+  int64_t visits = 0;  // nodes and uses looked at by a pass that rewrites; near-linear in the nodes, on any machine
   bool changed = false;
   bool skipped = false;
 };

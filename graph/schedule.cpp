@@ -45,7 +45,11 @@ void CollectReaders(const Graph& graph, const std::vector<std::vector<NodeId>>& 
 class Scheduler {
  public:
   Scheduler(const Graph& graph, const std::vector<bool>& constant)
-      : graph_(graph), uses_(graph.Uses()), order_(graph.TopologicalOrder()), constant_(constant) {}
+      : graph_(graph), uses_(graph.Uses()), order_(graph.TopologicalOrder()), constant_(constant) {
+    place_.assign(static_cast<size_t>(graph_.node_limit()), -1);
+    for (size_t i = 0; i < order_.size(); ++i) place_[static_cast<size_t>(order_[i])] = static_cast<int>(i);
+    reached_.assign(static_cast<size_t>(graph_.node_limit()), 0);
+  }
 
   Schedule Make() {
     Schedule schedule;
@@ -67,31 +71,33 @@ class Scheduler {
     if (writer == kNoId || graph_.node(writer).op->is_alias || constant_[static_cast<size_t>(writer)]) return false;
     std::vector<NodeId> readers;
     CollectReaders(graph_, uses_, assignment.state, readers);
-    const std::vector<bool> later = Descendants(writer);
-    for (const NodeId reader : readers) {
-      if (reader != writer && later[static_cast<size_t>(reader)]) return false;
-    }
-    for (const NodeId reader : readers) {
-      if (reader != writer) after_[static_cast<size_t>(reader)].push_back(writer);
-    }
+    std::erase(readers, writer);
+    if (IsBeforeAny(writer, readers)) return false;
+    for (const NodeId reader : readers) after_[static_cast<size_t>(reader)].push_back(writer);
     return true;
   }
 
-  std::vector<bool> Descendants(NodeId root) const {
-    std::vector<bool> reached(static_cast<size_t>(graph_.node_limit()), false);
+  // Whether some target needs the root's results. Nodes beyond the last target in order_ lead to none and are left out,
+  // so a weight's update, which comes after all that reads the weight, is looked at in no time.
+  bool IsBeforeAny(NodeId root, const std::vector<NodeId>& targets) {
+    int last = -1;
+    for (const NodeId id : targets) last = std::max(last, place_[static_cast<size_t>(id)]);
+    ++round_;
     std::vector<NodeId> stack = {root};
     while (!stack.empty()) {
       const NodeId id = stack.back();
       stack.pop_back();
       for (const ValueId output : graph_.node(id).outputs) {
         for (const NodeId user : uses_[static_cast<size_t>(output)]) {
-          if (reached[static_cast<size_t>(user)]) continue;
-          reached[static_cast<size_t>(user)] = true;
+          int& reached = reached_[static_cast<size_t>(user)];
+          if (reached == round_ || place_[static_cast<size_t>(user)] > last) continue;
+          reached = round_;
           stack.push_back(user);
         }
       }
     }
-    return reached;
+    return std::any_of(targets.begin(), targets.end(),
+                       [&](NodeId id) { return reached_[static_cast<size_t>(id)] == round_; });
   }
 
   bool Sort(Schedule& schedule) const {
@@ -132,6 +138,9 @@ class Scheduler {
   std::vector<std::vector<NodeId>> uses_;
   std::vector<NodeId> order_;
   const std::vector<bool>& constant_;
+  std::vector<int> place_;    // by NodeId: its index in order_
+  std::vector<int> reached_;  // by NodeId: the last round of IsBeforeAny that came there
+  int round_ = 0;
   std::vector<std::vector<NodeId>> after_;  // extra edges: node -> nodes that must come later
 };
 

@@ -18,6 +18,10 @@ class StoragePlanner {
     plan_.storage_of.assign(static_cast<size_t>(graph.value_count()), -1);
     plan_.copied.assign(graph.assignments().size(), true);
     last_use_.assign(static_cast<size_t>(graph.value_count()), -1);
+    assigned_.resize(static_cast<size_t>(graph.value_count()));
+    for (size_t i = 0; i < graph.assignments().size(); ++i) {
+      assigned_[static_cast<size_t>(graph.assignments()[i].value)].push_back(i);
+    }
   }
 
   StoragePlan Run() {
@@ -81,9 +85,9 @@ class StoragePlanner {
 
   // The state storage that a new value may be written over, or -1.
   int StateOf(const Node& node, int output) {
-    for (size_t i = 0; i < graph_.assignments().size(); ++i) {
+    for (const size_t i : assigned_[static_cast<size_t>(node.outputs[static_cast<size_t>(output)])]) {
       const Assignment& assignment = graph_.assignments()[i];
-      if (assignment.value != node.outputs[static_cast<size_t>(output)] || !schedule_.in_place[i]) continue;
+      if (!schedule_.in_place[i]) continue;
       if (graph_.type(assignment.state) != graph_.type(assignment.value)) continue;
       if (!MayWriteOver(node, assignment.state, output)) continue;
       plan_.copied[i] = false;
@@ -185,7 +189,8 @@ class StoragePlanner {
   const Schedule& schedule_;
   std::span<const int64_t> scratch_bytes_;
   std::vector<NodeId> order_;
-  std::vector<int> last_use_;  // by root value
+  std::vector<int> last_use_;                  // by root value
+  std::vector<std::vector<size_t>> assigned_;  // by ValueId: the assignments of that value
   StoragePlan plan_;
 };
 

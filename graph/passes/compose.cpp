@@ -6,6 +6,7 @@
 #include "graph/expression.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
 
 namespace moka {
 namespace {
@@ -23,18 +24,18 @@ bool IsPerChannel(const Shape& shape, int64_t channels) {
 }
 
 // Replaces node `old_id` (and the producer it read) by a new node whose output 0 stands for old's output 0.
-void Replace(Graph& graph, NodeId producer_id, NodeId old_id, const std::vector<ValueId>& outputs) {
+void Replace(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId old_id, const std::vector<ValueId>& outputs) {
   const Node producer = graph.node(producer_id);
   const ValueId old_output = graph.node(old_id).outputs[0];
   graph.SetName(outputs[0], graph.value(old_output).name);
-  graph.ReplaceUses(old_output, outputs[0]);
-  graph.RemoveNode(old_id);
-  for (size_t i = 1; i < producer.outputs.size(); ++i) graph.ReplaceUses(producer.outputs[i], outputs[i]);
-  graph.RemoveNode(producer_id);
+  rewriter.ReplaceUses(old_output, outputs[0]);
+  rewriter.RemoveNode(old_id);
+  for (size_t i = 1; i < producer.outputs.size(); ++i) rewriter.ReplaceUses(producer.outputs[i], outputs[i]);
+  rewriter.RemoveNode(producer_id);
 }
 
 // y*x1+x2 after a plain batch_norm becomes its scale and shift.
-bool ComposeScale(Graph& graph, NodeId norm_id, NodeId user_id) {
+bool ComposeScale(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_id) {
   const Node norm = graph.node(norm_id);
   const Node user = graph.node(user_id);
   if (norm.inputs.size() != 1 || norm.attributes.Bool("relu")) return false;
@@ -50,13 +51,13 @@ bool ComposeScale(Graph& graph, NodeId norm_id, NodeId user_id) {
   const ValueId shift = affine ? b.Reshape(user.inputs[2], Shape{channels}) : b.Full(Shape{channels}, 0.0);
   NodeOrigin origin = norm.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, norm_id, user_id,
+  Replace(graph, rewriter, norm_id, user_id,
           GraphBuilder(graph, origin).Add("batch_norm", {norm.inputs[0], scale, shift}, norm.attributes));
   return true;
 }
 
 // max(y, 0) after a batch_norm, convolution or matmul becomes its attribute.
-bool ComposeRelu(Graph& graph, NodeId producer_id, NodeId user_id) {
+bool ComposeRelu(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId user_id) {
   const Node producer = graph.node(producer_id);
   const Node user = graph.node(user_id);
   if (!IsExpression(user, "max(x0,0)")) return false;
@@ -70,29 +71,25 @@ bool ComposeRelu(Graph& graph, NodeId producer_id, NodeId user_id) {
   }
   NodeOrigin origin = producer.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, producer_id, user_id, GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
+  Replace(graph, rewriter, producer_id, user_id,
+          GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
   return true;
 }
 
 }  // namespace
 
-bool ComposeForward(Graph& graph) {
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    const std::vector<std::vector<NodeId>> uses = graph.Uses();
-    for (const NodeId id : graph.TopologicalOrder()) {
-      const Node& node = graph.node(id);
-      const std::string& op = node.op->name;
-      if (op != "batch_norm" && op != "convolution" && op != "matmul") continue;
-      const NodeId user = OnlyUser(graph, uses, node.outputs[0]);
-      if (user == kNoId) continue;
-      if ((op == "batch_norm" && ComposeScale(graph, id, user)) || ComposeRelu(graph, id, user)) {
-        again = changed = true;
-        break;  // the use table is stale
-      }
-    }
-  }
+bool ComposeForward(Graph& graph, int64_t* visits) {
+  Rewriter rewriter(graph);
+  const bool changed = rewriter.Sweep([&](NodeId id) {
+    const Node& node = graph.node(id);
+    const std::string& op = node.op->name;
+    if (op != "batch_norm" && op != "convolution" && op != "matmul") return false;
+    const bool is_norm = op == "batch_norm";
+    const NodeId user = rewriter.OnlyUser(node.outputs[0]);
+    if (user == kNoId) return false;
+    return (is_norm && ComposeScale(graph, rewriter, id, user)) || ComposeRelu(graph, rewriter, id, user);
+  });
+  if (visits != nullptr) *visits += rewriter.visits();
   return changed;
 }
 

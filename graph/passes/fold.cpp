@@ -8,6 +8,7 @@
 #include "graph/expression.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
 
 namespace moka {
 namespace {
@@ -20,10 +21,10 @@ struct Candidate {
   int slot = 0;           // which input of the user is the convolution
 };
 
-std::optional<Candidate> Match(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, NodeId id) {
+std::optional<Candidate> Match(const Graph& graph, Rewriter& rewriter, NodeId id) {
   const Node& conv = graph.node(id);
   if (conv.op->name != "convolution" || !conv.attributes.String("activation").empty()) return std::nullopt;
-  const NodeId user_id = OnlyUser(graph, uses, conv.outputs[0]);
+  const NodeId user_id = rewriter.OnlyUser(conv.outputs[0]);
   if (user_id == kNoId || graph.node(user_id).op->name != "pointwise") return std::nullopt;
   const Node& user = graph.node(user_id);
   if (user.outputs.size() != 1 || graph.shape(user.outputs[0]) != graph.shape(conv.outputs[0])) return std::nullopt;
@@ -45,17 +46,18 @@ ValueId AsShape(const GraphBuilder& b, ValueId x, int64_t channels, const Shape&
   return b.shape(x).Count() == channels ? b.Reshape(x, shape) : b.Reshape(x, Shape{});
 }
 
-void ReplaceBoth(Graph& graph, const Candidate& c, const std::vector<ValueId>& inputs, const Attributes& attributes) {
+void ReplaceBoth(Graph& graph, Rewriter& rewriter, const Candidate& c, const std::vector<ValueId>& inputs,
+                 const Attributes& attributes) {
   NodeOrigin origin = c.conv.origin;
   origin.layer += "+" + c.user.origin.layer;
   const ValueId y = GraphBuilder(graph, origin).Add1("convolution", inputs, attributes);
   graph.SetName(y, graph.value(c.user.outputs[0]).name);
-  graph.ReplaceUses(c.user.outputs[0], y);
-  graph.RemoveNode(c.user.id);
-  graph.RemoveNode(c.conv.id);
+  rewriter.ReplaceUses(c.user.outputs[0], y);
+  rewriter.RemoveNode(c.user.id);
+  rewriter.RemoveNode(c.conv.id);
 }
 
-bool FoldAffine(Graph& graph, const std::vector<bool>& constant, const Candidate& c) {
+bool FoldAffine(Graph& graph, Rewriter& rewriter, const std::vector<bool>& constant, const Candidate& c) {
   if (c.conv.attributes.Bool("sum")) return false;
   const int64_t channels = graph.shape(c.conv.outputs[0])[1];
   for (size_t i = 0; i < c.user.inputs.size(); ++i) {
@@ -90,11 +92,11 @@ bool FoldAffine(Graph& graph, const std::vector<bool>& constant, const Candidate
   } else {
     bias = b.Pointwise("x0+x1", {b.Full(Shape{channels}, 0.0), constant_term});
   }
-  ReplaceBoth(graph, c, {c.conv.inputs[0], w, bias}, c.conv.attributes);
+  ReplaceBoth(graph, rewriter, c, {c.conv.inputs[0], w, bias}, c.conv.attributes);
   return true;
 }
 
-bool FoldSum(Graph& graph, const Candidate& c) {
+bool FoldSum(Graph& graph, Rewriter& rewriter, const Candidate& c) {
   if (c.conv.attributes.Bool("sum") || c.user.inputs.size() != 2) return false;
   if (c.expression != Expression::Parse("x0+x1")) return false;
   const ValueId other = c.user.inputs[static_cast<size_t>(1 - c.slot)];
@@ -103,15 +105,15 @@ bool FoldSum(Graph& graph, const Candidate& c) {
   inputs.push_back(other);
   Attributes attributes = c.conv.attributes;
   attributes.Set("sum", true);
-  ReplaceBoth(graph, c, inputs, attributes);
+  ReplaceBoth(graph, rewriter, c, inputs, attributes);
   return true;
 }
 
-bool FoldRelu(Graph& graph, const Candidate& c) {
+bool FoldRelu(Graph& graph, Rewriter& rewriter, const Candidate& c) {
   if (c.user.inputs.size() != 1 || c.expression != Expression::Parse("max(x0,0)")) return false;
   Attributes attributes = c.conv.attributes;
   attributes.Set("activation", std::string("relu"));
-  ReplaceBoth(graph, c, c.conv.inputs, attributes);
+  ReplaceBoth(graph, rewriter, c, c.conv.inputs, attributes);
   return true;
 }
 
@@ -119,20 +121,21 @@ bool FoldRelu(Graph& graph, const Candidate& c) {
 
 bool FoldInference(Graph& graph, const PassContext& context) {
   if (!context.options.inference) return false;
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    const std::vector<std::vector<NodeId>> uses = graph.Uses();
-    const std::vector<bool> constant = ConstantNodes(graph, true);
-    for (const NodeId id : graph.TopologicalOrder()) {
-      const std::optional<Candidate> candidate = Match(graph, uses, id);
-      if (!candidate) continue;
-      if (FoldAffine(graph, constant, *candidate) || FoldSum(graph, *candidate) || FoldRelu(graph, *candidate)) {
-        again = changed = true;
-        break;  // the tables are stale
-      }
+  Rewriter rewriter(graph);
+  std::vector<bool> constant = ConstantNodes(graph, true);
+  const std::vector<bool> written = WrittenStates(graph);
+  const bool changed = rewriter.Sweep([&](NodeId id) {
+    const std::optional<Candidate> c = Match(graph, rewriter, id);
+    if (!c) return false;
+    const bool replaced =
+        FoldAffine(graph, rewriter, constant, *c) || FoldSum(graph, rewriter, *c) || FoldRelu(graph, rewriter, *c);
+    // What was added reads only what was there or was added before it.
+    for (auto added = static_cast<NodeId>(constant.size()); added < graph.node_limit(); ++added) {
+      constant.push_back(IsConstantNode(graph, graph.node(added), constant, written, true));
     }
-  }
+    return replaced;
+  });
+  context.Count(rewriter.visits());
   return changed;
 }
 

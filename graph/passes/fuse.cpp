@@ -6,6 +6,7 @@
 #include "graph/expression.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
 
 namespace moka {
 namespace {
@@ -32,19 +33,22 @@ Fused Join(const Node& producer, const Node& reader, ValueId between) {
     fused.inputs.push_back(id);
     return static_cast<int>(fused.inputs.size()) - 1;
   };
-  const Expression outer = Expression::Parse(ExpressionsOf(reader));
-  const Expression all_inner = Expression::Parse(ExpressionsOf(producer));
   std::vector<int> map;
   for (const ValueId input : producer.inputs) map.push_back(index_of(input));
+  std::vector<int> places;  // of the reader's inputs
+  for (const ValueId input : reader.inputs) places.push_back(input == between ? kNoId : index_of(input));
+  if (fused.inputs.size() > kMaxInputs) return {};
+  const Expression outer = Expression::Parse(ExpressionsOf(reader));
+  const Expression all_inner = Expression::Parse(ExpressionsOf(producer));
   const auto result =
       static_cast<int>(std::find(producer.outputs.begin(), producer.outputs.end(), between) - producer.outputs.begin());
   const Expression inner = all_inner.Select(std::vector<int>{result}).Renumber(map);
   std::vector<Expression> replacements;
-  for (const ValueId input : reader.inputs) {
-    replacements.push_back(input == between ? inner : Expression::Parse(StrCat("x", index_of(input))));
+  for (const int place : places) {
+    replacements.push_back(place == kNoId ? inner : Expression::Parse(StrCat("x", place)));
   }
   const Expression joined = outer.Substitute(replacements);
-  if (fused.inputs.size() > kMaxInputs || joined.instructions().size() > kMaxInstructions) return {};
+  if (joined.instructions().size() > kMaxInstructions) return {};
   fused.texts = joined.Texts();
   return fused;
 }
@@ -58,16 +62,27 @@ Shape WorkShape(const Graph& graph, const Node& reader) {
   return shape;
 }
 
-bool FuseOne(Graph& graph, const std::vector<std::vector<NodeId>>& uses, const std::vector<bool>& pinned, NodeId id) {
+// Whether the node reads so many values that joining any producer would exceed the limit.
+bool IsWide(const Node& reader) {
+  if (reader.inputs.size() <= kMaxInputs + 1) return false;
+  std::vector<ValueId> inputs = reader.inputs;
+  std::sort(inputs.begin(), inputs.end());
+  return static_cast<size_t>(std::unique(inputs.begin(), inputs.end()) - inputs.begin()) > kMaxInputs + 1;
+}
+
+// The first of the reader's inputs that a pointwise node computes for it alone and over its whole shape, and that may
+// be joined.
+bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
+  if (IsWide(graph.node(id))) return false;
   const Node reader = graph.node(id);
+  const Shape work = reader.inputs.empty() ? Shape{} : WorkShape(graph, reader);
   for (const ValueId between : reader.inputs) {
     const NodeId producer_id = graph.value(between).producer;
-    if (producer_id == kNoId || pinned[static_cast<size_t>(between)]) continue;
+    if (producer_id == kNoId || rewriter.IsPinned(between)) continue;
     const Node& producer = graph.node(producer_id);
     if (producer.op->name != "pointwise" || producer.outputs.size() != 1) continue;
-    const std::vector<NodeId>& readers = uses[static_cast<size_t>(between)];
-    const bool only_here = std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return r == id; });
-    if (!only_here || graph.shape(between) != WorkShape(graph, reader)) continue;
+    const bool only_here = std::count(reader.inputs.begin(), reader.inputs.end(), between) == rewriter.reads(between);
+    if (!only_here || graph.shape(between) != work) continue;
     const Fused fused = Join(producer, reader, between);
     if (fused.inputs.empty()) continue;
     Attributes attributes = reader.attributes;
@@ -80,10 +95,10 @@ bool FuseOne(Graph& graph, const std::vector<std::vector<NodeId>>& uses, const s
         GraphBuilder(graph, reader.origin).Add(reader.op->name, fused.inputs, attributes);
     for (size_t i = 0; i < outputs.size(); ++i) {
       graph.SetName(outputs[i], graph.value(reader.outputs[i]).name);
-      graph.ReplaceUses(reader.outputs[i], outputs[i]);
+      rewriter.ReplaceUses(reader.outputs[i], outputs[i]);
     }
-    graph.RemoveNode(id);
-    graph.RemoveNode(producer_id);
+    rewriter.RemoveNode(id);
+    rewriter.RemoveNode(producer_id);
     return true;
   }
   return false;
@@ -91,21 +106,13 @@ bool FuseOne(Graph& graph, const std::vector<std::vector<NodeId>>& uses, const s
 
 }  // namespace
 
-bool FusePointwise(Graph& graph, const PassContext&) {
-  bool changed = false;
-  for (bool again = true; again;) {
-    again = false;
-    // A fusion makes the tables stale only for the nodes it touched; a second round meets those.
-    const std::vector<std::vector<NodeId>> uses = graph.Uses();
-    const std::vector<bool> pinned = Pinned(graph);
-    for (const NodeId id : graph.TopologicalOrder()) {
-      const std::string& op = graph.node(id).op->name;
-      if ((op == "pointwise" || op == "reduce_sum") && FuseOne(graph, uses, pinned, id)) {
-        again = changed = true;
-        break;
-      }
-    }
-  }
+bool FusePointwise(Graph& graph, const PassContext& context) {
+  Rewriter rewriter(graph);
+  const bool changed = rewriter.Sweep([&](NodeId id) {
+    const std::string& op = graph.node(id).op->name;
+    return (op == "pointwise" || op == "reduce_sum") && FuseOne(graph, rewriter, id);
+  });
+  context.Count(rewriter.visits());
   return changed;
 }
 

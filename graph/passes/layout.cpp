@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
 
 namespace moka {
 namespace {
@@ -95,18 +96,22 @@ class LayoutPass {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       if (graph_.value(id).mirrored != kNoId) mirrors[graph_.value(id).mirrored].push_back(id);
     }
+    Rewriter rewriter(graph_);
     for (size_t i = 0; i < assignments.size(); ++i) {
       const ValueId state = assignments[i].state;
       for (const std::string& name : context_.store.MirrorsOf(graph_.value(state).name)) {
         mirrors[state].push_back(graph_.AddMirror(state, context_.store.type(name).layout));
       }
       // Read again: writing one mirror may have replaced the value.
-      for (const ValueId mirror : mirrors[state]) graph_.Assign(mirror, Copied(graph_.assignments()[i].value, mirror));
+      for (const ValueId mirror : mirrors[state]) {
+        graph_.Assign(mirror, Copied(rewriter, graph_.assignments()[i].value, mirror));
+      }
     }
+    context_.Count(rewriter.visits());
   }
 
   // A value once more, as the mirror lies: an output of the pointwise node that computes it, else a reorder.
-  ValueId Copied(ValueId id, ValueId mirror) {
+  ValueId Copied(Rewriter& rewriter, ValueId id, ValueId mirror) {
     const Layout layout = graph_.type(mirror).layout;
     const NodeId producer = graph_.value(id).producer;
     const Node node = producer == kNoId ? Node{} : graph_.node(producer);
@@ -118,11 +123,11 @@ class LayoutPass {
     types.push_back(graph_.type(mirror));
     for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], types[i]);
     if (!IsTaken(graph_.node(graph_.value(outputs[0]).producer))) {
-      graph_.RemoveNode(graph_.value(outputs[0]).producer);
+      rewriter.RemoveNode(graph_.value(outputs[0]).producer);
       return Reordered(id, layout, node.origin);
     }
-    for (size_t i = 0; i < node.outputs.size(); ++i) graph_.ReplaceUses(node.outputs[i], outputs[i]);
-    graph_.RemoveNode(node.id);
+    for (size_t i = 0; i < node.outputs.size(); ++i) rewriter.ReplaceUses(node.outputs[i], outputs[i]);
+    rewriter.RemoveNode(node.id);
     return outputs.back();
   }
 

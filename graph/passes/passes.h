@@ -13,14 +13,15 @@ bool AssignLayouts(Graph& graph, const PassContext& context);
 // Removes nodes without effect. Shared by passes that leave some behind.
 bool RemoveDeadNodes(Graph& graph);
 
-// The only reader of a value, if it has exactly one, is no output and is not assigned; kNoId otherwise.
-NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId value);
-
 // Values that are outputs or assigned.
 std::vector<bool> Pinned(const Graph& graph);
 
 // The nodes whose results stay the same from run to run: no input (full), and when `states_are_constant` what depends
 // on states alone that the graph does not assign. Indexed by NodeId.
 std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant);
+// The same of one node, from what is known of the producers of its inputs. `written`: by ValueId, the assigned states.
+bool IsConstantNode(const Graph& graph, const Node& node, const std::vector<bool>& constant,
+                    const std::vector<bool>& written, bool states_are_constant);
+std::vector<bool> WrittenStates(const Graph& graph);
 
 }  // namespace moka

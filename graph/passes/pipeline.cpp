@@ -10,7 +10,7 @@ const std::vector<Pass>& CompilePasses() {
   static const std::vector<Pass> passes = {
       {"simplify", "no dead, duplicate or identity nodes", Simplify},
       {"compose", "batch norm with its scale and ReLU, convolution with its ReLU",
-       [](Graph& graph, const PassContext&) { return ComposeForward(graph); }},
+       [](Graph& graph, const PassContext& context) { return ComposeForward(graph, context.visits); }},
       {"fold", "inference: affine maps after a convolution live in its weights, bias, sum and activation",
        FoldInference},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
@@ -34,12 +34,13 @@ void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext&
     if (!it->optional) throw Error(ErrorKind::kUsage, StrCat("pass \"", name, "\" cannot be disabled"));
   }
   for (const Pass& pass : passes) {
+    if (context.options.on_pulse) context.options.on_pulse();
     PassReport report;
     report.name = pass.name;
     report.nodes_before = graph.node_count();
     report.skipped = context.options.disabled_passes.contains(report.name);
     const auto begin = std::chrono::steady_clock::now();
-    if (!report.skipped) report.changed = pass.run(graph, context);
+    if (!report.skipped) report.changed = pass.run(graph, {context.options, context.store, &report.visits});
     report.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     report.nodes_after = graph.node_count();
     if (report.changed) Verify(graph, pass.name);
@@ -55,31 +56,26 @@ std::vector<bool> Pinned(const Graph& graph) {
   return pinned;
 }
 
-NodeId OnlyUser(const Graph& graph, const std::vector<std::vector<NodeId>>& uses, ValueId value) {
-  for (const GraphOutput& output : graph.outputs()) {
-    if (output.value == value) return kNoId;
-  }
-  for (const Assignment& assignment : graph.assignments()) {
-    if (assignment.value == value) return kNoId;
-  }
-  const std::vector<NodeId>& readers = uses[static_cast<size_t>(value)];
-  return readers.size() == 1 ? readers.front() : kNoId;
+std::vector<bool> WrittenStates(const Graph& graph) {
+  std::vector<bool> written(static_cast<size_t>(graph.value_count()), false);
+  for (const Assignment& assignment : graph.assignments()) written[static_cast<size_t>(assignment.state)] = true;
+  return written;
+}
+
+bool IsConstantNode(const Graph& graph, const Node& node, const std::vector<bool>& constant,
+                    const std::vector<bool>& written, bool states_are_constant) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    const Value& value = graph.value(input);
+    if (value.producer != kNoId) return static_cast<bool>(constant[static_cast<size_t>(value.producer)]);
+    return states_are_constant && value.kind == ValueKind::kState && !written[static_cast<size_t>(input)];
+  });
 }
 
 std::vector<bool> ConstantNodes(const Graph& graph, bool states_are_constant) {
   std::vector<bool> constant(static_cast<size_t>(graph.node_limit()), false);
-  std::vector<bool> written(static_cast<size_t>(graph.value_count()), false);
-  for (const Assignment& assignment : graph.assignments()) written[static_cast<size_t>(assignment.state)] = true;
+  const std::vector<bool> written = WrittenStates(graph);
   for (const NodeId id : graph.TopologicalOrder()) {
-    bool all = true;
-    for (const ValueId input : graph.node(id).inputs) {
-      const Value& value = graph.value(input);
-      const bool ok = value.producer != kNoId ? constant[static_cast<size_t>(value.producer)]
-                                              : states_are_constant && value.kind == ValueKind::kState &&
-                                                    !written[static_cast<size_t>(input)];
-      all = all && ok;
-    }
-    constant[static_cast<size_t>(id)] = all;
+    constant[static_cast<size_t>(id)] = IsConstantNode(graph, graph.node(id), constant, written, states_are_constant);
   }
   return constant;
 }

@@ -4,6 +4,7 @@
 
 #include "graph/op.h"
 #include "graph/passes/passes.h"
+#include "graph/passes/rewriter.h"
 
 namespace moka {
 namespace {
@@ -26,19 +27,21 @@ ValueId Repeats(const Graph& graph, const Node& node) {
   return kNoId;
 }
 
-bool RemoveRepeats(Graph& graph) {
+bool RemoveRepeats(Graph& graph, const PassContext& context) {
   bool changed = false;
   const std::vector<bool> pinned = Pinned(graph);
+  Rewriter rewriter(graph);
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
     const ValueId x = Repeats(graph, node);
     if (x == kNoId) continue;
     // An output or a new state keeps a node of its own where it would otherwise be an input or a state itself.
     if (pinned[static_cast<size_t>(node.outputs[0])] && graph.value(x).producer == kNoId) continue;
-    graph.ReplaceUses(node.outputs[0], x);
-    graph.RemoveNode(id);
+    rewriter.ReplaceUses(node.outputs[0], x);
+    rewriter.RemoveNode(id);
     changed = true;
   }
+  context.Count(rewriter.visits());
   return changed;
 }
 
@@ -56,8 +59,9 @@ bool JoinReshapes(Graph& graph) {
   return changed;
 }
 
-bool MergeDuplicates(Graph& graph) {
+bool MergeDuplicates(Graph& graph, const PassContext& context) {
   bool changed = false;
+  Rewriter rewriter(graph);
   std::map<std::pair<std::string, std::vector<ValueId>>, NodeId> seen;
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
@@ -66,10 +70,11 @@ bool MergeDuplicates(Graph& graph) {
     if (inserted) continue;
     const std::vector<ValueId> first = graph.node(it->second).outputs;
     const std::vector<ValueId> second = node.outputs;
-    for (size_t i = 0; i < first.size(); ++i) graph.ReplaceUses(second[i], first[i]);
-    graph.RemoveNode(id);
+    for (size_t i = 0; i < first.size(); ++i) rewriter.ReplaceUses(second[i], first[i]);
+    rewriter.RemoveNode(id);
     changed = true;
   }
+  context.Count(rewriter.visits());
   return changed;
 }
 
@@ -93,13 +98,13 @@ bool RemoveDeadNodes(Graph& graph) {
   return changed;
 }
 
-bool Simplify(Graph& graph, const PassContext&) {
+bool Simplify(Graph& graph, const PassContext& context) {
   bool changed = false;
   for (bool again = true; again;) {
     again = RemoveDeadNodes(graph);
-    again = RemoveRepeats(graph) || again;
+    again = RemoveRepeats(graph, context) || again;
     again = JoinReshapes(graph) || again;
-    again = MergeDuplicates(graph) || again;
+    again = MergeDuplicates(graph, context) || again;
     changed = changed || again;
   }
   return changed;

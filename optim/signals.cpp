@@ -52,4 +52,6 @@ SignalEffect SignalRequests::Take() {
   return snapshot_requests.exchange(0) != 0 ? SignalEffect::kSnapshot : SignalEffect::kNone;
 }
 
+bool SignalRequests::WantsStop() { return stop_requests.load() != 0; }
+
 }  // namespace moka

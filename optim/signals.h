@@ -20,6 +20,8 @@ class SignalRequests {
 
   // The strongest request since the last call.
   static SignalEffect Take();
+  // Whether a stop is asked for; the request stays.
+  static bool WantsStop();
 
  private:
   static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};

@@ -77,7 +77,12 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   options.state = param.state();
   options.state.set_phase(TRAIN);
   options.data_types = feed_.types();
+  const auto pulse = [&] {
+    if (compile.on_pulse) compile.on_pulse();
+  };
+  pulse();
   BuiltNet net = BuildNet(param, options);
+  pulse();
   RefuseUntrainable(net.param);
   WarnOfOutputFiles(net.param);
   param_ = net.param;
@@ -90,7 +95,9 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
   ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
+  pulse();
   const std::vector<ValueId> gradients = Gradients(net, trained);
+  pulse();
   GuardAssignments(net.graph, net.loss);
 
   CompileOptions step_options = compile;

@@ -52,7 +52,7 @@ struct TrainerOptions {
   std::optional<Checkpoint> resume;      // continue from here
   std::filesystem::path caffe_snapshot;  // a .solverstate to continue from
   std::optional<double> max_time_s;      // over the solver's max_time
-  bool take_signals = true;              // SignalRequests::Take() is asked after each iteration
+  bool take_signals = true;              // SignalRequests is asked after each iteration and while nets are built
   int64_t stop_after = -1;               // checkpoint and stop as if interrupted at this iteration
   int64_t data_threads = 0;              // decoding threads a pipeline; 0: chosen
   CompileOptions compile;                // name and inference are set by the trainer

@@ -10,6 +10,7 @@
 #include "optim/caffe_state.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
+#include "optim/signals.h"
 #include "optim/trainer.h"
 #include "optim/update.h"
 #include "proto/net_file.h"
@@ -94,6 +95,15 @@ fs::path LearnedNetOf(const CaffeState& state, const fs::path& path) {
                      ", which is neither there nor beside it"),
               "put the .caffemodel beside the .solverstate");
 }
+
+// Before the first iteration there is nothing to checkpoint: a request to stop ends the training as it is.
+void StopIfAsked() {
+  if (!SignalRequests::WantsStop()) return;
+  SignalRequests::Take();
+  throw Error(ErrorKind::kInterrupted, SourcePlace{}, "interrupted while the nets were built: no iteration was run",
+              "the same command starts again");
+}
+
 }  // namespace
 
 Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerOptions options)
@@ -139,6 +149,7 @@ void Trainer::SetRun(RunFolder& run) {
 
 void Trainer::BuildNets(const SolverNets& nets) {
   options_.compile.deterministic = solver_.deterministic();
+  if (options_.take_signals && !options_.compile.on_pulse) options_.compile.on_pulse = StopIfAsked;
   PipelineOptions data;
   data.seed = seed_;
   data.threads = options_.data_threads;

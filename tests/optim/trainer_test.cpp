@@ -225,6 +225,38 @@ TEST_F(TrainerTest, SigtermMakesACheckpointAndStops) {
   EXPECT_EQ(nlohmann::json::parse(ReadFile(run.path() / "status.json")).at("state"), "interrupted");
 }
 
+// Sends SIGTERM as a phase with this name begins.
+class PhaseSignal : public TrainObserver {
+ public:
+  explicit PhaseSignal(std::string_view phase) : phase_(phase) {}
+  void OnPhase(std::string_view phase) override {
+    if (phase == phase_) raise(SIGTERM);
+  }
+
+ private:
+  std::string phase_;
+};
+
+TEST_F(TrainerTest, SigtermWhileANetIsBuiltEndsTheTrainingThere) {
+  for (const char* phase : {"building the train net", "building the test net"}) {
+    const SignalRequests requests;
+    PhaseSignal observer(phase);
+    TrainerOptions options;
+    options.observer = &observer;
+    try {
+      Make(BaseSolver(), options);
+      ADD_FAILURE() << phase << ": the training goes on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInterrupted) << error.text();
+    }
+    EXPECT_EQ(SignalRequests::Take(), SignalEffect::kNone) << "the request is answered";
+    raise(SIGTERM);
+    options.observer = nullptr;
+    options.take_signals = false;
+    EXPECT_NO_THROW(Make(BaseSolver(), options)) << "nobody asks for signals";
+  }
+}
+
 TEST_F(TrainerTest, SighupMakesACheckpointAndGoesOn) {
   const SignalRequests requests;
   RunFolder run = NewRun();

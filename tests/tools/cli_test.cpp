@@ -43,6 +43,16 @@ class CliTest : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
   }
 
+  // The same, with SIGTERM as soon as a shell's condition holds.
+  static Outcome MokaStopped(const std::string& arguments, const std::string& condition) {
+    const std::string line =
+        StrCat("cd '", folder_.string(), "' && rm -f err.txt; OMP_NUM_THREADS=1 '", MOKA_BINARY, "' ", arguments,
+               " >out.txt 2>err.txt </dev/null & moka=$!; while kill -0 $moka && ! ", condition,
+               "; do sleep 0.02; done; kill -TERM $moka; wait $moka");
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
+  }
+
   // A run of LeNet on 600 drawn digits, made once.
   static const std::string& Run() {
     static const std::string run = [] {
@@ -131,7 +141,7 @@ TEST_F(CliTest, TestAndInferAgreeWithTheRun) {
 TEST_F(CliTest, AnInterruptedRunResumesToTheSameWeights) {
   const std::string whole = Run();
   // SIGTERM somewhere between the first and the last of the 120 iterations.
-  ASSERT_EQ(Moka(Solver() + " max_iter=120 snapshot=60 --run cut", "timeout --preserve-status -s TERM 0.4").code, 75);
+  ASSERT_EQ(MokaStopped(Solver() + " max_iter=120 snapshot=60 --run cut", "[ -e runs/cut-0001/log.txt ]").code, 75);
   const Outcome resumed = Moka("train --resume=runs/cut-0001");
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(ReadFile(folder_ / "runs/cut-0001/checkpoints/iter_0000120.safetensors"),
@@ -139,6 +149,23 @@ TEST_F(CliTest, AnInterruptedRunResumesToTheSameWeights) {
   const Outcome changed = Moka("train --resume=runs/cut-0001 base_lr=0.2");
   EXPECT_EQ(changed.code, 64);
   EXPECT_NE(changed.err.find("was base_lr: 0.05; is base_lr: 0.2"), std::string::npos) << changed.err;
+}
+
+// An unrolled LSTM of 3,000 steps takes seconds to compile.
+TEST_F(CliTest, ASignalWhileANetIsCompiledEndsTheTraining) {
+  std::ofstream(folder_ / "long.prototxt") << R"(name: "long"
+layer { name: "data" type: "DummyData" top: "x" top: "cont" top: "label"
+  dummy_data_param { shape { dim: 3000 dim: 1 dim: 4 } shape { dim: 3000 dim: 1 } shape { dim: 3000 dim: 1 } } }
+layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 4 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "h" bottom: "label" top: "loss" softmax_param { axis: 2 } }
+)";
+  std::ofstream(folder_ / "long_solver.prototxt")
+      << "net: \"long.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 5";
+  const Outcome stopped =
+      MokaStopped("train --solver=long_solver.prototxt --run long --runs long_runs", "grep -qs building err.txt");
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  EXPECT_NE(stopped.err.find("interrupted while the nets were built"), std::string::npos) << stopped.err;
+  EXPECT_FALSE(fs::exists(folder_ / "long_runs")) << "nothing is written before the first iteration";
 }
 
 TEST_F(CliTest, AWrongConfigurationLeavesNothingBehind) {

@@ -16,7 +16,7 @@ namespace moka {
 namespace {
 
 // Losses whose two first bottoms have one count; further ones are weights of that shape.
-constexpr std::array<std::string_view, 13> kElementwise = {"AbsLoss",
+constexpr std::array<std::string_view, 14> kElementwise = {"AbsLoss",
                                                            "CosineSimilarityLoss",
                                                            "DiceCoefLoss",
                                                            "EuclideanLoss",
@@ -28,7 +28,8 @@ constexpr std::array<std::string_view, 13> kElementwise = {"AbsLoss",
                                                            "SigmoidCrossEntropyBalanceLoss",
                                                            "SigmoidCrossEntropyLoss",
                                                            "SmoothL1Loss",
-                                                           "WeightedEuclideanLoss"};
+                                                           "WeightedEuclideanLoss",
+                                                           "YoloSeg"};
 // Readers of a label for each position of scores [N,C,..].
 constexpr std::array<std::string_view, 5> kByPosition = {"Accuracy", "InfogainLoss", "SegAccuracy", "SoftmaxWithLoss",
                                                          "WeightedSoftmaxWithLoss"};
@@ -45,8 +46,9 @@ constexpr std::array<std::string_view, 4> kRecurrent = {"ConvLSTM", "ConvLSTMReL
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kStreams = 2;      // of sequences that nothing counts
 constexpr int64_t kRois = 128;
-constexpr int64_t kTriplet = 3;        // the least rows of anchors, positives and negatives
-constexpr int64_t kMostRow = 1 << 20;  // values of an item that a Reshape counts
+constexpr int64_t kTriplet = 3;         // the least rows of anchors, positives and negatives
+constexpr int64_t kMostSquares = 4096;  // along a side
+constexpr int64_t kMostRow = 1 << 20;   // values of an item that a Reshape counts
 
 template <class Types>
 bool IsOneOf(const Types& types, const std::string& type) {
@@ -96,6 +98,10 @@ class Readers : ShapeNeeds {
     if (type == "Lstm") AskMarks(i, layer);
     if (type == "CTCLoss") AskSequences(i, layer);
     if (type == "InfogainLoss") AskMatrix(i, layer);
+    if (type == "DetectionLoss" && !layer.detection_loss_param().has_cls_num())
+      AskSquares(i, layer, layer.detection_loss_param().side());
+    if (type == "EvalDetection" && layer.eval_detection_param().biases().empty())
+      AskSquares(i, layer, layer.eval_detection_param().side());
     if (type == "Eltwise") AskEltwise(i, layer);
     if (type == "Concat") AskConcat(i, layer);
     if (IsOneOf(kRecurrent, type)) AskRecurrent(i, layer);
@@ -163,6 +169,13 @@ class Readers : ShapeNeeds {
     } else {
       Require(i, layer.bottom(2), {classes, classes});
     }
+  }
+
+  // YOLO v1: seven numbers for each of side x side squares.
+  void AskSquares(int i, const LayerParameter& layer, int64_t side) {
+    const Shape* label = KnownBottom(layer, 1);
+    if (label != nullptr && label->rank() > 0 && side > 0 && side < kMostSquares)
+      Require(i, layer.bottom(1), {(*label)[0], side * side * 7});
   }
 
   // The bottom that the others go by: known, no data top of its own, of the most axes.

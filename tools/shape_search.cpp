@@ -102,14 +102,16 @@ class Search {
                                        : layer.python_param().param_str().find("height") != std::string::npos;
       const bool is_rows = layer.type() == "HDF5Data";
       const bool is_record = layer.type() == "Data" || layer.type() == "MemoryData";
+      const bool has_boxes = layer.type() == "AnnotatedData";
       const int64_t means = layer.transform_param().mean_value_size();
       for (size_t i = 0; i < data.tops.size(); ++i) {
         if (given_.contains(data.tops[i])) continue;
         tops[data.tops[i]] = {.shape = data.types[i].shape,
                               .first = data.tops[0],
-                              // The label of a record or of a program's own data is one number, boxes are rows.
-                              .can_change = is_asked && (i == 0 || (!is_record && layer.type() != "AnnotatedData")),
-                              .can_rebatch = is_python && !is_made,
+                              // The label of a record or of a program's own data is one number, boxes are rows;
+                              // how many classes a label image has says a file.
+                              .can_change = is_asked && (i == 0 || (!is_record && (!has_boxes || i == 2))),
+                              .can_rebatch = is_python,  // of made rows too: proposals are as many as their layer likes
                               .can_resize = !has_size,
                               .can_be_gray = means <= 1 && (is_record || is_python || is_rows),
                               .is_made = is_made,

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "core/text.h"
+#include "layers/net.h"
+#include "proto/net_file.h"
 #include "tests/tools/looked_at.h"
+#include "tools/net_check.h"
 
 namespace moka {
 namespace {
@@ -65,6 +69,46 @@ TEST(ConsumerShapesTest, SlicesAddUp) {
       "layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' slice_param { "
       "slice_point: 4 slice_point: 8 } } ";
   EXPECT_EQ(TopOf(Check(kTwoTops + images), "d:data"), (Shape{2, 12, 224, 224}));
+}
+
+// YOLO v1: 7 x 7 squares of a picture that no field sizes.
+TEST(ConsumerShapesTest, SquaresSayThePicture) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'BoxData' top: 'data' top: 'label' data_param { source: 'x' batch_size: 2 side: 7 } } "
+      "layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { kernel_size: 64 stride: 64 } } "
+      "layer { name: 'c' type: 'Convolution' bottom: 'p' top: 'c' convolution_param { num_output: 30 kernel_size: 1 } "
+      "} "
+      "layer { name: 'r' type: 'Reshape' bottom: 'c' top: 'r' reshape_param { axis: 1 shape { dim: 1470 } } } "
+      "layer { name: 'l' type: 'DetectionLoss' bottom: 'r' bottom: 'label' top: 'l' detection_loss_param { side: 7 "
+      "num_class: 20 num_object: 2 } } ");
+  EXPECT_EQ(TopOf(check, "d:data"), (Shape{2, 3, 448, 448}));
+  EXPECT_EQ(TopOf(check, "d:label"), (Shape{2, 343}));
+}
+
+// The tree's file belongs to the data: a net that is looked at does without it, one that is trained does not.
+TEST(ConsumerShapesTest, AMissingTreeOfClassesIsAssumed) {
+  const std::string net =
+      "layer { name: 'd' type: 'Input' top: 'x' top: 'label' input_param { shape { dim: 1 dim: 14 dim: 2 dim: 2 } "
+      "shape "
+      "{ dim: 1 dim: 1 dim: 2 dim: 8 } } } layer { name: 'l' type: 'RegionLoss' bottom: 'x' bottom: 'label' top: 'l' "
+      "region_loss_param { num_class: 2 num: 2 biases: 1 biases: 1 biases: 2 biases: 2 softmax_tree: 'no/such.tree' "
+      "class_map: 'no/such.map' } } ";
+  EXPECT_EQ(Check(net).error, "");
+  EXPECT_THROW(BuildNet(NetFromText(net, "net.prototxt"), {}), Error);
+}
+
+// A layer in Python makes as many rows as its readers say, whatever its bottom has.
+TEST(ConsumerShapesTest, RowsMadeElsewhereHaveTheirOwnNumber) {
+  const StateCheck check = Check(
+      "layer { name: 'd' type: 'Input' top: 'data' input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } } "
+      "layer { name: 'q' type: 'Python' bottom: 'data' top: 'rois' top: 'labels' python_param { module: 'own' layer: "
+      "'Proposals' } } "
+      "layer { name: 'r' type: 'ROIPooling' bottom: 'data' bottom: 'rois' top: 'r' roi_pooling_param { pooled_h: 2 "
+      "pooled_w: 2 } } "
+      "layer { name: 'fc' type: 'InnerProduct' bottom: 'r' top: 'fc' inner_product_param { num_output: 4 } } " +
+      Loss("SoftmaxWithLoss", "fc", "labels"));
+  EXPECT_EQ(TopOf(check, "q:rois"), (Shape{128, 5}));
+  EXPECT_EQ(TopOf(check, "q:labels"), (Shape{128}));
 }
 
 TEST(ConsumerShapesTest, ImagesOfHdf5FilesMayBeGray) {

@@ -78,4 +78,21 @@ void ParseAnnotated(std::string_view wire, AnnotatedRecord& record) {
   if (record.datum.empty()) Bad("it has no datum");
 }
 
+std::string_view SegLabelOf(std::string_view datum) {
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(datum.data()), static_cast<int>(datum.size()));
+  in.SetTotalBytesLimit(INT32_MAX);
+  const uint32_t wanted =
+      WireFormatLite::MakeTag(Datum::kSegLabelFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  std::string_view found;
+  while (static_cast<size_t>(in.CurrentPosition()) < datum.size()) {
+    const uint32_t tag = in.ReadTag();
+    if (tag == wanted) {
+      found = TakeBytes(in, datum);
+    } else if (tag == 0 || !WireFormatLite::SkipField(&in, tag)) {
+      Bad(StrCat("a bad field before byte ", in.CurrentPosition(), " of its datum"));
+    }
+  }
+  return found;
+}
+
 }  // namespace moka

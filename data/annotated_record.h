@@ -36,4 +36,7 @@ struct AnnotatedRecord {
 // The datum lives as long as `wire`; `record` keeps its capacity. Errors: kBadData saying what is wrong.
 void ParseAnnotated(std::string_view wire, AnnotatedRecord& record);
 
+// The bytes of a Datum's seg_label, in place; empty if it has none. Errors: as above.
+std::string_view SegLabelOf(std::string_view datum);
+
 }  // namespace moka

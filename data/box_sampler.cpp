@@ -109,4 +109,15 @@ bool SampleWindow(const BatchSamplers& samplers, std::span<const Annotated> obje
   return true;
 }
 
+NormalBox JitterWindow(float jitter, bool keeps_aspect, RandomStream& random) {
+  const uint64_t kind = random.Below(5);
+  if (kind == 0) return {0, 0, 1, 1};
+  const float most = kind == 1 ? jitter / 2 : jitter;
+  const float width = Draw(random, 1 - most, 1);
+  const float height = keeps_aspect ? width : Draw(random, 1 - most, 1);
+  const float x = Draw(random, 0, 1 - width);
+  const float y = Draw(random, 0, 1 - height);
+  return {x, y, x + width, y + height};
+}
+
 }  // namespace moka

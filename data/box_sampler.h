@@ -24,4 +24,8 @@ bool Satisfies(const SampleConstraint& constraint, const NormalBox& window, std:
 bool SampleWindow(const BatchSamplers& samplers, std::span<const Annotated> objects, RandomStream& random,
                   std::vector<NormalBox>& found, NormalBox& window);
 
+// YOLO's: in 3 of 5 draws a window whose sides are from 1 - jitter to 1 of the image's, in 1 by half of jitter, in 1
+// the whole image. keeps_aspect: both sides by one number.
+NormalBox JitterWindow(float jitter, bool keeps_aspect, RandomStream& random);
+
 }  // namespace moka

@@ -80,9 +80,23 @@ void CheckForks(const AnnotatedDataParameter& p) {
   const bool is_ssds =
       p.crop_type() == AnnotatedDataParameter::CROP_DEFAULT || p.crop_type() == AnnotatedDataParameter::CROP_BATCH;
   check(is_ssds, "crop_type", "is CROP_DEFAULT or CROP_BATCH: no sampler but batch_sampler is supported");
+  const float jitter = p.yolo_data_jitter();
+  check(jitter >= 0 && jitter < 1, "yolo_data_jitter", "must be from 0 to, not with, 1");
+  check(!p.difficult_label_warmup(), "difficult_label_warmup", "is not supported: records do not know the iteration");
 }
 
 }  // namespace
+
+ImageWindow PixelsOf(const NormalBox& window, int64_t width, int64_t height) {
+  const auto pixels = [](float part, int64_t side) {
+    return std::clamp<int64_t>(static_cast<int64_t>(part * static_cast<float>(side)), 0, side);
+  };
+  ImageWindow cut{pixels(window.xmin, width), pixels(window.ymin, height), pixels(window.xmax - window.xmin, width),
+                  pixels(window.ymax - window.ymin, height)};
+  cut.width = std::min(cut.width, width - cut.x);
+  cut.height = std::min(cut.height, height - cut.y);
+  return cut;
+}
 
 BoxTransform::BoxTransform(const TransformationParameter& param, const AnnotatedDataParameter& sampling, Phase phase,
                            uint64_t seed)
@@ -122,7 +136,7 @@ void BoxTransform::CheckFields() const {
       throw Fault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..", kMaxSide));
     }
   }
-  const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0;
+  const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0 || Jitters();
   if (changes_size && p.resize_param_size() == 0 && p.crop_size() == 0 && p.crop_h() == 0) {
     throw Fault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
   }
@@ -136,6 +150,11 @@ void BoxTransform::CheckFields() const {
   CheckRange("hue", 0, d.hue_delta());
   CheckRange("contrast", d.contrast_lower(), d.contrast_upper());
   CheckRange("saturation", d.saturation_lower(), d.saturation_upper());
+}
+
+bool BoxTransform::Jitters() const {
+  const bool is_yolo = sampling_.yolo_data_type() == 1 || sampling_.has_yolo_data_jitter();
+  return is_yolo && sampling_.yolo_data_jitter() > 0 && sampling_.batch_sampler().empty();
 }
 
 float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
@@ -224,19 +243,18 @@ void BoxTransform::Expand(RandomStream& random, BoxScratch& scratch) const {
 }
 
 void BoxTransform::Sample(RandomStream& random, BoxScratch& scratch) const {
-  if (sampling_.batch_sampler().empty()) return;
   NormalBox window;
-  if (!SampleWindow(sampling_.batch_sampler(), scratch.annotations, random, scratch.windows, window)) return;
+  if (Jitters()) {
+    const bool keeps_aspect = ResizeOf(param_).resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD;
+    window = JitterWindow(sampling_.yolo_data_jitter(), keeps_aspect, random);
+  } else if (sampling_.batch_sampler().empty() ||
+             !SampleWindow(sampling_.batch_sampler(), scratch.annotations, random, scratch.windows, window)) {
+    return;
+  }
   const Image& image = scratch.image;
-  const auto pixels = [](float part, int64_t side) {
-    return std::clamp<int64_t>(static_cast<int64_t>(part * static_cast<float>(side)), 0, side);
-  };
-  ImageWindow cut{pixels(window.xmin, image.width), pixels(window.ymin, image.height),
-                  pixels(window.xmax - window.xmin, image.width), pixels(window.ymax - window.ymin, image.height)};
+  const ImageWindow cut = PixelsOf(window, image.width, image.height);
   if (cut.width < 1 || cut.height < 1) return;  // of a tiny image; Caffe would fail
-  cut.width = std::min(cut.width, image.width - cut.x);
-  cut.height = std::min(cut.height, image.height - cut.y);
-  if (cut.width < 1 || cut.height < 1) return;
+  scratch.window = window;
   const auto inside = [](float x) { return std::clamp(x, 0.0F, 1.0F); };
   Project({inside(window.xmin), inside(window.ymin), inside(window.xmax), inside(window.ymax)}, scratch.annotations);
   CropImage(image, cut, scratch.other);
@@ -281,6 +299,7 @@ void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::
                                             image.height, "x", image.width, " (height x width); set resize_param"));
   }
   const bool mirrors = param_.mirror() && (random.Bits() & 1U) != 0;
+  scratch.is_mirrored = mirrors;
   int64_t top = (image.height - height) / 2;
   int64_t left = (image.width - width) / 2;
   if (phase_ == TRAIN) {
@@ -310,6 +329,7 @@ void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::
 
 void BoxTransform::Apply(const SampleId& id, BoxScratch& scratch, std::span<float> out) const {
   RandomStream random(seed_, id.epoch << 40U | id.record);
+  scratch.window = {0, 0, 1, 1};
   Distort(random, scratch);
   Expand(random, scratch);
   Sample(random, scratch);

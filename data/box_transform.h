@@ -1,7 +1,7 @@
 // What SSD's AnnotatedData does to an image and its boxes, in this order: distort colours, expand (the image on a
-// larger canvas of the mean), cut a window the batch samplers chose, resize, crop and mirror, then (pixel - mean) *
-// scale / std. Boxes follow each step; those whose part that is left does not meet emit_constraint, or is empty, are
-// dropped. Random choices are a pure function of (seed, epoch, record).
+// larger canvas of the mean), cut a window the batch samplers chose (or, for YOLO, a jittered one), resize, crop and
+// mirror, then (pixel - mean) * scale / std. Boxes follow each step; those whose part that is left does not meet
+// emit_constraint, or is empty, are dropped. Random choices are a pure function of (seed, epoch, record).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,13 @@ struct BoxScratch {
   Image other;
   std::vector<Annotated> annotations;
   std::vector<NormalBox> windows;
+  // What was done to the image, for a label image that goes with it.
+  NormalBox window{0, 0, 1, 1};  // the part it was cut to
+  bool is_mirrored = false;
 };
+
+// The pixels of an image that a window covers; none of a tiny image.
+ImageWindow PixelsOf(const NormalBox& window, int64_t width, int64_t height);
 
 class BoxTransform {
  public:
@@ -41,6 +47,7 @@ class BoxTransform {
 
  private:
   void CheckFields() const;
+  bool Jitters() const;
   void Distort(RandomStream& random, BoxScratch& scratch) const;
   void Expand(RandomStream& random, BoxScratch& scratch) const;
   void Sample(RandomStream& random, BoxScratch& scratch) const;

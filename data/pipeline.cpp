@@ -63,8 +63,8 @@ PrefetchOptions PrefetchFor(const LayerParameter& layer, int64_t batch, int64_t 
 }
 
 // What layers that read an LMDB have in common.
-void CheckDatabase(const LayerParameter& layer) {
-  CheckTops(layer);
+void CheckDatabase(const LayerParameter& layer, int most_tops = 2) {
+  CheckTops(layer, most_tops);
   const DataParameter& param = layer.data_param();
   if (param.source().empty()) {
     throw ErrorAt(layer, "data_param.source", StrCat("layer \"", layer.name(), "\": data_param.source is not set"),
@@ -96,21 +96,32 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
 }
 
 std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const PipelineOptions& options) {
-  CheckDatabase(layer);
   if (layer.transform_param().caffe_yolo()) {
     throw ErrorAt(layer, "transform_param.caffe_yolo",
                   StrCat("layer \"", layer.name(),
                          "\": caffe_yolo is not supported: its batches must come from the "
                          "program that runs the net"));
   }
+  constexpr int kTops = 3;
+  CheckDatabase(layer, kTops);
+  const AnnotatedDataParameter& boxes = layer.annotated_data_param();
+  BoxLabels labels{.are_lists = boxes.yolo_data_type() == 1, .has_difficult = boxes.train_diffcult()};
+  if (layer.top_size() == kTops) {
+    if (layer.transform_param().has_expand_param() || CropOf(layer).height > 0) {
+      throw ErrorAt(layer, "transform_param",
+                    StrCat("layer \"", layer.name(),
+                           "\": label images (a third top) are neither expanded nor cropped with their image"));
+    }
+    labels.picture.emplace(boxes, options.base_folder);
+  }
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   TransformationParameter fields = TransformOf(layer, param);
   if (param.force_encoded_color()) fields.set_force_color(true);
   const BoxTransform transform(fields, layer.annotated_data_param(), options.phase, DataSeed(options.seed, "augment"));
-  return OpenPrefetch(
-      layer, options, batch,
-      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform));
+  return OpenPrefetch(layer, options, batch,
+                      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform,
+                                                       std::move(labels)));
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -166,6 +177,11 @@ std::unique_ptr<Pipeline> OpenImageList(const LayerParameter& layer, const Pipel
 }
 
 std::unique_ptr<Pipeline> OpenImageData(const LayerParameter& layer, const PipelineOptions& options) {
+  if (layer.image_data_param().has_sample_num()) {
+    throw ErrorAt(layer, "image_data_param.sample_num",
+                  StrCat("layer \"", layer.name(), "\": classes drawn for each batch (sample_num) are not read"),
+                  "list the pictures in the order in which they are to come");
+  }
   if (layer.top_size() == 3) return OpenRunData(layer, options);
   return OpenImageList(layer, options, layer.image_data_param(), "image_data_param", 0, {});
 }

@@ -8,6 +8,8 @@
 namespace moka {
 namespace {
 
+constexpr int64_t kListPlaces = 300;  // of boxes in YOLO's lists
+
 void CheckShape(const Shape& shape, const Shape& expected, std::string_view field) {
   if (shape == expected) return;
   throw Error(ErrorKind::kBadData, {},
@@ -50,8 +52,9 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   }
 }
 
-AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform)
-    : reader_(path, access), transform_(std::move(transform)) {
+AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform,
+                               BoxLabels labels)
+    : reader_(path, access), transform_(std::move(transform)), labels_(std::move(labels)) {
   AnnotatedRecord record;
   for (int64_t i = 0; i < reader_.size(); ++i) {
     try {
@@ -84,9 +87,40 @@ void AnnotatedMaker::Make(int64_t record, const SampleId& id, int64_t item, cons
   Load(record, scratch);
   CheckShape(transform_.OutputShape(scratch.boxes.image), shape, "resize_param");
   transform_.Apply(id, scratch.boxes, data);
+  const auto numbers = static_cast<size_t>(labels_.are_lists ? kListPlaces * 5 : rows_ * 8);
+  if (labels_.are_lists) {
+    WriteList(scratch.boxes.annotations, label.first(numbers));
+  } else {
+    WriteRows(scratch.boxes.annotations, item, label.first(numbers));
+  }
+  if (!labels_.picture) return;
+  labels_.picture->Write(scratch.annotated.datum, scratch.boxes, labels_.picture->SampleShape(shape), scratch.record,
+                         label.subspan(numbers));
+}
+
+std::vector<Shape> AnnotatedMaker::LabelShapes(int64_t batch_size, const Shape& sample) const {
+  std::vector<Shape> shapes;
+  shapes.push_back(labels_.are_lists ? Shape{batch_size, 1, kListPlaces, 5} : Shape{1, 1, batch_size * rows_, 8});
+  if (labels_.picture) shapes.push_back(labels_.picture->SampleShape(sample).Inserted(0, batch_size));
+  return shapes;
+}
+
+void AnnotatedMaker::WriteList(const std::vector<Annotated>& boxes, std::span<float> label) const {
+  std::ranges::fill(label, 0.0F);
+  size_t place = 0;
+  for (const Annotated& a : boxes) {
+    if ((a.difficult && !labels_.has_difficult) || place + 5 > label.size()) continue;
+    const float values[] = {static_cast<float>(a.group_label - 1), (a.box.xmin + a.box.xmax) / 2,
+                            (a.box.ymin + a.box.ymax) / 2, a.box.xmax - a.box.xmin, a.box.ymax - a.box.ymin};
+    std::ranges::copy(values, label.begin() + static_cast<ptrdiff_t>(place));
+    place += 5;
+  }
+}
+
+void AnnotatedMaker::WriteRows(const std::vector<Annotated>& boxes, int64_t item, std::span<float> label) const {
   std::ranges::fill(label, -1.0F);
   float* row = label.data();
-  for (const Annotated& a : scratch.boxes.annotations) {
+  for (const Annotated& a : boxes) {
     const float values[] = {static_cast<float>(item),
                             static_cast<float>(a.group_label),
                             static_cast<float>(a.instance_id),

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/box_transform.h"
+#include "data/label_picture.h"
 #include "data/record_source.h"
 #include "data/transform.h"
 
@@ -74,28 +76,37 @@ class LabelledMaker final : public SampleMaker {
   Shape label_;
 };
 
+// What an AnnotatedMaker makes of boxes.
+struct BoxLabels {
+  bool are_lists = false;     // YOLO's, else SSD's rows
+  bool has_difficult = true;  // lists: difficult boxes too
+  std::optional<LabelPicture> picture = std::nullopt;
+};
+
 // Images with boxes, from an LMDB of AnnotatedDatums. The label of a batch is [1,1,G,8], rows of item, group_label,
 // instance_id, xmin, ymin, xmax, ymax, difficult: each item has as many as the record with the most boxes, those not
-// used hold -1.
+// used hold -1. Lists are [N,1,300,5]: group_label - 1, centre and sides, then zeros. A label image is [N,C,H,W].
 class AnnotatedMaker final : public SampleMaker {
  public:
   // Counts every record's boxes.
-  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform);
+  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform,
+                 BoxLabels labels);
   int64_t record_count() const override { return reader_.size(); }
   std::string NameOf(int64_t record) const override;
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
-  std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const override {
-    return {{1, 1, batch_size * rows_, 8}};
-  }
+  std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
  private:
+  void WriteRows(const std::vector<Annotated>& boxes, int64_t item, std::span<float> label) const;
+  void WriteList(const std::vector<Annotated>& boxes, std::span<float> label) const;
   // Reads a record into the box scratch.
   void Load(int64_t record, SampleScratch& scratch) const;
 
   LmdbReader reader_;
   BoxTransform transform_;
+  BoxLabels labels_;
   int64_t rows_ = 1;  // of one item
 };
 

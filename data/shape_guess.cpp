@@ -96,6 +96,14 @@ DataFields FieldsOf(const LayerParameter& layer) {
     fields.new_h = t.resize_param(0).height();
     fields.new_w = t.resize_param(0).width();
   }
+  if (t.resize_param_size() == 0 && t.resize_param_yolo_size() > 0) {
+    fields.new_h = t.resize_param_yolo(0).height();
+    fields.new_w = t.resize_param_yolo(0).width();
+  }
+  if (layer.has_cpm_transform_param()) {
+    fields.crop_h = layer.cpm_transform_param().crop_size_y();
+    fields.crop_w = layer.cpm_transform_param().crop_size_x();
+  }
   if (t.has_random_resize_param()) fields.new_h = fields.new_w = t.random_resize_param().min_size();
   for (const auto& [h, w] : {std::pair{t.crop_h(), t.crop_w()}, std::pair{t.crop_height(), t.crop_width()},
                              std::pair{t.crop_size(), t.crop_size()}}) {
@@ -183,6 +191,33 @@ std::vector<Shape> GuessClips(const LayerParameter& layer, const DataFields& fie
   return {};
 }
 
+// A further top of the forks' layers of boxes, faces and people; rank 0 for other layers.
+Shape ObjectTop(const LayerParameter& layer, int top, int64_t batch, int64_t h, int64_t w) {
+  const std::string& type = layer.type();
+  const AnnotatedDataParameter& p = layer.annotated_data_param();
+  const bool has_boxes = type == "AnnotatedData" || type == "YoloAnnotatedData";
+  if ((has_boxes || type == "LaneData") && top == 2) {
+    if (p.seg_resize_width() > 0 && p.seg_resize_height() > 0)
+      return {batch, 1, p.seg_resize_height(), p.seg_resize_width()};
+    const int64_t scale = std::max(p.seg_scales(), 1);
+    return {batch, 1, std::max<int64_t>(h / scale, 1), std::max<int64_t>(w / scale, 1)};
+  }
+  if (type == "LaneData") return {batch, 5, 64, 3};
+  if (has_boxes && p.yolo_data_type() == 1) return {batch, 1, 300, 5};
+  if (has_boxes) return {p.yoloformat() ? batch : 1, 1, batch, p.has_landmarks() ? 19 : 8};
+  if (type == "faceAttributeData") return {batch, layer.phase() == TRAIN ? 15 : 17};
+  if (type == "CPMData") {
+    const CPMTransformationParameter& c = layer.cpm_transform_param();
+    const int64_t stride = std::max<int64_t>(c.stride(), 1);
+    return {batch, 2 * (int64_t{c.num_parts()} + 1), std::max<int64_t>(h / stride, 1),
+            std::max<int64_t>(w / stride, 1)};
+  }
+  // Classes drawn for each batch: pictures of each, then the class of each picture.
+  const ImageDataParameter& drawn = layer.image_data_param();
+  if (type == "ImageData" && drawn.has_sample_num() && top == 1) return {std::max<int64_t>(drawn.label_num(), 1)};
+  return {};
+}
+
 }  // namespace
 
 GuessedTypes GuessTypes(const LayerParameter& layer) {
@@ -243,15 +278,13 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(image));
     } else if (const Shape top = KnownTop(layer.top(i), fields.batch); top.rank() > 0) {
       guess.types.push_back(Floats(top));
-    } else if (layer.type() == "AnnotatedData" && layer.annotated_data_param().yolo_data_type() > 0) {
-      guess.types.push_back(Floats({fields.batch, 1, 300, 5}));
     } else if (layer.type() == "AnnotatedData" &&
                layer.transform_param().caffe_yolo()) {  // cells of difficult, object, class and box
       const int64_t side =
           i <= layer.data_param().side_size() ? std::max<int64_t>(layer.data_param().side(i - 1), 1) : 1;
       guess.types.push_back(Floats({fields.batch, (Size(side) * side * 7).value()}));
-    } else if (layer.type() == "AnnotatedData") {
-      guess.types.push_back(Floats({1, 1, fields.batch, 8}));
+    } else if (const Shape objects = ObjectTop(layer, i, fields.batch, h, w); objects.rank() > 0) {
+      guess.types.push_back(Floats(objects));
     } else if (has_label_image && i == 1) {
       guess.types.push_back(
           Floats({fields.batch, 1, std::max<int64_t>(h / divide, 1), std::max<int64_t>(w / divide, 1)}));

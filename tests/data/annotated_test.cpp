@@ -1,5 +1,6 @@
 // AnnotatedData: records with boxes, the windows of batch samplers, boxes that follow their image, batches.
 #include <cmath>
+#include <fstream>
 
 #include "data/box_sampler.h"
 #include "data/box_transform.h"
@@ -139,6 +140,27 @@ TEST(BoxSamplerTest, Mistakes) {
   EXPECT_THAT(error("sampler { max_scale: 2 }"), HasSubstr("scales from 1 to 2"));
   EXPECT_THAT(error("sampler { min_aspect_ratio: 2 }"), HasSubstr("aspect ratios from 2 to 1"));
   EXPECT_THAT(error("max_trials: 4000000000"), HasSubstr("max_trials is 4000000000"));
+}
+
+TEST(BoxSamplerTest, JitteredWindowsLieInTheImage) {
+  int wholes = 0;
+  int halves = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    RandomStream random(3, i);
+    const NormalBox window = JitterWindow(0.4F, false, random);
+    const float width = window.xmax - window.xmin;
+    const float height = window.ymax - window.ymin;
+    EXPECT_GE(std::min(width, height), 0.6F - 1e-5F);
+    EXPECT_GE(std::min(window.xmin, window.ymin), 0);
+    EXPECT_LE(std::max(window.xmax, window.ymax), 1 + 1e-5F);
+    wholes += width == 1 && height == 1 ? 1 : 0;
+    halves += std::min(width, height) < 0.8F ? 1 : 0;
+    RandomStream again(3, i);
+    const NormalBox alike = JitterWindow(0.4F, true, again);
+    EXPECT_NEAR(alike.xmax - alike.xmin, alike.ymax - alike.ymin, 1e-5F);
+  }
+  EXPECT_NEAR(wholes, 100, 30);
+  EXPECT_NEAR(halves, 225, 60);  // three in five draw from 0.6 on: a side of two is below 0.8 in three of four
 }
 
 // Transform ----------------------------------------------------------------------------------------------------------
@@ -357,6 +379,94 @@ TEST_F(AnnotatedDataTest, BatchesDoNotDependOnTheThreads) {
   many->Seek(6);
   one->Seek(6);
   EXPECT_EQ(Next(*one), Next(*many));
+}
+
+TEST_F(AnnotatedDataTest, YolosListsHaveCentresAndSides) {
+  WriteRecords({RecordOf({kLeft, kRight}), RecordOf({})});
+  const std::string whole = "annotated_data_param { yolo_data_type: 1 yolo_data_jitter: 0 ";
+  const auto pipeline = Open(whole + "}");
+  ASSERT_EQ(pipeline->types()[1].shape, (Shape{2, 1, 300, 5}));
+  const auto [data, lists] = Next(*pipeline);
+  EXPECT_EQ(std::vector(lists.begin(), lists.begin() + 10),
+            (std::vector<float>{2, 0.3125F, 0.5F, 0.375F, 0.5F, 1, 0.75F, 0.5F, 0.5F, 1}));
+  EXPECT_EQ(std::vector(lists.begin() + 10, lists.end()), std::vector<float>(2990, 0));
+  const auto [more, easy] = Next(*Open(whole + "train_diffcult: false }"));
+  EXPECT_EQ(easy[0], 1);
+  EXPECT_EQ(easy[5], 0);
+  EXPECT_THAT(ErrorOf([&] { Open("annotated_data_param { yolo_data_type: 1 }"); }),
+              HasSubstr("resize_param: is needed"));
+  EXPECT_THAT(ErrorOf([&] { Open(whole + "difficult_label_warmup: true }"); }), HasSubstr("difficult_label_warmup"));
+  EXPECT_THAT(
+      ErrorOf([&] {
+        Open("transform_param { resize_param { height: 8 width: 8 } } annotated_data_param { yolo_data_jitter: 1 }");
+      }),
+      HasSubstr("yolo_data_jitter"));
+}
+
+TEST_F(AnnotatedDataTest, ALabelImageGoesWithItsImage) {
+  AnnotatedDatum record = RecordOf({kLeft}, 32, 32);
+  Image grey;
+  grey.Resize(32, 32, 1);
+  for (size_t i = 0; i < grey.pixels.size(); ++i) grey.pixels[i] = i % 32 < 16 ? 200 : 2;
+  record.mutable_datum()->set_seg_label(EncodePng(grey));
+  WriteRecords({record, record});
+  const auto planes = [&](const std::string& fields) {
+    const auto pipeline = Open("top: \"picture\" " + fields);
+    OwnedTensor data(pipeline->types()[0]);
+    OwnedTensor label(pipeline->types()[1]);
+    OwnedTensor picture(pipeline->types()[2]);
+    pipeline->Next(std::vector{data.tensor(), label.tensor(), picture.tensor()});
+    const auto values = picture.tensor().as<float>();
+    return std::pair(pipeline->types()[2].shape, std::vector<float>(values.begin(), values.end()));
+  };
+  const auto [shape, values] = planes("annotated_data_param { seg_scales: 16 }");
+  EXPECT_EQ(shape, (Shape{2, 1, 2, 2}));
+  EXPECT_EQ(values, (std::vector<float>{1, 0, 1, 0, 1, 0, 1, 0}));
+  // Value 2 is class 1, 200 none; a column of the whole image holds half of each.
+  std::ofstream(At("map")) << "item { name: 'a' } item { name: 'b' } item { name: 'c' label_id: 1 }";
+  const auto [wide, parts] = planes(
+      "annotated_data_param { single_class: false label_map_file: 'map' seg_resize_height: 2 seg_resize_width: 1 }");
+  EXPECT_EQ(wide, (Shape{2, 1, 2, 1}));
+  for (const float part : parts) EXPECT_NEAR(part, 0.5F, 0.01F);
+  EXPECT_THAT(
+      ErrorOf([&] { Open("top: \"p\" transform_param { expand_param { } resize_param { height: 8 width: 8 } }"); }),
+      HasSubstr("neither expanded nor cropped"));
+  EXPECT_THAT(ErrorOf([&] { planes("annotated_data_param { seg_scales: 64 }"); }), HasSubstr("leaves nothing"));
+}
+
+// The box of the left half lies where the label image is 1, whichever way the image was turned.
+TEST_F(AnnotatedDataTest, ALabelImageIsCutAndTurnedLikeItsBoxes) {
+  std::vector<AnnotatedDatum> records(8, RecordOf({{{0, 0, 0.5F, 1}, 1, 0, false}}, 64, 64));
+  Image grey;
+  grey.Resize(64, 64, 1);
+  for (size_t i = 0; i < grey.pixels.size(); ++i) grey.pixels[i] = i % 64 < 32 ? 255 : 0;
+  for (AnnotatedDatum& record : records) record.mutable_datum()->set_seg_label(EncodePng(grey));
+  WriteRecords(records);
+  const auto pipeline = Open(
+      "top: \"picture\" transform_param { mirror: true resize_param { height: 64 width: 64 } } "
+      "annotated_data_param { yolo_data_type: 1 yolo_data_jitter: 0.4 seg_scales: 1 }");
+  OwnedTensor data(pipeline->types()[0]);
+  OwnedTensor label(pipeline->types()[1]);
+  OwnedTensor picture(pipeline->types()[2]);
+  int turned = 0;
+  for (int batch = 0; batch < 8; ++batch) {
+    pipeline->Next(std::vector{data.tensor(), label.tensor(), picture.tensor()});
+    for (size_t n = 0; n < 2; ++n) {
+      const float* box = label.tensor().as<float>().data() + n * 1500;
+      const float* row = picture.tensor().as<float>().data() + n * 64 * 64 + 32 * 64;
+      double filled = 0;
+      for (int x = 0; x < 64; ++x) {
+        filled += row[x];
+        const float place = (static_cast<float>(x) + 0.5F) / 64;
+        const bool is_inside = std::abs(place - box[1]) < box[3] / 2 - 0.05F;
+        EXPECT_TRUE(!is_inside || row[x] == 1) << batch << " " << x;
+      }
+      EXPECT_NEAR(filled / 64, box[3], 0.05);
+      turned += box[1] > 0.5F ? 1 : 0;
+    }
+  }
+  EXPECT_GT(turned, 2);
+  EXPECT_LT(turned, 14);
 }
 
 TEST_F(AnnotatedDataTest, Mistakes) {

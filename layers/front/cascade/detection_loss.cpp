@@ -5,6 +5,7 @@
 #include "layers/front/cascade/layers.h"
 #include "layers/front/loss/own_gradient.h"
 #include "layers/front/random_stream.h"
+#include "layers/front/yolo/fields.h"
 
 namespace moka {
 namespace {
@@ -67,8 +68,9 @@ void SetLossTop(LayerBuilder& l, const Branches& branches) {
 
 void Build(LayerBuilder& l) {
   const DetectionLossParameter& p = l.param().detection_loss_param();
+  if (!p.has_cls_num() && (p.has_side() || p.has_num_class() || p.has_num_object())) return BuildSquaresLoss(l);
   l.Check(p.has_cls_num(), "detection_loss_param",
-          "detection_loss_param.cls_num must be given; the grid of YOLO v1 (side, num_class, num_object) is not built");
+          "detection_loss_param.cls_num must be given, or for YOLO v1 side, num_class and num_object");
   const Shape x = l.shape(0);
   const int64_t classes = p.cls_num();
   l.Check(p.coord_num() == 4, "detection_loss_param.coord_num",
@@ -175,7 +177,9 @@ LayerDef DetectionLossLayer() {
           "and "
           "offsets from an anchor of field_w x field_h pixels at every downsample_rate pixels, bottom 1 [N,6,H,W] the "
           "labels of ImageGtData (class, centre, sides, overlap). All positives count, and negatives as sample_mode "
-          "says. Top [1,1,1,2]: the loss and the boxes' part of it.",
+          "says. Top [1,1,1,2]: the loss and the boxes' part of it. With side, num_class or num_object in place of "
+          "cls_num it is YOLO v1's loss of predictions [N, side^2 (num_class + 5 num_object)] and labels [N, 7 side^2] "
+          "of BoxData, a scalar.",
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
@@ -191,13 +195,25 @@ LayerDef DetectionLossLayer() {
               "1 "
               "(iou_weighted: a positive's overlap); pos_neg_weighted scales positives to the share 1 / (1 + "
               "bg_multiple) of n and negatives to the rest. bb_smooth false: `e(d) = d^2/2` everywhere. objectness "
-              "counts every object as class 1."),
+              "counts every object as class 1.\n\nYOLO v1: an item has side^2 squares and planes of one value a "
+              "square: "
+              "num_class scores, num_object objectnesses o, then x, y, w, h of each box; with sqrt w and h are square "
+              "roots, with constriant x and y places in the square. The labels have planes of difficult, object and "
+              "class (from 0), then x, y, w, h of each square. The object of a square belongs to the box that "
+              "overlaps it most, by u, or if none does is nearest in x, y, w, h. The rule g: `noobject_scale * o` for "
+              "every objectness but the object's box's, where it is `object_scale * (o - u)`; `class_scale * (score - "
+              "onehot)` and `coord_scale * (value - goal)` for that square and box. The top is the mean over objects "
+              "of `class_scale * sum (score - onehot)^2 + coord_scale * sum (value - goal)^2 + object_scale * (o - "
+              "1)^2`, plus the mean over the other boxes of `noobject_scale * o^2`."),
           .gradient = "Scores: `w (p - onehot) / n` at positions taken; offsets: `lambda / (4 m)` times the derivative "
-                      "of e, whether or not the bound was reached. The labels get none.",
+                      "of e, whether or not the bound was reached. The labels get none. YOLO v1: `dx = loss_weight * g "
+                      "/ N`, not the "
+                      "derivative of the top.",
           .source =
               "Cai et al., \"A Unified Multi-scale Deep Convolutional Neural Network for Fast Object "
-              "Detection\", 2016, arXiv 1607.07155; mscnn's detection_loss_layer. YOLO v1's layer of this name is "
-              "refused.",
+              "Detection\", 2016, arXiv 1607.07155; mscnn's detection_loss_layer. YOLO v1 (Redmon et al., arXiv "
+              "1506.02640): yeahkun's caffe-yolo, whose loss is not a number without objects, here that of the other "
+              "boxes.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 7 dim: 4 dim: 5 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 1 dim: 6 dim: 4 dim: 5 } } }
 layer {

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<LayerDef> PoseLayers() { return {ImResizeLayer(), NmsLayer()}; }
+std::vector<LayerDef> PoseLayers() { return {CpmDataLayer(), ImResizeLayer(), MaximumLayer(), NmsLayer()}; }
 
 }  // namespace moka

@@ -1,4 +1,4 @@
-// Poses: heat maps brought to the picture's size and their peaks. One file each, alphabetical.
+// Poses: pictures with joints, heat maps brought to the picture's size and their peaks. One file each, alphabetical.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,9 @@ namespace moka {
 
 std::vector<LayerDef> PoseLayers();
 
+LayerDef CpmDataLayer();
 LayerDef ImResizeLayer();
+LayerDef MaximumLayer();
 LayerDef NmsLayer();
 
 }  // namespace moka

@@ -1,6 +1,7 @@
 #include "layers/front/yolo/fields.h"
 
 #include "core/text.h"
+#include "layers/front/loss/own_gradient.h"
 
 namespace moka {
 
@@ -15,7 +16,7 @@ void SetSlopedLoss(LayerBuilder& l, ValueId x, ValueId loss, ValueId slope) {
   const GraphBuilder& b = l.b();
   // The sum has slope as its derivative and adds nothing to the value.
   const ValueId sum = b.Add1("reduce_sum", {x, b.Add1("stop_gradient", {slope})},
-                             {{"expr", std::string("x0*x1")}, {"axes", Ints{0, 1, 2, 3}}});
+                             {{"expr", std::string("x0*x1")}, {"axes", AllAxes(b.shape(x).rank())}});
   const ValueId carrier = b.Reshape(sum, Shape{});
   l.SetTop(0, b.Pointwise("x0+(x1-x2)", {loss, carrier, b.Add1("stop_gradient", {carrier})}));
   l.SetLoss(0, 1);

@@ -25,6 +25,12 @@ Doubles AnchorsOf(const LayerBuilder& l, const std::string& field, const Biases&
 // Bottom 0 must be a map of `anchors` anchors of `length` channels.
 void CheckMap(const LayerBuilder& l, int bottom, int64_t anchors, int64_t length);
 
+// YOLO v1's DetectionLoss and EvalDetection, whose fields have the names of other layers'.
+void BuildSquaresLoss(LayerBuilder& l);
+void BuildEvalSquares(LayerBuilder& l);
+// "obj", "prob" or "multiply".
+std::string ScoreName(EvalDetectionParameter::ScoreType type);
+
 // Top 0 is `loss`; its gradient at x is loss weight * slope.
 void SetSlopedLoss(LayerBuilder& l, ValueId x, ValueId loss, ValueId slope);
 

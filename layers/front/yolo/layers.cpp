@@ -3,10 +3,20 @@
 namespace moka {
 
 std::vector<LayerDef> YoloLayers() {
-  return {
-      BoxDataLayer(), EvalDetectionLayer(),       MishLayer(),   RegionLayer(),          RegionLossLayer(),
-      ReorgLayer(),   YoloDetectionOutputLayer(), Yolov3Layer(), Yolov3DetectionLayer(), Yolov3DetectionOutputLayer(),
-      YoloSegLayer()};
+  return {AssistedExcitationLayer(),
+          BoxDataLayer(),
+          EvalDetectionLayer(),
+          LaneDataLayer(),
+          MishLayer(),
+          RegionLayer(),
+          RegionLossLayer(),
+          ReorgLayer(),
+          YoloAnnotatedDataLayer(),
+          YoloDetectionOutputLayer(),
+          Yolov3Layer(),
+          Yolov3DetectionLayer(),
+          Yolov3DetectionOutputLayer(),
+          YoloSegLayer()};
 }
 
 }  // namespace moka

@@ -9,12 +9,15 @@ namespace moka {
 
 std::vector<LayerDef> YoloLayers();
 
+LayerDef AssistedExcitationLayer();
 LayerDef BoxDataLayer();
 LayerDef EvalDetectionLayer();
+LayerDef LaneDataLayer();
 LayerDef MishLayer();
 LayerDef RegionLayer();
 LayerDef RegionLossLayer();
 LayerDef ReorgLayer();
+LayerDef YoloAnnotatedDataLayer();
 LayerDef YoloDetectionOutputLayer();
 LayerDef YoloSegLayer();
 LayerDef Yolov3Layer();

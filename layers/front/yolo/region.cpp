@@ -11,9 +11,10 @@ void Build(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   l.Check(p.coords() == 4, "region_param.coords", StrCat("a box has 4 coordinates, found ", p.coords()));
-  l.Check(p.classes() >= 1 && p.boxes_of_each_grid() >= 1, "region_param",
-          "classes and boxes_of_each_grid must be at least 1");
-  const int64_t boxes = p.boxes_of_each_grid();
+  l.Check(!p.has_num() || !p.has_boxes_of_each_grid() || p.num() == p.boxes_of_each_grid(), "region_param.num",
+          StrCat("num is another name of boxes_of_each_grid, found ", p.num(), " and ", p.boxes_of_each_grid()));
+  const int64_t boxes = p.has_num() ? p.num() : p.boxes_of_each_grid();
+  l.Check(p.classes() >= 1 && boxes >= 1, "region_param", "classes and boxes_of_each_grid must be at least 1");
   const int64_t values = int64_t{5} + p.classes();
   l.Check(x.rank() == 4 && x[1] == boxes * values, "bottom[0]",
           StrCat("the bottom must be [N,", boxes, "*(5+", p.classes(), "),H,W], found ", x.ToString()));
@@ -36,7 +37,8 @@ LayerDef RegionLayer() {
       .doc =
           "YOLO v2's map [N, boxes_of_each_grid*(5+classes), H, W] as a row (x, y, w, h, objectness, classes) for each "
           "box of each cell, the objectness through a sigmoid and, with softmax, the classes through a softmax. The "
-          "top has the bottom's shape and the rows in memory order.",
+          "top has the bottom's shape and the rows in memory order. Converters from darknet write num for "
+          "boxes_of_each_grid.",
       .build = Build,
       .page = {
           .params = {"region_param"},

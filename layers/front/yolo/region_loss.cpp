@@ -1,8 +1,10 @@
 // RegionLoss: YOLO v2's loss, in the rules of two ports told apart by their labels (layers/ops/yolo/region_loss.cpp).
 // Trees and maps of classes (choasup's port) are text files: darknet's lines "name parent", and a number a line.
 #include <charconv>
+#include <filesystem>
 
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "layers/front/yolo/fields.h"
 #include "layers/front/yolo/layers.h"
@@ -57,6 +59,12 @@ Ints ParentsOf(const LayerBuilder& l, const std::string& form) {
   const RegionLossParameter& p = l.param().region_loss_param();
   if (p.softmax_tree().empty()) return {};
   l.Check(form == "rows", kField, "softmax_tree goes with labels [1,1,M,8], rows of 8 values");
+  if (l.FeedsPythonData() && !std::filesystem::exists(p.softmax_tree())) {
+    // A net that is looked at without its data: its shapes do not depend on the tree.
+    LogWarning(StrCat("layer \"", l.param().name(), "\": no file ", Printable(p.softmax_tree()),
+                      "; going on as if no class had a parent"));
+    return Ints(p.num_class(), -1);
+  }
   Ints parents = NumbersOf(l, kField, p.softmax_tree());
   l.Check(parents.size() == p.num_class() && ClassTree::IsTree(parents), kField,
           StrCat("softmax_tree must name ", p.num_class(),
@@ -68,6 +76,11 @@ Ints MapOf(const LayerBuilder& l) {
   constexpr const char* kField = "region_loss_param.class_map";
   const RegionLossParameter& p = l.param().region_loss_param();
   if (p.class_map().empty()) return {};
+  if (l.FeedsPythonData() && !std::filesystem::exists(p.class_map())) {
+    LogWarning(StrCat("layer \"", l.param().name(), "\": no file ", Printable(p.class_map()),
+                      "; going on as if each label were its class"));
+    return {};
+  }
   Ints map = NumbersOf(l, kField, p.class_map());
   for (const int64_t c : map) {
     l.Check(c >= 0 && c < p.num_class(), kField,
@@ -115,7 +128,8 @@ LayerDef RegionLossLayer() {
           "weight, not the derivative of the top. Each object pulls the anchor of its cell that fits it best towards "
           "its box (coord_scale), its objectness (object_scale) and class (class_scale); other anchors' objectness is "
           "pushed down (noobject_scale) unless they overlap an object by more than thresh. softmax_tree, for rows, is "
-          "a file of lines \"name parent\" that makes the classes a tree; class_map a file of each label's class.",
+          "a file of lines \"name parent\" that makes the classes a tree; class_map a file of each label's class; both "
+          "may be missing where a net is only looked at.",
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,

@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> PoseOps() { return {CubicMeanOp(), HeatPeaksOp()}; }
+std::vector<OpDef> PoseOps() { return {CubicMeanOp(), HeatPeaksOp(), MapMaximaOp()}; }
 
 }  // namespace moka

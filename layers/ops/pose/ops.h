@@ -11,5 +11,6 @@ std::vector<OpDef> PoseOps();
 
 OpDef CubicMeanOp();
 OpDef HeatPeaksOp();
+OpDef MapMaximaOp();
 
 }  // namespace moka

@@ -5,7 +5,8 @@
 namespace moka {
 
 std::vector<OpDef> YoloOps() {
-  return {EvalDetectionOp(), RegionLossOp(), YoloCellsLossOp(), YoloDetectionsOp(), Yolov3LossOp()};
+  return {BoxExcitationOp(), EvalDetectionOp(), EvalSquaresOp(),    RegionLossOp(),
+          SquaresLossOp(),   YoloCellsLossOp(), YoloDetectionsOp(), Yolov3LossOp()};
 }
 
 }  // namespace moka

@@ -9,8 +9,11 @@ namespace moka {
 
 std::vector<OpDef> YoloOps();
 
+OpDef BoxExcitationOp();
 OpDef EvalDetectionOp();
+OpDef EvalSquaresOp();
 OpDef RegionLossOp();
+OpDef SquaresLossOp();
 OpDef YoloDetectionsOp();
 OpDef Yolov3LossOp();
 

@@ -1,4 +1,5 @@
 // ImageData: images named by the lines of a text file, read by the data room, which tells their shapes.
+#include "core/size.h"
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
@@ -9,6 +10,17 @@ namespace {
 void Build(LayerBuilder& l) {
   const ImageDataParameter& p = l.param().image_data_param();
   const bool has_labels = p.label_size() == 0 || p.label(p.label_size() - 1);
+  if (p.has_sample_num()) {
+    l.Check(l.top_count() == 3 && has_labels, "image_data_param.sample_num",
+            StrCat("with sample_num ImageData has 3 tops, found ", l.top_count()));
+    l.Check(
+        p.has_label_num() && Size(int64_t{p.label_num()}) * int64_t{p.sample_num()} == Size(int64_t{p.batch_size()}),
+        "image_data_param.batch_size",
+        StrCat("batch_size must be label_num * sample_num = ", p.label_num(), " * ", p.sample_num(), ", found ",
+               p.batch_size()));
+    l.AddData(l.AskDataTypes());
+    return;
+  }
   l.Check(l.top_count() != 3 || (has_labels && p.batch_size() % 16 == 0), "image_data_param.batch_size",
           StrCat("with a third top, clip markers, batch_size must be a multiple of 16, found ", p.batch_size()));
   l.Check(l.top_count() >= 2 || !has_labels, "top",
@@ -27,7 +39,9 @@ LayerDef ImageDataLayer() {
           "Images [batch_size,C,H,W] and labels [batch_size] from a list of files (image_data_param.source, lines "
           "\"path label\"), resized if new_height and new_width are given and transformed by transform_param. With a "
           "third "
-          "top, clip markers [batch_size], the images are sequences of 16 from folders.",
+          "top, clip markers [batch_size], the images are sequences of 16 from folders; with sample_num, of which "
+          "there "
+          "is no reader, label_num classes are drawn for a batch and sample_num images of each.",
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = 3,
@@ -48,13 +62,15 @@ LayerDef ImageDataLayer() {
               "each other of the folder root_folder/name, name without what stands before its first slash, from a "
               "drawn one on in both phases, with one crop and one mirror. The batch has batch_size / 16 such "
               "sequences, their first pictures, then their second ones and so on; the third top is 0 at first "
-              "pictures and 1 at the others.",
+              "pictures and 1 at the others.\n\nWith sample_num three tops are images [batch_size,C,H,W], "
+              "the number of images of each class drawn [label_num] and the class of each image [batch_size], "
+              "batch_size being label_num * sample_num. Such nets build; reading is an error.",
           .gradient = "None: the layer has no bottoms, its tops come from outside.",
           .source = "BVLC Caffe's image_data_layer and data_transformer. The path may hold blanks, and the crop, "
                     "mirror, mean_file and scale of image_data_param, which are older, stand for those of "
                     "transform_param. pair_size is Contrastive-Loss's and Triplet-Loss's (wujiyang), the third top is "
                     "that of caffe_qi's LRCN, which shuffles its list only once; here each epoch has its order. "
-                    "raw_hdf5 must be false.",
+                    "raw_hdf5 must be false. sample_num is yuqj1991's, without its reader.",
           .example = R"(layer {
   name: "data"
   type: "ImageData"

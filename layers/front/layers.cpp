@@ -6,6 +6,7 @@
 #include "layers/front/batch_norm.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/detectnet/layers.h"
+#include "layers/front/faces/layers.h"
 #include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
@@ -99,7 +100,7 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
+         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
           SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
           VendorLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));

@@ -3,6 +3,7 @@
 
 #include "layers/ops/cascade/ops.h"
 #include "layers/ops/detectnet/ops.h"
+#include "layers/ops/faces/ops.h"
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/pose/ops.h"
@@ -51,7 +52,7 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, LossOps, PoseOps, RecurrentOps, RoiOps,
+  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, LossOps, PoseOps, RecurrentOps, RoiOps,
                                         SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }

@@ -71,7 +71,7 @@ TEST(CascadeTest, ProposalShapesAndMistakes) {
 TEST(CascadeTest, LossMistakes) {
   const std::vector<NamedInput> maps = {{"x", {2, 7, 4, 5}}, {"label", {2, 6, 4, 5}}};
   const std::string one = "field_w: 16 field_h: 16 downsample_rate: 8 ";
-  EXPECT_THAT(OneLayerErrors(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { side: 7 num_class: 20 }"),
+  EXPECT_THAT(OneLayerErrors(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { " + one + "}"),
               HasSubstr("cls_num must be given"));
   EXPECT_THAT(OneLayerErrors(maps, {"y"}, "type: \"DetectionLoss\" detection_loss_param { cls_num: 4 " + one + "}"),
               HasSubstr("must be [N,cls_num+4,H,W]"));

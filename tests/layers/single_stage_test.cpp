@@ -76,7 +76,7 @@ TEST(SingleStageTest, PolygonMistakes) {
   EXPECT_EQ(evaluate("use_polygon: true", 15), "built");
   EXPECT_THAT(evaluate("use_polygon: true", 7), HasSubstr("must be [1,1,rows,15], found [1,1,4,7]"));
   EXPECT_THAT(evaluate("use_polygon: false", 12), HasSubstr("rotated boxes"));
-  EXPECT_THAT(evaluate("has_lm: true", 7), HasSubstr("landmarks (has_lm: true) are not supported"));
+  EXPECT_THAT(evaluate("has_lm: true", 7), HasSubstr("must be [1,1,rows,17]"));
 }
 
 // MultiBoxLoss's forks -----------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@
 #include "layers/front/loss/own_gradient.h"
 #include "layers/front/roi/python.h"
 #include "layers/front/roi/region_values.h"
-#include "layers/front/yolo/fields.h"
 
 namespace moka {
 namespace {

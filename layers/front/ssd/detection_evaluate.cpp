@@ -29,8 +29,8 @@ ValueId SsdRows(const LayerBuilder& l, int bottom, int64_t columns, const std::v
 ValueId FirstColumns(const LayerBuilder& l, int bottom, int64_t kept, int64_t width) {
   const Shape shape = l.shape(bottom);
   l.Check(shape.rank() == 4 && shape[3] == width, StrCat("bottom[", bottom, "]"),
-          StrCat("with use_polygon bottom \"", l.param().bottom(bottom), "\" must be [1,1,rows,", width, "], found ",
-                 shape.ToString()));
+          StrCat("with use_polygon or has_lm bottom \"", l.param().bottom(bottom), "\" must be [1,1,rows,", width,
+                 "], found ", shape.ToString()));
   return l.b().Add("slice", {l.bottom(bottom)}, {{"axis", int64_t{3}}, {"sizes", Ints{kept, width - kept}}})[0];
 }
 
@@ -44,7 +44,8 @@ void Build(LayerBuilder& l) {
           "use_polygon: false means TextBoxes++'s rotated boxes, which are not supported; leave it out for boxes");
   l.Check(!p.use_polygon() || !is_cascade, "detection_evaluate_param.use_polygon",
           "use_polygon goes with two bottoms, found 3");
-  l.Check(!p.has_lm(), "detection_evaluate_param.has_lm", "landmarks (has_lm: true) are not supported");
+  l.Check(!p.has_lm() || (!is_cascade && !p.use_polygon()), "detection_evaluate_param.has_lm",
+          "has_lm goes with two bottoms of boxes");
   // With the images' sizes Caffe compares boxes in pixels of the images, which differs by the one pixel it adds to each
   // side.
   if (!p.name_size_file().empty()) {
@@ -55,6 +56,7 @@ void Build(LayerBuilder& l) {
   std::vector<ValueId> inputs = l.bottoms();
   if (is_cascade) inputs = {SsdRows(l, 0, 7, {0, 5, 6, 1, 2, 3, 4}), SsdRows(l, 1, 8, {0, 5, 6, 1, 2, 3, 4, 7})};
   if (p.use_polygon()) inputs = {FirstColumns(l, 0, 7, 15), FirstColumns(l, 1, 8, 16)};
+  if (p.has_lm()) inputs = {FirstColumns(l, 0, 7, 17), FirstColumns(l, 1, 8, 19)};
   // Caffe reads the unsigned field into an int: 4294967295 is its -1, no background.
   const auto background = static_cast<int32_t>(p.background_label_id());
   const ValueId top =
@@ -99,7 +101,7 @@ LayerDef DetectionEvaluateLayer() {
           .source = "SSD's Caffe (Liu et al., arXiv 1512.02325). Caffe's top grows with the detections; here it has "
                     "the largest size and rows that are not used are -1. name_size_file is not read: boxes are "
                     "compared as fractions of the image, Cascade R-CNN's in pixels of the net's input. use_polygon is "
-                    "TextBoxes++'s; has_lm: true (yuqj1991's landmarks) is refused.",
+                    "TextBoxes++'s; has_lm: true (yuqj1991's landmarks) takes the first 7 of 17 and 8 of 19 columns.",
           .example =
               R"(layer { name: "det" type: "Input" top: "det" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 7 } } }
 layer { name: "truth" type: "Input" top: "truth" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 8 } } }

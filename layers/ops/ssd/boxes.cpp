@@ -164,8 +164,13 @@ int64_t PriorCount(std::string_view op, const Shape& prior) {
 void CheckPerItem(std::string_view op, std::string_view name, const Shape& x, int64_t items, int64_t per_item,
                   std::string_view rule) {
   if (x.rank() >= 2 && x[0] == items && x.Count(1, x.rank()) == per_item) return;
-  throw Error(ErrorKind::kConfig, StrCat(op, ": ", name, " has shape ", x.ToString(), " but [", items, ",", per_item,
-                                         "] is needed (", rule, ")"));
+  const bool has_more = name == "loc" && x.rank() >= 2 && x[0] == items && x.Count(1, x.rank()) > per_item;
+  throw Error(
+      ErrorKind::kConfig,
+      StrCat(op, ": ", name, " has shape ", x.ToString(), " but [", items, ",", per_item, "] is needed (", rule, ")",
+             has_more ? "; PriorBox of some forks (FaceBoxes, TextBoxes, SSTD) makes more priors than its "
+                        "fields say, here it makes those that they say"
+                      : ""));
 }
 
 int64_t RowCount(std::string_view op, std::string_view name, const Shape& x, int64_t width) {

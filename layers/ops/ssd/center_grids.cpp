@@ -1,21 +1,19 @@
 // Faces found by maps of a cell a face: each map has boxes of its own scale around its cells' centres, which are
-// suppressed together. Overlaps are those of pixels: the common part is a pixel larger in both directions than the
-// difference of the corners, the areas are not, as in the original.
+// suppressed together.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/size.h"
 #include "core/text.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/ssd/faces.h"
 #include "layers/ops/ssd/ops.h"
 
 namespace moka {
 namespace {
 
 constexpr std::string_view kOp = "center_grids";
-constexpr int64_t kMarks = 10;  // numbers of five landmarks
 
 struct Settings {
   bool softmax;
@@ -37,23 +35,9 @@ struct Settings {
             a.Float("nms"),
             a.Int("keep")};
   }
-  int64_t Channels() const { return 4 + (landmarks ? kMarks : 0) + (softmax ? 2 : 1); }
-  int64_t Columns() const { return 7 + (landmarks ? kMarks : 0); }
+  int64_t Channels() const { return 4 + (landmarks ? kFaceMarks : 0) + (softmax ? 2 : 1); }
+  int64_t Columns() const { return 7 + (landmarks ? kFaceMarks : 0); }
 };
-
-struct Found {
-  double score = 0;
-  std::array<double, 4 + kMarks> places{};  // corners, then landmarks, x and y in turn; pixels
-
-  double Area() const { return (places[2] - places[0]) * (places[3] - places[1]); }
-};
-
-double Overlap(const Found& a, const Found& b) {
-  const double w = std::min(a.places[2], b.places[2]) - std::max(a.places[0], b.places[0]) + 1;
-  const double h = std::min(a.places[3], b.places[3]) - std::max(a.places[1], b.places[1]) + 1;
-  const double shared = std::max(w, 0.0) * std::max(h, 0.0);
-  return shared / (a.Area() + b.Area() - shared);
-}
 
 std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
   CheckInputCount(kOp, in, 1, 16);
@@ -80,38 +64,28 @@ std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> i
 }
 
 // Adds what a map shows of one picture.
-void AddMap(const Settings& s, const RefTensor& x, int64_t image, double size, std::vector<Found>& found) {
+void AddMap(const Settings& s, const RefTensor& x, int64_t image, double size, std::vector<FoundFace>& found) {
   const Shape& shape = x.type.shape;
   const int64_t plane = shape[2] * shape[3];
   const double* const values = x.values.data() + image * shape[1] * plane;
   const double stride = s.width / static_cast<double>(shape[3]);  // pixels a cell, in both directions
   const double scale = s.softmax ? size : size / 2;
   const double bounds[] = {stride * static_cast<double>(shape[3]), stride * static_cast<double>(shape[2])};
-  const int64_t places = 4 + (s.landmarks ? kMarks : 0);
+  const int64_t places = 4 + (s.landmarks ? kFaceMarks : 0);
   for (int64_t cell = 0; cell < plane; ++cell) {
     const double centre[] = {(static_cast<double>(cell % shape[3]) + 0.5) * stride,
                              (static_cast<double>(cell / shape[3]) + 0.5) * stride};
-    Found f;
+    FoundFace f;
     for (int64_t k = 0; k < places; ++k) {
       f.places[static_cast<size_t>(k)] =
           std::clamp(centre[k % 2] - values[k * plane + cell] * scale, 0.0, bounds[k % 2]);
     }
     if (!(f.places[2] > f.places[0] && f.places[3] > f.places[1])) continue;
+    f.area = (f.places[2] - f.places[0]) * (f.places[3] - f.places[1]);
     const double first = values[places * plane + cell];
     f.score = s.softmax ? 1 / (1 + std::exp(first - values[(places + 1) * plane + cell])) : 1 / (1 + std::exp(-first));
     if (f.score >= s.confidence) found.push_back(f);
   }
-}
-
-void Suppress(const Settings& s, std::vector<Found>& found) {
-  std::ranges::stable_sort(found, [](const Found& a, const Found& b) { return a.score > b.score; });
-  std::vector<Found> kept;
-  for (const Found& f : found) {
-    const bool stays = std::ranges::all_of(kept, [&](const Found& k) { return Overlap(f, k) <= s.nms; });
-    if (stays) kept.push_back(f);
-    if (s.keep > 0 && static_cast<int64_t>(kept.size()) == s.keep) break;
-  }
-  found = std::move(kept);
 }
 
 void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
@@ -121,10 +95,10 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   std::ranges::fill(out[0].values, -1.0);
   size_t row = 0;
   for (int64_t image = 0; image < images; ++image) {
-    std::vector<Found> found;
+    std::vector<FoundFace> found;
     for (size_t i = 0; i < in.size(); ++i) AddMap(s, in[i], image, s.sizes[i], found);
-    Suppress(s, found);
-    for (const Found& f : found) {
+    SuppressFaces(s.nms, s.keep, found);
+    for (const FoundFace& f : found) {
       double* const to = out[0].values.data() + row * columns;
       to[0] = static_cast<double>(image);
       to[1] = 1;

@@ -1,0 +1,11 @@
+#include "layers/front/faces/layers.h"
+
+namespace moka {
+
+std::vector<LayerDef> FaceLayers() {
+  return {CenterGridLossLayer(),    CenternetDetectionOutputLayer(), CosinL2NormalizeLayer(), FaceAttriEvaluateLayer(),
+          FaceAttributeDataLayer(), FocalSoftmaxWithLossLayer(),     Identity2VerifyLayer(),  SampleTripletLayer(),
+          SimpleNormalizeLayer()};
+}
+
+}  // namespace moka

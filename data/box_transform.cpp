@@ -114,6 +114,7 @@ void BoxTransform::CheckFields() const {
   const TransformationParameter& p = param_;
   if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
   if (p.has_mean_file()) throw Fault("mean_file", "a mean image does not fit images that are cut; use mean_value");
+  if (p.resize_param_yolo_size() > 0) throw Fault("resize_param_yolo", "is YoloAnnotatedData's; set resize_param");
   if (p.has_noise_param()) throw Fault("noise_param", "is not supported");
   if (p.pad() > 0) throw Fault("pad", "does not go with boxes");
   if (p.has_rand_resized_crop()) throw Fault("rand_resized_crop", "does not go with boxes; use a batch_sampler");

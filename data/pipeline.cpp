@@ -154,7 +154,8 @@ std::unique_ptr<Pipeline> OpenImageList(const LayerParameter& layer, const Pipel
   }
   for (const auto& [field, is_set] :
        {std::pair{"raw_hdf5", param.raw_hdf5()}, std::pair{"color_aug", param.color_aug()},
-        std::pair{"rand_frame", param.rand_frame()}, std::pair{"multiview", param.multiview()}}) {
+        std::pair{"rand_frame", param.rand_frame()}, std::pair{"multiview", param.multiview()},
+        std::pair{"probability", param.probability() != 1}}) {
     if (!is_set) continue;
     throw ErrorAt(layer, StrCat(message, ".", field),
                   StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read ", message, ".", field));

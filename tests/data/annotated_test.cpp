@@ -310,6 +310,7 @@ TEST(BoxTransformTest, Mistakes) {
     return ErrorOf([&] { BoxTransform(Fields(fields), Samplers(samplers), TRAIN, 0); });
   };
   EXPECT_THAT(error("noise_param { hist_eq: true }"), HasSubstr("transform_param.noise_param: is not supported"));
+  EXPECT_THAT(error("resize_param_yolo { height: 3 width: 3 }"), HasSubstr("YoloAnnotatedData's; set resize_param"));
   EXPECT_THAT(error("mean_file: \"a\""), HasSubstr("use mean_value"));
   EXPECT_THAT(error("resize_param { height: 3 width: 3 resize_mode: FIT_SMALL_SIZE }"), HasSubstr("FIT_SMALL_SIZE"));
   EXPECT_THAT(error("resize_param { height: 3 }"), HasSubstr("height 3 and width 0"));

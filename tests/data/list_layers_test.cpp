@@ -90,6 +90,10 @@ TEST_F(ListLayers, PairsStayTogetherWhenShuffled) {
               testing::HasSubstr("groups of 8 records, and the data set has 7"));
   EXPECT_THAT(OpenError("ImageData", "top: 'a' image_data_param { source: 'list.txt' raw_hdf5: true }"),
               testing::HasSubstr("raw_hdf5"));
+  EXPECT_THAT(OpenError("ImageData", "top: 'a' image_data_param { source: 'list.txt' probability: 0.5 }"),
+              testing::HasSubstr("does not read image_data_param.probability"));
+  EXPECT_THAT(OpenError("ImageData", "top: 'a' image_data_param { source: 'list.txt' sample_num: 5 label_num: 2 }"),
+              testing::HasSubstr("classes drawn for each batch (sample_num) are not read"));
 }
 
 TEST(SamplerGroups, BelongToOneRank) {

@@ -14,8 +14,8 @@ void Build(LayerBuilder& l) {
             StrCat("with caffe_yolo data_param.side must be given once for each top after the first, found ",
                    data.side_size(), " for ", l.top_count() - 1, " tops"));
   } else {
-    l.Check(l.top_count() <= 2, "top[2]",
-            StrCat("AnnotatedData takes 1 or 2 tops, found ", l.top_count(), "; more need transform_param.caffe_yolo"));
+    l.Check(l.top_count() <= 3, "top[3]",
+            StrCat("AnnotatedData takes 1 to 3 tops, found ", l.top_count(), "; more need transform_param.caffe_yolo"));
   }
   l.AddData(l.AskDataTypes());
 }

@@ -29,6 +29,17 @@ void ShareMultiplier(const LayerBuilder& l, std::string_view field, std::string_
   owner_value = value;
 }
 
+// Whether this use of a parameter gives it no gradient: said so, or (Caffe before October 2015, which let uses of a
+// shared parameter differ in lr_mult) a later use whose lr_mult is 0 where the first one's, which counts, is not.
+bool IsHeld(const ParamSpec& spec) { return spec.has_param_propagate_down() && !spec.param_propagate_down(); }
+bool IsHeldLater(const ParamSpec& spec, bool owner_has, double owner_lr_mult) {
+  return spec.has_lr_mult() && spec.lr_mult() == 0 && owner_has && owner_lr_mult != 0;
+}
+
+ValueId Held(const GraphBuilder& b, ValueId value, bool is_held) {
+  return is_held ? b.Add1("stop_gradient", {value}) : value;
+}
+
 }  // namespace
 
 void CheckValueType(std::string_view what, const TensorType& type) {
@@ -96,7 +107,7 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
     Check(std::isfinite(blob.decay_mult), StrCat(field, ".decay_mult"), "decay_mult must be a finite number");
     context_.owners[key] = {blobs.size(), is_named, spec.has_lr_mult(), spec.has_decay_mult()};
     blobs.push_back(std::move(blob));
-    return blobs.back().state;
+    return Held(b_, blobs.back().state, role != ParameterRole::kStatistic && IsHeld(spec));
   }
 
   Context::Owner& owner = found->second;
@@ -113,8 +124,11 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
                permissive ? " (share_mode PERMISSIVE: the counts must be equal)" : ""));
   Check((first.role == ParameterRole::kStatistic) == (role == ParameterRole::kStatistic), field,
         StrCat("shares the parameter \"", key, "\" of ", where, ", but one of them is a running statistic"));
+  bool is_held = false;
   if (role != ParameterRole::kStatistic) {
-    ShareMultiplier(*this, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult(),
+    const bool is_held_later = IsHeldLater(spec, owner.has_lr_mult, first.lr_mult);
+    is_held = is_held_later || IsHeld(spec);
+    ShareMultiplier(*this, StrCat(field, ".lr_mult"), first.layer, spec.has_lr_mult() && !is_held_later,
                     static_cast<double>(spec.lr_mult()), owner.has_lr_mult, first.lr_mult);
     ShareMultiplier(*this, StrCat(field, ".decay_mult"), first.layer, spec.has_decay_mult(),
                     static_cast<double>(spec.decay_mult()), owner.has_decay_mult, first.decay_mult);
@@ -124,7 +138,7 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
   const ValueId state = first.state;
   blobs.push_back(std::move(blob));
   const auto current = context_.current.find(state);
-  return b_.Reshape(current == context_.current.end() ? state : current->second, shape);
+  return Held(b_, b_.Reshape(current == context_.current.end() ? state : current->second, shape), is_held);
 }
 
 void LayerBuilder::Assign(int index, ValueId value) {

@@ -258,6 +258,28 @@ TEST(NetErrorTest, SharedMultipliersMustAgree) {
               HasSubstr("layer \"b\": lr_mult is 3 but the shared parameter has 1 in layer \"a\""));
 }
 
+// Uses of a shared parameter that give it no gradient: as a GAN's two halves in one net say it, and as Caffe's first
+// pseudo-labels did, whose later use has lr_mult 0.
+TEST(NetTest, AUseOfAParameterMayGiveItNoGradient) {
+  // Whether the uses in the layers a and b hold the gradient back.
+  const auto held = [](const std::string& first, const std::string& second) {
+    const auto layer = [](const std::string& name, const std::string& bottom, const std::string& spec) {
+      return "layer { name: \"" + name + "\" type: \"InnerProduct\" bottom: \"" + bottom + "\" top: \"" + name +
+             "\" param { name: \"w\" " + spec + " } inner_product_param { num_output: 3 bias_term: false } }";
+    };
+    const BuiltNet net = BuildText(InputText("x", {2, 3}) + layer("a", "x", first) + layer("b", "a", second));
+    const auto is_held = [&](const std::string& name) {
+      return OpsOf(net, name).find("stop_gradient") != std::string::npos;
+    };
+    return std::pair(is_held("a"), is_held("b"));
+  };
+  EXPECT_EQ(held("lr_mult: 1", "lr_mult: 1"), std::pair(false, false));
+  EXPECT_EQ(held("lr_mult: 1 param_propagate_down: false", "lr_mult: 1"), std::pair(true, false));
+  EXPECT_EQ(held("param_propagate_down: true", "param_propagate_down: false"), std::pair(false, true));
+  EXPECT_EQ(held("lr_mult: 1", "lr_mult: 0"), std::pair(false, true));
+  EXPECT_EQ(held("lr_mult: 0", "lr_mult: 0"), std::pair(false, false));
+}
+
 TEST(NetErrorTest, ParameterNamesCannotTakeAnotherLayersKey) {
   EXPECT_THAT(ErrorsOf(InputText("x", {2, 3}) + R"(
     layer { name: "a" type: "InnerProduct" bottom: "x" top: "a" inner_product_param { num_output: 3 } }

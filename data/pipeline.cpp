@@ -78,14 +78,17 @@ void CheckDatabase(const LayerParameter& layer, int most_tops = 2) {
   }
 }
 
+// A pool of batches to draw from is a poorer shuffle, of databases that are read in order only.
+bool IsShuffled(const DataParameter& param) { return param.shuffle() || param.shuffle_pool_size() > 1; }
+
 LmdbReader::Access AccessOf(const DataParameter& param) {
-  return param.shuffle() ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential;
+  return IsShuffled(param) ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential;
 }
 
 std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
                                        std::unique_ptr<const SampleMaker> maker) {
   const DataParameter& param = layer.data_param();
-  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), param.shuffle(), param.rand_skip());
+  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip());
   if (maker->record_count() == 0) {
     throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
   }

@@ -131,6 +131,16 @@ TEST_F(Pipelines, SeekContinuesBitEqual) {
   EXPECT_TRUE(std::equal(odd.labels.begin(), odd.labels.begin() + 4, expected[0].labels.begin() + 3));
 }
 
+TEST_F(Pipelines, APoolOfSeveralBatchesIsShuffled) {
+  WriteRecords(12);
+  const auto labels = [this](const std::string& fields) {
+    return LabelsOf(*OpenPipeline(DataLayer("batch_size: 2 " + fields), Options()), 6);
+  };
+  EXPECT_EQ(labels("shuffle_pool_size: 1"), labels(""));
+  EXPECT_EQ(labels("shuffle_pool_size: 10"), labels("shuffle: true"));
+  EXPECT_NE(labels("shuffle_pool_size: 10"), labels(""));
+}
+
 TEST_F(Pipelines, RanksReadDisjointParts) {
   WriteRecords(12);
   std::vector<float> all;

@@ -1,4 +1,5 @@
 // Reading ConvolutionParameter.
+#include "core/log.h"
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/spatial_fields.h"
@@ -21,13 +22,14 @@ void ReadCounts(const LayerBuilder& l, int64_t channels, ConvolutionFields& fiel
   const ConvolutionParameter& p = l.param().convolution_param();
   fields.outputs = p.num_output();
   fields.groups = p.group();
-  if (l.param().type() == "ConvolutionDepthwise") {
-    l.Check(!p.has_num_output() || fields.outputs == channels, "convolution_param.num_output",
-            StrCat("ConvolutionDepthwise has a top channel for each of the bottom's ", channels, ", num_output says ",
-                   fields.outputs));
-    l.Check(!p.has_group() || fields.groups == channels, "convolution_param.group",
-            StrCat("ConvolutionDepthwise works on each of the bottom's ", channels, " channels alone, group says ",
-                   fields.groups));
+  if (l.param().type() == "ConvolutionDepthwise") {  // conv_dw_layer.cpp reads neither field
+    const bool is_said_too =
+        (!p.has_num_output() || fields.outputs == channels) && (!p.has_group() || fields.groups == channels);
+    if (!is_said_too) {
+      LogWarning(StrCat("layer \"", Printable(l.param().name()),
+                        "\": ConvolutionDepthwise has a top channel for each of ", "the bottom's ", channels,
+                        "; num_output and group, which differ, are not read"));
+    }
     fields.outputs = fields.groups = channels;
   }
   l.Check(l.param().type() != "DepthwiseConvolution" || fields.groups == channels, "convolution_param.group",

@@ -180,6 +180,14 @@ TEST(SegmentationTest, UnpoolingSizesAndMistakes) {
               HasSubstr("only unpool MAX takes a mask"));
 }
 
+TEST(SegmentationTest, InterpTakesAxesThatAreMissingForOne) {
+  const BuiltNet net =
+      BuildText(InputText("x", {2}) +
+                R"(layer { name: "i" type: "Interp" bottom: "x" top: "y" interp_param { height: 1 width: 3 } })");
+  EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{2, 1, 1, 3}));
+  EXPECT_EQ(TopValues(net, {{"x", {4, 7}}}, "y"), (std::vector<double>{4, 4, 4, 7, 7, 7}));
+}
+
 TEST(SegmentationTest, InterpMistakes) {
   const auto error = [](const std::string& fields) {
     return ErrorOf({{1, 2, 3, 3}}, "Interp", "interp_param { " + fields + " }");
@@ -189,7 +197,7 @@ TEST(SegmentationTest, InterpMistakes) {
   EXPECT_THAT(error("height: 3 width: -1"), HasSubstr("axis 3 of the top would have -1 pixels"));
   EXPECT_THAT(error("zoom_factor: 2 pad_beg: 1"), HasSubstr("a pad must be at most 0 (it crops), found 1"));
   EXPECT_THAT(error("zoom_factor: 2 pad_beg: -2 pad_end: -1"), HasSubstr("crop 3 of the 3 pixels"));
-  EXPECT_THAT(ErrorOf({{1, 2, 3}}, "Interp", "interp_param { zoom_factor: 2 }"), HasSubstr("must be [N,C,H,W]"));
+  EXPECT_THAT(ErrorOf({{1, 2, 3, 3, 3}}, "Interp", "interp_param { zoom_factor: 2 }"), HasSubstr("must be [N,C,H,W]"));
 }
 
 TEST(SegmentationTest, DataFedTops) {
@@ -219,8 +227,7 @@ TEST(SegmentationTest, ForksOfConvolutionAndScale) {
     return ErrorOf({{1, 4, 5, 5}}, type, "convolution_param { kernel_size: 3 " + fields + " }");
   };
   EXPECT_EQ(depthwise("ConvolutionDepthwise", "num_output: 4 group: 4"), "built");
-  EXPECT_THAT(depthwise("ConvolutionDepthwise", "num_output: 8"),
-              HasSubstr("a top channel for each of the bottom's 4, num_output says 8"));
+  EXPECT_EQ(depthwise("ConvolutionDepthwise", "num_output: 8 group: 3"), "built");  // its fork reads neither
   EXPECT_THAT(depthwise("DepthwiseConvolution", "num_output: 4"),
               HasSubstr("needs a group for each of the bottom's 4 channels, found 1"));
   EXPECT_THAT(depthwise("Convolution", "num_output: 4 negative_slope: 0.1"),

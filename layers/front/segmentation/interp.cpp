@@ -37,6 +37,16 @@ int64_t OutputSize(const LayerBuilder& l, int axis, int64_t in) {
   return SizeOfSecond(l, axis);
 }
 
+// The bottom as [N,C,H,W]; axes it lacks are 1, as for all layers of Caffe that ask for num, channels, height and
+// width.
+ValueId Maps(const LayerBuilder& l) {
+  const Shape x = l.shape(0);
+  l.Check(x.rank() <= 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
+  Shape maps = x;
+  while (maps.rank() < 4) maps = maps.Inserted(maps.rank(), 1);
+  return maps == x ? l.bottom(0) : l.b().Reshape(l.bottom(0), maps);
+}
+
 // The bottom without -pad_beg pixels at the start and -pad_end at the end of an axis.
 ValueId Cropped(const LayerBuilder& l, ValueId x, int axis) {
   const int64_t begin = -int64_t{l.param().interp_param().pad_beg()};
@@ -55,11 +65,9 @@ ValueId Cropped(const LayerBuilder& l, ValueId x, int axis) {
 
 void Build(LayerBuilder& l) {
   const InterpParameter& p = l.param().interp_param();
-  const Shape x = l.shape(0);
-  l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.Check(p.pad_beg() <= 0, "interp_param.pad_beg", StrCat("a pad must be at most 0 (it crops), found ", p.pad_beg()));
   l.Check(p.pad_end() <= 0, "interp_param.pad_end", StrCat("a pad must be at most 0 (it crops), found ", p.pad_end()));
-  const ValueId cropped = Cropped(l, Cropped(l, l.bottom(0), 2), 3);
+  const ValueId cropped = Cropped(l, Cropped(l, Maps(l), 2), 3);
   Ints size;
   for (const int axis : {2, 3}) {
     size.push_back(OutputSize(l, axis, l.b().shape(cropped)[axis]));
@@ -84,7 +92,8 @@ LayerDef InterpLayer() {
       .page = {
           .params = {"interp_param"},
           .formula = "x `[N,C,H,W]` is first cut by -pad_beg pixels at the start and -pad_end at the end of both axes "
-                     "(pads are at most 0). y `[N,C,h,w]`: `y[n,c,i,j]` is the bilinear sample of the plane at row `i "
+                     "(pads are at most 0); axes that x lacks are 1. y `[N,C,h,w]`: `y[n,c,i,j]` is the bilinear "
+                     "sample of the plane at row `i "
                      "(H - 1) / (h - 1)`, column `j (W - 1) / (w - 1)` (0 where h or w is 1).\n\nh (w likewise): with "
                      "`use_blob_size` bottom 1's; else, by what is given, shrink_factor s alone `floor((H - 1) / s) + "
                      "1`; zoom_factor z alone `H + (H - 1)(z - 1)`; `height` and `width` (both must be set); both "

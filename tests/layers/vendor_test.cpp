@@ -182,7 +182,7 @@ TEST(VendorTest, ImagesWithLabelsByCells) {
   const std::string yolo = "transform_param { caffe_yolo: true } ";
   EXPECT_THAT(data("top: \"a\" top: \"b\"", yolo + "data_param { side: 13 }"), HasSubstr("found 1 for 2 tops"));
   EXPECT_THAT(data("top: \"a\"", yolo + "data_param { side: 13 random: true }"), HasSubstr("random: true changes"));
-  EXPECT_THAT(data("top: \"a\" top: \"b\"", ""), HasSubstr("takes 1 or 2 tops, found 3"));
+  EXPECT_THAT(data("top: \"a\" top: \"b\" top: \"c\"", ""), HasSubstr("takes 1 to 3 tops, found 4"));
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ constexpr int64_t kGrain = 1 << 14;
 
 const std::vector<std::string>& FillerTypes() {
   static const std::vector<std::string> types = {
-      "EdgeX", "EdgeY",    "Laplacian",         "LoG",  "bilinear",          "bilinear_3D", "constant", "file",
-      "gabor", "gaussian", "gaussian_unitball", "msra", "positive_unitball", "thrlinear",   "uniform",  "xavier"};
+      "EdgeX",     "EdgeY",   "Laplacian", "LoG",      "bilinear",          "bilinear_3D", "bilinear_upsampling",
+      "constant",  "file",    "gabor",     "gaussian", "gaussian_unitball", "msra",        "positive_unitball",
+      "thrlinear", "uniform", "xavier"};
   return types;
 }
 
@@ -93,12 +94,14 @@ void FillGaussianUnitBall(std::span<float> values, const Shape& shape, uint64_t 
   }
 }
 
-// The kernel of bilinear upsampling in every [k,k] plane.
-void FillBilinear(std::span<float> values, const Shape& shape) {
+// The kernel of bilinear upsampling in every [k,k] plane. bilinear_upsampling is what BVLC Caffe's pull request 2213
+// called it, before its centre of an odd kernel was mended (5713).
+void FillBilinear(std::span<float> values, const Shape& shape, const std::string& type) {
   const int64_t width = shape[3];
   const int64_t half = (width + 1) / 2;
   const auto f = static_cast<double>(half);
-  const double centre = static_cast<double>(width - 1) / (2 * f);
+  const int64_t twice = type == "bilinear" ? width - 1 : 2 * half - 1 - half % 2;
+  const double centre = static_cast<double>(twice) / (2 * f);
   const auto slope = [&](int64_t i) { return 1 - std::abs(static_cast<double>(i) / f - centre); };
   for (size_t i = 0; i < values.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
@@ -120,6 +123,7 @@ void FillTrilinear(std::span<float> values, const Shape& shape) {
   }
 }
 
+bool IsBilinear(const std::string& type) { return type == "bilinear" || type == "bilinear_upsampling"; }
 bool IsTrilinear(const std::string& type) { return type == "thrlinear" || type == "bilinear_3D"; }
 
 // The first numbers of a text file (Kaichun Mo's).
@@ -162,8 +166,8 @@ void CheckFiller(const FillerParameter& filler, const Shape& shape) {
   if ((type == "file") != filler.has_file()) {
     Refuse("filler: file, a text file of numbers, is for type file, which needs it");
   }
-  if (type == "bilinear" && (shape.rank() != 4 || shape[2] != shape[3])) {
-    Refuse(StrCat("bilinear filler: needs a square 2-D kernel, the parameter's shape is ", shape.ToString()));
+  if (IsBilinear(type) && (shape.rank() != 4 || shape[2] != shape[3])) {
+    Refuse(StrCat(type, " filler: needs a square 2-D kernel, the parameter's shape is ", shape.ToString()));
   }
   const bool is_cube = shape.rank() == 5 && shape[2] == shape[3] && shape[3] == shape[4];
   if (IsTrilinear(type) && !is_cube) {
@@ -195,7 +199,7 @@ void FillValues(const FillerParameter& filler, const Shape& shape, uint64_t seed
     FillUniform(values, seed, stream, -bound, bound);
   }
   if (type == "msra") FillNormal(values, seed, stream, 0, std::sqrt(2.0 / FanOf(filler, shape)));
-  if (type == "bilinear") FillBilinear(values, shape);
+  if (IsBilinear(type)) FillBilinear(values, shape, type);
   if (IsTrilinear(type)) FillTrilinear(values, shape);
   if (IsPatternFiller(type)) FillPattern(filler, shape, values);
   if (type == "file") FillFromFile(values, filler.file());

@@ -107,6 +107,11 @@ TEST(FillerTest, BilinearIsTheUpsamplingKernel) {
   const std::vector<float> odd = Fill(Filler("bilinear"), {1, 1, 3, 3});
   EXPECT_FLOAT_EQ(odd[4], 1);
   EXPECT_FLOAT_EQ(odd[1], 0.5F);
+  // The name and, for odd kernels, the centre that it first had.
+  EXPECT_EQ(Fill(Filler("bilinear_upsampling"), {1, 2, 4, 4}), values);
+  const std::vector<float> first = Fill(Filler("bilinear_upsampling"), {1, 1, 3, 3});
+  EXPECT_FLOAT_EQ(first[0], 0.25F * 0.25F);
+  EXPECT_FLOAT_EQ(first[8], 0.75F * 0.75F);
 }
 
 TEST(FillerTest, ValuesDependOnSeedAndNameAndNotOnThreads) {
@@ -197,6 +202,7 @@ TEST(FillerTest, BadFillersAreRefused) {
   EXPECT_THAT(ErrorOf(Filler("gausian"), {2}),
               HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
   EXPECT_THAT(ErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(ErrorOf(Filler("bilinear_upsampling"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
   EXPECT_THAT(ErrorOf(Filler("gabor"), {64, 3, 11, 11}), HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
   EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
   EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));

@@ -136,7 +136,8 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     if (option.value.empty()) {
       app.add_flag("--" + option.name, switches[option.name]);
     } else {
-      CLI::Option* added = app.add_option("--" + option.name, values[option.name])->take_last();
+      CLI::Option* added = app.add_option("--" + option.name, values[option.name]);
+      option.join == '\0' ? added->take_last() : added->join(option.join);
       if (option.value.starts_with("[")) added->expected(0, 1);
     }
   }

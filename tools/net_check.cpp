@@ -18,6 +18,8 @@
 namespace moka {
 namespace {
 
+// So many stages are tried in all their combinations, so many in pairs.
+constexpr size_t kMaxCombinedStages = 4;
 constexpr size_t kMaxPairedStages = 8;
 
 // Readers of scores, one a class.
@@ -35,9 +37,15 @@ std::set<Stages> StageSets(const std::vector<NetStateRule>& rules) {
     sets.insert(Stages(rule.stage().begin(), rule.stage().end()));
   }
   for (const std::string& one : all) {
+    if (all.size() <= kMaxCombinedStages) {
+      for (Stages more : std::set(sets)) {
+        more.insert(one);
+        sets.insert(std::move(more));
+      }
+    } else if (all.size() <= kMaxPairedStages) {
+      for (const std::string& other : all) sets.insert({one, other});
+    }
     sets.insert({one});
-    if (all.size() > kMaxPairedStages) continue;
-    for (const std::string& other : all) sets.insert({one, other});
   }
   return sets;
 }

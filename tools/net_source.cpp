@@ -39,7 +39,9 @@ std::pair<std::string, Shape> ParseShape(const std::string& text) {
 std::map<std::string, Shape> ParseShapes(const std::string& list) {
   std::map<std::string, Shape> shapes;
   for (const std::string& text : Split(list, ';')) {
-    if (!Trim(text).empty()) shapes.insert(ParseShape(std::string(Trim(text))));
+    if (Trim(text).empty()) continue;
+    auto [top, shape] = ParseShape(std::string(Trim(text)));
+    shapes.insert_or_assign(std::move(top), shape);
   }
   return shapes;
 }

@@ -19,7 +19,7 @@ DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder,
 // The same without opening any source.
 DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
 
-// "data=1,3,224,224;label=1" as the option --shape has it. Errors: kUsage.
+// "data=1,3,224,224;label=1" as the option --shape has it; of two shapes of one top the later counts. Errors: kUsage.
 std::map<std::string, Shape> ParseShapes(const std::string& list);
 
 // The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/).

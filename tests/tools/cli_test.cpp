@@ -357,6 +357,15 @@ TEST_F(CliTest, CheckTellsWhatIsUnderstood) {
                       "layer { name: \"x\" type: \"Data\" top: \"x\" data_param { source: \"none\" batch_size: 2 } }");
   EXPECT_NE(Moka("model check open.prototxt").out.find("assuming x [2,3,224,224] (--shape sets shapes)"),
             std::string::npos);
+  // An option that is given again adds to it.
+  const std::string two = Moka("model check open.prototxt --shape x=2,1,5,5 --shape 'other=1;x=3,1,4,4' --json").out;
+  EXPECT_NE(two.find("[\"x:x\",[3,1,4,4]]"), std::string::npos) << two;
+  WriteFileAtomically(folder_ / "pair.prototxt",
+                      "layer { name: \"x\" type: \"HDF5Data\" top: \"a\" top: \"b\" hdf5_data_param { source: \"none\" "
+                      "batch_size: 2 } }");
+  const std::string pair = Moka("model check pair.prototxt --shape a=2,7 --shape b=2,9 --json").out;
+  EXPECT_NE(pair.find("[2,7]"), std::string::npos) << pair;
+  EXPECT_NE(pair.find("[2,9]"), std::string::npos) << pair;
   WriteFileAtomically(folder_ / "digits.prototxt",
                       "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: [2, 3] } } } "
                       "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"ip\" }");

@@ -52,6 +52,19 @@ TEST(NetCheckTest, APhaseWithoutDataIsSaidToBeOne) {
               testing::Not(HasSubstr("only")));
 }
 
+TEST(NetCheckTest, FewStagesAreTriedInAllTheirCombinations) {
+  const auto states = [](int stages) {
+    std::string text = "layer { name: 'x' type: 'ReLU' ";
+    for (int i = 0; i < stages; ++i) text += StrCat("include { phase: TEST stage: 's", i, "' } ");
+    return DeclaredStates(NetFromText(text + "}", "net.prototxt"));
+  };
+  EXPECT_EQ(states(0).size(), 2U);  // both phases
+  EXPECT_EQ(states(3).size(), 8U);
+  EXPECT_EQ(states(4).size(), 16U);
+  EXPECT_EQ(states(5).size(), 1U + 5 + 10);  // pairs
+  EXPECT_EQ(states(9).size(), 1U + 9);
+}
+
 TEST(NetCheckTest, TrialsOfShapesDoNotWarn) {
   testing::internal::CaptureStderr();
   const StateCheck check = Check(StrCat(kTwoTops, kPredictions, Loss("EuclideanLoss", "fc", "label"),

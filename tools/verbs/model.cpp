@@ -118,7 +118,7 @@ Verb ModelVerb() {
   show.usage = "MODEL [--phase TRAIN|TEST]";
   show.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
   show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
-                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'"}};
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
   show.run = RunShow;
 
   Verb expand;
@@ -134,7 +134,7 @@ Verb ModelVerb() {
   draw.usage = "MODEL OUT.svg|OUT.png|OUT.pdf|OUT.dot [--phase TRAIN|TEST]";
   draw.examples = {"moka model draw models/googlenet googlenet.svg"};
   draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
-                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'"}};
+                  {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
   draw.run = RunDraw;
 
   Verb verb;

@@ -162,7 +162,7 @@ Verb ModelCheckVerb() {
   verb.examples = {"moka model check models/*/*.prototxt", "moka model check net.prototxt --shape 'data=1,1,28,28'"};
   verb.options = {
       {"json", "", "one JSON object a file, with every shape and which of them were assumed"},
-      {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers"}};
+      {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers", ';'}};
   verb.run = RunCheck;
   return verb;
 }

@@ -48,6 +48,7 @@ Outcome Run(const Path& file, const std::vector<std::string>& solver_overrides,
   options.weights = weights;
   options.observer = &watcher;
   options.take_signals = false;
+  options.compile.on_pulse = CheckInterrupt;
   Trainer trainer(solver, nets, std::move(options));
   Outcome outcome{trainer.Run(), {}};
   outcome.tests = watcher.tests;

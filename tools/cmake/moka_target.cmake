@@ -39,8 +39,8 @@ if(MOKA_FUZZ)
   target_compile_options(moka_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# moka_headers(NAME [header ...]): a program that is nothing but the common headers and the given ones, compiled for other
-# programs to reuse; moka_headers(NAME OBJECT ...) the same for libraries, whose code is position-independent.
+# moka_headers(NAME [header ...]): a program that is nothing but the common headers and the given ones, compiled for
+# other programs to reuse; moka_headers(NAME OBJECT ...) the same for libraries, whose code is position-independent.
 function(moka_headers name)
   set(nothing ${PROJECT_BINARY_DIR}/${name}.cpp)
   file(CONFIGURE OUTPUT ${nothing} CONTENT "int main() {}\n")

@@ -28,6 +28,7 @@ std::vector<int64_t> AliveBytes(const PlanItems& plan) {
     change[static_cast<size_t>(item.last) + 1] += -item.bytes;
   }
   std::vector<int64_t> alive;
+  alive.reserve(static_cast<size_t>(plan.steps));
   Size sum = 0;
   for (int step = 0; step < plan.steps; ++step) alive.push_back((sum += change[static_cast<size_t>(step)]).value());
   return alive;

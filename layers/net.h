@@ -18,7 +18,8 @@ namespace moka {
 struct NetOptions {
   NetState state;        // phase, level, stages
   DataTypes data_types;  // asked once for each data layer
-  // The tops of Python layers that are not built in are inputs: for nets that are looked at, not trained.
+  // The tops of Python layers that are not built in are inputs, and a missing file on whose contents no shape depends
+  // (an infogain matrix, a tree of classes) is a warning: for nets that are looked at, not trained.
   bool feeds_python_data = false;
   // Shapes of tops of data layers by name, in place of what the layer itself or data_types says: for nets that are
   // looked at without their data.

@@ -156,7 +156,8 @@ void FillGabor(const Shape& shape, std::span<float> values) {
     for (const double colour : g.colour) {
       for (int64_t i = 0; i < side * side; ++i) {
         const double x = 2 * static_cast<double>(i % side) / static_cast<double>(side - 1) - 1;
-        const double y = 2 * static_cast<double>(i / side) / static_cast<double>(side - 1) - 1;
+        const int64_t row = i / side;
+        const double y = 2 * static_cast<double>(row) / static_cast<double>(side - 1) - 1;
         const double along = x * std::cos(g.theta * pi) - y * std::sin(g.theta * pi);
         const double bell = std::exp(-(x * x + y * y) / (2 * g.sigma * g.sigma));
         *value++ = static_cast<float>(colour * g.lambda * bell * std::cos((along * g.omega + g.phi) * pi));
@@ -167,7 +168,8 @@ void FillGabor(const Shape& shape, std::span<float> values) {
 
 // The Laplacian of a Gaussian, in Garg's sign and with his pi.
 void FillLaplacianOfGaussian(double sigma, int64_t side, std::span<float> values) {
-  const auto centre = static_cast<double>((side - 1) / 2);
+  const int64_t middle = (side - 1) / 2;
+  const auto centre = static_cast<double>(middle);
   for (size_t i = 0; i < values.size(); ++i) {
     const double x = static_cast<double>(static_cast<int64_t>(i) % side) - centre;
     const double y = static_cast<double>(static_cast<int64_t>(i) / side % side) - centre;

@@ -65,6 +65,7 @@ std::optional<BottomShape> Unwindowed(const Fields& p, const Shape& top, int64_t
 
 Shape Joined(const Shape& first, int count, const Shape& rest) {
   std::vector<int64_t> dims;
+  dims.reserve(static_cast<size_t>(std::max(count, rest.rank())));
   for (int i = 0; i < count; ++i) dims.push_back(first[i]);
   for (int i = count; i < rest.rank(); ++i) dims.push_back(rest[i]);
   return Shape(dims);

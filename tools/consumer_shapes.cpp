@@ -56,7 +56,9 @@ bool IsOneOf(const Types& types, const std::string& type) {
 }
 
 int AxisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
-int SliceAxis(const SliceParameter& p, int rank) { return p.has_slice_dim() ? p.slice_dim() : AxisOf(p.axis(), rank); }
+int SliceAxis(const SliceParameter& p, int rank) {
+  return p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : AxisOf(p.axis(), rank);
+}
 
 // All parts of a Slice as wide as the one before the last cut, or as `last`; 0 if the points do not rise.
 int64_t WholeOf(const SliceParameter& p, int64_t last) {

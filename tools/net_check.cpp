@@ -191,6 +191,7 @@ std::vector<std::pair<int64_t, double>> RateCurve(const SolverParameter& solver,
   std::set<int64_t> iterations = {0, 1};
   for (int i = 1; i <= points; ++i) iterations.insert(end * i / points);
   std::vector<std::pair<int64_t, double>> curve;
+  curve.reserve(iterations.size());
   for (const int64_t iteration : iterations) curve.emplace_back(iteration, LearningRate(solver, iteration));
   return curve;
 }

@@ -95,6 +95,7 @@ bool ShapeNeeds::Require(int reader, const std::string& blob, const Shape& shape
 
 bool ShapeNeeds::RequireBottoms(int i, const LayerParameter& maker, const Shape& shape) {
   std::vector<const Shape*> known;
+  known.reserve(static_cast<size_t>(maker.bottom_size()));
   for (int b = 0; b < maker.bottom_size(); ++b) known.push_back(KnownBottom(maker, b));
   const bool was_windowed = is_windowed_;
   bool is_asked = false;

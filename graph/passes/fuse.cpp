@@ -44,6 +44,7 @@ Fused Join(const Node& producer, const Node& reader, ValueId between) {
       static_cast<int>(std::find(producer.outputs.begin(), producer.outputs.end(), between) - producer.outputs.begin());
   const Expression inner = all_inner.Select(std::vector<int>{result}).Renumber(map);
   std::vector<Expression> replacements;
+  replacements.reserve(places.size());
   for (const int place : places) {
     replacements.push_back(place == kNoId ? inner : Expression::Parse(StrCat("x", place)));
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "one_layer.h"
+#include "proto/net_file.h"
 #include "proto/weights.h"
 
 namespace moka {
@@ -97,6 +98,11 @@ TEST(LossTest, InfogainMatrixFromAFile) {
               HasSubstr("the infogain matrix must be 4 x 4, found [1,1,3,3]"));
   std::filesystem::remove(path);
   EXPECT_THAT(ErrorOf({{2, 3}, {2}}, "InfogainLoss", source), HasSubstr("net.prototxt:"));
+  // A net that is looked at without its data builds without the file.
+  NetOptions looking;
+  looking.feeds_python_data = true;
+  const NetParameter net = NetFromText(Layer({{2, 3}, {2}}, "InfogainLoss", source), "net.prototxt");
+  EXPECT_THAT(TopValues(BuildNet(net, looking), without, "y"), ElementsAre(0.0));
   EXPECT_THAT(ErrorOf({{2, 3}, {2}}, "InfogainLoss"), HasSubstr("the infogain matrix must be given"));
   EXPECT_THAT(ErrorOf({{2, 3}, {2}, {3, 2}}, "InfogainLoss"), HasSubstr("\"c\" must be 3 x 3, found [3,2]"));
 }

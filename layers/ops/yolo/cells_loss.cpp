@@ -123,12 +123,17 @@ class CellsLoss {
     return grid_.At(image, place, cell / grid_.width, cell % grid_.width);
   }
 
+  double ColumnOf(int64_t cell) const { return static_cast<double>(cell % grid_.width); }
+  double RowOf(int64_t cell) const {
+    const int64_t row = cell / grid_.width;
+    return static_cast<double>(row);
+  }
+
   YoloBox Predicted(size_t at, int64_t place, int64_t cell) const {
     const YoloBox size = SizeOf(mask_[static_cast<size_t>(place)]);
-    return {
-        (static_cast<double>(cell % grid_.width) + values_[at]) / static_cast<double>(grid_.width),
-        (static_cast<double>(cell / grid_.width) + values_[grid_.Channel(at, 1)]) / static_cast<double>(grid_.height),
-        std::exp(values_[grid_.Channel(at, 2)]) * size.w, std::exp(values_[grid_.Channel(at, 3)]) * size.h};
+    return {(ColumnOf(cell) + values_[at]) / static_cast<double>(grid_.width),
+            (RowOf(cell) + values_[grid_.Channel(at, 1)]) / static_cast<double>(grid_.height),
+            std::exp(values_[grid_.Channel(at, 2)]) * size.w, std::exp(values_[grid_.Channel(at, 3)]) * size.h};
   }
 
   // What every anchor of every cell learns.
@@ -156,10 +161,7 @@ class CellsLoss {
     if (!is_early_) return;
     const YoloBox size = SizeOf(mask_[static_cast<size_t>(place)]);
     const auto side = static_cast<double>(grid_.width);
-    RuleBox(at, place, cell,
-            {(static_cast<double>(cell % grid_.width) + 0.5) / side,
-             (static_cast<double>(cell / grid_.width) + 0.5) / side, size.w, size.h},
-            0.01);
+    RuleBox(at, place, cell, {(ColumnOf(cell) + 0.5) / side, (RowOf(cell) + 0.5) / side, size.w, size.h}, 0.01);
   }
 
   void RuleObject(int64_t image, const YoloBox& object) {
@@ -199,9 +201,9 @@ class CellsLoss {
 
   void RuleBox(size_t at, int64_t place, int64_t cell, const YoloBox& goal, double scale) {
     const YoloBox size = SizeOf(mask_[static_cast<size_t>(place)]);
-    const double goals[] = {goal.x * static_cast<double>(grid_.width) - static_cast<double>(cell % grid_.width),
-                            goal.y * static_cast<double>(grid_.height) - static_cast<double>(cell / grid_.width),
-                            std::log(goal.w / size.w), std::log(goal.h / size.h)};
+    const double goals[] = {goal.x * static_cast<double>(grid_.width) - ColumnOf(cell),
+                            goal.y * static_cast<double>(grid_.height) - RowOf(cell), std::log(goal.w / size.w),
+                            std::log(goal.h / size.h)};
     for (int64_t c = 0; c < 4; ++c) {
       const size_t i = grid_.Channel(at, c);
       const double gap = goals[c] - values_[i];

@@ -1,30 +1,15 @@
 // Data layers of YOLO's ports that no reader is for: lanes (eric612), and boxes in an older fork of AnnotatedData
 // (yuqj1991).
+#include "layers/front/outside_data.h"
 #include "layers/front/yolo/layers.h"
 
 namespace moka {
-namespace {
-
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
-
-LayerDef Outside(std::string type, std::string doc, int max_tops, LayerPage page) {
-  return {.type = std::move(type),
-          .doc = std::move(doc),
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .max_tops = max_tops,
-          .build = Build,
-          .page = std::move(page)};
-}
-
-}  // namespace
 
 LayerDef LaneDataLayer() {
-  return Outside(
+  return OutsideDataLayer(
       "LaneData",
       "Pictures of roads [N,C,H,W], optional the points of up to 5 lanes [N,5,64,3] and their image [N,1,H/s,W/s]. "
-      "Nets "
-      "with the layer build, but no reader of its records exists: training or testing with it is an error.",
+      "Nets with the layer build, but no reader of its records exists: training or testing with it is an error.",
       3,
       {.params = {"data_param", "transform_param", "annotated_data_param"},
        .formula =
@@ -49,7 +34,7 @@ LayerDef LaneDataLayer() {
 }
 
 LayerDef YoloAnnotatedDataLayer() {
-  return Outside(
+  return OutsideDataLayer(
       "YoloAnnotatedData",
       "Images [N,C,H,W] and, optional, their boxes [N,1,300,5] from a database. Nets with the layer build, but no "
       "reader "

@@ -10,6 +10,7 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/faces/ops.h"
+#include "layers/ops/loss/rows.h"
 
 namespace moka {
 namespace {
@@ -24,16 +25,6 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   }
   CheckShape("near_negatives", "key", in[2].shape, Shape{}, "a scalar");
   return {PlainType(DType::kFloat32, Shape{in[1].shape[0], 3})};
-}
-
-double Distance(const RefTensor& x, int64_t a, int64_t b) {
-  const int64_t length = x.type.shape[1];
-  double sum = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    const double d = x.values[static_cast<size_t>(a * length + i)] - x.values[static_cast<size_t>(b * length + i)];
-    sum += d * d;
-  }
-  return sum;
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
@@ -52,11 +43,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     for (int64_t anchor = first; anchor + 1 < last; ++anchor) {
       for (int64_t positive = anchor + 1; positive < last; ++positive) {
         if (place == triplets.end()) return;
-        const double bound = Distance(in[0], anchor, positive) + alpha;
+        const double bound = SquaredDistance(in[0], anchor, positive) + alpha;
         near.clear();
         for (int64_t row = 0; row < rows; ++row) {
           const bool is_own = row >= first && row < last;
-          if (!is_own && Distance(in[0], anchor, row) < bound) near.push_back(row);
+          if (!is_own && SquaredDistance(in[0], anchor, row) < bound) near.push_back(row);
         }
         if (near.empty()) continue;
         const int64_t negative = near[static_cast<size_t>(random.Below(near.size()))];

@@ -12,6 +12,7 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/loss/ops.h"
+#include "layers/ops/loss/rows.h"
 
 namespace moka {
 namespace {
@@ -45,16 +46,6 @@ std::vector<std::vector<int64_t>> ItemsByLabel(const std::vector<double>& labels
   return groups;
 }
 
-double Distance(const RefTensor& x, int64_t a, int64_t b) {
-  const int64_t length = x.type.shape[1];
-  double sum = 0;
-  for (int64_t i = 0; i < length; ++i) {
-    const double d = x.values[static_cast<size_t>(a * length + i)] - x.values[static_cast<size_t>(b * length + i)];
-    sum += d * d;
-  }
-  return sum;
-}
-
 int64_t Drawn(RandomStream& random, const std::vector<int64_t>& items) {
   return items[static_cast<size_t>(random.Below(items.size()))];
 }
@@ -73,11 +64,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     for (const int64_t positive : groups[own]) {
       if (positive == anchor && groups[own].size() > 1) continue;
       int64_t negative = groups.size() > 1 ? positive : Drawn(random, groups[own]);
-      const double near = Distance(in[0], anchor, positive);
+      const double near = SquaredDistance(in[0], anchor, positive);
       for (int64_t draw = 1; draw < 2 * count && groups.size() > 1; ++draw) {
         const size_t group = static_cast<size_t>(random.Below(groups.size()));
         const int64_t item = Drawn(random, groups[group]);
-        if (group == own || (is_semi_hard && !(near < Distance(in[0], anchor, item)))) continue;
+        if (group == own || (is_semi_hard && !(near < SquaredDistance(in[0], anchor, item)))) continue;
         negative = item;
         break;
       }

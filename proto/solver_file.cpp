@@ -2,6 +2,8 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -47,6 +49,14 @@ NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& optio
   return FilterNet(net, MergedState(TRAIN, net, own));
 }
 
+// Layers that change with the course of the training learn how long it is.
+void TellLength(const SolverParameter& solver, NetParameter& net) {
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() != "AssistedExcitation" || layer.assisted_excitation_param().has_max_iter()) continue;
+    layer.mutable_assisted_excitation_param()->set_max_iter(std::max<int64_t>(solver.max_iter(), 0));
+  }
+}
+
 }  // namespace
 
 SolverParameter SolverFromText(std::string_view text, const std::string& file, const SolverReadOptions& options) {
@@ -88,6 +98,7 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
 SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
   SolverNets nets;
   nets.train = TrainNet(solver, options);
+  TellLength(solver, nets.train);
   const int named = solver.test_net_param_size() + solver.test_net_size();
   const bool has_generic = solver.has_net() || solver.has_net_param();
   if (has_generic ? solver.test_iter_size() < named : solver.test_iter_size() != named) {

@@ -47,14 +47,6 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
   }
 }
 
-// Layers that change with the course of the training learn how long it is.
-void TellLength(const SolverParameter& solver, NetParameter& net) {
-  for (LayerParameter& layer : *net.mutable_layer()) {
-    if (layer.type() != "AssistedExcitation" || layer.assisted_excitation_param().has_max_iter()) continue;
-    layer.mutable_assisted_excitation_param()->set_max_iter(std::max(int64_t{solver.max_iter()}, int64_t{0}));
-  }
-}
-
 // The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
 fs::path FindRun(const Arguments& arguments, const std::string& name) {
   const std::string wanted = arguments.Get("resume");
@@ -164,7 +156,6 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
-  TellLength(setup.solver, setup.nets.train);
   CollectNetFiles(net_options, setup);
   if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
   if (arguments.Has("from")) {

@@ -116,10 +116,8 @@ LayerDef EltwiseLayer() {
       .type = "Eltwise",
       .doc =
           "PROD, SUM (times coeff, one a bottom) or MAX of bottoms of one shape, which is the top's: that of the "
-          "first, "
-          "where others differ by axes of 1 at the end and the second may be one number. Where "
-          "bottoms tie for the MAX the gradient goes where Caffe sends it: the second of the first two, else the "
-          "earliest.",
+          "first, where others differ by axes of 1 at the end and the second may be one number. Where bottoms tie for "
+          "the MAX the gradient goes where Caffe sends it: the second of the first two, else the earliest.",
       .min_bottoms = 1,
       .max_bottoms = -1,
       .build = Build,
@@ -128,14 +126,12 @@ LayerDef EltwiseLayer() {
           .formula =
               "y has the bottoms' shape. SUM (the default): `y = coeff[0]*x0 + coeff[1]*x1 + ...`, each coeff 1 unless "
               "one a bottom is given. PROD: `y = x0 * x1 * ...`. MAX: the largest of the bottoms' elements.\n\nWith "
-              "coeff_blob "
-              "the last bottom is no term: it holds factors `[terms, N]`, and `y_n = sum of coeff[i] * f[i,n] * "
-              "x_i,n`.",
+              "coeff_blob the last bottom is no term: it holds factors `[terms, N]`, and `y_n = sum of coeff[i] * "
+              "f[i,n] * x_i,n`.",
           .gradient =
               "SUM: `dx_i = coeff[i] * dy`. PROD: `dx_i = dy` times the product of the other bottoms. MAX: dy goes to "
               "one bottom, the earliest that has the largest value, but bottom 1 where bottoms 0 and 1 both have it. "
-              "The "
-              "factors of coeff_blob get none.",
+              "The factors of coeff_blob get none.",
           .source = "BVLC Caffe's eltwise_layer; a number as the second bottom is Synopsys's. stable_prod_grad is read "
                     "and ignored: the product's gradient never divides. "
                     "Caffe asks for two bottoms; nets of FlowNet's fork have one.",

@@ -38,10 +38,8 @@ LayerDef ImageDataLayer() {
       .doc =
           "Images [batch_size,C,H,W] and labels [batch_size] from a list of files (image_data_param.source, lines "
           "\"path label\"), resized if new_height and new_width are given and transformed by transform_param. With a "
-          "third "
-          "top, clip markers [batch_size], the images are sequences of 16 from folders; with sample_num, of which "
-          "there "
-          "is no reader, label_num classes are drawn for a batch and sample_num images of each.",
+          "third top, clip markers [batch_size], the images are sequences of 16 from folders; with sample_num, of "
+          "which there is no reader, label_num classes are drawn for a batch and sample_num images of each.",
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = 3,

@@ -79,9 +79,8 @@ LayerDef InnerProductLayer() {
               "negative_slope. With normalize dW is that of the unit weights, led on through their division.",
           .source =
               "BVLC Caffe's inner_product_layer; relu and negative_slope are Intel's, normalize and the second bottom "
-              "happynear's. "
-              "happynear's layer divides the blob itself before each pass; here the blob stays as the solver "
-              "left it, the values used are the same, and the gradient is exact.",
+              "happynear's. happynear's layer divides the blob itself before each pass; here the blob stays as the "
+              "solver left it, the values used are the same, and the gradient is exact.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }
 layer {
   name: "fc"

@@ -118,17 +118,15 @@ LayerDef WindowDataLayer() {
       {.params = {"window_data_param", "transform_param"},
        .formula =
            "The file has for each image `# index` (from 0), its path, channels (3), height, width and number of "
-           "windows, "
-           "then for each window class, overlap, x1, y1, x2, y2 (inclusive, from 0). A window with an overlap of "
-           "fg_threshold or more is foreground, one below bg_threshold is background and of class 0. Each batch is "
+           "windows, then for each window class, overlap, x1, y1, x2, y2 (inclusive, from 0). A window with an overlap "
+           "of fg_threshold or more is foreground, one below bg_threshold is background and of class 0. Each batch is "
            "`batch_size - floor(batch_size * fg_fraction)` background windows, then foreground windows, each drawn "
-           "from "
-           "all of its kind.\n\nTop 0 is `[batch_size,3,crop_size,crop_size]`: the window, resized (bilinear); with "
-           "context_pad or crop_mode \"square\" the window or the tightest square around it, enlarged by "
-           "`crop_size / (crop_size - 2 * context_pad)` about its centre, where what lies outside the image is 0. "
-           "`y = (pixel - mean) * scale`, a mean image is taken at its middle; mirror has probability 1/2. Top 1 "
-           "(optional) is `[batch_size]`: classes. crop_size, mirror, scale and mean_file are those of transform_param "
-           "if given, else of window_data_param.",
+           "from all of its kind.\n\nTop 0 is `[batch_size,3,crop_size,crop_size]`: the window, resized (bilinear); "
+           "with context_pad or crop_mode \"square\" the window or the tightest square around it, enlarged by "
+           "`crop_size / (crop_size - 2 * context_pad)` about its centre, where what lies outside the image is 0. `y = "
+           "(pixel - mean) * scale`, a mean image is taken at its middle; mirror has probability 1/2. Top 1 (optional) "
+           "is `[batch_size]`: classes. crop_size, mirror, scale and mean_file are those of transform_param if given, "
+           "else of window_data_param.",
        .gradient = "None: the tops are inputs of the net.",
        .source = "Girshick et al., \"Rich feature hierarchies for accurate object detection and semantic "
                  "segmentation\" (R-CNN), 2013, arXiv 1311.2524; BVLC Caffe's window_data_layer. cache_images has no "

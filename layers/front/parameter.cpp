@@ -29,8 +29,7 @@ LayerDef ParameterLayer() {
       .build = Build,
       .page = {.params = {"parameter_param"},
                .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; "
-                          "none: a scalar); "
-                          "it begins as `blob_filler` says, by default as zeros.",
+                          "none: a scalar); it begins as `blob_filler` says, by default as zeros.",
                .gradient = "blob 0: `dblob = dy`. There are no bottoms.",
                .source = "BVLC Caffe's parameter_layer. `blob_filler` is happynear's.",
                .example = R"(layer {

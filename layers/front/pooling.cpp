@@ -205,18 +205,16 @@ LayerDef PoolingLayer() {
       .page = {
           .params = {"pooling_param"},
           .formula =
-              "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the "
-              "pad (default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, "
-              "`ceil_mode: false` or `torch_pooling: true`); if any pad is above 0, or k is 1 along an axis, and "
-              "`(out - 1) s >= in + p`, out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With "
-              "`global_pooling` k is the "
-              "whole image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` "
-              "in the plane, the first maximum winning. dilation d puts d pixels from each element of a window to the "
-              "next (`out = ceil((in - d (k - 1) - 1) / s) + 1`; MAX and AVE, no pad). AVE: sum of the pixels inside "
-              "the image / number of "
-              "positions of the window inside the padded image `[-p, in + p)` (inside the image with "
-              "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability "
-              "`x / sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
+              "Per spatial axis, with `in` the bottom's size, k the kernel, s the stride (default 1) and p the pad "
+              "(default 0): `out = ceil((in + 2 p - k) / s) + 1` (floor with `round_mode: FLOOR`, `ceil_mode: false` "
+              "or `torch_pooling: true`); if any pad is above 0, or k is 1 along an axis, and `(out - 1) s >= in + p`, "
+              "out is one less. Window i covers pixels `[i s - p, i s - p + k)`. With `global_pooling` k is the whole "
+              "image.\n\nMAX: the largest pixel inside the image; the second top is its index `h*W + w` in the plane, "
+              "the first maximum winning. dilation d puts d pixels from each element of a window to the next (`out = "
+              "ceil((in - d (k - 1) - 1) / s) + 1`; MAX and AVE, no pad). AVE: sum of the pixels inside the image / "
+              "number of positions of the window inside the padded image `[-p, in + p)` (inside the image with "
+              "AVE_EXC_PAD or `avg_include_pad: false`). STOCHASTIC (no pad): in TRAIN pixel x with probability `x / "
+              "sum(x)` of its window, in TEST `sum(x^2) / sum(x)` (0 where the sum is not above 0).",
           .gradient = "x: MAX and, in TRAIN, STOCHASTIC add each dy to the pixel its window took; AVE adds `dy / "
                       "divisor` to every pixel of the window; STOCHASTIC in TEST has the gradient of its formula. "
                       "Nothing goes through the second top.",

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "layers/catalog.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -15,29 +15,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The inputs x0, x1, ... of these shapes and one layer "l" over them with top "y".
-std::string Net(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    text += InputText(StrCat("x", i), shapes[i]);
-    bottoms += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\" ", fields, " }");
-}
-
-Shape TopShape(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  const BuiltNet net = BuildText(Net(shapes, type, fields));
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string ErrorOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                    const std::string& fields) {
-  return ErrorsOf(Net(shapes, type, fields));
-}
-
 size_t BlobsOf(const std::string& type, const std::string& fields, Phase phase = TRAIN) {
-  return BuildText(Net({{2, 3, 4, 4}}, type, fields), phase).blobs.size();
+  return BuildText(Layer({{2, 3, 4, 4}}, type, fields), phase).blobs.size();
 }
 
 // What the kernel of an op says after a run over these inputs.
@@ -85,7 +64,7 @@ TEST(SegmentationTest, BnTellsItsDialectByFieldsThenParams) {
 }
 
 TEST(SegmentationTest, FrozenBnTrainsNothing) {
-  for (const NetBlob& blob : BuildText(Net({{2, 3, 4, 4}}, "BN", "bn_param { frozen: true }")).blobs) {
+  for (const NetBlob& blob : BuildText(Layer({{2, 3, 4, 4}}, "BN", "bn_param { frozen: true }")).blobs) {
     EXPECT_EQ(blob.role, ParameterRole::kStatistic) << blob.name;
     EXPECT_EQ(blob.lr_mult, 0) << blob.name;
   }
@@ -111,12 +90,12 @@ TEST(SegmentationTest, BatchNormHasTheBlobsOfItsFork) {
 }
 
 TEST(SegmentationTest, UpsampleSizes) {
-  EXPECT_EQ(TopShape({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", ""), (Shape{1, 2, 6, 8}));
-  EXPECT_EQ(TopShape({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", "upsample_param { scale: 2 pad_out_h: true }"),
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", ""), (Shape{1, 2, 6, 8}));
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", "upsample_param { scale: 2 pad_out_h: true }"),
             (Shape{1, 2, 5, 8}));
-  EXPECT_EQ(TopShape({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", "upsample_param { upsample_h: 7 upsample_w: 9 }"),
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 4}, {1, 2, 3, 4}}, "Upsample", "upsample_param { upsample_h: 7 upsample_w: 9 }"),
             (Shape{1, 2, 7, 9}));
-  EXPECT_EQ(TopShape({{1, 2, 3, 4}}, "Upsample", "upsample_param { stride: 3 }"), (Shape{1, 2, 9, 12}));
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 4}}, "Upsample", "upsample_param { stride: 3 }"), (Shape{1, 2, 9, 12}));
 }
 
 TEST(SegmentationTest, UpsampleMistakes) {
@@ -168,8 +147,8 @@ TEST(SegmentationTest, UnpoolingSizesAndMistakes) {
   const auto error = [](const std::string& fields) {
     return ErrorOf({{1, 2, 3, 3}}, "Unpooling", "unpooling_param { " + fields + " }");
   };
-  EXPECT_EQ(TopShape({{1, 2, 3, 3}}, "Unpooling", "unpooling_param { kernel_size: 2 stride: 2 }"), (Shape{1, 2, 7, 7}));
-  EXPECT_EQ(TopShape({{1, 2, 3, 3}}, "Unpooling", "unpooling_param { kernel_size: 2 stride: 2 unpool_size: 6 }"),
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 3}}, "Unpooling", "unpooling_param { kernel_size: 2 stride: 2 }"), (Shape{1, 2, 7, 7}));
+  EXPECT_EQ(ShapeOf({{1, 2, 3, 3}}, "Unpooling", "unpooling_param { kernel_size: 2 stride: 2 unpool_size: 6 }"),
             (Shape{1, 2, 6, 6}));
   EXPECT_THAT(error("stride: 2"), HasSubstr("kernel_size (or kernel_h and kernel_w) must be given"));
   EXPECT_THAT(error("kernel_h: 2"), HasSubstr("give kernel_size, or both of its _h and _w fields"));

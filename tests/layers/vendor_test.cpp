@@ -4,37 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using DimLists = std::vector<std::vector<int64_t>>;
-
-// Inputs x0, x1, ... and one layer "l" over them with top "y".
-std::string Net(const DimLists& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    text += InputText(StrCat("x", i), shapes[i]);
-    bottoms += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\" ", fields, " }");
-}
-
-Shape TopShape(const DimLists& shapes, const std::string& type, const std::string& fields) {
-  const BuiltNet net = BuildText(Net(shapes, type, fields));
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string ErrorOf(const DimLists& shapes, const std::string& type, const std::string& fields) {
-  return ErrorsOf(Net(shapes, type, fields));
-}
 
 TEST(VendorTest, FlattenedConcat) {
-  EXPECT_EQ(TopShape({{2, 16, 38, 38}, {2, 24, 19, 19}}, "Concat", "concat_param { per_fla_fuse: true }"),
+  EXPECT_EQ(ShapeOf({{2, 16, 38, 38}, {2, 24, 19, 19}}, "Concat", "concat_param { per_fla_fuse: true }"),
             (Shape{2, 16 * 38 * 38 + 24 * 19 * 19, 1, 1}));
   EXPECT_THAT(ErrorOf({{2, 3, 4, 4}, {1, 3, 4, 4}}, "Concat", "concat_param { per_fla_fuse: true }"),
               HasSubstr("must be [N,C,H,W] of one N"));
@@ -45,14 +24,14 @@ TEST(VendorTest, FlattenedConcat) {
 }
 
 TEST(VendorTest, AKernelOfOneHasNoWindowOutside) {
-  EXPECT_EQ(TopShape({{1, 2, 56, 55}}, "Pooling", "pooling_param { kernel_size: 1 stride: 2 }"), (Shape{1, 2, 28, 28}));
+  EXPECT_EQ(ShapeOf({{1, 2, 56, 55}}, "Pooling", "pooling_param { kernel_size: 1 stride: 2 }"), (Shape{1, 2, 28, 28}));
   EXPECT_THAT(ErrorOf({{1, 2, 6, 6}}, "Pooling", "pooling_param { kernel_size: 2 stride: 7 }"),
               HasSubstr("the last window would begin at 7 of spatial axis 0"));
 }
 
 TEST(VendorTest, FusedConvolutions) {
   const std::string conv = "convolution_param { num_output: 2 kernel_size: 1 fuse_type: ";
-  EXPECT_EQ(TopShape({{1, 3, 4, 4}, {1, 2, 4, 4}}, "Convolution", conv + "FUSED_CONV_ELTWISE_RELU }"),
+  EXPECT_EQ(ShapeOf({{1, 3, 4, 4}, {1, 2, 4, 4}}, "Convolution", conv + "FUSED_CONV_ELTWISE_RELU }"),
             (Shape{1, 2, 4, 4}));
   EXPECT_THAT(ErrorOf({{1, 3, 4, 4}}, "Convolution", conv + "FUSED_CONV_MAX_POOLING_RELU }"),
               HasSubstr("FUSED_CONV_MAX_POOLING_RELU is not supported"));
@@ -73,7 +52,7 @@ TEST(VendorTest, FusedPoolingOfLrn) {
   const auto lrn = [](const std::string& pooling, const std::string& more = "") {
     return StrCat("lrn_param { fuse_type: FUSED_POOL_MAX ", more, " pooling_param { ", pooling, " } }");
   };
-  EXPECT_EQ(TopShape({{1, 4, 55, 8}}, "LRN", lrn("pool: MAX kernel_size: 3 stride: 2")), (Shape{1, 4, 27, 4}));
+  EXPECT_EQ(ShapeOf({{1, 4, 55, 8}}, "LRN", lrn("pool: MAX kernel_size: 3 stride: 2")), (Shape{1, 4, 27, 4}));
   EXPECT_THAT(ErrorOf({{1, 4, 8, 8}}, "LRN", lrn("kernel_size: 3 stride: 2", "norm_region: WITHIN_CHANNEL")),
               HasSubstr("FUSED_POOL_MAX is for ACROSS_CHANNELS"));
   EXPECT_THAT(ErrorOf({{1, 4, 8, 8}}, "LRN", lrn("pool: AVE kernel_size: 3 stride: 2")), HasSubstr("must be pool MAX"));
@@ -102,7 +81,7 @@ TEST(VendorTest, PythonLayersOfSynopsys) {
   const auto python = [](const std::string& module, const std::string& layer, const std::string& text) {
     return StrCat("python_param { module: \"", module, "\" layer: \"", layer, "\" param_str: \"", text, "\" }");
   };
-  EXPECT_EQ(TopShape({{1, 64, 26, 26}}, "Python", python("yolov2", "darknet_reorg", "")), (Shape{1, 256, 13, 13}));
+  EXPECT_EQ(ShapeOf({{1, 64, 26, 26}}, "Python", python("yolov2", "darknet_reorg", "")), (Shape{1, 256, 13, 13}));
   EXPECT_THAT(ErrorOf({{1, 64, 26, 25}}, "Python", python("yolov2", "darknet_reorg", "")),
               HasSubstr("do not divide by the stride 2"));
   EXPECT_THAT(ErrorOf({{1, 2, 3, 3}}, "Python", python("pad", "PadTensor", "{'pad_t': 1, 'pad_mode': 'reflect'}")),
@@ -122,7 +101,7 @@ TEST(VendorTest, MistakesOfSmallLayers) {
   EXPECT_THAT(ErrorOf({{2, 3}}, "Sparsify", "sparsify_param { coef: -1 }"), HasSubstr("coef must not be negative"));
   EXPECT_THAT(ErrorOf({{2, 3}, {3, 2}}, "AbsLoss", ""), HasSubstr("must have one batch and one count"));
   EXPECT_THAT(ErrorOf({{2, 3}, {2, 2}}, "DiceCoefLoss", ""), HasSubstr("must have one batch and one count"));
-  EXPECT_EQ(TopShape({{1, 2, 33, 65}}, "ICNetSubgraph", ""), (Shape{1, 2, 33, 65}));
+  EXPECT_EQ(ShapeOf({{1, 2, 33, 65}}, "ICNetSubgraph", ""), (Shape{1, 2, 33, 65}));
   EXPECT_THAT(ErrorOf({{1, 2, 33}}, "ICNetSubgraph", ""), HasSubstr("must be [N,C,H,W]"));
   EXPECT_THAT(ErrorOf({{1, 2, 1, 65}}, "ICNetSubgraph", ""), HasSubstr("do not fit the bottom [1,2,1,65]"));
 }
@@ -131,10 +110,10 @@ constexpr const char* kSecond = "yolo_v2_loss_param { side: 2 num_classes: 1 num
 
 // Boxes are drawn to their anchors' until 12800 images were seen.
 TEST(VendorTest, YoloV2LossCountsItsImages) {
-  const BuiltNet net = BuildText(Net({{2, 6, 2, 2}, {2, 28}}, "YoloV2Loss", std::string(kSecond) + "}"));
-  Feeds feeds{{"x0", std::vector<double>(48, 0.0)}};
-  for (size_t i = 0; i < 4; ++i) feeds["x0"][8 + i] = 1;  // the widths of the first image
-  const double others = 0.5 * 0.25;                       // noobject_scale times the square of 0.5, the mean over 8
+  const BuiltNet net = BuildText(Layer({{2, 6, 2, 2}, {2, 28}}, "YoloV2Loss", std::string(kSecond) + "}"));
+  Feeds feeds{{"a", std::vector<double>(48, 0.0)}};
+  for (size_t i = 0; i < 4; ++i) feeds["a"][8 + i] = 1;  // the widths of the first image
+  const double others = 0.5 * 0.25;                      // noobject_scale times the square of 0.5, the mean over 8
   EXPECT_NEAR(TopValues(net, feeds, "y")[0], others + 4 * 0.01, 1e-9);  // no object: over 1
   feeds["l/@seen"] = {12799};
   EXPECT_NEAR(TopValues(net, feeds, "y")[0], others + 4 * 0.01, 1e-9);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/text.h"
-#include "net_run.h"
+#include "one_layer.h"
 
 namespace moka {
 namespace {
@@ -14,35 +14,14 @@ using testing::HasSubstr;
 
 constexpr const char* kAnchors = "biases: 1 biases: 1 biases: 2 biases: 2 ";
 
-// The inputs x0, x1, ... of these shapes and one layer "l" over them with top "y".
-std::string Net(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  std::string text;
-  std::string bottoms;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    text += InputText(StrCat("x", i), shapes[i]);
-    bottoms += StrCat("bottom: \"x", i, "\" ");
-  }
-  return StrCat(text, "layer { name: \"l\" type: \"", type, "\" ", bottoms, "top: \"y\" ", fields, " }");
-}
-
-Shape TopShape(const std::vector<std::vector<int64_t>>& shapes, const std::string& type, const std::string& fields) {
-  const BuiltNet net = BuildText(Net(shapes, type, fields));
-  return net.graph.shape(net.tops.at("y"));
-}
-
-std::string ErrorOf(const std::vector<std::vector<int64_t>>& shapes, const std::string& type,
-                    const std::string& fields) {
-  return ErrorsOf(Net(shapes, type, fields));
-}
-
 TEST(YoloTest, ReorgMovesPixelsToChannelsAsDarknetDoes) {
   // 4 channels of 2 x 2, stride 2: the bottom is read as one plane of 4 x 4.
-  const BuiltNet net = BuildText(Net({{1, 4, 2, 2}}, "Reorg", "reorg_param { stride: 2 }"));
+  const BuiltNet net = BuildText(Layer({{1, 4, 2, 2}}, "Reorg", "reorg_param { stride: 2 }"));
   EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{1, 16, 1, 1}));
   std::vector<double> x(16);
   for (size_t i = 0; i < 16; ++i) x[i] = static_cast<double>(i);
-  EXPECT_THAT(TopValues(net, {{"x0", x}}, "y"), ElementsAre(0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15));
-  EXPECT_EQ(TopShape({{2, 8, 3, 5}}, "Reorg", "reorg_param { stride: 2 reverse: true }"), (Shape{2, 2, 6, 10}));
+  EXPECT_THAT(TopValues(net, {{"a", x}}, "y"), ElementsAre(0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15));
+  EXPECT_EQ(ShapeOf({{2, 8, 3, 5}}, "Reorg", "reorg_param { stride: 2 reverse: true }"), (Shape{2, 2, 6, 10}));
 }
 
 TEST(YoloTest, ReorgMistakes) {
@@ -55,15 +34,15 @@ TEST(YoloTest, ReorgMistakes) {
 
 TEST(YoloTest, ALossWithoutObjectsPushesObjectnessDown) {
   // p = sigmoid(0) = 0.5: the rule is 0.5 * 0.5 * 0.25 for each of 2 x 4 anchors.
-  const BuiltNet net = BuildText(Net({{1, 14, 2, 2}, {1, 1, 1, 8}}, "RegionLoss",
-                                     StrCat("region_loss_param { num_class: 2 num: 2 ", kAnchors, "}")));
-  EXPECT_THAT(TopValues(net, {{"x1", {-1, -1, -1, -1, -1, -1, -1, -1}}}, "y"), ElementsAre(8 * 0.0625 * 0.0625));
+  const BuiltNet net = BuildText(Layer({{1, 14, 2, 2}, {1, 1, 1, 8}}, "RegionLoss",
+                                       StrCat("region_loss_param { num_class: 2 num: 2 ", kAnchors, "}")));
+  EXPECT_THAT(TopValues(net, {{"b", {-1, -1, -1, -1, -1, -1, -1, -1}}}, "y"), ElementsAre(8 * 0.0625 * 0.0625));
 }
 
 TEST(YoloTest, ObjectsOutsideTheImageOrTheClassesAreLeftOut) {
   const std::string layer = StrCat("region_loss_param { num_class: 2 num: 2 ", kAnchors, "}");
-  const BuiltNet net = BuildText(Net({{1, 14, 2, 2}, {1, 20}}, "RegionLoss", layer));
-  const auto loss = [&](const std::vector<double>& label) { return TopValues(net, {{"x1", label}}, "y").front(); };
+  const BuiltNet net = BuildText(Layer({{1, 14, 2, 2}, {1, 20}}, "RegionLoss", layer));
+  const auto loss = [&](const std::vector<double>& label) { return TopValues(net, {{"b", label}}, "y").front(); };
   const double without = loss(std::vector<double>(20, 0));
   std::vector<double> outside(20, 0);
   outside = {0, 1.5, 0.5, 0.1, 0.1, 7, 0.5, 0.5, 0.1, 0.1, 1, 0.5, -0.5, 0.1, 0.1, 0, 0, 0, 0, 0};
@@ -101,10 +80,10 @@ TEST(YoloTest, Yolov3Mistakes) {
 
 TEST(YoloTest, DetectionsHaveARowForEveryAnchor) {
   const std::string v2 = StrCat("yolo_detection_output_param { num_classes: 2 num_box: 2 ", kAnchors, "}");
-  EXPECT_EQ(TopShape({{3, 14, 2, 2}, {3, 14, 4, 4}}, "YoloDetectionOutput", v2), (Shape{1, 1, 3 * 2 * 20, 7}));
+  EXPECT_EQ(ShapeOf({{3, 14, 2, 2}, {3, 14, 4, 4}}, "YoloDetectionOutput", v2), (Shape{1, 1, 3 * 2 * 20, 7}));
   const std::string v3 = StrCat("yolov3_detection_output_param { num_classes: 2 num_box: 2 confidence_threshold: 0.9 ",
                                 kAnchors, "mask_group_num: 1 mask: 0 mask: 1 anchors_scale: 8 }");
-  const BuiltNet net = BuildText(Net({{1, 14, 2, 3}}, "Yolov3DetectionOutput", v3), TEST);
+  const BuiltNet net = BuildText(Layer({{1, 14, 2, 3}}, "Yolov3DetectionOutput", v3), TEST);
   EXPECT_EQ(net.graph.shape(net.tops.at("y")), (Shape{1, 1, 12, 7}));
   EXPECT_THAT(TopValues(net, {}, "y"), Each(-1));
 }
@@ -126,8 +105,8 @@ TEST(YoloTest, DetectionMistakes) {
 }
 
 TEST(YoloTest, EvaluationDoesNotReadTheImages) {
-  EXPECT_EQ(TopShape({{1, 14, 2, 2}, {1, 1, 1, 8}, {1, 3, 8, 8}}, "EvalDetection",
-                     StrCat("eval_detection_param { num_class: 2 num_object: 2 nms: 0.45 ", kAnchors, "}")),
+  EXPECT_EQ(ShapeOf({{1, 14, 2, 2}, {1, 1, 1, 8}, {1, 3, 8, 8}}, "EvalDetection",
+                    StrCat("eval_detection_param { num_class: 2 num_object: 2 nms: 0.45 ", kAnchors, "}")),
             (Shape{1, 2 + 2 * 2 * 2 * 4}));
 }
 

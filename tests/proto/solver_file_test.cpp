@@ -39,6 +39,16 @@ class SolverFile : public ::testing::Test {
   fs::path folder_;
 };
 
+TEST_F(SolverFile, LayersThatChangeWithTheTrainingLearnItsLength) {
+  const auto length = [&](const std::string& fields) {
+    const SolverNets nets = ReadSolverNets(
+        Read("net_param { layer { name: 'e' type: 'AssistedExcitation' " + fields + " } } max_iter: 70"));
+    return nets.train.layer(0).assisted_excitation_param().max_iter();
+  };
+  EXPECT_EQ(length(""), 70);
+  EXPECT_EQ(length("assisted_excitation_param { max_iter: 5 }"), 5);
+}
+
 TEST_F(SolverFile, FindsTheNetBesideTheSolver) {
   const SolverNets nets = ReadSolverNets(Read("net: 'train_val.prototxt' test_iter: 1 test_interval: 10"));
   EXPECT_EQ(nets.train.layer(0).name(), "data");

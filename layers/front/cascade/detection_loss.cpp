@@ -163,9 +163,8 @@ constexpr const char* kLoss =
     "FLT_MIN)`; for each of the `m` positives taken and the four offsets t (bounded to +-1/field_xyr and "
     "+-log(field_whr), less the mean and divided by the std of bbox_reg_param) and targets g, `boxes = 1/(4 m) sum e(t "
     "- g)` with `e(d) = d^2/2` where `|d| < 1`, else `|d| - 1/2`. The targets at column c and row r are `(x - (c + "
-    "0.5) "
-    "s) / field_w`, `log(max(w, 2) / field_w)` and likewise y and h, less the mean and divided by the std. The top is "
-    "[1,1,1,2]: `classes + lambda * boxes` and `lambda * boxes`, which is reported but not learnt from.\n\n";
+    "0.5) s) / field_w`, `log(max(w, 2) / field_w)` and likewise y and h, less the mean and divided by the std. The "
+    "top is [1,1,1,2]: `classes + lambda * boxes` and `lambda * boxes`, which is reported but not learnt from.\n\n";
 
 }  // namespace
 
@@ -174,12 +173,11 @@ LayerDef DetectionLossLayer() {
       .type = "DetectionLoss",
       .doc =
           "The loss of one of MS-CNN's detection branches: bottom 0 [N,cls_num+4,H,W] has scores (background first) "
-          "and "
-          "offsets from an anchor of field_w x field_h pixels at every downsample_rate pixels, bottom 1 [N,6,H,W] the "
-          "labels of ImageGtData (class, centre, sides, overlap). All positives count, and negatives as sample_mode "
-          "says. Top [1,1,1,2]: the loss and the boxes' part of it. With side, num_class or num_object in place of "
-          "cls_num it is YOLO v1's loss of predictions [N, side^2 (num_class + 5 num_object)] and labels [N, 7 side^2] "
-          "of BoxData, a scalar.",
+          "and offsets from an anchor of field_w x field_h pixels at every downsample_rate pixels, bottom 1 [N,6,H,W] "
+          "the labels of ImageGtData (class, centre, sides, overlap). All positives count, and negatives as "
+          "sample_mode says. Top [1,1,1,2]: the loss and the boxes' part of it. With side, num_class or num_object in "
+          "place of cls_num it is YOLO v1's loss of predictions [N, side^2 (num_class + 5 num_object)] and labels [N, "
+          "7 side^2] of BoxData, a scalar.",
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
@@ -192,14 +190,12 @@ LayerDef DetectionLossLayer() {
               "bg_threshold: \"random\" draws bg_multiple a positive of the image, at least 4 a class, among all "
               "positions and keeps the negatives; \"bootstrap\" takes for each class the negatives that score highest, "
               "bg_multiple for each of its positives and at least 4; \"mixture\" half of each; another word all. w is "
-              "1 "
-              "(iou_weighted: a positive's overlap); pos_neg_weighted scales positives to the share 1 / (1 + "
+              "1 (iou_weighted: a positive's overlap); pos_neg_weighted scales positives to the share 1 / (1 + "
               "bg_multiple) of n and negatives to the rest. bb_smooth false: `e(d) = d^2/2` everywhere. objectness "
               "counts every object as class 1.\n\nYOLO v1: an item has side^2 squares and planes of one value a "
-              "square: "
-              "num_class scores, num_object objectnesses o, then x, y, w, h of each box; with sqrt w and h are square "
-              "roots, with constriant x and y places in the square. The labels have planes of difficult, object and "
-              "class (from 0), then x, y, w, h of each square. The object of a square belongs to the box that "
+              "square: num_class scores, num_object objectnesses o, then x, y, w, h of each box; with sqrt w and h are "
+              "square roots, with constriant x and y places in the square. The labels have planes of difficult, object "
+              "and class (from 0), then x, y, w, h of each square. The object of a square belongs to the box that "
               "overlaps it most, by u, or if none does is nearest in x, y, w, h. The rule g: `noobject_scale * o` for "
               "every objectness but the object's box's, where it is `object_scale * (o - u)`; `class_scale * (score - "
               "onehot)` and `coord_scale * (value - goal)` for that square and box. The top is the mean over objects "
@@ -207,8 +203,7 @@ LayerDef DetectionLossLayer() {
               "1)^2`, plus the mean over the other boxes of `noobject_scale * o^2`."),
           .gradient = "Scores: `w (p - onehot) / n` at positions taken; offsets: `lambda / (4 m)` times the derivative "
                       "of e, whether or not the bound was reached. The labels get none. YOLO v1: `dx = loss_weight * g "
-                      "/ N`, not the "
-                      "derivative of the top.",
+                      "/ N`, not the derivative of the top.",
           .source =
               "Cai et al., \"A Unified Multi-scale Deep Convolutional Neural Network for Fast Object "
               "Detection\", 2016, arXiv 1607.07155; mscnn's detection_loss_layer. YOLO v1 (Redmon et al., arXiv "
@@ -246,11 +241,10 @@ LayerDef DetectionGroupLossLayer() {
               "Of an image's positives (class above 0) with all its anchors batch_size / (1 + bg_multiple), rounded, "
               "count at most, and as many negatives (class 0, overlap below bg_threshold) as fill batch_size; without "
               "a batch_size all positives and bg_multiple negatives for each, at least min_num_neg. Negatives are "
-              "drawn "
-              "at random (neg_mining_type), or those of the least background probability (\"bootstrap\"), or half of "
-              "each (\"mixture\"). w is 1; pos_neg_weighted scales positives to the share 1 / (1 + bg_multiple) of n "
-              "and negatives to the rest. bbox_loss_type \"Euclidean_L2\": `e(d) = d^2/2`. Offsets are bounded only if "
-              "both field_xyr and field_whr are given."),
+              "drawn at random (neg_mining_type), or those of the least background probability (\"bootstrap\"), or "
+              "half of each (\"mixture\"). w is 1; pos_neg_weighted scales positives to the share 1 / (1 + "
+              "bg_multiple) of n and negatives to the rest. bbox_loss_type \"Euclidean_L2\": `e(d) = d^2/2`. Offsets "
+              "are bounded only if both field_xyr and field_whr are given."),
           .gradient = "Scores: `w (p - onehot) / n` at positions taken; offsets: `lambda / (4 m)` times the derivative "
                       "of e, whether or not the bound was reached. The labels get none.",
           .source = "Cai and Vasconcelos, \"Cascade R-CNN\", 2018, arXiv 1712.00726; cascade-rcnn's "

@@ -1,11 +1,10 @@
 // Faces with landmarks, angles, gender and glasses (yuqj1991): their data and how well they were found.
 #include "core/text.h"
 #include "layers/front/faces/layers.h"
+#include "layers/front/outside_data.h"
 
 namespace moka {
 namespace {
-
-void BuildData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 void BuildEvaluate(LayerBuilder& l) {
   const FaceEvaluateParameter& p = l.param().face_evaluate_param();
@@ -26,31 +25,27 @@ void BuildEvaluate(LayerBuilder& l) {
 }  // namespace
 
 LayerDef FaceAttributeDataLayer() {
-  return {
-      .type = "faceAttributeData",
-      .doc =
-          "Images of faces [N,C,H,W] and, optional, rows of their landmarks, angles, gender and glasses: [N,15] in "
-          "TRAIN, [N,17] in TEST, where the picture's width and height follow. Nets with the layer build, but no "
-          "reader of its records exists: training or testing with it is an error.",
-      .min_bottoms = 0,
-      .max_bottoms = 0,
-      .max_tops = 2,
-      .build = BuildData,
-      .page = {.params = {"data_param", "transform_param"},
-               .formula = "top 0: images `[batch_size,3,H,W]`, H and W those of `transform_param.resize_param`; top 1 "
-                          "(optional): rows of x of the left and right eye, the nose and the mouth's left and right "
-                          "corner, their y (parts of the picture's sides), yaw, pitch, roll, gender and glasses.",
-               .gradient = "None: the tops are inputs of the net.",
-               .source = "github.com/yuqj1991/caffe_train, face_attribute_data_layer, without its reader. Nets for its "
-                         "older versions, whose rows end with gender, have as many columns as they read.",
-               .example = R"(layer {
+  return OutsideDataLayer(
+      "faceAttributeData",
+      "Images of faces [N,C,H,W] and, optional, rows of their landmarks, angles, gender and glasses: [N,15] in "
+      "TRAIN, [N,17] in TEST, where the picture's width and height follow. Nets with the layer build, but no "
+      "reader of its records exists: training or testing with it is an error.",
+      2,
+      {.params = {"data_param", "transform_param"},
+       .formula = "top 0: images `[batch_size,3,H,W]`, H and W those of `transform_param.resize_param`; top 1 "
+                  "(optional): rows of x of the left and right eye, the nose and the mouth's left and right "
+                  "corner, their y (parts of the picture's sides), yaw, pitch, roll, gender and glasses.",
+       .gradient = "None: the tops are inputs of the net.",
+       .source = "github.com/yuqj1991/caffe_train, face_attribute_data_layer, without its reader. Nets for its "
+                 "older versions, whose rows end with gender, have as many columns as they read.",
+       .example = R"(layer {
   name: "data"
   type: "faceAttributeData"
   top: "data"
   top: "label"
   data_param { source: "faces_lmdb" batch_size: 2 backend: LMDB }
   transform_param { resize_param { height: 8 width: 8 } }
-})"}};
+})"});
 }
 
 LayerDef FaceAttriEvaluateLayer() {

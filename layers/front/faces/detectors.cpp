@@ -118,14 +118,12 @@ LayerDef CenterGridLossLayer() {
               "trunc(ymin) <= i < trunc(ymax) and likewise j, in cells, is in the face; in the first face of the range "
               "that holds it, it learns `((j + 1/2) - xmin) r / b`, ymin, xmax, ymax and, if the row has all, x and y "
               "of the five landmarks likewise, with the smooth L1 loss e (`d^2/2` where |d| < 1, else `|d| - 1/2`), "
-              "and "
-              "that it is a face. Cells in no face learn that they are none, those whose last face is of another size "
-              "or came too late nothing. Of the probability q of what is learnt: SOFTMAX `-0.25 (1-q)^2 log q`, "
-              "SIGMOID "
-              "`-2 (1-q)^4 log q`. The top is `(sum e + sum class) / Z + 0.1 sum e of landmarks / Z'`, Z the images "
-              "(BATCH_SIZE, FULL), the cells with a face (VALID, the default; without any the images) or 1, Z' that "
-              "for "
-              "cells with landmarks. Without a face in the whole batch it is 0; SIGMOID leaves images without one out.",
+              "and that it is a face. Cells in no face learn that they are none, those whose last face is of another "
+              "size or came too late nothing. Of the probability q of what is learnt: SOFTMAX `-0.25 (1-q)^2 log q`, "
+              "SIGMOID `-2 (1-q)^4 log q`. The top is `(sum e + sum class) / Z + 0.1 sum e of landmarks / Z'`, Z the "
+              "images (BATCH_SIZE, FULL), the cells with a face (VALID, the default; without any the images) or 1, Z' "
+              "that for cells with landmarks. Without a face in the whole batch it is 0; SIGMOID leaves images without "
+              "one out.",
           .gradient = "The derivative of the formula. Labels get none.",
           .source = "After LFFD (He et al., arXiv 1904.10633); yuqj1991's Caffe, CenterGridLossLayer. There the weight "
                     "of the loss counts twice for landmarks. net_width, ignore_thresh, loc_weight and the kinds of "
@@ -162,14 +160,11 @@ LayerDef CenternetDetectionOutputLayer() {
           .formula =
               "Cell (i, j) with a score above confidence_threshold (default: any) and below 1 has the centre `c = 4 (j "
               "+ v_0, i + v_1)` and the sides `4 exp(v_2)`, `4 exp(v_3)`, in pixels of a picture of 4 W x 4 H, to "
-              "which "
-              "the corners are bounded; they are told as parts of it. Landmark k lies at `4 (c + (v w, v' h))`, w and "
-              "h "
-              "those of the bounded box, bounded to the picture and told in pixels. From the highest score on, over "
-              "all "
-              "classes, one stays if its overlap with none kept is above nms_thresh (default 0.4), at most keep_top_k. "
-              "The overlap is u / (A + B - u), u = (w + 1)(h + 1) for a common part of w x h pixels, A and B "
-              "unbounded.",
+              "which the corners are bounded; they are told as parts of it. Landmark k lies at `4 (c + (v w, v' h))`, "
+              "w and h those of the bounded box, bounded to the picture and told in pixels. From the highest score on, "
+              "over all classes, one stays if its overlap with none kept is above nms_thresh (default 0.4), at most "
+              "keep_top_k. The overlap is u / (A + B - u), u = (w + 1)(h + 1) for a common part of w x h pixels, A and "
+              "B unbounded.",
           .gradient = "None: no bottom gets one.",
           .source =
               "After CenterFace (Xu et al., arXiv 1911.03599); yuqj1991's Caffe, detection_centernet_output_layer, "

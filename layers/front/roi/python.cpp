@@ -73,9 +73,7 @@ std::string Doc() {
   std::string doc =
       "A layer written in Python elsewhere, here built in: python_param.module and layer name it, param_str holds its "
       "fields (YAML or a Python dictionary; numbers without keys where it says so). What the originals read from a "
-      "configuration module has their defaults "
-      "and "
-      "can be given in param_str under the lower-case name. Known:";
+      "configuration module has their defaults and can be given in param_str under the lower-case name. Known:";
   for (const PythonLayerDef& def : AllPythonLayers()) doc += StrCat("\n", NameOf(def), ": ", def.doc);
   return doc;
 }

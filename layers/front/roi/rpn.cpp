@@ -126,10 +126,9 @@ std::vector<PythonLayerDef> RpnPythonLayers() {
        .layer = "AnchorTargetLayer",
        .doc =
            "(rpn_cls_score [1,2A,H,W], gt_boxes [G,5], im_info[, data]) -> labels [1,1,A*H,W] (1 at overlap 0.7 or "
-           "best of "
-           "a true box, 0 below 0.3, else -1; 256 of them, at most half positive), targets, inside and outside weights "
-           "[1,4A,H,W]. R-C3D: (scores [1,2A,L,1,1], gt_boxes [G,3] (first frame, last frame, class), clips) -> labels "
-           "[1,1,A*L,1,1], the others [1,2A,L,1,1]; 64 windows have a label.",
+           "best of a true box, 0 below 0.3, else -1; 256 of them, at most half positive), targets, inside and outside "
+           "weights [1,4A,H,W]. R-C3D: (scores [1,2A,L,1,1], gt_boxes [G,3] (first frame, last frame, class), clips) "
+           "-> labels [1,1,A*L,1,1], the others [1,2A,L,1,1]; 64 windows have a label.",
        .min_bottoms = 3,
        .max_bottoms = 4,
        .min_tops = 4,
@@ -140,9 +139,9 @@ std::vector<PythonLayerDef> RpnPythonLayers() {
        .doc =
            "(rpn_cls_prob_reshape [1,2A,H,W], rpn_bbox_pred [1,4A,H,W], im_info) -> rois [2000,5] in TRAIN (of 12000), "
            "[300,5] in TEST (of 6000)[, scores]; rows without a proposal are zeros. No gradient. R-C3D: (scores and "
-           "deltas "
-           "[1,2A,L,1,1]) -> windows in time [2000,3] or [300,3]. mtnet, with gt_boxes [G,4] as a fourth bottom and 3 "
-           "tops: a sample of the proposals, labels (1, 0, -1: no proposal) and each one's true box; small boxes stay.",
+           "deltas [1,2A,L,1,1]) -> windows in time [2000,3] or [300,3]. mtnet, with gt_boxes [G,4] as a fourth bottom "
+           "and 3 tops: a sample of the proposals, labels (1, 0, -1: no proposal) and each one's true box; small boxes "
+           "stay.",
        .min_bottoms = 2,
        .max_bottoms = 4,
        .min_tops = 1,

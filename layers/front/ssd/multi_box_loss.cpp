@@ -24,14 +24,13 @@ LayerDef MultiBoxLossLayer() {
       .doc =
           "SSD's loss of locations [N,P*4] (P*C*4 unless share_location), confidences [N,P*C], priors [1,2,P*4] and "
           "ground truth [1,1,G,8] (item_id, label, instance_id, xmin, ymin, xmax, ymax, difficult; item_id -1: no "
-          "box). Each object takes its best prior, then each prior its best object by overlap_threshold; negatives "
-          "are the unmatched priors with the highest confidence loss, neg_pos_ratio a match in each image (among "
-          "equals the earlier prior). loc_weight * smooth L1 (or L2) plus softmax (or logistic) loss, divided as "
-          "loss_param says (default: by the matches, at least 1). Bottoms 4 and 5 are the first stage of RefineDet: "
-          "confidences [N,P*2] and locations [N,P*4]. use_polygon (TextBoxes++): locations [N,P*12] and ground truth "
-          "[1,1,G,16], four corners after each box. Ground truth of several planes, [A,B,G,W], is read as Caffe does: "
-          "G rows, "
-          "the first numbers that it holds.",
+          "box). Each object takes its best prior, then each prior its best object by overlap_threshold; negatives are "
+          "the unmatched priors with the highest confidence loss, neg_pos_ratio a match in each image (among equals "
+          "the earlier prior). loc_weight * smooth L1 (or L2) plus softmax (or logistic) loss, divided as loss_param "
+          "says (default: by the matches, at least 1). Bottoms 4 and 5 are the first stage of RefineDet: confidences "
+          "[N,P*2] and locations [N,P*4]. use_polygon (TextBoxes++): locations [N,P*12] and ground truth [1,1,G,16], "
+          "four corners after each box. Ground truth of several planes, [A,B,G,W], is read as Caffe does: G rows, the "
+          "first numbers that it holds.",
       .min_bottoms = 4,
       .max_bottoms = 6,
       .auto_tops = true,

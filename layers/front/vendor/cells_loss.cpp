@@ -116,12 +116,11 @@ LayerDef YoloV2LossLayer() {
            "overlaps an object by more than thresh. Each object then sets g for the anchor of its cell whose size fits "
            "its own best: for x, y, w, h `-k r`, r the distance to the goal of s(x), s(y), w, h (times `s (1-s)` for x "
            "and y; goals of w and h are log(object / anchor)) and `k = box_scale * (2 - area)`; for o `-object_scale * "
-           "u "
-           "* p (1-p)`, `u = overlap - p` with rescore (default), 1 - p without; for the classes `-class_scale * (t - "
-           "q)`, t one-hot. While the layer has seen fewer than 12800 images, all boxes are drawn to the middle of "
-           "their "
-           "cell and their anchor's size before, with k = 0.01.\n\nThe top is the scalar `(sum of k r^2 + object_scale "
-           "u^2 + class_scale (t - q)^2) / K + sum of noobject_scale p^2 / (A - K)` for K objects of A anchors.",
+           "u * p (1-p)`, `u = overlap - p` with rescore (default), 1 - p without; for the classes `-class_scale * (t "
+           "- q)`, t one-hot. While the layer has seen fewer than 12800 images, all boxes are drawn to the middle of "
+           "their cell and their anchor's size before, with k = 0.01.\n\nThe top is the scalar `(sum of k r^2 + "
+           "object_scale u^2 + class_scale (t - q)^2) / K + sum of noobject_scale p^2 / (A - K)` for K objects of A "
+           "anchors.",
        .gradient = "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. None for the labels.",
        .source = "YOLO v2 (Redmon, Farhadi, arXiv 1612.08242), yolo_v2_loss_layer of Synopsys's Caffe. Divisors are at "
                  "least 1; there 0 objects give no number. The layer does not change its bottom, as it does there. The "
@@ -151,19 +150,15 @@ LayerDef YoloV3LossLayer() {
        .formula =
            "With s the sigmoid, an anchor (a, b) pixels that `mask` names, in cell (row, column) of S x S, has the box "
            "with centre `((column + s(x)) / S, (row + s(y)) / S)`, sides `(exp(w) a / W, exp(h) b / H)`, objectness p "
-           "= "
-           "s(o) and class scores q = s(class); W and H are 32 S, 16 S and 8 S for a mask that begins with 6, 3 and 0, "
-           "else net_w and net_h. The rule g: for every anchor's o `p * p (1-p)`, or 0 if its box overlaps an object "
-           "by "
-           "more than ignore_thresh; by more than truth_thresh: it learns that object as below, its o too. Each object "
-           "then sets g in its cell for the anchor of all `anchors` that fits its size best, if this map has it: for "
-           "x, "
-           "y, w, h `-k r`, r the distance to the goal of s(x), s(y), w, h (times `s (1-s)` for x and y; goals of w "
-           "and "
-           "h are log(object / anchor)) and `k = 2 - area`; for o `-(1-p) * p (1-p)`; for the classes `-(t - q)`, t "
-           "one-hot, or, where the anchor has learnt an object before, for the object's class alone.\n\nThe top is the "
-           "scalar `(sum of k r^2 + (1-p)^2 + (t - q)^2) / K + sum of p^2 over all anchors / (A - K)` for K objects of "
-           "this map's A anchors.",
+           "= s(o) and class scores q = s(class); W and H are 32 S, 16 S and 8 S for a mask that begins with 6, 3 and "
+           "0, else net_w and net_h. The rule g: for every anchor's o `p * p (1-p)`, or 0 if its box overlaps an "
+           "object by more than ignore_thresh; by more than truth_thresh: it learns that object as below, its o too. "
+           "Each object then sets g in its cell for the anchor of all `anchors` that fits its size best, if this map "
+           "has it: for x, y, w, h `-k r`, r the distance to the goal of s(x), s(y), w, h (times `s (1-s)` for x and "
+           "y; goals of w and h are log(object / anchor)) and `k = 2 - area`; for o `-(1-p) * p (1-p)`; for the "
+           "classes `-(t - q)`, t one-hot, or, where the anchor has learnt an object before, for the object's class "
+           "alone.\n\nThe top is the scalar `(sum of k r^2 + (1-p)^2 + (t - q)^2) / K + sum of p^2 over all anchors / "
+           "(A - K)` for K objects of this map's A anchors.",
        .gradient = "`dx = loss_weight * g / N`: the rule itself, not the derivative of the top. None for the labels.",
        .source = "YOLO v3 (Redmon, Farhadi, arXiv 1804.02767), yolo_v3_loss_layer of Synopsys's Caffe. Divisors are at "
                  "least 1; there 0 objects give no number. The layer does not change its bottom, as it does there.",

@@ -64,8 +64,7 @@ LayerDef DiceCoefLossLayer() {
       .type = "DiceCoefLoss",
       .doc =
           "1 minus the mean over the batch of a Dice coefficient of the bottoms' items, for numbers that are not only "
-          "0 "
-          "and 1. The second bottom must have the first's batch and count. No fields.",
+          "0 and 1. The second bottom must have the first's batch and count. No fields.",
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,

@@ -28,8 +28,7 @@ LayerDef SparsifyLayer() {
       .type = "Sparsify",
       .doc =
           "Values shrunk by sparsify_param.thre (default 0), to zero at the least, with an L1 regularisation of them "
-          "in "
-          "training, sparsify_param.coef (default 0). The top has the bottom's shape.",
+          "in training, sparsify_param.coef (default 0). The top has the bottom's shape.",
       .build = BuildSparsify,
       .page = {.params = {"sparsify_param"},
                .formula = "`y = sign(x) * max(|x| - thre, 0)`: x itself for thre 0.",

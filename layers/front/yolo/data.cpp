@@ -37,8 +37,7 @@ LayerDef YoloAnnotatedDataLayer() {
   return OutsideDataLayer(
       "YoloAnnotatedData",
       "Images [N,C,H,W] and, optional, their boxes [N,1,300,5] from a database. Nets with the layer build, but no "
-      "reader "
-      "is built in: training or testing with it is an error; AnnotatedData reads the same records.",
+      "reader is built in: training or testing with it is an error; AnnotatedData reads the same records.",
       2,
       {.params = {"data_param", "transform_param", "annotated_data_param"},
        .formula =

@@ -56,8 +56,8 @@ LayerDef ReorgLayer() {
       .type = "Reorg",
       .doc =
           "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s (default 2), in darknet's order (the "
-          "bottom is read "
-          "as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, W s].",
+          "bottom is read as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, "
+          "W s].",
       .build = Build,
       .page = {
           .params = {"reorg_param"},

@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "graph/kernel_search.h"
 
 namespace moka {
 namespace {
@@ -59,7 +60,23 @@ void AnnounceReference(const std::string& op, const std::vector<std::string>& re
 
 }  // namespace
 
-Binding BindKernel(const Graph& graph, NodeId id, DeviceKind device, bool deterministic) {
+std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op,
+                                            const CompileOptions& options) {
+  std::vector<const KernelDef*> rows = catalog.KernelsOf(op, options.device);
+  const auto is_in = [&](const std::set<std::string>& names, const KernelDef* row) {
+    return names.contains(row->name) || names.contains(StrCat(op, "/", row->name));
+  };
+  std::erase_if(rows, [&](const KernelDef* row) { return is_in(options.disabled_kernels, row); });
+  std::stable_partition(rows.begin(), rows.end(),
+                        [&](const KernelDef* row) { return is_in(options.preferred_kernels, row); });
+  return rows;
+}
+
+bool IsSearched(const Node& node, const CompileOptions& options) {
+  return options.search != nullptr && options.preferred_kernels.empty() && node.op->flops != nullptr;
+}
+
+Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options) {
   const Node& node = graph.node(id);
   Binding binding;
   binding.node = id;
@@ -69,15 +86,30 @@ Binding BindKernel(const Graph& graph, NodeId id, DeviceKind device, bool determ
   }
   const std::vector<TensorType> inputs = graph.InputTypes(node);
   const std::vector<TensorType> outputs = graph.OutputTypes(node);
-  const KernelQuery query{node, inputs, outputs, deterministic};
-  for (const KernelDef* kernel : graph.catalog().KernelsOf(node.op->name, device)) {
-    const std::string refusal = kernel->refuse(query);
+  const KernelQuery query{node, inputs, outputs, options.deterministic};
+  std::vector<const KernelDef*> accepted;
+  for (const KernelDef* row : UsableKernels(graph.catalog(), node.op->name, options)) {
+    const std::string refusal = row->refuse(query);
     if (!refusal.empty()) {
-      binding.refusals.push_back(StrCat(kernel->name, ": ", refusal));
+      binding.refusals.push_back(StrCat(row->name, ": ", refusal));
       continue;
     }
-    binding.kernel = kernel->name;
-    binding.object = kernel->make(query);
+    accepted.push_back(row);
+    if (!IsSearched(node, options)) break;
+  }
+  if (!accepted.empty()) {
+    size_t best = 0;
+    if (accepted.size() > 1) {
+      const std::vector<double> ms = options.search->Milliseconds(accepted, query, options.on_pulse);
+      best = KernelSearch::Best(ms);
+      for (size_t i = 0; i < ms.size(); ++i) {
+        if (i == best) continue;
+        binding.refusals.push_back(
+            StrCat(accepted[i]->name, ": takes ", ms[i], " ms, ", accepted[best]->name, " ", ms[best], " ms"));
+      }
+    }
+    binding.kernel = accepted[best]->name;
+    binding.object = accepted[best]->make(query);
     return binding;
   }
   const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };

@@ -7,6 +7,7 @@
 
 #include "graph/kernel.h"
 #include "graph/op.h"
+#include "graph/program.h"
 
 namespace moka {
 
@@ -18,8 +19,14 @@ struct Binding {
   std::vector<std::string> refusals;  // "onednn: sentence", for --explain
 };
 
-// The first kernel that accepts. Falling back to the reference is announced once an op. Errors: kUnavailable when
-// layouts leave no kernel at all, with every refusal.
-Binding BindKernel(const Graph& graph, NodeId node, DeviceKind device, bool deterministic);
+// The rows of an op in the order a program tries them: those it prefers, then as listed, without those it disables.
+std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op, const CompileOptions& options);
+
+// Whether the options want the rows of this node timed against each other.
+bool IsSearched(const Node& node, const CompileOptions& options);
+
+// The first row that accepts, or the fastest where a search is given. Falling back to the reference is announced once
+// an op. Errors: kUnavailable when layouts leave no kernel at all, with every refusal.
+Binding BindKernel(const Graph& graph, NodeId node, const CompileOptions& options);
 
 }  // namespace moka

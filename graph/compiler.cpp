@@ -54,7 +54,7 @@ class FrozenProgram : public Program {
     for (const std::vector<NodeId>* phase : {&schedule_.constants, &schedule_.steps}) {
       for (const NodeId id : *phase) {
         Pulse();  // making kernels takes most of the time
-        bindings.push_back(BindKernel(graph_, id, options_.device, options_.deterministic));
+        bindings.push_back(BindKernel(graph_, id, options_));
         scratch_bytes.push_back(bindings.back().object ? bindings.back().object->scratch_bytes() : 0);
       }
     }

@@ -17,6 +17,8 @@
 
 namespace moka {
 
+class KernelSearch;
+
 // Bytes of physical memory; nothing larger is asked for.
 int64_t MachineMemoryBytes();
 
@@ -31,6 +33,13 @@ struct CompileOptions {
   bool releases_states = false;
   bool deterministic = true;
   std::set<std::string> disabled_passes;
+  // Rows of kernels ("winograd", or "convolution/winograd" for one op) that are not used, and rows that are taken
+  // before all others wherever they accept a node.
+  std::set<std::string> disabled_kernels;
+  std::set<std::string> preferred_kernels;
+  // Where several rows accept a heavy node (one whose op counts its operations) the fastest of them here is taken.
+  // Null: the first listed.
+  std::shared_ptr<KernelSearch> search;
   // Called after each pass that changed the graph, for --dump-after.
   std::function<void(std::string_view pass, const Graph&)> on_pass;
   // Called many times while a program is compiled: what it throws ends the compilation and leaves the store usable.

@@ -4,10 +4,15 @@
 
 #include <cstdio>
 #include <map>
+#include <memory>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "graph/kernel_search.h"
+#include "graph/op.h"
 #include "graph/pass.h"
+#include "layers/catalog.h"
+#include "tools/machine.h"
 
 namespace moka {
 namespace {
@@ -22,6 +27,36 @@ void CheckPass(const std::string& name) {
               DidYouMean(name, names));
 }
 
+// The rows named by --disable-kernel or --prefer-kernel.
+std::set<std::string> KernelNames(const Arguments& arguments, const std::string& flag) {
+  if (!arguments.Has(flag)) return {};
+  std::set<std::string> known;
+  for (const OpDef& op : StandardCatalog().ops()) {
+    for (const KernelDef* row : StandardCatalog().KernelsOf(op.name, DeviceKind::kCpu)) {
+      known.insert(row->name);
+      known.insert(StrCat(op.name, "/", row->name));
+    }
+  }
+  std::set<std::string> names;
+  for (const std::string& name : Split(arguments.Get(flag), ',')) {
+    if (!known.contains(name)) {
+      throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, ": no kernel \"", Printable(name), "\""),
+                  DidYouMean(name, {known.begin(), known.end()}));
+    }
+    names.insert(name);
+  }
+  return names;
+}
+
+KernelMode ModeOf(const Arguments& arguments, KernelMode fallback) {
+  if (!arguments.Has("kernels")) return fallback;
+  const std::string text = arguments.Get("kernels");
+  if (text == "fastest") return KernelMode::kFastest;
+  if (text == "known") return KernelMode::kKnown;
+  if (text == "listed") return KernelMode::kListed;
+  throw Error(ErrorKind::kUsage, StrCat("--kernels wants fastest, known or listed, found \"", Printable(text), "\""));
+}
+
 }  // namespace
 
 std::vector<OptionSpec> ProgramOptionSpecs() {
@@ -29,11 +64,22 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
           {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
           {"dump-after", "PASS", "print the graph after a pass"},
           {"disable-pass", "LIST", "leave out optional passes"},
+          {"kernels", "MODE", "fastest (time them once), known (as timed before), listed (same everywhere)"},
+          {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
+          {"prefer-kernel", "LIST", "kernels to take wherever they fit"},
           {"trace", "FILE", "write a Chrome trace of kernels"}};
 }
 
-CompileOptions CompileOptionsOf(const Arguments& arguments) {
+CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode) {
   CompileOptions options;
+  options.disabled_kernels = KernelNames(arguments, "disable-kernel");
+  options.preferred_kernels = KernelNames(arguments, "prefer-kernel");
+  mode = ModeOf(arguments, mode);
+  if (mode != KernelMode::kListed) {
+    options.search =
+        std::make_shared<KernelSearch>(KernelTimesFile(), mode == KernelMode::kFastest ? KernelSearch::Unknown::kMeasure
+                                                                                       : KernelSearch::Unknown::kLeave);
+  }
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
     for (const std::string& name : Split(arguments.Get("disable-pass"), ',')) options.disabled_passes.insert(name);

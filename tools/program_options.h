@@ -9,11 +9,17 @@
 
 namespace moka {
 
-// --dump-after=PASS, --disable-pass=LIST, --dry-run, --explain=LAYER, --trace=FILE.
+// --dump-after=PASS, --disable-pass=LIST, --disable-kernel=LIST, --prefer-kernel=LIST, --kernels=MODE, --dry-run,
+// --explain=LAYER, --trace=FILE.
 std::vector<OptionSpec> ProgramOptionSpecs();
 
-// The compile options those flags mean. A dump goes to stdout. Errors: kUsage for an unknown pass, nearest named.
-CompileOptions CompileOptionsOf(const Arguments& arguments);
+// How kernels are chosen where several take a node (--kernels): the fastest measured here, the fastest of those that
+// were measured before, or the first listed (the same on every machine).
+enum class KernelMode : uint8_t { kFastest, kKnown, kListed };
+
+// The compile options those flags mean; `mode` is what --kernels is when it is not given. A dump goes to stdout.
+// Errors: kUsage for an unknown pass, kernel or mode, nearest named.
+CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown);
 
 // Passes with node counts and times, kernels, memory planned against its bound: what --dry-run prints.
 std::string ProgramSummary(const std::string& name, const Program& program);

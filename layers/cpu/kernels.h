@@ -72,6 +72,9 @@ KernelDef OnednnPoolMaxBackward();
 KernelDef OnednnReorder();
 KernelDef OnednnSoftmax();
 KernelDef OnednnSoftmaxBackward();
+KernelDef OnednnWinograd();
+KernelDef OnednnWinogradBackwardData();
+KernelDef OnednnWinogradBackwardWeights();
 
 // All of the above.
 std::vector<KernelDef> AllCpuKernels();

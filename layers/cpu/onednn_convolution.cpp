@@ -1,6 +1,6 @@
-// Convolution and its two gradients by oneDNN's direct algorithms. All three ask for the same triple x, w, y (or their
-// gradients), so one description of the problem serves them. A transposed convolution is the gradient with respect to
-// x.
+// Convolution and its two gradients by oneDNN's direct and Winograd algorithms. All three ask for the same triple x, w,
+// y (or their gradients), so one description of the problem serves them. A transposed convolution is the gradient with
+// respect to x.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -21,6 +21,7 @@ using onednn::Place;
 using onednn::PrimitiveDesc;
 
 enum class Direction : uint8_t { kForward, kBackwardData, kBackwardWeights };
+enum class Algorithm : uint8_t { kDirect, kWinograd };
 
 struct Problem {
   TensorType x;                    // [N,C,in..], or its gradient
@@ -30,6 +31,7 @@ struct Problem {
   Geometry geometry;
   int64_t groups = 1;
   onednn::PostOps post_ops;
+  dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
 };
 
 // Which of the three layouts are as the problem says, and which are oneDNN's choice.
@@ -45,7 +47,7 @@ struct Layouts {
   Layout y;
 };
 
-Problem ReadProblem(Direction direction, const KernelQuery& query) {
+Problem ReadProblem(Direction direction, Algorithm algorithm, const KernelQuery& query) {
   const Attributes& attributes = query.node.attributes;
   Problem p;
   switch (direction) {
@@ -71,6 +73,7 @@ Problem ReadProblem(Direction direction, const KernelQuery& query) {
   }
   p.geometry = ConvolutionGeometry(query.node.op->name, attributes, p.w.shape);
   p.groups = attributes.Int("groups");
+  if (algorithm == Algorithm::kWinograd) p.algorithm = dnnl_convolution_winograd;
   return p;
 }
 
@@ -105,8 +108,8 @@ Descriptors Fill(const Problem& p, const Choices& choices, const dnnl_memory_des
 PrimitiveDesc CreateForward(const Problem& p, const Descriptors& d) {
   dnnl_convolution_desc_t op{};
   const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-      &op, dnnl_forward_training, dnnl_convolution_direct, &d.x, &d.w, p.bias ? &d.bias : nullptr, &d.y, d.strides,
-      d.dilates, d.padding_l, d.padding_r);
+      &op, dnnl_forward_training, p.algorithm, &d.x, &d.w, p.bias ? &d.bias : nullptr, &d.y, d.strides, d.dilates,
+      d.padding_l, d.padding_r);
   return PrimitiveDesc::Create(status, &op, p.post_ops);
 }
 
@@ -123,9 +126,9 @@ PrimitiveDesc CreateDesc(Direction direction, const Problem& p, const Choices& c
   dnnl_convolution_desc_t op{};
   const dnnl_status_t status =
       direction == Direction::kBackwardData
-          ? dnnl_dilated_convolution_backward_data_desc_init(&op, dnnl_convolution_direct, &d.x, &d.w, &d.y, d.strides,
-                                                             d.dilates, d.padding_l, d.padding_r)
-          : dnnl_dilated_convolution_backward_weights_desc_init(&op, dnnl_convolution_direct, &d.x, &d.w,
+          ? dnnl_dilated_convolution_backward_data_desc_init(&op, p.algorithm, &d.x, &d.w, &d.y, d.strides, d.dilates,
+                                                             d.padding_l, d.padding_r)
+          : dnnl_dilated_convolution_backward_weights_desc_init(&op, p.algorithm, &d.x, &d.w,
                                                                 p.bias ? &d.bias : nullptr, &d.y, d.strides, d.dilates,
                                                                 d.padding_l, d.padding_r);
   return PrimitiveDesc::Create(status, &op, {}, &hint);
@@ -176,7 +179,9 @@ std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
     case Direction::kBackwardData: attempts = {{.w = kFixed, .y = kFixed}, {.y = kFixed}, {.w = kFixed}}; break;
     case Direction::kBackwardWeights: {
       std::string unused;
-      if (const auto forward = FreeLayouts(Direction::kForward, p, unused)) p.w.layout = forward->w;
+      Problem direct = p;
+      direct.algorithm = dnnl_convolution_direct;
+      if (const auto forward = FreeLayouts(Direction::kForward, direct, unused)) p.w.layout = forward->w;
       attempts = {{kFixed, kFixed, kFixed}, {.w = kFixed}, {.x = kFixed, .y = kFixed}};
       break;
     }
@@ -189,10 +194,10 @@ std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
   return free;
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Algorithm kAlgorithm>
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
-  const Problem p = ReadProblem(kDirection, query);
+  const Problem p = ReadProblem(kDirection, kAlgorithm, query);
   if (p.bias && !p.bias->layout.is_plain()) return "the bias is not plain";
   if (p.post_ops.sum && query.inputs.back() != p.y) {
     return StrCat("the summand ", query.inputs.back().ToString(), " does not lie as the output ", p.y.ToString());
@@ -204,10 +209,10 @@ std::string Refuse(const KernelQuery& query) {
   return CreateDesc(kDirection, p, kAll).Refusal();
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Algorithm kAlgorithm>
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!onednn::RefuseTypes(query).empty()) return {};
-  const std::optional<Layouts> layouts = ChooseLayouts(kDirection, ReadProblem(kDirection, query));
+  const std::optional<Layouts> layouts = ChooseLayouts(kDirection, ReadProblem(kDirection, kAlgorithm, query));
   if (!layouts) return {};
   LayoutProposal proposal{std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
   switch (kDirection) {
@@ -229,9 +234,9 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   return proposal;
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Algorithm kAlgorithm>
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  const Problem p = ReadProblem(kDirection, query);
+  const Problem p = ReadProblem(kDirection, kAlgorithm, query);
   const PrimitiveDesc desc = CreateDesc(kDirection, p, {Choice::kFixed, Choice::kFixed, Choice::kFixed});
   Require(desc.ok(), "make follows an accepted query");
   const auto [x, w, y] = TripleOf(kDirection, desc);
@@ -261,21 +266,30 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   return kernel;
 }
 
-template <Direction kDirection>
+template <Direction kDirection, Algorithm kAlgorithm>
 KernelDef Row(const char* op) {
-  return {.name = "onednn",
+  return {.name = kAlgorithm == Algorithm::kDirect ? "onednn" : "onednn_winograd",
           .op = op,
-          .refuse = Refuse<kDirection>,
-          .propose = Propose<kDirection>,
-          .make = Make<kDirection>};
+          .refuse = Refuse<kDirection, kAlgorithm>,
+          .propose = Propose<kDirection, kAlgorithm>,
+          .make = Make<kDirection, kAlgorithm>};
 }
 
 }  // namespace
 
-KernelDef OnednnConvolution() { return Row<Direction::kForward>("convolution"); }
-KernelDef OnednnConvolutionBackwardData() { return Row<Direction::kBackwardData>("convolution_backward_data"); }
+KernelDef OnednnConvolution() { return Row<Direction::kForward, Algorithm::kDirect>("convolution"); }
+KernelDef OnednnConvolutionBackwardData() {
+  return Row<Direction::kBackwardData, Algorithm::kDirect>("convolution_backward_data");
+}
 KernelDef OnednnConvolutionBackwardWeights() {
-  return Row<Direction::kBackwardWeights>("convolution_backward_weights");
+  return Row<Direction::kBackwardWeights, Algorithm::kDirect>("convolution_backward_weights");
+}
+KernelDef OnednnWinograd() { return Row<Direction::kForward, Algorithm::kWinograd>("convolution"); }
+KernelDef OnednnWinogradBackwardData() {
+  return Row<Direction::kBackwardData, Algorithm::kWinograd>("convolution_backward_data");
+}
+KernelDef OnednnWinogradBackwardWeights() {
+  return Row<Direction::kBackwardWeights, Algorithm::kWinograd>("convolution_backward_weights");
 }
 
 }  // namespace moka

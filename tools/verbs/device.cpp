@@ -1,48 +1,24 @@
 // moka device: what this machine offers.
-#include <dnnl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/parallel.h"
 #include "core/text.h"
 #include "graph/program.h"
 #include "tools/ceilings.h"
+#include "tools/machine.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
 namespace {
 
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return std::string(Trim(line.substr(line.find(':') + 1)));
-  }
-  return "unknown CPU";
-}
-
-std::string IsaName() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512vnni")) return "AVX-512 VNNI";
-  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
-  if (__builtin_cpu_supports("avx2")) return "AVX2";
-  return "SSE";
-#else
-  return "generic";
-#endif
-}
-
 int Run(const Arguments& arguments) {
   const int64_t memory = MachineMemoryBytes();
-  const dnnl_version_t* dnnl = dnnl_version();
-  nlohmann::ordered_json json = {{"cpu", CpuName()},
-                                 {"isa", IsaName()},
-                                 {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
-                                 {"threads", ThreadCount()},
-                                 {"memory_bytes", memory},
-                                 {"onednn", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)}};
+  nlohmann::ordered_json json = {
+      {"cpu", CpuName()},         {"isa", IsaName()},       {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
+      {"threads", ThreadCount()}, {"memory_bytes", memory}, {"onednn", OnednnVersion()}};
   if (arguments.Has("ceilings")) {
     const Ceilings ceilings = MeasureCeilings();
     json["fma_gflops"] = ceilings.gflops;

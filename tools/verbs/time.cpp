@@ -109,7 +109,8 @@ int Run(const Arguments& arguments) {
   read.overrides = SplitByTarget(arguments.overrides).net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
   const NetParameter param = ReadNet(FindConfig(config, file), read);
-  const CompileOptions compile = CompileOptionsOf(arguments);
+  const CompileOptions compile =
+      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile);

@@ -111,7 +111,7 @@ int Run(const Arguments& arguments) {
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
-  options.compile = CompileOptionsOf(arguments);
+  options.compile = CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);

@@ -1,0 +1,55 @@
+#include "tools/machine.h"
+
+#include <dnnl.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/text.h"
+
+namespace moka {
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return std::string(Trim(line.substr(line.find(':') + 1)));
+  }
+  return "unknown CPU";
+}
+
+std::string IsaName() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512vnni")) return "AVX-512 VNNI";
+  if (__builtin_cpu_supports("avx512f")) return "AVX-512";
+  if (__builtin_cpu_supports("avx2")) return "AVX2";
+  return "SSE";
+#else
+  return "generic";
+#endif
+}
+
+std::string OnednnVersion() {
+  const dnnl_version_t* version = dnnl_version();
+  return StrCat(version->major, ".", version->minor, ".", version->patch);
+}
+
+std::filesystem::path KernelTimesFile() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
+  const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache != '\0') {
+    folder = cache;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  std::string name = StrCat(CpuName(), "-", IsaName(), "-onednn-", OnednnVersion());
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
+  }
+  return folder / "moka" / StrCat("kernels-", name, ".tsv");
+}
+
+}  // namespace moka

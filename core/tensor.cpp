@@ -2,11 +2,14 @@
 
 #include <sys/mman.h>
 
+#include <array>
 #include <cstring>
 #include <new>
 #include <vector>
 
 #include "core/half.h"
+#include "core/parallel.h"
+#include "core/size.h"
 #include "core/text.h"
 
 namespace moka {
@@ -88,27 +91,85 @@ void Store(void* data, DType dtype, int64_t i, double value) {
   }
 }
 
+// Where an element lies is a sum of one number an axis, whatever the blocks: tables of them for every index.
+class AxisTables {
+ public:
+  AxisTables(const Shape& shape, const Layout& layout) {
+    std::vector<int64_t> index(static_cast<size_t>(shape.rank()), 0);
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      std::vector<int64_t>& table = tables_.emplace_back();
+      int64_t& i = index[static_cast<size_t>(axis)];
+      for (i = 0; i < shape[axis]; ++i) table.push_back(layout.Offset(shape, index));
+      i = 0;
+    }
+  }
+
+  // Of an index in all axes but the last.
+  int64_t Row(std::span<const int64_t> index) const {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis + 1 < tables_.size(); ++axis) offset += tables_[axis][static_cast<size_t>(index[axis])];
+    return offset;
+  }
+  std::span<const int64_t> last() const { return tables_.back(); }
+
+ private:
+  std::vector<std::vector<int64_t>> tables_;
+};
+
+// Calls copy(offset in from, offset in to, their steps along the last axis) for each row, over the team's threads.
+// Requires: rank >= 1, not empty.
+template <class Copy>
+void VisitRows(const Tensor& from, const Tensor& to, Copy&& copy) {
+  constexpr int64_t kGrainElements = 1 << 16;
+  const Shape& shape = from.shape();
+  const int last = shape.rank() - 1;
+  const AxisTables from_tables(shape, from.type().layout);
+  const AxisTables to_tables(shape, to.type().layout);
+  ParallelFor(shape.Count(0, last), CeilDiv(kGrainElements, shape[last]).value(), [&](int64_t begin, int64_t end, int) {
+    std::array<int64_t, Shape::kMaxRank> index{};
+    int64_t rest = begin;
+    for (int axis = last - 1; axis >= 0; --axis) {
+      index[static_cast<size_t>(axis)] = rest % shape[axis];
+      rest /= shape[axis];
+    }
+    for (int64_t row = begin; row < end; ++row) {
+      copy(from_tables.Row(index), to_tables.Row(index), from_tables.last(), to_tables.last());
+      for (int axis = last - 1; axis >= 0; --axis) {
+        if (++index[static_cast<size_t>(axis)] < shape[axis]) break;
+        index[static_cast<size_t>(axis)] = 0;
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void CopyTensor(const Tensor& from, const Tensor& to) {
   Require(from.shape() == to.shape(), "CopyTensor: equal shapes");
   if (to.type().Bytes() == 0) return;  // an empty tensor may have no memory
+  const DType from_dtype = from.type().dtype;
+  const DType to_dtype = to.type().dtype;
   if (from.type() == to.type()) {
     std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.type().Bytes()));
     return;
   }
-  std::memset(to.raw(), 0, static_cast<size_t>(to.type().Bytes()));
-  const Shape& shape = from.shape();
-  const int64_t count = shape.Count();
-  std::vector<int64_t> index(static_cast<size_t>(shape.rank()), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = Load(from.raw(), from.type().dtype, from.type().layout.Offset(shape, index));
-    Store(to.raw(), to.type().dtype, to.type().layout.Offset(shape, index), value);
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      if (++index[static_cast<size_t>(axis)] < shape[axis]) break;
-      index[static_cast<size_t>(axis)] = 0;
-    }
+  if (from.shape().rank() == 0) return Store(to.raw(), to_dtype, 0, Load(from.raw(), from_dtype, 0));
+  if (to.type().StoredCount() != to.shape().Count()) {
+    std::memset(to.raw(), 0, static_cast<size_t>(to.type().Bytes()));  // the padding
   }
+  if (from_dtype == DType::kFloat32 && to_dtype == DType::kFloat32) {
+    const auto* x = static_cast<const float*>(from.raw());
+    auto* y = static_cast<float*>(to.raw());
+    VisitRows(from, to, [&](int64_t at, int64_t into, std::span<const int64_t> f, std::span<const int64_t> t) {
+      for (size_t i = 0; i < f.size(); ++i) y[into + t[i]] = x[at + f[i]];
+    });
+    return;
+  }
+  VisitRows(from, to, [&](int64_t at, int64_t into, std::span<const int64_t> f, std::span<const int64_t> t) {
+    for (size_t i = 0; i < f.size(); ++i) {
+      Store(to.raw(), to_dtype, into + t[i], Load(from.raw(), from_dtype, at + f[i]));
+    }
+  });
 }
 
 }  // namespace moka

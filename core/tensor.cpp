@@ -74,6 +74,7 @@ double Load(const void* data, DType dtype, int64_t i) {
     case DType::kInt64: return at(int64_t{});
     case DType::kInt32: return at(int32_t{});
     case DType::kUInt8: return at(uint8_t{});
+    case DType::kInt8: return at(int8_t{});
   }
   return 0;
 }
@@ -88,6 +89,7 @@ void Store(void* data, DType dtype, int64_t i, double value) {
     case DType::kInt64: return put(int64_t{});
     case DType::kInt32: return put(int32_t{});
     case DType::kUInt8: return put(uint8_t{});
+    case DType::kInt8: return put(int8_t{});
   }
 }
 

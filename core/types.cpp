@@ -8,13 +8,13 @@
 namespace moka {
 
 int64_t BytesOf(DType dtype) {
-  constexpr std::array<int64_t, 7> kBytes = {4, 8, 2, 2, 8, 4, 1};
+  constexpr std::array<int64_t, 8> kBytes = {4, 8, 2, 2, 8, 4, 1, 1};
   return kBytes[static_cast<size_t>(dtype)];
 }
 
 std::string_view NameOf(DType dtype) {
-  constexpr std::array<std::string_view, 7> kNames = {"float32", "float64", "float16", "bfloat16",
-                                                      "int64",   "int32",   "uint8"};
+  constexpr std::array<std::string_view, 8> kNames = {"float32", "float64", "float16", "bfloat16",
+                                                      "int64",   "int32",   "uint8",   "int8"};
   return kNames[static_cast<size_t>(dtype)];
 }
 

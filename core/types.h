@@ -13,7 +13,7 @@
 
 namespace moka {
 
-enum class DType : uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8 };
+enum class DType : uint8_t { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUInt8, kInt8 };
 
 int64_t BytesOf(DType dtype);
 // "float32", "int32", ...
@@ -41,6 +41,10 @@ struct DTypeOf<int32_t> {
 template <>
 struct DTypeOf<uint8_t> {
   static constexpr DType value = DType::kUInt8;
+};
+template <>
+struct DTypeOf<int8_t> {
+  static constexpr DType value = DType::kInt8;
 };
 
 // The dimensions of a tensor, slowest first ([N,C,H,W]). Rank 0 is a scalar.

@@ -18,6 +18,7 @@
 namespace moka {
 
 class KernelSearch;
+struct Quantization;
 
 // Bytes of physical memory; nothing larger is asked for.
 int64_t MachineMemoryBytes();
@@ -37,6 +38,10 @@ struct CompileOptions {
   // before all others wherever they accept a node.
   std::set<std::string> disabled_kernels;
   std::set<std::string> preferred_kernels;
+  // Inference with 8-bit integers by these ranges (graph/passes/quantize.cpp). Null: none.
+  std::shared_ptr<const Quantization> quantization;
+  // Inference: what calibration looks at becomes outputs.
+  bool observes_convolutions = false;
   // Where several rows accept a heavy node (one whose op counts its operations) the fastest of them here is taken.
   // Null: the first listed.
   std::shared_ptr<KernelSearch> search;

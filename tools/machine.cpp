@@ -34,6 +34,18 @@ std::string OnednnVersion() {
   return StrCat(version->major, ".", version->minor, ".", version->patch);
 }
 
+int WeightLimit() {
+  switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41:
+    case dnnl_cpu_isa_avx:
+    case dnnl_cpu_isa_avx2:
+    case dnnl_cpu_isa_avx512_mic:
+    case dnnl_cpu_isa_avx512_mic_4ops:
+    case dnnl_cpu_isa_avx512_core: return 63;
+    default: return 127;
+  }
+}
+
 std::filesystem::path KernelTimesFile() {
   const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
   const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)

@@ -12,6 +12,7 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "tools/calibration.h"
 #include "tools/machine.h"
 
 namespace moka {
@@ -63,6 +64,7 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
   return {{"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
           {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
           {"dump-after", "PASS", "print the graph after a pass"},
+          {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
           {"disable-pass", "LIST", "leave out optional passes"},
           {"kernels", "MODE", "fastest (time them once), known (as timed before), listed (same everywhere)"},
           {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
@@ -79,6 +81,11 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode) {
     options.search =
         std::make_shared<KernelSearch>(KernelTimesFile(), mode == KernelMode::kFastest ? KernelSearch::Unknown::kMeasure
                                                                                        : KernelSearch::Unknown::kLeave);
+  }
+  if (arguments.Has("int8")) {
+    auto quantization = std::make_shared<Quantization>(ReadQuantization(arguments.Get("int8")));
+    quantization->weight_limit = WeightLimit();
+    options.quantization = std::move(quantization);
   }
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.

@@ -1,7 +1,8 @@
 // Fold. In inference what follows a convolution and is affine in its result, channel by channel (batch norm by running
 // statistics, scale, bias), moves into its weights and bias; adding a value of the same shape becomes its sum, a ReLU
-// its activation. The new weights are ordinary nodes of states alone, computed once by RefreshConstants. Requires:
-// inference; each value that disappears has one reader. Ensures: outputs equal up to rounding.
+// its activation. A max pooling keeps no argmax. The new weights are ordinary nodes of states alone, computed once by
+// RefreshConstants. Requires: inference; each value that disappears has one reader. Ensures: outputs equal up to
+// rounding.
 #include <algorithm>
 #include <optional>
 
@@ -117,6 +118,19 @@ bool FoldRelu(Graph& graph, Rewriter& rewriter, const Candidate& c) {
   return true;
 }
 
+// Nobody wants to know where a maximum was when nothing flows back.
+bool DropArgmax(Graph& graph, Rewriter& rewriter, NodeId id) {
+  const Node node = graph.node(id);
+  if (node.op->name != "pool_max" || rewriter.reads(node.outputs[1]) > 0 || rewriter.IsPinned(node.outputs[1])) {
+    return false;
+  }
+  const ValueId y = GraphBuilder(graph, node.origin).Add1("pool_max_forward", {node.inputs[0]}, node.attributes);
+  graph.SetName(y, graph.value(node.outputs[0]).name);
+  rewriter.ReplaceUses(node.outputs[0], y);
+  rewriter.RemoveNode(id);
+  return true;
+}
+
 }  // namespace
 
 bool FoldInference(Graph& graph, const PassContext& context) {
@@ -125,6 +139,10 @@ bool FoldInference(Graph& graph, const PassContext& context) {
   std::vector<bool> constant = ConstantNodes(graph, true);
   const std::vector<bool> written = WrittenStates(graph);
   const bool changed = rewriter.Sweep([&](NodeId id) {
+    if (DropArgmax(graph, rewriter, id)) {
+      constant.resize(static_cast<size_t>(graph.node_limit()), false);
+      return true;
+    }
     const std::optional<Candidate> c = Match(graph, rewriter, id);
     if (!c) return false;
     const bool replaced =

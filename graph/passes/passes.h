@@ -7,6 +7,8 @@ namespace moka {
 
 bool Simplify(Graph& graph, const PassContext& context);
 bool FoldInference(Graph& graph, const PassContext& context);
+bool QuantizeInference(Graph& graph, const PassContext& context);
+bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 

@@ -13,6 +13,8 @@ const std::vector<Pass>& CompilePasses() {
        [](Graph& graph, const PassContext& context) { return ComposeForward(graph, context.visits); }},
       {"fold", "inference: affine maps after a convolution live in its weights, bias, sum and activation",
        FoldInference},
+      {"observe", "calibration: inputs, results and weights of convolutions are outputs", ObserveConvolutions, false},
+      {"quantize", "inference: convolutions with known ranges run on 8-bit integers", QuantizeInference},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
   };

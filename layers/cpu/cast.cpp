@@ -62,6 +62,7 @@ Loop LoopTo(DType to) {
     case DType::kInt64: return ConvertRange<From, int64_t>;
     case DType::kInt32: return ConvertRange<From, int32_t>;
     case DType::kUInt8: return ConvertRange<From, uint8_t>;
+    case DType::kInt8: return ConvertRange<From, int8_t>;
   }
   return nullptr;
 }
@@ -75,6 +76,7 @@ Loop LoopOf(DType from, DType to) {
     case DType::kInt64: return LoopTo<int64_t>(to);
     case DType::kInt32: return LoopTo<int32_t>(to);
     case DType::kUInt8: return LoopTo<uint8_t>(to);
+    case DType::kInt8: return LoopTo<int8_t>(to);
   }
   return nullptr;
 }

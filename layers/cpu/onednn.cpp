@@ -13,19 +13,6 @@
 namespace moka::onednn {
 namespace {
 
-dnnl_data_type_t DataType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32: return dnnl_f32;
-    case DType::kFloat16: return dnnl_f16;
-    case DType::kBFloat16: return dnnl_bf16;
-    case DType::kInt32: return dnnl_s32;
-    case DType::kUInt8: return dnnl_u8;
-    case DType::kFloat64:
-    case DType::kInt64: break;
-  }
-  return dnnl_data_type_undef;
-}
-
 // Dimensions of a description before its format is set.
 dnnl_memory_desc_t Skeleton(const TensorType& type) {
   Require(IsKnown(type.dtype), "a oneDNN description needs a dtype that oneDNN has");
@@ -44,11 +31,18 @@ Owned<dnnl_primitive_attr> MakeAttributes(const PostOps& wanted) {
   Owned<dnnl_primitive_attr> owned(attr);
   Check(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
         "dnnl_primitive_attr_set_scratchpad_mode");
+  if (!wanted.scales.empty()) {
+    const int mask = wanted.scales.size() == 1 ? 0 : 1 << wanted.scale_axis;
+    Check(dnnl_primitive_attr_set_output_scales(attr, static_cast<dnnl_dim_t>(wanted.scales.size()), mask,
+                                                wanted.scales.data()),
+          "dnnl_primitive_attr_set_output_scales");
+  }
   if (!wanted.sum && !wanted.relu) return owned;
   dnnl_post_ops_t post_ops = nullptr;
   Check(dnnl_post_ops_create(&post_ops), "dnnl_post_ops_create");
   const Owned<dnnl_post_ops> owned_post_ops(post_ops);
-  if (wanted.sum) Check(dnnl_post_ops_append_sum(post_ops, 1.0F), "dnnl_post_ops_append_sum");
+  if (wanted.sum)
+    Check(dnnl_post_ops_append_sum_v2(post_ops, wanted.sum_scale, wanted.sum_type), "dnnl_post_ops_append_sum_v2");
   if (wanted.relu) {
     Check(dnnl_post_ops_append_eltwise(post_ops, 1.0F, dnnl_eltwise_relu, 0.0F, 0.0F), "dnnl_post_ops_append_eltwise");
   }
@@ -106,6 +100,20 @@ dnnl_stream_t Stream() {
     return made;
   }();
   return stream;
+}
+
+dnnl_data_type_t DataType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32: return dnnl_f32;
+    case DType::kFloat16: return dnnl_f16;
+    case DType::kBFloat16: return dnnl_bf16;
+    case DType::kInt32: return dnnl_s32;
+    case DType::kUInt8: return dnnl_u8;
+    case DType::kInt8: return dnnl_s8;
+    case DType::kFloat64:
+    case DType::kInt64: break;
+  }
+  return dnnl_data_type_undef;
 }
 
 bool IsKnown(DType dtype) { return DataType(dtype) != dnnl_data_type_undef; }
@@ -209,9 +217,10 @@ PrimitiveDesc PrimitiveDesc::Create(dnnl_status_t init, const_dnnl_op_desc_t op,
   return result;
 }
 
-PrimitiveDesc PrimitiveDesc::Reorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to) {
+PrimitiveDesc PrimitiveDesc::Reorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to,
+                                     const PostOps& post_ops) {
   PrimitiveDesc result;
-  const Owned<dnnl_primitive_attr> attr = MakeAttributes({});
+  const Owned<dnnl_primitive_attr> attr = MakeAttributes(post_ops);
   dnnl_primitive_desc_t desc = nullptr;
   result.status_ = dnnl_reorder_primitive_desc_create(&desc, &from, Engine(), &to, Engine(), attr.get());
   result.desc_.reset(result.status_ == dnnl_success ? desc : nullptr);

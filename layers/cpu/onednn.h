@@ -31,6 +31,7 @@ dnnl_memory_desc_t Describe(const TensorType& type);
 // The same with the layout left to oneDNN.
 dnnl_memory_desc_t DescribeAny(const TensorType& type);
 bool IsKnown(DType dtype);
+dnnl_data_type_t DataType(DType dtype);  // undefined if not known
 // Describe(type), but in another layout's terms where both put the elements alike: oneDNN tells [N,C,1,1] in channel
 // blocks from the same memory said plainly, and has slow implementations only for a mixture.
 dnnl_memory_desc_t DescribeAs(const TensorType& type, const Layout& layout);
@@ -56,10 +57,14 @@ struct Destroy {
 template <class T>
 using Owned = std::unique_ptr<T, Destroy>;
 
-// What follows a convolution or product in the same pass over its output.
+// What follows a convolution or product in the same pass over its output, in this order.
 struct PostOps {
-  bool sum = false;   // adds what the output held before
-  bool relu = false;  // after the sum
+  std::vector<float> scales = {};  // of 8-bit operations: factors along scale_axis, or one; empty: none
+  int scale_axis = 1;
+  bool sum = false;  // adds what the output held before, as `sum_type` (undefined: the output's) times sum_scale
+  float sum_scale = 1;
+  dnnl_data_type_t sum_type = dnnl_data_type_undef;
+  bool relu = false;
 };
 
 // The implementation oneDNN chose for an operation, or why there is none.
@@ -69,7 +74,8 @@ class PrimitiveDesc {
   // From the operation's descriptor and the status of its init function. Scratch memory is given by the caller.
   static PrimitiveDesc Create(dnnl_status_t init, const_dnnl_op_desc_t op, const PostOps& post_ops = {},
                               const PrimitiveDesc* forward = nullptr);
-  static PrimitiveDesc Reorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to);
+  static PrimitiveDesc Reorder(const dnnl_memory_desc_t& from, const dnnl_memory_desc_t& to,
+                               const PostOps& post_ops = {});
   // to: null to let oneDNN choose.
   static PrimitiveDesc Concat(std::span<const dnnl_memory_desc_t> from, const dnnl_memory_desc_t* to, int axis);
 

@@ -15,12 +15,13 @@ using onednn::Argument;
 using onednn::Place;
 using onednn::PrimitiveDesc;
 
-// x and y (or their gradients) of any of the four ops, and max pooling's argmax.
+// x and y (or their gradients) of any of the five ops, and max pooling's argmax.
 struct Problem {
   TensorType x;
   TensorType y;
   std::optional<TensorType> argmax;
   bool is_backward = false;
+  bool is_max = false;
   std::string_view op;
   const Attributes* attributes = nullptr;
 };
@@ -30,10 +31,10 @@ Problem ReadProblem(const KernelQuery& query) {
   p.op = query.node.op->name;
   p.attributes = &query.node.attributes;
   p.is_backward = p.op.ends_with("_backward");
-  const bool is_max = p.op.starts_with("pool_max");
+  p.is_max = p.op.starts_with("pool_max");
   p.x = p.is_backward ? query.outputs[0] : query.inputs[0];
   p.y = p.is_backward ? query.inputs[0] : query.outputs[0];
-  if (is_max) p.argmax = p.is_backward ? query.inputs[1] : query.outputs[1];
+  if (p.is_max && p.op != "pool_max_forward") p.argmax = p.is_backward ? query.inputs[1] : query.outputs[1];
   return p;
 }
 
@@ -79,7 +80,7 @@ Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
   const dnnl_memory_desc_t y = onednn::DescribeAs(p.y, p.x.layout);
   Descs descs;
   dnnl_pooling_desc_t op{};
-  const bool needs_workspace = kind == dnnl_pooling_max;
+  const bool needs_workspace = p.argmax.has_value();
   dnnl_status_t status = dnnl_pooling_forward_desc_init(
       &op, needs_workspace || p.is_backward ? dnnl_forward_training : dnnl_forward_inference, kind, &x, &y, strides,
       kernel, padding_l, padding_r);
@@ -92,7 +93,7 @@ Descs CreateDescs(const Problem& p, dnnl_alg_kind_t kind, const Geometry& g) {
 }
 
 std::optional<dnnl_alg_kind_t> KindOf(const Problem& p, const Geometry& g) {
-  return p.argmax ? std::optional(dnnl_pooling_max) : AverageKind(p, g);
+  return p.is_max ? std::optional(dnnl_pooling_max) : AverageKind(p, g);
 }
 
 std::string Refuse(const KernelQuery& query) {
@@ -157,6 +158,7 @@ KernelDef Row(const char* op) {
 KernelDef OnednnPoolAverage() { return Row("pool_average"); }
 KernelDef OnednnPoolAverageBackward() { return Row("pool_average_backward"); }
 KernelDef OnednnPoolMax() { return Row("pool_max"); }
+KernelDef OnednnPoolMaxForward() { return Row("pool_max_forward"); }
 KernelDef OnednnPoolMaxBackward() { return Row("pool_max_backward"); }
 
 }  // namespace moka

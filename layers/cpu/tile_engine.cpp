@@ -27,6 +27,7 @@ void Convert(const Tensor& tensor, int64_t at, int64_t n, T* to) {
     case DType::kInt64: return ConvertFrom<T, int64_t>(tensor.raw(), at, n, to);
     case DType::kInt32: return ConvertFrom<T, int32_t>(tensor.raw(), at, n, to);
     case DType::kUInt8: return ConvertFrom<T, uint8_t>(tensor.raw(), at, n, to);
+    case DType::kInt8: return ConvertFrom<T, int8_t>(tensor.raw(), at, n, to);
     case DType::kFloat16:
     case DType::kBFloat16: return;  // refused by the kernels
   }

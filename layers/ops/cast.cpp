@@ -47,21 +47,26 @@ std::vector<OpCase> Cases() {
        .inputs = {{DType::kUInt8, Shape{2, 3}, {}}},
        .attributes = to("float32"),
        .ranges = {{0, 0, 255}}},
+      {.name = "int8_to_float32",
+       .inputs = {{DType::kInt8, Shape{2, 3}, {}}},
+       .attributes = to("float32"),
+       .ranges = {{0, -128, 127}}},
   };
 }
 
 }  // namespace
 
 OpDef CastOp() {
-  return {
-      .name = "cast",
-      .doc = "x -> y of the same shape: the values in another element type; to integers rounding towards zero.",
-      .attributes = {{"dtype", {}, "the new element type: float32, float64, float16, bfloat16, int64, int32, uint8"}},
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
-      .precision = Precision::kFollow,
-      .cases = Cases};
+  return {.name = "cast",
+          .doc = "x -> y of the same shape: the values in another element type; to integers rounding towards zero.",
+          .attributes = {{"dtype",
+                          {},
+                          "the new element type: float32, float64, float16, bfloat16, int64, int32, uint8, int8"}},
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          .precision = Precision::kFollow,
+          .cases = Cases};
 }
 
 }  // namespace moka

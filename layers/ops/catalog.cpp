@@ -4,6 +4,7 @@
 #include "layers/ops/cascade/ops.h"
 #include "layers/ops/detectnet/ops.h"
 #include "layers/ops/faces/ops.h"
+#include "layers/ops/int8/ops.h"
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/pose/ops.h"
@@ -37,6 +38,7 @@ std::vector<OpDef> AllOps() {
       PoolAverageBackwardOp(),
       PoolAverageOp(),
       PoolMaxBackwardOp(),
+      PoolMaxForwardOp(),
       PoolMaxMaskOp(),
       PoolMaxOp(),
       PoolStochasticOp(),
@@ -52,8 +54,8 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, LossOps, PoseOps, RecurrentOps, RoiOps,
-                                        SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
+  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, RecurrentOps,
+                                        RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(group(), std::back_inserter(all));
   }
   return all;

@@ -49,7 +49,7 @@ DType StatisticsType(DType dtype) {
 
 DType DTypeNamed(std::string_view op, std::string_view name) {
   constexpr std::array kAll = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
-                               DType::kInt64,   DType::kInt32,   DType::kUInt8};
+                               DType::kInt64,   DType::kInt32,   DType::kUInt8,   DType::kInt8};
   std::vector<std::string> names;
   for (const DType dtype : kAll) {
     if (NameOf(dtype) == name) return dtype;

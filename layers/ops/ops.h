@@ -26,6 +26,7 @@ OpDef PointwiseOp();
 OpDef PoolAverageBackwardOp();
 OpDef PoolAverageOp();
 OpDef PoolMaxBackwardOp();
+OpDef PoolMaxForwardOp();
 OpDef PoolMaxMaskOp();
 OpDef PoolMaxOp();
 OpDef PoolStochasticOp();

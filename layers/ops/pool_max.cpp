@@ -33,6 +33,18 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
                });
 }
 
+// Without the argmax: what inference needs, of integers too.
+std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount("pool_max_forward", in, 1, 1);
+  return {PlainType(in[0].dtype, PoolOutput("pool_max_forward", attributes, in[0].shape))};
+}
+
+void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::vector<RefTensor> both = {out[0], out[0]};
+  Reference(attributes, in, both);
+  out[0].values = std::move(both[0].values);
+}
+
 void Gradient(GradientContext& c) {
   if (c.dy(0) == kNoId || !c.wants(0)) return;
   const Attributes geometry = Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end"});
@@ -143,6 +155,15 @@ std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
 }
 
 std::vector<OpCase> Cases() { return MakeCases(false, false); }
+std::vector<OpCase> ForwardCases() {
+  std::vector<OpCase> cases = MakeCases(false, false);
+  OpCase integers{.name = "integers",
+                  .inputs = {{DType::kUInt8, Shape{2, 17, 7, 7}, {}}},
+                  .attributes = PoolCase({3, 3}, {2, 2}, {1, 1}, {1, 1}),
+                  .ranges = {{0, 0, 255}}};
+  cases.push_back(std::move(integers));
+  return cases;
+}
 std::vector<OpCase> BackwardCases() { return MakeCases(true, true); }
 std::vector<OpCase> MaskCases() { return MakeCases(false, true); }
 
@@ -165,6 +186,15 @@ OpDef PoolMaxBackwardOp() {
           .infer = InferBackward,
           .reference = ReferenceBackward,
           .cases = BackwardCases};
+}
+
+OpDef PoolMaxForwardOp() {
+  return {.name = "pool_max_forward",
+          .doc = "x [N,C,in..] -> y [N,C,out..]: the maximum of each window, of real numbers or 8-bit integers.",
+          .attributes = PoolAttributes(),
+          .infer = InferForward,
+          .reference = ReferenceForward,
+          .cases = ForwardCases};
 }
 
 OpDef PoolMaxMaskOp() {

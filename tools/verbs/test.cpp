@@ -12,46 +12,14 @@
 #include "optim/test_net.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
-#include "proto/solver_file.h"
-#include "tools/net_source.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
+#include "tools/test_source.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct TestSource {
-  fs::path net;
-  std::string weights;
-  SolverParameter solver;  // a run's: how detections are evaluated
-};
-
-TestSource SourceOf(const Arguments& arguments) {
-  TestSource source;
-  const std::string config = arguments.positionals.empty() ? "" : arguments.positionals[0];
-  if (arguments.Has("model")) {
-    source.net = arguments.Get("model");
-  } else if (!config.empty()) {
-    std::error_code code;
-    const bool is_run = fs::is_directory(fs::path(config) / "checkpoints", code);
-    source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");
-    const fs::path best = fs::path(config) / "checkpoints" / "best";
-    const fs::path solver = fs::path(config) / "config" / "solver.prototxt";
-    if (is_run && fs::exists(solver, code)) source.solver = ReadSolver(solver);
-    if (is_run && fs::is_symlink(best, code)) source.weights = (best.parent_path() / fs::read_symlink(best)).string();
-  } else {
-    throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
-                "see moka test --help");
-  }
-  if (arguments.Has("weights")) source.weights = arguments.Get("weights");
-  if (source.weights.empty())
-    throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
-  return source;
-}
 
 void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_classes) {
   fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(loss))));
@@ -67,7 +35,7 @@ void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_
 }
 
 int Run(const Arguments& arguments) {
-  const TestSource source = SourceOf(arguments);
+  const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
   read.overrides = SplitByTarget(arguments.overrides).net;
   if (read.overrides.size() != arguments.overrides.size()) {

@@ -17,6 +17,7 @@ Verb ExplainVerb();
 Verb InferVerb();
 Verb ModelCheckVerb();  // a subverb of model
 Verb ModelVerb();
+Verb QuantiseVerb();
 Verb TestVerb();
 Verb TimeVerb();
 Verb TrainVerb();

@@ -1,0 +1,112 @@
+// A convolution of 8-bit integers: y = round(act(scale[k] * (sum x w + bias[k]) + sum_scale * summand)), where the sum
+// is exact in 32 bits. With x = qx*sx, w = qw*sw[k] and y = qy*sy the scale is sx*sw[k]/sy, the bias is in units of
+// sx*sw[k], and sum_scale is the summand's scale over sy (Jacob et al. 2018, arXiv 1712.05877, without zero points).
+#include <algorithm>
+
+#include "core/text.h"
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/geometry.h"
+#include "layers/ops/int8/ops.h"
+#include "layers/ops/int8/rounding.h"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+constexpr const char* kName = "convolution_int8";
+
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  const bool sum = attributes.Bool("sum");
+  CheckInputCount(kName, in, sum ? 4 : 3, sum ? 4 : 3);
+  CheckInt8(kName, "x", in[0]);
+  if (in[1].dtype != DType::kInt8) {
+    throw Error(ErrorKind::kConfig, StrCat(kName, ": the weights must be int8, found ", in[1].ToString()));
+  }
+  CheckFloat(kName, "bias", in[2]);
+  CheckActivation(kName, attributes);
+  const Shape y = ConvolutionOutput(kName, attributes, in[0].shape, in[1].shape);
+  CheckShape(kName, "bias", in[2].shape, Shape{in[1].shape[0]}, "one value an output");
+  if (sum) CheckShape(kName, "the summand", in[3].shape, y, "the output's shape");
+  const auto scales = static_cast<int64_t>(attributes.Get<Doubles>("scales").size());
+  if (scales != in[1].shape[0]) {
+    throw Error(ErrorKind::kConfig, StrCat(kName, ": ", scales, " scales for ", in[1].shape[0], " outputs"));
+  }
+  return {PlainType(DTypeNamed(kName, attributes.String("dtype")), y)};
+}
+
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Shape& w = in[1].type.shape;
+  const Shape& y = out[0].type.shape;
+  const auto& scales = attributes.Get<Doubles>("scales");
+  std::ranges::fill(out[0].values, 0.0);
+  VisitConvolution(ConvolutionGeometry(kName, attributes, w), attributes.Int("groups"), in[0].type.shape, w, y,
+                   [&](int64_t i, int64_t j, int64_t o) {
+                     out[0].values[static_cast<size_t>(o)] +=
+                         in[0].values[static_cast<size_t>(i)] * in[1].values[static_cast<size_t>(j)];
+                   });
+  VisitElements(y, [&](const Index& index, int64_t offset) {
+    double& value = out[0].values[static_cast<size_t>(offset)];
+    const auto k = static_cast<size_t>(index[1]);
+    value = scales[k] * (value + in[2].values[k]);
+    if (attributes.Bool("sum")) value += attributes.Float("sum_scale") * in[3].values[static_cast<size_t>(offset)];
+    if (attributes.String("activation") == "relu") value = std::max(value, 0.0);
+    value = RoundTo(out[0].type.dtype, value);
+  });
+}
+
+// Scales are powers of two and everything else whole, so that halves are met exactly and rounded alike.
+std::vector<OpCase> Cases() {
+  const auto make = [](const char* name, Shape x, Shape w, Attributes geometry, const char* dtype, bool relu,
+                       std::optional<DType> summand) {
+    OpCase c{.name = name,
+             .inputs = {{DType::kUInt8, x, {}}, {DType::kInt8, w, {}}, {DType::kFloat32, Shape{w[0]}, {}}},
+             .attributes = std::move(geometry),
+             .ranges = {{0, 0, 200}, {1, -90, 90}, {2, -500, 500}}};
+    Doubles scales;
+    for (int64_t k = 0; k < w[0]; ++k) scales.push_back(k % 2 == 0 ? 1.0 / 256 : 1.0 / 512);
+    c.attributes.Set("scales", scales);
+    c.attributes.Set("dtype", std::string(dtype));
+    c.attributes.Set("activation", std::string(relu ? "relu" : ""));
+    if (!summand) return c;
+    c.attributes.Set("sum", true);
+    c.attributes.Set("sum_scale", 0.5);
+    c.inputs.push_back({*summand, ConvolutionOutput(kName, c.attributes, x, w), {}});
+    c.ranges.push_back({3, *summand == DType::kUInt8 ? 0.0 : -100.0, 100});
+    // The attributes a node gets by default are not there yet.
+    return c;
+  };
+  const Attributes same = ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1});
+  const Attributes strided = ConvolutionCase({2, 2}, {0, 0}, {0, 0}, {1, 1});
+  return {make("three", {2, 16, 6, 5}, {32, 16, 3, 3}, same, "uint8", true, {}),
+          make("odd_channels", {1, 7, 5, 5}, {9, 7, 3, 3}, same, "int8", false, {}),
+          make("pointwise_stride", {2, 32, 7, 7}, {16, 32, 1, 1}, strided, "uint8", true, {}),
+          make("float_result", {2, 16, 6, 5}, {32, 16, 3, 3}, same, "float32", false, {}),
+          make("sum", {2, 16, 5, 5}, {32, 16, 3, 3}, same, "uint8", true, DType::kUInt8),
+          make("signed_sum", {2, 16, 5, 5}, {32, 16, 3, 3}, same, "uint8", true, DType::kInt8),
+          make("groups", {2, 16, 5, 5}, {32, 8, 3, 3}, ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1}, 2), "uint8",
+               true, {})};
+}
+
+}  // namespace
+
+OpDef ConvolutionInt8Op() {
+  return {.name = kName,
+          .doc = "(x [N,C,in..] of 8 bits, w [K,C/groups,kernel..] int8, bias [K][, summand like y]) -> y [N,K,out..].",
+          .attributes = JoinSpecs({ConvolutionAttributes(),
+                                   {{"scales", {}, "the factor of each output"},
+                                    {"dtype", {}, "the result's type: uint8, int8 (rounded, saturated) or float32"},
+                                    {"activation", std::string(), "\"\" or \"relu\", applied last"},
+                                    {"sum", false, "whether the last input is added before the activation"},
+                                    {"sum_scale", 1.0, "the summand's factor"}}}),
+          .infer = Infer,
+          .reference = Reference,
+          .may_overwrite = [](const Attributes& attributes, int input,
+                              int) { return input == 3 && attributes.Bool("sum"); },
+          .precision = Precision::kKeep32,
+          .flops = [](const Attributes&, std::span<const TensorType> in,
+                      std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
+          .cases = Cases};
+}
+
+}  // namespace moka

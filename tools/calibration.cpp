@@ -1,0 +1,151 @@
+#include "tools/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+
+void MagnitudeHistogram::Add(std::span<const float> values) {
+  double largest = 0;
+  for (const float v : values) {
+    if (!std::isfinite(v)) continue;
+    largest = std::max(largest, std::abs(static_cast<double>(v)));
+    low_ = std::min(low_, static_cast<double>(v));
+  }
+  if (largest == 0) return;
+  if (top_ == 0) {
+    top_ = largest;
+    counts_.assign(kBins, 0);
+  }
+  while (top_ < largest) {  // two bins become one
+    for (size_t i = 0; i < kBins / 2; ++i) counts_[i] = counts_[2 * i] + counts_[2 * i + 1];
+    std::fill(counts_.begin() + kBins / 2, counts_.end(), 0);
+    top_ *= 2;
+  }
+  const double bins_per_unit = static_cast<double>(kBins) / top_;
+  for (const float v : values) {
+    if (v == 0 || !std::isfinite(v)) continue;  // zeros are exact at any scale
+    const auto bin = static_cast<size_t>(std::abs(static_cast<double>(v)) * bins_per_unit);
+    ++counts_[std::min(bin, kBins - 1)];
+  }
+}
+
+double MagnitudeHistogram::BestLimit(int levels) const {
+  if (top_ == 0) return 0;
+  const double width = top_ / static_cast<double>(kBins);
+  const auto centre = [&](size_t i) { return (static_cast<double>(i) + 0.5) * width; };
+  double best_error = INFINITY;
+  double best = top_;
+  double inside = 0;  // values below the limit
+  // Of the values beyond: count, sum and sum of squares.
+  double count = 0;
+  double sum = 0;
+  double squares = 0;
+  for (size_t i = 0; i < kBins; ++i) {
+    const auto n = static_cast<double>(counts_[i]);
+    count += n;
+    sum += n * centre(i);
+    squares += n * centre(i) * centre(i);
+  }
+  for (size_t i = 0; i < kBins; ++i) {
+    const auto n = static_cast<double>(counts_[i]);
+    inside += n;
+    count -= n;
+    sum -= n * centre(i);
+    squares -= n * centre(i) * centre(i);
+    const double limit = static_cast<double>(i + 1) * width;
+    const double step = limit / levels;
+    const double error = inside * step * step / 12 + squares - 2 * limit * sum + limit * limit * count;
+    if (error >= best_error) continue;
+    best_error = error;
+    best = limit;
+  }
+  return best;
+}
+
+void Calibration::Observe(const Program& program) {
+  constexpr std::string_view kPrefix = "@int8/";
+  for (const std::string& name : program.OutputNames()) {
+    if (!name.starts_with(kPrefix)) continue;
+    const std::span<const float> values = program.output(name).as<const float>();
+    Ranges& ranges = layers_[name.substr(kPrefix.size(), name.size() - kPrefix.size() - 2)];
+    switch (name.back()) {
+      case 'x': ranges.input.Add(values); break;
+      case 'y': ranges.output.Add(values); break;
+      default: {
+        if (!ranges.weights.empty()) break;
+        const auto outputs = static_cast<size_t>(program.output(name).shape()[0]);
+        const size_t each = values.size() / outputs;
+        for (size_t k = 0; k < outputs; ++k) {
+          double largest = 0;
+          for (const float w : values.subspan(k * each, each)) {
+            largest = std::max(largest, std::abs(static_cast<double>(w)));
+          }
+          ranges.weights.push_back(largest);
+        }
+      }
+    }
+  }
+}
+
+Quantization Calibration::Finish() const {
+  Quantization quantization;
+  for (const auto& [layer, ranges] : layers_) {
+    ConvolutionRanges& r = quantization.convolutions[layer];
+    r.input_low = ranges.input.low();
+    r.input_high = ranges.input.BestLimit(255);
+    r.output_low = ranges.output.low();
+    r.output_high = ranges.output.BestLimit(r.output_low < 0 ? 127 : 255);
+    r.weights = ranges.weights;
+  }
+  return quantization;
+}
+
+Quantization ReadQuantization(const std::filesystem::path& file) {
+  const auto json = nlohmann::json::parse(ReadFile(file), nullptr, false);
+  const auto fail = [&](std::string_view what) {
+    throw Error(ErrorKind::kConfig, {}, StrCat(file.string(), ": ", what), "moka quantise writes such files");
+  };
+  if (!json.is_object() || !json.contains("convolutions") || !json["convolutions"].is_object()) {
+    fail("no ranges for 8-bit inference");
+  }
+  Quantization quantization;
+  for (const auto& [layer, entry] : json["convolutions"].items()) {
+    const auto numbers = [&](const char* name) -> std::vector<double> {
+      if (!entry.is_object() || !entry.contains(name) || !entry[name].is_array()) {
+        fail(StrCat("layer \"", Printable(layer), "\" has no list \"", name, "\""));
+      }
+      std::vector<double> values;
+      for (const auto& v : entry[name]) {
+        if (!v.is_number() || !std::isfinite(v.get<double>())) {
+          fail(StrCat("layer \"", Printable(layer), "\": \"", name, "\" holds what is no number"));
+        }
+        values.push_back(v.get<double>());
+      }
+      return values;
+    };
+    const std::vector<double> input = numbers("input");
+    const std::vector<double> output = numbers("output");
+    if (input.size() != 2 || output.size() != 2) {
+      fail(StrCat("layer \"", Printable(layer), "\": \"input\" and \"output\" are [low, high]"));
+    }
+    quantization.convolutions[layer] = {input[0], input[1], output[0], output[1], numbers("weights")};
+  }
+  return quantization;
+}
+
+void WriteQuantization(const Quantization& quantization, const std::filesystem::path& file) {
+  nlohmann::ordered_json json = {{"convolutions", nlohmann::ordered_json::object()}};
+  for (const auto& [layer, r] : quantization.convolutions) {
+    json["convolutions"][layer] = {
+        {"input", {r.input_low, r.input_high}}, {"output", {r.output_low, r.output_high}}, {"weights", r.weights}};
+  }
+  WriteFileAtomically(file, json.dump() + "\n");
+}
+
+}  // namespace moka

@@ -1,0 +1,54 @@
+// Post-training calibration for 8-bit inference: ranges of what convolutions read and write over some batches, and
+// the file they are kept in.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "graph/quantization.h"
+
+namespace moka {
+
+// Counts of magnitudes in equal bins up to a largest one that grows by doubling.
+class MagnitudeHistogram {
+ public:
+  static constexpr size_t kBins = 2048;
+
+  void Add(std::span<const float> values);
+  double low() const { return low_; }
+  // The magnitude up to which `levels` integer steps should reach: the one with the least squared error, of rounding
+  // (step^2/12 each, where step = magnitude/levels) and of what lies beyond and is cut off. 0 without values above 0.
+  double BestLimit(int levels) const;
+
+ private:
+  std::vector<int64_t> counts_;
+  double top_ = 0;  // where the last bin ends
+  double low_ = 0;  // smallest value
+};
+
+// Looks at the outputs of a program compiled with observes_convolutions, batch after batch.
+class Calibration {
+ public:
+  void Observe(const Program& program);
+  Quantization Finish() const;
+
+ private:
+  struct Ranges {
+    MagnitudeHistogram input;
+    MagnitudeHistogram output;
+    std::vector<double> weights;
+  };
+  std::map<std::string, Ranges> layers_;
+};
+
+// JSON: {"convolutions": {LAYER: {"input": [low, high], "output": [low, high], "weights": [..]}}}. Errors: kNoInput,
+// kConfig naming the file and what is wrong in it; kCantCreate.
+Quantization ReadQuantization(const std::filesystem::path& file);
+void WriteQuantization(const Quantization& quantization, const std::filesystem::path& file);
+
+}  // namespace moka

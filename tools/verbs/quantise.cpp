@@ -1,0 +1,159 @@
+// moka quantise: ranges for 8-bit inference from training data, and what they cost and gain on the test data.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/text.h"
+#include "optim/net_weights.h"
+#include "optim/report.h"
+#include "optim/test_net.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "tools/calibration.h"
+#include "tools/machine.h"
+#include "tools/program_options.h"
+#include "tools/progress.h"
+#include "tools/test_source.h"
+#include "tools/train_setup.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+// The net as it is tested, but reading the training data: test data is for reporting.
+NetParameter CalibrationNet(const NetParameter& net) {
+  NetParameter tested = FilterNet(net, TEST);
+  const NetParameter trained = FilterNet(net, TRAIN);
+  for (LayerParameter& layer : *tested.mutable_layer()) {
+    if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
+    for (const LayerParameter& source : trained.layer()) {
+      if (source.bottom_size() > 0 || source.top_size() == 0 || source.top(0) != layer.top(0)) continue;
+      layer = source;
+      layer.clear_include();
+      layer.clear_exclude();
+      layer.set_phase(TEST);
+      break;
+    }
+  }
+  return tested;
+}
+
+// A test net with its weights, and how long a batch takes.
+struct Candidate {
+  ParameterStore store;
+  std::unique_ptr<TestNet> net;
+  std::vector<OutputValue> outputs;
+  double best_batch_ms = INFINITY;
+};
+
+Candidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
+  Candidate c;
+  TestOptions options;
+  options.data.phase = TEST;
+  options.compile = compile;
+  options.evaluation = Evaluation::kDetection;
+  c.net = std::make_unique<TestNet>(net, options, c.store);
+  LoadWeightFiles(weights, c.net->blobs(), c.store);
+  return c;
+}
+
+int64_t BytesOfSteps(const Program& program) {
+  int64_t bytes = program.memory().constant_bytes;
+  return bytes + program.memory().arena_bytes;
+}
+
+void Evaluate(Candidate& c, int64_t batches, const std::string& name) {
+  ProgressBar bar(ProgressMode::kAuto, name, batches);
+  c.outputs = c.net->Run(batches, [&](int64_t done) {
+    bar.Update(done, "");
+    return true;
+  });
+  for (int run = 0; run < 5; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    c.net->program().Run();
+    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    c.best_batch_ms = std::min(c.best_batch_ms, ms);
+  }
+}
+
+int Run(const Arguments& arguments) {
+  const TestSource source = TestSourceOf(arguments, "quantise");
+  NetReadOptions read;
+  read.overrides = SplitByTarget(arguments.overrides).net;
+  const NetParameter param = ReadNet(source.net, read);
+  const std::filesystem::path out =
+      arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
+  CompileOptions compile = CompileOptionsOf(arguments);
+
+  CompileOptions observing = compile;
+  observing.observes_convolutions = true;
+  Calibration calibration;
+  {
+    Candidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
+    const int64_t batches = arguments.Int("batches", 16, 1, 100000);
+    ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
+    c.net->Run(batches, [&](int64_t done) {
+      calibration.Observe(c.net->program());
+      bar.Update(done, "");
+      return true;
+    });
+  }
+  auto quantization = std::make_shared<Quantization>(calibration.Finish());
+  if (quantization->convolutions.empty()) {
+    throw Error(ErrorKind::kConfig, StrCat("net \"", param.name(), "\" has no convolutions to run on 8-bit integers"));
+  }
+  WriteQuantization(*quantization, out);
+  LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
+
+  quantization->weight_limit = WeightLimit();
+  CompileOptions integers = compile;
+  integers.quantization = quantization;
+  Candidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
+  Candidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
+  const int64_t records = before.net->feed().epoch_size();
+  const int64_t batch = std::max<int64_t>(1, before.net->feed().batch_size());
+  const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);
+  Evaluate(before, batches, "float32");
+  Evaluate(after, batches, "int8");
+  int64_t converted = 0;
+  int64_t convolutions = 0;
+  for (const StepReport& step : after.net->program().steps()) {
+    converted += step.op == "convolution_int8" ? 1 : 0;
+    convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
+  }
+  fmt::print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
+  for (size_t i = 0; i < before.outputs.size(); ++i) {
+    fmt::print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
+  }
+  const std::string batch_name = StrCat("batch of ", batch, ", ms");
+  fmt::print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
+  fmt::print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
+             BytesText(BytesOfSteps(after.net->program())));
+  fmt::print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
+  return 0;
+}
+
+}  // namespace
+
+Verb QuantiseVerb() {
+  Verb verb;
+  verb.name = "quantise";
+  verb.summary = "measure the ranges for 8-bit inference, and what it costs and gains";
+  verb.usage = "RUN|MODEL [--flags]";
+  verb.examples = {"moka quantise runs/latest", "moka quantise models/lenet --weights lenet.caffemodel --batches 32",
+                   "moka test runs/latest --int8 runs/latest/net.int8.json"};
+  verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"batches", "N", "batches of training data to measure (default: 16)"},
+                  {"iterations", "N", "batches of test data to compare on (default: the data once)"},
+                  {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,64 @@
+// Registers of floats of two widths under one set of names, so that the Winograd kernels exist once. A source that
+// includes this is compiled with the instruction set's flags (see MOKA_WINOGRAD_* in layers/CMakeLists.txt) and must
+// use nothing that other sources might share: no standard templates, only what is inlined or of internal linkage.
+#pragma once
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+
+namespace moka::winograd {
+
+#define MOKA_INLINE inline __attribute__((always_inline))
+
+// Eight lanes: AVX2 with fused multiply-adds.
+struct Lanes8 {
+  static constexpr int kLanes = 8;
+  static constexpr int kRegisters = 16;
+  __m256 v;
+
+  static MOKA_INLINE Lanes8 Zero() { return {_mm256_setzero_ps()}; }
+  // Loads and stores are of kLanes floats at multiples of their own size.
+  static MOKA_INLINE Lanes8 Load(const float* p) { return {_mm256_load_ps(p)}; }
+  static MOKA_INLINE Lanes8 LoadUnaligned(const float* p) { return {_mm256_loadu_ps(p)}; }
+  // One float in every lane.
+  static MOKA_INLINE Lanes8 Broadcast(const float* p) { return {_mm256_broadcast_ss(p)}; }
+  static MOKA_INLINE Lanes8 All(float f) { return {_mm256_set1_ps(f)}; }
+  MOKA_INLINE void Store(float* p) const { _mm256_store_ps(p, v); }
+  MOKA_INLINE void StoreUnaligned(float* p) const { _mm256_storeu_ps(p, v); }
+  // Past the caches: for results that nobody reads soon.
+  MOKA_INLINE void Stream(float* p) const { _mm256_stream_ps(p, v); }
+};
+MOKA_INLINE Lanes8 operator+(Lanes8 a, Lanes8 b) { return {_mm256_add_ps(a.v, b.v)}; }
+MOKA_INLINE Lanes8 operator-(Lanes8 a, Lanes8 b) { return {_mm256_sub_ps(a.v, b.v)}; }
+MOKA_INLINE Lanes8 operator*(Lanes8 a, Lanes8 b) { return {_mm256_mul_ps(a.v, b.v)}; }
+// a*b + c and c - a*b, rounded once.
+MOKA_INLINE Lanes8 Fma(Lanes8 a, Lanes8 b, Lanes8 c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+MOKA_INLINE Lanes8 Fnma(Lanes8 a, Lanes8 b, Lanes8 c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }
+MOKA_INLINE Lanes8 Max(Lanes8 a, Lanes8 b) { return {_mm256_max_ps(a.v, b.v)}; }
+
+#if defined(__AVX512F__)
+// Sixteen lanes: AVX-512.
+struct Lanes16 {
+  static constexpr int kLanes = 16;
+  static constexpr int kRegisters = 32;
+  __m512 v;
+
+  static MOKA_INLINE Lanes16 Zero() { return {_mm512_setzero_ps()}; }
+  static MOKA_INLINE Lanes16 Load(const float* p) { return {_mm512_load_ps(p)}; }
+  static MOKA_INLINE Lanes16 LoadUnaligned(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static MOKA_INLINE Lanes16 Broadcast(const float* p) { return {_mm512_set1_ps(*p)}; }
+  static MOKA_INLINE Lanes16 All(float f) { return {_mm512_set1_ps(f)}; }
+  MOKA_INLINE void Store(float* p) const { _mm512_store_ps(p, v); }
+  MOKA_INLINE void StoreUnaligned(float* p) const { _mm512_storeu_ps(p, v); }
+  MOKA_INLINE void Stream(float* p) const { _mm512_stream_ps(p, v); }
+};
+MOKA_INLINE Lanes16 operator+(Lanes16 a, Lanes16 b) { return {_mm512_add_ps(a.v, b.v)}; }
+MOKA_INLINE Lanes16 operator-(Lanes16 a, Lanes16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+MOKA_INLINE Lanes16 operator*(Lanes16 a, Lanes16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+MOKA_INLINE Lanes16 Fma(Lanes16 a, Lanes16 b, Lanes16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
+MOKA_INLINE Lanes16 Fnma(Lanes16 a, Lanes16 b, Lanes16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }
+MOKA_INLINE Lanes16 Max(Lanes16 a, Lanes16 b) { return {_mm512_max_ps(a.v, b.v)}; }
+#endif
+
+}  // namespace moka::winograd
+#endif

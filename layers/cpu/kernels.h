@@ -79,6 +79,8 @@ KernelDef OnednnSoftmaxBackward();
 KernelDef OnednnWinograd();
 KernelDef OnednnWinogradBackwardData();
 KernelDef OnednnWinogradBackwardWeights();
+KernelDef WinogradConvolution();
+KernelDef WinogradConvolutionBackwardData();
 
 // All of the above.
 std::vector<KernelDef> AllCpuKernels();

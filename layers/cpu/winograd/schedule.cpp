@@ -1,0 +1,209 @@
+#include "layers/cpu/winograd/schedule.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/parallel.h"
+
+namespace moka::winograd {
+namespace {
+
+constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kLineFloats = 16;
+// Input channels whose transformed weights a part holds at a time (kWeightsOutside): 36 * 128 * 32 floats, 576 KiB.
+constexpr int64_t kWeightChunk = 128;
+
+int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A stride for 36 arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
+int64_t Stride(int64_t floats) { return (CeilOf(floats, kLineFloats) | 1) * kLineFloats; }
+
+int64_t Setting(const char* name, int64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::atoll(text);
+}
+
+Tiles TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
+  Tiles tiles;
+  tiles.first = c.tiles() * block / s.blocks;
+  tiles.count = c.tiles() * (block + 1) / s.blocks - tiles.first;
+  tiles.groups = CeilOf(tiles.count, c.functions->group_tiles);
+  return tiles;
+}
+
+int64_t VectorsOf(const Correlation& c, const Schedule& s, int64_t slice) {
+  return std::min(s.slice_vectors, c.out_blocks() - slice * s.slice_vectors);
+}
+
+// One group's run. The steps' common fields are filled here.
+class GroupRun {
+ public:
+  GroupRun(const Correlation& c, const Schedule& s, const Operands& o, int64_t group) : c_(c), s_(s), o_(o) {
+    const int64_t in = group * c.in_blocks() * c.frame.x_block_stride;
+    const int64_t out = group * c.out_blocks() * c.frame.y_block_stride;
+    o_.x += in;
+    o_.w += group * c.weight_group_stride;
+    o_.bias += group * c.out_blocks() * c.lanes();
+    if (o_.summand != nullptr) o_.summand += out;
+    o_.y += out;
+  }
+
+  void TilesOutside() const {
+    constexpr int64_t kItemChannels = 64;
+    const int64_t ranges = CeilOf(c_.in_channels, kItemChannels);
+    ParallelFor(s_.slices * ranges, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t slice = i / ranges;
+        const int64_t first = i % ranges * kItemChannels;
+        float* u = SliceOfAll(slice) + first * VectorsOf(c_, s_, slice) * c_.lanes();
+        Weights(slice, first, std::min(c_.in_channels, first + kItemChannels), u);
+      }
+    });
+    ForParts(s_.blocks, [&](int64_t block, float* own) {
+      const Tiles tiles = TilesOf(c_, s_, block);
+      float* v = own;
+      float* m = own + kPoints * s_.v_stride;
+      for (int64_t g = 0; g < tiles.groups; ++g) Input(tiles, g, 0, c_.in_blocks(), v);
+      for (int64_t slice = 0; slice < s_.slices; ++slice) {
+        Multiply(tiles, slice, 0, c_.in_channels, SliceOfAll(slice), v, m);
+        Output(tiles, slice, m);
+      }
+    });
+  }
+
+  void WeightsOutside(int64_t span) const {
+    const Tiles tiles = TilesOf(c_, s_, span);
+    float* v = o_.scratch;
+    ParallelFor(tiles.groups * c_.in_blocks(), 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t block = i % c_.in_blocks();
+        const int64_t last = std::min(c_.in_blocks(), block + end - i);
+        Input(tiles, i / c_.in_blocks(), block, last, v);
+        i += last - block;
+      }
+    });
+    ForParts(s_.slices, [&](int64_t slice, float* own) {
+      float* u = own;
+      float* m = own + kPoints * s_.u_stride;
+      for (int64_t c = 0; c < c_.in_channels; c += kWeightChunk) {
+        const int64_t end = std::min(c_.in_channels, c + kWeightChunk);
+        Weights(slice, c, end, u);
+        Multiply(tiles, slice, c, end, u, v, m);
+      }
+      Output(tiles, slice, m);
+    });
+  }
+
+ private:
+  // Calls body(item, memory of the part) for all items; a part's are neighbours.
+  template <class Body>
+  void ForParts(int64_t items, Body&& body) const {
+    ParallelFor(s_.parts, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t part = begin; part < end; ++part) {
+        float* own = o_.scratch + s_.shared_floats + part * s_.part_floats;
+        for (int64_t i = items * part / s_.parts; i < items * (part + 1) / s_.parts; ++i) body(i, own);
+      }
+    });
+  }
+
+  float* SliceOfAll(int64_t slice) const { return o_.scratch + slice * s_.slice_vectors * c_.lanes() * c_.in_channels; }
+
+  void Input(const Tiles& tiles, int64_t group, int64_t block_begin, int64_t block_end, float* v) const {
+    c_.functions->input({&c_.frame, tiles, group, c_.in_blocks(), block_begin, block_end, o_.x, v, s_.v_stride});
+  }
+
+  void Weights(int64_t slice, int64_t in_begin, int64_t in_end, float* u) const {
+    WeightStep step = c_.weights;
+    step.w = o_.w;
+    step.out_block = slice * s_.slice_vectors;
+    step.vectors = VectorsOf(c_, s_, slice);
+    step.in_begin = in_begin;
+    step.in_end = in_end;
+    step.u = u;
+    step.u_stride = s_.u_stride;
+    c_.functions->weights(step);
+  }
+
+  void Multiply(const Tiles& tiles, int64_t slice, int64_t in_begin, int64_t in_end, const float* u, const float* v,
+                float* m) const {
+    c_.functions->multiply({tiles, c_.in_blocks(), in_begin, in_end, VectorsOf(c_, s_, slice), in_begin > 0, u,
+                            s_.u_stride, v, s_.v_stride, m, s_.m_stride});
+  }
+
+  void Output(const Tiles& tiles, int64_t slice, const float* m) const {
+    const int64_t block = slice * s_.slice_vectors;
+    const int64_t offset = block * c_.frame.y_block_stride;
+    c_.functions->output({&c_.frame, tiles, VectorsOf(c_, s_, slice), m, s_.m_stride, o_.bias + block * c_.lanes(),
+                          o_.summand == nullptr ? nullptr : o_.summand + offset, o_.floor, o_.y + offset});
+  }
+
+  const Correlation& c_;
+  const Schedule& s_;
+  Operands o_;
+};
+
+int64_t CacheBytes(int name, int64_t fallback) {
+  const int64_t bytes = sysconf(name);
+  return bytes > 0 ? bytes : fallback;
+}
+
+}  // namespace
+
+Caches MachineCaches() {
+  return {CacheBytes(_SC_LEVEL2_CACHE_SIZE, int64_t{512} << 10), CacheBytes(_SC_LEVEL3_CACHE_SIZE, int64_t{8} << 20)};
+}
+
+Schedule Plan(const Correlation& c, int64_t threads, const Caches& caches) {
+  Schedule s;
+  const int64_t lanes = c.lanes();
+  const int64_t in = c.in_blocks() * lanes;
+  const int64_t out = c.out_blocks() * lanes;
+  const int64_t tiles = c.tiles();
+  s.slice_vectors = std::min<int64_t>(kMaxVectors, c.out_blocks());
+  const bool few_tiles = tiles <= out;
+  s.order = Setting("WINO_ORDER", few_tiles ? 1 : 0) == 1 ? Order::kWeightsOutside : Order::kTilesOutside;
+  if (s.order == Order::kTilesOutside) {
+    s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
+    const int64_t tile_bytes = kPoints * (in + s.slice_vectors * lanes) * kFloatBytes;
+    const int64_t groups = std::max<int64_t>(2, caches.core_bytes * 6 / 10 / (tile_bytes * c.functions->group_tiles));
+    const int64_t most = Setting("WINO_TILES", groups * c.functions->group_tiles);
+    s.parts = std::min(threads, tiles);
+    s.blocks = std::min(tiles, CeilOf(CeilOf(tiles, most), s.parts) * s.parts);
+    s.block_tiles = CeilOf(tiles, s.blocks);
+    s.u_stride = Stride(out * c.in_channels);
+    s.shared_floats = kPoints * s.u_stride;
+    s.v_stride = Stride(s.block_tiles * in);
+    s.m_stride = Stride(s.block_tiles * s.slice_vectors * lanes);
+    s.part_floats = kPoints * (s.v_stride + s.m_stride);
+  } else {
+    // One vector a slice rather than idle threads.
+    if (CeilOf(c.out_blocks(), s.slice_vectors) < threads) s.slice_vectors = 1;
+    s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
+    s.parts = std::min(threads, s.slices);
+    const int64_t most =
+        Setting("WINO_TILES", std::max<int64_t>(1, caches.shared_bytes * 4 / 10 / (kPoints * in * kFloatBytes)));
+    s.blocks = CeilOf(tiles, most);
+    s.block_tiles = CeilOf(tiles, s.blocks);
+    s.v_stride = Stride(s.block_tiles * in);
+    s.shared_floats = kPoints * s.v_stride;
+    s.u_stride = Stride(std::min(c.in_channels, kWeightChunk) * s.slice_vectors * lanes);
+    s.m_stride = Stride(s.block_tiles * s.slice_vectors * lanes);
+    s.part_floats = kPoints * (s.u_stride + s.m_stride);
+  }
+  return s;
+}
+
+void Run(const Correlation& c, const Schedule& schedule, const Operands& operands) {
+  for (int64_t group = 0; group < c.groups; ++group) {
+    const GroupRun run(c, schedule, operands, group);
+    if (schedule.order == Order::kTilesOutside) {
+      run.TilesOutside();
+    } else {
+      for (int64_t span = 0; span < schedule.blocks; ++span) run.WeightsOutside(span);
+    }
+  }
+}
+
+}  // namespace moka::winograd

@@ -1,0 +1,19 @@
+// The Winograd steps with AVX2 registers; on other architectures the table is empty.
+#include "layers/cpu/winograd/tile_steps.h"
+
+namespace moka::winograd {
+
+#if defined(__AVX2__) && defined(__FMA__)
+const TileFunctions& Avx2TileFunctions() {
+  using V = Lanes8;
+  static constexpr TileFunctions kFunctions = {V::kLanes, kGroupTiles<V>, Input<V>, Weights<V>, Multiply<V>, Output<V>};
+  return kFunctions;
+}
+#else
+const TileFunctions& Avx2TileFunctions() {
+  static constexpr TileFunctions kNone;
+  return kNone;
+}
+#endif
+
+}  // namespace moka::winograd

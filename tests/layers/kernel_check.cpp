@@ -26,7 +26,8 @@ void SetLayouts(std::vector<TensorType>& types, const std::vector<std::string>& 
   }
 }
 
-void ExpectClose(const RefTensor& found, const RefTensor& expected, double tolerance, size_t output) {
+// Returns the largest error relative to the largest magnitude.
+double ExpectClose(const RefTensor& found, const RefTensor& expected, double tolerance, size_t output) {
   double largest = 1e-30;
   double worst = 0;
   for (const double v : expected.values) largest = std::max(largest, std::abs(v));
@@ -35,6 +36,7 @@ void ExpectClose(const RefTensor& found, const RefTensor& expected, double toler
     worst = std::isnan(error) ? INFINITY : std::max(worst, error);
   }
   EXPECT_LE(worst, IsFloat(expected.type.dtype) ? tolerance : 0) << "output " << output;
+  return worst;
 }
 
 std::string Describe(const std::vector<TensorType>& types) {
@@ -63,7 +65,8 @@ Checked Run(Setup& s, const OpCase& op_case) {
   Checked checked{.refusal = s.kernel.refuse({s.node, s.inputs, s.outputs}),
                   .implementation = {},
                   .inputs = s.inputs,
-                  .outputs = s.outputs};
+                  .outputs = s.outputs,
+                  .worst_error = 0};
   if (!checked.refusal.empty()) return checked;
   SCOPED_TRACE(StrCat(s.kernel.name, " ", s.op.name, s.node.attributes.ToString(), " ", Describe(s.inputs), "-> ",
                       Describe(s.outputs)));
@@ -88,7 +91,8 @@ Checked Run(Setup& s, const OpCase& op_case) {
   std::vector<RefTensor> first;
   for (size_t o = 0; o < out.size(); ++o) {
     first.push_back(FromTensor(out[o]));
-    ExpectClose(first[o], expected[o], op_case.tolerance, o);
+    const double error = ExpectClose(first[o], expected[o], op_case.tolerance, o);
+    if (IsFloat(s.outputs[o].dtype)) checked.worst_error = std::max(checked.worst_error, error);
     EXPECT_TRUE(!IsFloat(s.outputs[o].dtype) || PaddingIsZero(out[o])) << "output " << o;
   }
   kernel->Run();
@@ -109,7 +113,8 @@ Checked CheckProposal(std::string_view kernel, std::string_view op, const OpCase
   Setup s(kernel, op, op_case);
   SetLayouts(s.inputs, current.inputs);
   const auto proposal = s.kernel.propose({s.node, s.inputs, s.outputs});
-  if (!proposal) return {.refusal = "no proposal", .implementation = "", .inputs = s.inputs, .outputs = s.outputs};
+  if (!proposal)
+    return {.refusal = "no proposal", .implementation = "", .inputs = s.inputs, .outputs = s.outputs, .worst_error = 0};
   for (size_t i = 0; i < s.inputs.size(); ++i) s.inputs[i].layout = proposal->inputs[i];
   for (size_t o = 0; o < s.outputs.size(); ++o) s.outputs[o].layout = proposal->outputs[o];
   return Run(s, op_case);

@@ -20,6 +20,7 @@ struct Checked {
   std::string implementation;  // what ran
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
+  double worst_error = 0;  // of float outputs, relative to the largest magnitude
 };
 
 // Runs the kernel with exactly these layouts and expects the reference's values, zero padding and a second run's

@@ -25,6 +25,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnWinogradBackwardWeights(),
       OnednnConvolutionInt8(),
       OnednnDequantize(),
+      WinogradConvolutionBackwardWeights(),
       MokaDetectionEvaluate(),
       MokaDetectionOutput(),
       MokaEmbed(),

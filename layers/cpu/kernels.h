@@ -81,6 +81,7 @@ KernelDef OnednnWinogradBackwardData();
 KernelDef OnednnWinogradBackwardWeights();
 KernelDef WinogradConvolution();
 KernelDef WinogradConvolutionBackwardData();
+KernelDef WinogradConvolutionBackwardWeights();
 
 // All of the above.
 std::vector<KernelDef> AllCpuKernels();

@@ -1,0 +1,12 @@
+// The arithmetic of weights.cpp in vectors of 8 floats.
+#include "layers/cpu/winograd/weights_body.h"
+
+namespace moka::winograd {
+
+#if defined(__AVX2__) && defined(__FMA__)
+const WeightsLanes* WeightsLanesAvx2() { return &kWeightsLanes<Lanes8>; }
+#else
+const WeightsLanes* WeightsLanesAvx2() { return nullptr; }
+#endif
+
+}  // namespace moka::winograd

@@ -1,0 +1,54 @@
+// The arithmetic of weights.cpp for one instruction set. L is the number of floats in a vector, which is also
+// the channel block of x, dy and of everything below. Private to layers/cpu; the sources behind these tables are
+// compiled for wider instructions than the rest, so this header has plain types only.
+#pragma once
+
+#include <cstdint>
+
+namespace moka::winograd {
+
+// One channel block of a tensor [N,C,H,W] in channel blocks, and the tiles it is cut into: tile (n, i, j) begins at row
+// 4i - pad_top and column 4j - pad_left.
+struct TiledPlane {
+  const float* data = nullptr;   // [H][W][L] of image 0
+  int64_t image_stride = 0;      // in floats
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t pad_top = 0;
+  int64_t pad_left = 0;
+  int64_t tile_rows = 0;
+  int64_t tile_columns = 0;
+};
+
+// u[c][k] = (or +=) sum over tiles t of v[t][c] * m[t][k], at one point.
+struct Product {
+  const float* v = nullptr;   // [c_panels] of [tiles][L], v_stride apart
+  const float* m = nullptr;   // [k_panels] of [tiles][L], m_stride apart
+  float* u = nullptr;         // [c_panels][k_panels] of [L][L]: rows of c_panels u_stride apart
+  int64_t v_stride = 0;
+  int64_t m_stride = 0;
+  int64_t u_stride = 0;
+  int64_t tiles = 0;
+  int64_t c_panels = 0;
+  int64_t k_panels = 0;
+  bool accumulate = false;
+};
+
+struct WeightsLanes {
+  int lanes = 0;
+  // Transforms tiles [first, last): element (point p, tile t) at to[p * point_stride + (t - first) * L].
+  // Of dy, sum[L] is the sum of the tiles' elements, unless null.
+  void (*transform_x)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
+                      float* sum) = nullptr;
+  void (*transform_dy)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
+                       float* sum) = nullptr;
+  void (*multiply)(const Product& product) = nullptr;
+  // dw[3*3][c][k] of one block [L][L]: the inverse transform of the sum of `copies` blocks, copy_stride apart.
+  void (*inverse)(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw) = nullptr;
+};
+
+// Requires: the processor has the instructions. Null where the compiler has not.
+const WeightsLanes* WeightsLanesAvx512();
+const WeightsLanes* WeightsLanesAvx2();
+
+}  // namespace moka::winograd

@@ -12,27 +12,29 @@
 // keeps the rounding error of planes with many tiles small.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <vector>
 
 #include "core/parallel.h"
 #include "core/text.h"
 #include "layers/cpu/bound_kernel.h"
 #include "layers/cpu/kernels.h"
-#include "layers/cpu/winograd/weights_lanes.h"
+#include "layers/cpu/winograd/weights_plan.h"
 #include "layers/ops/geometry.h"
 
 namespace moka {
 namespace {
 
+using winograd::BlockOrder;
+using winograd::GradientMode;
+using winograd::GradientPlan;
+using winograd::GradientProblem;
+using winograd::kGradientPoints;
+using winograd::kSegment;
 using winograd::Product;
 using winograd::TiledPlane;
 using winograd::WeightsLanes;
 
-constexpr int64_t kSegment = 16;             // tiles a thread transforms at a time
-constexpr int64_t kLine = 16;                // floats in a cache line
-constexpr int64_t kPoints = 36;               // of a transformed tile
-constexpr int64_t kAlign = 64;
+constexpr int64_t kTilesInRegisters = 64;  // summed before they are added to the sums in memory
 
 // The instruction set for channel blocks of this size; null if this processor has none.
 const WeightsLanes* LanesOf(int64_t block) {
@@ -52,31 +54,13 @@ const WeightsLanes* LanesOf(const TensorType& x) {
   return nullptr;
 }
 
-// How the blocks [c][k] of the result lie in dw.
-enum class Order : uint8_t { kPlain, kOutputsInner, kInputsInner };
-
-std::optional<Order> OrderOf(const TensorType& dw, int64_t lanes) {
+std::optional<BlockOrder> OrderOf(const TensorType& dw, int64_t lanes) {
   const std::string name = dw.layout.Name(4);
-  if (dw.layout.is_plain()) return Order::kPlain;
-  if (name == StrCat("ABcd", lanes, "b", lanes, "a")) return Order::kOutputsInner;
-  if (name == StrCat("ABcd", lanes, "a", lanes, "b")) return Order::kInputsInner;
+  if (dw.layout.is_plain()) return BlockOrder::kPlain;
+  if (name == StrCat("ABcd", lanes, "b", lanes, "a")) return BlockOrder::kOutputsInner;
+  if (name == StrCat("ABcd", lanes, "a", lanes, "b")) return BlockOrder::kInputsInner;
   return {};
 }
-
-struct Problem {
-  const WeightsLanes* lanes = nullptr;
-  TiledPlane x;    // without data
-  TiledPlane dy;
-  Shape dw;        // [K,C/groups,3,3]
-  Order order = Order::kPlain;
-  bool bias = false;
-  int64_t groups = 1;
-  int64_t tiles = 0;
-  int64_t c_panels = 0;  // of a group, as k_panels
-  int64_t k_panels = 0;
-
-  int64_t L() const { return lanes->lanes; }
-};
 
 TiledPlane PlaneOf(const Shape& shape, int64_t lanes, const Shape& y) {
   TiledPlane plane;
@@ -89,10 +73,10 @@ TiledPlane PlaneOf(const Shape& shape, int64_t lanes, const Shape& y) {
 }
 
 // Requires: Refuse said "".
-Problem ReadProblem(const KernelQuery& query) {
+GradientProblem ReadProblem(const KernelQuery& query) {
   const Shape& x = query.inputs[0].shape;
   const Shape& dy = query.inputs[1].shape;
-  Problem p;
+  GradientProblem p;
   p.lanes = LanesOf(query.inputs[0]);
   p.dw = query.outputs[0].shape;
   p.order = *OrderOf(query.outputs[0], p.L());
@@ -109,99 +93,28 @@ Problem ReadProblem(const KernelQuery& query) {
   return p;
 }
 
-enum class Mode : uint8_t { kPrivate, kShared, kWhole };
-
-struct Plan {
-  Mode mode = Mode::kShared;
-  int64_t threads = 1;    // that share the work
-  int64_t chunk = 0;      // tiles transformed at a time
-  int64_t chunks = 1;     // of all tiles, or of a thread's
-  int64_t segments = 0;   // of all tiles
-  int64_t part = 0;       // k panels done at a time
-  int64_t c_block = 0;    // panels of c and k a thread multiplies at a time
-  int64_t k_block = 0;
-  int64_t registers = 128;  // tiles summed in registers
-  int64_t bytes = 0;  // of scratch:
-  int64_t v = 0;      // offsets of x's tiles [threads or 1][kPoints][c_panels][chunk][L],
-  int64_t m = 0;      // dy's,
-  int64_t u = 0;      // the sums [threads or 1][kPoints][c_block][k_block][L][L],
-  int64_t rows = 0;   // one block of dw a thread [3*3][L][L],
-  int64_t sums = 0;   // and the sums of dy's segments [segments][k_panels][L]
-  int64_t v_stride = 0;  // between points, in floats
-  int64_t m_stride = 0;
-  int64_t u_stride = 0;
-};
-
-int64_t Env(const char* name, int64_t value) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? value : std::atoll(text);
-}
-
-Plan ChoosePlan(const Problem& p, int64_t threads) {
-  const int64_t lanes = p.L();
-  Plan plan;
-  plan.segments = CeilDiv(p.tiles, kSegment).value();
-  plan.mode = static_cast<Mode>(Env("W_MODE", 1));
-  plan.registers = Env("W_REG", 128);
-  plan.part = std::min(p.k_panels, Env("W_PART", 1000));
-  plan.c_block = std::min(p.c_panels, Env("W_CB", 4));
-  plan.k_block = std::min(plan.part, Env("W_KB", 4));
-  const int64_t limit = Env("W_CHUNK", 256);
-  plan.threads = plan.mode == Mode::kPrivate ? std::min(threads, plan.segments) : threads;
-  const int64_t own = plan.mode == Mode::kPrivate ? CeilDiv(plan.segments, plan.threads).value() : plan.segments;
-  plan.chunks = plan.mode == Mode::kWhole ? 1 : CeilDiv(own * kSegment, limit).value();
-  plan.chunk = CeilDiv(own, plan.chunks).value() * kSegment;
-  if (plan.mode == Mode::kPrivate) {
-    plan.c_block = p.c_panels;
-    plan.part = plan.k_block = p.k_panels;
-  }
-  // An odd number of lines between points, so that the 36 do not meet in one set of the cache.
-  const int64_t stride = plan.chunk * lanes;
-  plan.v_stride = (p.c_panels * stride / (2 * kLine) * 2 + 3) * kLine;
-  plan.m_stride = (plan.part * stride / (2 * kLine) * 2 + 3) * kLine;
-  const bool whole = plan.mode == Mode::kWhole;
-  plan.u_stride = (whole ? plan.c_block * plan.k_block : p.c_panels * plan.part) * lanes * lanes + kLine;
-  const int64_t copies = plan.mode == Mode::kPrivate ? plan.threads : 1;
-  Size bytes;
-  const auto book = [&bytes](Size count, int64_t size) {
-    const int64_t offset = bytes.value();
-    bytes = CeilDiv((bytes + count * size).value(), kAlign) * kAlign;
-    return offset;
-  };
-  plan.v = book(Size(copies) * kPoints * plan.v_stride, 4);
-  plan.m = book(Size(copies) * kPoints * plan.m_stride, 4);
-  plan.u = book(Size(whole ? plan.threads : copies) * kPoints * plan.u_stride, 4);
-  plan.rows = book(Size(plan.threads) * 9 * lanes * lanes, 4);
-  plan.sums = book(p.bias ? Size(plan.segments) * p.k_panels * lanes : Size(), 4);
-  plan.bytes = bytes.value();
-  return plan;
-}
-
 class WinogradWeights final : public BoundKernel {
  public:
-  WinogradWeights(const Problem& problem, const Plan& plan)
+  WinogradWeights(const GradientProblem& problem, const GradientPlan& plan)
       : p_(problem), plan_(plan), implementation_(StrCat("f3x4:", problem.L() == 16 ? "avx512" : "avx2")) {}
   int64_t scratch_bytes() const override { return plan_.bytes; }
   std::string_view implementation() const override { return implementation_; }
 
   void Run() override {
     for (group_ = 0; group_ < p_.groups; ++group_) {
-      for (part_ = 0; part_ < p_.k_panels; part_ += plan_.part) {
-        switch (plan_.mode) {
-          case Mode::kPrivate: RunPrivate(); break;
-          case Mode::kShared: RunShared(); break;
-          case Mode::kWhole: RunWhole(); break;
-        }
+      switch (plan_.mode) {
+        case GradientMode::kPrivate: RunPrivate(); break;
+        case GradientMode::kShared: RunShared(); break;
+        case GradientMode::kWhole: RunWhole(); break;
       }
       if (p_.bias) WriteBias();
     }
   }
 
  private:
-  int64_t part_panels() const { return std::min(plan_.part, p_.k_panels - part_); }
-  float* v(int64_t copy) const { return scratch<float>(plan_.v) + copy * kPoints * plan_.v_stride; }
-  float* m(int64_t copy) const { return scratch<float>(plan_.m) + copy * kPoints * plan_.m_stride; }
-  float* u(int64_t copy) const { return scratch<float>(plan_.u) + copy * kPoints * plan_.u_stride; }
+  float* v(int64_t copy) const { return scratch<float>(plan_.v) + copy * kGradientPoints * plan_.v_stride; }
+  float* m(int64_t copy) const { return scratch<float>(plan_.m) + copy * kGradientPoints * plan_.m_stride; }
+  float* u(int64_t copy) const { return scratch<float>(plan_.u) + copy * kGradientPoints * plan_.u_stride; }
   float* sums() const { return scratch<float>(plan_.sums); }
 
   // Calls f(begin, end, slot) for a static split of [0, count) into at most plan_.threads slots.
@@ -213,35 +126,35 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
-  // One segment of a panel (of c, then of the part's k) to copy's v or m, whose first tile is `begin`.
-  void Transform(int64_t panel, int64_t c_panels, int64_t first, int64_t begin, int64_t copy) const {
+  // One segment of a panel (of c, then of k) to copy's v or m, whose first tile is `begin`.
+  void Transform(int64_t panel, int64_t first, int64_t begin, int64_t copy) const {
     const int64_t last = std::min(p_.tiles, first + kSegment);
     const int64_t at = (first - begin) * p_.L();
-    if (panel < c_panels) {
+    if (panel < p_.c_panels) {
       TiledPlane plane = p_.x;
       plane.data = in<float>(0) + (group_ * p_.c_panels + panel) * plane.height * plane.width * p_.L();
       p_.lanes->transform_x(plane, first, last, v(copy) + panel * plan_.chunk * p_.L() + at, plan_.v_stride, nullptr);
       return;
     }
-    const int64_t k = panel - c_panels;
+    const int64_t k = panel - p_.c_panels;
     TiledPlane plane = p_.dy;
-    plane.data = in<float>(1) + (group_ * p_.k_panels + part_ + k) * plane.height * plane.width * p_.L();
-    float* sum = p_.bias ? sums() + (first / kSegment * p_.k_panels + part_ + k) * p_.L() : nullptr;
-    p_.lanes->transform_dy(plane, first, last, m(copy) + k * plan_.chunk * p_.L() + at, plan_.m_stride, sum);
+    plane.data = in<float>(1) + (group_ * p_.k_panels + k) * plane.height * plane.width * p_.L();
+    const auto transform = p_.bias ? p_.lanes->transform_and_sum_dy : p_.lanes->transform_dy;
+    transform(plane, first, last, m(copy) + k * plan_.chunk * p_.L() + at, plan_.m_stride,
+              sums() + (first / kSegment * p_.k_panels + k) * p_.L());
   }
 
-  // All threads transform the chunk's tiles from `begin` on, of x only if it is not there yet.
+  // All threads transform the chunk's tiles from `begin` on.
   void TransformChunk(int64_t begin, int64_t end) const {
-    const int64_t c_panels = plan_.chunks == 1 && part_ > 0 ? 0 : p_.c_panels;
-    const int64_t panels = c_panels + part_panels();
+    const int64_t panels = p_.c_panels + p_.k_panels;
     Split(CeilDiv(end - begin, kSegment).value() * panels, [&](int64_t first, int64_t last, int64_t) {
       for (int64_t i = first; i < last; ++i) {
-        Transform(i % panels, c_panels, begin + i / panels * kSegment, begin, 0);
+        Transform(i % panels, begin + i / panels * kSegment, begin, 0);
       }
     });
   }
 
-  // Adds `tiles` tiles of copy's block (c, k panels of the part) at a point to u, or begins with them.
+  // Adds `tiles` tiles of copy's block from panels c, k at a point to u, or begins with them.
   void Multiply(int64_t point, int64_t copy, int64_t c, int64_t k, int64_t tiles, float* u_block, int64_t u_row,
                 bool accumulate) const {
     Product product;
@@ -251,9 +164,9 @@ class WinogradWeights final : public BoundKernel {
     product.v_stride = product.m_stride = plan_.chunk * p_.L();
     product.u_stride = u_row * p_.L() * p_.L();
     product.c_panels = std::min(plan_.c_block, p_.c_panels - c);
-    product.k_panels = std::min(plan_.k_block, part_panels() - k);
+    product.k_panels = std::min(plan_.k_block, p_.k_panels - k);
     for (int64_t done = 0; done < tiles; done += product.tiles) {
-      product.tiles = std::min(plan_.registers, tiles - done);
+      product.tiles = std::min(kTilesInRegisters, tiles - done);
       product.accumulate = accumulate || done > 0;
       p_.lanes->multiply(product);
       product.v += product.tiles * p_.L();
@@ -268,7 +181,7 @@ class WinogradWeights final : public BoundKernel {
     float* db = out<float>(1) + group_ * outputs;
     for (int64_t k = 0; k < outputs; ++k) {
       double total = 0;
-      for (int64_t segment = 0; segment < plan_.segments; ++segment) total += double{sums()[segment * row + k]};
+      for (int64_t segment = 0; segment < p_.segments(); ++segment) total += double{sums()[segment * row + k]};
       db[k] = static_cast<float>(total);
     }
   }
@@ -276,13 +189,13 @@ class WinogradWeights final : public BoundKernel {
   // dw of one block from its sums.
   void WriteBlock(const float* from, int64_t copies, int64_t copy_stride, int64_t c, int64_t k, int64_t slot) const {
     const int64_t lanes = p_.L();
-    const int64_t panel = group_ * p_.k_panels + part_ + k;
+    const int64_t panel = group_ * p_.k_panels + k;
     float* rows = scratch<float>(plan_.rows) + slot * 9 * lanes * lanes;
     auto* dw = out<float>(0);
-    if (p_.order != Order::kPlain) dw += (panel * p_.c_panels + c) * 9 * lanes * lanes;
-    p_.lanes->inverse(from, plan_.u_stride, copies, copy_stride, p_.order == Order::kOutputsInner ? dw : rows);
-    if (p_.order == Order::kOutputsInner) return;
-    if (p_.order == Order::kInputsInner) {
+    if (p_.order != BlockOrder::kPlain) dw += (panel * p_.c_panels + c) * 9 * lanes * lanes;
+    p_.lanes->inverse(from, plan_.u_stride, copies, copy_stride, p_.order == BlockOrder::kOutputsInner ? dw : rows);
+    if (p_.order == BlockOrder::kOutputsInner) return;
+    if (p_.order == BlockOrder::kInputsInner) {
       for (int64_t i = 0; i < 9; ++i) {
         for (int64_t a = 0; a < lanes; ++a) {
           for (int64_t b = 0; b < lanes; ++b) dw[(i * lanes + a) * lanes + b] = rows[(i * lanes + b) * lanes + a];
@@ -302,27 +215,27 @@ class WinogradWeights final : public BoundKernel {
   }
 
   void WriteSums(int64_t copies) const {
-    const int64_t k_panels = part_panels();
-    Split(p_.c_panels * k_panels, [&](int64_t first, int64_t last, int64_t slot) {
+    Split(p_.c_panels * p_.k_panels, [&](int64_t first, int64_t last, int64_t slot) {
       for (int64_t i = first; i < last; ++i) {
-        const int64_t c = i / k_panels;
-        const int64_t k = i % k_panels;
-        WriteBlock(u(0) + (c * plan_.part + k) * p_.L() * p_.L(), copies, kPoints * plan_.u_stride, c, k, slot);
+        const int64_t c = i / p_.k_panels;
+        const int64_t k = i % p_.k_panels;
+        WriteBlock(u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), copies, kGradientPoints * plan_.u_stride, c, k,
+                   slot);
       }
     });
   }
 
   void RunPrivate() const {
     const int64_t panels = p_.c_panels + p_.k_panels;
-    Split(plan_.segments, [&](int64_t first, int64_t last, int64_t slot) {
+    Split(p_.segments(), [&](int64_t first, int64_t last, int64_t slot) {
       const int64_t stop = std::min(p_.tiles, last * kSegment);
       for (int64_t begin = first * kSegment; begin < stop; begin += plan_.chunk) {
         const int64_t end = std::min(stop, begin + plan_.chunk);
         for (int64_t panel = 0; panel < panels; ++panel) {
-          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, p_.c_panels, tile, begin, slot);
+          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, begin, slot);
         }
-        for (int64_t point = 0; point < kPoints; ++point) {
-          Multiply(point, slot, 0, 0, end - begin, u(slot), plan_.part, begin > first * kSegment);
+        for (int64_t point = 0; point < kGradientPoints; ++point) {
+          Multiply(point, slot, 0, 0, end - begin, u(slot), p_.k_panels, begin > first * kSegment);
         }
       }
     });
@@ -330,18 +243,18 @@ class WinogradWeights final : public BoundKernel {
   }
 
   int64_t c_blocks() const { return CeilDiv(p_.c_panels, plan_.c_block).value(); }
-  int64_t k_blocks() const { return CeilDiv(part_panels(), plan_.k_block).value(); }
+  int64_t k_blocks() const { return CeilDiv(p_.k_panels, plan_.k_block).value(); }
 
   void RunShared() const {
     const int64_t blocks = c_blocks() * k_blocks();
     for (int64_t begin = 0; begin < p_.tiles; begin += plan_.chunk) {
       const int64_t end = std::min(p_.tiles, begin + plan_.chunk);
       TransformChunk(begin, end);
-      Split(kPoints * blocks, [&](int64_t first, int64_t last, int64_t) {
+      Split(kGradientPoints * blocks, [&](int64_t first, int64_t last, int64_t) {
         for (int64_t i = first; i < last; ++i) {
           const int64_t c = i % blocks / k_blocks() * plan_.c_block;
           const int64_t k = i % blocks % k_blocks() * plan_.k_block;
-          Multiply(i / blocks, 0, c, k, end - begin, u(0) + (c * plan_.part + k) * p_.L() * p_.L(), plan_.part,
+          Multiply(i / blocks, 0, c, k, end - begin, u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), p_.k_panels,
                    begin > 0);
         }
       });
@@ -355,11 +268,11 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t i = first; i < last; ++i) {
         const int64_t c = i / k_blocks() * plan_.c_block;
         const int64_t k = i % k_blocks() * plan_.k_block;
-        for (int64_t point = 0; point < kPoints; ++point) {
+        for (int64_t point = 0; point < kGradientPoints; ++point) {
           Multiply(point, 0, c, k, p_.tiles, u(slot), plan_.k_block, false);
         }
         for (int64_t a = c; a < std::min(p_.c_panels, c + plan_.c_block); ++a) {
-          for (int64_t b = k; b < std::min(part_panels(), k + plan_.k_block); ++b) {
+          for (int64_t b = k; b < std::min(p_.k_panels, k + plan_.k_block); ++b) {
             WriteBlock(u(slot) + ((a - c) * plan_.k_block + b - k) * p_.L() * p_.L(), 1, 0, a, b, slot);
           }
         }
@@ -367,11 +280,10 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
-  Problem p_;
-  Plan plan_;
+  GradientProblem p_;
+  GradientPlan plan_;
   std::string implementation_;
-  int64_t group_ = 0;  // the group and the first k panel of the part that Run works on
-  int64_t part_ = 0;
+  int64_t group_ = 0;  // the group that Run works on
 };
 
 // Why the geometry does not fit; empty if it does.
@@ -420,8 +332,8 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 }
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  const Problem problem = ReadProblem(query);
-  return std::make_unique<WinogradWeights>(problem, ChoosePlan(problem, ThreadCount()));
+  const GradientProblem problem = ReadProblem(query);
+  return std::make_unique<WinogradWeights>(problem, winograd::PlanGradient(problem, ThreadCount()));
 }
 
 }  // namespace

@@ -57,18 +57,46 @@ struct GradientTile {
   }
 };
 
-// One tile from memory to the 6x6 points, one dimension after the other.
+// The rows of a tile, zeros where they are outside the image, and its columns inside [begin, end).
+template <int kSide>
+struct TileRows {
+  const float* rows[kSide];
+  int64_t begin;
+  int64_t end;
+};
+
 template <class V, class Tile>
-MOKA_INLINE void TransformTile(const float* from, int64_t row_stride, float* to, int64_t point_stride) {
+MOKA_INLINE TileRows<Tile::kSide> FindRows(const TiledPlane& plane, const float* image, int64_t row, int64_t column) {
+  constexpr int kSide = Tile::kSide;
+  alignas(64) static constexpr float kZeros[kSide * V::kLanes] = {};
+  TileRows<kSide> found;
+  found.begin = column < 0 ? -column : 0;
+  found.end = column + kSide > plane.width ? plane.width - column : kSide;
+  for (int64_t i = 0; i < kSide; ++i) {
+    const bool is_inside = row + i >= 0 && row + i < plane.height && found.begin < found.end;
+    found.rows[i] = is_inside ? image + ((row + i) * plane.width + column) * V::kLanes : kZeros;
+  }
+  return found;
+}
+
+// One tile from memory to the 6x6 points, one dimension after the other. The sum of its elements is added to `sum`.
+template <class V, class Tile, bool kSum>
+MOKA_INLINE void TransformTile(const TileRows<Tile::kSide>& tile, float* to, int64_t point_stride, V& sum) {
   constexpr int kSide = Tile::kSide;
   alignas(64) float columns[6 * kSide * V::kLanes];
 #pragma GCC unroll 6
   for (int j = 0; j < kSide; ++j) {
     V d[kSide];
     V t[6];
+    if (j >= tile.begin && j < tile.end) {
 #pragma GCC unroll 6
-    for (int i = 0; i < kSide; ++i) d[i] = V::Load(from + i * row_stride + j * V::kLanes);
-    Tile::Transform(d, t);
+      for (int i = 0; i < kSide; ++i) d[i] = V::Load(tile.rows[i] + j * V::kLanes);
+      Tile::Transform(d, t);
+      if constexpr (kSum) sum = sum + ((d[0] + d[1]) + (d[2] + d[3]));
+    } else {
+#pragma GCC unroll 6
+      for (int i = 0; i < 6; ++i) t[i] = V::Zero();
+    }
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) t[i].Store(columns + (i * kSide + j) * V::kLanes);
   }
@@ -84,37 +112,23 @@ MOKA_INLINE void TransformTile(const float* from, int64_t row_stride, float* to,
   }
 }
 
-// The part of a tile inside the image, zeros around it.
+// Asks for what the tile below needs and this one does not: the planes come from memory, and the few rows of a
+// segment are too short for the processor to notice.
 template <class V, int kSide>
-void CopyInside(const TiledPlane& plane, const float* image, int64_t row, int64_t column, float* tile) {
-  for (int64_t i = 0; i < kSide; ++i) {
-    for (int64_t j = 0; j < kSide; ++j) {
-      const int64_t y = row + i;
-      const int64_t x = column + j;
-      const bool inside = y >= 0 && y < plane.height && x >= 0 && x < plane.width;
-      const V value = inside ? V::Load(image + (y * plane.width + x) * V::kLanes) : V::Zero();
-      value.Store(tile + (i * kSide + j) * V::kLanes);
-    }
+MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const float* image, int64_t row, int64_t column, bool is_last) {
+  if (is_last) {
+    image += plane.image_stride;
+    row = -kSide;
+  }
+  const float* from = image + ((row + kSide) * plane.width + column) * V::kLanes;
+  for (int64_t i = 0; i < 4; ++i, from += plane.width * V::kLanes) {
+    for (int64_t j = kSide - 4; j < kSide; j += 16 / V::kLanes) __builtin_prefetch(from + j * V::kLanes);
   }
 }
 
-// The sum of a tile of dy.
-template <class V>
-MOKA_INLINE V SumTile(const float* from, int64_t row_stride) {
-  V rows[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const float* row = from + i * row_stride;
-    rows[i] = (V::Load(row) + V::Load(row + V::kLanes)) + (V::Load(row + 2 * V::kLanes) + V::Load(row + 3 * V::kLanes));
-  }
-  return (rows[0] + rows[1]) + (rows[2] + rows[3]);
-}
-
-template <class V, class Tile>
+template <class V, class Tile, bool kSum>
 void TransformTiles(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride, float* sum) {
   constexpr int kSide = Tile::kSide;
-  alignas(64) float edge[kSide * kSide * V::kLanes];
-  const int64_t plane_row = plane.width * V::kLanes;
   int64_t j = first % plane.tile_columns;
   int64_t i = first / plane.tile_columns % plane.tile_rows;
   int64_t n = first / plane.tile_columns / plane.tile_rows;
@@ -123,24 +137,15 @@ void TransformTiles(const TiledPlane& plane, int64_t first, int64_t last, float*
     const float* image = plane.data + n * plane.image_stride;
     const int64_t row = 4 * i - plane.pad_top;
     const int64_t column = 4 * j - plane.pad_left;
-    const float* from = image + row * plane_row + column * V::kLanes;
-    int64_t row_stride = plane_row;
-    if (row < 0 || column < 0 || row + kSide > plane.height || column + kSide > plane.width) {
-      CopyInside<V, kSide>(plane, image, row, column, edge);
-      from = edge;
-      row_stride = kSide * V::kLanes;
-    }
-    TransformTile<V, Tile>(from, row_stride, to, point_stride);
-    if constexpr (kSide == 4) {
-      if (sum != nullptr) total = total + SumTile<V>(from, row_stride);
-    }
+    PrefetchBelow<V, kSide>(plane, image, row, column, i + 1 == plane.tile_rows);
+    TransformTile<V, Tile, kSum>(FindRows<V, Tile>(plane, image, row, column), to, point_stride, total);
     if (++j < plane.tile_columns) continue;
     j = 0;
     if (++i < plane.tile_rows) continue;
     i = 0;
     ++n;
   }
-  if (sum != nullptr) total.Store(sum);
+  if constexpr (kSum) total.Store(sum);
 }
 
 // kRows channels c by kPanels vectors of k, kept in registers over all tiles.
@@ -150,7 +155,10 @@ void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kPanels; ++j) sums[i][j] = V::Zero();
+    for (int j = 0; j < kPanels; ++j) {
+      sums[i][j] = V::Zero();
+      __builtin_prefetch(u + (j * V::kLanes + i) * V::kLanes, 1);
+    }
   }
   for (int64_t t = 0; t < p.tiles; ++t, v += V::kLanes, m += V::kLanes) {
     V right[kPanels];
@@ -163,14 +171,17 @@ void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
       for (int j = 0; j < kPanels; ++j) sums[i][j] = Fma(left, right[j], sums[i][j]);
     }
   }
+  if (p.accumulate) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kPanels; ++j) {
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) sums[i][j] = sums[i][j] + V::Load(u + (j * V::kLanes + i) * V::kLanes);
+    }
+  }
 #pragma GCC unroll 4
   for (int j = 0; j < kPanels; ++j) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      float* to = u + (j * V::kLanes + i) * V::kLanes;
-      const V sum = p.accumulate ? V::Load(to) + sums[i][j] : sums[i][j];
-      sum.Store(to);
-    }
+    for (int i = 0; i < kRows; ++i) sums[i][j].Store(u + (j * V::kLanes + i) * V::kLanes);
   }
 }
 
@@ -220,8 +231,9 @@ void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t 
 
 template <class V>
 constexpr WeightsLanes kWeightsLanes = {.lanes = V::kLanes,
-                                        .transform_x = TransformTiles<V, InputTile>,
-                                        .transform_dy = TransformTiles<V, GradientTile>,
+                                        .transform_x = TransformTiles<V, InputTile, false>,
+                                        .transform_dy = TransformTiles<V, GradientTile, false>,
+                                        .transform_and_sum_dy = TransformTiles<V, GradientTile, true>,
                                         .multiply = MultiplyPoint<V>,
                                         .inverse = InverseBlock<V>};
 

@@ -10,8 +10,8 @@ namespace moka::winograd {
 // One channel block of a tensor [N,C,H,W] in channel blocks, and the tiles it is cut into: tile (n, i, j) begins at row
 // 4i - pad_top and column 4j - pad_left.
 struct TiledPlane {
-  const float* data = nullptr;   // [H][W][L] of image 0
-  int64_t image_stride = 0;      // in floats
+  const float* data = nullptr;  // [H][W][L] of image 0
+  int64_t image_stride = 0;     // in floats
   int64_t height = 0;
   int64_t width = 0;
   int64_t pad_top = 0;
@@ -22,9 +22,9 @@ struct TiledPlane {
 
 // u[c][k] = (or +=) sum over tiles t of v[t][c] * m[t][k], at one point.
 struct Product {
-  const float* v = nullptr;   // [c_panels] of [tiles][L], v_stride apart
-  const float* m = nullptr;   // [k_panels] of [tiles][L], m_stride apart
-  float* u = nullptr;         // [c_panels][k_panels] of [L][L]: rows of c_panels u_stride apart
+  const float* v = nullptr;  // [c_panels] of [tiles][L], v_stride apart
+  const float* m = nullptr;  // [k_panels] of [tiles][L], m_stride apart
+  float* u = nullptr;        // [c_panels][k_panels] of [L][L]: rows of c_panels u_stride apart
   int64_t v_stride = 0;
   int64_t m_stride = 0;
   int64_t u_stride = 0;
@@ -36,12 +36,13 @@ struct Product {
 
 struct WeightsLanes {
   int lanes = 0;
-  // Transforms tiles [first, last): element (point p, tile t) at to[p * point_stride + (t - first) * L].
-  // Of dy, sum[L] is the sum of the tiles' elements, unless null.
-  void (*transform_x)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
-                      float* sum) = nullptr;
-  void (*transform_dy)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
-                       float* sum) = nullptr;
+  // Transforms tiles [first, last): element (point p, tile t) at to[p * point_stride + (t - first) * L]. The last also
+  // writes sum[L], the sum of the tiles' elements.
+  using Transform = void (*)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
+                             float* sum);
+  Transform transform_x = nullptr;
+  Transform transform_dy = nullptr;
+  Transform transform_and_sum_dy = nullptr;
   void (*multiply)(const Product& product) = nullptr;
   // dw[3*3][c][k] of one block [L][L]: the inverse transform of the sum of `copies` blocks, copy_stride apart.
   void (*inverse)(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw) = nullptr;

@@ -1,0 +1,61 @@
+// How the weights' gradient of weights.cpp is cut into pieces that stay in the caches. Private to layers/cpu/winograd.
+#pragma once
+
+#include <cstdint>
+
+#include "core/types.h"
+#include "layers/cpu/winograd/weights_lanes.h"
+
+namespace moka::winograd {
+
+constexpr int64_t kGradientPoints = 36;  // of a transformed tile
+constexpr int64_t kSegment = 16;         // tiles transformed at a time: what threads share
+
+// How the blocks [c][k] of the result lie in dw.
+enum class BlockOrder : uint8_t { kPlain, kOutputsInner, kInputsInner };
+
+struct GradientProblem {
+  const WeightsLanes* lanes = nullptr;
+  TiledPlane x;   // without data
+  TiledPlane dy;  // likewise
+  Shape dw;       // [K,C/groups,3,3]
+  BlockOrder order = BlockOrder::kPlain;
+  bool bias = false;
+  int64_t groups = 1;
+  int64_t tiles = 0;
+  int64_t c_panels = 0;  // channel blocks of a group of x
+  int64_t k_panels = 0;  // and of dy
+
+  int64_t L() const { return lanes->lanes; }
+  int64_t segments() const { return (tiles + kSegment - 1) / kSegment; }
+};
+
+// Three orders of work; weights.cpp says what they are.
+enum class GradientMode : uint8_t { kPrivate, kShared, kWhole };
+
+struct GradientPlan {
+  GradientMode mode = GradientMode::kShared;
+  int64_t threads = 1;  // that share the work
+  int64_t chunk = 0;    // tiles transformed before they are multiplied; whole segments
+  int64_t c_block = 0;  // panels of c and k a thread multiplies at a time
+  int64_t k_block = 0;
+  // Scratch memory: its size, and byte offsets of
+  int64_t bytes = 0;
+  int64_t v = 0;     // x's transform [threads or 1][points][c_panels][chunk][L],
+  int64_t m = 0;     // dy's [threads or 1][points][k_panels][chunk][L],
+  int64_t u = 0;     // the sums over tiles [threads or 1][points][c][k][L][L] of all panels or one block,
+  int64_t rows = 0;  // a block of dw a thread [3*3][L][L],
+  int64_t sums = 0;  // and the sums of dy's segments [segments][k_panels][L].
+  // Distances between points in floats.
+  int64_t v_stride = 0;
+  int64_t m_stride = 0;
+  int64_t u_stride = 0;
+
+  // How many v, m and u there are.
+  int64_t copies() const { return mode == GradientMode::kPrivate ? threads : 1; }
+};
+
+// Depends on the shape and the number of threads only.
+GradientPlan PlanGradient(const GradientProblem& problem, int64_t threads);
+
+}  // namespace moka::winograd

@@ -1,0 +1,193 @@
+// The weights' gradient by Winograd's algorithm against the reference in double: random shapes, paddings, layouts and
+// groups, with every instruction set this machine has, in each of the three orders of work.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "core/text.h"
+#include "layers/ops/cases.h"
+#include "tests/layers/kernel_check.h"
+
+namespace moka {
+namespace {
+
+constexpr const char* kOp = "convolution_backward_weights";
+
+struct Problem {
+  int64_t images;
+  int64_t channels;
+  int64_t outputs;
+  int64_t height;  // of dy
+  int64_t width;
+  std::array<int64_t, 4> pads{1, 1, 1, 1};  // top, left, bottom, right
+  int64_t groups = 1;
+};
+
+OpCase Case(const Problem& p, bool bias) {
+  const auto& [top, left, bottom, right] = p.pads;
+  const Shape x{p.images, p.channels, p.height + 2 - top - bottom, p.width + 2 - left - right};
+  const Shape dy{p.images, p.outputs, p.height, p.width};
+  Attributes attributes = ConvolutionCase({1, 1}, {top, left}, {bottom, right}, {1, 1}, p.groups);
+  attributes.Set("weight_shape", Ints{p.outputs, p.channels / p.groups, 3, 3});
+  attributes.Set("bias", bias);
+  OpCase op_case{"winograd", {{DType::kFloat32, x, {}}, {DType::kFloat32, dy, {}}}, attributes};
+  op_case.tolerance = 5e-6;
+  return op_case;
+}
+
+// The layouts of x, dy and dw with channel blocks of `block`.
+Lying Blocked(int64_t block, const std::string& dw) {
+  const std::string data = StrCat("aBcd", block, "b");
+  return {{data, data}, {dw}};
+}
+std::vector<std::string> WeightLayouts(int64_t block) {
+  return {StrCat("ABcd", block, "b", block, "a"), StrCat("ABcd", block, "a", block, "b"), ""};
+}
+
+bool Has(int64_t block) {
+#if defined(__x86_64__)
+  if (block == 16) return __builtin_cpu_supports("avx512f") != 0;
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+#else
+  return block < 0;
+#endif
+}
+
+std::vector<int64_t> Blocks() {
+  std::vector<int64_t> blocks;
+  for (const int64_t block : {16, 8}) {
+    if (Has(block)) blocks.push_back(block);
+  }
+  return blocks;
+}
+
+// Threads for one scope.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(ThreadCount()) { SetThreadCount(count); }
+  ~Threads() { SetThreadCount(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+int64_t Pick(RandomStream& random, const std::vector<int64_t>& values) { return values[random.Below(values.size())]; }
+
+Problem RandomProblem(RandomStream& random) {
+  Problem p{.images = Pick(random, {1, 2, 3, 19}),
+            .channels = Pick(random, {1, 3, 8, 16, 17, 40, 64}),
+            .outputs = Pick(random, {1, 5, 8, 16, 33, 48, 80}),
+            .height = 1 + static_cast<int64_t>(random.Below(13)),
+            .width = 1 + static_cast<int64_t>(random.Below(13))};
+  for (int64_t& pad : p.pads) pad = static_cast<int64_t>(random.Below(3));
+  // x has at least one row and column.
+  p.height = std::max(p.height, p.pads[0] + p.pads[2] - 1);
+  p.width = std::max(p.width, p.pads[1] + p.pads[3] - 1);
+  return p;
+}
+
+TEST(WinogradWeights, RandomShapesMatchTheReference) {
+  RandomStream random(77, 1);
+  for (int i = 0; i < 40; ++i) {
+    const Problem p = RandomProblem(random);
+    const bool bias = random.Below(2) == 0;
+    const Threads threads(static_cast<int>(1 + random.Below(5)));
+    for (const int64_t block : Blocks()) {
+      const std::string dw = WeightLayouts(block)[random.Below(3)];
+      SCOPED_TRACE(StrCat("shape ", i));
+      const Checked checked = CheckKernel("winograd", kOp, Case(p, bias), Blocked(block, dw));
+      EXPECT_EQ(checked.refusal, "");
+      EXPECT_EQ(checked.implementation, block == 16 ? "f3x4:avx512" : "f3x4:avx2");
+    }
+  }
+}
+
+// Few channels; many channels with up to 128 tiles; many channels and tiles.
+constexpr Problem kPrivate = {2, 20, 36, 23, 18};
+constexpr Problem kWhole = {1, 130, 128, 5, 6};
+constexpr Problem kShared = {130, 130, 128, 1, 1, {0, 0, 0, 0}};
+
+TEST(WinogradWeights, EveryOrderOfWorkFillsEveryLayout) {
+  for (const Problem& p : {kPrivate, kWhole, kShared}) {
+    for (const int64_t block : Blocks()) {
+      for (const std::string& dw : WeightLayouts(block)) {
+        EXPECT_EQ(CheckKernel("winograd", kOp, Case(p, true), Blocked(block, dw)).refusal, "");
+      }
+    }
+  }
+}
+
+TEST(WinogradWeights, MoreThreadsThanWorkAreNoHarm) {
+  const Threads threads(9);
+  for (const Problem& p : {kPrivate, kWhole, kShared, Problem{1, 16, 16, 1, 1}}) {
+    for (const int64_t block : Blocks()) {
+      const Checked checked = CheckKernel("winograd", kOp, Case(p, true), Blocked(block, WeightLayouts(block)[0]));
+      EXPECT_EQ(checked.refusal, "");
+    }
+  }
+}
+
+TEST(WinogradWeights, GroupsOfWholeBlocks) {
+  const Problem p = {2, 96, 48, 7, 9, {1, 1, 1, 1}, 3};
+  for (const int64_t block : Blocks()) {
+    for (const std::string& dw : WeightLayouts(block)) {
+      EXPECT_EQ(CheckKernel("winograd", kOp, Case(p, true), Blocked(block, dw)).refusal, "");
+    }
+  }
+}
+
+// The error must not grow with the number of tiles: 2,304 tiles in sums of few channels.
+TEST(WinogradWeights, ManyTilesKeepTheirPrecision) {
+  const Problem p = {1, 8, 8, 192, 192};
+  for (const int64_t block : Blocks()) {
+    OpCase op_case = Case(p, true);
+    op_case.tolerance = 2e-6;
+    EXPECT_EQ(CheckKernel("winograd", kOp, op_case, Blocked(block, WeightLayouts(block)[0])).refusal, "");
+  }
+}
+
+TEST(WinogradWeights, ProposesTheBlocksOfXOrTheWidest) {
+  if (Blocks().empty()) GTEST_SKIP() << "no vectors here";
+  const Problem p = {2, 32, 16, 8, 8};
+  const int64_t widest = Blocks().front();
+  EXPECT_EQ(LayoutNames(CheckProposal("winograd", kOp, Case(p, false), {}).inputs)[0], StrCat("aBcd", widest, "b"));
+  for (const int64_t block : Blocks()) {
+    const std::string data = StrCat("aBcd", block, "b");
+    const Checked checked = CheckProposal("winograd", kOp, Case(p, false), {{data, data}, {}});
+    EXPECT_EQ(checked.refusal, "");
+    EXPECT_EQ(LayoutNames(checked.outputs)[0], StrCat("ABcd", block, "b", block, "a"));
+  }
+}
+
+TEST(WinogradWeights, SaysWhatItRefuses) {
+  const Problem p = {2, 32, 32, 8, 8};
+  const auto refusal = [](const OpCase& op_case, const Lying& lying) {
+    return CheckKernel("winograd", kOp, op_case, lying).refusal;
+  };
+  EXPECT_EQ(refusal(Case(p, false), {}),
+            "only channel blocks of 16 with AVX-512 or of 8 with AVX2, found float32[2,32,8,8]");
+  OpCase strided = Case(p, false);
+  strided.attributes.Set("stride", Ints{2, 2});
+  strided.inputs[1].shape = Shape{2, 32, 4, 4};
+  EXPECT_EQ(refusal(strided, {}), "only stride 1");
+  OpCase small = Case(p, false);
+  small.attributes.Set("weight_shape", Ints{32, 32, 1, 3});
+  small.inputs[1].shape = Shape{2, 32, 10, 8};
+  EXPECT_EQ(refusal(small, {}), "only 3x3 windows, found weights [32,32,1,3]");
+  for (const int64_t block : Blocks()) {
+    const std::string data = StrCat("aBcd", block, "b");
+    EXPECT_EQ(refusal(Case(p, false), {{data, ""}, {}}), "x and dy lie differently");
+    EXPECT_EQ(refusal(Case(p, false), {{data, data}, {"ABcd4b4a"}}),
+              "the gradient float32[32,32,3,3]:ABcd4b4a lies in other blocks than x");
+    EXPECT_EQ(refusal(Case({2, 24, 32, 8, 8, {1, 1, 1, 1}, 2}, false), {{data, data}, {}}),
+              StrCat("the 2 groups of float32[32,12,3,3] are not whole blocks of ", block));
+  }
+}
+
+}  // namespace
+}  // namespace moka

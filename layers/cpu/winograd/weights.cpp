@@ -33,26 +33,10 @@ using winograd::kSegment;
 using winograd::Product;
 using winograd::TiledPlane;
 using winograd::WeightsLanes;
+using winograd::WeightsLanesFor;
+using winograd::WeightsLanesOf;
 
 constexpr int64_t kTilesInRegisters = 64;  // summed before they are added to the sums in memory
-
-// The instruction set for channel blocks of this size; null if this processor has none.
-const WeightsLanes* LanesOf(int64_t block) {
-#if defined(__x86_64__)
-  if (block == 16 && __builtin_cpu_supports("avx512f") != 0) return winograd::WeightsLanesAvx512();
-  if (block == 8 && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
-    return winograd::WeightsLanesAvx2();
-  }
-#endif
-  return nullptr;
-}
-
-const WeightsLanes* LanesOf(const TensorType& x) {
-  for (const int64_t block : {16, 8}) {
-    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return LanesOf(block);
-  }
-  return nullptr;
-}
 
 std::optional<BlockOrder> OrderOf(const TensorType& dw, int64_t lanes) {
   const std::string name = dw.layout.Name(4);
@@ -77,7 +61,7 @@ GradientProblem ReadProblem(const KernelQuery& query) {
   const Shape& x = query.inputs[0].shape;
   const Shape& dy = query.inputs[1].shape;
   GradientProblem p;
-  p.lanes = LanesOf(query.inputs[0]);
+  p.lanes = WeightsLanesOf(query.inputs[0]);
   p.dw = query.outputs[0].shape;
   p.order = *OrderOf(query.outputs[0], p.L());
   p.bias = query.outputs.size() > 1;
@@ -163,6 +147,7 @@ class WinogradWeights final : public BoundKernel {
     product.u = u_block + point * plan_.u_stride;
     product.v_stride = product.m_stride = plan_.chunk * p_.L();
     product.u_stride = u_row * p_.L() * p_.L();
+    product.u_k_stride = p_.L() * p_.L();
     product.c_panels = std::min(plan_.c_block, p_.c_panels - c);
     product.k_panels = std::min(plan_.k_block, p_.k_panels - k);
     for (int64_t done = 0; done < tiles; done += product.tiles) {
@@ -303,7 +288,7 @@ std::string Refuse(const KernelQuery& query) {
   if (std::string reason = RefuseGeometry(query); !reason.empty()) return reason;
   const TensorType& x = query.inputs[0];
   const TensorType& dw = query.outputs[0];
-  const WeightsLanes* lanes = LanesOf(x);
+  const WeightsLanes* lanes = WeightsLanesOf(x);
   if (lanes == nullptr) {
     return StrCat("only channel blocks of 16 with AVX-512 or of 8 with AVX2, found ", x.ToString());
   }
@@ -320,9 +305,9 @@ std::string Refuse(const KernelQuery& query) {
 // Channel blocks as x has them already, or the widest; the gradient as oneDNN's forward pass reads the weights.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!RefuseUnlessFloat32(query).empty() || !RefuseGeometry(query).empty()) return {};
-  const WeightsLanes* lanes = LanesOf(query.inputs[0]);
+  const WeightsLanes* lanes = WeightsLanesOf(query.inputs[0]);
   for (const int64_t block : {16, 8}) {
-    if (lanes == nullptr) lanes = LanesOf(block);
+    if (lanes == nullptr) lanes = WeightsLanesFor(block);
   }
   if (lanes == nullptr) return {};
   const Layout data = Layout::Parse(StrCat("aBcd", lanes->lanes, "b"));

@@ -157,7 +157,7 @@ void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
 #pragma GCC unroll 4
     for (int j = 0; j < kPanels; ++j) {
       sums[i][j] = V::Zero();
-      __builtin_prefetch(u + (j * V::kLanes + i) * V::kLanes, 1);
+      __builtin_prefetch(u + j * p.u_k_stride + i * V::kLanes, 1);
     }
   }
   for (int64_t t = 0; t < p.tiles; ++t, v += V::kLanes, m += V::kLanes) {
@@ -175,13 +175,13 @@ void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
 #pragma GCC unroll 4
     for (int j = 0; j < kPanels; ++j) {
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) sums[i][j] = sums[i][j] + V::Load(u + (j * V::kLanes + i) * V::kLanes);
+      for (int i = 0; i < kRows; ++i) sums[i][j] = sums[i][j] + V::Load(u + j * p.u_k_stride + i * V::kLanes);
     }
   }
 #pragma GCC unroll 4
   for (int j = 0; j < kPanels; ++j) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) sums[i][j].Store(u + (j * V::kLanes + i) * V::kLanes);
+    for (int i = 0; i < kRows; ++i) sums[i][j].Store(u + j * p.u_k_stride + i * V::kLanes);
   }
 }
 
@@ -190,7 +190,7 @@ template <class V, int kRows, int kPanels>
 MOKA_INLINE void MultiplyColumns(const Product& p, int64_t k_panel) {
   const float* m = p.m + k_panel * p.m_stride;
   for (int64_t c = 0; c < p.c_panels; ++c) {
-    float* u = p.u + c * p.u_stride + k_panel * V::kLanes * V::kLanes;
+    float* u = p.u + c * p.u_stride + k_panel * p.u_k_stride;
     for (int row = 0; row < V::kLanes; row += kRows) {
       MultiplyBlock<V, kRows, kPanels>(p, p.v + c * p.v_stride + row, m, u + row * V::kLanes);
     }

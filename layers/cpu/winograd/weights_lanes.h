@@ -24,10 +24,11 @@ struct TiledPlane {
 struct Product {
   const float* v = nullptr;  // [c_panels] of [tiles][L], v_stride apart
   const float* m = nullptr;  // [k_panels] of [tiles][L], m_stride apart
-  float* u = nullptr;        // [c_panels][k_panels] of [L][L]: rows of c_panels u_stride apart
+  float* u = nullptr;        // [c_panels][k_panels] of [L][L]
   int64_t v_stride = 0;
   int64_t m_stride = 0;
-  int64_t u_stride = 0;
+  int64_t u_stride = 0;    // between c panels
+  int64_t u_k_stride = 0;  // between k panels
   int64_t tiles = 0;
   int64_t c_panels = 0;
   int64_t k_panels = 0;

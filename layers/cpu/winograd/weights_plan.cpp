@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/size.h"
+#include "core/text.h"
 
 namespace moka::winograd {
 namespace {
@@ -37,6 +38,26 @@ int64_t ChunkOf(int64_t segments, int64_t limit) {
 }
 
 }  // namespace
+
+const WeightsLanes* WeightsLanesFor(int64_t block) {
+#if defined(__x86_64__)
+  if (block == 16 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0) {
+    return WeightsLanesAvx512();
+  }
+  if (block == 8 && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
+    return WeightsLanesAvx2();
+  }
+#endif
+  return nullptr;
+}
+
+const WeightsLanes* WeightsLanesOf(const TensorType& x) {
+  for (const int64_t block : {16, 8}) {
+    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return WeightsLanesFor(block);
+  }
+  return nullptr;
+}
 
 GradientPlan PlanGradient(const GradientProblem& p, int64_t threads) {
   const int64_t lanes = p.L();

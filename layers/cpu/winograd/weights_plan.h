@@ -11,6 +11,11 @@ namespace moka::winograd {
 constexpr int64_t kGradientPoints = 36;  // of a transformed tile
 constexpr int64_t kSegment = 16;         // tiles transformed at a time: what threads share
 
+// The instruction set for channel blocks of this size; null if this processor has none.
+const WeightsLanes* WeightsLanesFor(int64_t block);
+// For the channel blocks of x [N,C,H,W]; null also if it lies otherwise.
+const WeightsLanes* WeightsLanesOf(const TensorType& x);
+
 // How the blocks [c][k] of the result lie in dw.
 enum class BlockOrder : uint8_t { kPlain, kOutputsInner, kInputsInner };
 

@@ -26,6 +26,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnConvolutionInt8(),
       OnednnDequantize(),
       WinogradConvolutionBackwardWeights(),
+      MokaStridedWeights(),
       MokaDetectionEvaluate(),
       MokaDetectionOutput(),
       MokaEmbed(),

@@ -45,6 +45,7 @@ KernelDef MokaRoiAlignBackward();
 KernelDef MokaRoiPool();
 KernelDef MokaRoiPoolBackward();
 KernelDef MokaSlice();
+KernelDef MokaStridedWeights();
 KernelDef MokaSoftmaxLoss();
 KernelDef MokaSoftmaxLossBackward();
 KernelDef MokaTable();

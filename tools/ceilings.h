@@ -1,4 +1,4 @@
-// The machine's measured limits: what `moka time` compares with.
+// The machine's measured limits: what `moka time` and `moka bench` compare with.
 #pragma once
 
 namespace moka {
@@ -8,7 +8,16 @@ struct Ceilings {
   double copy_gbs = 0;  // read + write of arrays far larger than the caches, all threads
 };
 
+// Bandwidths beside the copy's, of the same arrays unless said, all threads.
+struct Bandwidths {
+  double read_gbs = 0;
+  double in_place_gbs = 0;  // read + write of the same lines, as an activation in place has it
+  double cached_gbs = 0;    // in place over 256 KiB a thread, which a core's own caches hold
+};
+
 // Takes about a second. Values vary with what else the machine does.
 Ceilings MeasureCeilings();
+// The same.
+Bandwidths MeasureBandwidths();
 
 }  // namespace moka

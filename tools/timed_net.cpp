@@ -1,12 +1,17 @@
 #include "tools/timed_net.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "core/trace.h"
 #include "graph/autodiff.h"
+#include "graph/op.h"
 #include "graph/pass.h"
 #include "optim/net_weights.h"
 #include "optim/update.h"
+#include "proto/overrides.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -14,56 +19,142 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 
-void AddTraining(BuiltNet& net, ParameterStore& store) {
-  if (net.loss == kNoId)
-    throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
-  net.graph.AddOutput("@loss", net.loss);
-  ComposeForward(net.graph);
+// How an input is filled.
+struct Filling {
+  std::string name;
+  bool is_label = false;  // zeros
+  int64_t rows = 0;       // above 0: whole numbers below it
+};
+
+SolverParameter SolverOf(const std::vector<std::string>& overrides) {
   SolverParameter solver;
+  solver.set_type("SGD");
   solver.set_base_lr(1e-4F);
   solver.set_lr_policy("fixed");
   solver.set_momentum(0.9F);
   solver.set_weight_decay(5e-4F);
+  for (const std::string& text : overrides) ApplyOverride(text, solver);
+  return solver;
+}
+
+// Returns the scalar inputs of the update.
+std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, ParameterStore& store) {
+  if (net.loss == kNoId)
+    throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
+  net.graph.AddOutput("@loss", net.loss);
+  ComposeForward(net.graph);
+  CheckOptimizer(solver);
   const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
   std::vector<ValueId> states;
   states.reserve(trained.size());
   for (const NetBlob& blob : trained) states.push_back(blob.state);
   const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
-  const Updates updates = AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients});
+  Updates updates =
+      AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients, .net = &net.param});
   for (const SlotState& slot : updates.slots) {
     if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
+  }
+  return std::move(updates.inputs);
+}
+
+// The net with its data layers' own shapes, or with their first axis (the batch) replaced.
+BuiltNet Build(const NetParameter& param, Phase phase, const TimedOptions& timed) {
+  NetOptions options;
+  options.state.set_phase(phase);
+  options.data_types = ProbeDataTypes(phase, {}, timed.shapes);
+  options.top_shapes = timed.shapes;
+  BuiltNet net = BuildNet(param, options);
+  if (timed.batch == 0) return net;
+  std::map<std::string, Shape> shapes = timed.shapes;
+  for (const DataLayer& data : net.data) {
+    for (size_t i = 0; i < data.tops.size(); ++i) {
+      const Shape& shape = data.types[i].shape;
+      std::vector<int64_t> dims;
+      for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(axis == 0 ? timed.batch : shape[axis]);
+      if (!dims.empty()) shapes.emplace(data.tops[i], Shape(dims));
+    }
+  }
+  options.data_types = GuessDataTypes(shapes);
+  options.top_shapes = shapes;
+  return BuildNet(param, options);
+}
+
+// Labels are the second bottoms of losses and measures, and the later tops of layers that read records.
+Filling FillingOf(const BuiltNet& net, const std::string& top, bool is_later_top) {
+  Filling filling{top, is_later_top};
+  for (const LayerParameter& layer : net.param.layer()) {
+    for (int i = 0; i < layer.bottom_size(); ++i) {
+      if (layer.bottom(i) != top) continue;
+      if (layer.type() == "Embed") filling.rows = layer.embed_param().input_dim();
+      if (i > 0 && (layer.type().ends_with("Loss") || layer.type() == "Accuracy")) filling.is_label = true;
+    }
+  }
+  return filling;
+}
+
+std::vector<Filling> Describe(const BuiltNet& net, TimedNet& timed) {
+  std::vector<Filling> fillings;
+  for (const DataLayer& data : net.data) {
+    for (size_t i = 0; i < data.tops.size(); ++i) {
+      const Shape& shape = data.types[i].shape;
+      fillings.push_back(FillingOf(net, data.tops[i], i > 0 && data.param.type() != "Input"));
+      if (timed.batch == 0 && shape.rank() > 0) timed.batch = shape[0];
+      if (timed.image_size == 0 && shape.rank() == 4) timed.image_size = shape[3];
+    }
+  }
+  for (const NetBlob& blob : TrainedBlobs(net.blobs)) timed.parameters += net.graph.shape(blob.state).Count();
+  for (const NodeId id : net.graph.TopologicalOrder()) {
+    const Node& node = net.graph.node(id);
+    const std::string& op = node.op->name;
+    if (op != "matmul" && !op.starts_with("convolution")) continue;
+    const std::vector<TensorType> outputs = net.graph.OutputTypes(node);
+    timed.forward_flops += node.op->flops(node.attributes, net.graph.InputTypes(node), outputs);
+    timed.activations += outputs[0].shape.Count();
+  }
+  return fillings;
+}
+
+void Fill(Program& program, const std::vector<Filling>& fillings) {
+  RandomStream random(kSeed, StableHash("inputs"));
+  for (const Filling& filling : fillings) {
+    if (!program.HasInput(filling.name)) continue;
+    for (float& v : program.input(filling.name).as<float>()) {
+      const double unit = random.Uniform(0, 1);
+      if (filling.rows > 0) {
+        const auto row = static_cast<int64_t>(unit * static_cast<double>(filling.rows));
+        v = static_cast<float>(std::min(row, filling.rows - 1));
+      } else {
+        v = filling.is_label ? 0.0F : static_cast<float>(2 * unit - 1);
+      }
+    }
   }
 }
 
 }  // namespace
 
-std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, const CompileOptions& compile) {
+std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, const CompileOptions& compile,
+                                       const TimedOptions& options) {
   auto timed = std::make_unique<TimedNet>();
-  NetOptions options;
-  options.state.set_phase(phase);
-  options.data_types = ProbeDataTypes(phase, {});
-  BuiltNet net = BuildNet(param, options);
+  const int64_t begin = NowMicros();
+  BuiltNet net = Build(param, phase, options);
   AddBlobs(net.blobs, kSeed, timed->store);
   AddKept(net, "time", timed->store);
   for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
-  std::vector<std::pair<std::string, bool>> inputs;  // name, whether it holds labels
-  for (const DataLayer& data : net.data) {
-    for (size_t i = 0; i < data.tops.size(); ++i) inputs.emplace_back(data.tops[i], i > 0);
-    if (timed->batch == 0 && data.types[0].shape.rank() > 0) timed->batch = data.types[0].shape[0];
-  }
-  if (phase == TRAIN) AddTraining(net, timed->store);
+  const std::vector<Filling> fillings = Describe(net, *timed);
+  const SolverParameter solver = SolverOf(options.solver);
+  std::vector<std::string> scalars;
+  if (phase == TRAIN) scalars = AddTraining(net, solver, timed->store);
+  const int64_t built = NowMicros();
   CompileOptions compile_options = compile;
   compile_options.name = param.name();
   compile_options.inference = phase == TEST;
   compile_options.releases_states = phase == TEST;
   timed->program = Compile(std::move(net.graph), timed->store, compile_options);
-  RandomStream random(kSeed, StableHash("inputs"));
-  for (const auto& [name, is_label] : inputs) {
-    if (!timed->program->HasInput(name)) continue;
-    for (float& v : timed->program->input(name).as<float>())
-      v = is_label ? 0.0F : static_cast<float>(random.Uniform(-1, 1));
-  }
-  if (timed->program->HasInput("lr")) timed->program->input("lr").as<float>()[0] = 1e-4F;
+  timed->build_ms = static_cast<double>(built - begin) * 1e-3;
+  timed->compile_ms = static_cast<double>(NowMicros() - built) * 1e-3;
+  Fill(*timed->program, fillings);
+  for (const std::string& name : scalars)
+    timed->program->input(name).as<float>()[0] = static_cast<float>(UpdateInput(solver, name, 0));
   return timed;
 }
 

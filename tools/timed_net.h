@@ -1,7 +1,10 @@
 // A net compiled for timing: its data layers replaced by fixed values, so nothing but compute is measured.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "graph/parameter_store.h"
 #include "graph/program.h"
@@ -9,14 +12,27 @@
 
 namespace moka {
 
+struct TimedOptions {
+  int64_t batch = 0;                      // of every data layer, in place of what the net says (0: as it says)
+  std::map<std::string, Shape> shapes{};  // of tops of data layers by name; they win over `batch`
+  std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4
+};
+
 struct TimedNet {
   ParameterStore store;
   std::unique_ptr<Program> program;
   int64_t batch = 0;
+  int64_t image_size = 0;     // width of the first data top that is an image; 0: none is
+  int64_t parameters = 0;     // trained values
+  int64_t forward_flops = 0;  // of convolutions and matrix products, forward, a batch
+  int64_t activations = 0;    // values those give, a batch
+  double build_ms = 0;        // layers, gradients and updates to one graph, weights drawn
+  double compile_ms = 0;      // passes, kernels, memory
 };
 
-// Forward, backward and an SGD update with momentum (TRAIN), or inference (TEST). Weights come from the fillers, inputs
-// are uniform in [-1, 1], labels 0. Errors: those of building and compiling.
-std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile);
+// Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are uniform in
+// [-1, 1], those an Embed layer looks up uniform among its rows, labels 0. Errors: those of building and compiling.
+std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile,
+                                       const TimedOptions& options = {});
 
 }  // namespace moka

@@ -23,6 +23,10 @@ int Run(const Arguments& arguments) {
     const Ceilings ceilings = MeasureCeilings();
     json["fma_gflops"] = ceilings.gflops;
     json["copy_gbs"] = ceilings.copy_gbs;
+    const Bandwidths bandwidths = MeasureBandwidths();
+    json["read_gbs"] = bandwidths.read_gbs;
+    json["in_place_gbs"] = bandwidths.in_place_gbs;
+    json["cached_gbs"] = bandwidths.cached_gbs;
   }
   if (arguments.Has("json")) {
     fmt::print("{}\n", json.dump(2));
@@ -32,8 +36,10 @@ int Run(const Arguments& arguments) {
              ThreadCount());
   fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
   if (arguments.Has("ceilings")) {
-    fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add, {:.1f} GB/s copy\n", json["fma_gflops"].get<double>(),
-               json["copy_gbs"].get<double>());
+    fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add\n", json["fma_gflops"].get<double>());
+    fmt::print("rates    {:.1f} GB/s copy, {:.1f} read, {:.1f} in place; {:.1f} in a core's caches\n",
+               json["copy_gbs"].get<double>(), json["read_gbs"].get<double>(), json["in_place_gbs"].get<double>(),
+               json["cached_gbs"].get<double>());
   }
   return 0;
 }
@@ -45,8 +51,8 @@ Verb DeviceVerb() {
   verb.name = "device";
   verb.summary = "what this machine offers: cores, instructions, memory, measured limits";
   verb.usage = "[--ceilings] [--json]";
-  verb.examples = {"moka device", "moka device --ceilings --json"};
-  verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidth (about a second)"},
+  verb.examples = {"moka device", "moka device --ceilings", "moka device --ceilings --json --threads 1"};
+  verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidths (about two seconds)"},
                   {"json", "", "print as JSON"}};
   verb.run = Run;
   return verb;

@@ -7,8 +7,8 @@ namespace moka {
 const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = [] {
     std::vector<Verb> all = CaffeTools();
-    for (Verb (*verb)() : {CompareVerb, CompletionVerb, DataVerb, DeviceVerb, ExplainVerb, InferVerb, ModelVerb,
-                           QuantiseVerb, TestVerb, TimeVerb, TrainVerb, VersionVerb}) {
+    for (Verb (*verb)() : {BenchVerb, CompareVerb, CompletionVerb, DataVerb, DeviceVerb, ExplainVerb, InferVerb,
+                           ModelVerb, QuantiseVerb, TestVerb, TimeVerb, TrainVerb, VersionVerb}) {
       all.push_back(verb());
     }
     std::ranges::sort(all, {}, &Verb::name);

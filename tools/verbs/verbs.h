@@ -8,6 +8,7 @@
 namespace moka {
 
 std::vector<Verb> CaffeTools();
+Verb BenchVerb();
 Verb CompareVerb();
 Verb CompletionVerb();
 Verb ConvertVerb();  // a subverb of model

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""PyTorch worker for tools/bench/compare: one net, one way to run it, steps on demand.
+
+Usage: torch_bench.py NET train|infer --batch N --threads N [--layout nchw|cl] [--way WAY]
+
+WAY: eager; compile (torch.compile, with weight freezing for inference); jit (traced, frozen, optimize_for_inference);
+sparse (seq2seq: sparse embedding gradients). The first line printed says what is there; then each line "run N" read is
+answered by {"ms": [N step times], "peak_bytes": ...} until the input ends or says "quit". Training is forward, backward
+and an update by the fused optimiser. The allocator and OMP_NUM_THREADS are the caller's to set.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import seq2seq_torch
+import torch_nets
+
+
+def peak_bytes():
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+
+
+def sgd(net):
+    return torch.optim.SGD(net.parameters(), 1e-4, momentum=0.9, weight_decay=5e-4, fused=True)
+
+
+def loss_of(outputs, labels):
+    if isinstance(outputs, tuple):  # GoogLeNet: the classifiers part of the way up count 0.3
+        return sum(w * F.cross_entropy(y, labels) for w, y in zip((1, 0.3, 0.3), outputs))
+    return F.cross_entropy(outputs, labels)
+
+
+def train_step(net, x, labels, way):
+    net.train()
+    if way == "compile":
+        net = torch.compile(net)
+    optimizer = sgd(net)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(net(x), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def infer_step(net, x, way):
+    net.eval()
+    if way == "jit":
+        with torch.no_grad():
+            net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, x)))
+    elif way == "compile":
+        torch._inductor.config.freezing = True
+        net = torch.compile(net)
+
+    def step():
+        with torch.no_grad() if way != "eager" else torch.inference_mode():
+            net(x)
+
+    return step
+
+
+def gan_step(batch, layout, way):
+    """One step of both halves: D on real and made images, then G through the D just updated."""
+    g, d = torch_nets.Generator(), torch_nets.Discriminator()
+    for module in [*g.modules(), *d.modules()]:
+        if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.normal_(module.weight, std=0.02)
+    g, d = g.to(memory_format=layout), d.to(memory_format=layout)
+    optimizers = [torch.optim.Adam(net.parameters(), 2e-4, (0.5, 0.999), fused=True) for net in (g, d)]
+    if way == "compile":
+        g, d = torch.compile(g), torch.compile(d)
+    real = (torch.rand(batch, 3, 64, 64) * 2 - 1).to(memory_format=layout)
+    ones, zeros = torch.ones(batch), torch.zeros(batch)
+    weights = list(d.parameters())
+
+    def step():
+        made = g(torch.rand(batch, 100, 1, 1) * 2 - 1)
+        optimizers[1].zero_grad(set_to_none=True)
+        (F.binary_cross_entropy_with_logits(d(real), ones)
+         + F.binary_cross_entropy_with_logits(d(made.detach()), zeros)).backward()
+        optimizers[1].step()
+        for w in weights:  # their gradients in G's half are not wanted
+            w.requires_grad_(False)
+        optimizers[0].zero_grad(set_to_none=True)
+        F.binary_cross_entropy_with_logits(d(made), ones).backward()
+        optimizers[0].step()
+        for w in weights:
+            w.requires_grad_(True)
+
+    return step
+
+
+def make_step(options):
+    layout = torch.channels_last if options.layout == "cl" else torch.contiguous_format
+    train = options.mode == "train"
+    if options.net == "seq2seq":
+        return seq2seq_torch.make_step(seq2seq_torch.make_model(options.way), options.mode)
+    if options.net == "dcgan" and train:
+        return gan_step(options.batch, layout, options.way)
+    if options.net == "dcgan":
+        net, shape, classes = torch_nets.Generator(), (100, 1, 1), 0
+    else:
+        make, shape, classes = torch_nets.NETS[options.net]
+        net = make()
+    net = net.to(memory_format=layout)
+    x = (torch.rand(options.batch, *shape) * 2 - 1).to(memory_format=layout)
+    if not train:
+        return infer_step(net, x, options.way)
+    spatial = shape[1:] if options.net == "unet" else ()
+    return train_step(net, x, torch.randint(0, classes, (options.batch, *spatial)), options.way)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("net", choices=[*torch_nets.NETS, "dcgan", "seq2seq"])
+    parser.add_argument("mode", choices=["train", "infer"])
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--layout", choices=["nchw", "cl"], default="nchw")
+    parser.add_argument("--way", choices=["eager", "compile", "jit", "sparse"], default="eager")
+    options = parser.parse_args()
+    torch.manual_seed(1)
+    torch.set_num_threads(options.threads)
+    torch.set_flush_denormal(True)
+    step = make_step(options)
+    step()  # whatever is traced or compiled is, before the first turn
+    print(json.dumps({"ready": True, "version": torch.__version__, "batch": options.batch}), flush=True)
+    for line in sys.stdin:
+        words = line.split()
+        if words[:1] == ["quit"]:
+            break
+        times = []
+        for _ in range(int(words[1])):
+            begin = time.perf_counter()
+            step()
+            times.append((time.perf_counter() - begin) * 1e3)
+        print(json.dumps({"ms": times, "peak_bytes": peak_bytes()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

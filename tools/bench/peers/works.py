@@ -1,0 +1,62 @@
+"""What tools/bench/compare measures: the networks, their peers' ways to run them, and the ratios asked for."""
+
+import os
+
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+TUNED = {"LD_PRELOAD": JEMALLOC, "MALLOC_CONF": "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1"}
+SEQ2SEQ = {"items": 1280, "unit": "target tokens/s", "moka": ["solver.momentum=0", "solver.weight_decay=0"]}
+
+# Net, mode, batch, the ratio to the best peer to be reached, and what is special.
+ROWS = [
+    ("resnet50", "train", 32, 1.55, {}),
+    ("resnet50", "train", 16, 1.45, {}),
+    ("resnet50", "infer", 32, 1.35, {}),
+    ("resnet50", "infer", 1, 1.15, {}),
+    ("vgg16", "train", 16, 1.8, {}),
+    ("vgg16", "infer", 16, 1.8, {}),
+    ("alexnet_bn", "train", 64, 1.15, {}),
+    ("alexnet_bn", "infer", 32, 1.2, {}),
+    ("alexnet", "train", 64, 1.45, {}),
+    ("cifar10_resnet20", "train", 128, 1.45, {}),
+    ("cifar10_resnet20", "infer", 128, 1.4, {}),
+    ("dcgan", "train", 64, 1.3, {}),
+    ("unet", "train", 4, 1.8, {}),
+    ("unet", "infer", 4, 1.6, {}),
+    ("seq2seq", "train", 64, 1.2, SEQ2SEQ),
+    ("seq2seq", "infer", 64, 1.1, SEQ2SEQ),
+    ("lenet", "train", 64, 4.0, {"beside": "caffe"}),
+    ("alexnet", "train", 32, 2.2, {"beside": "caffe"}),
+    ("googlenet", "train", 16, 2.2, {"beside": "caffe"}),
+    ("resnet50", "train", 8, 2.2, {"beside": "caffe"}),
+]
+
+
+def find(net, mode, batch, beside=None):
+    """The table's row, or one made up for a work that is not in it."""
+    rows = [row for row in ROWS if row[:2] == (net, mode) and row[4].get("beside") in (None, beside)]
+    for row in rows:
+        if batch in (None, row[2]):
+            return row
+    special = SEQ2SEQ if net == "seq2seq" else {}
+    return (net, mode, batch or 32, None, special)
+
+
+def torch_variants(net, mode):
+    """Name: words for torch_bench.py, whether the allocator is tuned."""
+    if net == "seq2seq":
+        ways = ["eager", "sparse", "compile"] if mode == "train" else ["eager", "compile"]
+        return {f"torch {way}": (["--way", way], True) for way in ways}
+    variants = {"torch default": ([], False)}
+    for layout in ("nchw", "cl"):
+        ways = ["eager", "compile"] + (["jit"] if mode == "infer" else [])
+        for way in ways:
+            variants[f"torch {layout} {way}"] = (["--layout", layout, "--way", way], True)
+    return variants
+
+
+def environment(threads, tuned):
+    values = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads),
+              "MKL_NUM_THREADS": str(threads)}
+    if tuned and os.path.exists(JEMALLOC):
+        values.update(TUNED)
+    return values

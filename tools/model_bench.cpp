@@ -20,18 +20,27 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// What the program's steps cost by their count of operations and bytes.
+// What the programs' steps cost by their count of operations and bytes, and the memory of all.
 struct Work {
   double gflop = 0;
   double gigabytes = 0;
+  MemoryReport memory;
 };
-Work WorkOf(const Program& program) {
+Work WorkOf(const TimedNet& net) {
   Work work;
-  for (const StepReport& step : program.steps()) {
-    if (step.is_constant || step.kernel == "alias") continue;
-    work.gflop += static_cast<double>(step.flops) * 1e-9;
-    work.gigabytes += static_cast<double>(step.bytes) * 1e-9;
+  for (Program* program : net.Programs()) {
+    for (const StepReport& step : program->steps()) {
+      if (step.is_constant || step.kernel == "alias") continue;
+      work.gflop += static_cast<double>(step.flops) * 1e-9;
+      work.gigabytes += static_cast<double>(step.bytes) * 1e-9;
+    }
+    const MemoryReport& memory = program->memory();
+    work.memory.arena_bytes += memory.arena_bytes;
+    work.memory.bound_bytes += memory.bound_bytes;
+    work.memory.constant_bytes += memory.constant_bytes;
+    work.memory.input_bytes += memory.input_bytes;
   }
+  work.memory.state_bytes = net.store.Bytes();
   return work;
 }
 
@@ -41,24 +50,29 @@ double Millions(int64_t count) { return static_cast<double>(count) * 1e-6; }
 
 }  // namespace
 
-std::vector<double> RunSteps(Program& program, int64_t steps) {
+std::vector<double> RunSteps(const TimedNet& net, int64_t steps) {
   std::vector<double> ms(static_cast<size_t>(steps));
   for (double& value : ms) {
     const int64_t begin = NowMicros();
-    program.Run();
+    net.Run();
     value = static_cast<double>(NowMicros() - begin) * 1e-3;
   }
   return ms;
 }
 
-double ShareOutsideKernels(Program& program, int64_t steps) {
+double ShareOutsideKernels(const TimedNet& net, int64_t steps) {
   std::vector<double> shares;
-  std::vector<double> ms(program.steps().size(), 0);
   for (int64_t i = 0; i < steps; ++i) {
-    const int64_t begin = NowMicros();
-    program.RunTimed(ms);
-    const double wall = static_cast<double>(NowMicros() - begin) * 1e-3;
-    shares.push_back(wall > 0 ? std::max(0.0, 1 - std::accumulate(ms.begin(), ms.end(), 0.0) / wall) : 0);
+    double wall = 0;
+    double inside = 0;
+    for (Program* program : net.Programs()) {
+      std::vector<double> ms(program->steps().size(), 0);
+      const int64_t begin = NowMicros();
+      program->RunTimed(ms);
+      wall += static_cast<double>(NowMicros() - begin) * 1e-3;
+      inside += std::accumulate(ms.begin(), ms.end(), 0.0);
+    }
+    shares.push_back(wall > 0 ? std::max(0.0, 1 - inside / wall) : 0);
   }
   return Median(std::move(shares));
 }
@@ -81,8 +95,8 @@ double BenchResult::median_ms() const { return Median(step_ms); }
 double BenchResult::items_per_second() const { return PerSecond(static_cast<double>(items), median_ms()); }
 
 std::string BenchJson(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(*net.program);
-  const MemoryReport& memory = net.program->memory();
+  const Work work = WorkOf(net);
+  const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
   nlohmann::ordered_json json = {{"model", r.model},
@@ -119,8 +133,8 @@ std::string BenchJson(const BenchResult& r, const TimedNet& net) {
 }
 
 std::string BenchText(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(*net.program);
-  const MemoryReport& memory = net.program->memory();
+  const Work work = WorkOf(net);
+  const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
   const auto [low, high] = std::ranges::minmax(r.step_ms);

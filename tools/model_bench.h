@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/program.h"
@@ -11,11 +12,11 @@
 
 namespace moka {
 
-// Milliseconds of whole runs of a program (Program::Run: no clock between kernels).
-std::vector<double> RunSteps(Program& program, int64_t steps);
+// Milliseconds of whole steps (no clock between kernels).
+std::vector<double> RunSteps(const TimedNet& net, int64_t steps);
 
 // The share of a step that no kernel accounts for, median of a few runs with a clock between kernels.
-double ShareOutsideKernels(Program& program, int64_t steps);
+double ShareOutsideKernels(const TimedNet& net, int64_t steps);
 
 // Bytes of this process, from /proc/self/status (0 where there is none): its peak resident memory ("VmHWM") and what
 // is resident ("VmRSS").

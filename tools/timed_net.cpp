@@ -130,31 +130,98 @@ void Fill(Program& program, const std::vector<Filling>& fillings) {
   }
 }
 
+// The first of the earlier nets that has the top; null: none.
+const BuiltNet* SourceOf(const std::string& top, std::span<const BuiltNet> earlier) {
+  const auto found = std::ranges::find_if(earlier, [&](const BuiltNet& net) { return net.tops.contains(top); });
+  return found == earlier.end() ? nullptr : &*found;
+}
+
+// Tops that later nets take become outputs.
+void AddFeeds(std::span<BuiltNet> nets) {
+  for (size_t later = 1; later < nets.size(); ++later) {
+    for (const DataLayer& data : nets[later].data) {
+      for (const std::string& top : data.tops) {
+        const BuiltNet* source = SourceOf(top, nets.first(later));
+        if (source == nullptr) continue;
+        BuiltNet& net = nets[static_cast<size_t>(source - nets.data())];
+        net.graph.AddOutput(StrCat("@feed/", top), net.tops.at(top));
+      }
+    }
+  }
+}
+
+std::vector<std::pair<Tensor, Tensor>> FeedsOf(Program& program, const std::vector<Filling>& inputs,
+                                               std::span<Program* const> earlier) {
+  std::vector<std::pair<Tensor, Tensor>> feeds;
+  for (const Filling& input : inputs) {
+    const std::string name = StrCat("@feed/", input.name);
+    for (const Program* source : earlier) {
+      const std::vector<std::string> outputs = source->OutputNames();
+      if (std::ranges::find(outputs, name) == outputs.end() || !program.HasInput(input.name)) continue;
+      feeds.emplace_back(source->output(name), program.input(input.name));
+    }
+  }
+  return feeds;
+}
+
 }  // namespace
 
-std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& param, Phase phase, const CompileOptions& compile,
+void TimedNet::Run() const {
+  program->Run();
+  for (const TimedPart& part : others) {
+    for (const auto& [from, to] : part.feeds) std::ranges::copy(from.as<float>(), to.as<float>().begin());
+    part.program->Run();
+  }
+}
+
+std::vector<Program*> TimedNet::Programs() const {
+  std::vector<Program*> programs = {program.get()};
+  for (const TimedPart& part : others) programs.push_back(part.program.get());
+  return programs;
+}
+
+std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile,
+                                       const TimedOptions& options) {
+  return MakeTimedNet({&net, 1}, phase, compile, options);
+}
+
+std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Phase phase, const CompileOptions& compile,
                                        const TimedOptions& options) {
   auto timed = std::make_unique<TimedNet>();
-  const int64_t begin = NowMicros();
-  BuiltNet net = Build(param, phase, options);
-  AddBlobs(net.blobs, kSeed, timed->store);
-  AddKept(net, "time", timed->store);
-  for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
-  const std::vector<Filling> fillings = Describe(net, *timed);
   const SolverParameter solver = SolverOf(options.solver);
-  std::vector<std::string> scalars;
-  if (phase == TRAIN) scalars = AddTraining(net, solver, timed->store);
+  const int64_t begin = NowMicros();
+  std::vector<BuiltNet> nets;
+  for (const NetParameter& param : params) nets.push_back(Build(param, phase, options));
+  AddFeeds(nets);
+  std::vector<std::vector<Filling>> fillings;
+  std::vector<std::vector<std::string>> scalars(nets.size());
+  for (size_t i = 0; i < nets.size(); ++i) {
+    BuiltNet& net = nets[i];
+    AddBlobs(net.blobs, kSeed, timed->store);
+    AddKept(net, StrCat("time", i), timed->store);
+    for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
+    fillings.push_back(Describe(net, *timed));
+    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, timed->store);
+  }
   const int64_t built = NowMicros();
-  CompileOptions compile_options = compile;
-  compile_options.name = param.name();
-  compile_options.inference = phase == TEST;
-  compile_options.releases_states = phase == TEST;
-  timed->program = Compile(std::move(net.graph), timed->store, compile_options);
+  for (size_t i = 0; i < nets.size(); ++i) {
+    CompileOptions compile_options = compile;
+    compile_options.name = nets[i].param.name();
+    compile_options.inference = phase == TEST;
+    compile_options.releases_states = phase == TEST && nets.size() == 1;
+    TimedPart part{Compile(std::move(nets[i].graph), timed->store, compile_options), {}};
+    Fill(*part.program, fillings[i]);
+    for (const std::string& name : scalars[i])
+      part.program->input(name).as<float>()[0] = static_cast<float>(UpdateInput(solver, name, 0));
+    if (i == 0) {
+      timed->program = std::move(part.program);
+      continue;
+    }
+    part.feeds = FeedsOf(*part.program, fillings[i], timed->Programs());
+    timed->others.push_back(std::move(part));
+  }
   timed->build_ms = static_cast<double>(built - begin) * 1e-3;
   timed->compile_ms = static_cast<double>(NowMicros() - built) * 1e-3;
-  Fill(*timed->program, fillings);
-  for (const std::string& name : scalars)
-    timed->program->input(name).as<float>()[0] = static_cast<float>(UpdateInput(solver, name, 0));
   return timed;
 }
 

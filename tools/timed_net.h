@@ -3,7 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/parameter_store.h"
@@ -18,9 +20,16 @@ struct TimedOptions {
   std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4
 };
 
+// A program, and the inputs that programs of the same step before it feed: from an output, to an input.
+struct TimedPart {
+  std::unique_ptr<Program> program;
+  std::vector<std::pair<Tensor, Tensor>> feeds;
+};
+
 struct TimedNet {
   ParameterStore store;
   std::unique_ptr<Program> program;
+  std::vector<TimedPart> others;  // run after it in every step, on the same parameters, as a GAN's other half is
   int64_t batch = 0;
   int64_t image_size = 0;     // width of the first data top that is an image; 0: none is
   int64_t parameters = 0;     // trained values
@@ -28,10 +37,18 @@ struct TimedNet {
   int64_t activations = 0;    // values those give, a batch
   double build_ms = 0;        // layers, gradients and updates to one graph, weights drawn
   double compile_ms = 0;      // passes, kernels, memory
+
+  // One step: every program in order.
+  void Run() const;
+  std::vector<Program*> Programs() const;
 };
 
 // Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are uniform in
-// [-1, 1], those an Embed layer looks up uniform among its rows, labels 0. Errors: those of building and compiling.
+// [-1, 1], those an Embed layer looks up uniform among its rows, labels 0. Of several nets each is a program of its own
+// over the same parameters, run in order in every step; data tops named as a top of an earlier net are fed from there.
+// Errors: those of building and compiling.
+std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> nets, Phase phase, const CompileOptions& compile,
+                                       const TimedOptions& options = {});
 std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile,
                                        const TimedOptions& options = {});
 

@@ -63,14 +63,17 @@ Bench Prepare(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = overrides.net;
   const int64_t begin = NowMicros();
-  const NetParameter param = ReadNet(file, read);
+  std::vector<NetParameter> nets = {ReadNet(file, read)};
+  for (const std::string& then : Split(arguments.Get("then"), ';')) {
+    if (!then.empty()) nets.push_back(ReadNet(then, read));
+  }
   result.parse_ms = static_cast<double>(NowMicros() - begin) * 1e-3;
   // Before the net takes its memory; a worker's ceilings are measured once by who compares.
   if (!arguments.Has("worker") && !LooksInside(arguments)) {
     result.ceilings = MeasureCeilings();
     ResetPeakMemory();
   }
-  bench.net = MakeTimedNet(param, result.is_training ? TRAIN : TEST, CompileOptionsOf(arguments), options);
+  bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, CompileOptionsOf(arguments), options);
   result.items = arguments.Int("items", bench.net->batch, 1, INT64_MAX);
   return bench;
 }
@@ -109,8 +112,8 @@ int Work(Bench& bench) {
                                             ") and \"quit\", found \"", Printable(line), "\""));
     }
     nlohmann::ordered_json answer;
-    if (words[0] == "run") answer["ms"] = RunSteps(*bench.net->program, steps);
-    if (words[0] == "outside") answer["outside_kernels_share"] = ShareOutsideKernels(*bench.net->program, steps);
+    if (words[0] == "run") answer["ms"] = RunSteps(*bench.net, steps);
+    if (words[0] == "outside") answer["outside_kernels_share"] = ShareOutsideKernels(*bench.net, steps);
     answer["peak_bytes"] = ProcessBytes("VmHWM");
     fmt::print("{}\n", answer.dump());
     std::fflush(stdout);
@@ -124,10 +127,10 @@ int RunModel(const Arguments& arguments) {
   Bench bench = Prepare(arguments);
   if (LookInside(arguments, bench.result.model, *bench.net->program)) return 0;
   if (arguments.Has("worker")) return Work(bench);
-  RunSteps(*bench.net->program, warmup);
-  bench.result.step_ms = RunSteps(*bench.net->program, iterations);
+  RunSteps(*bench.net, warmup);
+  bench.result.step_ms = RunSteps(*bench.net, iterations);
   bench.result.peak_bytes = ProcessBytes("VmHWM");
-  bench.result.outside_share = ShareOutsideKernels(*bench.net->program, std::min<int64_t>(iterations, 3));
+  bench.result.outside_share = ShareOutsideKernels(*bench.net, std::min<int64_t>(iterations, 3));
   if (arguments.Has("csv")) AppendCsv(bench, arguments.Get("csv"));
   const std::string text =
       arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
@@ -144,16 +147,18 @@ Verb BenchVerb() {
   model.usage = "NAME|FOLDER|FILE.prototxt [--train|--infer] [solver.type=Adam ...] [--flags]";
   model.examples = {"moka bench model resnet50 --batch 32", "moka bench model models/vgg16 --infer --csv infer.csv",
                     "moka bench model unet --json --iterations 20 --threads 2"};
-  model.options = {{"train", "", "forward, backward and update (default)"},
-                   {"infer", "", "inference, of the deploy net"},
-                   {"batch", "N", "batch of every data layer (default: the net's)"},
-                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'},
-                   {"items", "N", "what a step counts for the rate, as target tokens (default: the batch)"},
-                   {"iterations", "N", "measured steps; medians are printed (default 10)"},
-                   {"warmup", "N", "steps before them (default 2)"},
-                   {"csv", "FILE", "append a row of timm's benchmark columns"},
-                   {"json", "", "print as JSON"},
-                   {"worker", "", "for tools/bench/compare: a line of JSON, then one for every \"run N\" read"}};
+  model.options = {
+      {"train", "", "forward, backward and update (default)"},
+      {"infer", "", "inference, of the deploy net"},
+      {"batch", "N", "batch of every data layer (default: the net's)"},
+      {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'},
+      {"items", "N", "what a step counts for the rate, as target tokens (default: the batch)"},
+      {"then", "FILE", "a net run after it in every step on the same parameters, as a GAN's other half", ';'},
+      {"iterations", "N", "measured steps; medians are printed (default 10)"},
+      {"warmup", "N", "steps before them (default 2)"},
+      {"csv", "FILE", "append a row of timm's benchmark columns"},
+      {"json", "", "print as JSON"},
+      {"worker", "", "for tools/bench/compare: a line of JSON, then one for every \"run N\" read"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     if (option.name != "trace") model.options.push_back(option);
   }

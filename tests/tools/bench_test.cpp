@@ -1,0 +1,145 @@
+// moka bench as a person and as tools/bench/compare use it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+class BenchTest : public testing::Test {
+ protected:
+  BenchTest() { fs::create_directories(folder_); }
+  ~BenchTest() override { fs::remove_all(folder_); }
+
+  // Runs moka bench from the repository's root; the words are a shell line written here.
+  Outcome Bench(const std::string& words, const std::string& input = {}) const {
+    WriteFileAtomically(folder_ / "in.txt", input);
+    const std::string line = StrCat("cd '", MOKA_SOURCE_DIR, "' && OMP_NUM_THREADS=1 '", MOKA_BINARY, "' bench ", words,
+                                    " >'", (folder_ / "out.txt").string(), "' 2>'", (folder_ / "err.txt").string(),
+                                    "' <'", (folder_ / "in.txt").string(), "'");
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
+  }
+  static std::vector<Json> Lines(const std::string& text) {
+    std::vector<Json> lines;
+    for (const std::string& line : Split(text, '\n')) {
+      if (!line.empty()) lines.push_back(Json::parse(line));
+    }
+    return lines;
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / StrCat("moka_bench_test_", getpid());
+};
+
+TEST_F(BenchTest, AModelIsMeasuredByItsNameWithEveryFact) {
+  const Outcome outcome = Bench("model lenet --batch 8 --iterations 3 --warmup 1 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("model"), "lenet");
+  EXPECT_EQ(json.at("mode"), "train");
+  EXPECT_EQ(json.at("batch"), 8);
+  EXPECT_EQ(json.at("items"), 8);
+  EXPECT_EQ(json.at("threads"), 1);
+  EXPECT_EQ(json.at("parameters"), 431080);
+  EXPECT_EQ(json.at("image_size"), 28);
+  EXPECT_EQ(json.at("steps_ms").size(), 3U);
+  for (const char* field : {"items_per_second", "step_ms", "gflop", "gigabytes", "fma_gflops", "copy_gbs", "fma_share",
+                            "copy_share", "peak_bytes", "arena_bytes", "arena_bound_bytes", "state_bytes", "parse_ms",
+                            "build_ms", "compile_ms", "forward_gflop", "activations"}) {
+    EXPECT_GT(json.at(field).get<double>(), 0) << field;
+  }
+  EXPECT_GE(json.at("arena_bytes").get<int64_t>(), json.at("arena_bound_bytes").get<int64_t>());
+  const auto outside = json.at("outside_kernels_share").get<double>();
+  EXPECT_TRUE(outside >= 0 && outside < 1) << outside;
+  EXPECT_NEAR(json.at("items_per_second").get<double>() * json.at("step_ms").get<double>(), 8000, 1);
+}
+
+TEST_F(BenchTest, TheBatchOfADeployNetAndOfASegmentationNetIsReplaced) {
+  const Outcome lenet = Bench("model models/lenet --infer --batch 3 --iterations 1 --warmup 0 --json");
+  ASSERT_EQ(lenet.code, 0) << lenet.err;
+  EXPECT_EQ(Json::parse(lenet.out).at("batch"), 3);
+  EXPECT_EQ(Json::parse(lenet.out).at("mode"), "infer");
+  const Outcome unet = Bench("model unet --batch 1 --shape 'data=1,3,32,32;label=1,1,32,32' --iterations 1 --json");
+  ASSERT_EQ(unet.code, 0) << unet.err;
+  EXPECT_EQ(Json::parse(unet.out).at("image_size"), 32);
+  const Outcome looked = Bench("model unet --batch 2 --dry-run");
+  ASSERT_EQ(looked.code, 0) << looked.err;
+  EXPECT_NE(looked.out.find("lower bound"), std::string::npos);
+}
+
+TEST_F(BenchTest, RowsHaveTimmsColumns) {
+  const std::string train = (folder_ / "train.csv").string();
+  const std::string infer = (folder_ / "infer.csv").string();
+  ASSERT_EQ(Bench("model lenet --iterations 1 --csv " + train).code, 0);
+  ASSERT_EQ(Bench("model lenet --iterations 1 --batch 4 --csv " + train).code, 0);
+  ASSERT_EQ(Bench("model lenet --infer --iterations 1 --csv " + infer).code, 0);
+  const std::vector<std::string> rows = Split(ReadFile(train), '\n');
+  ASSERT_EQ(rows.size(), 4U);  // the last is empty
+  EXPECT_EQ(rows[0], "model,train_samples_per_sec,train_step_time,train_batch_size,train_img_size,param_count");
+  EXPECT_TRUE(rows[1].starts_with("lenet,") && rows[1].ends_with(",64,28,0.43")) << rows[1];
+  EXPECT_TRUE(rows[2].ends_with(",4,28,0.43")) << rows[2];
+  const std::vector<std::string> inferred = Split(ReadFile(infer), '\n');
+  EXPECT_EQ(inferred[0],
+            "model,infer_samples_per_sec,infer_step_time,infer_batch_size,infer_img_size,infer_gmacs,infer_macts,"
+            "param_count");
+  // 2.3 MMACs; 16,200 values from convolutions and matrix products an image: both round to their hundredths.
+  EXPECT_TRUE(inferred[1].ends_with(",64,28,0.00,0.02,0.43")) << inferred[1];
+  const Outcome mixed = Bench("model lenet --infer --iterations 1 --csv " + train);
+  EXPECT_EQ(mixed.code, 73);
+  EXPECT_NE(mixed.err.find("has other columns"), std::string::npos) << mixed.err;
+}
+
+TEST_F(BenchTest, AWorkerAnswersEveryCommandWithALine) {
+  const Outcome outcome = Bench("model lenet --batch 2 --worker", "run 3\noutside 1\nrun 1\nquit\nrun 5\n");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Json> lines = Lines(outcome.out);
+  ASSERT_EQ(lines.size(), 4U) << outcome.out;
+  EXPECT_EQ(lines[0].at("ready"), true);
+  EXPECT_EQ(lines[0].at("batch"), 2);
+  EXPECT_EQ(lines[1].at("ms").size(), 3U);
+  EXPECT_GT(lines[1].at("peak_bytes").get<int64_t>(), 1 << 20);
+  EXPECT_TRUE(lines[2].contains("outside_kernels_share"));
+  EXPECT_EQ(lines[3].at("ms").size(), 1U);
+  const Outcome wrong = Bench("model lenet --batch 2 --worker", "walk 3\n");
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_NE(wrong.err.find("found \"walk 3\""), std::string::npos) << wrong.err;
+  EXPECT_EQ(Bench("model lenet --batch 2 --worker", "run 0\n").code, 64);
+}
+
+TEST_F(BenchTest, HalvesOfAGanTakeTurnsOnTheSameParameters) {
+  const Outcome outcome = Bench(
+      "model dcgan --then tools/bench/nets/dcgan/discriminator.prototxt solver.type=Adam solver.momentum=0.5 "
+      "solver.weight_decay=0 --iterations 1 --warmup 0 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("parameters"), 3576707 + 2765633);  // the generator's, the discriminator's
+}
+
+TEST_F(BenchTest, MistakesAreNamed) {
+  const Outcome unknown = Bench("model resnet5000");
+  EXPECT_EQ(unknown.code, 66);
+  EXPECT_NE(unknown.err.find("nor models/resnet5000"), std::string::npos) << unknown.err;
+  EXPECT_EQ(Bench("model").code, 64);
+  EXPECT_EQ(Bench("model lenet --train --infer").code, 64);
+  EXPECT_EQ(Bench("model lenet --batch 0").code, 64);
+  EXPECT_EQ(Bench("model lenet solver.type=Adamm").code, 78);
+  EXPECT_NE(Bench("modle lenet").err.find("did you mean \"model\"?"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace moka

@@ -18,7 +18,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import seq2seq_torch
 import torch_nets
 
 
@@ -102,6 +101,8 @@ def make_step(options):
     layout = torch.channels_last if options.layout == "cl" else torch.contiguous_format
     train = options.mode == "train"
     if options.net == "seq2seq":
+        import seq2seq_torch
+
         return seq2seq_torch.make_step(seq2seq_torch.make_model(options.way), options.mode)
     if options.net == "dcgan" and train:
         return gan_step(options.batch, layout, options.way)

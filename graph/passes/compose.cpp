@@ -1,6 +1,6 @@
 // Compose. Joins forward nodes into ops that have a cheaper gradient or kernel: batch_norm + per-channel scale and
-// shift, batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph. Ensures: the same outputs; each
-// value that disappears had one reader and was no output.
+// shift, batch_norm + residual sum, batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph.
+// Ensures: the same outputs; each value that disappears had one reader and was no output.
 #include <algorithm>
 
 #include "graph/expression.h"
@@ -56,6 +56,61 @@ bool ComposeScale(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_
   return true;
 }
 
+// The batch_norm whose result, scaled or not, is the value, if it is read by `user` alone and could take in a sum.
+NodeId NormOf(const Graph& graph, Rewriter& rewriter, ValueId id, NodeId user) {
+  for (int links = 0; links < 2; ++links) {
+    const NodeId producer = graph.value(id).producer;
+    if (producer == kNoId || rewriter.OnlyUser(id) != user) return kNoId;
+    const Node& node = graph.node(producer);
+    if (node.op->name == "batch_norm") {
+      return node.attributes.Bool("relu") || node.attributes.Bool("sum") ? kNoId : producer;
+    }
+    if (!IsExpression(node, "x0*x1+x2") && !IsExpression(node, "x0*x1")) return kNoId;
+    user = producer;
+    id = node.inputs[0];
+  }
+  return kNoId;
+}
+
+// Whether a value may depend on a node's statistics; true if that takes long to tell.
+bool MayNeedStatistics(const Graph& graph, Rewriter& rewriter, const Node& norm, ValueId id) {
+  constexpr size_t kMost = 64;
+  std::vector<ValueId> reached(norm.outputs.begin() + 1, norm.outputs.end());
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i] == id || reached.size() > kMost) return true;
+    for (const NodeId reader : rewriter.Readers(reached[i])) {
+      const std::vector<ValueId>& outputs = graph.node(reader).outputs;
+      reached.insert(reached.end(), outputs.begin(), outputs.end());
+    }
+  }
+  return false;
+}
+
+// y+r or max(y+r, 0) after a batch_norm becomes its summand. Where r is a batch_norm's too, the later one takes the sum
+// in.
+bool ComposeSum(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_id) {
+  const Node norm = graph.node(norm_id);
+  const Node user = graph.node(user_id);
+  if (norm.attributes.Bool("relu") || norm.attributes.Bool("sum")) return false;
+  const bool relu = IsExpression(user, "max(x0+x1,0)");
+  if (user.inputs.size() != 2 || !(relu || IsExpression(user, "x0+x1"))) return false;
+  const ValueId other = user.inputs[user.inputs[0] == norm.outputs[0] ? 1 : 0];
+  if (other == norm.outputs[0] || graph.shape(other) != graph.shape(norm.outputs[0])) return false;
+  if (graph.type(other).dtype != graph.type(norm.outputs[0]).dtype) return false;
+  const NodeId rival = NormOf(graph, rewriter, other, user_id);
+  if (rival != kNoId && graph.node(rival).origin.sequence > norm.origin.sequence) return false;
+  if (MayNeedStatistics(graph, rewriter, norm, other)) return false;
+  std::vector<ValueId> inputs = norm.inputs;
+  inputs.push_back(other);
+  Attributes attributes = norm.attributes;
+  attributes.Set("sum", true);
+  attributes.Set("relu", relu);
+  NodeOrigin origin = norm.origin;
+  origin.layer += "+" + user.origin.layer;
+  Replace(graph, rewriter, norm_id, user_id, GraphBuilder(graph, origin).Add("batch_norm", inputs, attributes));
+  return true;
+}
+
 // max(y, 0) after a batch_norm, convolution or matmul becomes its attribute.
 bool ComposeRelu(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId user_id) {
   const Node producer = graph.node(producer_id);
@@ -87,7 +142,8 @@ bool ComposeForward(Graph& graph, int64_t* visits) {
     const bool is_norm = op == "batch_norm";
     const NodeId user = rewriter.OnlyUser(node.outputs[0]);
     if (user == kNoId) return false;
-    return (is_norm && ComposeScale(graph, rewriter, id, user)) || ComposeRelu(graph, rewriter, id, user);
+    if (is_norm && (ComposeScale(graph, rewriter, id, user) || ComposeSum(graph, rewriter, id, user))) return true;
+    return ComposeRelu(graph, rewriter, id, user);
   });
   if (visits != nullptr) *visits += rewriter.visits();
   return changed;

@@ -1,6 +1,7 @@
 // Fuse. Substitutes a pointwise producer into its only reader (pointwise or reduce_sum), so a chain touches memory
-// once. Requires: a verified graph. Ensures: the same outputs bit for bit (the arithmetic is the same, element by
-// element); expressions stay under a size that the tile interpreter holds in cache.
+// once, and gives batch_norm_backward the summands of the gradient it reads. Requires: a verified graph. Ensures: the
+// same outputs bit for bit (the arithmetic is the same, element by element); expressions stay under a size that the
+// tile interpreter holds in cache.
 #include <algorithm>
 
 #include "graph/expression.h"
@@ -105,12 +106,52 @@ bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
   return false;
 }
 
+// As many gradients as the kernels of batch_norm_backward add.
+constexpr size_t kMaxGradients = 4;
+
+// How many values of one shape a node merely adds up; 0 if it does anything else.
+size_t Summands(const Graph& graph, const Node& node) {
+  const size_t count = node.inputs.size();
+  if (node.op->name != "pointwise" || node.outputs.size() != 1 || count < 2 || count > kMaxGradients) return 0;
+  std::string text = "x0";
+  for (size_t i = 1; i < count; ++i) text += StrCat("+x", i);
+  if (Expression::Parse(ExpressionsOf(node)) != Expression::Parse(text)) return 0;
+  const TensorType& sum = graph.type(node.outputs[0]);
+  return std::ranges::all_of(node.inputs, [&](ValueId id) { return graph.type(id) == sum; }) ? count : 0;
+}
+
+// dy = a + b + .. read by a batch_norm_backward alone becomes its inputs a, b, ..: the sum never lies in memory.
+bool JoinGradients(Graph& graph, Rewriter& rewriter, NodeId id) {
+  constexpr size_t kFirst = 3;  // x, mean and variance come before the gradients
+  const Node reader = graph.node(id);
+  const ValueId dy = reader.inputs[kFirst];
+  const NodeId producer = graph.value(dy).producer;
+  if (reader.attributes.Int("gradients") != 1 || producer == kNoId || rewriter.OnlyUser(dy) != id) return false;
+  const size_t count = Summands(graph, graph.node(producer));
+  if (count == 0) return false;
+  std::vector<ValueId> inputs(reader.inputs.begin(), reader.inputs.begin() + kFirst);
+  const std::vector<ValueId>& summands = graph.node(producer).inputs;
+  inputs.insert(inputs.end(), summands.begin(), summands.end());
+  inputs.insert(inputs.end(), reader.inputs.begin() + kFirst + 1, reader.inputs.end());
+  Attributes attributes = reader.attributes;
+  attributes.Set("gradients", static_cast<int64_t>(count));
+  const std::vector<ValueId> outputs = GraphBuilder(graph, reader.origin).Add(reader.op->name, inputs, attributes);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    graph.SetName(outputs[i], graph.value(reader.outputs[i]).name);
+    rewriter.ReplaceUses(reader.outputs[i], outputs[i]);
+  }
+  rewriter.RemoveNode(id);
+  rewriter.RemoveNode(producer);
+  return true;
+}
+
 }  // namespace
 
 bool FusePointwise(Graph& graph, const PassContext& context) {
   Rewriter rewriter(graph);
   const bool changed = rewriter.Sweep([&](NodeId id) {
     const std::string& op = graph.node(id).op->name;
+    if (op == "batch_norm_backward") return JoinGradients(graph, rewriter, id);
     return (op == "pointwise" || op == "reduce_sum") && FuseOne(graph, rewriter, id);
   });
   context.Count(rewriter.visits());

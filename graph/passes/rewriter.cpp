@@ -37,6 +37,16 @@ bool Rewriter::IsPinned(ValueId id) {
   return !Of(id).outputs.empty() || !Of(id).assignments.empty();
 }
 
+std::vector<NodeId> Rewriter::Readers(ValueId id) {
+  Update();
+  std::vector<NodeId> readers;
+  for (const Read& read : Of(id).readers) {
+    ++visits_;
+    if (graph_.IsAlive(read.node)) readers.push_back(read.node);
+  }
+  return readers;
+}
+
 NodeId Rewriter::OnlyUser(ValueId id) {
   if (IsPinned(id) || reads(id) != 1) return kNoId;
   std::vector<Read>& readers = Of(id).readers;

@@ -18,6 +18,8 @@ class Rewriter {
 
   // How often nodes read the value.
   int reads(ValueId id);
+  // The nodes that read the value, once for each read.
+  std::vector<NodeId> Readers(ValueId id);
   // The only reader of a value, if it has exactly one, is no output and is not assigned; kNoId otherwise.
   NodeId OnlyUser(ValueId id);
   // Whether the value is an output or assigned.

@@ -1,343 +1,188 @@
-// Batch normalisation with an optional ReLU and its gradient, on plain, channels-last and channel-blocked memory.
-// Statistics need a first sweep, the result a second. Where there are enough channel groups a thread takes whole groups
-// and sweeps one twice while it is still in cache; otherwise each sweep is split over images too. Partial sums are kept
-// per (image, channel) in double and added in the order of images, so the result does not depend on the split.
+// Batch normalisation with an optional residual summand and ReLU, and its gradient; how they go over memory is
+// batch_norm_walk.h's.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "core/parallel.h"
-#include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/cpu/batch_norm_strips.h"
+#include "layers/cpu/batch_norm_walk.h"
 #include "layers/cpu/kernels.h"
 
 namespace moka {
 namespace {
 
-// How x lies as strips: part p (an image), group g (neighbouring channels, or one channel of plain memory).
-struct Strips {
-  int64_t channels = 0;
-  int64_t groups = 0;
-  int64_t parts = 0;
-  int64_t positions = 0;  // of one part and channel
-  int64_t part_stride = 0;
-  int64_t group_stride = 0;
-  int64_t row_stride = 0;
-  int lanes = kMaxLanes;         // channels of a group
-  bool pads_last_group = false;  // whether the last group has all lanes in memory
-  bool is_plain = false;         // lanes are positions of one channel
-
-  int64_t padded_channels() const { return is_plain ? channels : groups * lanes; }
-  int64_t first_channel(int64_t group) const { return is_plain ? group : group * lanes; }
-  int64_t channels_of(int64_t group) const { return is_plain ? 1 : std::min<int64_t>(lanes, channels - group * lanes); }
-  int width(int64_t group) const { return pads_last_group ? lanes : static_cast<int>(channels_of(group)); }
-};
-
-// None for a layout that is not one of the three.
-std::optional<Strips> StripsOf(const TensorType& x) {
-  const Shape& shape = x.shape;
-  const int rank = shape.rank();
-  if (rank < 2) return {};
-  const std::string name = x.layout.Name(rank);
-  const std::string plain = Layout{}.Name(rank);
-  std::string channels_last = plain;
-  std::rotate(channels_last.begin() + 1, channels_last.begin() + 2, channels_last.end());
-  Strips s;
-  s.channels = shape[1];
-  s.parts = shape[0];
-  s.positions = shape.Count(2, rank);
-  if (rank == 2 && x.layout.is_plain()) {
-    s.parts = 1;  // rows of channels: channels last with the images as positions
-    s.positions = shape[0];
-  } else if (x.layout.is_plain()) {
-    s.is_plain = true;
-    s.groups = s.channels;
-    s.part_stride = s.channels * s.positions;
-    s.group_stride = s.positions;
-    s.row_stride = kMaxLanes;
-    return s;
-  }
-  if (name == channels_last || x.layout.is_plain()) {
-    s.groups = CeilDiv(s.channels, kMaxLanes).value();
-    s.part_stride = s.channels * s.positions;
-    s.group_stride = kMaxLanes;
-    s.row_stride = s.channels;
-    return s;
-  }
-  std::string blocked = plain;
-  blocked[1] = 'B';
-  for (const int lanes : {16, 8, 4}) {
-    if (name != StrCat(blocked, lanes, "b")) continue;
-    s.lanes = lanes;
-    s.pads_last_group = true;
-    s.groups = CeilDiv(s.channels, lanes).value();
-    s.part_stride = s.groups * s.positions * lanes;
-    s.group_stride = s.positions * lanes;
-    s.row_stride = lanes;
-    return s;
-  }
-  return {};
+// scale / sqrt(variance + eps) of a channel. From the variance as it is given on, so that the gradient finds the bits
+// of the forward pass, and with them the same mask.
+float FactorOf(const float* scale, float variance, double eps, int64_t channel) {
+  return static_cast<float>((scale == nullptr ? 1.0 : scale[channel]) / std::sqrt(variance + eps));
 }
-
-// Arrays of one value a channel (padding lanes 0), broadcast to lanes where the lanes are positions.
-class LaneValues {
- public:
-  LaneValues(const Strips& s, int64_t group, const float* values) : data_(values + s.first_channel(group)) {
-    if (!s.is_plain) return;
-    broadcast_.fill(*data_);
-    data_ = broadcast_.data();
-  }
-  LaneValues(const LaneValues&) = delete;
-  LaneValues& operator=(const LaneValues&) = delete;
-  const float* data() const { return data_; }
-
- private:
-  std::array<float, kMaxLanes> broadcast_;
-  const float* data_;
-};
-
-// Calls f(StripShape, offset in x) for the one or two strips (whole rows and a rest) of a part and group.
-template <class F>
-void VisitStrips(const Strips& s, int64_t part, int64_t group, F&& f) {
-  const int64_t offset = part * s.part_stride + group * s.group_stride;
-  if (!s.is_plain) return f(StripShape{s.positions, s.row_stride, s.width(group)}, offset);
-  const int64_t rows = s.positions / kMaxLanes;
-  const auto rest = static_cast<int>(s.positions % kMaxLanes);
-  if (rows > 0) f(StripShape{rows, kMaxLanes, kMaxLanes}, offset);
-  if (rest > 0) f(StripShape{1, kMaxLanes, rest}, offset + rows * kMaxLanes);
-}
-
-// Scratch memory: two partial sums a (part, channel), and four coefficients a channel.
-struct Scratch {
-  double* first = nullptr;
-  double* second = nullptr;
-  float* mean = nullptr;
-  float* factor = nullptr;
-  float* c = nullptr;
-  float* d = nullptr;
-
-  static int64_t Bytes(const Strips& s) {
-    const Size channels = s.padded_channels() + kMaxLanes;
-    return (channels * s.parts * 2 * int64_t{sizeof(double)} + channels * 4 * int64_t{sizeof(float)}).value();
-  }
-  static Scratch In(std::byte* bytes, const Strips& s) {
-    const int64_t channels = s.padded_channels() + kMaxLanes;
-    Scratch scratch;
-    scratch.first = static_cast<double*>(static_cast<void*>(bytes));
-    scratch.second = scratch.first + channels * s.parts;
-    scratch.mean = static_cast<float*>(static_cast<void*>(scratch.second + channels * s.parts));
-    scratch.factor = scratch.mean + channels;
-    scratch.c = scratch.factor + channels;
-    scratch.d = scratch.c + channels;
-    return scratch;
-  }
-};
-
-// The two sweeps over strips with the combination of sums between them; what they do is the derived kernel's.
-class TwoSweeps : public Kernel {
- public:
-  explicit TwoSweeps(const Strips& strips) : s_(strips) {}
-  int64_t scratch_bytes() const override { return Scratch::Bytes(s_); }
-  std::string_view implementation() const override { return s_.is_plain ? "plain" : "lanes"; }
-
-  void Run() override {
-    const int64_t threads = ThreadCount();
-    // Below four groups a thread, an uneven split of groups would leave threads idle.
-    if (s_.groups % threads == 0 || s_.groups >= 4 * threads) {
-      ParallelFor(s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-        for (int64_t group = begin; group < end; ++group) RunGroup(group);
-      });
-      return;
-    }
-    ParallelFor(s_.parts * s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) SumInto(i / s_.groups, i % s_.groups);
-    });
-    ParallelFor(s_.groups, 64, [this](int64_t begin, int64_t end, int) {
-      for (int64_t group = begin; group < end; ++group) CombineGroup(group);
-    });
-    ParallelFor(s_.parts * s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) Apply(i / s_.groups, i % s_.groups);
-    });
-  }
-
- protected:
-  virtual void Sum(int64_t part, int64_t group, LaneSums& sums) = 0;
-  // Turns the totals of a channel into outputs and coefficients.
-  virtual void Finish(int64_t channel, double first, double second) = 0;
-  virtual void Apply(int64_t part, int64_t group) = 0;
-
-  Strips s_;
-  Scratch scratch_;
-
- private:
-  void RunGroup(int64_t group) {
-    for (int64_t part = 0; part < s_.parts; ++part) SumInto(part, group);
-    CombineGroup(group);
-    for (int64_t part = 0; part < s_.parts; ++part) Apply(part, group);
-  }
-
-  void SumInto(int64_t part, int64_t group) {
-    LaneSums sums;
-    Sum(part, group, sums);
-    if (s_.is_plain) {
-      for (size_t lane = 1; lane < kMaxLanes; ++lane) {
-        sums.first[0] += sums.first[lane];
-        sums.second[0] += sums.second[lane];
-      }
-    }
-    const int64_t at = part * s_.padded_channels() + s_.first_channel(group);
-    std::copy_n(sums.first.begin(), s_.channels_of(group), scratch_.first + at);
-    std::copy_n(sums.second.begin(), s_.channels_of(group), scratch_.second + at);
-  }
-
-  void CombineGroup(int64_t group) {
-    const int64_t begin = s_.first_channel(group);
-    for (int64_t channel = begin; channel < begin + s_.channels_of(group); ++channel) {
-      double first = 0;
-      double second = 0;
-      for (int64_t part = 0; part < s_.parts; ++part) {
-        first += scratch_.first[part * s_.padded_channels() + channel];
-        second += scratch_.second[part * s_.padded_channels() + channel];
-      }
-      Finish(channel, first, second);
-    }
-    // Padding lanes give 0 for 0.
-    if (s_.is_plain) return;
-    for (int64_t channel = begin + s_.channels_of(group); channel < begin + s_.lanes; ++channel) {
-      for (float* values : {scratch_.mean, scratch_.factor, scratch_.c, scratch_.d}) values[channel] = 0;
-    }
-  }
-};
 
 class ForwardKernel final : public TwoSweeps {
  public:
   ForwardKernel(const Strips& strips, const KernelQuery& query)
-      : TwoSweeps(strips),
+      : TwoSweeps(strips, query.node.attributes.Bool("sum") ? 3 : 2),
         eps_(query.node.attributes.Float("eps")),
         activation_(query.node.attributes.Bool("relu") ? Activation::kRelu : Activation::kNone),
-        affine_(query.inputs.size() == 3) {}
+        sums_(query.node.attributes.Bool("sum")),
+        affine_(query.inputs.size() >= 3) {}
 
   void Bind(const KernelArgs& args) override {
     x_ = args.inputs[0].as<float>().data();
     scale_ = affine_ ? args.inputs[1].as<float>().data() : nullptr;
     shift_ = affine_ ? args.inputs[2].as<float>().data() : nullptr;
+    residual_ = sums_ ? args.inputs.back().as<float>().data() : nullptr;
     y_ = args.outputs[0].as<float>().data();
     mean_ = args.outputs[1].as<float>().data();
     variance_ = args.outputs[2].as<float>().data();
-    scratch_ = Scratch::In(args.scratch, s_);
+    BindScratch(args.scratch);
   }
 
  private:
+  void Begin(int64_t) override {}
+
   void Sum(int64_t part, int64_t group, LaneSums& sums) override {
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) { SumStrip(strip, x_ + at, sums); });
   }
 
   void Finish(int64_t channel, double first, double second) override {
-    const auto count = static_cast<double>(s_.parts * s_.positions);
+    const auto count = static_cast<double>(elements_a_channel());
     const double mean = first / count;
     // E[x^2] - E[x]^2: the products of floats are exact in double, so little cancels that a float could hold.
     const double variance = std::max(0.0, second / count - mean * mean);
     mean_[channel] = static_cast<float>(mean);
     variance_[channel] = std::isnan(second) ? static_cast<float>(second) : static_cast<float>(variance);
-    const double scale = affine_ ? scale_[channel] : 1.0;
-    scratch_.mean[channel] = mean_[channel];
-    scratch_.factor[channel] = static_cast<float>(scale / std::sqrt(variance + eps_));
-    scratch_.c[channel] = affine_ ? shift_[channel] : 0.0F;
+    values(Coefficient::kMean)[channel] = mean_[channel];
+    values(Coefficient::kFactor)[channel] = FactorOf(scale_, variance_[channel], eps_, channel);
+    values(Coefficient::kShift)[channel] = affine_ ? shift_[channel] : 0.0F;
   }
 
   void Apply(int64_t part, int64_t group) override {
-    const LaneValues mean(s_, group, scratch_.mean);
-    const LaneValues factor(s_, group, scratch_.factor);
-    const LaneValues shift(s_, group, scratch_.c);
+    const LaneValues mean = Lanes(group, Coefficient::kMean);
+    const LaneValues factor = Lanes(group, Coefficient::kFactor);
+    const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
-    VisitStrips(s_, part, group,
-                [&](const StripShape& strip, int64_t at) { ApplyStrip(strip, c, activation_, x_ + at, y_ + at); });
+    VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
+      ApplyStrip(strip, c, activation_, x_ + at, residual_ == nullptr ? nullptr : residual_ + at, y_ + at);
+    });
   }
 
   double eps_;
   Activation activation_;
+  bool sums_;
   bool affine_;
   const float* x_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
+  const float* residual_ = nullptr;
   float* y_ = nullptr;
   float* mean_ = nullptr;
   float* variance_ = nullptr;
 };
 
+// What a batch_norm_backward node says.
+struct BackwardSpec {
+  explicit BackwardSpec(const Attributes& attributes)
+      : eps(attributes.Float("eps")),
+        gradients(attributes.Int("gradients")),
+        affine(attributes.Bool("affine")),
+        gives_residual(attributes.Bool("residual")) {
+    const std::string& text = attributes.String("mask");
+    mask = text.empty() ? Mask::kNone : text == "input" ? Mask::kInput : Mask::kOutput;
+  }
+  int64_t arrays() const { return 1 + gradients + (mask == Mask::kOutput ? 1 : 0); }
+
+  double eps;
+  int64_t gradients;
+  bool affine;
+  bool gives_residual;
+  Mask mask = Mask::kNone;
+};
+
 class BackwardKernel final : public TwoSweeps {
  public:
   BackwardKernel(const Strips& strips, const KernelQuery& query)
-      : TwoSweeps(strips),
-        eps_(query.node.attributes.Float("eps")),
-        affine_(query.node.attributes.Bool("affine")),
-        relu_(query.node.attributes.Bool("relu")) {}
+      : TwoSweeps(strips, BackwardSpec(query.node.attributes).arrays()), spec_(query.node.attributes) {}
 
   void Bind(const KernelArgs& args) override {
-    x_ = args.inputs[0].as<float>().data();
-    mean_ = args.inputs[1].as<float>().data();
-    variance_ = args.inputs[2].as<float>().data();
-    dy_ = args.inputs[3].as<float>().data();
-    scale_ = affine_ ? args.inputs[4].as<float>().data() : nullptr;
-    y_ = relu_ ? args.inputs.back().as<float>().data() : nullptr;
-    dx_ = args.outputs[0].as<float>().data();
-    dscale_ = affine_ ? args.outputs[1].as<float>().data() : nullptr;
-    dshift_ = affine_ ? args.outputs[2].as<float>().data() : nullptr;
-    scratch_ = Scratch::In(args.scratch, s_);
+    const auto input = [&](size_t i) { return args.inputs[i].as<float>().data(); };
+    const auto output = [&](size_t i) { return args.outputs[i].as<float>().data(); };
+    const auto n = static_cast<size_t>(spec_.gradients);
+    in_.x = input(0);
+    mean_ = input(1);
+    variance_ = input(2);
+    in_.gradients = static_cast<int>(n);
+    for (size_t i = 0; i < n; ++i) in_.dy[i] = input(3 + i);
+    scale_ = spec_.affine ? input(3 + n) : nullptr;
+    shift_ = spec_.affine && spec_.mask == Mask::kInput ? input(4 + n) : nullptr;
+    in_.mask = spec_.mask;
+    in_.y = spec_.mask == Mask::kOutput ? input(args.inputs.size() - 1) : nullptr;
+    dx_ = output(0);
+    dscale_ = spec_.affine ? output(1) : nullptr;
+    dshift_ = spec_.affine ? output(2) : nullptr;
+    g_ = spec_.gives_residual ? output(args.outputs.size() - 1) : nullptr;
+    BindScratch(args.scratch);
   }
 
  private:
-  void Sum(int64_t part, int64_t group, LaneSums& sums) override {
-    // The mean of the lanes; of padding 0.
-    std::array<float, kMaxLanes> mean{};
-    const int64_t channel = s_.first_channel(group);
-    if (s_.is_plain) {
-      mean.fill(mean_[channel]);
-    } else {
-      std::copy_n(mean_ + channel, s_.channels_of(group), mean.begin());
+  void Begin(int64_t group) override {
+    const int64_t begin = s_.first_channel(group);
+    const int64_t end = begin + s_.channels_of(group);
+    for (int64_t channel = begin; channel < end; ++channel) {
+      values(Coefficient::kMean)[channel] = mean_[channel];
+      values(Coefficient::kFactor)[channel] = FactorOf(scale_, variance_[channel], spec_.eps, channel);
+      values(Coefficient::kShift)[channel] = shift_ == nullptr ? 0.0F : shift_[channel];
     }
+    if (s_.is_plain) return;
+    for (const Coefficient c : {Coefficient::kMean, Coefficient::kFactor, Coefficient::kShift}) {
+      std::fill(values(c) + end, values(c) + begin + s_.lanes, 0.0F);
+    }
+  }
+
+  void Sum(int64_t part, int64_t group, LaneSums& sums) override {
+    const LaneValues mean = Lanes(group, Coefficient::kMean);
+    const LaneValues factor = Lanes(group, Coefficient::kFactor);
+    const LaneValues shift = Lanes(group, Coefficient::kShift);
+    const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      SumGradientStrip(strip, mean.data(), x_ + at, dy_ + at, y_ == nullptr ? nullptr : y_ + at, sums);
+      SumGradientStrip(strip, c, in_.At(at), g_ == nullptr ? nullptr : g_ + at, sums);
     });
   }
 
   void Finish(int64_t channel, double first, double second) override {
-    const auto count = static_cast<double>(s_.parts * s_.positions);
-    const double inverse = 1 / std::sqrt(variance_[channel] + eps_);
-    scratch_.mean[channel] = mean_[channel];
-    scratch_.factor[channel] = static_cast<float>((affine_ ? scale_[channel] : 1.0) * inverse);
-    scratch_.c[channel] = static_cast<float>(first / count);
-    scratch_.d[channel] = static_cast<float>(second / count * inverse * inverse);
-    if (!affine_) return;
+    const auto count = static_cast<double>(elements_a_channel());
+    const double inverse = 1 / std::sqrt(variance_[channel] + spec_.eps);
+    values(Coefficient::kAverage)[channel] = static_cast<float>(first / count);
+    values(Coefficient::kSlope)[channel] = static_cast<float>(second / count * inverse * inverse);
+    if (!spec_.affine) return;
     dscale_[channel] = static_cast<float>(second * inverse);
     dshift_[channel] = static_cast<float>(first);
   }
 
   void Apply(int64_t part, int64_t group) override {
-    const LaneValues mean(s_, group, scratch_.mean);
-    const LaneValues factor(s_, group, scratch_.factor);
-    const LaneValues average(s_, group, scratch_.c);
-    const LaneValues slope(s_, group, scratch_.d);
-    const BackwardCoefficients c{mean.data(), factor.data(), average.data(), slope.data()};
+    const LaneValues mean = Lanes(group, Coefficient::kMean);
+    const LaneValues factor = Lanes(group, Coefficient::kFactor);
+    const LaneValues shift = Lanes(group, Coefficient::kShift);
+    const LaneValues average = Lanes(group, Coefficient::kAverage);
+    const LaneValues slope = Lanes(group, Coefficient::kSlope);
+    const BackwardCoefficients c{{mean.data(), factor.data(), shift.data()}, average.data(), slope.data()};
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      ApplyGradientStrip(strip, c, x_ + at, dy_ + at, y_ == nullptr ? nullptr : y_ + at, dx_ + at);
+      GradientStreams in = in_.At(at);
+      if (g_ != nullptr) in = {.x = in.x, .dy = {g_ + at}, .gradients = 1, .mask = Mask::kNone, .y = nullptr};
+      ApplyGradientStrip(strip, c, in, dx_ + at);
     });
   }
 
-  double eps_;
-  bool affine_;
-  bool relu_;
-  const float* x_ = nullptr;
+  BackwardSpec spec_;
+  GradientStreams in_;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;
-  const float* dy_ = nullptr;
   const float* scale_ = nullptr;
-  const float* y_ = nullptr;
+  const float* shift_ = nullptr;
   float* dx_ = nullptr;
   float* dscale_ = nullptr;
   float* dshift_ = nullptr;
+  float* g_ = nullptr;
 };
 
 std::string Refuse(const KernelQuery& query) {
@@ -351,6 +196,12 @@ std::string Refuse(const KernelQuery& query) {
   }
   if (!StripsOf(x)) return StrCat("only plain, channels-last or channel-blocked memory, found ", x.ToString());
   return x.shape.Count() == 0 ? StrCat("the tensor ", x.ToString(), " is empty") : std::string();
+}
+
+std::string RefuseBackward(const KernelQuery& query) {
+  const int64_t gradients = query.node.attributes.Int("gradients");
+  if (gradients > kMaxGradients) return StrCat("adds at most ", kMaxGradients, " gradients, found ", gradients);
+  return Refuse(query);
 }
 
 // As x lies (as plain if that is not possible).
@@ -376,8 +227,11 @@ KernelDef MokaBatchNorm() {
 }
 
 KernelDef MokaBatchNormBackward() {
-  return {
-      .name = "moka", .op = "batch_norm_backward", .refuse = Refuse, .propose = Propose, .make = Make<BackwardKernel>};
+  return {.name = "moka",
+          .op = "batch_norm_backward",
+          .refuse = RefuseBackward,
+          .propose = Propose,
+          .make = Make<BackwardKernel>};
 }
 
 }  // namespace moka

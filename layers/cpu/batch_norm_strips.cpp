@@ -66,15 +66,27 @@ MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums
 }
 
 template <int L>
+using Row = std::array<Float8, L / 8>;
+
+template <int L>
+struct ForwardRow {
+  MOKA_INLINE explicit ForwardRow(const ForwardCoefficients& c) {
+    LoadAll(mean, c.mean);
+    LoadAll(factor, c.factor);
+    LoadAll(shift, c.shift);
+  }
+  // x becomes the result. The forward pass and the mask of the gradient give the same bits.
+  MOKA_INLINE void Apply(Float8& x, size_t k) const { x = (x - mean[k]) * factor[k] + shift[k]; }
+
+  Row<L> mean;
+  Row<L> factor;
+  Row<L> shift;
+};
+
+template <int L, bool kSums>
 MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                           float* y) {
-  using Row = std::array<Float8, L / 8>;
-  Row mean;
-  Row factor;
-  Row shift;
-  LoadAll(mean, c.mean);
-  LoadAll(factor, c.factor);
-  LoadAll(shift, c.shift);
+                           const float* residual, float* y) {
+  const ForwardRow<L> row(c);
   const Float8 zero = {};
   // Below this, values become 0: nothing is below minus infinity. A NaN stays.
   const Float8 floor = zero - (activation == Activation::kRelu ? 0.0F : __builtin_inff());
@@ -82,35 +94,56 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
     for (size_t k = 0; k < L / 8; ++k) {
       Float8 v;
       Load(v, x + i + 8 * k);
-      v = (v - mean[k]) * factor[k] + shift[k];
+      row.Apply(v, k);
+      if constexpr (kSums) {
+        Float8 other;
+        Load(other, residual + i + 8 * k);
+        v += other;
+      }
       v = v < floor ? zero : v;
       Store(v, y + i + 8 * k);
     }
   }
 }
 
-template <int L, bool kMasked>
-MOKA_INLINE void SumGradientBody(const StripShape& strip, const float* means, const float* x, const float* dy,
-                                 const float* y, LaneSums& sums) {
-  std::array<Float8, L / 8> mean;
-  LoadAll(mean, means);
+// g of eight elements; v is x there.
+template <int L, Mask kMask>
+MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
+                              size_t k, Float8& g) {
+  Load(g, in.dy[0] + at);
+  for (int n = 1; n < in.gradients; ++n) {
+    Float8 more;
+    Load(more, in.dy[static_cast<size_t>(n)] + at);
+    g += more;
+  }
+  if constexpr (kMask != Mask::kNone) {
+    Float8 y = v;
+    if constexpr (kMask == Mask::kOutput) {
+      Load(y, in.y + at);
+    } else {
+      row.Apply(y, k);
+    }
+    g = y > 0.0F ? g : Float8{};
+  }
+}
+
+template <int L, Mask kMask, bool kWrites>
+MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in,
+                                 float* out, LaneSums& sums) {
+  const ForwardRow<L> row(c);
   for (int64_t i = 0, r = 0; r < strip.rows;) {
-    std::array<Float8, L / 8> first{};
-    std::array<Float8, L / 8> second{};
+    Row<L> first{};
+    Row<L> second{};
     for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end; ++r, i += strip.stride) {
       for (size_t k = 0; k < L / 8; ++k) {
         const int64_t at = i + static_cast<int64_t>(8 * k);
-        Float8 g;
         Float8 v;
-        Load(g, dy + at);
-        Load(v, x + at);
-        if constexpr (kMasked) {
-          Float8 out;
-          Load(out, y + at);
-          g = out > 0.0F ? g : Float8{};
-        }
+        Load(v, in.x + at);
+        Float8 g;
+        LoadGradient<L, kMask>(in, row, v, at, k, g);
+        if constexpr (kWrites) Store(g, out + at);
         first[k] += g;
-        second[k] += g * (v - mean[k]);
+        second[k] += g * (v - row.mean[k]);
       }
     }
     for (size_t lane = 0; lane < L; ++lane) {
@@ -120,33 +153,51 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const float* means, co
   }
 }
 
-template <int L, bool kMasked>
-MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoefficients& c, const float* x,
-                                   const float* dy, const float* y, float* dx) {
-  using Row = std::array<Float8, L / 8>;
-  Row mean;
-  Row factor;
-  Row average;
-  Row slope;
-  LoadAll(mean, c.mean);
-  LoadAll(factor, c.factor);
+template <int L, Mask kMask>
+MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in,
+                                   float* dx) {
+  const ForwardRow<L> row(c.forward);
+  Row<L> average;
+  Row<L> slope;
   LoadAll(average, c.average);
   LoadAll(slope, c.slope);
   for (int64_t i = 0, r = 0; r < strip.rows; ++r, i += strip.stride) {
     for (size_t k = 0; k < L / 8; ++k) {
       const int64_t at = i + static_cast<int64_t>(8 * k);
-      Float8 g;
       Float8 v;
-      Load(g, dy + at);
-      Load(v, x + at);
-      if constexpr (kMasked) {
-        Float8 out;
-        Load(out, y + at);
-        g = out > 0.0F ? g : Float8{};
-      }
-      const Float8 result = (g - average[k] - (v - mean[k]) * slope[k]) * factor[k];
+      Load(v, in.x + at);
+      Float8 g;
+      LoadGradient<L, kMask>(in, row, v, at, k, g);
+      const Float8 result = (g - average[k] - (v - row.mean[k]) * slope[k]) * row.factor[k];
       Store(result, dx + at);
     }
+  }
+}
+
+template <int L>
+MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
+                             const float* residual, float* y) {
+  if (residual == nullptr) return ApplyBody<L, false>(s, c, a, x, residual, y);
+  ApplyBody<L, true>(s, c, a, x, residual, y);
+}
+
+template <int L, bool kWrites>
+MOKA_INLINE void SumGradientMasked(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
+                                   float* out, LaneSums& sums) {
+  switch (in.mask) {
+    case Mask::kNone: return SumGradientBody<L, Mask::kNone, kWrites>(s, c, in, out, sums);
+    case Mask::kOutput: return SumGradientBody<L, Mask::kOutput, kWrites>(s, c, in, out, sums);
+    case Mask::kInput: return SumGradientBody<L, Mask::kInput, kWrites>(s, c, in, out, sums);
+  }
+}
+
+template <int L>
+MOKA_INLINE void ApplyGradientMasked(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
+                                     float* dx) {
+  switch (in.mask) {
+    case Mask::kNone: return ApplyGradientBody<L, Mask::kNone>(s, c, in, dx);
+    case Mask::kOutput: return ApplyGradientBody<L, Mask::kOutput>(s, c, in, dx);
+    case Mask::kInput: return ApplyGradientBody<L, Mask::kInput>(s, c, in, dx);
   }
 }
 
@@ -154,46 +205,38 @@ MOKA_VECTOR_CLONES void Sum16(const StripShape& s, const float* x, LaneSums& sum
 MOKA_VECTOR_CLONES void Sum8(const StripShape& s, const float* x, LaneSums& sums) { SumBody<8>(s, x, sums); }
 
 MOKA_VECTOR_CLONES void Apply16(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                                float* y) {
-  ApplyBody<16>(s, c, a, x, y);
+                                const float* residual, float* y) {
+  ApplyEither<16>(s, c, a, x, residual, y);
 }
 MOKA_VECTOR_CLONES void Apply8(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
-                               float* y) {
-  ApplyBody<8>(s, c, a, x, y);
+                               const float* residual, float* y) {
+  ApplyEither<8>(s, c, a, x, residual, y);
 }
 
-MOKA_VECTOR_CLONES void SumGradient16(const StripShape& s, const float* mean, const float* x, const float* dy,
-                                      const float* y, LaneSums& sums) {
-  if (y == nullptr) {
-    SumGradientBody<16, false>(s, mean, x, dy, y, sums);
-  } else {
-    SumGradientBody<16, true>(s, mean, x, dy, y, sums);
-  }
+MOKA_VECTOR_CLONES void SumGradient16(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
+                                      LaneSums& sums) {
+  SumGradientMasked<16, false>(s, c, in, nullptr, sums);
 }
-MOKA_VECTOR_CLONES void SumGradient8(const StripShape& s, const float* mean, const float* x, const float* dy,
-                                     const float* y, LaneSums& sums) {
-  if (y == nullptr) {
-    SumGradientBody<8, false>(s, mean, x, dy, y, sums);
-  } else {
-    SumGradientBody<8, true>(s, mean, x, dy, y, sums);
-  }
+MOKA_VECTOR_CLONES void SumGradient8(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
+                                     LaneSums& sums) {
+  SumGradientMasked<8, false>(s, c, in, nullptr, sums);
+}
+MOKA_VECTOR_CLONES void WriteGradient16(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
+                                        float* out, LaneSums& sums) {
+  SumGradientMasked<16, true>(s, c, in, out, sums);
+}
+MOKA_VECTOR_CLONES void WriteGradient8(const StripShape& s, const ForwardCoefficients& c, const GradientStreams& in,
+                                       float* out, LaneSums& sums) {
+  SumGradientMasked<8, true>(s, c, in, out, sums);
 }
 
-MOKA_VECTOR_CLONES void ApplyGradient16(const StripShape& s, const BackwardCoefficients& c, const float* x,
-                                        const float* dy, const float* y, float* dx) {
-  if (y == nullptr) {
-    ApplyGradientBody<16, false>(s, c, x, dy, y, dx);
-  } else {
-    ApplyGradientBody<16, true>(s, c, x, dy, y, dx);
-  }
+MOKA_VECTOR_CLONES void ApplyGradient16(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
+                                        float* dx) {
+  ApplyGradientMasked<16>(s, c, in, dx);
 }
-MOKA_VECTOR_CLONES void ApplyGradient8(const StripShape& s, const BackwardCoefficients& c, const float* x,
-                                       const float* dy, const float* y, float* dx) {
-  if (y == nullptr) {
-    ApplyGradientBody<8, false>(s, c, x, dy, y, dx);
-  } else {
-    ApplyGradientBody<8, true>(s, c, x, dy, y, dx);
-  }
+MOKA_VECTOR_CLONES void ApplyGradient8(const StripShape& s, const BackwardCoefficients& c, const GradientStreams& in,
+                                       float* dx) {
+  ApplyGradientMasked<8>(s, c, in, dx);
 }
 
 // Calls f(lane, offset) over a strip of any width.
@@ -204,7 +247,17 @@ void VisitStrip(const StripShape& strip, F&& f) {
   }
 }
 
-float Masked(const float* dy, const float* y, int64_t i) { return y == nullptr || y[i] > 0 ? dy[i] : 0.0F; }
+float ForwardAt(const ForwardCoefficients& c, float x, size_t lane) {
+  return (x - c.mean[lane]) * c.factor[lane] + c.shift[lane];
+}
+
+float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t lane, int64_t i) {
+  if (in.mask == Mask::kOutput && !(in.y[i] > 0)) return 0.0F;
+  if (in.mask == Mask::kInput && !(ForwardAt(c, in.x[i], lane) > 0)) return 0.0F;
+  float g = in.dy[0][i];
+  for (int n = 1; n < in.gradients; ++n) g += in.dy[static_cast<size_t>(n)][i];
+  return g;
+}
 
 }  // namespace
 
@@ -218,32 +271,35 @@ void SumStrip(const StripShape& strip, const float* x, LaneSums& sums) {
 }
 
 void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
-                float* y) {
-  if (strip.lanes == 16) return Apply16(strip, c, activation, x, y);
-  if (strip.lanes == 8) return Apply8(strip, c, activation, x, y);
+                const float* residual, float* y) {
+  if (strip.lanes == 16) return Apply16(strip, c, activation, x, residual, y);
+  if (strip.lanes == 8) return Apply8(strip, c, activation, x, residual, y);
   VisitStrip(strip, [&](size_t lane, int64_t i) {
-    const float v = (x[i] - c.mean[lane]) * c.factor[lane] + c.shift[lane];
+    const float v = ForwardAt(c, x[i], lane) + (residual == nullptr ? 0.0F : residual[i]);
     y[i] = activation == Activation::kRelu && v < 0 ? 0.0F : v;
   });
 }
 
-void SumGradientStrip(const StripShape& strip, const float* mean, const float* x, const float* dy, const float* y,
+void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,
                       LaneSums& sums) {
-  if (strip.lanes == 16) return SumGradient16(strip, mean, x, dy, y, sums);
-  if (strip.lanes == 8) return SumGradient8(strip, mean, x, dy, y, sums);
+  const bool writes = out != nullptr;
+  if (strip.lanes == 16) return writes ? WriteGradient16(strip, c, in, out, sums) : SumGradient16(strip, c, in, sums);
+  if (strip.lanes == 8) return writes ? WriteGradient8(strip, c, in, out, sums) : SumGradient8(strip, c, in, sums);
   VisitStrip(strip, [&](size_t lane, int64_t i) {
-    const double g = Masked(dy, y, i);
+    const float g = GradientOf(in, c, lane, i);
+    const double v = in.x[i] - c.mean[lane];
+    if (writes) out[i] = g;
     sums.first[lane] += g;
-    sums.second[lane] += g * (x[i] - mean[lane]);
+    sums.second[lane] += g * v;
   });
 }
 
-void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const float* x, const float* dy,
-                        const float* y, float* dx) {
-  if (strip.lanes == 16) return ApplyGradient16(strip, c, x, dy, y, dx);
-  if (strip.lanes == 8) return ApplyGradient8(strip, c, x, dy, y, dx);
+void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in, float* dx) {
+  if (strip.lanes == 16) return ApplyGradient16(strip, c, in, dx);
+  if (strip.lanes == 8) return ApplyGradient8(strip, c, in, dx);
   VisitStrip(strip, [&](size_t lane, int64_t i) {
-    dx[i] = (Masked(dy, y, i) - c.average[lane] - (x[i] - c.mean[lane]) * c.slope[lane]) * c.factor[lane];
+    const float g = GradientOf(in, c.forward, lane, i);
+    dx[i] = (g - c.average[lane] - (in.x[i] - c.forward.mean[lane]) * c.slope[lane]) * c.forward.factor[lane];
   });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace moka {
@@ -26,27 +27,47 @@ struct LaneSums {
 // first += x, second += x^2.
 void SumStrip(const StripShape& strip, const float* x, LaneSums& sums);
 
-// y = (x - mean) * factor + shift, then max(y, 0) if relu.
+// y = (x - mean) * factor + shift, plus the residual if it is not null, then max(y, 0) if relu.
 struct ForwardCoefficients {
   const float* mean;
-  const float* factor;
+  const float* factor;  // scale / sqrt(variance + eps)
   const float* shift;
 };
 enum class Activation : uint8_t { kNone, kRelu };
-void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x, float* y);
+void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
+                const float* residual, float* y);
 
-// With g = dy, masked by y > 0 if y is not null: first += g, second += g * (x - mean).
-void SumGradientStrip(const StripShape& strip, const float* mean, const float* x, const float* dy, const float* y,
+// Whether the gradient g is 0 where y <= 0, and whether y is read or made again from x.
+enum class Mask : uint8_t { kNone, kOutput, kInput };
+inline constexpr int kMaxGradients = 4;
+
+// What a gradient is made of: g = dy[0] + .. + dy[gradients - 1], masked.
+struct GradientStreams {
+  const float* x = nullptr;
+  std::array<const float*, kMaxGradients> dy{};
+  int gradients = 1;
+  Mask mask = Mask::kNone;
+  const float* y = nullptr;  // if mask is kOutput
+
+  GradientStreams At(int64_t offset) const {
+    GradientStreams moved = *this;
+    moved.x += offset;
+    for (int k = 0; k < gradients; ++k) moved.dy[static_cast<size_t>(k)] += offset;
+    if (y != nullptr) moved.y += offset;
+    return moved;
+  }
+};
+
+// first += g, second += g * (x - mean); g is written if `out` is not null.
+void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,
                       LaneSums& sums);
 
 // dx = (g - average - (x - mean) * slope) * factor.
 struct BackwardCoefficients {
-  const float* mean;
-  const float* factor;   // scale / sqrt(variance + eps)
+  ForwardCoefficients forward;
   const float* average;  // of g
   const float* slope;    // average of g * (x - mean), over (variance + eps)
 };
-void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const float* x, const float* dy,
-                        const float* y, float* dx);
+void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in, float* dx);
 
 }  // namespace moka

@@ -129,7 +129,13 @@ PrimitiveDesc CreateBatchNorm(const KernelQuery& query, const PrimitiveDesc* for
 std::string RefuseBatchNorm(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   if (std::string reason = RefuseMixedLayouts(query); !reason.empty()) return reason;
-  if (query.node.attributes.Bool("relu")) return "oneDNN's ReLU here keeps a mask the op does not have";
+  const Attributes& a = query.node.attributes;
+  if (query.node.op->name == "batch_norm") {
+    if (a.Bool("relu")) return "oneDNN's ReLU here keeps a mask the op does not have";
+    if (a.Bool("sum")) return "oneDNN adds no residual";
+  } else if (!a.String("mask").empty() || a.Int("gradients") > 1 || a.Bool("residual")) {
+    return "oneDNN has neither this mask nor sums of gradients";
+  }
   for (const TensorType& type : query.inputs) {
     if (type.dtype != DType::kFloat32) return StrCat("statistics are float32, found ", NameOf(type.dtype));
   }

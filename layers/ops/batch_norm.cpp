@@ -1,5 +1,6 @@
 // Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: over every axis but the channels,
-// mean = E[x], variance = E[(x-mean)^2] (biased), y = (x-mean)/sqrt(variance+eps) * scale + shift, optionally a ReLU.
+// mean = E[x], variance = E[(x-mean)^2] (biased), y = (x-mean)/sqrt(variance+eps) * scale + shift, optionally plus a
+// residual summand r like x (He et al. 2016), optionally a ReLU.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +14,12 @@
 namespace moka {
 namespace {
 
+// Whether there are scale and shift.
+bool IsAffine(const Attributes& attributes, size_t inputs) { return inputs >= (attributes.Bool("sum") ? 4U : 3U); }
+
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  if (in.size() != 1) CheckInputCount("batch_norm", in, 3, 3);
+  const size_t extra = attributes.Bool("sum") ? 1 : 0;
+  if (in.size() != 1 + extra) CheckInputCount("batch_norm", in, 3 + extra, 3 + extra);
   CheckFloat("batch_norm", "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() < 2 || x.Count() == 0) {
@@ -23,9 +28,13 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   if (!(attributes.Float("eps") >= 0)) {
     throw Error(ErrorKind::kConfig, StrCat("batch_norm: eps must be at least 0, found ", attributes.Float("eps")));
   }
-  for (size_t i = 1; i < in.size(); ++i) {
+  for (size_t i = 1; i + extra < in.size(); ++i) {
     CheckFloat("batch_norm", i == 1 ? "scale" : "shift", in[i]);
     CheckShape("batch_norm", i == 1 ? "scale" : "shift", in[i].shape, Shape{x[1]}, "one value a channel");
+  }
+  if (extra > 0) {
+    CheckSameDType("batch_norm", "x", in[0], "the residual", in.back());
+    CheckShape("batch_norm", "the residual", in.back().shape, x, "x's shape");
   }
   const TensorType statistic = PlainType(StatisticsType(in[0].dtype), Shape{x[1]});
   return {PlainType(in[0].dtype, x), statistic, statistic};
@@ -45,7 +54,8 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   each([&](size_t i, size_t c) { variance[c] += (in[0].values[i] - mean[c]) * (in[0].values[i] - mean[c]) / count; });
   each([&](size_t i, size_t c) {
     double y = (in[0].values[i] - mean[c]) / std::sqrt(variance[c] + attributes.Float("eps"));
-    if (in.size() == 3) y = y * in[1].values[c] + in[2].values[c];
+    if (IsAffine(attributes, in.size())) y = y * in[1].values[c] + in[2].values[c];
+    if (attributes.Bool("sum")) y += in.back().values[i];
     out[0].values[i] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
   });
 }
@@ -69,20 +79,27 @@ ValueId ThroughStatistics(GradientContext& c, ValueId dx) {
   return dx;
 }
 
+// Without a residual y > 0 can be told from x and the coefficients, which saves reading y.
 void Gradient(GradientContext& c) {
-  const bool affine = c.input_count() == 3;
+  const bool sum = c.attributes().Bool("sum");
+  const bool affine = IsAffine(c.attributes(), static_cast<size_t>(c.input_count()));
   const bool relu = c.attributes().Bool("relu");
+  const bool wants_residual = sum && c.wants(c.input_count() - 1);
   ValueId dx = kNoId;
   if (c.dy(0) != kNoId) {
+    const std::string mask = !relu ? "" : sum ? "output" : "input";
     std::vector<ValueId> inputs = {c.x(0), c.y(1), c.y(2), c.dy(0)};
     if (affine) inputs.push_back(c.x(1));
-    if (relu) inputs.push_back(c.y(0));
-    const auto grads = c.b().Add("batch_norm_backward", inputs,
-                                 {{"eps", c.attributes().Float("eps")}, {"affine", affine}, {"relu", relu}});
+    if (affine && mask == "input") inputs.push_back(c.x(2));
+    if (mask == "output") inputs.push_back(c.y(0));
+    const auto grads = c.b().Add(
+        "batch_norm_backward", inputs,
+        {{"eps", c.attributes().Float("eps")}, {"affine", affine}, {"mask", mask}, {"residual", wants_residual}});
     dx = grads[0];
     for (int i = 1; affine && i < 3; ++i) {
       if (c.wants(i)) c.SetDx(i, grads[static_cast<size_t>(i)]);
     }
+    if (wants_residual) c.SetDx(c.input_count() - 1, grads.back());
   }
   if (!c.wants(0)) return;
   dx = ThroughStatistics(c, dx);
@@ -90,7 +107,10 @@ void Gradient(GradientContext& c) {
 }
 
 std::vector<OpCase> Cases() {
-  const auto attributes = [](double eps, bool relu) { return Attributes{{"eps", eps}, {"relu", relu}}; };
+  const auto attributes = [](double eps, bool relu, bool sum = false) {
+    return Attributes{{"eps", eps}, {"relu", relu}, {"sum", sum}};
+  };
+  const TensorType blob = Float32({2, 17, 5, 4});
   return {
       {"plain", {Float32({3, 4, 5, 5})}, attributes(1e-5, false)},
       {"affine", {Float32({3, 17, 4, 3}), Float32({17}), Float32({17})}, attributes(1e-3, false)},
@@ -98,6 +118,9 @@ std::vector<OpCase> Cases() {
       {"relu", {Float32({4, 5, 3, 3})}, attributes(1e-5, true)},
       {"two_axes", {Float32({9, 6}), Float32({6}), Float32({6})}, attributes(1e-5, false)},
       {"one_dimension", {Float32({3, 4, 7})}, attributes(1e-5, false)},
+      {"residual", {blob, Float32({17}), Float32({17}), blob}, attributes(1e-5, false, true)},
+      {"residual_relu", {blob, Float32({17}), Float32({17}), blob}, attributes(1e-5, true, true)},
+      {"plain_residual_relu", {blob, blob}, attributes(1e-5, true, true)},
       {"three_dimensions", {Float32({2, 3, 3, 4, 5}), Float32({3}), Float32({3})}, attributes(1e-5, false)},
   };
 }
@@ -108,12 +131,16 @@ OpDef BatchNormOp() {
   return {
       .name = "batch_norm",
       .doc =
-          "(x [N,C,..][, scale [C], shift [C]]) -> y like x, mean [C], variance [C]: normalised by this batch's "
-          "statistics.",
-      .attributes = {{"eps", {}, "added to the variance, above 0"}, {"relu", false, "whether a ReLU is applied last"}},
+          "(x [N,C,..][, scale [C], shift [C]][, r like x]) -> y like x, mean [C], variance [C]: normalised by this "
+          "batch's statistics; r is added to the result.",
+      .attributes = {{"eps", {}, "added to the variance, above 0"},
+                     {"relu", false, "whether a ReLU is applied last"},
+                     {"sum", false, "whether r is given"}},
       .infer = Infer,
       .reference = Reference,
       .gradient = Gradient,
+      // Each element of x and r is last read just before that of y is written.
+      .may_overwrite = [](const Attributes&, int, int output) { return output == 0; },
       .cases = Cases};
 }
 

@@ -143,43 +143,68 @@ TEST(OnednnLrn, ForwardAndGradientMatchTheReference) {
   }
 }
 
-OpCase BatchNormCase(Shape x, bool affine, bool relu) {
+OpCase BatchNormCase(Shape x, bool affine, bool relu, bool sum = false) {
   const TensorType channels{DType::kFloat32, Shape{x[1]}, {}};
-  OpCase c{"norm", {{DType::kFloat32, x, {}}}, {{"eps", 1e-5}, {"relu", relu}}};
+  const TensorType image{DType::kFloat32, x, {}};
+  OpCase c{"norm", {image}, {{"eps", 1e-5}, {"relu", relu}, {"sum", sum}}};
   if (affine) c.inputs.insert(c.inputs.end(), 2, channels);
+  if (sum) c.inputs.push_back(image);
   return c;
 }
 
-OpCase BatchNormBackwardCase(Shape x, bool affine, bool relu) {
+struct NormGradient {
+  std::string mask;
+  int64_t gradients = 1;
+  bool residual = false;
+};
+
+OpCase BatchNormBackwardCase(Shape x, bool affine, const NormGradient& g) {
   const TensorType image{DType::kFloat32, x, {}};
   const TensorType channels{DType::kFloat32, Shape{x[1]}, {}};
-  OpCase c{"norm", {image, channels, channels, image}, {{"eps", 1e-5}, {"affine", affine}, {"relu", relu}}};
+  OpCase c{"norm",
+           {image, channels, channels},
+           {{"eps", 1e-5}, {"affine", affine}, {"mask", g.mask}, {"gradients", g.gradients}, {"residual", g.residual}}};
   c.ranges = {{2, 0.1, 2}};
+  c.inputs.insert(c.inputs.end(), static_cast<size_t>(g.gradients), image);
   if (affine) c.inputs.push_back(channels);
-  if (relu) c.inputs.push_back(image);
+  if (affine && g.mask == "input") c.inputs.push_back(channels);
+  if (g.mask == "output") c.inputs.push_back(image);
   return c;
 }
 
 TEST(BatchNorm, OwnKernelMatchesTheReferenceInEveryLayout) {
+  const NormGradient gradients[] = {{"", 1, false},      {"input", 1, false}, {"output", 1, true},
+                                    {"output", 2, true}, {"", 3, true},       {"input", 2, false}};
   for (const char* layout : kLayouts) {
     for (const int64_t channels : {1, 3, 8, 16, 20, 33, 128}) {
       for (const bool affine : {false, true}) {
-        for (const bool relu : {false, true}) {
-          const Shape x{3, channels, 5, 7};
-          EXPECT_EQ(CheckProposal("moka", "batch_norm", BatchNormCase(x, affine, relu), {{layout}, {}}).refusal, "");
-          EXPECT_EQ(CheckProposal("moka", "batch_norm_backward", BatchNormBackwardCase(x, affine, relu), {{layout}, {}})
-                        .refusal,
-                    "");
+        const Shape x{3, channels, 5, 7};
+        for (const auto& [relu, sum] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+          const OpCase forward = BatchNormCase(x, affine, relu, sum);
+          EXPECT_EQ(CheckProposal("moka", "batch_norm", forward, {{layout}, {}}).refusal, "");
+        }
+        for (const NormGradient& gradient : gradients) {
+          const OpCase backward = BatchNormBackwardCase(x, affine, gradient);
+          EXPECT_EQ(CheckProposal("moka", "batch_norm_backward", backward, {{layout}, {}}).refusal, "");
         }
       }
     }
   }
 }
 
+// Groups too large for the caches are swept by all threads together.
+TEST(BatchNorm, LargeGroups) {
+  for (const char* layout : {"abcd", "aBcd16b"}) {
+    const Shape x{2, 17, 230, 260};
+    CheckProposal("moka", "batch_norm", BatchNormCase(x, true, true, true), {{layout}, {}});
+    CheckProposal("moka", "batch_norm_backward", BatchNormBackwardCase(x, true, {"output", 2, true}), {{layout}, {}});
+  }
+}
+
 TEST(BatchNorm, RanksTwoThreeAndFive) {
   for (const Shape& x : {Shape{9, 19}, Shape{2, 5, 21}, Shape{2, 6, 2, 3, 4}}) {
     EXPECT_EQ(CheckProposal("moka", "batch_norm", BatchNormCase(x, true, true), {}).refusal, "") << x.ToString();
-    EXPECT_EQ(CheckProposal("moka", "batch_norm_backward", BatchNormBackwardCase(x, true, true), {}).refusal, "");
+    EXPECT_EQ(CheckProposal("moka", "batch_norm_backward", BatchNormBackwardCase(x, true, {"input"}), {}).refusal, "");
   }
 }
 
@@ -197,9 +222,9 @@ TEST(BatchNorm, OnednnMatchesTheReference) {
     for (const bool affine : {false, true}) {
       const Shape x{3, 20, 5, 7};
       EXPECT_EQ(CheckProposal("onednn", "batch_norm", BatchNormCase(x, affine, false), {{layout}, {}}).refusal, "");
-      EXPECT_EQ(CheckProposal("onednn", "batch_norm_backward", BatchNormBackwardCase(x, affine, false), {{layout}, {}})
-                    .refusal,
-                "");
+      EXPECT_EQ(
+          CheckProposal("onednn", "batch_norm_backward", BatchNormBackwardCase(x, affine, {}), {{layout}, {}}).refusal,
+          "");
     }
   }
   EXPECT_EQ(CheckProposal("onednn", "batch_norm", BatchNormCase(Shape{2, 16, 3, 3}, true, true), {}).refusal,

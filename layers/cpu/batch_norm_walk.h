@@ -1,0 +1,109 @@
+// How batch normalisation goes over memory, plain, channels-last or channel-blocked: a first sweep makes sums, a second
+// the result. Sums are kept per (image, channel) in double and added in the order of images, so the result does not
+// depend on the split. A group of channels is swept twice in a row, while it is still in cache: by one thread where the
+// threads' groups fit the last-level cache together, by all of them, images apart, where not.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "graph/kernel.h"
+#include "layers/cpu/batch_norm_strips.h"
+
+namespace moka {
+
+// How x lies as strips: part p (an image), group g (neighbouring channels, or one channel of plain memory).
+struct Strips {
+  int64_t channels = 0;
+  int64_t groups = 0;
+  int64_t parts = 0;
+  int64_t positions = 0;  // of one part and channel
+  int64_t part_stride = 0;
+  int64_t group_stride = 0;
+  int64_t row_stride = 0;
+  int lanes = kMaxLanes;         // channels of a group
+  bool pads_last_group = false;  // whether the last group has all lanes in memory
+  bool is_plain = false;         // lanes are positions of one channel
+
+  int64_t padded_channels() const { return is_plain ? channels : groups * lanes; }
+  int64_t first_channel(int64_t group) const { return is_plain ? group : group * lanes; }
+  int64_t channels_of(int64_t group) const { return is_plain ? 1 : std::min<int64_t>(lanes, channels - group * lanes); }
+  int width(int64_t group) const { return pads_last_group ? lanes : static_cast<int>(channels_of(group)); }
+  int64_t group_bytes() const;
+};
+
+// None for a layout that is not one of the three.
+std::optional<Strips> StripsOf(const TensorType& x);
+
+// Arrays of one value a channel (padding lanes 0), broadcast to lanes where the lanes are positions.
+class LaneValues {
+ public:
+  LaneValues(const Strips& s, int64_t group, const float* values) : data_(values + s.first_channel(group)) {
+    if (!s.is_plain) return;
+    broadcast_.fill(*data_);
+    data_ = broadcast_.data();
+  }
+  LaneValues(const LaneValues&) = delete;
+  LaneValues& operator=(const LaneValues&) = delete;
+  const float* data() const { return data_; }
+
+ private:
+  std::array<float, kMaxLanes> broadcast_;
+  const float* data_;
+};
+
+// Calls f(StripShape, offset in x) for the one or two strips (whole rows and a rest) of a part and group.
+template <class F>
+void VisitStrips(const Strips& s, int64_t part, int64_t group, F&& f) {
+  const int64_t offset = part * s.part_stride + group * s.group_stride;
+  if (!s.is_plain) return f(StripShape{s.positions, s.row_stride, s.width(group)}, offset);
+  const int64_t rows = s.positions / kMaxLanes;
+  const auto rest = static_cast<int>(s.positions % kMaxLanes);
+  if (rows > 0) f(StripShape{rows, kMaxLanes, kMaxLanes}, offset);
+  if (rest > 0) f(StripShape{1, kMaxLanes, rest}, offset + rows * kMaxLanes);
+}
+
+// The coefficients of a channel that the sweeps read. Padding lanes hold 0, so that they give 0 for 0.
+enum class Coefficient : uint8_t { kMean, kFactor, kShift, kAverage, kSlope };
+inline constexpr int kCoefficients = 5;
+
+// The two sweeps over strips with the combination of sums between them; what they do is the derived kernel's.
+class TwoSweeps : public Kernel {
+ public:
+  // arrays: as many arrays like x as the two sweeps touch.
+  TwoSweeps(const Strips& strips, int64_t arrays) : s_(strips), arrays_(arrays) {}
+  int64_t scratch_bytes() const override;
+  std::string_view implementation() const override { return s_.is_plain ? "plain" : "lanes"; }
+  void Run() override;
+
+ protected:
+  // What the first sweep needs of the group.
+  virtual void Begin(int64_t group) = 0;
+  virtual void Sum(int64_t part, int64_t group, LaneSums& sums) = 0;
+  // Turns the totals of a channel into outputs and coefficients.
+  virtual void Finish(int64_t channel, double first, double second) = 0;
+  virtual void Apply(int64_t part, int64_t group) = 0;
+
+  void BindScratch(std::byte* scratch);
+  float* values(Coefficient c) const { return coefficients_ + static_cast<int64_t>(c) * stride_; }
+  LaneValues Lanes(int64_t group, Coefficient c) const { return {s_, group, values(c)}; }
+  int64_t elements_a_channel() const { return s_.parts * s_.positions; }
+
+  Strips s_;
+
+ private:
+  bool TakesGroupsTogether(int64_t threads) const;
+  void RunGroup(int64_t group);
+  void RunGroupTogether(int64_t group);
+  void SumInto(int64_t part, int64_t group);
+  void CombineGroup(int64_t group);
+
+  int64_t arrays_;
+  int64_t stride_ = 0;  // floats between the arrays of coefficients
+  double* first_ = nullptr;
+  double* second_ = nullptr;
+  float* coefficients_ = nullptr;
+};
+
+}  // namespace moka

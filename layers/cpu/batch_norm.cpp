@@ -12,6 +12,11 @@
 namespace moka {
 namespace {
 
+// A result of more bytes, in longer stretches, is written past the caches: its reader would find little of it there.
+// Measured on ResNet-50's shapes: 1.5 times as fast at 50 to 100 MB and planes of 28 x 28 up, slower at 14 x 14.
+constexpr int64_t kStreamedBytes = int64_t{32} << 20;
+constexpr int64_t kStreamedStretch = int64_t{32} << 10;
+
 // scale / sqrt(variance + eps) of a channel. From the variance as it is given on, so that the gradient finds the bits
 // of the forward pass, and with them the same mask.
 float FactorOf(const float* scale, float variance, double eps, int64_t channel) {
@@ -35,6 +40,9 @@ class ForwardKernel final : public TwoSweeps {
     y_ = args.outputs[0].as<float>().data();
     mean_ = args.outputs[1].as<float>().data();
     variance_ = args.outputs[2].as<float>().data();
+    const int64_t stretch = s_.positions * s_.lanes * static_cast<int64_t>(sizeof(float));
+    streams_ = s_.pads_last_group && args.outputs[0].type().Bytes() > kStreamedBytes && stretch >= kStreamedStretch &&
+               y_ != x_ && y_ != residual_;
     BindScratch(args.scratch);
   }
 
@@ -63,7 +71,8 @@ class ForwardKernel final : public TwoSweeps {
     const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      ApplyStrip(strip, c, activation_, x_ + at, residual_ == nullptr ? nullptr : residual_ + at, y_ + at);
+      const float* residual = residual_ == nullptr ? nullptr : residual_ + at;
+      (streams_ ? StreamStrip : ApplyStrip)(strip, c, activation_, x_ + at, residual, y_ + at);
     });
   }
 
@@ -71,6 +80,7 @@ class ForwardKernel final : public TwoSweeps {
   Activation activation_;
   bool sums_;
   bool affine_;
+  bool streams_ = false;
   const float* x_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;

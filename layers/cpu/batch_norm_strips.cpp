@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <cstring>
 
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
 #include "layers/cpu/vector_clones.h"
 
 // A body is written once for rows of L floats; the functions with a fixed L below carry the clones and inline it.
@@ -14,6 +18,10 @@ namespace {
 
 // No wider than AVX2's registers: compilers keep wider ones in memory, and these loops wait for memory anyway.
 using Float8 [[gnu::vector_size(32)]] = float;
+using Float4 [[gnu::vector_size(16)]] = float;
+using Double4 [[gnu::vector_size(32)]] = double;
+template <int L>
+using Row = std::array<Float8, L / 8>;
 
 template <class V, class T>
 MOKA_INLINE void Load(V& v, const T* from) {
@@ -29,6 +37,30 @@ MOKA_INLINE void LoadAll(std::array<V, kPieces>& v, const T* from) {
   for (size_t k = 0; k < kPieces; ++k) Load(v[k], from + k * (sizeof(V) / sizeof(T)));
 }
 
+// Sums of L lanes in double, added to in registers.
+template <int L>
+struct WideSums {
+  // gcc turns a conversion lane by lane into moves of single values.
+  MOKA_INLINE void Add(const Row<L>& values) {
+    for (size_t k = 0; k < L / 8; ++k) {
+      Float4 low = __builtin_shufflevector(values[k], values[k], 0, 1, 2, 3);
+      Float4 high = __builtin_shufflevector(values[k], values[k], 4, 5, 6, 7);
+      sums[2 * k] += __builtin_convertvector(low, Double4);
+      sums[2 * k + 1] += __builtin_convertvector(high, Double4);
+    }
+  }
+  MOKA_INLINE double operator[](size_t lane) const { return sums[lane / 4][lane % 4]; }
+  MOKA_INLINE void AddTo(std::array<double, kMaxLanes>& to) const {
+    for (size_t k = 0; k < L / 4; ++k) {
+      Double4 v;
+      Load(v, to.data() + 4 * k);
+      v += sums[k];
+      Store(v, to.data() + 4 * k);
+    }
+  }
+  std::array<Double4, L / 4> sums{};
+};
+
 // Rows summed in float before the sum goes into double: the rounding of so few additions stays below that of the
 // result, and converting every row would take longer than reading it.
 constexpr int64_t kRowsInFloat = 16;
@@ -36,13 +68,13 @@ constexpr int64_t kRowsInFloat = 16;
 template <int L>
 MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums) {
   // Deviations from the first row, so that a large mean cancels nothing in the squares.
-  std::array<Float8, L / 8> pivot;
+  Row<L> pivot;
   LoadAll(pivot, x);
-  std::array<double, L> first{};
-  std::array<double, L> second{};
+  WideSums<L> first;
+  WideSums<L> second;
   for (int64_t r = 0; r < strip.rows;) {
-    std::array<Float8, L / 8> sum{};
-    std::array<Float8, L / 8> square{};
+    Row<L> sum{};
+    Row<L> square{};
     for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end; ++r, x += strip.stride) {
       for (size_t k = 0; k < L / 8; ++k) {
         Float8 v;
@@ -52,10 +84,8 @@ MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums
         square[k] += v * v;
       }
     }
-    for (size_t lane = 0; lane < L; ++lane) {
-      first[lane] += sum[lane / 8][lane % 8];
-      second[lane] += square[lane / 8][lane % 8];
-    }
+    first.Add(sum);
+    second.Add(square);
   }
   const auto rows = static_cast<double>(strip.rows);
   for (size_t lane = 0; lane < L; ++lane) {
@@ -64,9 +94,6 @@ MOKA_INLINE void SumBody(const StripShape& strip, const float* x, LaneSums& sums
     sums.second[lane] += second[lane] + 2 * p * first[lane] + rows * p * p;
   }
 }
-
-template <int L>
-using Row = std::array<Float8, L / 8>;
 
 template <int L>
 struct ForwardRow {
@@ -83,7 +110,17 @@ struct ForwardRow {
   Row<L> shift;
 };
 
-template <int L, bool kSums>
+// Past the caches. Requires: `to` on a boundary of 16 bytes.
+MOKA_INLINE void Stream(const Float8& v, float* to) {
+#if defined(__SSE__)
+  _mm_stream_ps(to, __builtin_shufflevector(v, v, 0, 1, 2, 3));
+  _mm_stream_ps(to + 4, __builtin_shufflevector(v, v, 4, 5, 6, 7));
+#else
+  Store(v, to);
+#endif
+}
+
+template <int L, bool kSums, bool kStreams>
 MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
                            const float* residual, float* y) {
   const ForwardRow<L> row(c);
@@ -101,7 +138,11 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
         v += other;
       }
       v = v < floor ? zero : v;
-      Store(v, y + i + 8 * k);
+      if constexpr (kStreams) {
+        Stream(v, y + i + 8 * k);
+      } else {
+        Store(v, y + i + 8 * k);
+      }
     }
   }
 }
@@ -131,6 +172,8 @@ template <int L, Mask kMask, bool kWrites>
 MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in,
                                  float* out, LaneSums& sums) {
   const ForwardRow<L> row(c);
+  WideSums<L> all_first;
+  WideSums<L> all_second;
   for (int64_t i = 0, r = 0; r < strip.rows;) {
     Row<L> first{};
     Row<L> second{};
@@ -146,11 +189,11 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
         second[k] += g * (v - row.mean[k]);
       }
     }
-    for (size_t lane = 0; lane < L; ++lane) {
-      sums.first[lane] += first[lane / 8][lane % 8];
-      sums.second[lane] += second[lane / 8][lane % 8];
-    }
+    all_first.Add(first);
+    all_second.Add(second);
   }
+  all_first.AddTo(sums.first);
+  all_second.AddTo(sums.second);
 }
 
 template <int L, Mask kMask>
@@ -177,8 +220,8 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
 template <int L>
 MOKA_INLINE void ApplyEither(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
                              const float* residual, float* y) {
-  if (residual == nullptr) return ApplyBody<L, false>(s, c, a, x, residual, y);
-  ApplyBody<L, true>(s, c, a, x, residual, y);
+  if (residual == nullptr) return ApplyBody<L, false, false>(s, c, a, x, residual, y);
+  ApplyBody<L, true, false>(s, c, a, x, residual, y);
 }
 
 template <int L, bool kWrites>
@@ -207,6 +250,17 @@ MOKA_VECTOR_CLONES void Sum8(const StripShape& s, const float* x, LaneSums& sums
 MOKA_VECTOR_CLONES void Apply16(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
                                 const float* residual, float* y) {
   ApplyEither<16>(s, c, a, x, residual, y);
+}
+MOKA_VECTOR_CLONES void Stream16(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
+                                 const float* residual, float* y) {
+  if (residual == nullptr) {
+    ApplyBody<16, false, true>(s, c, a, x, residual, y);
+  } else {
+    ApplyBody<16, true, true>(s, c, a, x, residual, y);
+  }
+#if defined(__SSE__)
+  _mm_sfence();  // what is streamed becomes visible in no order otherwise
+#endif
 }
 MOKA_VECTOR_CLONES void Apply8(const StripShape& s, const ForwardCoefficients& c, Activation a, const float* x,
                                const float* residual, float* y) {
@@ -278,6 +332,12 @@ void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activatio
     const float v = ForwardAt(c, x[i], lane) + (residual == nullptr ? 0.0F : residual[i]);
     y[i] = activation == Activation::kRelu && v < 0 ? 0.0F : v;
   });
+}
+
+void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
+                 const float* residual, float* y) {
+  if (strip.lanes == 16) return Stream16(strip, c, activation, x, residual, y);
+  ApplyStrip(strip, c, activation, x, residual, y);
 }
 
 void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,

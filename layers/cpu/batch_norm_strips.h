@@ -36,6 +36,9 @@ struct ForwardCoefficients {
 enum class Activation : uint8_t { kNone, kRelu };
 void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
                 const float* residual, float* y);
+// The same past the caches: a line that is not read first costs a third less. Requires: rows on boundaries of 16 bytes.
+void StreamStrip(const StripShape& strip, const ForwardCoefficients& c, Activation activation, const float* x,
+                 const float* residual, float* y);
 
 // Whether the gradient g is 0 where y <= 0, and whether y is read or made again from x.
 enum class Mask : uint8_t { kNone, kOutput, kInput };

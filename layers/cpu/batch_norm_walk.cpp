@@ -12,6 +12,8 @@ namespace {
 // What the threads' groups may take together of the last-level cache, whose size we do not know: half of what a small
 // server has.
 constexpr int64_t kCacheBytes = int64_t{8} << 20;
+// Shorter stretches of memory are joined with their neighbours.
+constexpr int64_t kStretchBytes = int64_t{32} << 10;
 
 // Rounded up so that every array begins a cache line.
 int64_t PaddedChannels(const Strips& s) { return RoundUp(s.padded_channels(), kMaxLanes).value(); }
@@ -97,8 +99,9 @@ void TwoSweeps::Run() {
   }
   // Below four groups a thread, an uneven split of groups would leave threads idle.
   if (s_.groups % threads == 0 || s_.groups >= 4 * threads) {
-    ParallelFor(s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-      for (int64_t group = begin; group < end; ++group) RunGroup(group);
+    const int64_t bundle = GroupsAtATime(threads);
+    ParallelFor(s_.groups, 1, [this, bundle](int64_t begin, int64_t end, int) {
+      for (int64_t group = begin; group < end; group += bundle) RunGroups(group, std::min(end, group + bundle));
     });
     return;
   }
@@ -119,12 +122,24 @@ bool TwoSweeps::TakesGroupsTogether(int64_t threads) const {
   return s_.parts % threads == 0 || s_.parts >= 8 * threads;
 }
 
+// Neighbouring groups of small planes are taken together: stretches of a few KiB end before the processor has begun to
+// read ahead.
+int64_t TwoSweeps::GroupsAtATime(int64_t threads) const {
+  const int64_t stretch = s_.group_bytes() / std::max<int64_t>(1, s_.parts);
+  const int64_t fitting = kCacheBytes / std::max<int64_t>(1, threads * arrays_ * s_.group_bytes());
+  return std::clamp<int64_t>(kStretchBytes / std::max<int64_t>(1, stretch), 1, std::max<int64_t>(1, fitting));
+}
+
 // The second sweep goes backwards: what the first read last is still in cache.
-void TwoSweeps::RunGroup(int64_t group) {
-  Begin(group);
-  for (int64_t part = 0; part < s_.parts; ++part) SumInto(part, group);
-  CombineGroup(group);
-  for (int64_t part = s_.parts; part-- > 0;) Apply(part, group);
+void TwoSweeps::RunGroups(int64_t begin, int64_t end) {
+  for (int64_t group = begin; group < end; ++group) Begin(group);
+  for (int64_t part = 0; part < s_.parts; ++part) {
+    for (int64_t group = begin; group < end; ++group) SumInto(part, group);
+  }
+  for (int64_t group = begin; group < end; ++group) CombineGroup(group);
+  for (int64_t part = s_.parts; part-- > 0;) {
+    for (int64_t group = begin; group < end; ++group) Apply(part, group);
+  }
 }
 
 void TwoSweeps::RunGroupTogether(int64_t group) {

@@ -94,7 +94,8 @@ class TwoSweeps : public Kernel {
 
  private:
   bool TakesGroupsTogether(int64_t threads) const;
-  void RunGroup(int64_t group);
+  void RunGroups(int64_t begin, int64_t end);
+  int64_t GroupsAtATime(int64_t threads) const;
   void RunGroupTogether(int64_t group);
   void SumInto(int64_t part, int64_t group);
   void CombineGroup(int64_t group);

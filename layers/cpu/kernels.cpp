@@ -6,9 +6,7 @@ std::vector<KernelDef> AllCpuKernels() {
   return {
       MokaAccuracy(),
       MokaArgmax(),
-      OnednnBatchNorm(),
       MokaBatchNorm(),
-      OnednnBatchNormBackward(),
       MokaBatchNormBackward(),
       MokaCast(),
       MokaClassCounts(),

@@ -57,8 +57,6 @@ KernelDef MokaUnpool();
 KernelDef MokaUnpoolBackward();
 KernelDef MokaUnpoolMax();
 KernelDef MokaUnpoolMaxBackward();
-KernelDef OnednnBatchNorm();
-KernelDef OnednnBatchNormBackward();
 KernelDef OnednnConcat();
 KernelDef OnednnConvolution();
 KernelDef OnednnConvolutionBackwardData();

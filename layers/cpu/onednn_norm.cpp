@@ -1,4 +1,4 @@
-// Local response normalisation and batch normalisation (without ReLU) by oneDNN, forward and backward.
+// Local response normalisation by oneDNN, forward and backward.
 #include <vector>
 
 #include "core/text.h"
@@ -109,94 +109,7 @@ std::unique_ptr<Kernel> MakeLrnBackward(const KernelQuery& query) {
   return kernel;
 }
 
-bool IsAffine(const KernelQuery& query) {
-  return query.node.op->name == "batch_norm" ? query.inputs.size() == 3 : query.node.attributes.Bool("affine");
-}
-
-PrimitiveDesc CreateBatchNorm(const KernelQuery& query, const PrimitiveDesc* forward) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const auto eps = static_cast<float>(query.node.attributes.Float("eps"));
-  const bool affine = IsAffine(query);
-  const unsigned flags = affine ? dnnl_use_scale | dnnl_use_shift : 0U;
-  dnnl_batch_normalization_desc_t op{};
-  const dnnl_status_t status =
-      forward == nullptr ? dnnl_batch_normalization_forward_desc_init(&op, dnnl_forward_training, &x, eps, flags)
-                         : dnnl_batch_normalization_backward_desc_init(&op, affine ? dnnl_backward : dnnl_backward_data,
-                                                                       &x, &x, eps, flags);
-  return PrimitiveDesc::Create(status, &op, {}, forward);
-}
-
-std::string RefuseBatchNorm(const KernelQuery& query) {
-  if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
-  if (std::string reason = RefuseMixedLayouts(query); !reason.empty()) return reason;
-  const Attributes& a = query.node.attributes;
-  if (query.node.op->name == "batch_norm") {
-    if (a.Bool("relu")) return "oneDNN's ReLU here keeps a mask the op does not have";
-    if (a.Bool("sum")) return "oneDNN adds no residual";
-  } else if (!a.String("mask").empty() || a.Int("gradients") > 1 || a.Bool("residual")) {
-    return "oneDNN has neither this mask nor sums of gradients";
-  }
-  for (const TensorType& type : query.inputs) {
-    if (type.dtype != DType::kFloat32) return StrCat("statistics are float32, found ", NameOf(type.dtype));
-  }
-  const Shape& x = query.inputs[0].shape;
-  if (x.rank() > 2 && query.inputs[0].layout.is_plain()) return "oneDNN is slower than Moka's kernel on plain memory";
-  const PrimitiveDesc forward = CreateBatchNorm(query, nullptr);
-  if (!forward.ok() || query.node.op->name == "batch_norm") return forward.Refusal();
-  return CreateBatchNorm(query, &forward).Refusal();
-}
-
-std::unique_ptr<Kernel> MakeBatchNorm(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const dnnl_memory_desc_t channels = onednn::Describe(query.outputs[1]);
-  std::vector<Argument> arguments = {{DNNL_ARG_SRC, x, Place::kInput, 0},
-                                     {DNNL_ARG_DST, x, Place::kOutput, 0},
-                                     {DNNL_ARG_MEAN, channels, Place::kOutput, 1},
-                                     {DNNL_ARG_VARIANCE, channels, Place::kOutput, 2}};
-  if (IsAffine(query)) {
-    arguments.push_back({DNNL_ARG_SCALE, channels, Place::kInput, 1});
-    arguments.push_back({DNNL_ARG_SHIFT, channels, Place::kInput, 2});
-  }
-  auto kernel = std::make_unique<onednn::PrimitiveKernel>();
-  kernel->Add(CreateBatchNorm(query, nullptr), std::move(arguments));
-  return kernel;
-}
-
-std::unique_ptr<Kernel> MakeBatchNormBackward(const KernelQuery& query) {
-  const dnnl_memory_desc_t x = onednn::Describe(query.inputs[0]);
-  const dnnl_memory_desc_t channels = onednn::Describe(query.inputs[1]);
-  std::vector<Argument> arguments = {{DNNL_ARG_SRC, x, Place::kInput, 0},
-                                     {DNNL_ARG_MEAN, channels, Place::kInput, 1},
-                                     {DNNL_ARG_VARIANCE, channels, Place::kInput, 2},
-                                     {DNNL_ARG_DIFF_DST, x, Place::kInput, 3},
-                                     {DNNL_ARG_DIFF_SRC, x, Place::kOutput, 0}};
-  if (IsAffine(query)) {
-    arguments.push_back({DNNL_ARG_SCALE, channels, Place::kInput, 4});
-    // The gradient does not depend on the shift, but oneDNN 2.6 refuses to run without one.
-    arguments.push_back({DNNL_ARG_SHIFT, channels, Place::kInput, 4});
-    arguments.push_back({DNNL_ARG_DIFF_SCALE, channels, Place::kOutput, 1});
-    arguments.push_back({DNNL_ARG_DIFF_SHIFT, channels, Place::kOutput, 2});
-  }
-  const PrimitiveDesc forward = CreateBatchNorm(query, nullptr);
-  auto kernel = std::make_unique<onednn::PrimitiveKernel>();
-  kernel->Add(CreateBatchNorm(query, &forward), std::move(arguments));
-  return kernel;
-}
-
 }  // namespace
-
-KernelDef OnednnBatchNorm() {
-  return {
-      .name = "onednn", .op = "batch_norm", .refuse = RefuseBatchNorm, .propose = ProposeFirst, .make = MakeBatchNorm};
-}
-
-KernelDef OnednnBatchNormBackward() {
-  return {.name = "onednn",
-          .op = "batch_norm_backward",
-          .refuse = RefuseBatchNorm,
-          .propose = ProposeFirst,
-          .make = MakeBatchNormBackward};
-}
 
 KernelDef OnednnLrn() {
   return {.name = "onednn", .op = "lrn", .refuse = RefuseLrn, .propose = ProposeFirst, .make = MakeLrn};

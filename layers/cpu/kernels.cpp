@@ -41,6 +41,8 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaLrn(),
       OnednnLrnBackward(),
       MokaLrnBackward(),
+      MokaLstm(),
+      MokaLstmBackward(),
       OnednnMatmul(),
       MokaMultiboxMatch(),
       MokaPointwise(),

@@ -28,6 +28,8 @@ KernelDef MokaInterpolate();
 KernelDef MokaInterpolateBackward();
 KernelDef MokaLrn();
 KernelDef MokaLrnBackward();
+KernelDef MokaLstm();
+KernelDef MokaLstmBackward();
 KernelDef MokaMultiboxMatch();
 KernelDef MokaPointwise();
 KernelDef MokaPoolAverage();

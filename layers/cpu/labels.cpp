@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "layers/cpu/bound_kernel.h"
 #include "layers/cpu/kernels.h"
+#include "layers/cpu/softmax_row.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/visit.h"
 
@@ -97,17 +98,27 @@ class SoftmaxLossKernel final : public LabelKernel {
     const auto [outer, classes, step] = lines().x;
     const float* x = in<float>(0) + lines().First(line);
     auto* p = out<float>(2) + lines().First(line);
+    if (step == 1) {
+      row_(x, p, classes);
+    } else {
+      Strided(x, p, classes, step);
+    }
+    const int64_t label = lines().Label(in<float>(1)[line]);
+    if (label < 0) return static_cast<double>(label);
+    const double loss = -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
+    return loss < 0 ? 0 : loss;  // a NaN stays one: a loss of 0 would hide that the training diverged
+  }
+
+  static void Strided(const float* x, float* p, int64_t classes, int64_t step) {
     float max = x[0];
     for (int64_t c = 1; c < classes; ++c) max = std::max(max, x[c * step]);
     double sum = 0;
     for (int64_t c = 0; c < classes; ++c) sum += p[c * step] = std::exp(x[c * step] - max);
     const auto scale = static_cast<float>(1 / sum);
     for (int64_t c = 0; c < classes; ++c) p[c * step] *= scale;
-    const int64_t label = lines().Label(in<float>(1)[line]);
-    if (label < 0) return static_cast<double>(label);
-    const double loss = -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
-    return loss < 0 ? 0 : loss;  // a NaN stays one: a loss of 0 would hide that the training diverged
   }
+
+  SoftmaxRow row_ = BestSoftmaxRow();
 };
 
 class SoftmaxLossBackwardKernel final : public LabelKernel {

@@ -7,6 +7,16 @@
 namespace moka {
 namespace {
 
+// Adds x_static's part [N,4H] to x [T,N,4H], at every step or at the first.
+ValueId WithFixed(const GraphBuilder& b, ValueId x, ValueId fixed, bool only_at_start) {
+  const Shape shape = b.shape(x);
+  const ValueId part = b.Reshape(fixed, Shape{1, shape[1], shape[2]});
+  if (!only_at_start || shape[0] == 1) return b.Pointwise("x0+x1", {x, part});
+  const std::vector<ValueId> steps = b.Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", Ints{1, shape[0] - 1}}});
+  const ValueId first = b.Pointwise("x0+x1", {steps[0], part});
+  return b.Add1("concat", {first, steps[1]}, {{"axis", int64_t{0}}});
+}
+
 void Build(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const RecurrentFields fields = ReadRecurrentFields(l, 2);
@@ -21,20 +31,15 @@ void Build(LayerBuilder& l) {
   const ValueId w_fixed = s.fixed == kNoId ? kNoId : weight(index++, b.shape(s.fixed)[1]);
   const ValueId w_h = weight(index, fields.outputs);
 
-  const std::vector<ValueId> x = StepsOf(l, Project(b, s.x, w_x, bias), s.steps);
-  const ValueId fixed = s.fixed == kNoId ? kNoId : Project(b, s.fixed, w_fixed);
-  LstmCell cell{.c = s.first[1], .h = s.first[0]};
-  std::vector<ValueId> h;
-  for (size_t t = 0; t < x.size(); ++t) {
-    const ValueId before = Project(b, Continued(b, cell.h, s.going[t]), w_h);
-    const ValueId gates = fixed == kNoId || (t > 0 && fields.fixed_only_at_start)
-                              ? b.Pointwise("x0+x1", {before, x[t]})
-                              : b.Pointwise("x0+x1+x2", {before, x[t], fixed});
-    cell = NextCell(b, gates, cell.c, s.going[t], fields.forget_bias);
-    h.push_back(cell.h);
-  }
-  l.SetTop(0, b.Reshape(JoinSteps(b, h), {s.steps, s.streams, fields.outputs}));
-  EndSequence(l, s, {cell.h, cell.c});
+  // What the inputs add to the gates, for all steps in one product.
+  const Shape gates{s.steps, s.streams, rows};
+  ValueId x = b.Reshape(Project(b, s.x, w_x, bias), gates);
+  if (s.fixed != kNoId) x = WithFixed(b, x, Project(b, s.fixed, w_fixed), fields.fixed_only_at_start);
+  const ValueId going = b.Add1("stop_gradient", {l.bottom(1)});
+  const std::vector<ValueId> y =
+      b.Add("lstm", {x, going, s.first[0], s.first[1], w_h}, {{"forget_bias", fields.forget_bias}});
+  l.SetTop(0, y[0]);
+  EndSequence(l, s, {y[1], y[2]});
 }
 
 }  // namespace

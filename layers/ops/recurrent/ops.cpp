@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<OpDef> RecurrentOps() { return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp()}; }
+std::vector<OpDef> RecurrentOps() { return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), LstmBackwardOp(), LstmOp()}; }
 
 }  // namespace moka

@@ -10,6 +10,8 @@ namespace moka {
 OpDef ClipGradientOp();
 OpDef EmbedBackwardOp();
 OpDef EmbedOp();
+OpDef LstmBackwardOp();
+OpDef LstmOp();
 
 std::vector<OpDef> RecurrentOps();
 

@@ -1,0 +1,78 @@
+// Single-precision matrix products in registers and caches: what oneDNN's leave of the arithmetic on the shapes of
+// inner products and recurrent layers (tools/bench/gemm_bench.cpp). Sums run over k in order, so results depend
+// neither on threads nor on how the work is cut. No std in this header: files of other instruction sets include it.
+#pragma once
+
+#include <cstdint>
+
+namespace moka::gemm {
+
+// A matrix in memory: element (i, j) is data[i * row_stride + j * column_stride].
+struct Matrix {
+  const float* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t column_stride = 1;
+};
+
+struct TileArgs {
+  int64_t depth = 0;
+  const float* a = nullptr;  // [depth, rows]
+  const float* b = nullptr;  // [depth, columns of the tile]
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  const float* bias = nullptr;  // one value a column of the tile, or null
+  bool adds = false;            // to what c holds
+  bool relu = false;            // last
+};
+
+// The tiles of one instruction set.
+struct Tiles {
+  const char* name;
+  int rows;     // at most
+  int columns;  // always
+  void (*run)(const TileArgs& args, int rows);
+};
+
+// The widest this processor has.
+const Tiles& BestTiles();
+// Null where the compiler or the processor has not those instructions.
+const Tiles* Avx512Tiles();
+const Tiles* Avx2Tiles();
+const Tiles& PortableTiles();
+
+// y [m,n] = a [m,k] b [k,n], plus a bias [n], then a ReLU; y row-major.
+struct Product {
+  int64_t m = 0;
+  int64_t k = 0;
+  int64_t n = 0;
+  bool has_bias = false;
+  bool relu = false;
+};
+
+// How the product is cut; the same for every run of a kernel.
+struct Plan {
+  Product product;
+  const Tiles* tiles = nullptr;
+  int parts = 1;          // each works alone
+  bool cuts_rows = false;  // parts share out rows; else columns
+  int64_t depth = 0;      // of k at once
+  int64_t rows = 0;       // of a packed at once
+  int64_t columns = 0;    // of b packed at once
+  int64_t part_floats = 0;
+  int64_t scratch_bytes() const { return parts * part_floats * static_cast<int64_t>(sizeof(float)); }
+};
+
+Plan MakePlan(const Product& product, const Tiles& tiles);
+// scratch: plan.scratch_bytes(), aligned to 64 bytes. bias may be null.
+void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch);
+
+// b packed whole, to be multiplied many times: panels of tiles.columns columns, [n / columns][k][columns], the last one
+// filled up with zeros.
+int64_t PackedFloats(int64_t k, int64_t n, const Tiles& tiles);
+void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float* packed);  // in this thread
+// Tiles of rows begins[i] to begins[i + 1] of a, whose columns are contiguous, one after another as PackRows has each.
+void PackTiles(const Matrix& a, int64_t k, const int64_t* begins, int64_t count, float* packed);
+// rows of a (at most tiles.rows) as [k][rows].
+void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed);
+
+}  // namespace moka::gemm

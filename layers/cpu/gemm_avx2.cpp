@@ -1,0 +1,20 @@
+// Compiled for AVX2 with FMA; chosen at run time.
+#include "layers/cpu/gemm_tile.h"
+
+namespace moka::gemm {
+
+#if defined(__AVX2__) && defined(__FMA__)
+namespace {
+using Vector = float __attribute__((vector_size(32)));
+// 12 sums, three vectors of b and one of a: the 16 registers.
+constexpr Tiles kTiles{"avx2", 4, 24, AnyTile<Vector, 3, 4>};
+}  // namespace
+
+const Tiles* Avx2Tiles() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kTiles : nullptr;
+}
+#else
+const Tiles* Avx2Tiles() { return nullptr; }
+#endif
+
+}  // namespace moka::gemm

@@ -1,0 +1,12 @@
+// Four floats at a time, which every processor of 64 bits has.
+#include "layers/cpu/gemm_tile.h"
+
+namespace moka::gemm {
+namespace {
+using Vector = float __attribute__((vector_size(16)));
+constexpr Tiles kTiles{"portable", 4, 8, AnyTile<Vector, 2, 4>};
+}  // namespace
+
+const Tiles& PortableTiles() { return kTiles; }
+
+}  // namespace moka::gemm

@@ -1,0 +1,288 @@
+// The recurrence of a long short-term memory over plain float32 tensors. The recurrent weights are packed once a run
+// and used at every step; a part (a thread's) owns some blocks of units, so it multiplies and then turns its own sums
+// into gates while they are in cache, and a step costs one meeting of the threads. Each state enters the next product
+// packed, written by the part that computed it; two copies, since the others still read the one before.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "core/parallel.h"
+#include "layers/cpu/bound_kernel.h"
+#include "layers/cpu/gemm.h"
+#include "layers/cpu/kernels.h"
+#include "layers/cpu/lstm_cell.h"
+
+namespace moka {
+namespace {
+
+using gemm::Matrix;
+
+// Steps, rows and units, and the cut of rows into tiles and of units into blocks.
+class Cut {
+ public:
+  Cut(const Shape& gates, const gemm::Tiles& tiles)
+      : steps(gates[0]),
+        rows(gates[1]),
+        units(gates[2] / 4),
+        width(tiles.columns),
+        blocks((units + width - 1) / width),
+        tiles_(&tiles),
+        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {}
+
+  const int64_t steps;
+  const int64_t rows;
+  const int64_t units;
+  const int64_t width;   // of a block of units
+  const int64_t blocks;
+
+  const gemm::Tiles& tiles() const { return *tiles_; }
+  int64_t row_tiles() const { return row_tiles_; }
+  int64_t TileBegin(int64_t tile) const { return std::min(rows, (rows + 3) / 4 * tile / row_tiles_ * 4); }
+  int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
+  // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
+  int64_t Grain(int64_t multiplications) const { return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications); }
+
+ private:
+  const gemm::Tiles* tiles_;
+  int64_t row_tiles_;
+};
+
+constexpr int64_t kFloat = sizeof(float);
+int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+// A place for the largest tile.
+using Sums = std::array<float, 512>;
+
+class LstmKernel final : public BoundKernel {
+ public:
+  LstmKernel(const Cut& cut, float forget_bias)
+      : s_(cut), bias_(forget_bias), cell_(BestLstmCell()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+  std::string_view implementation() const override { return implementation_; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
+
+  void Run() override {
+    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+      for (int64_t block = begin; block < end; ++block) PackBlock(block);
+    });
+    for (int64_t t = 0; t < s_.steps; ++t) {
+      ParallelFor(s_.blocks, s_.Grain(4 * s_.rows * s_.units * s_.units), [this, t](int64_t begin, int64_t end, int) {
+        for (int64_t block = begin; block < end; ++block) {
+          for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) Step(t, block, tile);
+        }
+      });
+    }
+    const size_t last = static_cast<size_t>(s_.rows * s_.units);
+    std::memcpy(out<float>(1), Y(s_.steps - 1, 0, 0), last * kFloat);
+    std::memcpy(out<float>(2), Cells(s_.steps - 1, 0, 0), last * kFloat);
+  }
+
+ private:
+  int64_t PanelFloats() const { return s_.units * s_.width; }
+  int64_t WeightFloats() const { return Aligned(s_.blocks * 4 * PanelFloats()); }
+  int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
+  float* Panel(int64_t block, int64_t gate) const { return scratch<float>() + (block * 4 + gate) * PanelFloats(); }
+  // The state that enters step t, in tiles [units][rows of the tile].
+  float* State(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * StateFloats(); }
+  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(1)[t * s_.rows + row] : 0.0F; }
+  float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
+  float* Cells(int64_t t, int64_t row, int64_t unit) const {
+    return out<float>(4) + (t * s_.rows + row) * s_.units + unit;
+  }
+
+  // The weights of a block's units, a panel a gate, and its part of the first state.
+  void PackBlock(int64_t block) {
+    const int64_t unit = block * s_.width;
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const Matrix w{in<float>(4) + (gate * s_.units + unit) * s_.units, 1, s_.units};
+      gemm::PackPanels(w, s_.units, s_.UnitsOf(block), s_.tiles(), Panel(block, gate));
+    }
+    for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) {
+      const int64_t first = s_.TileBegin(tile);
+      const int64_t rows = s_.TileBegin(tile + 1) - first;
+      Sums kept{};
+      for (int64_t r = 0; r < rows; ++r) {
+        const float going = Going(0, first + r);
+        for (int64_t j = 0; j < s_.UnitsOf(block); ++j) {
+          const float h = in<float>(2)[(first + r) * s_.units + unit + j];
+          kept[static_cast<size_t>(r * s_.width + j)] = going == 0.0F ? 0.0F : going * h;
+        }
+      }
+      gemm::PackRows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), State(0) + first * s_.units + unit * rows);
+    }
+  }
+
+  void Step(int64_t t, int64_t block, int64_t tile) {
+    const int64_t first = s_.TileBegin(tile);
+    const int64_t rows = s_.TileBegin(tile + 1) - first;
+    const int64_t unit = block * s_.width;
+    alignas(64) std::array<Sums, 4> sums;
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      s_.tiles().run({.depth = s_.units,
+                      .a = State(t) + first * s_.units,
+                      .b = Panel(block, gate),
+                      .c = sums[static_cast<size_t>(gate)].data(),
+                      .c_stride = s_.width},
+                     static_cast<int>(rows));
+    }
+    alignas(64) Sums kept;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t row = first + r;
+      LstmForwardRow args;
+      args.units = s_.UnitsOf(block);
+      for (int64_t gate = 0; gate < 4; ++gate) {
+        const int64_t at = ((t * s_.rows + row) * 4 + gate) * s_.units + unit;
+        args.sums[gate] = sums[static_cast<size_t>(gate)].data() + r * s_.width;
+        args.x[gate] = in<float>(0) + at;
+        args.gates[gate] = out<float>(3) + at;
+      }
+      args.c_before = t == 0 ? in<float>(3) + row * s_.units + unit : Cells(t - 1, row, unit);
+      args.going = Going(t, row);
+      args.next_going = Going(t + 1, row);
+      args.forget_bias = bias_;
+      args.c = Cells(t, row, unit);
+      args.h = Y(t, row, unit);
+      args.kept = kept.data() + r * s_.width;
+      cell_.forward(args);
+    }
+    gemm::PackRows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), State(t + 1) + first * s_.units + unit * rows);
+  }
+
+  const Cut s_;
+  const float bias_;
+  const LstmCell cell_;
+  const std::string implementation_;
+};
+
+class LstmBackwardKernel final : public BoundKernel {
+ public:
+  explicit LstmBackwardKernel(const Cut& cut)
+      : s_(cut), cell_(BestLstmCell()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+  std::string_view implementation() const override { return implementation_; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats()) * kFloat; }
+
+  void Run() override {
+    ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
+      for (int64_t block = begin; block < end; ++block) {
+        const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
+        gemm::PackPanels(w, 4 * s_.units, s_.UnitsOf(block), s_.tiles(), Panel(block));
+        for (int64_t row = 0; row < s_.rows; ++row) {
+          const int64_t at = row * s_.units + block * s_.width;
+          std::copy_n(in<float>(2) + at, s_.UnitsOf(block), out<float>(2) + at);
+        }
+      }
+    });
+    // Step -1 is the gradient of the first state.
+    for (int64_t t = s_.steps - 1; t >= -1; --t) {
+      ParallelFor(s_.blocks, s_.Grain(4 * s_.rows * s_.units * s_.units), [this, t](int64_t begin, int64_t end, int) {
+        for (int64_t block = begin; block < end; ++block) {
+          for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) Step(t, block, tile);
+        }
+      });
+    }
+  }
+
+ private:
+  int64_t PanelFloats() const { return 4 * s_.units * s_.width; }
+  int64_t WeightFloats() const { return Aligned(s_.blocks * PanelFloats()); }
+  int64_t GateFloats() const { return Aligned(s_.rows * 4 * s_.units); }
+  float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
+  // The gradient of step t's gates, in tiles [4 units][rows of the tile].
+  float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
+  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(5)[t * s_.rows + row] : 1.0F; }
+
+  // dLoss/dh of a tile that flows from step t + 1.
+  void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, Sums& sums) {
+    if (t + 1 < s_.steps) {
+      s_.tiles().run({.depth = 4 * s_.units,
+                      .a = Gates(t + 1) + first * 4 * s_.units,
+                      .b = Panel(block),
+                      .c = sums.data(),
+                      .c_stride = s_.width},
+                     static_cast<int>(rows));
+      return;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* dh = in<float>(1) + (first + r) * s_.units + block * s_.width;
+      std::copy_n(dh, s_.UnitsOf(block), sums.data() + r * s_.width);
+    }
+  }
+
+  void Step(int64_t t, int64_t block, int64_t tile) {
+    const int64_t first = s_.TileBegin(tile);
+    const int64_t rows = s_.TileBegin(tile + 1) - first;
+    const int64_t unit = block * s_.width;
+    const int64_t units = s_.UnitsOf(block);
+    alignas(64) Sums sums;
+    Multiply(t, block, first, rows, sums);
+    if (t < 0) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const float going = Going(0, first + r);
+        float* dh = out<float>(1) + (first + r) * s_.units + unit;
+        for (int64_t j = 0; j < units; ++j) {
+          dh[j] = going == 0.0F ? 0.0F : going * sums[static_cast<size_t>(r * s_.width + j)];
+        }
+      }
+      return;
+    }
+    for (int64_t r = 0; r < rows; ++r) Row(t, first + r, unit, units, sums.data() + r * s_.width);
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const float* dx = out<float>(0) + ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
+      float* to = Gates(t) + first * 4 * s_.units + (gate * s_.units + unit) * rows;
+      gemm::PackRows({dx, 4 * s_.units, 1}, rows, units, to);
+    }
+  }
+
+  void Row(int64_t t, int64_t row, int64_t unit, int64_t units, const float* sums) {
+    const int64_t state = row * s_.units + unit;
+    const int64_t step = s_.rows * s_.units;
+    LstmBackwardRow args;
+    args.units = units;
+    args.sums = sums;
+    args.dy = in<float>(0) + t * step + state;
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const int64_t at = ((t * s_.rows + row) * 4 + gate) * s_.units + unit;
+      args.gates[gate] = in<float>(3) + at;
+      args.dx[gate] = out<float>(0) + at;
+    }
+    args.c = in<float>(4) + t * step + state;
+    args.c_before = t == 0 ? in<float>(6) + state : in<float>(4) + (t - 1) * step + state;
+    args.going = Going(t, row);
+    args.next_going = Going(t + 1, row);
+    args.dc = out<float>(2) + state;
+    cell_.backward(args);
+  }
+
+  const Cut s_;
+  const LstmCell cell_;
+  const std::string implementation_;
+};
+
+std::string Refuse(const KernelQuery& query) {
+  for (const TensorType& type : query.inputs) {
+    if (type.dtype != DType::kFloat32) return StrCat("it works on float32, not ", type.ToString());
+    if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
+  }
+  if (query.inputs.size() > 8) return "a gradient flows into the saved gates and cells";
+  return RefuseUnlessPlain(query);
+}
+
+}  // namespace
+
+KernelDef MokaLstm() {
+  return {
+      .name = "moka", .op = "lstm", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+        const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
+        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, gemm::BestTiles()), bias);
+      }};
+}
+
+KernelDef MokaLstmBackward() {
+  return {.name = "moka",
+          .op = "lstm_backward",
+          .refuse = Refuse,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<LstmBackwardKernel>(Cut(query.inputs[3].shape, gemm::BestTiles()));
+          }};
+}
+
+}  // namespace moka

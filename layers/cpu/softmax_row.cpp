@@ -1,0 +1,77 @@
+// Built as tile_ops.cpp is: loops of every instruction set, with the same bits in each.
+#include "layers/cpu/softmax_row.h"
+
+#include "layers/cpu/tile_math.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+MOKA_INLINE float Larger(float a, float b) { return a > b ? a : (a != a ? a : b); }
+
+MOKA_INLINE float Largest(const float* x, int64_t n) {
+  float lanes[kLanes];
+  for (int64_t j = 0; j < kLanes; ++j) lanes[j] = x[0];
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+    for (int64_t j = 0; j < kLanes; ++j) lanes[j] = Larger(lanes[j], x[i + j]);
+  }
+  for (; i < n; ++i) lanes[0] = Larger(lanes[0], x[i]);
+  float largest = lanes[0];
+  for (int64_t j = 1; j < kLanes; ++j) largest = Larger(largest, lanes[j]);
+  return largest;
+}
+
+MOKA_INLINE void SoftmaxLoop(const float* x, float* p, int64_t n) {
+  const float largest = Largest(x, n);
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const float e = tile::Exp(x[i + j] - largest);
+      p[i + j] = e;
+      lanes[j] += static_cast<double>(e);
+    }
+  }
+  for (; i < n; ++i) {
+    p[i] = tile::Exp(x[i] - largest);
+    lanes[0] += static_cast<double>(p[i]);
+  }
+  double sum = 0;
+  for (int64_t j = 0; j < kLanes; ++j) sum += lanes[j];
+  const auto scale = static_cast<float>(1 / sum);
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) p[j] *= scale;
+}
+
+void Softmax(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void SoftmaxAvx2(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
+#if defined(__clang__)
+#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#else
+#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+#endif
+MOKA_AVX512 void SoftmaxAvx512(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
+#undef MOKA_AVX512
+#endif
+
+}  // namespace
+
+SoftmaxRow BestSoftmaxRow() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return SoftmaxAvx512;
+  }
+  if (__builtin_cpu_supports("avx2")) return SoftmaxAvx2;
+#endif
+  return Softmax;
+}
+
+}  // namespace moka

@@ -1,0 +1,267 @@
+// The recurrence of a long short-term memory (Hochreiter, Schmidhuber 1997; forget gates: Gers, Schmidhuber, Cummins
+// 2000), all steps at once. What a step's input adds to the gates (x) comes from one product over all steps, and the
+// weights' gradient is one product over all steps; only what must wait for the step before is here:
+//   m = going[t], [i f o g] = x[t] + (m h') w^T, i, f (its sum plus forget_bias), o = sigmoid, g = tanh,
+//   c = m f c' + i g, h = o tanh(c); where m is 0 the state before counts as 0 whatever it holds.
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/recurrent/ops.h"
+
+namespace moka {
+namespace {
+
+constexpr std::string_view kName = "lstm";
+
+struct Sizes {
+  int64_t steps, rows, units;
+};
+
+Sizes SizesOf(const Shape& gates) { return {gates[0], gates[1], gates[2] / 4}; }
+
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount(kName, in, 5, 5);
+  CheckFloat(kName, "x", in[0]);
+  const Shape& x = in[0].shape;
+  if (x.rank() != 3 || x[0] < 1 || x[2] % 4 != 0) {
+    throw Error(ErrorKind::kConfig, StrCat("lstm: x must be [steps,rows,4*units], found ", x.ToString()));
+  }
+  const auto [steps, rows, units] = SizesOf(x);
+  const Shape state{rows, units};
+  CheckShape(kName, "going", in[1].shape, Shape{steps, rows}, "a mark a step and row");
+  CheckShape(kName, "h", in[2].shape, state, "a state a row");
+  CheckShape(kName, "c", in[3].shape, state, "a state a row");
+  CheckShape(kName, "w", in[4].shape, Shape{4 * units, units}, "four gates of a row a unit");
+  for (size_t i = 1; i < in.size(); ++i) CheckSameDType(kName, "x", in[0], "input", in[i]);
+  const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
+  const TensorType last = PlainType(in[0].dtype, state);
+  return {all, last, last, PlainType(in[0].dtype, x), all};
+}
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// The arithmetic of one row of one step, for the references.
+class Reference {
+ public:
+  Reference(std::span<const RefTensor> in, const Shape& gates, size_t going, size_t w)
+      : s_(SizesOf(gates)), going_(in[going].values.data()), w_(in[w].values.data()) {}
+
+  int64_t steps() const { return s_.steps; }
+  int64_t rows() const { return s_.rows; }
+  int64_t units() const { return s_.units; }
+  double going(int64_t t, int64_t row) const { return going_[t * s_.rows + row]; }
+  double w(int64_t gate_row, int64_t unit) const { return w_[gate_row * s_.units + unit]; }
+  size_t At(int64_t t, int64_t row, int64_t unit) const {
+    return static_cast<size_t>((t * s_.rows + row) * s_.units + unit);
+  }
+  size_t Gate(int64_t t, int64_t row, int64_t gate, int64_t unit) const {
+    return static_cast<size_t>(((t * s_.rows + row) * 4 + gate) * s_.units + unit);
+  }
+  // m times the state; nothing at all where m is 0.
+  double Kept(int64_t t, int64_t row, double state) const { return going(t, row) == 0 ? 0 : going(t, row) * state; }
+
+ private:
+  Sizes s_;
+  const double* going_;
+  const double* w_;
+};
+
+void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Reference r(in, in[0].type.shape, 1, 4);
+  const double bias = attributes.Float("forget_bias");
+  RefTensor& y = out[0];
+  RefTensor& h_last = out[1];
+  RefTensor& c_last = out[2];
+  RefTensor& gates = out[3];
+  RefTensor& cells = out[4];
+  for (int64_t t = 0; t < r.steps(); ++t) {
+    for (int64_t row = 0; row < r.rows(); ++row) {
+      const auto before = [&](const std::vector<double>& all, size_t first, int64_t unit) {
+        return r.Kept(t, row, t == 0 ? in[first].values[r.At(0, row, unit)] : all[r.At(t - 1, row, unit)]);
+      };
+      for (int64_t k = 0; k < 4 * r.units(); ++k) {
+        const size_t at = r.Gate(t, row, 0, k);
+        double sum = in[0].values[at];
+        for (int64_t j = 0; j < r.units(); ++j) sum += r.w(k, j) * before(y.values, 2, j);
+        const int64_t gate = k / r.units();
+        gates.values[at] = gate == 3 ? std::tanh(sum) : Sigmoid(gate == 1 ? sum + bias : sum);
+      }
+      for (int64_t j = 0; j < r.units(); ++j) {
+        const auto gate = [&](int64_t g) { return gates.values[r.Gate(t, row, g, j)]; };
+        const double c = gate(0) * gate(3) + gate(1) * before(cells.values, 3, j);
+        cells.values[r.At(t, row, j)] = c;
+        y.values[r.At(t, row, j)] = gate(2) * std::tanh(c);
+        c_last.values[r.At(0, row, j)] = c;
+        h_last.values[r.At(0, row, j)] = y.values[r.At(t, row, j)];
+      }
+    }
+  }
+}
+
+// The states before each step, as they enter it: [T*N,H].
+ValueId StatesBefore(const GraphBuilder& b, ValueId y, ValueId first, ValueId going) {
+  const Shape shape = b.shape(y);
+  ValueId before = b.Reshape(first, Shape{1, shape[1], shape[2]});
+  if (shape[0] > 1) {
+    const std::vector<ValueId> parts = b.Add("slice", {y}, {{"axis", int64_t{0}}, {"sizes", Ints{shape[0] - 1, 1}}});
+    before = b.Add1("concat", {before, parts[0]}, {{"axis", int64_t{0}}});
+  }
+  const ValueId marks = b.Reshape(going, Shape{shape[0], shape[1], 1});
+  const ValueId kept = b.Pointwise("select(eq(x1,0),0,x0*x1)", {before, marks});
+  return b.Reshape(kept, Shape{shape[0] * shape[1], shape[2]});
+}
+
+void Gradient(GradientContext& c) {
+  const GraphBuilder& b = c.b();
+  const auto given = [&](int output) {
+    return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
+  };
+  std::vector<ValueId> inputs{given(0), given(1), given(2), c.y(3), c.y(4), c.x(1), c.x(3), c.x(4)};
+  if (c.dy(3) != kNoId || c.dy(4) != kNoId) {
+    inputs.push_back(given(3));
+    inputs.push_back(given(4));
+  }
+  const std::vector<ValueId> d = b.Add("lstm_backward", inputs);
+  c.SetDx(0, d[0]);
+  c.SetDx(2, d[1]);
+  c.SetDx(3, d[2]);
+  if (!c.wants(4)) return;
+  const Shape gates = b.shape(d[0]);
+  const ValueId rows = b.Reshape(d[0], Shape{gates[0] * gates[1], gates[2]});
+  const ValueId before = StatesBefore(b, c.y(0), c.x(2), c.x(1));
+  c.SetDx(4, b.Add1("matmul", {rows, before}, {{"transpose_a", true}, {"transpose_b", false}}));
+}
+
+std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount("lstm_backward", in, 8, 10);
+  const Shape& gates = in[3].shape;
+  CheckFloat("lstm_backward", "gates", in[3]);
+  if (gates.rank() != 3 || gates[0] < 1 || gates[2] % 4 != 0) {
+    throw Error(ErrorKind::kConfig,
+                StrCat("lstm_backward: gates must be [steps,rows,4*units], found ", gates.ToString()));
+  }
+  const auto [steps, rows, units] = SizesOf(gates);
+  const Shape all{steps, rows, units};
+  const Shape state{rows, units};
+  const Shape expected[] = {all, state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units}, gates, all};
+  for (size_t i = 0; i < in.size(); ++i) {
+    CheckShape("lstm_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
+    CheckSameDType("lstm_backward", "gates", in[3], "input", in[i]);
+  }
+  const TensorType last = PlainType(in[3].dtype, state);
+  return {PlainType(in[3].dtype, gates), last, last};
+}
+
+// dx [T,N,4H] of one row of a step from dh and dc, which becomes the dc of the step before.
+void BackwardUnit(const Reference& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
+                  double& dc, std::vector<double>& dx) {
+  const auto gate = [&](int64_t g) { return in[3].values[r.Gate(t, row, g, j)]; };
+  const bool has_more = in.size() == 10;
+  const auto more = [&](int64_t g) { return has_more ? in[8].values[r.Gate(t, row, g, j)] : 0.0; };
+  const double c = std::tanh(in[4].values[r.At(t, row, j)]);
+  const double before = r.Kept(t, row, t == 0 ? in[6].values[r.At(0, row, j)] : in[4].values[r.At(t - 1, row, j)]);
+  dc += dh * gate(2) * (1 - c * c) + (has_more ? in[9].values[r.At(t, row, j)] : 0.0);
+  const double d[] = {dc * gate(3) + more(0), dc * before + more(1), dh * c + more(2), dc * gate(0) + more(3)};
+  for (int64_t g = 0; g < 3; ++g) dx[r.Gate(t, row, g, j)] = d[g] * gate(g) * (1 - gate(g));
+  dx[r.Gate(t, row, 3, j)] = d[3] * (1 - gate(3) * gate(3));
+  dc = r.Kept(t, row, dc * gate(1));
+}
+
+void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const Reference r(in, in[3].type.shape, 5, 7);
+  std::vector<double>& dh = out[1].values;
+  std::vector<double>& dc = out[2].values;
+  dh = in[1].values;
+  dc = in[2].values;
+  for (int64_t t = r.steps() - 1; t >= 0; --t) {
+    for (int64_t row = 0; row < r.rows(); ++row) {
+      for (int64_t j = 0; j < r.units(); ++j) {
+        const size_t at = r.At(0, row, j);
+        BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], dc[at], out[0].values);
+      }
+      for (int64_t j = 0; j < r.units(); ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < 4 * r.units(); ++k) sum += out[0].values[r.Gate(t, row, 0, k)] * r.w(k, j);
+        dh[r.At(0, row, j)] = r.Kept(t, row, sum);
+      }
+    }
+  }
+}
+
+struct Example {
+  const char* name;
+  int64_t steps, rows, units;
+  double going_low;  // whole marks from here to 1
+};
+
+constexpr Example kExamples[] = {
+    {"cells", 4, 3, 5, 0},      {"one_step", 1, 2, 4, 1},   {"all_new", 2, 3, 4, 0},
+    {"many_rows", 3, 29, 7, 0}, {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},
+};
+
+std::vector<OpCase> Cases() {
+  std::vector<OpCase> cases;
+  for (const auto& [name, t, n, h, low] : kExamples) {
+    cases.push_back({.name = name,
+                     .inputs = {Float32({t, n, 4 * h}), Float32({t, n}), Float32({n, h}), Float32({n, h}),
+                                Float32({4 * h, h})},
+                     .attributes = {{"forget_bias", t == 3 ? 1.0 : 0.0}},
+                     .ranges = {{1, low, 1}}});
+  }
+  return cases;
+}
+
+std::vector<OpCase> BackwardCases() {
+  std::vector<OpCase> cases;
+  for (const auto& [name, t, n, h, low] : kExamples) {
+    const TensorType all = Float32({t, n, h});
+    const TensorType state = Float32({n, h});
+    const TensorType gates = Float32({t, n, 4 * h});
+    cases.push_back({.name = name,
+                     .inputs = {all, state, state, gates, all, Float32({t, n}), state, Float32({4 * h, h})},
+                     .attributes = {},
+                     .ranges = {{5, low, 1}}});
+  }
+  return cases;
+}
+
+int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
+  const Shape& w = in[in.size() == 5 ? 4 : 7].shape;
+  const Shape& gates = in[in.size() == 5 ? 0 : 3].shape;
+  return 2 * gates[0] * gates[1] * w.Count();
+}
+
+}  // namespace
+
+OpDef LstmOp() {
+  return {.name = "lstm",
+          .doc =
+              "(x [T,N,4H], going [T,N], h [N,H], c [N,H], w [4H,H]) -> y [T,N,H], the last h and c [N,H], the gates "
+              "[T,N,4H] and cells [T,N,H] of every step: long short-term memory over T steps.",
+          .attributes = {{"forget_bias", 0.0, "added to the forget gate's sum"}},
+          .infer = Infer,
+          .reference = Forward,
+          .gradient = Gradient,
+          .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 3; },
+          .precision = Precision::kKeep32,
+          .flops = Flops,
+          .cases = Cases};
+}
+
+OpDef LstmBackwardOp() {
+  return {.name = "lstm_backward",
+          .doc =
+              "(dy, dh_last, dc_last, gates, cells, going, c, w[, dgates, dcells]) -> dx [T,N,4H], dh [N,H], dc [N,H]: "
+              "the gradient of lstm but for w's.",
+          .attributes = {},
+          .infer = InferBackward,
+          .reference = Backward,
+          .may_overwrite = [](const Attributes&, int input, int output) { return input == 3 && output == 0; },
+          .precision = Precision::kKeep32,
+          .flops = Flops,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

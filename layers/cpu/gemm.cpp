@@ -30,7 +30,13 @@ Matrix From(const Matrix& m, int64_t i, int64_t j) {
 class Part {
  public:
   Part(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch)
-      : plan_(plan), a_(a), b_(b), bias_(bias), y_(y), packed_a_(scratch), packed_b_(scratch + plan.rows * plan.depth) {}
+      : plan_(plan),
+        a_(a),
+        b_(b),
+        bias_(bias),
+        y_(y),
+        packed_a_(scratch),
+        packed_b_(scratch + plan.rows * plan.depth) {}
 
   void Run(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) {
     const Product& p = plan_.product;
@@ -107,7 +113,8 @@ class Part {
     const int64_t width = plan_.tiles->columns;
     float* y = args.c;
     if (args.bias != nullptr) args.bias = static_cast<const float*>(std::memcpy(bias, args.bias, Bytes(columns)));
-    for (int64_t r = 0; args.adds && r < rows; ++r) std::memcpy(whole + r * width, y + r * args.c_stride, Bytes(columns));
+    for (int64_t r = 0; args.adds && r < rows; ++r)
+      std::memcpy(whole + r * width, y + r * args.c_stride, Bytes(columns));
     args.c = whole;
     args.c_stride = width;
     plan_.tiles->run(args, static_cast<int>(rows));
@@ -162,7 +169,8 @@ void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, 
       Part part(plan, a, b, bias, y, scratch + i * plan.part_floats);
       const auto cut = [&](int64_t n, int64_t unit, int64_t at) { return PartBegin(n, unit, plan.parts, at); };
       if (plan.cuts_rows) {
-        part.Run(cut(plan.product.m, plan.tiles->rows, i), cut(plan.product.m, plan.tiles->rows, i + 1), 0, plan.product.n);
+        part.Run(cut(plan.product.m, plan.tiles->rows, i), cut(plan.product.m, plan.tiles->rows, i + 1), 0,
+                 plan.product.n);
       } else {
         part.Run(0, plan.product.m, cut(plan.product.n, plan.tiles->columns, i),
                  cut(plan.product.n, plan.tiles->columns, i + 1));
@@ -170,6 +178,5 @@ void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, 
     }
   });
 }
-
 
 }  // namespace moka::gemm

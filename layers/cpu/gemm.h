@@ -53,11 +53,11 @@ struct Product {
 struct Plan {
   Product product;
   const Tiles* tiles = nullptr;
-  int parts = 1;          // each works alone
+  int parts = 1;           // each works alone
   bool cuts_rows = false;  // parts share out rows; else columns
-  int64_t depth = 0;      // of k at once
-  int64_t rows = 0;       // of a packed at once
-  int64_t columns = 0;    // of b packed at once
+  int64_t depth = 0;       // of k at once
+  int64_t rows = 0;        // of a packed at once
+  int64_t columns = 0;     // of b packed at once
   int64_t part_floats = 0;
   int64_t scratch_bytes() const { return parts * part_floats * static_cast<int64_t>(sizeof(float)); }
 };

@@ -10,9 +10,7 @@ using Vector = float __attribute__((vector_size(32)));
 constexpr Tiles kTiles{"avx2", 4, 24, AnyTile<Vector, 3, 4>};
 }  // namespace
 
-const Tiles* Avx2Tiles() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kTiles : nullptr;
-}
+const Tiles* Avx2Tiles() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kTiles : nullptr; }
 #else
 const Tiles* Avx2Tiles() { return nullptr; }
 #endif

@@ -70,7 +70,8 @@ void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float
   for (int64_t at = 0; at < n && b.column_stride != 1; at += width) {
     const int64_t columns = std::min(width, n - at);
     Turn(b.data + at * b.column_stride, b.column_stride, columns, k, packed + at * k, width);
-    for (int64_t p = 0; p < k; ++p) std::fill(packed + at * k + p * width + columns, packed + at * k + (p + 1) * width, 0.0F);
+    for (int64_t p = 0; p < k; ++p)
+      std::fill(packed + at * k + p * width + columns, packed + at * k + (p + 1) * width, 0.0F);
   }
   // Rows of b are read as far as they go; the row some steps on is asked for, since no hardware guesses such a stride.
   constexpr int64_t kRowsAhead = 4;

@@ -1,6 +1,7 @@
-// The inner loop of a matrix product, for one vector width: a tile of a few rows and vectors of columns stays in registers
-// while both packed operands stream by (Goto, van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008).
-// Included by gemm_<width>.cpp only, each compiled for its instructions; so nothing here may come from std.
+// The inner loop of a matrix product, for one vector width: a tile of a few rows and vectors of columns stays in
+// registers while both packed operands stream by (Goto, van de Geijn, "Anatomy of High-Performance Matrix
+// Multiplication", 2008). Included by gemm_<width>.cpp only, each compiled for its instructions; so nothing here may
+// come from std.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ class Cut {
   const int64_t steps;
   const int64_t rows;
   const int64_t units;
-  const int64_t width;   // of a block of units
+  const int64_t width;  // of a block of units
   const int64_t blocks;
 
   const gemm::Tiles& tiles() const { return *tiles_; }
@@ -40,7 +40,9 @@ class Cut {
   int64_t TileBegin(int64_t tile) const { return std::min(rows, (rows + 3) / 4 * tile / row_tiles_ * 4); }
   int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
   // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
-  int64_t Grain(int64_t multiplications) const { return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications); }
+  int64_t Grain(int64_t multiplications) const {
+    return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications);
+  }
 
  private:
   const gemm::Tiles* tiles_;
@@ -56,7 +58,7 @@ using Sums = std::array<float, 512>;
 class LstmKernel final : public BoundKernel {
  public:
   LstmKernel(const Cut& cut, float forget_bias)
-      : s_(cut), bias_(forget_bias), cell_(BestLstmCell()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+      : s_(cut), bias_(forget_bias), cell_(BestLstmRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
 
@@ -149,14 +151,14 @@ class LstmKernel final : public BoundKernel {
 
   const Cut s_;
   const float bias_;
-  const LstmCell cell_;
+  const LstmRows cell_;
   const std::string implementation_;
 };
 
 class LstmBackwardKernel final : public BoundKernel {
  public:
   explicit LstmBackwardKernel(const Cut& cut)
-      : s_(cut), cell_(BestLstmCell()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+      : s_(cut), cell_(BestLstmRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats()) * kFloat; }
 
@@ -253,7 +255,7 @@ class LstmBackwardKernel final : public BoundKernel {
   }
 
   const Cut s_;
-  const LstmCell cell_;
+  const LstmRows cell_;
   const std::string implementation_;
 };
 

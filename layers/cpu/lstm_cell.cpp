@@ -100,7 +100,7 @@ MOKA_AVX512 void BackwardAvx512(const LstmBackwardRow& row) { BackwardLoop(row);
 
 }  // namespace
 
-LstmCell BestLstmCell() {
+LstmRows BestLstmRows() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -10,7 +10,7 @@ struct LstmForwardRow {
   int64_t units = 0;
   const float* sums[4] = {};  // m h' w^T of each gate
   const float* x[4] = {};
-  float* gates[4] = {};           // may be x
+  float* gates[4] = {};  // may be x
   const float* c_before = nullptr;
   float going = 0;
   float next_going = 0;
@@ -34,10 +34,10 @@ struct LstmBackwardRow {
 };
 
 // For the instructions this processor has.
-struct LstmCell {
+struct LstmRows {
   void (*forward)(const LstmForwardRow&) = nullptr;
   void (*backward)(const LstmBackwardRow&) = nullptr;
 };
-LstmCell BestLstmCell();
+LstmRows BestLstmRows();
 
 }  // namespace moka

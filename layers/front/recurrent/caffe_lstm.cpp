@@ -33,6 +33,67 @@ Sizes ReadSizes(const LayerBuilder& l) {
   return {x[0] / streams, streams, x.Count(1, x.rank()), {x[0], outputs}};
 }
 
+struct Recurrence {
+  Sizes s;
+  bool has_marks = false;
+  ValueId x = kNoId;  // what the inputs add to the gates [T*N,4H]
+  ValueId w_h = kNoId;
+};
+
+LstmCell KeptCell(LayerBuilder& l, const Recurrence& r) {
+  const Shape state{r.s.streams, l.b().shape(r.w_h)[1]};
+  return {.c = l.AddKept("c", state), .h = l.AddKept("h", state)};
+}
+
+void AllAtOnce(LayerBuilder& l, const Recurrence& r) {
+  const GraphBuilder& b = l.b();
+  const Sizes& s = r.s;
+  const int64_t outputs = b.shape(r.w_h)[1];
+  LstmCell first;
+  ValueId going = kNoId;
+  if (r.has_marks) {
+    first = KeptCell(l, r);
+    going = b.Reshape(b.Add1("stop_gradient", {l.bottom(1)}), {s.steps, s.streams});
+  } else {
+    first.c = first.h = b.Full({s.streams, outputs}, 0.0);
+    going = b.Full({s.steps, s.streams}, 1.0);
+  }
+  const ValueId x = b.Reshape(r.x, {s.steps, s.streams, 4 * outputs});
+  const std::vector<ValueId> y = b.Add("lstm", {x, going, first.h, first.c, r.w_h});
+  l.SetTop(0, b.Reshape(y[0], s.top));
+  if (!r.has_marks) return;
+  l.AssignKept(first.c, y[2]);
+  l.AssignKept(first.h, y[1]);
+}
+
+void Unroll(LayerBuilder& l, const Recurrence& r, double threshold) {
+  const GraphBuilder& b = l.b();
+  const bool has_marks = r.has_marks;
+  const std::vector<ValueId> x = StepsOf(l, r.x, r.s.steps);
+  std::vector<ValueId> going(x.size(), kNoId);
+  LstmCell cell;
+  LstmCell kept;
+  if (has_marks) {
+    going = MarksOf(l, l.bottom(1), r.s.steps);
+    kept = cell = KeptCell(l, r);
+  }
+  std::vector<ValueId> h;
+  for (size_t t = 0; t < x.size(); ++t) {
+    ValueId gates = x[t];
+    if (cell.h != kNoId) {
+      const ValueId before = has_marks ? Continued(b, cell.h, going[t]) : cell.h;
+      gates = b.Pointwise("x0+x1", {Project(b, before, r.w_h), x[t]});
+    }
+    if (threshold > 0) gates = b.Add1("clip_gradient", {gates}, {{"threshold", threshold}});
+    cell = NextCell(b, gates, cell.c, going[t]);
+    h.push_back(cell.h);
+  }
+  l.SetTop(0, b.Reshape(JoinSteps(b, h), r.s.top));
+  if (!has_marks) return;
+  l.AssignKept(kept.c, cell.c);
+  l.AssignKept(kept.h, cell.h);
+}
+
 void Build(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const LSTMParameter& p = l.param().lstm_param();
@@ -52,29 +113,13 @@ void Build(LayerBuilder& l) {
   const ValueId bias = l.AddBlob(2, {4 * outputs}, p.bias_filler(), ParameterRole::kBias, "lstm_param.bias_filler");
 
   const ValueId rows = b.Reshape(l.bottom(0), {s.steps * s.streams, s.inputs});
-  const std::vector<ValueId> x = StepsOf(l, Project(b, rows, w_x, bias), s.steps);
-  std::vector<ValueId> going(x.size(), kNoId);
-  LstmCell cell;
-  LstmCell kept;
-  if (has_marks) {
-    going = MarksOf(l, l.bottom(1), s.steps);
-    kept = cell = {.c = l.AddKept("c", {s.streams, outputs}), .h = l.AddKept("h", {s.streams, outputs})};
+  const Recurrence r{s, has_marks, Project(b, rows, w_x, bias), w_h};
+  // Clipped gradients need every step by itself.
+  if (threshold > 0 || (s.steps == 1 && !has_marks)) {
+    Unroll(l, r, threshold);
+  } else {
+    AllAtOnce(l, r);
   }
-  std::vector<ValueId> h;
-  for (size_t t = 0; t < x.size(); ++t) {
-    ValueId gates = x[t];
-    if (cell.h != kNoId) {
-      const ValueId before = has_marks ? Continued(b, cell.h, going[t]) : cell.h;
-      gates = b.Pointwise("x0+x1", {Project(b, before, w_h), x[t]});
-    }
-    if (threshold > 0) gates = b.Add1("clip_gradient", {gates}, {{"threshold", threshold}});
-    cell = NextCell(b, gates, cell.c, going[t]);
-    h.push_back(cell.h);
-  }
-  l.SetTop(0, b.Reshape(JoinSteps(b, h), s.top));
-  if (!has_marks) return;
-  l.AssignKept(kept.c, cell.c);
-  l.AssignKept(kept.h, cell.h);
 }
 
 }  // namespace

@@ -145,7 +145,8 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
   const auto [steps, rows, units] = SizesOf(gates);
   const Shape all{steps, rows, units};
   const Shape state{rows, units};
-  const Shape expected[] = {all, state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units}, gates, all};
+  const Shape expected[] = {all,   state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units},
+                            gates, all};
   for (size_t i = 0; i < in.size(); ++i) {
     CheckShape("lstm_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
     CheckSameDType("lstm_backward", "gates", in[3], "input", in[i]);
@@ -197,18 +198,18 @@ struct Example {
 };
 
 constexpr Example kExamples[] = {
-    {"cells", 4, 3, 5, 0},      {"one_step", 1, 2, 4, 1},   {"all_new", 2, 3, 4, 0},
-    {"many_rows", 3, 29, 7, 0}, {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},
+    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1}, {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
+    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0}, {"wide", 2, 14, 70, 0},
 };
 
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
   for (const auto& [name, t, n, h, low] : kExamples) {
-    cases.push_back({.name = name,
-                     .inputs = {Float32({t, n, 4 * h}), Float32({t, n}), Float32({n, h}), Float32({n, h}),
-                                Float32({4 * h, h})},
-                     .attributes = {{"forget_bias", t == 3 ? 1.0 : 0.0}},
-                     .ranges = {{1, low, 1}}});
+    cases.push_back(
+        {.name = name,
+         .inputs = {Float32({t, n, 4 * h}), Float32({t, n}), Float32({n, h}), Float32({n, h}), Float32({4 * h, h})},
+         .attributes = {{"forget_bias", t == 3 ? 1.0 : 0.0}},
+         .ranges = {{1, low, 1}}});
   }
   return cases;
 }

@@ -43,6 +43,7 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaLrnBackward(),
       MokaLstm(),
       MokaLstmBackward(),
+      MokaMatmul(),
       OnednnMatmul(),
       MokaMultiboxMatch(),
       MokaPointwise(),

@@ -30,6 +30,7 @@ KernelDef MokaLrn();
 KernelDef MokaLrnBackward();
 KernelDef MokaLstm();
 KernelDef MokaLstmBackward();
+KernelDef MokaMatmul();
 KernelDef MokaMultiboxMatch();
 KernelDef MokaPointwise();
 KernelDef MokaPoolAverage();

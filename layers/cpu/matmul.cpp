@@ -32,7 +32,9 @@ Operands ReadOperands(const KernelQuery& query) {
 class MatmulKernel final : public BoundKernel {
  public:
   explicit MatmulKernel(const Operands& o)
-      : o_(o), plan_(gemm::MakePlan(o.product, gemm::BestTiles())), implementation_(StrCat("packed:", plan_.tiles->name)) {}
+      : o_(o),
+        plan_(gemm::MakePlan(o.product, gemm::BestTiles())),
+        implementation_(StrCat("packed:", plan_.tiles->name)) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return plan_.scratch_bytes(); }
 
@@ -66,10 +68,12 @@ std::string Refuse(const KernelQuery& query) {
 }  // namespace
 
 KernelDef MokaMatmul() {
-  return {
-      .name = "moka", .op = "matmul", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-        return std::make_unique<MatmulKernel>(ReadOperands(query));
-      }};
+  return {.name = "moka",
+          .op = "matmul",
+          .refuse = Refuse,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<MatmulKernel>(ReadOperands(query));
+          }};
 }
 
 }  // namespace moka

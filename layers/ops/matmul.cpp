@@ -88,6 +88,8 @@ std::vector<OpCase> Cases() {
       {"batched", {Float32({2, 3, 5, 4}), Float32({2, 3, 4, 6})}, Case(false, false)},
       {"batched_transposed", {Float32({3, 4, 5}), Float32({3, 6, 4}), Float32({6})}, Case(true, true)},
       {"relu", {Float32({5, 7}), Float32({7, 3}), Float32({3})}, Case(false, false, "relu")},
+      {"long", {Float32({257, 70}), Float32({70, 100})}, Case(false, false)},
+      {"long_transposed", {Float32({70, 300}), Float32({65, 70}), Float32({65})}, Case(true, true, "relu")},
       {"one_row", {Float32({1, 9}), Float32({9, 1})}, Case(false, false)},
   };
 }

@@ -1,0 +1,98 @@
+// Moka's own matrix products against sums in double, for every instruction set this processor has.
+#include "layers/cpu/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "core/tensor.h"
+
+namespace moka::gemm {
+namespace {
+
+struct Case {
+  int64_t m, k, n;
+};
+
+std::vector<const Tiles*> AllTiles() {
+  std::vector<const Tiles*> all{&PortableTiles()};
+  if (const Tiles* tiles = Avx2Tiles()) all.push_back(tiles);
+  if (const Tiles* tiles = Avx512Tiles()) all.push_back(tiles);
+  return all;
+}
+
+std::vector<float> Random(int64_t count, uint64_t stream) {
+  std::vector<float> values(static_cast<size_t>(count));
+  RandomStream random(3, stream);
+  for (float& v : values) v = static_cast<float>(random.Uniform(-1, 1));
+  return values;
+}
+
+std::vector<float> Multiply(const Tiles& tiles, const Case& c, const Matrix& a, const Matrix& b, const float* bias,
+                            bool relu) {
+  const Plan plan = MakePlan({c.m, c.k, c.n, bias != nullptr, relu}, tiles);
+  const Buffer scratch = Buffer::Allocate(plan.scratch_bytes());
+  std::vector<float> y(static_cast<size_t>(c.m * c.n), NAN);
+  Run(plan, a, b, bias, y.data(), reinterpret_cast<float*>(scratch.data()));
+  return y;
+}
+
+void ExpectProduct(const Tiles& tiles, const Case& c, bool transpose_a, bool transpose_b, bool biased) {
+  SCOPED_TRACE(testing::Message() << tiles.name << " " << c.m << "x" << c.k << "x" << c.n << (transpose_a ? " a^T" : "")
+                                  << (transpose_b ? " b^T" : "") << (biased ? " bias, relu" : ""));
+  const std::vector<float> a = Random(c.m * c.k, 1);
+  const std::vector<float> b = Random(c.k * c.n, 2);
+  const std::vector<float> bias = Random(c.n, 3);
+  const Matrix left{a.data(), transpose_a ? 1 : c.k, transpose_a ? c.m : 1};
+  const Matrix right{b.data(), transpose_b ? 1 : c.n, transpose_b ? c.k : 1};
+  const std::vector<float> y = Multiply(tiles, c, left, right, biased ? bias.data() : nullptr, biased);
+  for (int64_t i = 0; i < c.m; ++i) {
+    for (int64_t j = 0; j < c.n; ++j) {
+      double sum = biased ? bias[static_cast<size_t>(j)] : 0;
+      for (int64_t p = 0; p < c.k; ++p) {
+        sum += double{left.data[i * left.row_stride + p * left.column_stride]} *
+               double{right.data[p * right.row_stride + j * right.column_stride]};
+      }
+      if (biased) sum = std::max(sum, 0.0);
+      ASSERT_NEAR(y[static_cast<size_t>(i * c.n + j)], sum, 2e-6 * std::sqrt(static_cast<double>(c.k)) + 1e-6)
+          << i << "," << j;
+    }
+  }
+}
+
+// Tails of rows, columns and depth, one and several parts, blocks of every loop.
+constexpr Case kCases[] = {{1, 1, 1},     {3, 2, 5},      {4, 16, 32},   {12, 33, 64},  {13, 40, 31},
+                           {29, 65, 97},  {64, 96, 96},   {100, 17, 33}, {257, 70, 65}, {40, 1600, 72},
+                           {37, 3100, 5}, {1100, 30, 40}, {8, 9, 700}};
+
+TEST(Gemm, AgreesWithSumsInDouble) {
+  for (const Tiles* tiles : AllTiles()) {
+    for (const Case& c : kCases) {
+      for (const bool transpose_a : {false, true}) {
+        for (const bool transpose_b : {false, true}) ExpectProduct(*tiles, c, transpose_a, transpose_b, c.m % 2 == 0);
+      }
+    }
+  }
+}
+
+// Sums run over k in one order, however the work is shared out.
+TEST(Gemm, ThreadsDoNotChangeABit) {
+  const Case c{190, 1700, 210};
+  const std::vector<float> a = Random(c.m * c.k, 1);
+  const std::vector<float> b = Random(c.k * c.n, 2);
+  const int threads = ThreadCount();
+  for (const Tiles* tiles : AllTiles()) {
+    SetThreadCount(1);
+    const std::vector<float> one = Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false);
+    SetThreadCount(3);
+    EXPECT_EQ(one, Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false)) << tiles->name;
+  }
+  SetThreadCount(threads);
+}
+
+}  // namespace
+}  // namespace moka::gemm

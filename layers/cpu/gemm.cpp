@@ -58,7 +58,7 @@ class Part {
 
  private:
   // Tiles as even as can be, of rows in fours.
-  int64_t TileCount() const { return Ceil(rows_, plan_.tiles->rows); }
+  int64_t TileCount() const { return Ceil(rows_, plan_.tiles->rows / 4 * 4); }
   int64_t TileBegin(int64_t tile) const { return PartBegin(rows_, 4, static_cast<int>(TileCount()), tile); }
 
   void PackA(int64_t i, int64_t k) {

@@ -36,6 +36,11 @@ void TileOf(const TileArgs& t) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) sums[r][v] = V{};
   }
+  // The lines of c come while the sums are made.
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(t.c + r * t.c_stride + v * kWidth, 1);
+  }
   const float* a = t.a;
   const float* b = t.b;
   for (int64_t k = t.depth; k > 0; --k) {

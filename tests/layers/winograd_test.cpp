@@ -94,7 +94,7 @@ TEST_P(Winograd, RandomShapesMatchTheReference) {
   RandomStream random(2021, static_cast<uint64_t>(lanes));
   double forward_error = 0;
   double data_error = 0;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const Convolution c = RandomConvolution(random);
     const std::vector<std::string> layouts = WeightLayouts(lanes);
     const std::string& weights = layouts[random.Below(layouts.size())];

@@ -49,6 +49,7 @@ struct Schedule {
   int64_t block_tiles = 1;  // the most tiles of a block
   int64_t slices = 1;       // of output channels, one or two vectors each
   int64_t slice_vectors = 2;
+  int64_t chunk = 0;  // input channels whose transformed weights a part holds at a time (kWeightsOutside)
 
   // Floats of scratch memory, and where the arrays of one part start.
   int64_t shared_floats = 0;  // u or v of all

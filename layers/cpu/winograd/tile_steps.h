@@ -32,11 +32,33 @@ struct Place {
   }
 };
 
+// Rows [kFirst, kFirst + 3) of the 36 points. rows: six of pixels, from column `begin` on.
+template <class V, int kFirst>
+MOKA_INLINE void TransformHalf(const float* const (&rows)[kPatch], int64_t begin, int64_t end, float* v,
+                               int64_t v_stride) {
+  V columns[3][kPatch];
+#pragma GCC unroll 6
+  for (int j = 0; j < kPatch; ++j) {
+    V d[kPatch];
+    for (int i = 0; i < kPatch; ++i) {
+      d[i] = j < begin || j >= end ? V::Zero() : V::Load(rows[i] + (j - begin) * V::kLanes);
+    }
+    V t[kPatch];
+    TransformInput(d, t);
+    for (int i = 0; i < 3; ++i) columns[i][j] = t[kFirst + i];
+  }
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) {
+    V t[kPatch];
+    TransformInput(columns[i], t);
+    for (int j = 0; j < kPatch; ++j) t[j].Store(v + ((kFirst + i) * kPatch + j) * v_stride);
+  }
+}
+
 // One patch of 6x6 pixels to 36 points; what lies outside the plane is zero.
 template <class V>
 MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, const float* plane, float* v, int64_t v_stride) {
   alignas(64) static constexpr float kZeros[kPatch * V::kLanes] = {};
-  alignas(64) float columns[kPatch * kPatch * V::kLanes];  // [row][column][L]
   const int64_t top = place.row * kTile - f.pad_top;
   const int64_t left = place.column * kTile - f.pad_left;
   const int64_t begin = Smaller(kPatch, Larger(0, -left));
@@ -46,24 +68,9 @@ MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, const float*
     const bool is_inside = top + i >= 0 && top + i < f.height && begin < end;
     rows[i] = is_inside ? plane + ((top + i) * f.width + left + begin) * V::kLanes : kZeros;
   }
-  for (int64_t j = 0; j < kPatch; ++j) {
-    V d[kPatch];
-    V t[kPatch];
-    if (j < begin || j >= end) {
-      for (int i = 0; i < kPatch; ++i) t[i] = V::Zero();
-    } else {
-      for (int i = 0; i < kPatch; ++i) d[i] = V::Load(rows[i] + (j - begin) * V::kLanes);
-      TransformInput(d, t);
-    }
-    for (int i = 0; i < kPatch; ++i) t[i].Store(columns + (i * kPatch + j) * V::kLanes);
-  }
-  for (int i = 0; i < kPatch; ++i) {
-    V d[kPatch];
-    V t[kPatch];
-    for (int j = 0; j < kPatch; ++j) d[j] = V::Load(columns + (i * kPatch + j) * V::kLanes);
-    TransformInput(d, t);
-    for (int j = 0; j < kPatch; ++j) t[j].Store(v + (i * kPatch + j) * v_stride);
-  }
+  // Three rows of points at a time: as many as the registers hold.
+  TransformHalf<V, 0>(rows, begin, end, v, v_stride);
+  TransformHalf<V, 3>(rows, begin, end, v, v_stride);
 }
 
 template <class V>
@@ -86,19 +93,20 @@ template <class V>
 MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, int64_t at, int64_t height,
                                    int64_t width) {
   const V floor = V::All(s.floor);
-  alignas(64) float columns[kTile * kPatch * V::kLanes];  // [row][column][L]
+  V columns[kTile][kPatch];
+#pragma GCC unroll 6
   for (int j = 0; j < kPatch; ++j) {
     V d[kPatch];
     V t[kTile];
     for (int i = 0; i < kPatch; ++i) d[i] = V::Load(m + (i * kPatch + j) * s.m_stride);
     TransformOutput(d, t);
-    for (int i = 0; i < kTile; ++i) t[i].Store(columns + (i * kPatch + j) * V::kLanes);
+    for (int i = 0; i < kTile; ++i) columns[i][j] = t[i];
   }
-  for (int64_t i = 0; i < height; ++i) {
-    V d[kPatch];
+#pragma GCC unroll 4
+  for (int i = 0; i < kTile; ++i) {
+    if (i >= height) break;
     V t[kTile];
-    for (int j = 0; j < kPatch; ++j) d[j] = V::Load(columns + (i * kPatch + j) * V::kLanes);
-    TransformOutput(d, t);
+    TransformOutput(columns[i], t);
     const int64_t row = at + i * s.frame->out_width * V::kLanes;
     for (int j = 0; j < kTile; ++j) {
       if (j >= width) break;

@@ -33,6 +33,8 @@ struct CompileOptions {
   // reads (most weights then lie packed among the constants), and RefreshConstants may not be called.
   bool releases_states = false;
   bool deterministic = true;
+  // Training keeps less: what is cheap to make again from what is kept anyway is made again by the backward pass.
+  bool recompute = false;
   std::set<std::string> disabled_passes;
   // Rows of kernels ("winograd", or "convolution/winograd" for one op) that are not used, and rows that are taken
   // before all others wherever they accept a node.

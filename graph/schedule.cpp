@@ -56,6 +56,9 @@ class Scheduler {
     schedule.in_place.assign(graph_.assignments().size(), false);
     after_.assign(static_cast<size_t>(graph_.node_limit()), {});
     for (size_t i = 0; i < graph_.assignments().size(); ++i) schedule.in_place[i] = Guard(graph_.assignments()[i]);
+    for (const NodeId id : order_) {
+      if (graph_.node(id).origin.pass == "recompute") Delay(id);
+    }
     if (!Sort(schedule)) {  // two states that swap their values: no order serves both, so all are copied
       after_.assign(static_cast<size_t>(graph_.node_limit()), {});
       schedule.in_place.assign(graph_.assignments().size(), false);
@@ -75,6 +78,22 @@ class Scheduler {
     if (IsBeforeAny(writer, readers)) return false;
     for (const NodeId reader : readers) after_[static_cast<size_t>(reader)].push_back(writer);
     return true;
+  }
+
+  // What is recomputed for a reader comes after all else the reader needs: made sooner, it would be kept.
+  void Delay(NodeId id) {
+    NodeId first = kNoId;
+    for (const NodeId user : uses_[static_cast<size_t>(graph_.node(id).outputs[0])]) {
+      if (first == kNoId || graph_.node(user).origin.sequence < graph_.node(first).origin.sequence) first = user;
+    }
+    if (first == kNoId) return;
+    std::vector<NodeId> producers;
+    for (const ValueId input : graph_.node(first).inputs) {
+      const NodeId producer = graph_.value(input).producer;
+      if (producer != kNoId && producer != id) producers.push_back(producer);
+    }
+    if (IsBeforeAny(id, producers)) return;
+    for (const NodeId producer : producers) after_[static_cast<size_t>(producer)].push_back(id);
   }
 
   // Whether some target needs the root's results. Nodes beyond the last target in order_ lead to none and are left out,

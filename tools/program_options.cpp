@@ -69,6 +69,7 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
           {"kernels", "MODE", "fastest (time them once), known (as timed before), listed (same everywhere)"},
           {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
           {"prefer-kernel", "LIST", "kernels to take wherever they fit"},
+          {"recompute", "", "training keeps less memory and makes results of batch norms again for the backward pass"},
           {"trace", "FILE", "write a Chrome trace of kernels"}};
 }
 
@@ -87,6 +88,7 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode) {
     quantization->weight_limit = WeightLimit();
     options.quantization = std::move(quantization);
   }
+  options.recompute = arguments.Has("recompute");
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
     for (const std::string& name : Split(arguments.Get("disable-pass"), ',')) options.disabled_passes.insert(name);

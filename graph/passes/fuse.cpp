@@ -1,11 +1,12 @@
 // Fuse. Substitutes a pointwise producer into its only reader (pointwise or reduce_sum), so a chain touches memory
-// once, and gives batch_norm_backward the summands of the gradient it reads. Requires: a verified graph. Ensures: the
-// same outputs bit for bit (the arithmetic is the same, element by element); expressions stay under a size that the
-// tile interpreter holds in cache.
+// once, gives batch_norm_backward the summands of the gradient it reads, and moves a ReLU's mask behind max pooling.
+// Requires: a verified graph. Ensures: the same outputs bit for bit (the arithmetic is the same, element by element);
+// expressions stay under a size that the tile interpreter holds in cache.
 #include <algorithm>
 
 #include "graph/expression.h"
 #include "graph/op.h"
+#include "graph/passes/fuse_pool.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
 
@@ -152,6 +153,7 @@ bool FusePointwise(Graph& graph, const PassContext& context) {
   const bool changed = rewriter.Sweep([&](NodeId id) {
     const std::string& op = graph.node(id).op->name;
     if (op == "batch_norm_backward") return JoinGradients(graph, rewriter, id);
+    if (op == "pointwise" && MaskPooled(graph, rewriter, id)) return true;
     return (op == "pointwise" || op == "reduce_sum") && FuseOne(graph, rewriter, id);
   });
   context.Count(rewriter.visits());

@@ -10,6 +10,7 @@ bool FoldInference(Graph& graph, const PassContext& context);
 bool QuantizeInference(Graph& graph, const PassContext& context);
 bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
+bool Recompute(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 
 // Removes nodes without effect. Shared by passes that leave some behind.

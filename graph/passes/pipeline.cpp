@@ -16,6 +16,8 @@ const std::vector<Pass>& CompilePasses() {
       {"observe", "calibration: inputs, results and weights of convolutions are outputs", ObserveConvolutions, false},
       {"quantize", "inference: convolutions with known ranges run on 8-bit integers", QuantizeInference},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
+      {"recompute", "if asked for: results of batch norms are made again for the backward pass instead of kept",
+       Recompute},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
   };
   return passes;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/parallel.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/cpu/batch_norm_walk.h"
@@ -88,6 +90,67 @@ class ForwardKernel final : public TwoSweeps {
   float* y_ = nullptr;
   float* mean_ = nullptr;
   float* variance_ = nullptr;
+};
+
+// batch_norm's second sweep alone.
+class ApplyKernel final : public Kernel {
+ public:
+  ApplyKernel(const Strips& strips, const KernelQuery& query)
+      : s_(strips),
+        eps_(query.node.attributes.Float("eps")),
+        activation_(query.node.attributes.Bool("relu") ? Activation::kRelu : Activation::kNone),
+        affine_(query.inputs.size() == 5) {}
+
+  int64_t scratch_bytes() const override { return 3 * stride() * static_cast<int64_t>(sizeof(float)); }
+  std::string_view implementation() const override { return s_.is_plain ? "plain" : "lanes"; }
+
+  void Bind(const KernelArgs& args) override {
+    const auto input = [&](size_t i) { return args.inputs[i].as<float>().data(); };
+    x_ = input(0);
+    mean_ = input(1);
+    variance_ = input(2);
+    scale_ = affine_ ? input(3) : nullptr;
+    shift_ = affine_ ? input(4) : nullptr;
+    y_ = args.outputs[0].as<float>().data();
+    coefficients_ = static_cast<float*>(static_cast<void*>(args.scratch));
+  }
+
+  void Run() override {
+    std::fill_n(coefficients_, 3 * stride(), 0.0F);
+    for (int64_t channel = 0; channel < s_.channels; ++channel) {
+      coefficients_[channel] = mean_[channel];
+      coefficients_[stride() + channel] = FactorOf(scale_, variance_[channel], eps_, channel);
+      coefficients_[2 * stride() + channel] = affine_ ? shift_[channel] : 0.0F;
+    }
+    ParallelFor(s_.parts * s_.groups, 1, [this](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) Apply(i / s_.groups, i % s_.groups);
+    });
+  }
+
+ private:
+  int64_t stride() const { return RoundUp(s_.padded_channels(), kMaxLanes).value(); }
+
+  void Apply(int64_t part, int64_t group) const {
+    const LaneValues mean(s_, group, coefficients_);
+    const LaneValues factor(s_, group, coefficients_ + stride());
+    const LaneValues shift(s_, group, coefficients_ + 2 * stride());
+    const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
+    VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
+      ApplyStrip(strip, c, activation_, x_ + at, nullptr, y_ + at);
+    });
+  }
+
+  Strips s_;
+  double eps_;
+  Activation activation_;
+  bool affine_;
+  const float* x_ = nullptr;
+  const float* mean_ = nullptr;
+  const float* variance_ = nullptr;
+  const float* scale_ = nullptr;
+  const float* shift_ = nullptr;
+  float* y_ = nullptr;
+  float* coefficients_ = nullptr;
 };
 
 // What a batch_norm_backward node says.
@@ -234,6 +297,10 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
 
 KernelDef MokaBatchNorm() {
   return {.name = "moka", .op = "batch_norm", .refuse = Refuse, .propose = Propose, .make = Make<ForwardKernel>};
+}
+
+KernelDef MokaBatchNormApply() {
+  return {.name = "moka", .op = "batch_norm_apply", .refuse = Refuse, .propose = Propose, .make = Make<ApplyKernel>};
 }
 
 KernelDef MokaBatchNormBackward() {

@@ -7,6 +7,7 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaAccuracy(),
       MokaArgmax(),
       MokaBatchNorm(),
+      MokaBatchNormApply(),
       MokaBatchNormBackward(),
       MokaCast(),
       MokaClassCounts(),

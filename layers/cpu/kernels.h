@@ -10,6 +10,7 @@ namespace moka {
 KernelDef MokaAccuracy();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();
+KernelDef MokaBatchNormApply();
 KernelDef MokaBatchNormBackward();
 KernelDef MokaCast();
 KernelDef MokaClassCounts();

@@ -4,11 +4,14 @@
 #include <array>
 
 #include "core/error.h"
+#include "layers/cpu/tile_transpose.h"
 
 namespace moka::tile {
 namespace {
 
 constexpr int64_t kLine = 64;  // bytes of a cache line
+// Repacked outputs from here on are streamed: all of a net's weights are written between two reads of one.
+constexpr int64_t kStreamedBytes = int64_t{1} << 18;
 
 int64_t Lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -127,6 +130,10 @@ void TileEngine<T>::SetRow(int row_dims, int64_t unit) {
   for (size_t i = 0; i < inputs_.size(); ++i) ChooseSource(i, unit);
   first_repacked_ = buffers_;
   buffers_ += static_cast<int64_t>(spec_.repacked.size());
+  sides_.clear();
+  for (size_t k = 0; k < spec_.repacked.size(); ++k) {
+    sides_.push_back(TransposedSide(walk_.strides[inputs_.size() + 1 + k]));
+  }
   is_index_contiguous_ = IsContiguous(walk_.strides[inputs_.size()], outer_dims());
   // The most registers are needed when every output lies on every input.
   StorePlan plan{spec_.stores, std::vector<uint64_t>(spec_.expression.results().size(), ~uint64_t{0})};
@@ -331,7 +338,43 @@ void TileEngine<T>::PlaceOutputs(State& state, int64_t begin) const {
 }
 
 template <class T>
+int64_t TileEngine<T>::TransposedSide(const std::vector<int64_t>& strides) const {
+  if (row_dims_ < 2 || sizeof(T) != sizeof(float)) return 0;
+  const auto last = static_cast<size_t>(walk_.dims()) - 1;
+  const int64_t side = walk_.extents[last];
+  const bool is_square = walk_.extents[last - 1] == side && strides[last] == side && strides[last - 1] == 1;
+  const bool is_whole = side % 4 == 0 && tile_length_ % (side * side) == 0;
+  if (!is_square || !is_whole) return 0;
+  const auto is_apart = [&](int64_t stride) { return stride % (side * side) == 0; };
+  return std::all_of(strides.begin(), strides.end() - 2, is_apart) ? side : 0;
+}
+
+template <class T>
+void TileEngine<T>::ScatterBlocks(const State& state, size_t k, int64_t begin, int64_t n, int64_t side) const {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    const size_t operand = inputs_.size() + 1 + k;
+    const std::vector<int64_t>& strides = walk_.strides[operand];
+    const size_t output = spec_.repacked[k].first;
+    const float* from = state.locations[inputs_.size() + output];
+    float* base = static_cast<float*>(outputs_[output].raw()) + state.bases[operand];
+    const bool streams = outputs_[output].type().Bytes() >= kStreamedBytes;
+    const auto blocks = static_cast<size_t>(walk_.dims()) - 2;
+    for (int64_t done = 0; done < n; done += side * side) {
+      int64_t rest = (begin + done) / (side * side);
+      int64_t offset = 0;
+      for (size_t d = blocks; d-- > static_cast<size_t>(outer_dims());) {
+        offset += rest % walk_.extents[d] * strides[d];
+        rest /= walk_.extents[d];
+      }
+      TransposeBlock(from + done, side, base + offset, streams);
+    }
+    if (streams) StreamsDone();
+  }
+}
+
+template <class T>
 void TileEngine<T>::Scatter(const State& state, size_t k, int64_t begin, int64_t n) const {
+  if (sides_[k] > 0) return ScatterBlocks(state, k, begin, n, sides_[k]);
   const size_t operand = inputs_.size() + 1 + k;
   const size_t output = spec_.repacked[k].first;
   const T* from = state.locations[inputs_.size() + output];

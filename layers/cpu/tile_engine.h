@@ -101,6 +101,9 @@ class TileEngine {
   void PlaceOutputs(State& state, int64_t begin) const;
   // Brings the tile of repacked output k from its buffer to where it lies.
   void Scatter(const State& state, size_t k, int64_t begin, int64_t n) const;
+  // The side of the square blocks that lie transposed in a repacked output, and that tiles hold whole; 0 if none.
+  int64_t TransposedSide(const std::vector<int64_t>& strides) const;
+  void ScatterBlocks(const State& state, size_t k, int64_t begin, int64_t n, int64_t side) const;
 
   EngineSpec spec_;
   Walk walk_;
@@ -114,6 +117,7 @@ class TileEngine {
   bool is_index_contiguous_ = true;
   int64_t buffers_ = 0;
   int64_t first_repacked_ = 0;  // the buffer of repacked output 0
+  std::vector<int64_t> sides_;  // TransposedSide of each repacked output
   int64_t staged_ = 0;          // elements
   std::vector<Tensor> tensors_;
   std::vector<Tensor> outputs_;

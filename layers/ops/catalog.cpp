@@ -22,6 +22,7 @@ std::vector<OpDef> AllOps() {
   std::vector<OpDef> all = {
       AccuracyOp(),
       ArgmaxOp(),
+      BatchNormApplyOp(),
       BatchNormBackwardOp(),
       BatchNormOp(),
       CastOp(),

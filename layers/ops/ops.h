@@ -10,6 +10,7 @@ namespace moka {
 
 OpDef AccuracyOp();
 OpDef ArgmaxOp();
+OpDef BatchNormApplyOp();
 OpDef BatchNormBackwardOp();
 OpDef BatchNormOp();
 OpDef CastOp();

@@ -150,6 +150,68 @@ TEST(ProgramTest, EachOptionalPassLeavesTheResultsAsTheyWere) {
   }
 }
 
+// convolution + ReLU, max pooling: the gradient is masked where it is small, and is the same as without the pass.
+TEST(ProgramTest, MasksOfPooledReluAreTakenAfterPooling) {
+  std::vector<float> weights[2];
+  for (const bool fuses : {false, true}) {
+    SmallNet net;
+    const ValueId x = net.graph.AddInput("x", Type(Shape{4, 3, 9, 9}));
+    const GraphBuilder b(net.graph, {"l", {}, "", kNoId});
+    Attributes relu = SmallNet::Geometry();
+    relu.Set("activation", std::string("relu"));
+    const ValueId conv = b.Add1("convolution", {x, net.Weight("l/w", Shape{16, 3, 3, 3})}, relu);
+    const Attributes pooling = {
+        {"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"pad_begin", Ints{1, 1}}, {"pad_end", Ints{0, 0}}};
+    const ValueId pool = b.Add("pool_max", {conv}, pooling)[0];
+    net.loss = b.SumAll(b.Pointwise("x0*x0", {pool}));
+    net.graph.AddOutput("loss", net.loss);
+    net.Train();
+    CompileOptions options;
+    if (!fuses) options.disabled_passes = {"fuse"};
+    const auto program = Compile(std::move(net.graph), net.store, options);
+    RandomStream random(5, 1);
+    for (float& v : program->input("x").as<float>()) v = static_cast<float>(random.Uniform(-1, 1));
+    program->Run();
+    weights[fuses ? 1 : 0] = net.store.Values("l/w");
+    for (const StepReport& step : program->steps()) {
+      const bool is_mask = step.op == "pointwise" && step.types.starts_with("float32[4,16,9,9]");
+      EXPECT_FALSE(fuses && is_mask) << step.types;
+    }
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(ProgramTest, RecomputedResultsAreTheSameBits) {
+  CompileOptions options;
+  options.recompute = true;
+  const Outcome kept = TrainFor(4, {}, true);
+  const Outcome again = TrainFor(4, options, true);
+  EXPECT_EQ(again.losses, kept.losses);
+  EXPECT_EQ(again.weights, kept.weights);
+}
+
+// A chain of units keeps half as much; each result is made again right before its convolution's gradient reads it.
+TEST(ProgramTest, RecomputingKeepsLess) {
+  int64_t arena[2] = {};
+  for (const bool recompute : {false, true}) {
+    SmallNet net;
+    ValueId x = net.graph.AddInput("x", Type(Shape{4, 16, 32, 32}));
+    for (int i = 0; i < 8; ++i) x = net.Unit(StrCat("u", i), x, 16, true);
+    net.loss = GraphBuilder(net.graph, {"head", {}, "", kNoId}).SumAll(x);
+    net.graph.AddOutput("loss", net.loss);
+    ComposeForward(net.graph);
+    net.Train();
+    CompileOptions options;
+    options.recompute = recompute;
+    const auto program = Compile(std::move(net.graph), net.store, options);
+    arena[recompute ? 1 : 0] = program->memory().arena_bytes;
+    const auto applies =
+        std::ranges::count_if(program->steps(), [](const auto& s) { return s.op == "batch_norm_apply"; });
+    EXPECT_EQ(applies, recompute ? 7 : 0);
+  }
+  EXPECT_LT(arena[1], arena[0] * 3 / 4);
+}
+
 TEST(ProgramTest, ComposingRemovesTheNormalisedValue) {
   SmallNet net;
   net.Build();

@@ -274,7 +274,7 @@ TEST(PointwiseKernel, RepacksAnOutput) {
       {{32, 48, 3, 3}, "ABcd16b16a", "ABcd16a16b"}, {{32, 48, 1, 1}, "ABcd16b16a", "BAcd16a16b"},
       {{40, 24, 5, 1}, "ABcd8b8a", "BAcd8a8b"},     {{20, 18, 3, 3}, "ABcd16b16a", "ABcd16a16b"},
       {{64, 3, 7, 7}, "Acdb16a", "Abcd16a"},        {{32, 16, 3, 3}, "ABcd16b16a", "abcd"},
-      {{1, 16, 1, 7}, "aBcd16b", "abcd"},
+      {{1, 16, 1, 7}, "aBcd16b", "abcd"},           {{80, 64, 4, 4}, "ABcd16b16a", "BAcd16a16b"},
   };
   for (const Pair& pair : pairs) {
     SCOPED_TRACE(StrCat(pair.shape.ToString(), " ", pair.layout, " ", pair.other));

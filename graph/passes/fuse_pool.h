@@ -1,0 +1,10 @@
+#pragma once
+
+#include "graph/passes/rewriter.h"
+
+namespace moka {
+
+// Replaces node `id` if it is a ReLU's mask over the gradient of a max pooling of that ReLU's result.
+bool MaskPooled(Graph& graph, Rewriter& rewriter, NodeId id);
+
+}  // namespace moka

@@ -73,7 +73,9 @@ Bench Prepare(const Arguments& arguments) {
     result.ceilings = MeasureCeilings();
     ResetPeakMemory();
   }
-  bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, CompileOptionsOf(arguments), options);
+  const CompileOptions compile =
+      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, compile, options);
   result.items = arguments.Int("items", bench.net->batch, 1, INT64_MAX);
   return bench;
 }

@@ -33,7 +33,7 @@ def row(result):
         f"≥ {result['required']:.2f}" if result["required"] else "–",
         f"{result['memory_ratio']:.2f} ({own['peak_bytes'] // MEBI} / {theirs['peak_bytes'] // MEBI} MiB)"
         if peer and theirs["peak_bytes"] else f"– ({own['peak_bytes'] // MEBI} MiB)",
-        f"{100 * moka['fma_share']:.0f}, {100 * moka['copy_share']:.0f}",
+        ", ".join("–" if moka[s] is None else f"{100 * moka[s]:.0f}" for s in ("fma_share", "copy_share")),
         f"{100 * moka['outside_kernels_share']:.2f} %",
     ]
     return "| " + " | ".join(cells) + " |"

@@ -61,7 +61,7 @@ std::string Refuse(const KernelQuery& query) {
   const auto [m, k, n, has_bias, relu] = ReadOperands(query).product;
   if (y.Count() != m * n) return "it multiplies one pair of matrices";
   // Below some rows the packing of b costs more than the inner loop saves.
-  if (m < 256 || n < 64 || k < 64) return StrCat("the product ", m, "x", k, "x", n, " is small");
+  if (m < 256 || n < 64 || k < 16) return StrCat("the product ", m, "x", k, "x", n, " is small");
   return {};
 }
 

@@ -36,7 +36,7 @@ void Turn(const float* from, int64_t stride, int64_t rows, int64_t k, float* to,
   constexpr int64_t kStep = 16;  // a cache line of each row
   for (int64_t p = 0; p < k; p += kStep) {
     const int64_t depth = std::min(kStep, k - p);
-    for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(from + r * stride + p + 2 * kStep);
+    for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(from + r * stride + p + 4 * kStep);
     for (int64_t r = 0; r < rows; r += 4) {
       const float* line = from + r * stride + p;
       float* at = to + p * to_stride + r;

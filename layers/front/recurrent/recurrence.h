@@ -1,6 +1,7 @@
 // What the recurrent layers share: the steps of a time-major sequence, the state carried over them, and the LSTM cell
-// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). Layers are unrolled: a step is a
-// few nodes, so gradients are those of the ops, and end at the first step of a batch.
+// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). LSTM takes all steps in one op
+// (layers/ops/recurrent/lstm.cpp), the others are unrolled: a step is a few nodes. Gradients end at the first step of
+// a batch.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// A rewrite of the fuse pass that has a file of its own.
 #pragma once
 
 #include "graph/passes/rewriter.h"

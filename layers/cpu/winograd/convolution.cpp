@@ -3,9 +3,10 @@
 // correlation with rotated weights, channels swapped and a pad of 2 - pad.
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/parallel.h"
@@ -52,12 +53,17 @@ Problem ReadProblem(const KernelQuery& query) {
   return p;
 }
 
-// Null without the instructions.
+// Null without the instructions, on this machine or (an empty table) in this build.
 const TileFunctions* FunctionsOf(int64_t lanes) {
 #if defined(__x86_64__)
   const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  if (lanes == 8 && has_avx2) return &winograd::Avx2TileFunctions();
-  if (lanes == 16 && has_avx2 && __builtin_cpu_supports("avx512f") != 0) return &winograd::Avx512TileFunctions();
+  // Everything the source of 16 lanes is compiled for.
+  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  if (lanes == 8 && has_avx2 && winograd::Avx2TileFunctions().lanes == 8) return &winograd::Avx2TileFunctions();
+  if (lanes == 16 && has_avx512 && winograd::Avx512TileFunctions().lanes == 16) {
+    return &winograd::Avx512TileFunctions();
+  }
 #endif
   return nullptr;
 }
@@ -133,7 +139,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   constexpr int64_t kFewestChannels = 8;
   if (std::min(p.x.shape[1], p.y.shape[1]) < kFewestChannels) return {};
   int64_t lanes = LanesOf(p.x);
-  if (FunctionsOf(lanes) == nullptr) lanes = FunctionsOf(16) != nullptr ? 16 : 8;
+  if (FunctionsOf(lanes) == nullptr) lanes = FunctionsOf(16) != nullptr ? 16 : 8;  // 0 lanes have none
   if (FunctionsOf(lanes) == nullptr) return {};
   const Layout data = Layout::Parse(DataLayout(lanes));
   Layout weights = p.w.layout;

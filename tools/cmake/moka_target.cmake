@@ -65,7 +65,7 @@ function(moka_room name)
 endfunction()
 
 # Passive waiting: spinning threads of several tests at once would slow each other down many times.
-set(MOKA_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive")
+set(MOKA_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
 if(MOKA_SANITIZE STREQUAL "thread")
   # oneDNN's threads wait for each other inside libgomp, which is not instrumented: what a library that the sanitizer
   # cannot follow does to memory is not judged. Moka's own team says its order itself (core/parallel.cpp).

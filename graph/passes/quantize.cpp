@@ -51,10 +51,7 @@ struct Integers {
 class QuantizePass {
  public:
   QuantizePass(Graph& graph, const PassContext& context)
-      : graph_(graph),
-        context_(context),
-        ranges_(context.options.quantization->convolutions),
-        uses_(graph.Uses()) {}
+      : graph_(graph), context_(context), ranges_(context.options.quantization->convolutions), uses_(graph.Uses()) {}
 
   bool Run() {
     for (const NodeId id : Convolutions(graph_)) {

@@ -151,12 +151,12 @@ TEST_F(CliTest, AnInterruptedRunResumesToTheSameWeights) {
   EXPECT_NE(changed.err.find("was base_lr: 0.05; is base_lr: 0.2"), std::string::npos) << changed.err;
 }
 
-// An unrolled LSTM of 3,000 steps takes seconds to compile.
+// An unrolled RNN of 3,000 steps takes seconds to compile.
 TEST_F(CliTest, ASignalWhileANetIsCompiledEndsTheTraining) {
   std::ofstream(folder_ / "long.prototxt") << R"(name: "long"
 layer { name: "data" type: "DummyData" top: "x" top: "cont" top: "label"
   dummy_data_param { shape { dim: 3000 dim: 1 dim: 4 } shape { dim: 3000 dim: 1 } shape { dim: 3000 dim: 1 } } }
-layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 4 } }
+layer { name: "lstm" type: "RNN" bottom: "x" bottom: "cont" top: "h" recurrent_param { num_output: 4 } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "h" bottom: "label" top: "loss" softmax_param { axis: 2 } }
 )";
   std::ofstream(folder_ / "long_solver.prototxt")

@@ -2,6 +2,8 @@
 
 namespace moka {
 
-std::vector<OpDef> RecurrentOps() { return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), LstmBackwardOp(), LstmOp()}; }
+std::vector<OpDef> RecurrentOps() {
+  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), LstmBackwardOp(), LstmOp()};
+}
 
 }  // namespace moka

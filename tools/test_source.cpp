@@ -18,10 +18,12 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
     std::error_code code;
     const bool is_run = fs::is_directory(fs::path(config) / "checkpoints", code);
     source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");
-    const fs::path best = fs::path(config) / "checkpoints" / "best";
     const fs::path solver = fs::path(config) / "config" / "solver.prototxt";
     if (is_run && fs::exists(solver, code)) source.solver = ReadSolver(solver);
-    if (is_run && fs::is_symlink(best, code)) source.weights = (best.parent_path() / fs::read_symlink(best)).string();
+    for (const char* name : {"last", "best"}) {
+      const fs::path link = fs::path(config) / "checkpoints" / name;
+      if (is_run && fs::is_symlink(link, code)) source.weights = (link.parent_path() / fs::read_symlink(link)).string();
+    }
   } else {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
                 StrCat("see moka ", verb, " --help"));

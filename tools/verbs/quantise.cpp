@@ -147,7 +147,7 @@ Verb QuantiseVerb() {
   verb.examples = {"moka quantise runs/latest", "moka quantise models/lenet --weights lenet.caffemodel --batches 32",
                    "moka test runs/latest --int8 runs/latest/net.int8.json"};
   verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
-                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};

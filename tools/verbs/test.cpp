@@ -101,7 +101,7 @@ Verb TestVerb() {
                    "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
   verb.options = {
       {"model", "FILE", "training prototxt (Caffe's spelling)"},
-      {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+      {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
       {"iterations", "N", "batches (default: the data once)"},
       {"level", "N", "level for include/exclude rules"},
       {"stage", "LIST", "stages for include/exclude rules"},

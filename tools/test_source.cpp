@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/solver_file.h"
+#include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -20,10 +21,7 @@ TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
     source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");
     const fs::path solver = fs::path(config) / "config" / "solver.prototxt";
     if (is_run && fs::exists(solver, code)) source.solver = ReadSolver(solver);
-    for (const char* name : {"last", "best"}) {
-      const fs::path link = fs::path(config) / "checkpoints" / name;
-      if (is_run && fs::is_symlink(link, code)) source.weights = (link.parent_path() / fs::read_symlink(link)).string();
-    }
+    if (is_run && !arguments.Has("weights")) source.weights = FindCheckpoint(config, "runs").string();
   } else {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
                 StrCat("see moka ", verb, " --help"));

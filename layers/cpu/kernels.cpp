@@ -22,7 +22,6 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnConvolutionBackwardWeights(),
       WinogradConvolutionBackwardWeights(),
       OnednnWinogradBackwardWeights(),
-      MokaStridedWeights(),
       OnednnConvolutionInt8(),
       OnednnDequantize(),
       MokaDetectionEvaluate(),

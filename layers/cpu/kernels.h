@@ -49,7 +49,6 @@ KernelDef MokaRoiAlignBackward();
 KernelDef MokaRoiPool();
 KernelDef MokaRoiPoolBackward();
 KernelDef MokaSlice();
-KernelDef MokaStridedWeights();
 KernelDef MokaSoftmaxLoss();
 KernelDef MokaSoftmaxLossBackward();
 KernelDef MokaTable();

@@ -1,6 +1,5 @@
 // moka bench as a person and as tools/bench/compare use it.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,18 +7,13 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "tests/tools/shell.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 class BenchTest : public testing::Test {
  protected:
@@ -30,11 +24,9 @@ class BenchTest : public testing::Test {
   // the user's file of their times stays as it is.
   Outcome Bench(const std::string& words, const std::string& input = {}) const {
     WriteFileAtomically(folder_ / "in.txt", input);
-    const std::string line = StrCat("cd '", MOKA_SOURCE_DIR, "' && OMP_NUM_THREADS=1 '", MOKA_BINARY, "' bench ", words,
-                                    " --kernels listed >'", (folder_ / "out.txt").string(), "' 2>'",
-                                    (folder_ / "err.txt").string(), "' <'", (folder_ / "in.txt").string(), "'");
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
+    return RunShell(StrCat("cd '", MOKA_SOURCE_DIR, "' && OMP_NUM_THREADS=1 '", MOKA_BINARY, "' bench ", words,
+                           " --kernels listed"),
+                    folder_, (folder_ / "in.txt").string());
   }
   static std::vector<Json> Lines(const std::string& text) {
     std::vector<Json> lines;

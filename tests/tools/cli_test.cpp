@@ -12,6 +12,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "tests/tools/shell.h"
 #include "tools/command_line.h"
 
 namespace moka {
@@ -19,12 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
 
 class CliTest : public testing::Test {
  protected:
@@ -37,10 +32,9 @@ class CliTest : public testing::Test {
 
   // Runs moka in the test's folder. The arguments are words of a shell line written here, never a user's.
   static Outcome Moka(const std::string& arguments, const std::string& before = {}) {
-    const std::string line = StrCat("cd '", folder_.string(), "' && OMP_NUM_THREADS=1 ", before, " '", MOKA_BINARY,
-                                    "' ", arguments, " >out.txt 2>err.txt </dev/null");
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(folder_ / "out.txt"), ReadFile(folder_ / "err.txt")};
+    return RunShell(
+        StrCat("cd '", folder_.string(), "' && OMP_NUM_THREADS=1 ", before, " '", MOKA_BINARY, "' ", arguments),
+        folder_);
   }
 
   // The same, with SIGTERM as soon as a shell's condition holds.

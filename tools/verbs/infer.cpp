@@ -9,8 +9,10 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "tools/checkpoint_source.h"
 #include "tools/classifier.h"
 #include "tools/net_source.h"
+#include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -54,12 +56,7 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
   const bool is_run = fs::is_directory(config / "checkpoints", code);
   if (is_run) {
     options.net = FindConfig(config.string(), "net.prototxt");
-    for (const std::string name : {"best", "last"}) {
-      const fs::path link = config / "checkpoints" / name;
-      if (options.weights.empty() && fs::is_symlink(link, code)) {
-        options.weights = (config / "checkpoints" / fs::read_symlink(link)).string();
-      }
-    }
+    if (!arguments.Has("weights")) options.weights = FindCheckpoint(config.string(), "runs").string();
   } else {
     options.net = FindConfig(config.string(), "deploy.prototxt");
   }
@@ -71,6 +68,7 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
     if (options.labels.empty() && fs::exists(folder / "labels.txt", code)) options.labels = folder / "labels.txt";
   }
   options.overrides = arguments.overrides;
+  options.compile = CompileOptionsOf(arguments);
   return options;
 }
 

@@ -8,13 +8,13 @@ process's memory. The protocol is torch_bench.py's. ncnn knows batch 1 only.
 """
 
 import argparse
-import json
 import pathlib
 import subprocess
 import sys
-import time
 
 import numpy as np
+
+import turns
 
 PREPARED = {"onnxruntime": "onnx", "opencv": "onnx", "ncnn": "ncnn.param"}
 
@@ -93,11 +93,6 @@ def ncnn_step(path, x, threads):
     return step, ncnn.__version__
 
 
-def peak_bytes():
-    with open("/proc/self/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("net")
@@ -115,18 +110,7 @@ def main():
     path = exported(options.net, options.batch, options.kind, options.folder)
     make = {"onnxruntime": onnxruntime_step, "opencv": opencv_step, "ncnn": ncnn_step}[options.kind]
     step, version = make(path, x, options.threads)
-    step()
-    print(json.dumps({"ready": True, "version": version, "batch": options.batch}), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if words[:1] == ["quit"]:
-            break
-        times = []
-        for _ in range(int(words[1])):
-            begin = time.perf_counter()
-            step()
-            times.append((time.perf_counter() - begin) * 1e3)
-        print(json.dumps({"ms": times, "peak_bytes": peak_bytes()}), flush=True)
+    turns.serve(step, version, options.batch)
 
 
 if __name__ == "__main__":

@@ -10,20 +10,13 @@ and an update by the fused optimiser. The allocator and OMP_NUM_THREADS are the 
 """
 
 import argparse
-import json
-import sys
-import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import torch_nets
-
-
-def peak_bytes():
-    with open("/proc/self/status", encoding="ascii") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+import turns
 
 
 def sgd(net):
@@ -132,18 +125,7 @@ def main():
     torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
     step = make_step(options)
-    step()  # whatever is traced or compiled is, before the first turn
-    print(json.dumps({"ready": True, "version": torch.__version__, "batch": options.batch}), flush=True)
-    for line in sys.stdin:
-        words = line.split()
-        if words[:1] == ["quit"]:
-            break
-        times = []
-        for _ in range(int(words[1])):
-            begin = time.perf_counter()
-            step()
-            times.append((time.perf_counter() - begin) * 1e3)
-        print(json.dumps({"ms": times, "peak_bytes": peak_bytes()}), flush=True)
+    turns.serve(step, torch.__version__, options.batch)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,248 @@
+// Split batch. In inference the stretch of the net that needs the most memory runs on a part of the images at a time:
+// its nodes are repeated for every part, between a slice of what enters and a concat of what leaves. Costs those two
+// copies; a part also stays longer in the caches. Requires: inference; nodes that treat each image by itself. Ensures:
+// the same outputs up to the rounding of kernels chosen for smaller batches; the largest sum of bytes alive at once is
+// lower by three tenths and by kWorthBytes at least.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "graph/op.h"
+#include "graph/passes/passes.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kWorthBytes = int64_t{64} << 20;
+constexpr double kWorthShare = 0.7;  // of the peak before
+constexpr int kLongest = 24;         // nodes on either side of the peak
+constexpr int kMostRounds = 3;       // stretches that are split
+constexpr std::array<int64_t, 4> kParts = {2, 4, 8, 16};
+
+// Which results are alive when: steps in the order of the graph, constants left out.
+class Lives {
+ public:
+  Lives(const Graph& graph, const std::vector<bool>& constant) : graph_(&graph) {
+    for (const NodeId id : graph.TopologicalOrder()) {
+      if (!constant[static_cast<size_t>(id)]) order_.push_back(id);
+    }
+    const auto values = static_cast<size_t>(graph.value_count());
+    first_.assign(values, -1);
+    last_.assign(values, -1);
+    for (int t = 0; t < steps(); ++t) {
+      const Node& node = this->node(t);
+      for (const ValueId input : node.inputs) last_[static_cast<size_t>(input)] = t;
+      for (const ValueId output : node.outputs) first_[static_cast<size_t>(output)] = t;
+      for (const ValueId output : node.outputs) last_[static_cast<size_t>(output)] = t;
+    }
+    for (const GraphOutput& output : graph.outputs()) last_[static_cast<size_t>(output.value)] = steps();
+    for (const Assignment& assignment : graph.assignments()) last_[static_cast<size_t>(assignment.value)] = steps();
+    // A result written over an operand begins a step later, in the operand's memory.
+    for (int t = 0; t < steps(); ++t) TakeOver(t);
+    bytes_.assign(static_cast<size_t>(steps()), 0);
+    for (size_t id = 0; id < values; ++id) {
+      if (first_[id] < 0) continue;
+      for (int t = first_[id]; t <= std::min(last_[id], steps() - 1); ++t)
+        bytes_[static_cast<size_t>(t)] += graph_->type(static_cast<ValueId>(id)).Bytes();
+    }
+  }
+
+  int steps() const { return static_cast<int>(order_.size()); }
+  const Node& node(int t) const { return graph_->node(order_[static_cast<size_t>(t)]); }
+  int64_t bytes(int t) const { return bytes_[static_cast<size_t>(t)]; }
+  // The step after which nobody reads the value; steps() for outputs.
+  int last(ValueId id) const { return last_[static_cast<size_t>(id)]; }
+  int Peak() const { return static_cast<int>(std::ranges::max_element(bytes_) - bytes_.begin()); }
+  // The most alive at any step of [begin, end).
+  int64_t Most(int begin, int end) const {
+    return begin >= end ? 0 : *std::max_element(bytes_.begin() + begin, bytes_.begin() + end);
+  }
+
+ private:
+  void TakeOver(int t) {
+    const Node& node = this->node(t);
+    if (node.op->may_overwrite == nullptr || node.outputs.size() != 1) return;
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const auto input = static_cast<size_t>(node.inputs[k]);
+      const bool fits = graph_->type(node.inputs[k]) == graph_->type(node.outputs[0]);
+      if (!fits || first_[input] < 0 || last_[input] != t) continue;
+      if (!node.op->may_overwrite(node.attributes, static_cast<int>(k), 0)) continue;
+      first_[static_cast<size_t>(node.outputs[0])] = t + 1;
+      return;
+    }
+  }
+
+  const Graph* graph_;
+  std::vector<NodeId> order_;
+  std::vector<int> first_;  // by ValueId; -1: no result of a step
+  std::vector<int> last_;
+  std::vector<int64_t> bytes_;  // by step
+};
+
+// Steps [begin, end), run in `parts`.
+struct Stretch {
+  int begin = 0;
+  int end = 0;
+  int64_t parts = 1;
+  int64_t peak_bytes = 0;  // of the whole graph then
+};
+
+class Splitter {
+ public:
+  Splitter(Graph& graph, const PassContext& context)
+      : graph_(graph), constant_(ConstantNodes(graph, true)), lives_(graph, constant_) {
+    context.Count(lives_.steps());
+  }
+
+  bool Run() {
+    if (lives_.steps() == 0 || graph_.assignments().size() > 0) return false;
+    const std::optional<Stretch> best = Best();
+    if (!best) return false;
+    Rewrite(*best);
+    return true;
+  }
+
+ private:
+  bool IsFixed(ValueId id) const {
+    const Value& value = graph_.value(id);
+    return value.producer != kNoId ? static_cast<bool>(constant_[static_cast<size_t>(value.producer)])
+                                   : value.kind == ValueKind::kState;
+  }
+  int64_t Bytes(ValueId id) const { return graph_.type(id).Bytes(); }
+  bool HasImages(ValueId id, int64_t images) const {
+    const Shape shape = graph_.shape(id);
+    return shape.rank() >= 2 && shape[0] == images;
+  }
+
+  // Whether the node makes every image of its results from the same image of its operands.
+  bool IsByImage(const Node& node, int64_t images) const {
+    static constexpr std::array<std::string_view, 6> kOps = {"convolution",      "convolution_int8", "lrn",
+                                                             "pool_max_forward", "pool_average",     "pointwise"};
+    if (std::ranges::find(kOps, node.op->name) == kOps.end()) return false;
+    if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return HasImages(id, images); })) return false;
+    const bool is_pointwise = node.op->name == "pointwise";
+    return std::ranges::all_of(node.inputs, [&](ValueId id) {
+      if (!IsFixed(id)) return HasImages(id, images);
+      // What is fixed goes into each part as it is.
+      return !is_pointwise || graph_.shape(id).rank() == 0 || graph_.shape(id)[0] == 1;
+    });
+  }
+
+  // The peak when [begin, end) runs in parts: beside a part's share of what lives inside there is what enters, whole
+  // and sliced, and what leaves, in parts and at last whole.
+  int64_t PeakOf(int begin, int end, int64_t parts) const {
+    std::set<ValueId> made;
+    std::set<ValueId> enters;
+    int64_t leaving = 0;
+    for (int t = begin; t < end; ++t) {
+      for (const ValueId id : lives_.node(t).inputs) {
+        if (!IsFixed(id) && !made.contains(id)) enters.insert(id);
+      }
+      for (const ValueId id : lives_.node(t).outputs) {
+        made.insert(id);
+        if (lives_.last(id) >= end) leaving += Bytes(id);
+      }
+    }
+    // What was made before lives on beside the parts, what enters among it.
+    int64_t beside = lives_.bytes(begin);
+    for (const ValueId id : lives_.node(begin).outputs) beside -= Bytes(id);
+    beside = std::max<int64_t>(beside, 0);
+    int64_t slices = 0;
+    for (const ValueId id : enters) slices += Bytes(id);
+    const int64_t inside = std::max<int64_t>(lives_.Most(begin, end) - beside, 0);
+    const int64_t running = beside + slices + (inside + parts - 1) / parts + leaving;
+    return std::max({lives_.Most(0, begin), lives_.Most(end, lives_.steps()), running, beside + 2 * leaving});
+  }
+
+  std::optional<Stretch> Best() const {
+    const int peak = lives_.Peak();
+    const int64_t before = lives_.bytes(peak);
+    const Shape shape = graph_.shape(lives_.node(peak).outputs[0]);
+    const int64_t images = shape.rank() >= 2 ? shape[0] : 1;
+    Stretch best{.peak_bytes =
+                     std::min(before - kWorthBytes, static_cast<int64_t>(static_cast<double>(before) * kWorthShare))};
+    bool found = false;
+    for (int begin = peak; begin >= std::max(0, peak - kLongest) && IsByImage(lives_.node(begin), images); --begin) {
+      const int limit = std::min(lives_.steps(), peak + kLongest);
+      for (int end = peak + 1; end <= limit && IsByImage(lives_.node(end - 1), images); ++end) {
+        for (const int64_t parts : kParts) {
+          if (images % parts != 0) continue;
+          const int64_t bytes = PeakOf(begin, end, parts);
+          // More parts and nodes must be worth it.
+          if (bytes > best.peak_bytes - (found ? before / 8 : 0)) continue;
+          best = {begin, end, parts, bytes};
+          found = true;
+        }
+      }
+    }
+    return found ? std::optional(best) : std::nullopt;
+  }
+
+  void Rewrite(const Stretch& stretch) {
+    std::vector<NodeId> nodes;
+    std::map<ValueId, std::vector<ValueId>> parts_of;  // by value
+    for (int t = stretch.begin; t < stretch.end; ++t) nodes.push_back(lives_.node(t).id);
+    const int first = graph_.node(nodes.front()).origin.sequence;
+    const int room = graph_.node(nodes.back()).origin.sequence - first;
+    const auto parts = static_cast<size_t>(stretch.parts);
+    for (const NodeId id : nodes) {
+      const Node node = graph_.node(id);
+      for (const ValueId output : node.outputs) parts_of.emplace(output, std::vector<ValueId>{});
+      for (const ValueId input : node.inputs) {
+        if (!IsFixed(input) && !parts_of.contains(input)) parts_of[input] = Slice(input, node.origin, first, parts);
+      }
+    }
+    for (size_t part = 0; part < parts; ++part) {
+      for (const NodeId id : nodes) {
+        const Node node = graph_.node(id);
+        NodeOrigin origin = node.origin;
+        // One part after another, also when reorders come between.
+        origin.sequence = first + std::min(static_cast<int>(part), room);
+        std::vector<ValueId> inputs = node.inputs;
+        for (ValueId& input : inputs) {
+          if (!IsFixed(input)) input = parts_of[input][part];
+        }
+        const std::vector<ValueId> outputs = GraphBuilder(graph_, origin).Add(node.op->name, inputs, node.attributes);
+        for (size_t k = 0; k < outputs.size(); ++k) parts_of[node.outputs[k]].push_back(outputs[k]);
+      }
+    }
+    for (const NodeId id : nodes) {
+      const Node node = graph_.node(id);
+      for (const ValueId output : node.outputs) {
+        if (lives_.last(output) < stretch.end) continue;
+        NodeOrigin origin = node.origin;
+        origin.pass = "split_batch";
+        origin.sequence = first + room;
+        const ValueId whole = GraphBuilder(graph_, origin).Add1("concat", parts_of[output], {{"axis", int64_t{0}}});
+        graph_.SetName(whole, graph_.value(output).name);
+        graph_.ReplaceUses(output, whole);
+      }
+    }
+    std::ranges::reverse(nodes);
+    for (const NodeId id : nodes) graph_.RemoveNode(id);
+  }
+
+  std::vector<ValueId> Slice(ValueId id, NodeOrigin origin, int sequence, size_t parts) {
+    origin.pass = "split_batch";
+    origin.sequence = sequence;
+    const Ints sizes(parts, graph_.shape(id)[0] / static_cast<int64_t>(parts));
+    return GraphBuilder(graph_, origin).Add("slice", {id}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+  }
+
+  Graph& graph_;
+  std::vector<bool> constant_;  // by NodeId
+  Lives lives_;
+};
+
+}  // namespace
+
+bool SplitBatch(Graph& graph, const PassContext& context) {
+  if (!context.options.inference) return false;
+  int rounds = 0;
+  while (rounds < kMostRounds && Splitter(graph, context).Run()) ++rounds;
+  return rounds > 0;
+}
+
+}  // namespace moka

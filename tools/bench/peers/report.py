@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import statistics
 
 import works
 
@@ -24,6 +25,9 @@ def row(result):
     name = f"{result['net']} {result['mode']}, batch {result['batch']}"
     theirs = result["contenders"][peer] if peer else None
     ratio = result["ratio"] if peer else None
+    # Memory is asked for beside PyTorch, also where another peer is faster.
+    beside = [c for n, c in result["contenders"].items() if n.startswith("torch")] or ([theirs] if peer else [])
+    memory = min((c["peak_bytes"] for c in beside), default=0)
     cells = [
         name + (f" ({result['unit']})" if result["unit"] != "images/s" else ""),
         peer or "–",
@@ -31,8 +35,8 @@ def row(result):
         spread(own),
         f"**{ratio['median']:.2f}** [{ratio['min']:.2f}..{ratio['max']:.2f}]" if peer else "–",
         f"≥ {result['required']:.2f}" if result["required"] else "–",
-        f"{result['memory_ratio']:.2f} ({own['peak_bytes'] // MEBI} / {theirs['peak_bytes'] // MEBI} MiB)"
-        if peer and theirs["peak_bytes"] else f"– ({own['peak_bytes'] // MEBI} MiB)",
+        f"{own['peak_bytes'] / memory:.2f} ({own['peak_bytes'] // MEBI} / {memory // MEBI} MiB)"
+        if memory else f"– ({own['peak_bytes'] // MEBI} MiB)",
         ", ".join("–" if moka[s] is None else f"{100 * moka[s]:.0f}" for s in ("fma_share", "copy_share")),
         f"{100 * moka['outside_kernels_share']:.2f} %",
     ]
@@ -69,12 +73,39 @@ def results(folder):
     return sorted(found, key=lambda r: order.get((r["net"], r["mode"], r["batch"], r["beside"]), len(order)))
 
 
+def curves(folder):
+    """A row for each curve and a column for each batch: images a second with most threads, and how many times one
+    thread's that is."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(pathlib.Path(folder).glob("*.json"))]
+    batches = sorted({int(batch) for curve in found for batch in curve["points"]})
+    lines = ["| images/s (times one thread's) at batch | " + " | ".join(map(str, batches)) + " |",
+             "|---" * (len(batches) + 1) + "|"]
+    for curve in found:
+        cells = [f"{curve['net']} {curve['mode']}, {max(map(int, next(iter(curve['points'].values()))))} threads"]
+        for batch in batches:
+            rates = {int(t): r for t, r in curve["points"].get(str(batch), {}).items()}
+            if not rates:
+                cells.append("–")
+                continue
+            most = rates[max(rates)]
+            gains = [two / one for one, two in zip(rates[min(rates)], most)]
+            cells.append(f"{rate(statistics.median(most))} ({statistics.median(gains):.2f})")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def between(text, mark, table):
+    """The text with the table between the mark and the next end of a table."""
+    before, rest = text.split(f"<!-- table: {mark} -->")
+    end = "<!-- end of table -->"
+    return f"{before}<!-- table: {mark} -->\n{table}\n{end}{rest.split(end, 1)[1]}"
+
+
 def write(folder, path):
-    """Renews the table between the marks of docs/performance.md."""
-    begin, end = "<!-- table: tools/bench/compare --report -->", "<!-- end of table -->"
-    text = path.read_text(encoding="utf-8") if path.exists() else f"# Performance\n\n{begin}\n{end}\n"
-    before, rest = text.split(begin)
-    after = rest.split(end)[1]
+    """Renews the tables between the marks of docs/performance.md."""
+    text = path.read_text(encoding="utf-8")
     table = "\n".join([HEAD, *[row(result) for result in results(folder)]])
-    path.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
+    text = between(text, "tools/bench/compare --report", table)
+    text = between(text, "tools/bench/curve", curves(folder / "curves"))
+    path.write_text(text, encoding="utf-8")
     print(path)

@@ -22,7 +22,7 @@ def spread(values):
 def row(result):
     moka, own = result["moka"], result["contenders"]["moka"]
     peer = result.get("best_peer")
-    name = f"{result['net']} {result['mode']}, batch {result['batch']}"
+    name = f"{result['net']} {result['mode']}{' in int8' if result['beside'] == 'float32' else ''}, batch {result['batch']}"
     theirs = result["contenders"][peer] if peer else None
     ratio = result["ratio"] if peer else None
     # Memory is asked for beside PyTorch, also where another peer is faster.

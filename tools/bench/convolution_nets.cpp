@@ -49,12 +49,21 @@ constexpr BenchLayer kAlexnet[] = {
     {"conv5 3x3", 384, 256, 13, 3, 1, 1},
 };
 
+// A transposed convolution is the gradient of the other one's input: the generator's layers are the same but for the
+// pass, and a step has four forward passes, four gradients of x and three of the weights of each.
+constexpr BenchLayer kDcgan[] = {
+    {"64 4x4/2 3-64", 3, 64, 64, 4, 2, 1, 1},       {"32 4x4/2 64-128", 64, 128, 32, 4, 2, 1, 1},
+    {"16 4x4/2 128-256", 128, 256, 16, 4, 2, 1, 1}, {"8 4x4/2 256-512", 256, 512, 8, 4, 2, 1, 1},
+    {"4 4x4 512-1", 512, 1, 4, 4, 1, 1, 0},         {"4 4x4 512-100", 512, 100, 4, 4, 1, 1, 0},
+};
+
 constexpr BenchNet kNets[] = {
     {"resnet50", "ResNet-50 v1.5", 16, kResnet50},
     {"vgg16", "VGG-16", 16, kVgg16},
     {"unet", "U-Net of width 32", 4, kUnet},
     {"resnet20", "CIFAR ResNet-20", 128, kResnet20},
     {"alexnet", "AlexNet, with groups and without", 64, kAlexnet},
+    {"dcgan", "DCGAN at 64x64", 64, kDcgan},
 };
 
 }  // namespace

@@ -1,6 +1,10 @@
 // Rows "winograd" of convolution and of its gradient with respect to x: Winograd F(4x4,3x3) for 3x3 windows of stride 1
-// over channel-blocked memory, with AVX-512 on blocks of 16 channels and AVX2 on blocks of 8. The gradient is the same
-// correlation with rotated weights, channels swapped and a pad of 2 - pad.
+// and F(4x4,2x2) for 4x4 windows of stride 2, over channel-blocked memory, with AVX-512 on blocks of 16 channels and
+// AVX2 on blocks of 8. The gradient is the same correlation with rotated weights, channels swapped and another pad.
+//
+// A stride of 2 (along one axis; pad p): y[i] = sum of x[2i + t - p] w[t] is with t = 2j + f a sum over the phases f =
+// 0 and 1 of x and over two taps j. Of the gradient dx[2i + f], with f + p = 2h + e, is the sum over j of dy[i + h - j]
+// w[2j + e]: for each f a correlation of its own with the taps reversed, which begins at row h - 1 of dy.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -22,12 +26,13 @@ namespace {
 
 using winograd::Correlation;
 using winograd::TileFunctions;
+using winograd::WeightStep;
 
 enum class Direction : uint8_t { kForward, kBackwardData };
 
 struct Problem {
   TensorType x;  // what is read: x, or dy
-  TensorType w;  // [K,C/groups,3,3]
+  TensorType w;  // [K,C/groups,3,3], or 4,4
   TensorType y;  // what is written: y, or dx
   std::optional<TensorType> bias;
   Geometry geometry;
@@ -53,16 +58,16 @@ Problem ReadProblem(const KernelQuery& query) {
   return p;
 }
 
-// Null without the instructions, on this machine or (an empty table) in this build.
-const TileFunctions* FunctionsOf(int64_t lanes) {
+// Null without the instructions, on this machine or (an empty table) in this build. taps: of the products, 3 or 2.
+const TileFunctions* FunctionsOf(int64_t lanes, int taps = 3) {
 #if defined(__x86_64__)
   const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   // Everything the source of 16 lanes is compiled for.
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
                           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  if (lanes == 8 && has_avx2 && winograd::Avx2TileFunctions().lanes == 8) return &winograd::Avx2TileFunctions();
-  if (lanes == 16 && has_avx512 && winograd::Avx512TileFunctions().lanes == 16) {
-    return &winograd::Avx512TileFunctions();
+  if (lanes == 8 && has_avx2 && winograd::Avx2TileFunctions(taps).lanes == 8) return &winograd::Avx2TileFunctions(taps);
+  if (lanes == 16 && has_avx512 && winograd::Avx512TileFunctions(taps).lanes == 16) {
+    return &winograd::Avx512TileFunctions(taps);
   }
 #endif
   return nullptr;
@@ -99,9 +104,14 @@ std::string RefuseShapes(const KernelQuery& query) {
     }
   }
   const Shape& w = query.inputs[1].shape;
-  if (w.rank() != 4 || w[2] != 3 || w[3] != 3) return StrCat("it is for 3x3 windows, the weights are ", w.ToString());
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, w);
-  if (geometry.stride != Ints{1, 1}) return "it is for stride 1";
+  const auto is = [&](int64_t window, int64_t stride) {
+    return w.rank() == 4 && w[2] == window && w[3] == window && geometry.stride == Ints{stride, stride};
+  };
+  if (!is(3, 1) && !is(4, 2)) {
+    return StrCat("it is for 3x3 windows of stride 1 and 4x4 windows of stride 2; the weights are ", w.ToString(),
+                  ", the stride is ", Shape(geometry.stride).ToString());
+  }
   if (geometry.dilation != Ints{1, 1}) return "it is for windows without dilation";
   return {};
 }
@@ -163,42 +173,99 @@ int64_t WeightStride(const TensorType& w, int axis, int64_t steps) {
   return w.layout.Offset(w.shape, index);
 }
 
+// One axis of a correlation.
+struct Axis {
+  int64_t outputs = 0;
+  int64_t pad = 0;
+  int64_t first_tap = 0;
+};
+
+// phase: of the results along this axis, where the gradient of a stride of 2 has two.
+template <Direction kDirection>
+Axis AxisOf(const Problem& p, int axis, int64_t phase) {
+  const int64_t outputs = p.y.shape[axis];
+  const int64_t pad = p.geometry.pad_begin[static_cast<size_t>(axis) - 2];
+  if constexpr (kDirection == Direction::kForward) return {outputs, pad, 0};
+  if (p.geometry.stride[0] == 1) return {outputs, 2 - pad, 2};
+  const int64_t h = (phase + pad) / 2;
+  const int64_t e = (phase + pad) % 2;
+  return {(outputs + 1 - phase) / 2, 1 - h, e + 2};
+}
+
+template <Direction kDirection>
+winograd::Frame FrameOf(const Problem& p, int64_t phase) {
+  constexpr bool kIsForward = kDirection == Direction::kForward;
+  const int64_t lanes = LanesOf(p.x);
+  const int64_t stride = p.geometry.stride[0];
+  const Axis rows = AxisOf<kDirection>(p, 2, phase / 2);
+  const Axis columns = AxisOf<kDirection>(p, 3, phase % 2);
+  winograd::Frame f;
+  f.height = p.x.shape[2];
+  f.width = p.x.shape[3];
+  f.out_height = rows.outputs;
+  f.out_width = columns.outputs;
+  f.pad_top = rows.pad;
+  f.pad_left = columns.pad;
+  // As many as the first phase's in all.
+  f.tile_rows = CeilDiv(AxisOf<kDirection>(p, 2, 0).outputs, winograd::kTile).value();
+  f.tile_columns = CeilDiv(AxisOf<kDirection>(p, 3, 0).outputs, winograd::kTile).value();
+  f.x_step = kIsForward ? stride : 1;
+  f.x_phases = kIsForward && stride == 2 ? winograd::kPhases : 1;
+  f.y_step = kIsForward ? 1 : stride;
+  f.y_width = p.y.shape[3];
+  f.y_first = phase / 2 * f.y_width + phase % 2;
+  f.x_image_stride = p.x.StoredCount() / p.x.shape[0];
+  f.x_block_stride = p.x.shape.Count(2, 4) * lanes;
+  f.y_image_stride = p.y.StoredCount() / p.y.shape[0];
+  f.y_block_stride = p.y.shape.Count(2, 4) * lanes;
+  return f;
+}
+
+// But for the channels.
+template <Direction kDirection>
+WeightStep WeightsOf(const Problem& p, int64_t phase) {
+  constexpr bool kIsForward = kDirection == Direction::kForward;
+  const int64_t lanes = LanesOf(p.x);
+  const int64_t stride = p.geometry.stride[0];
+  const int out_axis = kIsForward ? 0 : 1;
+  const int in_axis = 1 - out_axis;
+  WeightStep w;
+  w.out_block_stride = WeightStride(p.w, out_axis, lanes);
+  w.out_stride = WeightStride(p.w, out_axis, 1);
+  w.in_block_stride = WeightStride(p.w, in_axis, lanes);
+  w.in_stride = WeightStride(p.w, in_axis, 1);
+  w.tap_stride = WeightStride(p.w, 3, 1);
+  w.window = p.w.shape[3];
+  w.row_first = AxisOf<kDirection>(p, 2, phase / 2).first_tap;
+  w.column_first = AxisOf<kDirection>(p, 3, phase % 2).first_tap;
+  w.step = kIsForward ? stride : -stride;
+  w.phases = kIsForward && stride == 2 ? winograd::kPhases : 1;
+  return w;
+}
+
 template <Direction kDirection>
 Correlation CorrelationOf(const Problem& p) {
   constexpr bool kIsForward = kDirection == Direction::kForward;
   Correlation c;
   const int64_t lanes = LanesOf(p.x);
-  c.functions = FunctionsOf(lanes);
+  const int64_t stride = p.geometry.stride[0];
+  c.functions = FunctionsOf(lanes, stride == 1 ? 3 : 2);
   Require(c.functions != nullptr, "make follows an accepted query");
   c.images = p.x.shape[0];
   c.groups = p.groups;
   c.in_channels = p.x.shape[1] / p.groups;
   c.out_channels = p.y.shape[1] / p.groups;
-  c.frame = {.height = p.x.shape[2],
-             .width = p.x.shape[3],
-             .out_height = p.y.shape[2],
-             .out_width = p.y.shape[3],
-             .pad_top = kIsForward ? p.geometry.pad_begin[0] : 2 - p.geometry.pad_begin[0],
-             .pad_left = kIsForward ? p.geometry.pad_begin[1] : 2 - p.geometry.pad_begin[1],
-             .tile_rows = (p.y.shape[2] + winograd::kTile - 1) / winograd::kTile,
-             .tile_columns = (p.y.shape[3] + winograd::kTile - 1) / winograd::kTile,
-             .x_image_stride = 0,
-             .x_block_stride = p.x.shape.Count(2, 4) * lanes,
-             .y_image_stride = 0,
-             .y_block_stride = p.y.shape.Count(2, 4) * lanes};
-  c.frame.x_image_stride = p.x.StoredCount() / c.images;
-  c.frame.y_image_stride = p.y.StoredCount() / c.images;
-  const int out_axis = kIsForward ? 0 : 1;
-  const int in_axis = 1 - out_axis;
-  c.weights.out_block_stride = WeightStride(p.w, out_axis, lanes);
-  c.weights.out_stride = WeightStride(p.w, out_axis, 1);
-  c.weights.in_block_stride = WeightStride(p.w, in_axis, lanes);
-  c.weights.in_stride = WeightStride(p.w, in_axis, 1);
-  c.weights.tap_stride = WeightStride(p.w, 3, 1);
-  c.weights.is_rotated = !kIsForward;
-  c.weights.out_channels = c.out_channels;
+  c.y_phases = kIsForward || stride == 1 ? 1 : winograd::kPhases;
+  for (int64_t phase = 0; phase < c.y_phases; ++phase) {
+    const auto i = static_cast<size_t>(phase);
+    c.frames[i] = FrameOf<kDirection>(p, phase);
+    c.weights[i] = WeightsOf<kDirection>(p, phase);
+    c.weights[i].in_channels = c.in_channels;
+    c.weights[i].out_channels = c.out_channels;
+  }
+  const WeightStep& weights = c.weights[0];
   c.weight_group_stride =
-      (kIsForward ? c.out_blocks() * c.weights.out_block_stride : c.in_blocks() * c.weights.in_block_stride);
+      (kIsForward ? c.out_blocks() * weights.out_block_stride : c.in_blocks() * weights.in_block_stride);
   return c;
 }
 
@@ -211,7 +278,7 @@ class WinogradKernel final : public Kernel {
         has_bias_(p.bias.has_value()),
         sums_(p.sums) {
     operands_.floor = p.is_relu ? 0.0F : -std::numeric_limits<float>::infinity();
-    implementation_ = StrCat("f4x3:", c_.lanes() == 16 ? "avx512" : "avx2");
+    implementation_ = StrCat(p.w.shape[3] == 3 ? "f4x3:" : "f4x2:", c_.lanes() == 16 ? "avx512" : "avx2");
   }
 
   void Bind(const KernelArgs& args) override {

@@ -13,7 +13,7 @@ constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kLineFloats = 16;
 int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A stride for 36 arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
+// A stride for arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
 int64_t Stride(int64_t floats) { return (CeilOf(floats, kLineFloats) | 1) * kLineFloats; }
 
 Tiles TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
@@ -32,8 +32,8 @@ int64_t VectorsOf(const Correlation& c, const Schedule& s, int64_t slice) {
 class GroupRun {
  public:
   GroupRun(const Correlation& c, const Schedule& s, const Operands& o, int64_t group) : c_(c), s_(s), o_(o) {
-    const int64_t in = group * c.in_blocks() * c.frame.x_block_stride;
-    const int64_t out = group * c.out_blocks() * c.frame.y_block_stride;
+    const int64_t in = group * c.in_blocks() * c.frames[0].x_block_stride;
+    const int64_t out = group * c.out_blocks() * c.frames[0].y_block_stride;
     o_.x += in;
     o_.w += group * c.weight_group_stride;
     o_.bias += group * c.out_blocks() * c.lanes();
@@ -43,47 +43,50 @@ class GroupRun {
 
   void TilesOutside() const {
     constexpr int64_t kItemChannels = 64;
-    const int64_t ranges = CeilOf(c_.in_channels, kItemChannels);
-    ParallelFor(s_.slices * ranges, 1, [&](int64_t begin, int64_t end, int) {
+    const int64_t ranges = CeilOf(c_.depth(), kItemChannels);
+    ParallelFor(c_.y_phases * s_.slices * ranges, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t slice = i / ranges;
+        const int64_t phase = i / ranges / s_.slices;
+        const int64_t slice = i / ranges % s_.slices;
         const int64_t first = i % ranges * kItemChannels;
-        float* u = SliceOfAll(slice) + first * VectorsOf(c_, s_, slice) * c_.lanes();
-        Weights(slice, first, std::min(c_.in_channels, first + kItemChannels), u);
+        float* u = SliceOfAll(phase, slice) + first * VectorsOf(c_, s_, slice) * c_.lanes();
+        Weights(phase, slice, first, std::min(c_.depth(), first + kItemChannels), u);
       }
     });
     ForParts(s_.blocks, [&](int64_t block, float* own) {
       const Tiles tiles = TilesOf(c_, s_, block);
       float* v = own;
-      float* m = own + kPoints * s_.v_stride;
-      for (int64_t g = 0; g < tiles.groups; ++g) Input(tiles, g, 0, c_.in_blocks(), v);
-      for (int64_t slice = 0; slice < s_.slices; ++slice) {
-        Multiply(tiles, slice, 0, c_.in_channels, SliceOfAll(slice), v, m);
-        Output(tiles, slice, m);
+      float* m = own + c_.points() * s_.v_stride;
+      for (int64_t phase = 0; phase < c_.y_phases; ++phase) {
+        for (int64_t g = 0; g < tiles.groups; ++g) Input(phase, tiles, g, 0, c_.in_blocks(), v);
+        for (int64_t slice = 0; slice < s_.slices; ++slice) {
+          Multiply(tiles, slice, 0, c_.depth(), SliceOfAll(phase, slice), v, m);
+          Output(phase, tiles, slice, m);
+        }
       }
     });
   }
 
-  void WeightsOutside(int64_t span) const {
+  void WeightsOutside(int64_t span, int64_t phase) const {
     const Tiles tiles = TilesOf(c_, s_, span);
     float* v = o_.scratch;
     ParallelFor(tiles.groups * c_.in_blocks(), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end;) {
         const int64_t block = i % c_.in_blocks();
         const int64_t last = std::min(c_.in_blocks(), block + end - i);
-        Input(tiles, i / c_.in_blocks(), block, last, v);
+        Input(phase, tiles, i / c_.in_blocks(), block, last, v);
         i += last - block;
       }
     });
     ForParts(s_.slices, [&](int64_t slice, float* own) {
       float* u = own;
-      float* m = own + kPoints * s_.u_stride;
-      for (int64_t c = 0; c < c_.in_channels; c += s_.chunk) {
-        const int64_t end = std::min(c_.in_channels, c + s_.chunk);
-        Weights(slice, c, end, u);
+      float* m = own + c_.points() * s_.u_stride;
+      for (int64_t c = 0; c < c_.depth(); c += s_.chunk) {
+        const int64_t end = std::min(c_.depth(), c + s_.chunk);
+        Weights(phase, slice, c, end, u);
         Multiply(tiles, slice, c, end, u, v, m);
       }
-      Output(tiles, slice, m);
+      Output(phase, tiles, slice, m);
     });
   }
 
@@ -99,14 +102,18 @@ class GroupRun {
     });
   }
 
-  float* SliceOfAll(int64_t slice) const { return o_.scratch + slice * s_.slice_vectors * c_.lanes() * c_.in_channels; }
-
-  void Input(const Tiles& tiles, int64_t group, int64_t block_begin, int64_t block_end, float* v) const {
-    c_.functions->input({&c_.frame, tiles, group, c_.in_blocks(), block_begin, block_end, o_.x, v, s_.v_stride});
+  float* SliceOfAll(int64_t phase, int64_t slice) const {
+    return o_.scratch + phase * c_.points() * s_.u_stride + slice * s_.slice_vectors * c_.lanes() * c_.depth();
   }
 
-  void Weights(int64_t slice, int64_t in_begin, int64_t in_end, float* u) const {
-    WeightStep step = c_.weights;
+  const Frame& FrameOf(int64_t phase) const { return c_.frames[static_cast<size_t>(phase)]; }
+
+  void Input(int64_t phase, const Tiles& tiles, int64_t group, int64_t block_begin, int64_t block_end, float* v) const {
+    c_.functions->input({&FrameOf(phase), tiles, group, c_.in_blocks(), block_begin, block_end, o_.x, v, s_.v_stride});
+  }
+
+  void Weights(int64_t phase, int64_t slice, int64_t in_begin, int64_t in_end, float* u) const {
+    WeightStep step = c_.weights[static_cast<size_t>(phase)];
     step.w = o_.w;
     step.out_block = slice * s_.slice_vectors;
     step.vectors = VectorsOf(c_, s_, slice);
@@ -119,15 +126,16 @@ class GroupRun {
 
   void Multiply(const Tiles& tiles, int64_t slice, int64_t in_begin, int64_t in_end, const float* u, const float* v,
                 float* m) const {
-    c_.functions->multiply({tiles, c_.in_blocks(), in_begin, in_end, VectorsOf(c_, s_, slice), in_begin > 0, u,
-                            s_.u_stride, v, s_.v_stride, m, s_.m_stride});
+    c_.functions->multiply({tiles, c_.padded_depth() / c_.lanes(), in_begin, in_end, VectorsOf(c_, s_, slice),
+                            in_begin > 0, u, s_.u_stride, v, s_.v_stride, m, s_.m_stride});
   }
 
-  void Output(const Tiles& tiles, int64_t slice, const float* m) const {
+  void Output(int64_t phase, const Tiles& tiles, int64_t slice, const float* m) const {
     const int64_t block = slice * s_.slice_vectors;
-    const int64_t offset = block * c_.frame.y_block_stride;
-    c_.functions->output({&c_.frame, tiles, VectorsOf(c_, s_, slice), m, s_.m_stride, o_.bias + block * c_.lanes(),
-                          o_.summand == nullptr ? nullptr : o_.summand + offset, o_.floor, o_.y + offset});
+    const int64_t offset = block * FrameOf(phase).y_block_stride;
+    c_.functions->output({&FrameOf(phase), tiles, VectorsOf(c_, s_, slice), m, s_.m_stride,
+                          o_.bias + block * c_.lanes(), o_.summand == nullptr ? nullptr : o_.summand + offset, o_.floor,
+                          o_.y + offset});
   }
 
   const Correlation& c_;
@@ -144,20 +152,20 @@ Schedule PlanTilesOutside(const Correlation& c, int64_t threads, const Caches& c
   // Transformed weights are read once a block: the further away they lie, the more tiles share them. Measured with 1
   // MiB a core: 14 tiles are fastest up to 128 channels (224x224x64: 505 GFLOP/s against 301 to 410 with 28 to 56), 56
   // tiles for 512 (535 against 492 with 28).
-  const int64_t in = c.in_blocks() * c.lanes();
+  const int64_t in = c.padded_depth();
   const int64_t slice = s.slice_vectors * c.lanes();
-  const int64_t weight_bytes = kPoints * in * c.out_blocks() * c.lanes() * kFloatBytes;
+  const int64_t weight_bytes = c.points() * in * c.out_blocks() * c.lanes() * kFloatBytes;
   const int64_t few = weight_bytes <= 4 * caches.core_bytes ? 14 : weight_bytes <= 16 * caches.core_bytes ? 28 : 56;
   const int64_t most = CeilOf(few, c.functions->group_tiles) * c.functions->group_tiles;
   s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
   s.parts = std::min(threads, c.tiles());
   s.blocks = std::min(c.tiles(), CeilOf(CeilOf(c.tiles(), most), s.parts) * s.parts);
   s.block_tiles = CeilOf(c.tiles(), s.blocks);
-  s.u_stride = Stride(c.out_blocks() * c.lanes() * c.in_channels);
+  s.u_stride = Stride(c.out_blocks() * c.lanes() * c.depth());
   s.v_stride = Stride(s.block_tiles * in);
   s.m_stride = Stride(s.block_tiles * slice);
-  s.shared_floats = kPoints * s.u_stride;
-  s.part_floats = kPoints * (s.v_stride + s.m_stride);
+  s.shared_floats = c.y_phases * c.points() * s.u_stride;
+  s.part_floats = c.points() * (s.v_stride + s.m_stride);
   return s;
 }
 
@@ -169,9 +177,9 @@ Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches&
   constexpr int64_t kFewTiles = 32;
   // One vector a slice rather than idle threads.
   if (CeilOf(c.out_blocks(), s.slice_vectors) < threads) s.slice_vectors = 1;
-  const int64_t in = c.in_blocks() * c.lanes();
+  const int64_t in = c.padded_depth();
   const int64_t slice = s.slice_vectors * c.lanes();
-  const auto tile_bytes = static_cast<double>(kPoints * in * kFloatBytes);
+  const auto tile_bytes = static_cast<double>(c.points() * in * kFloatBytes);
   const auto most = static_cast<int64_t>(kCacheShare * static_cast<double>(caches.shared_bytes) / tile_bytes);
   s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
   s.parts = std::min(threads, s.slices);
@@ -179,10 +187,10 @@ Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches&
   s.block_tiles = CeilOf(c.tiles(), s.blocks);
   s.v_stride = Stride(s.block_tiles * in);
   s.chunk = s.block_tiles < kFewTiles ? 64 : 128;
-  s.u_stride = Stride(std::min(c.in_channels, s.chunk) * slice);
+  s.u_stride = Stride(std::min(c.depth(), s.chunk) * slice);
   s.m_stride = Stride(s.block_tiles * slice);
-  s.shared_floats = kPoints * s.v_stride;
-  s.part_floats = kPoints * (s.u_stride + s.m_stride);
+  s.shared_floats = c.points() * s.v_stride;
+  s.part_floats = c.points() * (s.u_stride + s.m_stride);
   return s;
 }
 
@@ -210,7 +218,7 @@ void Run(const Correlation& c, const Schedule& schedule, const Operands& operand
     if (schedule.order == Order::kTilesOutside) {
       run.TilesOutside();
     } else {
-      for (int64_t span = 0; span < schedule.blocks; ++span) run.WeightsOutside(span);
+      for (int64_t i = 0; i < schedule.blocks * c.y_phases; ++i) run.WeightsOutside(i / c.y_phases, i % c.y_phases);
     }
   }
 }

@@ -2,28 +2,34 @@
 // layers/cpu/winograd and its tests.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "layers/cpu/winograd/tile.h"
 
 namespace moka::winograd {
 
-// A correlation of x with 3x3 weights: the forward pass, or the gradient of the input with dy as x, where the weights
-// are rotated and their axes change roles.
+// A correlation of x with weights: the forward pass, or the gradient of the input with dy as x, where the weights are
+// rotated and their axes change roles. The gradient of a stride of 2 is kPhases of them, which share x.
 struct Correlation {
   const TileFunctions* functions = nullptr;
-  Frame frame;
+  std::array<Frame, kPhases> frames;        // equal in all but pads, outputs' sizes and places
+  std::array<WeightStep, kPhases> weights;  // where they lie, for the first group; equal in all but the first tap
+  int64_t y_phases = 1;
   int64_t images = 0;
   int64_t groups = 1;
   int64_t in_channels = 0;  // of one group; a multiple of the lanes if there are several
   int64_t out_channels = 0;
-  WeightStep weights;               // where they lie, for the first group
   int64_t weight_group_stride = 0;  // floats
 
   int64_t lanes() const { return functions->lanes; }
+  int64_t points() const { return functions->points; }
   int64_t in_blocks() const { return (in_channels + lanes() - 1) / lanes(); }
   int64_t out_blocks() const { return (out_channels + lanes() - 1) / lanes(); }
-  int64_t tiles() const { return images * frame.tile_rows * frame.tile_columns; }
+  int64_t tiles() const { return images * frames[0].tile_rows * frames[0].tile_columns; }
+  // Channels of the products: phases are padded to whole blocks.
+  int64_t depth() const { return frames[0].x_phases == 1 ? in_channels : padded_depth(); }
+  int64_t padded_depth() const { return in_blocks() * lanes() * frames[0].x_phases; }
 };
 
 struct Caches {
@@ -49,10 +55,10 @@ struct Schedule {
   int64_t block_tiles = 1;  // the most tiles of a block
   int64_t slices = 1;       // of output channels, one or two vectors each
   int64_t slice_vectors = 2;
-  int64_t chunk = 0;  // input channels whose transformed weights a part holds at a time (kWeightsOutside)
+  int64_t chunk = 0;  // channels of the products whose transformed weights a part holds at a time (kWeightsOutside)
 
   // Floats of scratch memory, and where the arrays of one part start.
-  int64_t shared_floats = 0;  // u or v of all
+  int64_t shared_floats = 0;  // u of all, each phase's behind the other's, or v
   int64_t part_floats = 0;
   int64_t u_stride = 0;
   int64_t v_stride = 0;

@@ -1,12 +1,17 @@
-// The four steps of a Winograd convolution F(4x4,3x3) over channel-blocked memory, each on a range of tiles and
-// channels of the caller's choice; how they are scheduled is not known here. A tile is 4x4 outputs of one plane and
-// needs 6x6 inputs; its transform has 36 points, and at each point the tiles are rows of a matrix product over input
-// channels (Lavin & Gray, arXiv 1509.09308, section 4.1). Two tables of these functions exist, of 8 and 16 lanes.
+// The four steps of a Winograd convolution over channel-blocked memory, each on a range of tiles and channels of the
+// caller's choice; how they are scheduled is not known here. A tile is 4x4 outputs of one plane; with windows of R x R
+// taps it needs a patch of (R+3) x (R+3) inputs, whose transform has as many points, and at each point the tiles are
+// rows of a matrix product over input channels (Lavin & Gray, arXiv 1509.09308, section 4.1).
 //
-// Memory, with L lanes, all of it 64-byte aligned:
-//   v  transformed inputs  [36 points (v_stride)][groups of tiles][channel block][tile of the group][L]
-//   u  transformed weights [36 points (u_stride)][input channel][vectors*L output channels]
-//   m  their products      [36 points (m_stride)][tile][vectors*L output channels]
+// R is 3, or 2 for 4x4 windows of stride 2: those are a sum of four correlations of stride 1 and 2x2 taps, one for each
+// phase, that is, parity of x's row and column. Each phase counts as channels of its own: channel block b of phase f
+// is block 4b + f of the products. The gradient of the input has phases of its results instead: each is a
+// correlation of 2x2 taps whose outputs are two elements apart.
+//
+// Tables of these functions exist for 8 and 16 lanes. Memory, with L lanes, all of it 64-byte aligned:
+//   v  transformed inputs  [points (v_stride)][groups of tiles][channel block and phase][tile of the group][L]
+//   u  transformed weights [points (u_stride)][input channel][vectors*L output channels]
+//   m  their products      [points (m_stride)][tile][vectors*L output channels]
 // Tiles go in groups of equal size, as many as the multiply step has registers for.
 #pragma once
 
@@ -14,22 +19,26 @@
 
 namespace moka::winograd {
 
-inline constexpr int kPoints = 36;
-inline constexpr int kTile = 4;   // outputs along an edge
-inline constexpr int kPatch = 6;  // inputs along an edge
-inline constexpr int kTaps = 9;
+inline constexpr int kTile = 4;        // outputs along an edge
 inline constexpr int kMaxVectors = 2;  // registers of output channels that are multiplied together
+inline constexpr int kPhases = 4;      // of a stride of 2
 
-// The convolution's planes. Output (0,0) reads inputs from (-pad_top, -pad_left).
+// The planes of one correlation. Row i of the patch of tile row t is row (4t + i)*x_step - pad_top of x, and one
+// further in phases 2 and 3; likewise columns in phases 1 and 3.
 struct Frame {
   int64_t height = 0;
   int64_t width = 0;
-  int64_t out_height = 0;
+  int64_t out_height = 0;  // of this correlation
   int64_t out_width = 0;
   int64_t pad_top = 0;
   int64_t pad_left = 0;
   int64_t tile_rows = 0;
   int64_t tile_columns = 0;
+  int64_t x_step = 1;          // 1 or 2
+  int64_t x_phases = 1;        // 1 or kPhases
+  int64_t y_step = 1;          // between outputs, along both axes
+  int64_t y_width = 0;         // of the planes that outputs are written to
+  int64_t y_first = 0;         // pixels before output (0,0)
   int64_t x_image_stride = 0;  // floats
   int64_t x_block_stride = 0;
   int64_t y_image_stride = 0;
@@ -47,7 +56,7 @@ struct InputStep {
   const Frame* frame = nullptr;
   Tiles tiles;
   int64_t group = 0;
-  int64_t blocks = 0;  // of all channels in v
+  int64_t blocks = 0;  // of all channels
   int64_t block_begin = 0;
   int64_t block_end = 0;
   const float* x = nullptr;
@@ -55,8 +64,10 @@ struct InputStep {
   int64_t v_stride = 0;
 };
 
-// Weights of output channels [out_block*L, ..+vectors*L) and input channels [in_begin, in_end). Element (o, i, tap)
-// lies at w[o/L*out_block_stride + o%L*out_stride + i/L*in_block_stride + i%L*in_stride + tap*tap_stride].
+// Weights of output channels [out_block*L, ..+vectors*L) and input channels [in_begin, in_end) of the product, which
+// with several phases are whole blocks of each. Element (o, i, tap) lies at
+// w[o/L*out_block_stride + o%L*out_stride + i/L*in_block_stride + i%L*in_stride + tap*tap_stride].
+// Row and column r of the R are first + r*step of the window's edge, and one further in odd phases as in Frame.
 struct WeightStep {
   const float* w = nullptr;
   int64_t out_block_stride = 0;
@@ -64,20 +75,25 @@ struct WeightStep {
   int64_t in_block_stride = 0;
   int64_t in_stride = 0;
   int64_t tap_stride = 0;
-  bool is_rotated = false;  // tap t is 8 - t: the gradient of the input
+  int64_t window = 0;  // taps along an edge
+  int64_t row_first = 0;
+  int64_t column_first = 0;
+  int64_t step = 1;  // below zero where the window is rotated: the gradient of the input
+  int64_t phases = 1;
+  int64_t in_channels = 0;  // of one phase
   int64_t out_channels = 0;
   int64_t out_block = 0;
   int64_t vectors = 0;
-  int64_t in_begin = 0;  // a multiple of L
+  int64_t in_begin = 0;  // a multiple of phases*L
   int64_t in_end = 0;
   float* u = nullptr;  // of channel in_begin
   int64_t u_stride = 0;
 };
 
-// m (+)= v u over input channels [in_begin, in_end).
+// m (+)= v u over input channels [in_begin, in_end) of the product.
 struct MultiplyStep {
   Tiles tiles;
-  int64_t blocks = 0;    // of all channels in v
+  int64_t blocks = 0;    // of all channels and phases in v
   int64_t in_begin = 0;  // a multiple of L
   int64_t in_end = 0;
   int64_t vectors = 0;
@@ -105,6 +121,7 @@ struct OutputStep {
 
 struct TileFunctions {
   int lanes = 0;
+  int points = 0;
   int group_tiles = 0;  // the most tiles a group may have
   void (*input)(const InputStep&) = nullptr;
   void (*weights)(const WeightStep&) = nullptr;
@@ -112,8 +129,8 @@ struct TileFunctions {
   void (*output)(const OutputStep&) = nullptr;
 };
 
-// To be called on machines that have the instructions only.
-const TileFunctions& Avx2TileFunctions();
-const TileFunctions& Avx512TileFunctions();
+// For `taps` of 3 or 2. To be called on machines that have the instructions only.
+const TileFunctions& Avx2TileFunctions(int taps);
+const TileFunctions& Avx512TileFunctions(int taps);
 
 }  // namespace moka::winograd

@@ -4,13 +4,11 @@
 namespace moka::winograd {
 
 #if defined(__AVX2__) && defined(__FMA__)
-const TileFunctions& Avx2TileFunctions() {
-  using V = Lanes8;
-  static constexpr TileFunctions kFunctions = {V::kLanes, kGroupTiles<V>, Input<V>, Weights<V>, Multiply<V>, Output<V>};
-  return kFunctions;
+const TileFunctions& Avx2TileFunctions(int taps) {
+  return taps == 3 ? kTileFunctions<Lanes8, 3> : kTileFunctions<Lanes8, 2>;
 }
 #else
-const TileFunctions& Avx2TileFunctions() {
+const TileFunctions& Avx2TileFunctions(int /*taps*/) {
   static constexpr TileFunctions kNone;
   return kNone;
 }

@@ -4,13 +4,11 @@
 namespace moka::winograd {
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__AVX512F__)
-const TileFunctions& Avx512TileFunctions() {
-  using V = Lanes16;
-  static constexpr TileFunctions kFunctions = {V::kLanes, kGroupTiles<V>, Input<V>, Weights<V>, Multiply<V>, Output<V>};
-  return kFunctions;
+const TileFunctions& Avx512TileFunctions(int taps) {
+  return taps == 3 ? kTileFunctions<Lanes16, 3> : kTileFunctions<Lanes16, 2>;
 }
 #else
-const TileFunctions& Avx512TileFunctions() {
+const TileFunctions& Avx512TileFunctions(int /*taps*/) {
   static constexpr TileFunctions kNone;
   return kNone;
 }

@@ -81,7 +81,7 @@ MOKA_INLINE GroupFunction GroupFunctionOf(int64_t tiles, Indices<kTile...> /*til
   return kFunctions[tiles - 1];
 }
 
-template <class V>
+template <class V, int kPoints>
 void Multiply(const MultiplyStep& s) {
   for (int64_t p = 0; p < kPoints; ++p) {
     for (int64_t c = s.in_begin; c < s.in_end; c += kChunk) {

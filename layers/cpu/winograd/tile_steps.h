@@ -10,9 +10,6 @@
 
 namespace moka::winograd {
 
-MOKA_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-MOKA_INLINE int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 // Where a tile lies: image, row and column of tiles; steps to its successor without divisions.
 struct Place {
   int64_t image;
@@ -32,64 +29,76 @@ struct Place {
   }
 };
 
-// Rows [kFirst, kFirst + 3) of the 36 points. rows: six of pixels, from column `begin` on.
-template <class V, int kFirst>
-MOKA_INLINE void TransformHalf(const float* const (&rows)[kPatch], int64_t begin, int64_t end, float* v,
-                               int64_t v_stride) {
-  V columns[3][kPatch];
+// Rows [kFirst, kFirst + kRows) of the points. rows: those of the patch, from column `begin` on.
+template <class V, int kPatch, int kFirst, int kRows>
+MOKA_INLINE void TransformRows(const float* const (&rows)[kPatch], int64_t pixel_stride, int64_t begin, int64_t end,
+                               float* v, int64_t v_stride) {
+  V columns[kRows][kPatch];
 #pragma GCC unroll 6
   for (int j = 0; j < kPatch; ++j) {
     V d[kPatch];
     for (int i = 0; i < kPatch; ++i) {
-      d[i] = j < begin || j >= end ? V::Zero() : V::Load(rows[i] + (j - begin) * V::kLanes);
+      d[i] = j < begin || j >= end ? V::Zero() : V::Load(rows[i] + (j - begin) * pixel_stride);
     }
     V t[kPatch];
     TransformInput(d, t);
-    for (int i = 0; i < 3; ++i) columns[i][j] = t[kFirst + i];
+    for (int i = 0; i < kRows; ++i) columns[i][j] = t[kFirst + i];
   }
-#pragma GCC unroll 3
-  for (int i = 0; i < 3; ++i) {
+#pragma GCC unroll 5
+  for (int i = 0; i < kRows; ++i) {
     V t[kPatch];
     TransformInput(columns[i], t);
     for (int j = 0; j < kPatch; ++j) t[j].Store(v + ((kFirst + i) * kPatch + j) * v_stride);
   }
 }
 
-// One patch of 6x6 pixels to 36 points; what lies outside the plane is zero.
-template <class V>
-MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, const float* plane, float* v, int64_t v_stride) {
-  alignas(64) static constexpr float kZeros[kPatch * V::kLanes] = {};
-  const int64_t top = place.row * kTile - f.pad_top;
-  const int64_t left = place.column * kTile - f.pad_left;
-  const int64_t begin = Smaller(kPatch, Larger(0, -left));
-  const int64_t end = Larger(begin, Smaller(kPatch, f.width - left));
+// Steps of 1 or 2 that it takes to cover n elements, which may be below zero.
+MOKA_INLINE int64_t StepsOf(int64_t n, int64_t step) { return step == 1 ? n : (n + 1) >> 1; }
+
+// One patch of pixels to its points; what lies outside the plane is zero.
+template <class V, int kPatch>
+MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phase, const float* plane, float* v,
+                                int64_t v_stride) {
+  alignas(64) static constexpr float kZeros[2 * kPatch * V::kLanes] = {};
+  const int64_t top = place.row * kTile * f.x_step + (phase >> 1) - f.pad_top;
+  const int64_t left = place.column * kTile * f.x_step + (phase & 1) - f.pad_left;
+  const int64_t begin = Smaller(kPatch, Larger(0, StepsOf(-left, f.x_step)));
+  const int64_t end = Larger(begin, Smaller(kPatch, StepsOf(f.width - left, f.x_step)));
   const float* rows[kPatch];
   for (int64_t i = 0; i < kPatch; ++i) {
-    const bool is_inside = top + i >= 0 && top + i < f.height && begin < end;
-    rows[i] = is_inside ? plane + ((top + i) * f.width + left + begin) * V::kLanes : kZeros;
+    const int64_t row = top + i * f.x_step;
+    const bool is_inside = row >= 0 && row < f.height && begin < end;
+    rows[i] = is_inside ? plane + (row * f.width + left + begin * f.x_step) * V::kLanes : kZeros;
   }
-  // Three rows of points at a time: as many as the registers hold.
-  TransformHalf<V, 0>(rows, begin, end, v, v_stride);
-  TransformHalf<V, 3>(rows, begin, end, v, v_stride);
+  const int64_t pixel_stride = f.x_step * V::kLanes;
+  // As many rows of points at a time as the registers hold.
+  constexpr int kRows = V::kRegisters > kPatch * kPatch ? kPatch : 3;
+  TransformRows<V, kPatch, 0, kRows>(rows, pixel_stride, begin, end, v, v_stride);
+  if constexpr (kRows < kPatch) {
+    TransformRows<V, kPatch, kRows, kPatch - kRows>(rows, pixel_stride, begin, end, v, v_stride);
+  }
 }
 
-template <class V>
+template <class V, int kPatch>
 void Input(const InputStep& s) {
   const Frame& f = *s.frame;
   const int64_t begin = s.tiles.count * s.group / s.tiles.groups;
   const int64_t size = s.tiles.count * (s.group + 1) / s.tiles.groups - begin;
-  float* group = s.v + begin * s.blocks * V::kLanes;
+  float* group = s.v + begin * s.blocks * f.x_phases * V::kLanes;
   for (int64_t block = s.block_begin; block < s.block_end; ++block) {
     Place place(f, s.tiles.first + begin);
     for (int64_t t = 0; t < size; ++t, place.Next(f)) {
       const float* plane = s.x + place.image * f.x_image_stride + block * f.x_block_stride;
-      TransformPatch<V>(f, place, plane, group + (block * size + t) * V::kLanes, s.v_stride);
+      for (int64_t phase = 0; phase < f.x_phases; ++phase) {
+        float* v = group + ((block * f.x_phases + phase) * size + t) * V::kLanes;
+        TransformPatch<V, kPatch>(f, place, phase, plane, v, s.v_stride);
+      }
     }
   }
 }
 
-// One tile of one vector of channels: 36 products to 4x4 outputs, of which `height` x `width` exist.
-template <class V>
+// One tile of one vector of channels: products at the points to 4x4 outputs, of which `height` x `width` exist.
+template <class V, int kPatch>
 MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, int64_t at, int64_t height,
                                    int64_t width) {
   const V floor = V::All(s.floor);
@@ -102,36 +111,48 @@ MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, 
     TransformOutput(d, t);
     for (int i = 0; i < kTile; ++i) columns[i][j] = t[i];
   }
+  const int64_t pixel_stride = s.frame->y_step * V::kLanes;
+  const int64_t row_stride = s.frame->y_width * pixel_stride;
 #pragma GCC unroll 4
   for (int i = 0; i < kTile; ++i) {
     if (i >= height) break;
     V t[kTile];
     TransformOutput(columns[i], t);
-    const int64_t row = at + i * s.frame->out_width * V::kLanes;
+    const int64_t row = at + i * row_stride;
     for (int j = 0; j < kTile; ++j) {
       if (j >= width) break;
       V y = t[j] + bias;
-      if (s.summand != nullptr) y = y + V::Load(s.summand + row + j * V::kLanes);
+      if (s.summand != nullptr) y = y + V::Load(s.summand + row + j * pixel_stride);
       // The order of the operands keeps NaN.
-      Max(floor, y).Store(s.y + row + j * V::kLanes);
+      Max(floor, y).Store(s.y + row + j * pixel_stride);
     }
   }
 }
 
-template <class V>
+template <class V, int kPatch>
 void Output(const OutputStep& s) {
   const Frame& f = *s.frame;
   Place place(f, s.tiles.first);
   for (int64_t t = 0; t < s.tiles.count; ++t, place.Next(f)) {
     const int64_t top = place.row * kTile;
     const int64_t left = place.column * kTile;
+    const int64_t pixel = f.y_first + (top * f.y_width + left) * f.y_step;
     for (int64_t k = 0; k < s.vectors; ++k) {
-      const int64_t at = place.image * f.y_image_stride + k * f.y_block_stride + (top * f.out_width + left) * V::kLanes;
-      TransformProducts<V>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
-                           Smaller(kTile, f.out_height - top), Smaller(kTile, f.out_width - left));
+      const int64_t at = place.image * f.y_image_stride + k * f.y_block_stride + pixel * V::kLanes;
+      TransformProducts<V, kPatch>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
+                                   Smaller(kTile, f.out_height - top), Smaller(kTile, f.out_width - left));
     }
   }
 }
+
+template <class V, int kTaps>
+constexpr TileFunctions kTileFunctions = {.lanes = V::kLanes,
+                                          .points = (kTaps + 3) * (kTaps + 3),
+                                          .group_tiles = kGroupTiles<V>,
+                                          .input = Input<V, kTaps + 3>,
+                                          .weights = Weights<V, kTaps>,
+                                          .multiply = Multiply<V, (kTaps + 3) * (kTaps + 3)>,
+                                          .output = Output<V, kTaps + 3>};
 
 }  // namespace moka::winograd
 #endif

@@ -6,9 +6,14 @@
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 
+#include <cstdint>
+
 namespace moka::winograd {
 
 #define MOKA_INLINE inline __attribute__((always_inline))
+
+MOKA_INLINE int64_t Smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+MOKA_INLINE int64_t Larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Eight lanes: AVX2 with fused multiply-adds.
 struct Lanes8 {

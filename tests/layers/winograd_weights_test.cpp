@@ -24,14 +24,18 @@ struct Problem {
   int64_t width;
   std::array<int64_t, 4> pads{1, 1, 1, 1};  // top, left, bottom, right
   int64_t groups = 1;
+  int64_t window = 3;  // of stride 1; 4 of stride 2
 };
 
 OpCase Case(const Problem& p, bool bias) {
   const auto& [top, left, bottom, right] = p.pads;
-  const Shape x{p.images, p.channels, p.height + 2 - top - bottom, p.width + 2 - left - right};
+  const int64_t stride = p.window == 3 ? 1 : 2;
+  const int64_t overlap = p.window - stride;
+  const Shape x{p.images, p.channels, p.height * stride + overlap - top - bottom,
+                p.width * stride + overlap - left - right};
   const Shape dy{p.images, p.outputs, p.height, p.width};
-  Attributes attributes = ConvolutionCase({1, 1}, {top, left}, {bottom, right}, {1, 1}, p.groups);
-  attributes.Set("weight_shape", Ints{p.outputs, p.channels / p.groups, 3, 3});
+  Attributes attributes = ConvolutionCase({stride, stride}, {top, left}, {bottom, right}, {1, 1}, p.groups);
+  attributes.Set("weight_shape", Ints{p.outputs, p.channels / p.groups, p.window, p.window});
   attributes.Set("bias", bias);
   OpCase op_case{"winograd", {{DType::kFloat32, x, {}}, {DType::kFloat32, dy, {}}}, attributes};
   op_case.tolerance = 5e-6;
@@ -78,23 +82,24 @@ class Threads {
 
 int64_t Pick(RandomStream& random, const std::vector<int64_t>& values) { return values[random.Below(values.size())]; }
 
-Problem RandomProblem(RandomStream& random) {
+Problem RandomProblem(RandomStream& random, int64_t window) {
   Problem p{.images = Pick(random, {1, 2, 3, 19}),
             .channels = Pick(random, {1, 3, 8, 16, 17, 40, 64}),
             .outputs = Pick(random, {1, 5, 8, 16, 33, 48, 80}),
             .height = 1 + static_cast<int64_t>(random.Below(13)),
             .width = 1 + static_cast<int64_t>(random.Below(13))};
-  for (int64_t& pad : p.pads) pad = static_cast<int64_t>(random.Below(3));
+  for (int64_t& pad : p.pads) pad = static_cast<int64_t>(random.Below(static_cast<uint64_t>(window)));
   // x has at least one row and column.
   p.height = std::max(p.height, p.pads[0] + p.pads[2] - 1);
   p.width = std::max(p.width, p.pads[1] + p.pads[3] - 1);
+  p.window = window;
   return p;
 }
 
-TEST(WinogradWeights, RandomShapesMatchTheReference) {
+void MatchTheReference(int64_t window, const std::string& implementation) {
   RandomStream random(77, 1);
   for (int i = 0; i < 40; ++i) {
-    const Problem p = RandomProblem(random);
+    const Problem p = RandomProblem(random, window);
     const bool bias = random.Below(2) == 0;
     const Threads threads(static_cast<int>(1 + random.Below(5)));
     for (const int64_t block : Blocks()) {
@@ -102,18 +107,26 @@ TEST(WinogradWeights, RandomShapesMatchTheReference) {
       SCOPED_TRACE(StrCat("shape ", i));
       const Checked checked = CheckKernel("winograd", kOp, Case(p, bias), Blocked(block, dw));
       EXPECT_EQ(checked.refusal, "");
-      EXPECT_EQ(checked.implementation, block == 16 ? "f3x4:avx512" : "f3x4:avx2");
+      EXPECT_EQ(checked.implementation, implementation + (block == 16 ? "avx512" : "avx2"));
     }
   }
 }
+
+TEST(WinogradWeights, RandomShapesMatchTheReference) { MatchTheReference(3, "f3x4:"); }
+TEST(WinogradWeights, RandomShapesOfStrideTwoMatchTheReference) { MatchTheReference(4, "f2x4:"); }
 
 // Few channels; many channels with up to 128 tiles; many channels and tiles.
 constexpr Problem kPrivate = {2, 20, 36, 23, 18};
 constexpr Problem kWhole = {1, 130, 128, 5, 6};
 constexpr Problem kShared = {130, 130, 128, 1, 1, {0, 0, 0, 0}};
+// The same with phases.
+constexpr Problem kPrivatePhases = {2, 20, 36, 23, 18, {1, 1, 1, 1}, 1, 4};
+constexpr Problem kWholePhases = {1, 60, 128, 5, 6, {1, 1, 1, 1}, 1, 4};
+constexpr Problem kSharedPhases = {130, 60, 128, 1, 1, {0, 0, 0, 0}, 1, 4};
+constexpr std::array kOrders = {kPrivate, kWhole, kShared, kPrivatePhases, kWholePhases, kSharedPhases};
 
 TEST(WinogradWeights, EveryOrderOfWorkFillsEveryLayout) {
-  for (const Problem& p : {kPrivate, kWhole, kShared}) {
+  for (const Problem& p : kOrders) {
     for (const int64_t block : Blocks()) {
       for (const std::string& dw : WeightLayouts(block)) {
         EXPECT_EQ(CheckKernel("winograd", kOp, Case(p, true), Blocked(block, dw)).refusal, "");
@@ -124,7 +137,9 @@ TEST(WinogradWeights, EveryOrderOfWorkFillsEveryLayout) {
 
 TEST(WinogradWeights, MoreThreadsThanWorkAreNoHarm) {
   const Threads threads(9);
-  for (const Problem& p : {kPrivate, kWhole, kShared, Problem{1, 16, 16, 1, 1}}) {
+  std::vector<Problem> problems(kOrders.begin(), kOrders.end());
+  problems.push_back({1, 16, 16, 1, 1});
+  for (const Problem& p : problems) {
     for (const int64_t block : Blocks()) {
       const Checked checked = CheckKernel("winograd", kOp, Case(p, true), Blocked(block, WeightLayouts(block)[0]));
       EXPECT_EQ(checked.refusal, "");
@@ -133,21 +148,25 @@ TEST(WinogradWeights, MoreThreadsThanWorkAreNoHarm) {
 }
 
 TEST(WinogradWeights, GroupsOfWholeBlocks) {
-  const Problem p = {2, 96, 48, 7, 9, {1, 1, 1, 1}, 3};
-  for (const int64_t block : Blocks()) {
-    for (const std::string& dw : WeightLayouts(block)) {
-      EXPECT_EQ(CheckKernel("winograd", kOp, Case(p, true), Blocked(block, dw)).refusal, "");
+  for (const int64_t window : {3, 4}) {
+    const Problem p = {2, 96, 48, 7, 9, {1, 1, 1, 1}, 3, window};
+    for (const int64_t block : Blocks()) {
+      for (const std::string& dw : WeightLayouts(block)) {
+        EXPECT_EQ(CheckKernel("winograd", kOp, Case(p, true), Blocked(block, dw)).refusal, "");
+      }
     }
   }
 }
 
 // The error must not grow with the number of tiles: 2,304 tiles in sums of few channels.
 TEST(WinogradWeights, ManyTilesKeepTheirPrecision) {
-  const Problem p = {1, 8, 8, 192, 192};
-  for (const int64_t block : Blocks()) {
-    OpCase op_case = Case(p, true);
-    op_case.tolerance = 2e-6;
-    EXPECT_EQ(CheckKernel("winograd", kOp, op_case, Blocked(block, WeightLayouts(block)[0])).refusal, "");
+  for (const int64_t window : {3, 4}) {
+    const Problem p = {1, 8, 8, 192, 192, {1, 1, 1, 1}, 1, window};
+    for (const int64_t block : Blocks()) {
+      OpCase op_case = Case(p, true);
+      op_case.tolerance = 2e-6;
+      EXPECT_EQ(CheckKernel("winograd", kOp, op_case, Blocked(block, WeightLayouts(block)[0])).refusal, "");
+    }
   }
 }
 
@@ -174,11 +193,12 @@ TEST(WinogradWeights, SaysWhatItRefuses) {
   OpCase strided = Case(p, false);
   strided.attributes.Set("stride", Ints{2, 2});
   strided.inputs[1].shape = Shape{2, 32, 4, 4};
-  EXPECT_EQ(refusal(strided, {}), "only stride 1");
+  const std::string windows = "only 3x3 windows of stride 1 and 4x4 windows of stride 2, found weights ";
+  EXPECT_EQ(refusal(strided, {}), windows + "[32,32,3,3] and stride [2,2]");
   OpCase small = Case(p, false);
   small.attributes.Set("weight_shape", Ints{32, 32, 1, 3});
   small.inputs[1].shape = Shape{2, 32, 10, 8};
-  EXPECT_EQ(refusal(small, {}), "only 3x3 windows, found weights [32,32,1,3]");
+  EXPECT_EQ(refusal(small, {}), windows + "[32,32,1,3] and stride [1,1]");
   for (const int64_t block : Blocks()) {
     const std::string data = StrCat("aBcd", block, "b");
     EXPECT_EQ(refusal(Case(p, false), {{data, ""}, {}}), "x and dy lie differently");

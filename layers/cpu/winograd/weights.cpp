@@ -1,6 +1,8 @@
 // The weights' gradient of a 3x3 convolution with stride 1 by Winograd's algorithm: dw = G^T [sum over tiles of
 // (B^T x B) . (A dy A^T)] G with tiles of 6x6 of x and 4x4 of dy (Lavin and Gray, "Fast Algorithms for Convolutional
 // Neural Networks", 2016): a quarter of the multiplications, done as 36 matrix products [C x tiles] [tiles x K].
+// A 4x4 convolution with stride 2 is one of 2x2 with stride 1 over the four phases of x (the parities of row and
+// column), each of which owns every second tap: tiles of 5x5 of a phase, and 25 products of 4C rows.
 //
 // The sums over tiles (36*C*K floats, 38 MB for 512 x 512 channels) and the transformed tiles (2.25 times x) leave the
 // caches, so three orders of work are used, each fixed by the shape and the number of threads:
@@ -28,7 +30,6 @@ using winograd::BlockOrder;
 using winograd::GradientMode;
 using winograd::GradientPlan;
 using winograd::GradientProblem;
-using winograd::kGradientPoints;
 using winograd::kSegment;
 using winograd::Product;
 using winograd::TiledPlane;
@@ -46,6 +47,9 @@ std::optional<BlockOrder> OrderOf(const TensorType& dw, int64_t lanes) {
   return {};
 }
 
+// Of the products: of a window of 4 every phase has every second one.
+int TapsOf(const Shape& dw) { return dw[3] == 3 ? 3 : 2; }
+
 TiledPlane PlaneOf(const Shape& shape, int64_t lanes, const Shape& y) {
   TiledPlane plane;
   plane.height = shape[2];
@@ -61,8 +65,9 @@ GradientProblem ReadProblem(const KernelQuery& query) {
   const Shape& x = query.inputs[0].shape;
   const Shape& dy = query.inputs[1].shape;
   GradientProblem p;
-  p.lanes = WeightsLanesOf(query.inputs[0]);
   p.dw = query.outputs[0].shape;
+  p.lanes = WeightsLanesOf(query.inputs[0], TapsOf(p.dw));
+  p.phases = p.window() == 3 ? 1 : 4;
   p.order = *OrderOf(query.outputs[0], p.L());
   p.bias = query.outputs.size() > 1;
   p.groups = query.node.attributes.Int("groups");
@@ -71,8 +76,9 @@ GradientProblem ReadProblem(const KernelQuery& query) {
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, p.dw);
   p.x.pad_top = geometry.pad_begin[0];
   p.x.pad_left = geometry.pad_begin[1];
+  p.x.step = geometry.stride[0];
   p.tiles = x[0] * p.x.tile_rows * p.x.tile_columns;
-  p.c_panels = CeilDiv(p.dw[1], p.L()).value();
+  p.c_panels = CeilDiv(p.dw[1], p.L()).value() * p.phases;
   p.k_panels = CeilDiv(dy[1] / p.groups, p.L()).value();
   return p;
 }
@@ -80,7 +86,9 @@ GradientProblem ReadProblem(const KernelQuery& query) {
 class WinogradWeights final : public BoundKernel {
  public:
   WinogradWeights(const GradientProblem& problem, const GradientPlan& plan)
-      : p_(problem), plan_(plan), implementation_(StrCat("f3x4:", problem.L() == 16 ? "avx512" : "avx2")) {}
+      : p_(problem),
+        plan_(plan),
+        implementation_(StrCat("f", problem.lanes->taps, "x4:", problem.L() == 16 ? "avx512" : "avx2")) {}
   int64_t scratch_bytes() const override { return plan_.bytes; }
   std::string_view implementation() const override { return implementation_; }
 
@@ -96,9 +104,9 @@ class WinogradWeights final : public BoundKernel {
   }
 
  private:
-  float* v(int64_t copy) const { return scratch<float>(plan_.v) + copy * kGradientPoints * plan_.v_stride; }
-  float* m(int64_t copy) const { return scratch<float>(plan_.m) + copy * kGradientPoints * plan_.m_stride; }
-  float* u(int64_t copy) const { return scratch<float>(plan_.u) + copy * kGradientPoints * plan_.u_stride; }
+  float* v(int64_t copy) const { return scratch<float>(plan_.v) + copy * p_.points() * plan_.v_stride; }
+  float* m(int64_t copy) const { return scratch<float>(plan_.m) + copy * p_.points() * plan_.m_stride; }
+  float* u(int64_t copy) const { return scratch<float>(plan_.u) + copy * p_.points() * plan_.u_stride; }
   float* sums() const { return scratch<float>(plan_.sums); }
 
   // Calls f(begin, end, slot) for a static split of [0, count) into at most plan_.threads slots.
@@ -116,7 +124,10 @@ class WinogradWeights final : public BoundKernel {
     const int64_t at = (first - begin) * p_.L();
     if (panel < p_.c_panels) {
       TiledPlane plane = p_.x;
-      plane.data = in<float>(0) + (group_ * p_.c_panels + panel) * plane.height * plane.width * p_.L();
+      const int64_t block = (group_ * p_.c_panels + panel) / p_.phases;
+      plane.data = in<float>(0) + block * plane.height * plane.width * p_.L();
+      plane.pad_top -= panel % p_.phases / 2;
+      plane.pad_left -= panel % p_.phases % 2;
       p_.lanes->transform_x(plane, first, last, v(copy) + panel * plan_.chunk * p_.L() + at, plan_.v_stride, nullptr);
       return;
     }
@@ -173,18 +184,35 @@ class WinogradWeights final : public BoundKernel {
 
   // dw of one block from its sums.
   void WriteBlock(const float* from, int64_t copies, int64_t copy_stride, int64_t c, int64_t k, int64_t slot) const {
-    const int64_t lanes = p_.L();
+    const int64_t block = p_.L() * p_.L();
+    const int64_t taps = p_.window() * p_.window();
+    const int64_t phase = c % p_.phases;
+    const int64_t step = p_.x.step;
+    c /= p_.phases;
     const int64_t panel = group_ * p_.k_panels + k;
-    float* rows = scratch<float>(plan_.rows) + slot * 9 * lanes * lanes;
     auto* dw = out<float>(0);
-    if (p_.order != BlockOrder::kPlain) dw += (panel * p_.c_panels + c) * 9 * lanes * lanes;
-    p_.lanes->inverse(from, plan_.u_stride, copies, copy_stride, p_.order == BlockOrder::kOutputsInner ? dw : rows);
-    if (p_.order == BlockOrder::kOutputsInner) return;
+    if (p_.order != BlockOrder::kPlain) dw += (panel * p_.c_panels / p_.phases + c) * taps * block;
+    const int64_t first = phase / 2 * p_.window() + phase % 2;
+    if (p_.order == BlockOrder::kOutputsInner) {
+      p_.lanes->inverse(from, plan_.u_stride, copies, copy_stride, dw + first * block, step * p_.window() * block,
+                        step * block);
+      return;
+    }
+    const int64_t edge = p_.lanes->taps;
+    float* rows = scratch<float>(plan_.rows) + slot * edge * edge * block;
+    p_.lanes->inverse(from, plan_.u_stride, copies, copy_stride, rows, edge * block, block);
+    for (int64_t i = 0; i < edge * edge; ++i, rows += block) {
+      WriteTap(rows, first + step * (i / edge * p_.window() + i % edge), c, panel, dw);
+    }
+  }
+
+  // One tap of a block [c][k]. dw: the block, or if it is plain, all.
+  void WriteTap(const float* rows, int64_t tap, int64_t c, int64_t panel, float* dw) const {
+    const int64_t lanes = p_.L();
+    const int64_t taps = p_.window() * p_.window();
     if (p_.order == BlockOrder::kInputsInner) {
-      for (int64_t i = 0; i < 9; ++i) {
-        for (int64_t a = 0; a < lanes; ++a) {
-          for (int64_t b = 0; b < lanes; ++b) dw[(i * lanes + a) * lanes + b] = rows[(i * lanes + b) * lanes + a];
-        }
+      for (int64_t a = 0; a < lanes; ++a) {
+        for (int64_t b = 0; b < lanes; ++b) dw[(tap * lanes + a) * lanes + b] = rows[b * lanes + a];
       }
       return;
     }
@@ -192,10 +220,8 @@ class WinogradWeights final : public BoundKernel {
     const int64_t c_end = std::min(lanes, p_.dw[1] - c * lanes);
     const int64_t k_end = std::min(lanes, p_.dw[0] - panel * lanes);
     for (int64_t a = 0; a < k_end; ++a) {
-      float* to = dw + ((panel * lanes + a) * p_.dw[1] + c * lanes) * 9;
-      for (int64_t b = 0; b < c_end; ++b) {
-        for (int64_t i = 0; i < 9; ++i) *to++ = rows[(i * lanes + b) * lanes + a];
-      }
+      float* to = dw + ((panel * lanes + a) * p_.dw[1] + c * lanes) * taps + tap;
+      for (int64_t b = 0; b < c_end; ++b) to[b * taps] = rows[b * lanes + a];
     }
   }
 
@@ -204,8 +230,7 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t i = first; i < last; ++i) {
         const int64_t c = i / p_.k_panels;
         const int64_t k = i % p_.k_panels;
-        WriteBlock(u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), copies, kGradientPoints * plan_.u_stride, c, k,
-                   slot);
+        WriteBlock(u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), copies, p_.points() * plan_.u_stride, c, k, slot);
       }
     });
   }
@@ -219,7 +244,7 @@ class WinogradWeights final : public BoundKernel {
         for (int64_t panel = 0; panel < panels; ++panel) {
           for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, begin, slot);
         }
-        for (int64_t point = 0; point < kGradientPoints; ++point) {
+        for (int64_t point = 0; point < p_.points(); ++point) {
           Multiply(point, slot, 0, 0, end - begin, u(slot), p_.k_panels, begin > first * kSegment);
         }
       }
@@ -235,7 +260,7 @@ class WinogradWeights final : public BoundKernel {
     for (int64_t begin = 0; begin < p_.tiles; begin += plan_.chunk) {
       const int64_t end = std::min(p_.tiles, begin + plan_.chunk);
       TransformChunk(begin, end);
-      Split(kGradientPoints * blocks, [&](int64_t first, int64_t last, int64_t) {
+      Split(p_.points() * blocks, [&](int64_t first, int64_t last, int64_t) {
         for (int64_t i = first; i < last; ++i) {
           const int64_t c = i % blocks / k_blocks() * plan_.c_block;
           const int64_t k = i % blocks % k_blocks() * plan_.k_block;
@@ -253,7 +278,7 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t i = first; i < last; ++i) {
         const int64_t c = i / k_blocks() * plan_.c_block;
         const int64_t k = i % k_blocks() * plan_.k_block;
-        for (int64_t point = 0; point < kGradientPoints; ++point) {
+        for (int64_t point = 0; point < p_.points(); ++point) {
           Multiply(point, 0, c, k, p_.tiles, u(slot), plan_.k_block, false);
         }
         for (int64_t a = c; a < std::min(p_.c_panels, c + plan_.c_block); ++a) {
@@ -274,10 +299,15 @@ class WinogradWeights final : public BoundKernel {
 // Why the geometry does not fit; empty if it does.
 std::string RefuseGeometry(const KernelQuery& query) {
   const Shape& dw = query.outputs[0].shape;
-  if (dw.rank() != 4 || dw[2] != 3 || dw[3] != 3) return StrCat("only 3x3 windows, found weights ", dw.ToString());
   const Attributes& attributes = query.node.attributes;
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, attributes, dw);
-  if (geometry.stride != Ints{1, 1}) return "only stride 1";
+  const auto is = [&](int64_t window, int64_t stride) {
+    return dw.rank() == 4 && dw[2] == window && dw[3] == window && geometry.stride == Ints{stride, stride};
+  };
+  if (!is(3, 1) && !is(4, 2)) {
+    return StrCat("only 3x3 windows of stride 1 and 4x4 windows of stride 2, found weights ", dw.ToString(),
+                  " and stride ", Shape(geometry.stride).ToString());
+  }
   if (geometry.dilation != Ints{1, 1}) return "only dilation 1";
   if (query.inputs[0].shape.Count() == 0) return StrCat("the tensor ", query.inputs[0].ToString(), " is empty");
   return {};
@@ -288,7 +318,7 @@ std::string Refuse(const KernelQuery& query) {
   if (std::string reason = RefuseGeometry(query); !reason.empty()) return reason;
   const TensorType& x = query.inputs[0];
   const TensorType& dw = query.outputs[0];
-  const WeightsLanes* lanes = WeightsLanesOf(x);
+  const WeightsLanes* lanes = WeightsLanesOf(x, TapsOf(dw.shape));
   if (lanes == nullptr) {
     return StrCat("only channel blocks of 16 with AVX-512 or of 8 with AVX2, found ", x.ToString());
   }
@@ -305,9 +335,13 @@ std::string Refuse(const KernelQuery& query) {
 // Channel blocks as x has them already, or the widest; the gradient as oneDNN's forward pass reads the weights.
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!RefuseUnlessFloat32(query).empty() || !RefuseGeometry(query).empty()) return {};
-  const WeightsLanes* lanes = WeightsLanesOf(query.inputs[0]);
+  const Shape& dw = query.outputs[0].shape;
+  // Of a stride of 2, with fewer input channels most of the products would be padding's.
+  constexpr int64_t kFewestChannels = 8;
+  if (TapsOf(dw) == 2 && std::min(dw[0], dw[1]) < kFewestChannels) return {};
+  const WeightsLanes* lanes = WeightsLanesOf(query.inputs[0], TapsOf(dw));
   for (const int64_t block : {16, 8}) {
-    if (lanes == nullptr) lanes = WeightsLanesFor(block);
+    if (lanes == nullptr) lanes = WeightsLanesFor(block, TapsOf(dw));
   }
   if (lanes == nullptr) return {};
   const Layout data = Layout::Parse(StrCat("aBcd", lanes->lanes, "b"));

@@ -4,9 +4,11 @@
 namespace moka::winograd {
 
 #if defined(__AVX2__) && defined(__FMA__)
-const WeightsLanes* WeightsLanesAvx2() { return &kWeightsLanes<Lanes8>; }
+const WeightsLanes* WeightsLanesAvx2(int taps) {
+  return taps == 3 ? &kWeightsLanes<Lanes8, 3> : &kWeightsLanes<Lanes8, 2>;
+}
 #else
-const WeightsLanes* WeightsLanesAvx2() { return nullptr; }
+const WeightsLanes* WeightsLanesAvx2(int /*taps*/) { return nullptr; }
 #endif
 
 }  // namespace moka::winograd

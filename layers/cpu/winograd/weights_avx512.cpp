@@ -4,9 +4,11 @@
 namespace moka::winograd {
 
 #if defined(__AVX512F__)
-const WeightsLanes* WeightsLanesAvx512() { return &kWeightsLanes<Lanes16>; }
+const WeightsLanes* WeightsLanesAvx512(int taps) {
+  return taps == 3 ? &kWeightsLanes<Lanes16, 3> : &kWeightsLanes<Lanes16, 2>;
+}
 #else
-const WeightsLanes* WeightsLanesAvx512() { return nullptr; }
+const WeightsLanes* WeightsLanesAvx512(int /*taps*/) { return nullptr; }
 #endif
 
 }  // namespace moka::winograd

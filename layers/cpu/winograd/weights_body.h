@@ -25,6 +25,13 @@ MOKA_INLINE void TransformFilterAdjoint(const V (&u)[6], V (&g)[3]) {
   g[2] = Fma(third, sum_b - sum_a, u[5]);
 }
 
+template <class V>
+MOKA_INLINE void TransformFilterAdjoint(const V (&u)[5], V (&g)[2]) {
+  constexpr float kDistance = kC * kC - kD * kD;
+  g[0] = Fnma(V::All(0.5F / (kD * kDistance)), u[2] - u[3], V::All(0.5F / (kC * kDistance)) * (u[0] - u[1]));
+  g[1] = Fma(V::All(0.5F / kDistance), (u[0] + u[1]) - (u[2] + u[3]), u[4]);
+}
+
 // kRows channels c by kPanels vectors of k, kept in registers over all tiles.
 template <class V, int kRows, int kPanels>
 void MultiplyBlock(const Product& p, const float* v, const float* m, float* u) {
@@ -83,36 +90,39 @@ void MultiplyPoint(const Product& p) {
   if (k < p.k_panels) MultiplyColumns<V, V::kLanes, 1>(p, k);
 }
 
-template <class V>
-void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw) {
+template <class V, int kTaps>
+void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw,
+                  int64_t row_stride, int64_t column_stride) {
+  constexpr int kSide = kTaps + 3;
   for (int c = 0; c < V::kLanes; ++c, u += V::kLanes, dw += V::kLanes) {
-    V columns[3][6];
-    for (int j = 0; j < 6; ++j) {
-      V d[6];
-      V g[3];
-      for (int i = 0; i < 6; ++i) {
-        const float* from = u + (i * 6 + j) * point_stride;
+    V columns[kTaps][kSide];
+    for (int j = 0; j < kSide; ++j) {
+      V d[kSide];
+      V g[kTaps];
+      for (int i = 0; i < kSide; ++i) {
+        const float* from = u + (i * kSide + j) * point_stride;
         d[i] = V::Load(from);
         for (int64_t copy = 1; copy < copies; ++copy) d[i] = d[i] + V::Load(from + copy * copy_stride);
       }
       TransformFilterAdjoint(d, g);
-      for (int i = 0; i < 3; ++i) columns[i][j] = g[i];
+      for (int i = 0; i < kTaps; ++i) columns[i][j] = g[i];
     }
-    for (int i = 0; i < 3; ++i) {
-      V g[3];
+    for (int i = 0; i < kTaps; ++i) {
+      V g[kTaps];
       TransformFilterAdjoint(columns[i], g);
-      for (int j = 0; j < 3; ++j) g[j].Store(dw + (i * 3 + j) * V::kLanes * V::kLanes);
+      for (int j = 0; j < kTaps; ++j) g[j].Store(dw + i * row_stride + j * column_stride);
     }
   }
 }
 
-template <class V>
+template <class V, int kTaps>
 constexpr WeightsLanes kWeightsLanes = {.lanes = V::kLanes,
-                                        .transform_x = TransformTiles<V, InputTile, false>,
-                                        .transform_dy = TransformTiles<V, GradientTile, false>,
-                                        .transform_and_sum_dy = TransformTiles<V, GradientTile, true>,
+                                        .taps = kTaps,
+                                        .transform_x = TransformTiles<V, InputTile<kTaps>, false>,
+                                        .transform_dy = TransformTiles<V, GradientTile<kTaps>, false>,
+                                        .transform_and_sum_dy = TransformTiles<V, GradientTile<kTaps>, true>,
                                         .multiply = MultiplyPoint<V>,
-                                        .inverse = InverseBlock<V>};
+                                        .inverse = InverseBlock<V, kTaps>};
 
 }  // namespace
 }  // namespace moka::winograd

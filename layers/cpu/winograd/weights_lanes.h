@@ -8,7 +8,7 @@
 namespace moka::winograd {
 
 // One channel block of a tensor [N,C,H,W] in channel blocks, and the tiles it is cut into: tile (n, i, j) begins at row
-// 4i - pad_top and column 4j - pad_left.
+// 4i*step - pad_top and column 4j*step - pad_left, and its rows and columns are `step` apart.
 struct TiledPlane {
   const float* data = nullptr;  // [H][W][L] of image 0
   int64_t image_stride = 0;     // in floats
@@ -16,6 +16,7 @@ struct TiledPlane {
   int64_t width = 0;
   int64_t pad_top = 0;
   int64_t pad_left = 0;
+  int64_t step = 1;  // 1 or 2
   int64_t tile_rows = 0;
   int64_t tile_columns = 0;
 };
@@ -35,8 +36,10 @@ struct Product {
   bool accumulate = false;
 };
 
+// Of windows of `taps` x `taps` and stride 1.
 struct WeightsLanes {
   int lanes = 0;
+  int taps = 0;
   // Transforms tiles [first, last): element (point p, tile t) at to[p * point_stride + (t - first) * L]. The last also
   // writes sum[L], the sum of the tiles' elements.
   using Transform = void (*)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
@@ -45,12 +48,16 @@ struct WeightsLanes {
   Transform transform_dy = nullptr;
   Transform transform_and_sum_dy = nullptr;
   void (*multiply)(const Product& product) = nullptr;
-  // dw[3*3][c][k] of one block [L][L]: the inverse transform of the sum of `copies` blocks, copy_stride apart.
-  void (*inverse)(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw) = nullptr;
+  // Blocks dw[c][k] of L x L, one for each tap, row_stride and column_stride apart: the inverse transform of the sum of
+  // `copies` blocks, copy_stride apart.
+  void (*inverse)(const float* u, int64_t point_stride, int64_t copies, int64_t copy_stride, float* dw,
+                  int64_t row_stride, int64_t column_stride) = nullptr;
+
+  int64_t points() const { return (taps + 3) * (taps + 3); }
 };
 
-// Requires: the processor has the instructions. Null where the compiler has not.
-const WeightsLanes* WeightsLanesAvx512();
-const WeightsLanes* WeightsLanesAvx2();
+// taps: 3 or 2. Requires: the processor has the instructions. Null where the compiler has not.
+const WeightsLanes* WeightsLanesAvx512(int taps);
+const WeightsLanes* WeightsLanesAvx2(int taps);
 
 }  // namespace moka::winograd

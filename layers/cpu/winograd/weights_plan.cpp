@@ -14,18 +14,18 @@ constexpr int64_t kChannels = 64;  // of c, and of k, that a thread multiplies a
 
 // Sums up to this size a thread keeps for itself: those of 128 x 128 channels, with which both orders take the same
 // time. At 256 x 256 the private order takes 1.5 times as long as the shared one.
-constexpr int64_t kPrivateSums = kGradientPoints * 128 * 128 * kFloat;
+constexpr int64_t kPrivateSums = int64_t{36} * 128 * 128 * kFloat;
 // What a thread transforms before it multiplies: little enough for the second-level cache beside the sums of 64 x 64.
 constexpr int64_t kPrivateTiles = 768 * 1024;
 // The whole order reads V and M again for every block; with more tiles the shared order's chunks are faster.
 constexpr int64_t kWholeTiles = 128;
 constexpr int64_t kSharedChunk = 128;
 
-// An odd number of lines, so that the 36 points do not meet in one set of a cache.
+// An odd number of lines, so that the points do not meet in one set of a cache.
 int64_t PadPoint(int64_t floats) { return (floats / (2 * kLine) * 2 + 3) * kLine; }
 
 GradientMode ChooseMode(const GradientProblem& p) {
-  const Size sums = Size(kGradientPoints) * p.c_panels * p.k_panels * p.L() * p.L() * kFloat;
+  const Size sums = Size(p.points()) * p.c_panels * p.k_panels * p.L() * p.L() * kFloat;
   if (sums <= kPrivateSums) return GradientMode::kPrivate;
   return p.tiles <= kWholeTiles ? GradientMode::kWhole : GradientMode::kShared;
 }
@@ -39,22 +39,22 @@ int64_t ChunkOf(int64_t segments, int64_t limit) {
 
 }  // namespace
 
-const WeightsLanes* WeightsLanesFor(int64_t block) {
+const WeightsLanes* WeightsLanesFor(int64_t block, int taps) {
 #if defined(__x86_64__)
   if (block == 16 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0) {
-    return WeightsLanesAvx512();
+    return WeightsLanesAvx512(taps);
   }
   if (block == 8 && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
-    return WeightsLanesAvx2();
+    return WeightsLanesAvx2(taps);
   }
 #endif
   return nullptr;
 }
 
-const WeightsLanes* WeightsLanesOf(const TensorType& x) {
+const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps) {
   for (const int64_t block : {16, 8}) {
-    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return WeightsLanesFor(block);
+    if (x.layout.Name(4) == StrCat("aBcd", block, "b")) return WeightsLanesFor(block, taps);
   }
   return nullptr;
 }
@@ -71,7 +71,7 @@ GradientPlan PlanGradient(const GradientProblem& p, int64_t threads) {
       plan.threads = std::min(threads, p.segments());
       plan.c_block = p.c_panels;
       plan.k_block = p.k_panels;
-      const int64_t tile = kGradientPoints * (p.c_panels + p.k_panels) * lanes * kFloat;
+      const int64_t tile = p.points() * (p.c_panels + p.k_panels) * lanes * kFloat;
       const int64_t limit = std::clamp<int64_t>(kPrivateTiles / tile, 32, 128);
       plan.chunk = ChunkOf(CeilDiv(p.segments(), plan.threads).value(), limit);
       break;
@@ -89,10 +89,10 @@ GradientPlan PlanGradient(const GradientProblem& p, int64_t threads) {
     plan.bytes = (RoundUp(floats, kLine) * kFloat + offset).value();
     return offset;
   };
-  plan.v = book(Size(plan.copies()) * kGradientPoints * plan.v_stride);
-  plan.m = book(Size(plan.copies()) * kGradientPoints * plan.m_stride);
-  plan.u = book(Size(whole ? plan.threads : plan.copies()) * kGradientPoints * plan.u_stride);
-  plan.rows = book(Size(plan.threads) * 9 * lanes * lanes);
+  plan.v = book(Size(plan.copies()) * p.points() * plan.v_stride);
+  plan.m = book(Size(plan.copies()) * p.points() * plan.m_stride);
+  plan.u = book(Size(whole ? plan.threads : plan.copies()) * p.points() * plan.u_stride);
+  plan.rows = book(Size(plan.threads) * p.lanes->taps * p.lanes->taps * lanes * lanes);
   plan.sums = book(p.bias ? Size(p.segments()) * p.k_panels * lanes : Size());
   return plan;
 }

@@ -8,13 +8,12 @@
 
 namespace moka::winograd {
 
-constexpr int64_t kGradientPoints = 36;  // of a transformed tile
-constexpr int64_t kSegment = 16;         // tiles transformed at a time: what threads share
+constexpr int64_t kSegment = 16;  // tiles transformed at a time: what threads share
 
-// The instruction set for channel blocks of this size; null if this processor has none.
-const WeightsLanes* WeightsLanesFor(int64_t block);
+// The instruction set for channel blocks of this size and 3 or 2 taps; null if this processor has none.
+const WeightsLanes* WeightsLanesFor(int64_t block, int taps);
 // For the channel blocks of x [N,C,H,W]; null also if it lies otherwise.
-const WeightsLanes* WeightsLanesOf(const TensorType& x);
+const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps);
 
 // How the blocks [c][k] of the result lie in dw.
 enum class BlockOrder : uint8_t { kPlain, kOutputsInner, kInputsInner };
@@ -23,15 +22,18 @@ struct GradientProblem {
   const WeightsLanes* lanes = nullptr;
   TiledPlane x;   // without data
   TiledPlane dy;  // likewise
-  Shape dw;       // [K,C/groups,3,3]
+  Shape dw;       // [K,C/groups,3,3], or 4,4
   BlockOrder order = BlockOrder::kPlain;
   bool bias = false;
   int64_t groups = 1;
   int64_t tiles = 0;
-  int64_t c_panels = 0;  // channel blocks of a group of x
+  int64_t phases = 1;    // of x: 4 with stride 2
+  int64_t c_panels = 0;  // channel blocks of a group of x, each phase its own
   int64_t k_panels = 0;  // and of dy
 
   int64_t L() const { return lanes->lanes; }
+  int64_t points() const { return lanes->points(); }  // of a transformed tile
+  int64_t window() const { return dw[3]; }
   int64_t segments() const { return (tiles + kSegment - 1) / kSegment; }
 };
 
@@ -49,7 +51,7 @@ struct GradientPlan {
   int64_t v = 0;     // x's transform [threads or 1][points][c_panels][chunk][L],
   int64_t m = 0;     // dy's [threads or 1][points][k_panels][chunk][L],
   int64_t u = 0;     // the sums over tiles [threads or 1][points][c][k][L][L] of all panels or one block,
-  int64_t rows = 0;  // a block of dw a thread [3*3][L][L],
+  int64_t rows = 0;  // a block of dw a thread [taps*taps][L][L],
   int64_t sums = 0;  // and the sums of dy's segments [segments][k_panels][L].
   // Distances between points in floats.
   int64_t v_stride = 0;

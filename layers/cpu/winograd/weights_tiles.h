@@ -28,18 +28,37 @@ MOKA_INLINE void TransformOutputAdjoint(const V (&y)[4], V (&m)[6]) {
   m[5] = y[3];
 }
 
-// Which side of the product a tile belongs to: 6x6 of x, or 4x4 of dy.
+template <class V>
+MOKA_INLINE void TransformOutputAdjoint(const V (&y)[4], V (&m)[5]) {
+  const V square_c = V::All(kC * kC);
+  const V square_d = V::All(kD * kD);
+  const V even_c = Fma(square_c, y[2], y[0]);
+  const V even_d = Fma(square_d, y[2], y[0]);
+  const V odd_c = Fma(square_c, y[3], y[1]);
+  const V odd_d = Fma(square_d, y[3], y[1]);
+  m[0] = Fma(V::All(kC), odd_c, even_c);
+  m[1] = Fnma(V::All(kC), odd_c, even_c);
+  m[2] = Fma(V::All(kD), odd_d, even_d);
+  m[3] = Fnma(V::All(kD), odd_d, even_d);
+  m[4] = y[3];
+}
+
+// Which side of the product a tile belongs to: a patch of x, or 4x4 of dy.
+template <int kTaps>
 struct InputTile {
-  static constexpr int kSide = 6;
+  static constexpr int kSide = kTaps + 3;
+  static constexpr int kPoints = kTaps + 3;  // along an edge
   template <class V>
-  static MOKA_INLINE void Transform(const V (&d)[6], V (&to)[6]) {
+  static MOKA_INLINE void Transform(const V (&d)[kSide], V (&to)[kPoints]) {
     TransformInput(d, to);
   }
 };
+template <int kTaps>
 struct GradientTile {
   static constexpr int kSide = 4;
+  static constexpr int kPoints = kTaps + 3;
   template <class V>
-  static MOKA_INLINE void Transform(const V (&d)[4], V (&to)[6]) {
+  static MOKA_INLINE void Transform(const V (&d)[kSide], V (&to)[kPoints]) {
     TransformOutputAdjoint(d, to);
   }
 };
@@ -52,50 +71,56 @@ struct TileRows {
   int64_t end;
 };
 
+// Steps of 1 or 2 that it takes to cover n elements, which may be below zero.
+MOKA_INLINE int64_t StepsOf(int64_t n, int64_t step) { return step == 1 ? n : (n + 1) >> 1; }
+
 template <class V, class Tile>
 MOKA_INLINE TileRows<Tile::kSide> FindRows(const TiledPlane& plane, const float* image, int64_t row, int64_t column) {
   constexpr int kSide = Tile::kSide;
-  alignas(64) static constexpr float kZeros[kSide * V::kLanes] = {};
+  alignas(64) static constexpr float kZeros[2 * kSide * V::kLanes] = {};
   TileRows<kSide> found;
-  found.begin = column < 0 ? -column : 0;
-  found.end = column + kSide > plane.width ? plane.width - column : kSide;
+  found.begin = Larger(0, StepsOf(-column, plane.step));
+  found.end = Smaller(kSide, StepsOf(plane.width - column, plane.step));
   for (int64_t i = 0; i < kSide; ++i) {
-    const bool is_inside = row + i >= 0 && row + i < plane.height && found.begin < found.end;
-    found.rows[i] = is_inside ? image + ((row + i) * plane.width + column) * V::kLanes : kZeros;
+    const int64_t y = row + i * plane.step;
+    const bool is_inside = y >= 0 && y < plane.height && found.begin < found.end;
+    found.rows[i] = is_inside ? image + (y * plane.width + column) * V::kLanes : kZeros;
   }
   return found;
 }
 
-// One tile from memory to the 6x6 points, one dimension after the other. The sum of its elements is added to `sum`.
+// One tile from memory to its points, one dimension after the other. The sum of its elements is added to `sum`.
 template <class V, class Tile, bool kSum>
-MOKA_INLINE void TransformTile(const TileRows<Tile::kSide>& tile, float* to, int64_t point_stride, V& sum) {
+MOKA_INLINE void TransformTile(const TileRows<Tile::kSide>& tile, int64_t pixel_stride, float* to, int64_t point_stride,
+                               V& sum) {
   constexpr int kSide = Tile::kSide;
-  alignas(64) float columns[6 * kSide * V::kLanes];
+  constexpr int kPoints = Tile::kPoints;
+  alignas(64) float columns[kPoints * kSide * V::kLanes];
 #pragma GCC unroll 6
   for (int j = 0; j < kSide; ++j) {
     V d[kSide];
-    V t[6];
+    V t[kPoints];
     if (j >= tile.begin && j < tile.end) {
 #pragma GCC unroll 6
-      for (int i = 0; i < kSide; ++i) d[i] = V::Load(tile.rows[i] + j * V::kLanes);
+      for (int i = 0; i < kSide; ++i) d[i] = V::Load(tile.rows[i] + j * pixel_stride);
       Tile::Transform(d, t);
       if constexpr (kSum) sum = sum + ((d[0] + d[1]) + (d[2] + d[3]));
     } else {
 #pragma GCC unroll 6
-      for (int i = 0; i < 6; ++i) t[i] = V::Zero();
+      for (int i = 0; i < kPoints; ++i) t[i] = V::Zero();
     }
 #pragma GCC unroll 6
-    for (int i = 0; i < 6; ++i) t[i].Store(columns + (i * kSide + j) * V::kLanes);
+    for (int i = 0; i < kPoints; ++i) t[i].Store(columns + (i * kSide + j) * V::kLanes);
   }
 #pragma GCC unroll 6
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < kPoints; ++i) {
     V d[kSide];
-    V t[6];
+    V t[kPoints];
 #pragma GCC unroll 6
     for (int j = 0; j < kSide; ++j) d[j] = V::Load(columns + (i * kSide + j) * V::kLanes);
     Tile::Transform(d, t);
 #pragma GCC unroll 6
-    for (int j = 0; j < 6; ++j) t[j].Store(to + (i * 6 + j) * point_stride);
+    for (int j = 0; j < kPoints; ++j) t[j].Store(to + (i * kPoints + j) * point_stride);
   }
 }
 
@@ -105,11 +130,12 @@ template <class V, int kSide>
 MOKA_INLINE void PrefetchBelow(const TiledPlane& plane, const float* image, int64_t row, int64_t column, bool is_last) {
   if (is_last) {
     image += plane.image_stride;
-    row = -kSide;
+    row = -kSide * plane.step;
   }
-  const float* from = image + ((row + kSide) * plane.width + column) * V::kLanes;
-  for (int64_t i = 0; i < 4; ++i, from += plane.width * V::kLanes) {
-    for (int64_t j = kSide - 4; j < kSide; j += 16 / V::kLanes) __builtin_prefetch(from + j * V::kLanes);
+  const float* from = image + ((row + kSide * plane.step) * plane.width + column) * V::kLanes;
+  const int64_t pixel_stride = plane.step * V::kLanes;
+  for (int64_t i = 0; i < 4; ++i, from += plane.width * pixel_stride) {
+    for (int64_t j = kSide - 4; j < kSide; j += 16 / V::kLanes) __builtin_prefetch(from + j * pixel_stride);
   }
 }
 
@@ -122,10 +148,11 @@ void TransformTiles(const TiledPlane& plane, int64_t first, int64_t last, float*
   V total = V::Zero();
   for (int64_t t = first; t < last; ++t, to += V::kLanes) {
     const float* image = plane.data + n * plane.image_stride;
-    const int64_t row = 4 * i - plane.pad_top;
-    const int64_t column = 4 * j - plane.pad_left;
+    const int64_t row = 4 * i * plane.step - plane.pad_top;
+    const int64_t column = 4 * j * plane.step - plane.pad_left;
     PrefetchBelow<V, kSide>(plane, image, row, column, i + 1 == plane.tile_rows);
-    TransformTile<V, Tile, kSum>(FindRows<V, Tile>(plane, image, row, column), to, point_stride, total);
+    const TileRows<kSide> rows = FindRows<V, Tile>(plane, image, row, column);
+    TransformTile<V, Tile, kSum>(rows, plane.step * V::kLanes, to, point_stride, total);
     if (++j < plane.tile_columns) continue;
     j = 0;
     if (++i < plane.tile_rows) continue;

@@ -18,6 +18,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnWinograd(),
       OnednnConvolutionBackwardData(),
       WinogradConvolutionBackwardData(),
+      NarrowConvolutionBackwardData(),
       OnednnWinogradBackwardData(),
       OnednnConvolutionBackwardWeights(),
       WinogradConvolutionBackwardWeights(),

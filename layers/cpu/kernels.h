@@ -60,6 +60,7 @@ KernelDef MokaUnpool();
 KernelDef MokaUnpoolBackward();
 KernelDef MokaUnpoolMax();
 KernelDef MokaUnpoolMaxBackward();
+KernelDef NarrowConvolutionBackwardData();
 KernelDef OnednnConcat();
 KernelDef OnednnConvolution();
 KernelDef OnednnConvolutionBackwardData();

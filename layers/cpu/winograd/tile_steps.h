@@ -16,7 +16,7 @@ struct Place {
   int64_t row;
   int64_t column;
 
-  Place(const Frame& f, int64_t tile)
+  MOKA_INLINE Place(const Frame& f, int64_t tile)
       : image(tile / (f.tile_rows * f.tile_columns)),
         row(tile / f.tile_columns % f.tile_rows),
         column(tile % f.tile_columns) {}

@@ -59,6 +59,10 @@ void GatherBlock(const WeightStep& s, const float* w, int64_t rows, int64_t chan
     return;
   }
   for (int64_t tap = 0; tap < taps; ++tap) {
+    // Of a phase of the results every second row and column is needed.
+    const int64_t row = tap / s.window - s.row_first;
+    const int64_t column = tap % s.window - s.column_first;
+    if (s.phases == 1 && (row % s.step != 0 || column % s.step != 0)) continue;
     Transpose<V>(w + tap * s.tap_stride, s.out_stride, rows, channels, to + tap * V::kLanes, taps * V::kLanes);
   }
 }

@@ -6,8 +6,8 @@
 //   B^T = [1 0 -5/2 0 1 0; 0 -2a -2 a 1 0; 0 2a -2 -a 1 0; 0 -a -1/2 2a 1 0; 0 a -1/2 -2a 1 0; 0 1 0 -5/2 0 1]
 //   (-a*b^2 = -b for b = 1/a = 2a.)
 // A window of two taps takes five: +-c, +-d and infinity with c = 1/2 and d = 5/4. Measured relative errors of
-// F(4x4,2x2) over 256 channels: 1.6e-6 against 7.7e-6 with 0, +-1 and 2; of the weights' gradient over 1,024 tiles 1.4e-6
-// against 4.6e-6. The largest on the tests' random shapes is 2.9e-6.
+// F(4x4,2x2) over 256 channels: 1.6e-6 against 7.7e-6 with 0, +-1 and 2; of the weights' gradient over 1,024 tiles:
+// 1.4e-6 against 4.6e-6. The largest on the tests' random shapes is 2.9e-6.
 //   B^T = [-cd^2 -d^2 c 1 0; cd^2 -d^2 -c 1 0; -c^2d -c^2 d 1 0; c^2d -c^2 -d 1 0; c^2d^2 0 -(c^2+d^2) 0 1]
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -41,12 +42,16 @@ class Lives {
     for (const Assignment& assignment : graph.assignments()) last_[static_cast<size_t>(assignment.value)] = steps();
     // A result written over an operand begins a step later, in the operand's memory.
     for (int t = 0; t < steps(); ++t) TakeOver(t);
-    bytes_.assign(static_cast<size_t>(steps()), 0);
+    // What begins and ends at each step, summed up.
+    bytes_.assign(static_cast<size_t>(steps()) + 1, 0);
     for (size_t id = 0; id < values; ++id) {
       if (first_[id] < 0) continue;
-      for (int t = first_[id]; t <= std::min(last_[id], steps() - 1); ++t)
-        bytes_[static_cast<size_t>(t)] += graph_->type(static_cast<ValueId>(id)).Bytes();
+      const int64_t bytes = graph.type(static_cast<ValueId>(id)).Bytes();
+      bytes_[static_cast<size_t>(std::min(first_[id], steps()))] += bytes;
+      bytes_[static_cast<size_t>(std::min(last_[id] + 1, steps()))] -= bytes;
     }
+    std::partial_sum(bytes_.begin(), bytes_.end(), bytes_.begin());
+    bytes_.pop_back();
   }
 
   int steps() const { return static_cast<int>(order_.size()); }

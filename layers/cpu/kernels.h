@@ -7,6 +7,9 @@
 
 namespace moka {
 
+KernelDef BatchLanesConvolution();
+KernelDef BatchLanesConvolutionBackwardData();
+KernelDef BatchLanesConvolutionBackwardWeights();
 KernelDef MokaAccuracy();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();

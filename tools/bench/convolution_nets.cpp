@@ -57,7 +57,22 @@ constexpr BenchLayer kDcgan[] = {
     {"4 4x4 512-1", 512, 1, 4, 4, 1, 1, 0},         {"4 4x4 512-100", 512, 100, 4, 4, 1, 1, 0},
 };
 
+constexpr BenchLayer kLenet[] = {
+    {"conv1 5x5 1-20", 1, 20, 28, 5, 1, 1, 0},
+    {"conv2 5x5 20-50", 20, 50, 12, 5, 1, 1, 0},
+};
+
+// What reads images: few channels in.
+constexpr BenchLayer kFirst[] = {
+    {"cifar 5x5 3-32", 3, 32, 32, 5, 1, 1},      {"resnet20 3x3 3-16", 3, 16, 32, 3, 1, 1},
+    {"dcgan 4x4/2 3-64", 3, 64, 64, 4, 2, 1, 1}, {"vgg 3x3 3-64", 3, 64, 224, 3, 1, 1},
+    {"resnet50 7x7/2", 3, 64, 224, 7, 2, 1},     {"alexnet 11x11/4", 3, 96, 227, 11, 4, 1, 0},
+    {"cifar 5x5 32-32", 32, 32, 16, 5, 1, 1},    {"dcgan 4x4/2 64-128", 64, 128, 32, 4, 2, 1, 1},
+};
+
 constexpr BenchNet kNets[] = {
+    {"lenet", "LeNet", 64, kLenet},
+    {"first", "First layers of networks, and narrow ones", 32, kFirst},
     {"resnet50", "ResNet-50 v1.5", 16, kResnet50},
     {"vgg16", "VGG-16", 16, kVgg16},
     {"unet", "U-Net of width 32", 4, kUnet},

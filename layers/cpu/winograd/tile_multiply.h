@@ -16,17 +16,6 @@ inline constexpr int64_t kChunk = 128;
 template <class V>
 inline constexpr int kGroupTiles = (V::kRegisters - 3) / kMaxVectors;
 
-// The numbers 0, 1, .. of a list of template arguments. Tiles are unrolled by such lists and not by loops, because the
-// compiler keeps an array in registers only if its indices are constants from the start.
-template <int... kIndices>
-struct Indices {};
-template <int kCount, int... kIndices>
-struct IndicesTo : IndicesTo<kCount - 1, kCount - 1, kIndices...> {};
-template <int... kIndices>
-struct IndicesTo<0, kIndices...> {
-  using Type = Indices<kIndices...>;
-};
-
 // The accumulators of one tile.
 template <class V, int kVectors>
 struct TileSums {

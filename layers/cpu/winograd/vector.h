@@ -32,6 +32,12 @@ struct Lanes8 {
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm256_storeu_ps(p, v); }
   // Past the caches: for results that nobody reads soon.
   MOKA_INLINE void Stream(float* p) const { _mm256_stream_ps(p, v); }
+  // The sum of the lanes, always in the same order.
+  MOKA_INLINE float Sum() const {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
 };
 MOKA_INLINE Lanes8 operator+(Lanes8 a, Lanes8 b) { return {_mm256_add_ps(a.v, b.v)}; }
 MOKA_INLINE Lanes8 operator-(Lanes8 a, Lanes8 b) { return {_mm256_sub_ps(a.v, b.v)}; }
@@ -56,6 +62,11 @@ struct Lanes16 {
   MOKA_INLINE void Store(float* p) const { _mm512_store_ps(p, v); }
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm512_storeu_ps(p, v); }
   MOKA_INLINE void Stream(float* p) const { _mm512_stream_ps(p, v); }
+  MOKA_INLINE float Sum() const {
+    alignas(64) float lanes[kLanes];
+    Store(lanes);
+    return Lanes8{_mm256_add_ps(_mm256_load_ps(lanes), _mm256_load_ps(lanes + 8))}.Sum();
+  }
 };
 MOKA_INLINE Lanes16 operator+(Lanes16 a, Lanes16 b) { return {_mm512_add_ps(a.v, b.v)}; }
 MOKA_INLINE Lanes16 operator-(Lanes16 a, Lanes16 b) { return {_mm512_sub_ps(a.v, b.v)}; }
@@ -65,6 +76,17 @@ MOKA_INLINE Lanes16 Fnma(Lanes16 a, Lanes16 b, Lanes16 c) { return {_mm512_fnmad
 // The masked form: the plain one draws a false warning from GCC 12.
 MOKA_INLINE Lanes16 Max(Lanes16 a, Lanes16 b) { return {_mm512_maskz_max_ps(0xFFFF, a.v, b.v)}; }
 #endif
+
+// The numbers 0, 1, .. of a list of template arguments. Loops are unrolled by such lists, because the compiler
+// keeps an array in registers only if its indices are constants from the start.
+template <int... kIndices>
+struct Indices {};
+template <int kCount, int... kIndices>
+struct IndicesTo : IndicesTo<kCount - 1, kCount - 1, kIndices...> {};
+template <int... kIndices>
+struct IndicesTo<0, kIndices...> {
+  using Type = Indices<kIndices...>;
+};
 
 }  // namespace moka::winograd
 #endif

@@ -1,0 +1,129 @@
+#include "layers/cpu/batch_lanes/problem.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "graph/graph.h"
+#include "graph/op.h"
+
+namespace moka::batch_lanes {
+namespace {
+
+// A block of images is at least this full.
+bool FillsBlocks(int64_t images, int64_t lanes) {
+  const int64_t padded = (images + lanes - 1) / lanes * lanes;
+  return 4 * images >= 3 * padded;
+}
+
+}  // namespace
+
+const Functions* FunctionsOf(int64_t lanes) {
+#if defined(__x86_64__)
+  const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  // Everything the source of 16 lanes is compiled for.
+  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
+                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  if (lanes == 8 && has_avx2 && Avx2Functions().lanes == 8) return &Avx2Functions();
+  if (lanes == 16 && has_avx512 && Avx512Functions().lanes == 16) return &Avx512Functions();
+#endif
+  return nullptr;
+}
+
+Layout DataLayout(int64_t lanes) { return Layout::Parse(StrCat("Abcd", lanes, "a")); }
+
+int64_t LanesOf(const TensorType& data) {
+  for (const int64_t lanes : {16, 8}) {
+    if (data.shape.rank() == 4 && data.layout == DataLayout(lanes)) return lanes;
+  }
+  return 0;
+}
+
+Axis Problem::AxisOf(int dimension, bool is_gradient) const {
+  const auto d = static_cast<size_t>(dimension);
+  const int64_t of_x = x.shape[dimension + 2];
+  const int64_t of_y = y.shape[dimension + 2];
+  return {.inputs = is_gradient ? of_y : of_x,
+          .outputs = is_gradient ? of_x : of_y,
+          .taps = w.shape[dimension + 2],
+          .stride = geometry.stride[d],
+          .dilation = geometry.dilation[d],
+          .pad = geometry.pad_begin[d],
+          .is_gradient = is_gradient};
+}
+
+Problem ReadProblem(const KernelQuery& query) {
+  const std::string& op = query.node.op->name;
+  Problem p;
+  if (op == "convolution") {
+    p.x = query.inputs[0];
+    p.w = query.inputs[1];
+    p.y = query.outputs[0];
+  } else if (op == "convolution_backward_data") {
+    p.x = query.outputs[0];
+    p.w = query.inputs[1];
+    p.y = query.inputs[0];
+  } else {
+    p.x = query.inputs[0];
+    p.w = query.outputs[0];
+    p.y = query.inputs[1];
+  }
+  p.geometry = ConvolutionGeometry(op, query.node.attributes, p.w.shape);
+  p.groups = query.node.attributes.Int("groups");
+  p.lanes = LanesOf(query.inputs[0]);
+  return p;
+}
+
+std::string RefuseShapes(const KernelQuery& query) {
+  for (const auto types : {query.inputs, query.outputs}) {
+    for (const TensorType& type : types) {
+      if (type.dtype != DType::kFloat32) return StrCat("it is for float32, not ", NameOf(type.dtype));
+      if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
+    }
+  }
+  const Shape& data = query.inputs[0].shape;
+  if (data.rank() != 4) return StrCat("it is for two dimensions, found ", data.ToString());
+  const bool is_forward = query.node.op->name == "convolution";
+  if (is_forward && query.node.attributes.Bool("sum")) return "it adds no summand";
+  return {};
+}
+
+std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = RefuseShapes(query); !reason.empty()) return reason;
+  const Problem p = ReadProblem(query);
+  if (p.lanes == 0) return StrCat("the images of ", query.inputs[0].ToString(), " are not in blocks of 8 or 16");
+  for (const TensorType* data : {&p.x, &p.y}) {
+    if (LanesOf(*data) != p.lanes) return StrCat(data->ToString(), " does not lie as ", query.inputs[0].ToString());
+  }
+  if (FunctionsOf(p.lanes) == nullptr) {
+    return StrCat("blocks of ", p.lanes, " need ", p.lanes == 8 ? "AVX2 with FMA" : "AVX-512",
+                  ", which this CPU lacks");
+  }
+  if (!p.w.layout.is_plain()) return StrCat("the weights ", p.w.ToString(), " are not plain");
+  const bool has_bias = query.inputs.size() > 2 || query.outputs.size() > 1;
+  const TensorType& bias = query.inputs.size() > 2 ? query.inputs[2] : query.outputs.back();
+  if (has_bias && !bias.layout.is_plain()) return "the bias is not plain";
+  return {};
+}
+
+std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+  if (!RefuseShapes(query).empty()) return {};
+  const int64_t images = query.inputs[0].shape[0];
+  int64_t lanes = LanesOf(query.inputs[0]);
+  for (const int64_t wanted : {16, 8}) {
+    if (FunctionsOf(lanes) == nullptr && FillsBlocks(images, wanted)) lanes = wanted;
+  }
+  if (FunctionsOf(lanes) == nullptr) return {};
+  const Layout data = DataLayout(lanes);
+  LayoutProposal proposal{std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
+  proposal.inputs[0] = data;
+  if (query.node.op->name == "convolution_backward_weights") {
+    proposal.inputs[1] = data;
+  } else {
+    proposal.outputs[0] = data;
+  }
+  return proposal;
+}
+
+int64_t PartsOf(int64_t count, int64_t most) { return (count + most - 1) / most; }
+
+}  // namespace moka::batch_lanes

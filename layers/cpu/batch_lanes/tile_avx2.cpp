@@ -1,0 +1,15 @@
+// The arithmetic over blocks of 8 images with AVX2 registers; on other architectures the table is empty.
+#include "layers/cpu/batch_lanes/tile_body.h"
+
+namespace moka::batch_lanes {
+
+#if defined(__AVX2__) && defined(__FMA__)
+const Functions& Avx2Functions() { return kFunctionsOf<winograd::Lanes8>; }
+#else
+const Functions& Avx2Functions() {
+  static constexpr Functions kNone;
+  return kNone;
+}
+#endif
+
+}  // namespace moka::batch_lanes

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "core/parallel.h"
 #include "core/text.h"
@@ -21,8 +22,8 @@ using batch_lanes::Product;
 using batch_lanes::Reachable;
 using batch_lanes::Taps;
 
-// Of a row's inputs that are read once for each of its runs: what stays in the first-level cache meanwhile.
-constexpr int64_t kCachedBytes = 16 << 10;
+// Of a row's inputs that are read once for each of its runs: what stays in the second-level cache meanwhile.
+constexpr int64_t kCachedBytes = 256 << 10;
 constexpr int64_t kFewestSteps = 24;  // of a tile, before its sums go to memory and come back
 
 class BatchLanesKernel final : public Kernel {
@@ -73,8 +74,8 @@ class BatchLanesKernel final : public Kernel {
 
   void Run() override {
     // The second vector is for the last block of images, whose padding stays zero.
-    const int64_t last = p_.x.shape[0] - (p_.blocks() - 1) * p_.lanes;
-    for (int64_t i = 0; i < 2 * p_.lanes; ++i) lanes_[i] = i - p_.lanes < last ? 1.0F : 0.0F;
+    const int64_t images = p_.x.shape[0] - (p_.blocks() - 1) * p_.lanes;  // of the last block
+    for (int64_t i = 0; i < 2 * p_.lanes; ++i) lanes_[i] = i - p_.lanes < images ? 1.0F : 0.0F;
     std::fill_n(bias_, p_.groups * outputs_, 0.0F);
     std::ranges::copy(plain_bias_, bias_);
     ParallelFor(p_.groups * tiles_, 1, [this](int64_t begin, int64_t end, int) {
@@ -150,6 +151,11 @@ class BatchLanesKernel final : public Kernel {
     p.x_tap = run.input_tap * p_.lanes;
     p.w_tap = run.tap_step * p.outputs;
     p.taps = run.taps;
+    if (run.taps == 1) {  // rows of taps are the inner loop
+      std::swap(p.rows, p.taps);
+      p.x_tap = p.x_row;
+      p.w_tap = p.w_row;
+    }
     p.y_step = run.output_step * p_.lanes;
     p.w = w + run.first_tap * p.outputs;
     const int64_t parts = batch_lanes::PartsOf(run.count, functions_.most_positions(p.outputs));

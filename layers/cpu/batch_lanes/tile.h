@@ -43,7 +43,8 @@ struct Correlation {
   int64_t x_step = 0;  // from one position to the next
   int64_t x_row = 0;
   int64_t x_tap = 0;
-  const float* dy = nullptr;  // its positions are L apart
+  const float* dy = nullptr;
+  int64_t dy_step = 0;
   int64_t dy_row = 0;
   int64_t dy_output = 0;
   float* sums = nullptr;
@@ -59,9 +60,11 @@ struct Functions {
   // The most positions (taps) of one call with so many outputs.
   int (*most_positions)(int64_t outputs) = nullptr;
   void (*multiply)(const Product& product) = nullptr;
+  // to[position][output][L] = dy[output*step + position*L ..].
+  void (*gather)(const float* dy, int64_t step, int64_t outputs, int64_t positions, float* to) = nullptr;
   void (*correlate)(const Correlation& correlation) = nullptr;
-  // The sum of `count` vectors' lanes.
-  float (*sum)(const float* x, int64_t count) = nullptr;
+  // to[i] = the sum of the lanes of the vectors x[i*length, (i+1)*length), i < count. `to` may be x.
+  void (*sum)(const float* x, int64_t count, int64_t length, float* to) = nullptr;
 };
 
 // To be called on machines that have the instructions only.

@@ -104,7 +104,7 @@ MOKA_INLINE void CorrelateAll(const Correlation& c, Indices<kI...> /*accumulator
   for (int64_t row = 0; row < c.rows; ++row) {
     const float* x = c.x + row * c.x_row;
     const float* dy = c.dy + row * c.dy_row;
-    for (int64_t position = 0; position < c.positions; ++position, x += c.x_step, dy += V::kLanes) {
+    for (int64_t position = 0; position < c.positions; ++position, x += c.x_step, dy += c.dy_step) {
       CorrelateStep<V, kTaps>(sums, x, x_tap, dy, c.dy_output, UpTo<kOutputs>{}, UpTo<kTaps>{});
     }
   }
@@ -141,20 +141,47 @@ void Correlate(const Correlation& c) {
 }
 
 template <class V>
-float Sum(const float* x, int64_t count) {
-  constexpr int64_t kChains = 4;  // additions under way at a time
-  V sums[kChains] = {V::Zero(), V::Zero(), V::Zero(), V::Zero()};
-  int64_t i = 0;
-  for (; i + kChains <= count; i += kChains) {
-    for (int64_t j = 0; j < kChains; ++j) sums[j] = sums[j] + V::Load(x + (i + j) * V::kLanes);
+void Gather(const float* dy, int64_t step, int64_t outputs, int64_t positions, float* to) {
+  for (int64_t o = 0; o < outputs; ++o) {
+    for (int64_t i = 0; i < positions; ++i) {
+      V::Load(dy + o * step + i * V::kLanes).Store(to + (i * outputs + o) * V::kLanes);
+    }
   }
-  for (; i < count; ++i) sums[0] = sums[0] + V::Load(x + i * V::kLanes);
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])).Sum();
 }
 
 template <class V>
-inline constexpr Functions kFunctionsOf = {V::kLanes,   kWidestOutputs<V>, MostPositions<V>,
-                                           Multiply<V>, Correlate<V>,      Sum<V>};
+MOKA_INLINE V SumOf(const float* x, int64_t length) {
+  if (length == 1) return V::Load(x);
+  constexpr int64_t kChains = 4;  // additions under way at a time
+  V sums[kChains] = {V::Zero(), V::Zero(), V::Zero(), V::Zero()};
+  int64_t i = 0;
+  for (; i + kChains <= length; i += kChains) {
+    for (int64_t j = 0; j < kChains; ++j) sums[j] = sums[j] + V::Load(x + (i + j) * V::kLanes);
+  }
+  for (; i < length; ++i) sums[0] = sums[0] + V::Load(x + i * V::kLanes);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <class V>
+void Sum(const float* x, int64_t count, int64_t length, float* to) {
+  const int64_t step = length * V::kLanes;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const float* four = x + i * step;
+    V::Sums({SumOf<V>(four, length), SumOf<V>(four + step, length), SumOf<V>(four + 2 * step, length),
+             SumOf<V>(four + 3 * step, length)},
+            to + i);
+  }
+  for (; i < count; ++i) {
+    float four[4];
+    V::Sums({SumOf<V>(x + i * step, length), V::Zero(), V::Zero(), V::Zero()}, four);
+    to[i] = four[0];
+  }
+}
+
+template <class V>
+inline constexpr Functions kFunctionsOf = {
+    V::kLanes, kWidestOutputs<V>, MostPositions<V>, Multiply<V>, Gather<V>, Correlate<V>, Sum<V>};
 
 }  // namespace moka::batch_lanes
 #endif

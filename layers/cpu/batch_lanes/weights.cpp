@@ -3,6 +3,7 @@
 // rows, the images of a block each in a lane of their own; bands are added in memory and the lanes last. Every sum is
 // made by one thread in one order.
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "core/parallel.h"
@@ -21,7 +22,10 @@ using batch_lanes::Functions;
 using batch_lanes::PartsOf;
 using batch_lanes::Reachable;
 
-constexpr int64_t kBandBytes = 20 << 10;  // of a tile's dy: read again for each row of taps from the first-level cache
+constexpr int64_t kBandBytes = 24 << 10;  // of a tile's dy: stays in the first-level cache
+// Reads of a band that pay for a copy of it: planes a power of two apart push each other out of the cache.
+constexpr int64_t kFewestReads = 16;
+constexpr int64_t kChannelsTogether = 10;  // that read a band of dy after each other
 
 class BatchLanesWeights final : public BoundKernel {
  public:
@@ -39,17 +43,24 @@ class BatchLanesWeights final : public BoundKernel {
       const auto runs = batch_lanes::RunsOf(columns_, columns_.taps * part / parts, columns_.taps * (part + 1) / parts);
       runs_.insert(runs_.end(), runs.begin(), runs.end());
     }
-    band_ = std::max<int64_t>(1, kBandBytes / (widest * columns_.outputs * p.lanes * int64_t{sizeof(float)}));
-    sums_ = rows_.taps * columns_.taps * widest * p.lanes;
+    const int64_t row = widest * columns_.outputs * p.lanes;
+    band_ = std::clamp<int64_t>(kBandBytes / (row * int64_t{sizeof(float)}), 1, rows_.outputs);
+    parts_ = PartsOf(p.group_inputs(), kChannelsTogether);
+    channels_ = PartsOf(p.group_inputs(), parts_);
+    gathers_ = channels_ * rows_.taps >= kFewestReads;
+    gathered_ = gathers_ ? band_ * row : 0;
+    channel_sums_ = rows_.taps * columns_.taps * widest * p.lanes;
     implementation_ = StrCat("direct:", p.lanes == 16 ? "avx512" : "avx2");
   }
 
-  int64_t scratch_bytes() const override { return threads_ * sums_ * int64_t{sizeof(float)}; }
+  int64_t scratch_bytes() const override {
+    return threads_ * (gathered_ + channels_ * channel_sums_) * int64_t{sizeof(float)};
+  }
   std::string_view implementation() const override { return implementation_; }
 
-  // A unit is one row of taps of a tile of output channels and one input channel.
+  // A unit is one row of taps of a tile of output channels and a few input channels.
   void Run() override {
-    const int64_t units = p_.groups * tiles_ * p_.group_inputs() * rows_.taps;
+    const int64_t units = p_.groups * tiles_ * parts_ * rows_.taps;
     const int64_t slots = std::min(threads_, units);
     ParallelFor(slots, 1, [&](int64_t first, int64_t last, int) {
       for (int64_t slot = first; slot < last; ++slot) {
@@ -57,7 +68,7 @@ class BatchLanesWeights final : public BoundKernel {
         int64_t next = 0;
         for (int64_t unit = units * slot / slots; unit < end; unit = next) {
           next = std::min(end, (unit / rows_.taps + 1) * rows_.taps);
-          RunPair(unit / rows_.taps, unit % rows_.taps, next - unit, scratch<float>() + slot * sums_);
+          RunUnits(unit, next, scratch<float>() + slot * (gathered_ + channels_ * channel_sums_));
         }
       }
     });
@@ -67,54 +78,90 @@ class BatchLanesWeights final : public BoundKernel {
   int64_t in_plane() const { return rows_.inputs * columns_.inputs * p_.lanes; }
   int64_t out_plane() const { return rows_.outputs * columns_.outputs * p_.lanes; }
 
-  // Rows of taps [first_tap, first_tap + taps) of the pair of a tile and a channel.
-  void RunPair(int64_t pair, int64_t first_tap, int64_t taps, float* sums) const {
-    const int64_t channel = pair % p_.group_inputs();
-    const int64_t tile = pair / p_.group_inputs() % tiles_;
-    const int64_t group = pair / p_.group_inputs() / tiles_;
-    const int64_t output = group * p_.group_outputs() + p_.group_outputs() * tile / tiles_;
-    const int64_t outputs = group * p_.group_outputs() + p_.group_outputs() * (tile + 1) / tiles_ - output;
-    const int64_t row_sums = columns_.taps * outputs * p_.lanes;
-    std::fill_n(sums, taps * row_sums, 0.0F);
+  // What rows of taps of one tile and the same input channels need.
+  struct Share {
+    int64_t first_channel;  // of x
+    int64_t channels;
+    int64_t first_output;
+    int64_t outputs;
+    int64_t first_tap;
+    int64_t taps;
+    float* gathered;
+    float* sums;  // [channel][row tap][column tap][output][L]
+
+    int64_t group_channel;  // first_channel within the group
+  };
+
+  Share ShareOf(int64_t unit, int64_t end, float* memory) const {
+    const int64_t part = unit / rows_.taps % parts_;
+    const int64_t tile = unit / rows_.taps / parts_ % tiles_;
+    const int64_t group = unit / rows_.taps / parts_ / tiles_;
+    Share s{};
+    s.group_channel = p_.group_inputs() * part / parts_;
+    s.channels = p_.group_inputs() * (part + 1) / parts_ - s.group_channel;
+    s.first_channel = group * p_.group_inputs() + s.group_channel;
+    s.first_output = group * p_.group_outputs() + p_.group_outputs() * tile / tiles_;
+    s.outputs = group * p_.group_outputs() + p_.group_outputs() * (tile + 1) / tiles_ - s.first_output;
+    s.first_tap = unit % rows_.taps;
+    s.taps = end - unit;
+    s.gathered = memory;
+    s.sums = memory + gathered_;
+    return s;
+  }
+
+  void RunUnits(int64_t unit, int64_t end, float* memory) const {
+    const Share s = ShareOf(unit, end, memory);
+    const int64_t tap_sums = columns_.taps * s.outputs * p_.lanes;
+    std::fill_n(s.sums, s.channels * s.taps * tap_sums, 0.0F);
     for (int64_t block = 0; block < p_.blocks(); ++block) {
-      const float* x = in<float>(0) + (block * p_.x.shape[1] + group * p_.group_inputs() + channel) * in_plane();
-      const float* dy = in<float>(1) + (block * p_.y.shape[1] + output) * out_plane();
+      const float* x = in<float>(0) + (block * p_.x.shape[1] + s.first_channel) * in_plane();
+      const float* dy = in<float>(1) + (block * p_.y.shape[1] + s.first_output) * out_plane();
       for (int64_t y = 0; y < rows_.outputs; y += band_) {
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          AddBand(x, dy, first_tap + tap, y, std::min(rows_.outputs, y + band_), outputs, sums + tap * row_sums);
+        const int64_t y_end = std::min(rows_.outputs, y + band_);
+        const int64_t row = columns_.outputs * p_.lanes;
+        Gradients gradients{dy + y * row, p_.lanes, out_plane()};
+        if (gathers_) {
+          functions_.gather(gradients.dy, out_plane(), s.outputs, (y_end - y) * columns_.outputs, s.gathered);
+          gradients = {s.gathered, s.outputs * p_.lanes, p_.lanes};
+        }
+        for (int64_t i = 0; i < s.channels * s.taps; ++i) {
+          AddBand(x + i / s.taps * in_plane(), gradients, s.first_tap + i % s.taps, y, y_end, s.outputs,
+                  s.sums + i * tap_sums);
         }
       }
     }
-    auto* dw = out<float>(0);
-    for (int64_t tap = 0; tap < taps * columns_.taps; ++tap) {
-      for (int64_t o = 0; o < outputs; ++o) {
-        const int64_t filter = (output + o) * p_.group_inputs() + channel;
-        dw[(filter * rows_.taps + first_tap) * columns_.taps + tap] =
-            functions_.sum(sums + (tap * outputs + o) * p_.lanes, 1);
-      }
-    }
-    if (has_bias_ && channel == 0 && first_tap == 0) WriteBias(output, outputs);
+    WriteWeights(s);
+    if (has_bias_ && s.group_channel == 0 && s.first_tap == 0) WriteBias(s.first_output, s.outputs);
   }
 
+  // A band of dy, and from one position and one output to the next.
+  struct Gradients {
+    const float* dy;
+    int64_t step;
+    int64_t output;
+  };
+
   // Adds output rows [begin, end) at one row of taps.
-  void AddBand(const float* x, const float* dy, int64_t tap, int64_t begin, int64_t end, int64_t outputs,
+  void AddBand(const float* x, const Gradients& gradients, int64_t tap, int64_t begin, int64_t end, int64_t outputs,
                float* sums) const {
+    const int64_t band = begin;
     while (begin < end && rows_.InputOf(begin, tap) < 0) ++begin;
     while (begin < end && rows_.InputOf(end - 1, tap) < 0) --end;
     if (begin == end) return;
     x += rows_.InputOf(begin, tap) * columns_.inputs * p_.lanes;
-    dy += begin * columns_.outputs * p_.lanes;
     Correlation c;
     c.x_row = rows_.stride * columns_.inputs * p_.lanes;
-    c.dy_row = columns_.outputs * p_.lanes;
-    c.dy_output = out_plane();
+    c.dy_step = gradients.step;
+    c.dy_row = columns_.outputs * gradients.step;
+    c.dy_output = gradients.output;
     c.rows = end - begin;
     c.outputs = outputs;
-    for (const Reachable& run : runs_) {
+    const float* dy = gradients.dy + (begin - band) * c.dy_row;
+    for (const struct Reachable& run : runs_) {
       c.x = x + run.input * p_.lanes;
       c.x_step = run.input_step * p_.lanes;
       c.x_tap = run.input_tap * p_.lanes;
-      c.dy = dy + run.output * p_.lanes;
+      c.dy = dy + run.output * c.dy_step;
       c.sums = sums + run.first_tap * outputs * p_.lanes;
       c.positions = run.count;
       c.taps = run.taps;
@@ -122,15 +169,28 @@ class BatchLanesWeights final : public BoundKernel {
     }
   }
 
-  void WriteBias(int64_t output, int64_t outputs) const {
-    auto* db = out<float>(1);
-    for (int64_t o = output; o < output + outputs; ++o) {
-      double total = 0;
-      for (int64_t block = 0; block < p_.blocks(); ++block) {
-        const float* dy = in<float>(1) + (block * p_.y.shape[1] + o) * out_plane();
-        total += double{functions_.sum(dy, rows_.outputs * columns_.outputs)};
+  void WriteWeights(const Share& s) const {
+    const int64_t window = s.taps * columns_.taps;
+    functions_.sum(s.sums, s.channels * window * s.outputs, 1, s.sums);
+    const float* sums = s.sums;
+    for (int64_t channel = 0; channel < s.channels; ++channel) {
+      float* dw = out<float>(0) + s.first_tap * columns_.taps;
+      dw += (s.first_output * p_.group_inputs() + s.group_channel + channel) * rows_.taps * columns_.taps;
+      const int64_t filter = p_.group_inputs() * rows_.taps * columns_.taps;
+      for (int64_t tap = 0; tap < window; ++tap) {
+        for (int64_t o = 0; o < s.outputs; ++o) dw[o * filter + tap] = *sums++;
       }
-      db[o] = static_cast<float>(total);
+    }
+  }
+
+  void WriteBias(int64_t output, int64_t outputs) const {
+    auto* db = out<float>(1) + output;
+    std::fill_n(db, outputs, 0.0F);
+    for (int64_t block = 0; block < p_.blocks(); ++block) {
+      const float* dy = in<float>(1) + (block * p_.y.shape[1] + output) * out_plane();
+      std::array<float, batch_lanes::kMostOutputs> sums{};
+      functions_.sum(dy, outputs, rows_.outputs * columns_.outputs, sums.data());
+      for (int64_t o = 0; o < outputs; ++o) db[o] += sums[static_cast<size_t>(o)];
     }
   }
 
@@ -141,9 +201,13 @@ class BatchLanesWeights final : public BoundKernel {
   Axis columns_;
   std::vector<Reachable> runs_;
   int64_t threads_;
-  int64_t tiles_ = 0;  // of a group's outputs
-  int64_t band_ = 0;   // output rows
-  int64_t sums_ = 0;   // floats of one thread
+  int64_t tiles_ = 0;         // of a group's outputs
+  int64_t parts_ = 0;         // of a group's input channels
+  int64_t channels_ = 0;      // of the largest part
+  int64_t band_ = 0;          // output rows
+  bool gathers_ = false;      // bands of dy
+  int64_t gathered_ = 0;      // floats of one thread
+  int64_t channel_sums_ = 0;  // floats of one channel and thread
   std::string implementation_;
 };
 

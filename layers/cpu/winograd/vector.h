@@ -32,11 +32,10 @@ struct Lanes8 {
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm256_storeu_ps(p, v); }
   // Past the caches: for results that nobody reads soon.
   MOKA_INLINE void Stream(float* p) const { _mm256_stream_ps(p, v); }
-  // The sum of the lanes, always in the same order.
-  MOKA_INLINE float Sum() const {
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  // to[0..3]: the sums of the lanes of four vectors, each in the same order.
+  static MOKA_INLINE void Sums(const Lanes8 (&x)[4], float* to) {
+    const __m256 quarters = _mm256_hadd_ps(_mm256_hadd_ps(x[0].v, x[1].v), _mm256_hadd_ps(x[2].v, x[3].v));
+    _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(quarters), _mm256_extractf128_ps(quarters, 1)));
   }
 };
 MOKA_INLINE Lanes8 operator+(Lanes8 a, Lanes8 b) { return {_mm256_add_ps(a.v, b.v)}; }
@@ -62,10 +61,12 @@ struct Lanes16 {
   MOKA_INLINE void Store(float* p) const { _mm512_store_ps(p, v); }
   MOKA_INLINE void StoreUnaligned(float* p) const { _mm512_storeu_ps(p, v); }
   MOKA_INLINE void Stream(float* p) const { _mm512_stream_ps(p, v); }
-  MOKA_INLINE float Sum() const {
-    alignas(64) float lanes[kLanes];
-    Store(lanes);
-    return Lanes8{_mm256_add_ps(_mm256_load_ps(lanes), _mm256_load_ps(lanes + 8))}.Sum();
+  // The masked form of the halves: the plain one draws a false warning from GCC 12.
+  MOKA_INLINE Lanes8 Halves() const {
+    return {_mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, v, 0), _mm512_maskz_extractf32x8_ps(0xFF, v, 1))};
+  }
+  static MOKA_INLINE void Sums(const Lanes16 (&x)[4], float* to) {
+    Lanes8::Sums({x[0].Halves(), x[1].Halves(), x[2].Halves(), x[3].Halves()}, to);
   }
 };
 MOKA_INLINE Lanes16 operator+(Lanes16 a, Lanes16 b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -73,7 +74,7 @@ MOKA_INLINE Lanes16 operator-(Lanes16 a, Lanes16 b) { return {_mm512_sub_ps(a.v,
 MOKA_INLINE Lanes16 operator*(Lanes16 a, Lanes16 b) { return {_mm512_mul_ps(a.v, b.v)}; }
 MOKA_INLINE Lanes16 Fma(Lanes16 a, Lanes16 b, Lanes16 c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
 MOKA_INLINE Lanes16 Fnma(Lanes16 a, Lanes16 b, Lanes16 c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }
-// The masked form: the plain one draws a false warning from GCC 12.
+// The masked form here too: the plain one draws a false warning from GCC 12.
 MOKA_INLINE Lanes16 Max(Lanes16 a, Lanes16 b) { return {_mm512_maskz_max_ps(0xFFFF, a.v, b.v)}; }
 #endif
 

@@ -53,8 +53,8 @@ std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query) {
 
 int64_t PlaneView::LanesOf(int64_t outer_index) const {
   if (inner == 1) return 1;
-  const int64_t blocks = (channels + inner - 1) / inner;
-  return std::min(inner, channels - outer_index % blocks * inner);
+  const int64_t blocks = (lanes + inner - 1) / inner;
+  return std::min(inner, lanes - outer_index / neighbours % blocks * inner);
 }
 
 std::optional<PlaneView> ViewPlanes(const TensorType& type) {
@@ -62,7 +62,7 @@ std::optional<PlaneView> ViewPlanes(const TensorType& type) {
   const int rank = shape.rank();
   if (rank < 3 || rank > 5) return std::nullopt;
   PlaneView view;
-  view.channels = shape[1];
+  view.lanes = shape[1];
   view.width = shape[rank - 1];
   if (rank > 3) view.height = shape[rank - 2];
   if (rank > 4) view.depth = shape[2];
@@ -72,12 +72,16 @@ std::optional<PlaneView> ViewPlanes(const TensorType& type) {
     view.outer = shape[0] * shape[1];
     return view;
   }
-  if (layout.block_count == 1 && layout.blocks[0].axis == 1) {
+  if (layout.block_count == 1 && layout.blocks[0].axis <= 1) {
     for (int i = 0; i < rank; ++i) {
       if (order(i) != i) return std::nullopt;
     }
     view.inner = layout.blocks[0].size;
-    view.outer = shape[0] * CeilDiv(shape[1], view.inner).value();
+    view.outer = layout.Padded(shape).Count(0, 2) / view.inner;
+    if (layout.blocks[0].axis == 0) {
+      view.lanes = shape[0];
+      view.neighbours = shape[1];
+    }
     return view;
   }
   if (layout.block_count != 0 || order(0) != 0 || order(rank - 1) != 1) return std::nullopt;

@@ -54,16 +54,18 @@ std::string RefuseUnlessSameLayout(const KernelQuery& query);
 std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query);
 
 // A tensor [N,C,spatial..] in memory as [outer, depth, height, width, inner]: plain (outer = N*C, inner = 1), blocked
-// over the channels (outer = N*C/block, inner = block) or channels last (outer = N, inner = C).
+// over the channels (outer = N*C/block, inner = block) or over the images (outer = N/block*C), or channels last
+// (outer = N, inner = C).
 struct PlaneView {
   int64_t outer = 1;
   int64_t depth = 1;
   int64_t height = 1;
   int64_t width = 1;
   int64_t inner = 1;
-  int64_t channels = 1;  // of one item, without padding
+  int64_t lanes = 1;       // that the blocks of a run of planes have together, without padding
+  int64_t neighbours = 1;  // planes of the same block
   int64_t PlaneCount() const { return depth * height * width * inner; }
-  // Channels of plane `outer_index` that are not padding.
+  // Lanes of plane `outer_index` that are not padding.
   int64_t LanesOf(int64_t outer_index) const;
 };
 // None for other layouts and ranks outside 3 to 5.

@@ -10,6 +10,8 @@ namespace moka {
 KernelDef BatchLanesConvolution();
 KernelDef BatchLanesConvolutionBackwardData();
 KernelDef BatchLanesConvolutionBackwardWeights();
+KernelDef BatchLanesPoolMax();
+KernelDef BatchLanesPoolMaxBackward();
 KernelDef MokaAccuracy();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();

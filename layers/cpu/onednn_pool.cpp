@@ -99,6 +99,7 @@ std::optional<dnnl_alg_kind_t> KindOf(const Problem& p, const Geometry& g) {
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   const Problem p = ReadProblem(query);
+  if (p.x.layout.BlockOf(0) > 1) return StrCat("oneDNN has only a slow loop for blocks of images, ", p.x.ToString());
   const Geometry g = PoolGeometry(p.op, *p.attributes);
   const auto kind = KindOf(p, g);
   if (!kind) return "oneDNN divides by all positions of the window or by those inside the input, this op by others";

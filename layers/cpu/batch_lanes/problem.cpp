@@ -29,6 +29,10 @@ const Functions* FunctionsOf(int64_t lanes) {
   return nullptr;
 }
 
+std::string LacksInstructions(int64_t lanes) {
+  return StrCat("blocks of ", lanes, " need ", lanes == 8 ? "AVX2 with FMA" : "AVX-512", ", which this CPU lacks");
+}
+
 Layout DataLayout(int64_t lanes) { return Layout::Parse(StrCat("Abcd", lanes, "a")); }
 
 int64_t LanesOf(const TensorType& data) {
@@ -94,10 +98,7 @@ std::string Refuse(const KernelQuery& query) {
   for (const TensorType* data : {&p.x, &p.y}) {
     if (LanesOf(*data) != p.lanes) return StrCat(data->ToString(), " does not lie as ", query.inputs[0].ToString());
   }
-  if (FunctionsOf(p.lanes) == nullptr) {
-    return StrCat("blocks of ", p.lanes, " need ", p.lanes == 8 ? "AVX2 with FMA" : "AVX-512",
-                  ", which this CPU lacks");
-  }
+  if (FunctionsOf(p.lanes) == nullptr) return LacksInstructions(p.lanes);
   if (!p.w.layout.is_plain()) return StrCat("the weights ", p.w.ToString(), " are not plain");
   const bool has_bias = query.inputs.size() > 2 || query.outputs.size() > 1;
   const TensorType& bias = query.inputs.size() > 2 ? query.inputs[2] : query.outputs.back();

@@ -14,6 +14,9 @@ namespace moka::batch_lanes {
 // Null without the instructions, on this machine or in this build.
 const Functions* FunctionsOf(int64_t lanes);
 
+// The sentence for it.
+std::string LacksInstructions(int64_t lanes);
+
 // "Abcd16a": images in blocks.
 Layout DataLayout(int64_t lanes);
 // The images in a block of data that lies so; 0 if it lies otherwise.

@@ -54,6 +54,27 @@ struct Correlation {
   int64_t taps = 0;
 };
 
+// Max pooling of one plane [height][width][L], forward (x to y and argmax) or backward (dy and chosen to dx).
+struct PoolPlane {
+  const float* x = nullptr;
+  float* y = nullptr;
+  uint8_t* argmax = nullptr;  // row-major in the window
+  const float* dy = nullptr;
+  const uint8_t* chosen = nullptr;
+  float* dx = nullptr;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t out_height = 0;
+  int64_t out_width = 0;
+  int64_t kernel_height = 0;
+  int64_t kernel_width = 0;
+  int64_t stride_height = 0;
+  int64_t stride_width = 0;
+  int64_t pad_top = 0;
+  int64_t pad_left = 0;
+  bool clears = false;  // dx has elements that are in no window or in several
+};
+
 struct Functions {
   int lanes = 0;    // 0: this build has not got the instructions
   int outputs = 0;  // the most of one call
@@ -65,6 +86,8 @@ struct Functions {
   void (*correlate)(const Correlation& correlation) = nullptr;
   // to[i] = the sum of the lanes of the vectors x[i*length, (i+1)*length), i < count. `to` may be x.
   void (*sum)(const float* x, int64_t count, int64_t length, float* to) = nullptr;
+  void (*pool)(const PoolPlane& plane) = nullptr;
+  void (*pool_backward)(const PoolPlane& plane) = nullptr;
 };
 
 // To be called on machines that have the instructions only.

@@ -1,6 +1,7 @@
 // The functions of tile.h for one width of registers. Included by one source for each width.
 #pragma once
 
+#include "layers/cpu/batch_lanes/pool_body.h"
 #include "layers/cpu/batch_lanes/tile.h"
 #include "layers/cpu/winograd/vector.h"
 
@@ -180,8 +181,9 @@ void Sum(const float* x, int64_t count, int64_t length, float* to) {
 }
 
 template <class V>
-inline constexpr Functions kFunctionsOf = {
-    V::kLanes, kWidestOutputs<V>, MostPositions<V>, Multiply<V>, Gather<V>, Correlate<V>, Sum<V>};
+inline constexpr Functions kFunctionsOf = {V::kLanes,   kWidestOutputs<V>, MostPositions<V>,
+                                           Multiply<V>, Gather<V>,         Correlate<V>,
+                                           Sum<V>,      PoolForward<V>,    PoolBackward<V>};
 
 }  // namespace moka::batch_lanes
 #endif

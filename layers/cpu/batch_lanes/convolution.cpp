@@ -178,7 +178,7 @@ class BatchLanesKernel final : public Kernel {
         const int64_t from_run = i - run.output;
         if (from_run >= 0 && from_run % run.output_step == 0 && from_run / run.output_step < run.count) continue;
         float* to = y + o * p.y_output + i * p_.lanes;
-        for (int64_t lane = 0; lane < p_.lanes; ++lane) to[lane] = bias[o] * p.lanes[lane];
+        for (int64_t lane = 0; lane < p_.lanes; ++lane) to[lane] = bias[o] * p.lanes[lane] + 0.0F;
       }
     }
   }

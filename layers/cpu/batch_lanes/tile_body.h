@@ -43,7 +43,8 @@ MOKA_INLINE void MultiplyAll(const Product& p, Indices<kI...> /*accumulators*/) 
   V sums[kOutputs * kPositions];
   if (p.bias != nullptr) {
     const V lanes = V::Load(p.lanes);
-    ((sums[kI] = V::Broadcast(p.bias + kI / kPositions) * lanes), ...);
+    // Plus zero: padding is never -0.
+    ((sums[kI] = Fma(V::Broadcast(p.bias + kI / kPositions), lanes, V::Zero())), ...);
   } else {
     ((sums[kI] = V::Load(p.y + kI / kPositions * p.y_output + kI % kPositions * p.y_step)), ...);
   }

@@ -1,10 +1,10 @@
 // Layout. Gives each value the layout its kernels want. Nodes are visited in order; each takes the first kernel whose
-// proposal its refusal check accepts; where an input lies otherwise a reorder is inserted, once for each (value,
-// layout). A state that no program has fixed yet takes the layout its first reader asks for, so weights stay packed
-// between runs. A state that is assigned here and that a later reader wants otherwise gets a mirror: a second state in
-// that layout, which the update writes in the same pass over memory (a convolution and its gradient never agree on
-// their weights). Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned value lies as its
-// state; the mirrors of an assigned state are assigned.
+// proposal its refusal check accepts, or the fastest; where an input lies otherwise a reorder is inserted, once for
+// each (value, layout). A state that no program has fixed yet takes the layout its first reader asks for, so weights
+// stay packed between runs. A state that is assigned here and that a later reader wants otherwise gets a mirror: a
+// second state in that layout, which the update writes in the same pass over memory (a convolution and its gradient
+// never agree on their weights). Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned
+// value lies as its state; the mirrors of an assigned state are assigned.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,7 +38,12 @@ class LayoutPass {
       const bool is_update = producer != kNoId && graph_.node(producer).op->name == "pointwise";
       if (is_update && !context_.store.IsWritten(state.name)) may_mirror_.insert(assignment.state);
     }
-    for (const NodeId id : graph_.TopologicalOrder()) Visit(id);
+    const std::vector<NodeId> order = graph_.TopologicalOrder();
+    for (const NodeId id : order) {
+      const std::vector<ValueId>& inputs = graph_.node(id).inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) readers_[inputs[i]].emplace_back(id, i);
+    }
+    for (const NodeId id : order) Visit(id);
     may_mirror_.clear();  // an output wants the value of this moment, not what the state will be
     for (GraphOutput& output : graph_.outputs()) {
       output.value = Reordered(output.value, Layout{}, {{}, {}, "layout", kNoId});
@@ -165,8 +170,8 @@ class LayoutPass {
   };
 
   // None if the row does not take the node under its own proposal.
-  std::optional<Offer> MakeOffer(const KernelDef& row, const Node& node) const {
-    Offer offer{&row, Plain(node), graph_.InputTypes(node), graph_.OutputTypes(node)};
+  std::optional<Offer> MakeOffer(const KernelDef& row, const Node& node, std::vector<TensorType> inputs) const {
+    Offer offer{&row, Plain(node), std::move(inputs), graph_.OutputTypes(node)};
     if (row.propose != nullptr) {
       std::optional<LayoutProposal> proposal = row.propose(Query(node, offer));
       if (!proposal) return {};
@@ -190,7 +195,7 @@ class LayoutPass {
   std::vector<Offer> Offers(const Node& node) const {
     std::vector<Offer> offers;
     for (const KernelDef* row : Rows(node)) {
-      std::optional<Offer> offer = MakeOffer(*row, node);
+      std::optional<Offer> offer = MakeOffer(*row, node, graph_.InputTypes(node));
       if (!offer) continue;
       offers.push_back(std::move(*offer));
       if (!IsSearched(node, context_.options)) break;
@@ -198,9 +203,42 @@ class LayoutPass {
     return offers;
   }
 
-  // The fastest offer; moving inputs that lie otherwise counts (states lie as they are asked to).
-  const Offer& Fastest(const Node& node, const std::vector<Offer>& offers) const {
+  static double MoveMs(const TensorType& type) {
     constexpr double kMovedBytesPerMs = 1e7;
+    return 2 * static_cast<double>(type.Bytes()) / kMovedBytesPerMs;
+  }
+
+  // Whether a reader that is yet to be visited has a kernel for an input that lies like this.
+  bool IsReadAs(const TensorType& type, NodeId reader, size_t input) const {
+    const Node& node = graph_.node(reader);
+    if (node.op->is_alias) return type.layout.is_plain();
+    std::vector<TensorType> inputs = graph_.InputTypes(node);
+    inputs[input] = type;
+    for (const KernelDef* row : Rows(node)) {
+      const std::optional<Offer> offer = MakeOffer(*row, node, inputs);
+      if (!offer) continue;
+      if (offer->inputs[input].layout == type.layout) return true;
+      if (!IsSearched(node, context_.options)) return false;
+    }
+    return false;
+  }
+
+  // For moving an offer's results to where their readers want them; 0 for all where the offers agree on the results.
+  double ResultMoveMs(const Node& node, const Offer& offer, const std::vector<Offer>& offers) const {
+    const auto agrees = [&](const Offer& other) { return other.outputs == offer.outputs; };
+    if (std::all_of(offers.begin(), offers.end(), agrees)) return 0;
+    double ms = 0;
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const auto readers = readers_.find(node.outputs[o]);
+      if (readers == readers_.end()) continue;
+      const auto reads = [&](const auto& reader) { return IsReadAs(offer.outputs[o], reader.first, reader.second); };
+      if (!std::all_of(readers->second.begin(), readers->second.end(), reads)) ms += MoveMs(offer.outputs[o]);
+    }
+    return ms;
+  }
+
+  // The fastest offer; moving inputs that lie otherwise counts (states lie as they are asked to), and moving results.
+  const Offer& Fastest(const Node& node, const std::vector<Offer>& offers) const {
     if (offers.size() == 1) return offers.front();
     std::vector<double> ms;
     for (const Offer& offer : offers) {
@@ -214,8 +252,9 @@ class LayoutPass {
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const Value& input = graph_.value(node.inputs[i]);
         if (input.kind == ValueKind::kState || input.type.layout == offer.inputs[i].layout) continue;
-        ms.back() += 2 * static_cast<double>(input.type.Bytes()) / kMovedBytesPerMs;
+        ms.back() += MoveMs(input.type);
       }
+      ms.back() += ResultMoveMs(node, offer, offers);
     }
     return offers[KernelSearch::Best(ms)];
   }
@@ -235,8 +274,9 @@ class LayoutPass {
 
   Graph& graph_;
   const PassContext& context_;
-  std::map<ValueId, bool> open_;  // states whose layout is still free
-  std::set<ValueId> may_mirror_;  // states
+  std::map<ValueId, std::vector<std::pair<NodeId, size_t>>> readers_;  // and which of their inputs
+  std::map<ValueId, bool> open_;                                       // states whose layout is still free
+  std::set<ValueId> may_mirror_;                                       // states
   std::map<std::pair<ValueId, std::string>, ValueId> reorders_;
   bool changed_ = false;
 };

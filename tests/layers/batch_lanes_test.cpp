@@ -204,6 +204,18 @@ TEST_P(BatchLanes, MaxPoolingMatchesTheReference) {
   }
 }
 
+// The portable kernel knows the layout too.
+TEST_P(BatchLanes, AveragePoolingMatchesTheReference) {
+  const std::string blocked = Blocked(GetParam());
+  const Shape x{19, 3, 7, 6};
+  const Attributes pool =
+      With(PoolCase({3, 2}, {2, 2}, {1, 0}, {1, 0}), {{"count_begin", Ints{0, 0}}, {"count_end", Ints{1, 0}}});
+  const Checked forward = CheckKernel("moka", "pool_average", {"forward", {Type(x)}, pool}, {{blocked}, {blocked}});
+  EXPECT_EQ(forward.refusal, "");
+  const OpCase backward{"backward", {forward.outputs[0]}, With(pool, {{"input_shape", DimsOf(x)}})};
+  EXPECT_EQ(CheckKernel("moka", "pool_average_backward", backward, {{blocked}, {blocked}}).refusal, "");
+}
+
 TEST_P(BatchLanes, ProposesWhereChannelsWouldBePadded) {
   const std::string blocked = Blocked(GetParam());
   const int64_t images = GetParam() == 16 ? 32 : 8;

@@ -17,6 +17,7 @@ std::vector<KernelDef> AllCpuKernels() {
       WinogradConvolution(),
       OnednnWinograd(),
       BatchLanesConvolution(),
+      BatchLanesWinograd(),
       OnednnConvolutionBackwardData(),
       WinogradConvolutionBackwardData(),
       NarrowConvolutionBackwardData(),

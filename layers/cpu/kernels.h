@@ -12,6 +12,7 @@ KernelDef BatchLanesConvolutionBackwardData();
 KernelDef BatchLanesConvolutionBackwardWeights();
 KernelDef BatchLanesPoolMax();
 KernelDef BatchLanesPoolMaxBackward();
+KernelDef BatchLanesWinograd();
 KernelDef MokaAccuracy();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();

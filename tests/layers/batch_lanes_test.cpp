@@ -118,6 +118,30 @@ TEST_P(BatchLanes, RandomShapesMatchTheReference) {
   }
 }
 
+// Winograd's algorithm cancels terms several times as large as its results.
+TEST_P(BatchLanes, WinogradAlongRowsMatchesTheReference) {
+  RandomStream random(8, static_cast<uint64_t>(GetParam()));
+  const auto pick = [&](int64_t most) { return 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(most))); };
+  double worst = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Ints begin = {pick(4) - 1, pick(4) - 1};
+    const Ints end = {pick(4) - 1, pick(4) - 1};
+    const int64_t rows = pick(5);
+    const Shape x{pick(20), pick(9), std::max<int64_t>(1, rows - begin[0] - end[0]) + pick(9) - 1,
+                  std::max<int64_t>(1, 5 - begin[1] - end[1]) + pick(9) - 1};
+    const Convolution c = Make(x, pick(12), {rows, 5}, {1, 1}, begin, end, {1, 1});
+    SCOPED_TRACE(StrCat(c.x.ToString(), c.w.ToString(), c.geometry.ToString()));
+    OpCase op_case = Forward(c, random.Below(2) == 0, random.Below(2) == 0);
+    op_case.tolerance = 1e-5;
+    const Checked checked = CheckKernel("batch_lanes_winograd", "convolution", op_case, DataLying(GetParam()));
+    if (IsLacking(checked)) GTEST_SKIP() << checked.refusal;
+    EXPECT_EQ(checked.refusal, "");
+    worst = std::max(worst, checked.worst_error);
+  }
+  RecordProperty("worst_error", StrCat(worst));
+  std::printf("worst %g\n", worst);
+}
+
 TEST_P(BatchLanes, LeNetsConvolutionsMatchTheReference) {
   const Convolution first = Make(Shape{19, 1, 28, 28}, 20, {5, 5}, {1, 1}, {0, 0}, {0, 0}, {1, 1});
   for (const Convolution& c : {first, LeNet(4)}) {

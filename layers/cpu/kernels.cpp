@@ -27,6 +27,7 @@ std::vector<KernelDef> AllCpuKernels() {
       WinogradConvolutionBackwardWeights(),
       OnednnWinogradBackwardWeights(),
       BatchLanesConvolutionBackwardWeights(),
+      BatchLanesWinogradBackwardWeights(),
       OnednnConvolutionInt8(),
       OnednnDequantize(),
       MokaDetectionEvaluate(),

@@ -13,6 +13,7 @@ KernelDef BatchLanesConvolutionBackwardWeights();
 KernelDef BatchLanesPoolMax();
 KernelDef BatchLanesPoolMaxBackward();
 KernelDef BatchLanesWinograd();
+KernelDef BatchLanesWinogradBackwardWeights();
 KernelDef MokaAccuracy();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();

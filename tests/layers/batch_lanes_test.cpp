@@ -136,10 +136,14 @@ TEST_P(BatchLanes, WinogradAlongRowsMatchesTheReference) {
     const Checked checked = CheckKernel("batch_lanes_winograd", "convolution", op_case, DataLying(GetParam()));
     if (IsLacking(checked)) GTEST_SKIP() << checked.refusal;
     EXPECT_EQ(checked.refusal, "");
-    worst = std::max(worst, checked.worst_error);
+    OpCase weights = BackwardWeights(c, random.Below(2) == 0);
+    weights.tolerance = 1e-5;
+    const Checked gradient =
+        CheckKernel("batch_lanes_winograd", "convolution_backward_weights", weights, WeightsLying(GetParam()));
+    EXPECT_EQ(gradient.refusal, "");
+    worst = std::max({worst, checked.worst_error, gradient.worst_error});
   }
   RecordProperty("worst_error", StrCat(worst));
-  std::printf("worst %g\n", worst);
 }
 
 TEST_P(BatchLanes, LeNetsConvolutionsMatchTheReference) {

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "layers/cpu/batch_lanes/winograd.h"
 
 namespace moka::batch_lanes {
 namespace {
@@ -121,6 +122,16 @@ std::string Refuse(const KernelQuery& query) {
   const bool has_bias = query.inputs.size() > 2 || query.outputs.size() > 1;
   const TensorType& bias = query.inputs.size() > 2 ? query.inputs[2] : query.outputs.back();
   if (has_bias && !bias.layout.is_plain()) return "the bias is not plain";
+  return {};
+}
+
+std::string RefuseUnlessFiveColumns(const KernelQuery& query, const Shape& weights) {
+  if (weights.rank() != 4 || weights[3] != kTapsWide) {
+    return StrCat("it is for windows of 5 columns, the weights are ", weights.ToString());
+  }
+  const Geometry g = ConvolutionGeometry(query.node.op->name, query.node.attributes, weights);
+  if (g.stride != Ints{1, 1} || g.dilation != Ints{1, 1}) return "it is for stride 1 without dilation";
+  if (query.node.attributes.Int("groups") != 1) return "it is for one group";
   return {};
 }
 

@@ -45,6 +45,8 @@ Problem ReadProblem(const KernelQuery& query);
 std::string RefuseShapes(const KernelQuery& query);
 // Why the node cannot run as its tensors lie; empty: it can.
 std::string Refuse(const KernelQuery& query);
+// Why Winograd's algorithm along rows does not fit these weights; empty: it does.
+std::string RefuseUnlessFiveColumns(const KernelQuery& query, const Shape& weights);
 // Data in blocks of images, everything else plain. None where blocks of channels are the better choice: half a block
 // of images would be padding, or channels fill their registers.
 std::optional<LayoutProposal> Propose(const KernelQuery& query);

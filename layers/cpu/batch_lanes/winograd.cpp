@@ -211,13 +211,7 @@ class WinogradRows final : public Kernel {
 };
 
 std::string RefuseWindow(const KernelQuery& query) {
-  if (query.inputs[1].shape.rank() != 4 || query.inputs[1].shape[3] != kTapsWide) {
-    return StrCat("it is for windows of 5 columns, the weights are ", query.inputs[1].shape.ToString());
-  }
-  const Geometry g = ConvolutionGeometry("convolution", query.node.attributes, query.inputs[1].shape);
-  if (g.stride != Ints{1, 1} || g.dilation != Ints{1, 1}) return "it is for stride 1 without dilation";
-  if (query.node.attributes.Int("groups") != 1) return "it is for one group";
-  return {};
+  return batch_lanes::RefuseUnlessFiveColumns(query, query.inputs[1].shape);
 }
 
 std::string Refuse(const KernelQuery& query) {

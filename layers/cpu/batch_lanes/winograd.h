@@ -19,6 +19,8 @@ struct Transforms {
   // y[0..width) = max(floor, products + bias*lanes) of a row; point p of tile t is m[p*m_stride + t*L].
   void (*output)(const float* m, int64_t m_stride, int64_t width, float bias, const float* lanes, float floor,
                  float* y) = nullptr;
+  // Row dy of `width` elements: tile t is four of them; point p of it goes to to[p*point_stride + t*step].
+  void (*gradient)(const float* dy, int64_t width, float* to, int64_t step, int64_t point_stride) = nullptr;
 };
 
 // To be called on machines that have the instructions only.

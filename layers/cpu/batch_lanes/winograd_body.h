@@ -66,7 +66,28 @@ void WinogradOutput(const float* m, int64_t m_stride, int64_t width, float bias,
 }
 
 template <class V>
-inline constexpr Transforms kTransformsOf = {WinogradInput<V>, WinogradOutput<V>};
+MOKA_INLINE void GradientPair(const V (&d)[kTileWidth], float a, float n, float* to, int64_t point_stride) {
+  const V even = Fma(V::All(a * a), d[2], d[0]) * V::All(n);
+  const V odd = Fma(V::All(a * a), d[3], d[1]) * V::All(a * n);
+  (even + odd).Store(to);
+  (even - odd).Store(to + point_stride);
+}
+
+template <class V>
+void WinogradGradient(const float* dy, int64_t width, float* to, int64_t step, int64_t point_stride) {
+  for (int64_t at = 0; at < width; at += kTileWidth, to += step) {
+    V d[kTileWidth];
+    for (int64_t i = 0; i < kTileWidth; ++i) d[i] = at + i < width ? V::Load(dy + (at + i) * V::kLanes) : V::Zero();
+    (V::Zero() - d[0]).Store(to);
+    GradientPair(d, 1.0F, -1.0F / 4.5F, to + point_stride, point_stride);
+    GradientPair(d, 2.0F, 1.0F / 90.0F, to + 3 * point_stride, point_stride);
+    GradientPair(d, 0.5F, 1.0F / 1.40625F, to + 5 * point_stride, point_stride);
+    d[3].Store(to + 7 * point_stride);
+  }
+}
+
+template <class V>
+inline constexpr Transforms kTransformsOf = {WinogradInput<V>, WinogradOutput<V>, WinogradGradient<V>};
 
 }  // namespace moka::batch_lanes
 #endif

@@ -92,6 +92,7 @@ Lying WeightsLying(int64_t lanes) { return {{Blocked(lanes), Blocked(lanes)}, {}
 bool IsLacking(const Checked& checked) { return checked.refusal.ends_with("which this CPU lacks"); }
 
 constexpr const char* kName = "batch_lanes";
+constexpr const char* kWinograd = "batch_lanes_winograd";
 
 class BatchLanes : public testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Lanes, BatchLanes, testing::Values(8, 16), testing::PrintToStringParamName());
@@ -127,19 +128,18 @@ TEST_P(BatchLanes, WinogradAlongRowsMatchesTheReference) {
     const Ints begin = {pick(4) - 1, pick(4) - 1};
     const Ints end = {pick(4) - 1, pick(4) - 1};
     const int64_t rows = pick(5);
-    const Shape x{pick(20), pick(9), std::max<int64_t>(1, rows - begin[0] - end[0]) + pick(9) - 1,
+    const Shape x{pick(20), 7 + pick(9), std::max<int64_t>(1, rows - begin[0] - end[0]) + pick(9) - 1,
                   std::max<int64_t>(1, 5 - begin[1] - end[1]) + pick(9) - 1};
     const Convolution c = Make(x, pick(12), {rows, 5}, {1, 1}, begin, end, {1, 1});
     SCOPED_TRACE(StrCat(c.x.ToString(), c.w.ToString(), c.geometry.ToString()));
     OpCase op_case = Forward(c, random.Below(2) == 0, random.Below(2) == 0);
     op_case.tolerance = 1e-5;
-    const Checked checked = CheckKernel("batch_lanes_winograd", "convolution", op_case, DataLying(GetParam()));
+    const Checked checked = CheckKernel(kWinograd, "convolution", op_case, DataLying(GetParam()));
     if (IsLacking(checked)) GTEST_SKIP() << checked.refusal;
     EXPECT_EQ(checked.refusal, "");
     OpCase weights = BackwardWeights(c, random.Below(2) == 0);
     weights.tolerance = 1e-5;
-    const Checked gradient =
-        CheckKernel("batch_lanes_winograd", "convolution_backward_weights", weights, WeightsLying(GetParam()));
+    const Checked gradient = CheckKernel(kWinograd, "convolution_backward_weights", weights, WeightsLying(GetParam()));
     EXPECT_EQ(gradient.refusal, "");
     worst = std::max({worst, checked.worst_error, gradient.worst_error});
   }
@@ -164,7 +164,8 @@ TEST_P(BatchLanes, GapsAndEdgesMatchTheReference) {
 }
 
 // The values of an op's outputs when its kernel is made for `threads` threads and run by more.
-std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const Lying& lying, int threads) {
+std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const Lying& lying, int threads,
+                             std::string_view row = kName) {
   const OpGraph built = BuildOp(StandardCatalog().Op(op), op_case, DType::kFloat32);
   const Node& node = built.graph.node(built.node);
   std::vector<TensorType> inputs = built.graph.InputTypes(node);
@@ -174,7 +175,7 @@ std::vector<double> ValuesOf(std::string_view op, const OpCase& op_case, const L
   for (size_t o = 0; o < lying.outputs.size(); ++o) outputs[o].layout = Layout::Parse(lying.outputs[o]);
   std::vector<double> found;
   for (const KernelDef* def : StandardCatalog().KernelsOf(op, DeviceKind::kCpu)) {
-    if (def->name != kName || !def->refuse({node, inputs, outputs}).empty()) continue;
+    if (def->name != row || !def->refuse({node, inputs, outputs}).empty()) continue;
     const int before = ThreadCount();
     SetThreadCount(threads);
     std::vector<OwnedTensor> owned;
@@ -206,6 +207,12 @@ TEST_P(BatchLanes, BitsDoNotDependOnTheThreads) {
               ValuesOf("convolution_backward_data", BackwardData(c), DataLying(GetParam()), 1));
     EXPECT_EQ(ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), threads),
               ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), 1));
+    EXPECT_EQ(ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), threads, kWinograd),
+              ValuesOf("convolution", Forward(c, true, true), DataLying(GetParam()), 1, kWinograd));
+    EXPECT_EQ(
+        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), threads,
+                 kWinograd),
+        ValuesOf("convolution_backward_weights", BackwardWeights(c, true), WeightsLying(GetParam()), 1, kWinograd));
   }
 }
 

@@ -45,23 +45,6 @@ Chains FastestChains() {
   return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 ? WithAvx2 : WithBaseline;
 }
 
-double MeasureGflops() {
-  double best = 0;
-  const int threads = ThreadCount();
-  const Chains chains = FastestChains();
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    std::vector<float> sinks(static_cast<size_t>(threads));
-    const int64_t begin = NowMicros();
-    ParallelFor(threads, 1, [&](int64_t first, int64_t last, int) {
-      for (int64_t i = first; i < last; ++i) sinks[static_cast<size_t>(i)] = chains(kSteps);
-    });
-    const auto micros = static_cast<double>(NowMicros() - begin);
-    const double flops = 2.0 * kLanes * kChains * static_cast<double>(kSteps) * threads;
-    best = std::max(best, flops / micros * 1e-3);
-  }
-  return best;
-}
-
 constexpr int64_t kBytes = int64_t{128} << 20;
 constexpr int64_t kLine = 64;
 
@@ -140,7 +123,24 @@ double MeasureInPlace(int64_t bytes, int64_t sweeps) {
 
 }  // namespace
 
-Ceilings MeasureCeilings() { return {MeasureGflops(), MeasureCopy()}; }
+double MeasureGflops(int64_t steps, int repeats) {
+  double best = 0;
+  const int threads = ThreadCount();
+  const Chains chains = FastestChains();
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    std::vector<float> sinks(static_cast<size_t>(threads));
+    const int64_t begin = NowMicros();
+    ParallelFor(threads, 1, [&](int64_t first, int64_t last, int) {
+      for (int64_t i = first; i < last; ++i) sinks[static_cast<size_t>(i)] = chains(steps);
+    });
+    const auto micros = static_cast<double>(NowMicros() - begin);
+    const double flops = 2.0 * kLanes * kChains * static_cast<double>(steps) * threads;
+    best = std::max(best, flops / micros * 1e-3);
+  }
+  return best;
+}
+
+Ceilings MeasureCeilings() { return {MeasureGflops(kSteps, kRepeats), MeasureCopy()}; }
 
 Bandwidths MeasureBandwidths() {
   constexpr int64_t kCachedBytes = int64_t{256} << 10;

@@ -1,6 +1,8 @@
 // The machine's measured limits: what `moka time` and `moka bench` compare with.
 #pragma once
 
+#include <cstdint>
+
 namespace moka {
 
 struct Ceilings {
@@ -15,6 +17,8 @@ struct Bandwidths {
   double cached_gbs = 0;    // in place over 256 KiB a thread, which a core's own caches hold
 };
 
+// The first of them alone, best of some runs of `steps` each (a microsecond holds some 90).
+double MeasureGflops(int64_t steps, int repeats);
 // Takes about a second. Values vary with what else the machine does.
 Ceilings MeasureCeilings();
 // The same.

@@ -9,10 +9,10 @@ namespace moka::gemm {
 namespace {
 
 // Floats of packed b that stay in the second level of cache beside a's and c's lines, and of packed a that stay in a
-// share of the third.
+// share of the third. A tile's rows of a of this depth stay in the first.
 constexpr int64_t kPackedB = 160 * 1024;
-constexpr int64_t kPackedA = 1024 * 1024;
-constexpr int64_t kLongestDepth = 1536;
+constexpr int64_t kPackedA = 512 * 1024;
+constexpr int64_t kLongestDepth = 320;
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundedUp(int64_t a, int64_t b) { return Ceil(a, b) * b; }
@@ -36,7 +36,7 @@ class Part {
         bias_(bias),
         y_(y),
         packed_a_(scratch),
-        packed_b_(scratch + plan.rows * plan.depth) {}
+        packed_b_(scratch + RoundedUp(plan.kept_rows * plan.depth, 16)) {}
 
   void Run(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) {
     const Product& p = plan_.product;
@@ -46,63 +46,69 @@ class Part {
         depth_ = std::min(plan_.depth, p.k - k);
         is_first_ = k == 0;
         is_last_ = k + depth_ == p.k;
-        PackA(i, k);
         for (int64_t j = column_begin; j < column_end; j += plan_.columns) {
           columns_ = std::min(plan_.columns, column_end - j);
-          PackB(k, j);
-          Multiply(i, j);
+          Multiply(i, k, j, j == column_begin);
         }
       }
     }
   }
 
  private:
-  // Tiles as even as can be, of rows in fours.
-  int64_t TileCount() const { return Ceil(rows_, plan_.tiles->rows / 4 * 4); }
-  int64_t TileBegin(int64_t tile) const { return PartBegin(rows_, 4, static_cast<int>(TileCount()), tile); }
+  // Tiles as even as can be.
+  int64_t TileCount() const { return Ceil(rows_, plan_.tiles->rows); }
+  int64_t TileBegin(int64_t tile) const { return PartBegin(rows_, 1, static_cast<int>(TileCount()), tile); }
 
-  void PackA(int64_t i, int64_t k) {
-    const int64_t count = TileCount();
-    if (a_.row_stride == 1) {
-      // In groups, for long runs through memory.
-      constexpr int64_t kGroup = 64;
-      int64_t begins[kGroup + 1];
-      for (int64_t tile = 0; tile < count; tile += kGroup) {
-        const int64_t tiles = std::min(kGroup, count - tile);
-        const int64_t first = TileBegin(tile);
-        for (int64_t t = 0; t <= tiles; ++t) begins[t] = TileBegin(tile + t) - first;
-        PackTiles(From(a_, i + first, k), depth_, begins, tiles, packed_a_ + first * depth_);
-      }
-      return;
-    }
-    for (int64_t tile = 0; tile < count; ++tile) {
-      const int64_t begin = TileBegin(tile);
-      PackRows(From(a_, i + begin, k), TileBegin(tile + 1) - begin, depth_, packed_a_ + begin * depth_);
-    }
-  }
-
-  void PackB(int64_t k, int64_t j) { PackPanels(From(b_, k, j), depth_, columns_, *plan_.tiles, packed_b_); }
-
-  void Multiply(int64_t i, int64_t j) {
+  // Operands are packed right before their first use: a's by tiles of rows when the first columns come, b's by panels
+  // when the first tile does.
+  void Multiply(int64_t i, int64_t k, int64_t j, bool packs_a) {
     const int64_t width = plan_.tiles->columns;
-    for (int64_t tile = 0; tile < TileCount(); ++tile) {
+    const int64_t tiles = TileCount();
+    const int64_t panels = Ceil(columns_, width);
+    for (int64_t tile = 0; tile < tiles; ++tile) {
       const int64_t begin = TileBegin(tile);
       const int64_t rows = TileBegin(tile + 1) - begin;
-      for (int64_t at = 0; at < columns_; at += width) {
+      const int64_t next_rows = tile + 1 < tiles ? TileBegin(tile + 2) - begin - rows : 0;
+      float* a = packed_a_ + (plan_.kept_rows < rows_ ? 0 : begin * depth_);
+      if (packs_a) PackRows(From(a_, i + begin, k), rows, depth_, a);
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        const int64_t at = panel * width;
         TileArgs args{.depth = depth_,
-                      .a = packed_a_ + begin * depth_,
+                      .a = a,
                       .b = packed_b_ + at * depth_,
                       .c = y_ + (i + begin) * plan_.product.n + j + at,
                       .c_stride = plan_.product.n,
                       .bias = is_first_ && bias_ != nullptr ? bias_ + j + at : nullptr,
                       .adds = !is_first_,
                       .relu = is_last_ && plan_.product.relu};
+        if (tile == 0) {
+          const int64_t columns = std::min(width, columns_ - at);
+          PackPanels(From(b_, k, j + at), depth_, columns, *plan_.tiles, packed_b_ + at * depth_);
+          if (panel + 1 < panels && b_.column_stride == 1) {
+            args.next = From(b_, k, j + at + width).data;
+            args.next_stride = b_.row_stride;
+          }
+        }
         if (columns_ - at >= width) {
           plan_.tiles->run(args, static_cast<int>(rows));
         } else {
           Narrow(args, rows, columns_ - at);
         }
+        if (packs_a && next_rows > 0) Ask(From(a_, i + begin + rows, k), next_rows, panel, panels);
       }
+    }
+  }
+
+  // Asks for share `part` of what PackRows will read, so that it comes while tiles are multiplied.
+  void Ask(const Matrix& a, int64_t rows, int64_t part, int64_t parts) const {
+    constexpr int64_t kLine = 16;  // floats
+    const bool turned = a.row_stride == 1;
+    const int64_t runs = turned ? depth_ : rows;
+    const int64_t length = turned ? rows : depth_;
+    const int64_t stride = turned ? a.column_stride : a.row_stride;
+    const int64_t lines = Ceil(length - 1, kLine) + 1;
+    for (int64_t at = runs * lines * part / parts; at < runs * lines * (part + 1) / parts; ++at) {
+      __builtin_prefetch(a.data + at / lines * stride + std::min(at % lines * kLine, length - 1));
     }
   }
 
@@ -157,9 +163,13 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
   const int64_t most_rows = plan.cuts_rows ? part : product.m;
   const int64_t most_columns = RoundedUp(plan.cuts_rows ? product.n : part, tiles.columns);
   plan.depth = Ceil(product.k, Ceil(product.k, kLongestDepth));
-  plan.rows = Ceil(most_rows, Ceil(most_rows, std::max<int64_t>(tiles.rows, kPackedA / plan.depth)));
   plan.columns = std::min(most_columns, std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) * tiles.columns);
-  plan.part_floats = RoundedUp(plan.depth * (plan.rows + plan.columns), 16);
+  plan.rows = most_rows;
+  if (plan.columns < most_columns) {
+    plan.rows = Ceil(most_rows, Ceil(most_rows, std::max<int64_t>(tiles.rows, kPackedA / plan.depth)));
+  }
+  plan.kept_rows = plan.columns < most_columns ? plan.rows : std::min<int64_t>(plan.rows, tiles.rows);
+  plan.part_floats = RoundedUp(plan.depth * plan.kept_rows, 16) + RoundedUp(plan.depth * plan.columns, 16);
   return plan;
 }
 

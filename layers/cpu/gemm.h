@@ -23,6 +23,9 @@ struct TileArgs {
   const float* bias = nullptr;  // one value a column of the tile, or null
   bool adds = false;            // to what c holds
   bool relu = false;            // last
+  // Memory needed soon: two lines from here at every step of k, asked for meanwhile. Null: none.
+  const float* next = nullptr;
+  int64_t next_stride = 0;
 };
 
 // The tiles of one instruction set.
@@ -56,8 +59,9 @@ struct Plan {
   int parts = 1;           // each works alone
   bool cuts_rows = false;  // parts share out rows; else columns
   int64_t depth = 0;       // of k at once
-  int64_t rows = 0;        // of a packed at once
+  int64_t rows = 0;        // of a multiplied at once
   int64_t columns = 0;     // of b packed at once
+  int64_t kept_rows = 0;   // of a packed at once: `rows`, or a tile's where each is multiplied once
   int64_t part_floats = 0;
   int64_t scratch_bytes() const { return parts * part_floats * static_cast<int64_t>(sizeof(float)); }
 };
@@ -70,8 +74,6 @@ void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, 
 // filled up with zeros.
 int64_t PackedFloats(int64_t k, int64_t n, const Tiles& tiles);
 void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float* packed);  // in this thread
-// Tiles of rows begins[i] to begins[i + 1] of a, whose columns are contiguous, one after another as PackRows has each.
-void PackTiles(const Matrix& a, int64_t k, const int64_t* begins, int64_t count, float* packed);
 // rows of a (at most tiles.rows) as [k][rows].
 void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed);
 

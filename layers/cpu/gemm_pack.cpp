@@ -37,7 +37,8 @@ void Turn(const float* from, int64_t stride, int64_t rows, int64_t k, float* to,
   for (int64_t p = 0; p < k; p += kStep) {
     const int64_t depth = std::min(kStep, k - p);
     for (int64_t r = 0; r < rows; ++r) __builtin_prefetch(from + r * stride + p + 4 * kStep);
-    for (int64_t r = 0; r < rows; r += 4) {
+    for (int64_t begin = 0; begin < rows; begin += 4) {
+      const int64_t r = rows < 4 ? begin : std::min(begin, rows - 4);  // the last four may overlap those before
       const float* line = from + r * stride + p;
       float* at = to + p * to_stride + r;
       int64_t q = 0;
@@ -49,14 +50,14 @@ void Turn(const float* from, int64_t stride, int64_t rows, int64_t k, float* to,
   }
 }
 
-// A run of floats, most of them in fours.
+// A run of floats in fours, of which the last may overlap the one before.
 inline void Copy(const float* from, int64_t n, float* to) {
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const Four v = Load(from + i);
-    std::memcpy(to + i, &v, sizeof(v));
+  for (int64_t i = 0; n >= 4 && i < n; i += 4) {
+    const int64_t at = std::min(i, n - 4);
+    const Four v = Load(from + at);
+    std::memcpy(to + at, &v, sizeof(v));
   }
-  for (; i < n; ++i) to[i] = from[i];
+  for (int64_t i = 0; n < 4 && i < n; ++i) to[i] = from[i];
 }
 
 }  // namespace
@@ -88,22 +89,19 @@ void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float
   }
 }
 
-void PackTiles(const Matrix& a, int64_t k, const int64_t* begins, int64_t count, float* packed) {
-  constexpr int64_t kColumnsAhead = 4;
-  for (int64_t p = 0; p < k; ++p) {
-    const float* from = a.data + p * a.column_stride;
-    const float* next = from + (p + kColumnsAhead < k ? kColumnsAhead * a.column_stride : 0);
-    for (int64_t tile = 0; tile < count; ++tile) {
-      const int64_t begin = begins[tile];
-      const int64_t rows = begins[tile + 1] - begin;
-      __builtin_prefetch(next + begin);
-      Copy(from + begin, rows, packed + begin * k + p * rows);
-    }
-  }
-}
-
 void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed) {
   if (a.column_stride == 1) return Turn(a.data, a.row_stride, rows, k, packed, rows);
+  if (a.row_stride == 1) {
+    constexpr int64_t kColumnsAhead = 8;
+    for (int64_t p = 0; p < k; ++p) {
+      const float* from = a.data + p * a.column_stride;
+      const float* next = from + (p + kColumnsAhead < k ? kColumnsAhead * a.column_stride : 0);
+      __builtin_prefetch(next);
+      __builtin_prefetch(next + rows - 1);
+      Copy(from, rows, packed + p * rows);
+    }
+    return;
+  }
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t r = 0; r < rows; ++r) packed[p * rows + r] = a.data[p * a.column_stride + r * a.row_stride];
   }

@@ -13,6 +13,7 @@ namespace {
 
 // Steps of k between asking for a line of b and using it: about what the second level of cache takes to answer.
 constexpr int kAhead = 8;
+constexpr int kLine = 16;  // floats
 
 template <class V>
 inline V Load(const float* from) {
@@ -43,6 +44,7 @@ void TileOf(const TileArgs& t) {
   }
   const float* a = t.a;
   const float* b = t.b;
+  const float* next = t.next != nullptr ? t.next : t.a;
   for (int64_t k = t.depth; k > 0; --k) {
     V row[kVectors];
 #pragma GCC unroll 16
@@ -50,6 +52,9 @@ void TileOf(const TileArgs& t) {
       row[v] = Load<V>(b + v * kWidth);
       __builtin_prefetch(b + (kAhead * kVectors + v) * kWidth);
     }
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + kLine);
+    next += t.next_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16

@@ -1,6 +1,10 @@
+// Blocks and threads of a matrix product. Of the two operands, the one every thread needs whole is packed first, by
+// all; then threads take tiles of rows (or panels of columns) of the other as they come free, pack those and multiply.
+// Who takes what does not matter to the sums.
 #include "layers/cpu/gemm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "core/parallel.h"
@@ -8,103 +12,159 @@
 namespace moka::gemm {
 namespace {
 
-// Floats of packed b that stay in the second level of cache beside a's and c's lines, and of packed a that stay in a
-// share of the third. A tile's rows of a of this depth stay in the first.
-constexpr int64_t kPackedB = 160 * 1024;
-constexpr int64_t kPackedA = 512 * 1024;
+// A tile's rows of a of this depth stay in the first level of cache, this many floats of packed b in the second, beside
+// what else passes through.
 constexpr int64_t kLongestDepth = 320;
+constexpr int64_t kPackedB = 80 * 1024;
+constexpr int64_t kMostTiles = 8;  // taken at once
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundedUp(int64_t a, int64_t b) { return Ceil(a, b) * b; }
-// Part i of n items cut into `parts`, in units: where it begins.
-int64_t PartBegin(int64_t n, int64_t unit, int parts, int64_t i) {
-  return std::min(n, Ceil(n, unit) * i / parts * unit);
-}
 
 // The matrix from element (i, j) on.
 Matrix From(const Matrix& m, int64_t i, int64_t j) {
   return {m.data + i * m.row_stride + j * m.column_stride, m.row_stride, m.column_stride};
 }
 
-// One part's share of the product: its rows of a, columns of b and place in y.
-class Part {
+// Work handed out in order, less at a time towards the end, so that nobody waits long for the last.
+class Queue {
  public:
-  Part(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch)
-      : plan_(plan),
-        a_(a),
-        b_(b),
-        bias_(bias),
-        y_(y),
-        packed_a_(scratch),
-        packed_b_(scratch + RoundedUp(plan.kept_rows * plan.depth, 16)) {}
+  Queue(int64_t count, int64_t most, int workers) : count_(count), most_(most), workers_(workers) {}
 
-  void Run(int64_t row_begin, int64_t row_end, int64_t column_begin, int64_t column_end) {
-    const Product& p = plan_.product;
-    for (int64_t i = row_begin; i < row_end; i += plan_.rows) {
-      rows_ = std::min(plan_.rows, row_end - i);
-      for (int64_t k = 0; k < p.k; k += plan_.depth) {
-        depth_ = std::min(plan_.depth, p.k - k);
-        is_first_ = k == 0;
-        is_last_ = k + depth_ == p.k;
-        for (int64_t j = column_begin; j < column_end; j += plan_.columns) {
-          columns_ = std::min(plan_.columns, column_end - j);
-          Multiply(i, k, j, j == column_begin);
-        }
+  // False: nothing is left.
+  bool Take(int64_t& begin, int64_t& end) {
+    int64_t at = next_.load(std::memory_order_relaxed);
+    do {
+      begin = at;
+      end = at + std::clamp<int64_t>((count_ - at) / (2 * workers_), 1, most_);
+      if (begin >= count_) return false;
+    } while (!next_.compare_exchange_weak(at, end, std::memory_order_relaxed));
+    return true;
+  }
+
+ private:
+  const int64_t count_;
+  const int64_t most_;
+  const int workers_;
+  std::atomic<int64_t> next_ = 0;
+};
+
+class Multiplication {
+ public:
+  Multiplication(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch)
+      : plan_(plan), p_(plan.product), a_(a), b_(b), bias_(bias), y_(y), shared_(scratch) {}
+
+  void PackShared(int64_t begin, int64_t end) const {
+    const int64_t width = plan_.tiles->columns;
+    for (int64_t item = begin; item < end; ++item) {
+      const int64_t k = item / SharedPieces() * plan_.depth;
+      const int64_t piece = item % SharedPieces();
+      const int64_t depth = std::min(plan_.depth, p_.k - k);
+      if (plan_.cuts_rows) {
+        const int64_t j = piece * kMostTiles * width;
+        PackPanels(From(b_, k, j), depth, std::min(kMostTiles * width, p_.n - j), *plan_.tiles, SharedB(k, j, depth));
+      } else {
+        const int64_t i = TileBegin(piece);
+        PackRows(From(a_, i, k), TileBegin(piece + 1) - i, depth, SharedA(k, i, depth));
+      }
+    }
+  }
+  // Pieces of one block of k.
+  int64_t SharedPieces() const { return plan_.cuts_rows ? Ceil(p_.n, kMostTiles * plan_.tiles->columns) : TileCount(); }
+  int64_t SharedItems() const { return SharedPieces() * Ceil(p_.k, plan_.depth); }
+
+  int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
+
+  // Tiles of rows, or panels of columns, from begin to end.
+  void Multiply(int64_t begin, int64_t end, float* own) const {
+    const int64_t width = plan_.tiles->columns;
+    Block block;
+    block.first_tile = plan_.cuts_rows ? begin : 0;
+    block.last_tile = plan_.cuts_rows ? end : TileCount();
+    for (block.k = 0; block.k < p_.k; block.k += plan_.depth) {
+      block.depth = std::min(plan_.depth, p_.k - block.k);
+      const int64_t last = plan_.cuts_rows ? p_.n : std::min(p_.n, end * width);
+      for (int64_t j = plan_.cuts_rows ? 0 : begin * width; j < last; j += plan_.columns) {
+        block.j = j;
+        block.columns = std::min(plan_.columns, last - j);
+        Multiply(block, own);
       }
     }
   }
 
  private:
-  // Tiles as even as can be.
-  int64_t TileCount() const { return Ceil(rows_, plan_.tiles->rows); }
-  int64_t TileBegin(int64_t tile) const { return PartBegin(rows_, 1, static_cast<int>(TileCount()), tile); }
+  struct Block {
+    int64_t first_tile = 0;
+    int64_t last_tile = 0;
+    int64_t j = 0;
+    int64_t columns = 0;
+    int64_t k = 0;
+    int64_t depth = 0;
+  };
 
-  // Operands are packed right before their first use: a's by tiles of rows when the first columns come, b's by panels
-  // when the first tile does.
-  void Multiply(int64_t i, int64_t k, int64_t j, bool packs_a) {
+  // Tiles as even as can be.
+  int64_t TileCount() const { return Ceil(p_.m, plan_.tiles->rows); }
+  int64_t TileBegin(int64_t tile) const { return p_.m * tile / TileCount(); }
+  float* SharedA(int64_t k, int64_t i, int64_t depth) const { return shared_ + k * p_.m + i * depth; }
+  float* SharedB(int64_t k, int64_t j, int64_t depth) const {
+    return shared_ + k * RoundedUp(p_.n, plan_.tiles->columns) + j * depth;
+  }
+
+  // The operand that is this thread's own is packed right before its first use, and asked for some time before.
+  void Multiply(const Block& block, float* own) const {
     const int64_t width = plan_.tiles->columns;
-    const int64_t tiles = TileCount();
-    const int64_t panels = Ceil(columns_, width);
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t begin = TileBegin(tile);
-      const int64_t rows = TileBegin(tile + 1) - begin;
-      const int64_t next_rows = tile + 1 < tiles ? TileBegin(tile + 2) - begin - rows : 0;
-      float* a = packed_a_ + (plan_.kept_rows < rows_ ? 0 : begin * depth_);
-      if (packs_a) PackRows(From(a_, i + begin, k), rows, depth_, a);
+    const int64_t panels = Ceil(block.columns, width);
+    const bool packs_a = plan_.cuts_rows && block.j == 0;
+    for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
+      const int64_t i = TileBegin(tile);
+      const int64_t rows = TileBegin(tile + 1) - i;
+      float* a =
+          plan_.cuts_rows ? own + (i - TileBegin(block.first_tile)) * block.depth : SharedA(block.k, i, block.depth);
+      if (packs_a) PackRows(From(a_, i, block.k), rows, block.depth, a);
       for (int64_t panel = 0; panel < panels; ++panel) {
         const int64_t at = panel * width;
-        TileArgs args{.depth = depth_,
-                      .a = a,
-                      .b = packed_b_ + at * depth_,
-                      .c = y_ + (i + begin) * plan_.product.n + j + at,
-                      .c_stride = plan_.product.n,
-                      .bias = is_first_ && bias_ != nullptr ? bias_ + j + at : nullptr,
-                      .adds = !is_first_,
-                      .relu = is_last_ && plan_.product.relu};
-        if (tile == 0) {
-          const int64_t columns = std::min(width, columns_ - at);
-          PackPanels(From(b_, k, j + at), depth_, columns, *plan_.tiles, packed_b_ + at * depth_);
-          if (panel + 1 < panels && b_.column_stride == 1) {
-            args.next = From(b_, k, j + at + width).data;
-            args.next_stride = b_.row_stride;
-          }
-        }
-        if (columns_ - at >= width) {
+        TileArgs args = Args(block, i, at);
+        args.a = a;
+        args.b = plan_.cuts_rows ? SharedB(block.k, block.j + at, block.depth) : own + at * block.depth;
+        if (!plan_.cuts_rows && tile == block.first_tile) PackOwn(block, at, own, args);
+        if (block.columns - at >= width) {
           plan_.tiles->run(args, static_cast<int>(rows));
         } else {
-          Narrow(args, rows, columns_ - at);
+          Narrow(args, rows, block.columns - at);
         }
-        if (packs_a && next_rows > 0) Ask(From(a_, i + begin + rows, k), next_rows, panel, panels);
+        if (packs_a && tile + 1 < block.last_tile) {
+          Ask(From(a_, i + rows, block.k), TileBegin(tile + 2) - i - rows, block.depth, panel, panels);
+        }
       }
     }
   }
 
+  TileArgs Args(const Block& block, int64_t i, int64_t at) const {
+    const bool is_first = block.k == 0;
+    return {.depth = block.depth,
+            .c = y_ + i * p_.n + block.j + at,
+            .c_stride = p_.n,
+            .bias = is_first && bias_ != nullptr ? bias_ + block.j + at : nullptr,
+            .adds = !is_first,
+            .relu = p_.relu && block.k + block.depth == p_.k};
+  }
+
+  void PackOwn(const Block& block, int64_t at, float* own, TileArgs& args) const {
+    const int64_t width = plan_.tiles->columns;
+    PackPanels(From(b_, block.k, block.j + at), block.depth, std::min(width, block.columns - at), *plan_.tiles,
+               own + at * block.depth);
+    if (b_.column_stride == 1 && at + width < block.columns) {
+      args.next = From(b_, block.k, block.j + at + width).data;
+      args.next_stride = b_.row_stride;
+    }
+  }
+
   // Asks for share `part` of what PackRows will read, so that it comes while tiles are multiplied.
-  void Ask(const Matrix& a, int64_t rows, int64_t part, int64_t parts) const {
+  static void Ask(const Matrix& a, int64_t rows, int64_t depth, int64_t part, int64_t parts) {
     constexpr int64_t kLine = 16;  // floats
     const bool turned = a.row_stride == 1;
-    const int64_t runs = turned ? depth_ : rows;
-    const int64_t length = turned ? rows : depth_;
+    const int64_t runs = turned ? depth : rows;
+    const int64_t length = turned ? rows : depth;
     const int64_t stride = turned ? a.column_stride : a.row_stride;
     const int64_t lines = Ceil(length - 1, kLine) + 1;
     for (int64_t at = runs * lines * part / parts; at < runs * lines * (part + 1) / parts; ++at) {
@@ -124,23 +184,18 @@ class Part {
     args.c = whole;
     args.c_stride = width;
     plan_.tiles->run(args, static_cast<int>(rows));
-    for (int64_t r = 0; r < rows; ++r) std::memcpy(y + r * plan_.product.n, whole + r * width, Bytes(columns));
+    for (int64_t r = 0; r < rows; ++r) std::memcpy(y + r * p_.n, whole + r * width, Bytes(columns));
   }
 
   static size_t Bytes(int64_t floats) { return static_cast<size_t>(floats) * sizeof(float); }
 
   const Plan& plan_;
-  Matrix a_;
-  Matrix b_;
+  const Product& p_;
+  const Matrix a_;
+  const Matrix b_;
   const float* bias_;
   float* y_;
-  float* packed_a_;
-  float* packed_b_;
-  int64_t rows_ = 0;
-  int64_t columns_ = 0;
-  int64_t depth_ = 0;
-  bool is_first_ = true;
-  bool is_last_ = true;
+  float* shared_;
 };
 
 }  // namespace
@@ -154,38 +209,30 @@ const Tiles& BestTiles() {
 Plan MakePlan(const Product& product, const Tiles& tiles) {
   Plan plan{.product = product, .tiles = &tiles};
   plan.cuts_rows = product.m > product.n;
-  const int64_t unit = plan.cuts_rows ? tiles.rows : tiles.columns;
-  const int64_t longer = std::max(product.m, product.n);
+  const int64_t units = plan.cuts_rows ? Ceil(product.m, tiles.rows) : Ceil(product.n, tiles.columns);
   // A part of less than a million multiplications is done sooner than a thread is woken.
   const int64_t worth = std::max<int64_t>(1, product.m * product.n * product.k / (1 << 20));
-  plan.parts = static_cast<int>(std::min({int64_t{ThreadCount()}, Ceil(longer, unit), worth}));
-  const int64_t part = RoundedUp(Ceil(longer, plan.parts), unit);
-  const int64_t most_rows = plan.cuts_rows ? part : product.m;
-  const int64_t most_columns = RoundedUp(plan.cuts_rows ? product.n : part, tiles.columns);
+  plan.parts = static_cast<int>(std::min({int64_t{ThreadCount()}, units, worth}));
   plan.depth = Ceil(product.k, Ceil(product.k, kLongestDepth));
-  plan.columns = std::min(most_columns, std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) * tiles.columns);
-  plan.rows = most_rows;
-  if (plan.columns < most_columns) {
-    plan.rows = Ceil(most_rows, Ceil(most_rows, std::max<int64_t>(tiles.rows, kPackedA / plan.depth)));
-  }
-  plan.kept_rows = plan.columns < most_columns ? plan.rows : std::min<int64_t>(plan.rows, tiles.rows);
-  plan.part_floats = RoundedUp(plan.depth * plan.kept_rows, 16) + RoundedUp(plan.depth * plan.columns, 16);
+  const int64_t panels = plan.cuts_rows ? std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) : kMostTiles;
+  plan.columns = std::min(panels, Ceil(product.n, tiles.columns)) * tiles.columns;
+  const int64_t n = RoundedUp(product.n, tiles.columns);
+  plan.shared_floats = RoundedUp(product.k * (plan.cuts_rows ? n : product.m), 16);
+  const int64_t own = plan.cuts_rows ? std::min(product.m, kMostTiles * tiles.rows) : plan.columns;
+  plan.part_floats = RoundedUp(plan.depth * own, 16);
   return plan;
 }
 
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch) {
-  ParallelFor(plan.parts, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      Part part(plan, a, b, bias, y, scratch + i * plan.part_floats);
-      const auto cut = [&](int64_t n, int64_t unit, int64_t at) { return PartBegin(n, unit, plan.parts, at); };
-      if (plan.cuts_rows) {
-        part.Run(cut(plan.product.m, plan.tiles->rows, i), cut(plan.product.m, plan.tiles->rows, i + 1), 0,
-                 plan.product.n);
-      } else {
-        part.Run(0, plan.product.m, cut(plan.product.n, plan.tiles->columns, i),
-                 cut(plan.product.n, plan.tiles->columns, i + 1));
-      }
-    }
+  const Multiplication run(plan, a, b, bias, y, scratch);
+  Queue pieces(run.SharedItems(), 1, plan.parts);
+  ParallelFor(plan.parts, 1, [&](int64_t, int64_t, int) {
+    for (int64_t begin = 0, end = 0; pieces.Take(begin, end);) run.PackShared(begin, end);
+  });
+  Queue units(run.Units(), kMostTiles, plan.parts);
+  ParallelFor(plan.parts, 1, [&](int64_t part, int64_t, int) {
+    float* own = scratch + plan.shared_floats + part * plan.part_floats;
+    for (int64_t begin = 0, end = 0; units.Take(begin, end);) run.Multiply(begin, end, own);
   });
 }
 

@@ -56,14 +56,13 @@ struct Product {
 struct Plan {
   Product product;
   const Tiles* tiles = nullptr;
-  int parts = 1;           // each works alone
-  bool cuts_rows = false;  // parts share out rows; else columns
+  int parts = 1;           // threads at work
+  bool cuts_rows = false;  // they share out tiles of rows; else panels of columns
   int64_t depth = 0;       // of k at once
-  int64_t rows = 0;        // of a multiplied at once
-  int64_t columns = 0;     // of b packed at once
-  int64_t kept_rows = 0;   // of a packed at once: `rows`, or a tile's where each is multiplied once
+  int64_t columns = 0;     // of b at once
+  int64_t shared_floats = 0;
   int64_t part_floats = 0;
-  int64_t scratch_bytes() const { return parts * part_floats * static_cast<int64_t>(sizeof(float)); }
+  int64_t scratch_bytes() const { return (shared_floats + parts * part_floats) * static_cast<int64_t>(sizeof(float)); }
 };
 
 Plan MakePlan(const Product& product, const Tiles& tiles);

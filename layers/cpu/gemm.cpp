@@ -4,10 +4,10 @@
 #include "layers/cpu/gemm.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "core/parallel.h"
+#include "layers/cpu/work_queue.h"
 
 namespace moka::gemm {
 namespace {
@@ -25,29 +25,6 @@ int64_t RoundedUp(int64_t a, int64_t b) { return Ceil(a, b) * b; }
 Matrix From(const Matrix& m, int64_t i, int64_t j) {
   return {m.data + i * m.row_stride + j * m.column_stride, m.row_stride, m.column_stride};
 }
-
-// Work handed out in order, less at a time towards the end, so that nobody waits long for the last.
-class Queue {
- public:
-  Queue(int64_t count, int64_t most, int workers) : count_(count), most_(most), workers_(workers) {}
-
-  // False: nothing is left.
-  bool Take(int64_t& begin, int64_t& end) {
-    int64_t at = next_.load(std::memory_order_relaxed);
-    do {
-      begin = at;
-      end = at + std::clamp<int64_t>((count_ - at) / (2 * workers_), 1, most_);
-      if (begin >= count_) return false;
-    } while (!next_.compare_exchange_weak(at, end, std::memory_order_relaxed));
-    return true;
-  }
-
- private:
-  const int64_t count_;
-  const int64_t most_;
-  const int workers_;
-  std::atomic<int64_t> next_ = 0;
-};
 
 class Multiplication {
  public:
@@ -156,6 +133,7 @@ class Multiplication {
     if (b_.column_stride == 1 && at + width < block.columns) {
       args.next = From(b_, block.k, block.j + at + width).data;
       args.next_stride = b_.row_stride;
+      args.next_steps = block.depth;
     }
   }
 
@@ -225,11 +203,11 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
 
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch) {
   const Multiplication run(plan, a, b, bias, y, scratch);
-  Queue pieces(run.SharedItems(), 1, plan.parts);
+  WorkQueue pieces(run.SharedItems(), 1, plan.parts);
   ParallelFor(plan.parts, 1, [&](int64_t, int64_t, int) {
     for (int64_t begin = 0, end = 0; pieces.Take(begin, end);) run.PackShared(begin, end);
   });
-  Queue units(run.Units(), kMostTiles, plan.parts);
+  WorkQueue units(run.Units(), kMostTiles, plan.parts);
   ParallelFor(plan.parts, 1, [&](int64_t part, int64_t, int) {
     float* own = scratch + plan.shared_floats + part * plan.part_floats;
     for (int64_t begin = 0, end = 0; units.Take(begin, end);) run.Multiply(begin, end, own);

@@ -23,9 +23,10 @@ struct TileArgs {
   const float* bias = nullptr;  // one value a column of the tile, or null
   bool adds = false;            // to what c holds
   bool relu = false;            // last
-  // Memory needed soon: two lines from here at every step of k, asked for meanwhile. Null: none.
+  // Memory needed soon, asked for meanwhile: two lines at each of so many first steps of k.
   const float* next = nullptr;
   int64_t next_stride = 0;
+  int64_t next_steps = 0;
 };
 
 // The tiles of one instruction set.

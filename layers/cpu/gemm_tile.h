@@ -44,17 +44,13 @@ void TileOf(const TileArgs& t) {
   }
   const float* a = t.a;
   const float* b = t.b;
-  const float* next = t.next != nullptr ? t.next : t.a;
-  for (int64_t k = t.depth; k > 0; --k) {
+  const auto step = [&]() __attribute__((always_inline)) {
     V row[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       row[v] = Load<V>(b + v * kWidth);
       __builtin_prefetch(b + (kAhead * kVectors + v) * kWidth);
     }
-    __builtin_prefetch(next);
-    __builtin_prefetch(next + kLine);
-    next += t.next_stride;
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
@@ -62,7 +58,16 @@ void TileOf(const TileArgs& t) {
     }
     a += kRows;
     b += kVectors * kWidth;
+  };
+  const int64_t asks = t.next_steps < t.depth ? t.next_steps : t.depth;
+  const float* next = t.next;
+  for (int64_t k = asks; k > 0; --k) {
+    __builtin_prefetch(next);
+    __builtin_prefetch(next + kLine);
+    next += t.next_stride;
+    step();
   }
+  for (int64_t k = t.depth - asks; k > 0; --k) step();
   float* c = t.c;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r, c += t.c_stride) {

@@ -11,6 +11,7 @@
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/lstm_cell.h"
+#include "layers/cpu/work_queue.h"
 
 namespace moka {
 namespace {
@@ -43,6 +44,17 @@ class Cut {
   int64_t Grain(int64_t multiplications) const {
     return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications);
   }
+  // f(block, tile) for all of a step, a block's tiles one after another; threads take them as they come free.
+  template <class F>
+  void ForTiles(F&& f) const {
+    const int64_t workers = std::clamp<int64_t>(blocks / Grain(4 * rows * units * units), 1, ThreadCount());
+    WorkQueue queue(blocks * row_tiles_, row_tiles_, static_cast<int>(workers));
+    ParallelFor(workers, 1, [&](int64_t, int64_t, int) {
+      for (int64_t begin = 0, end = 0; queue.Take(begin, end);) {
+        for (int64_t i = begin; i < end; ++i) f(i / row_tiles_, i % row_tiles_);
+      }
+    });
+  }
 
  private:
   const gemm::Tiles* tiles_;
@@ -55,9 +67,12 @@ int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
 // A place for the largest tile.
 using Sums = std::array<float, 512>;
 
-// Asks for n floats that are needed when a product is done; rows lie too far apart for the hardware to guess.
-inline void Ask(const float* from, int64_t n) {
-  for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + i);
+// Asks for n floats of some rows that are needed when a product is done; they lie too far apart for the hardware to
+// guess. A few dozen lines at once: while more are on their way nothing else can come.
+inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + r * stride + i);
+  }
 }
 
 class LstmKernel final : public BoundKernel {
@@ -72,11 +87,7 @@ class LstmKernel final : public BoundKernel {
       for (int64_t block = begin; block < end; ++block) PackBlock(block);
     });
     for (int64_t t = 0; t < s_.steps; ++t) {
-      ParallelFor(s_.blocks, s_.Grain(4 * s_.rows * s_.units * s_.units), [this, t](int64_t begin, int64_t end, int) {
-        for (int64_t block = begin; block < end; ++block) {
-          for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) Step(t, block, tile);
-        }
-      });
+      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
     }
     const size_t last = static_cast<size_t>(s_.rows * s_.units);
     std::memcpy(out<float>(1), Y(s_.steps - 1, 0, 0), last * kFloat);
@@ -122,26 +133,22 @@ class LstmKernel final : public BoundKernel {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t row = first + r;
-      for (int64_t gate = 0; gate < 4; ++gate) {
-        Ask(in<float>(0) + ((t * s_.rows + row) * 4 + gate) * s_.units + unit, s_.UnitsOf(block));
-        if (in<float>(0) != out<float>(3)) {
-          Ask(out<float>(3) + ((t * s_.rows + row) * 4 + gate) * s_.units + unit, s_.UnitsOf(block));
-        }
-      }
-      Ask(Cells(t, row, unit), s_.UnitsOf(block));
-      Ask(Y(t, row, unit), s_.UnitsOf(block));
-      if (t > 0) Ask(Cells(t - 1, row, unit), s_.UnitsOf(block));
-    }
     alignas(64) std::array<Sums, 4> sums;
     for (int64_t gate = 0; gate < 4; ++gate) {
+      const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
       s_.tiles().run({.depth = s_.units,
                       .a = State(t) + first * s_.units,
                       .b = Panel(block, gate),
                       .c = sums[static_cast<size_t>(gate)].data(),
-                      .c_stride = s_.width},
+                      .c_stride = s_.width,
+                      .next = in<float>(0) + at,
+                      .next_stride = 4 * s_.units,
+                      .next_steps = rows},
                      static_cast<int>(rows));
+      const float* const soon[] = {t > 0 ? Cells(t - 1, first, unit) : nullptr, Cells(t, first, unit),
+                                   Y(t, first, unit), nullptr};
+      if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
+      if (in<float>(0) != out<float>(3)) Ask(out<float>(3) + at, 4 * s_.units, rows, s_.UnitsOf(block));
     }
     alignas(64) Sums kept;
     for (int64_t r = 0; r < rows; ++r) {
@@ -192,11 +199,7 @@ class LstmBackwardKernel final : public BoundKernel {
     });
     // Step -1 is the gradient of the first state.
     for (int64_t t = s_.steps - 1; t >= -1; --t) {
-      ParallelFor(s_.blocks, s_.Grain(4 * s_.rows * s_.units * s_.units), [this, t](int64_t begin, int64_t end, int) {
-        for (int64_t block = begin; block < end; ++block) {
-          for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) Step(t, block, tile);
-        }
-      });
+      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
     }
   }
 
@@ -211,15 +214,23 @@ class LstmBackwardKernel final : public BoundKernel {
 
   // dLoss/dh of a tile that flows from step t + 1.
   void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, Sums& sums) {
-    if (t + 1 < s_.steps) {
-      s_.tiles().run({.depth = 4 * s_.units,
-                      .a = Gates(t + 1) + first * 4 * s_.units,
-                      .b = Panel(block),
+    const int64_t at = (std::max<int64_t>(t, 0) * s_.rows + first) * s_.units + block * s_.width;
+    const float* const soon[] = {in<float>(0) + at, in<float>(4) + at,
+                                 t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr, nullptr};
+    for (int64_t gate = 0; gate < 4 && t + 1 < s_.steps; ++gate) {
+      s_.tiles().run({.depth = s_.units,
+                      .a = Gates(t + 1) + (first * 4 + gate * rows) * s_.units,
+                      .b = Panel(block) + gate * s_.units * s_.width,
                       .c = sums.data(),
-                      .c_stride = s_.width},
+                      .c_stride = s_.width,
+                      .adds = gate > 0,
+                      .next = in<float>(3) + 4 * at - 3 * block * s_.width + gate * s_.units,
+                      .next_stride = 4 * s_.units,
+                      .next_steps = rows},
                      static_cast<int>(rows));
-      return;
+      if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
     }
+    if (t + 1 < s_.steps) return;
     for (int64_t r = 0; r < rows; ++r) {
       const float* dh = in<float>(1) + (first + r) * s_.units + block * s_.width;
       std::copy_n(dh, s_.UnitsOf(block), sums.data() + r * s_.width);
@@ -232,13 +243,6 @@ class LstmBackwardKernel final : public BoundKernel {
     const int64_t unit = block * s_.width;
     const int64_t units = s_.UnitsOf(block);
     alignas(64) Sums sums;
-    for (int64_t r = 0; t >= 0 && r < rows; ++r) {
-      const int64_t at = (t * s_.rows + first + r) * s_.units + unit;
-      for (int64_t gate = 0; gate < 4; ++gate) Ask(in<float>(3) + 4 * at - 3 * unit + gate * s_.units, units);
-      Ask(in<float>(0) + at, units);
-      Ask(in<float>(4) + at, units);
-      if (t > 0) Ask(in<float>(4) + at - s_.rows * s_.units, units);
-    }
     Multiply(t, block, first, rows, sums);
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {

@@ -37,11 +37,6 @@ void TileOf(const TileArgs& t) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) sums[r][v] = V{};
   }
-  // The lines of c come while the sums are made.
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
-    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(t.c + r * t.c_stride + v * kWidth, 1);
-  }
   const float* a = t.a;
   const float* b = t.b;
   const auto step = [&]() __attribute__((always_inline)) {
@@ -59,12 +54,15 @@ void TileOf(const TileArgs& t) {
     a += kRows;
     b += kVectors * kWidth;
   };
-  const int64_t asks = t.next_steps < t.depth ? t.next_steps : t.depth;
-  const float* next = t.next;
+  // Else the lines of c come while the sums are made: not all at once, for while they do b's cannot.
+  const int64_t wanted = t.next != nullptr ? t.next_steps : kRows;
+  const int64_t asks = wanted < t.depth ? wanted : t.depth;
+  const float* next = t.next != nullptr ? t.next : t.c;
+  const int64_t next_stride = t.next != nullptr ? t.next_stride : t.c_stride;
   for (int64_t k = asks; k > 0; --k) {
     __builtin_prefetch(next);
     __builtin_prefetch(next + kLine);
-    next += t.next_stride;
+    next += next_stride;
     step();
   }
   for (int64_t k = t.depth - asks; k > 0; --k) step();

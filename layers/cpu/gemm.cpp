@@ -16,7 +16,7 @@ namespace {
 // what else passes through.
 constexpr int64_t kLongestDepth = 320;
 constexpr int64_t kPackedB = 80 * 1024;
-constexpr int64_t kMostTiles = 8;  // taken at once
+constexpr int64_t kGroup = 8;  // tiles or panels: packed in one go, taken at least while many are left
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t RoundedUp(int64_t a, int64_t b) { return Ceil(a, b) * b; }
@@ -38,8 +38,8 @@ class Multiplication {
       const int64_t piece = item % SharedPieces();
       const int64_t depth = std::min(plan_.depth, p_.k - k);
       if (plan_.cuts_rows) {
-        const int64_t j = piece * kMostTiles * width;
-        PackPanels(From(b_, k, j), depth, std::min(kMostTiles * width, p_.n - j), *plan_.tiles, SharedB(k, j, depth));
+        const int64_t j = piece * kGroup * width;
+        PackPanels(From(b_, k, j), depth, std::min(kGroup * width, p_.n - j), *plan_.tiles, SharedB(k, j, depth));
       } else {
         const int64_t i = TileBegin(piece);
         PackRows(From(a_, i, k), TileBegin(piece + 1) - i, depth, SharedA(k, i, depth));
@@ -47,7 +47,7 @@ class Multiplication {
     }
   }
   // Pieces of one block of k.
-  int64_t SharedPieces() const { return plan_.cuts_rows ? Ceil(p_.n, kMostTiles * plan_.tiles->columns) : TileCount(); }
+  int64_t SharedPieces() const { return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : TileCount(); }
   int64_t SharedItems() const { return SharedPieces() * Ceil(p_.k, plan_.depth); }
 
   int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
@@ -192,11 +192,14 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
   const int64_t worth = std::max<int64_t>(1, product.m * product.n * product.k / (1 << 20));
   plan.parts = static_cast<int>(std::min({int64_t{ThreadCount()}, units, worth}));
   plan.depth = Ceil(product.k, Ceil(product.k, kLongestDepth));
-  const int64_t panels = plan.cuts_rows ? std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) : kMostTiles;
+  // Where sums are short, results are most of the work: long runs of them.
+  const int64_t unit = plan.cuts_rows ? tiles.rows : tiles.columns;
+  plan.most_units = std::max(kGroup, kPackedB / plan.depth / unit);
+  const int64_t panels = plan.cuts_rows ? std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) : plan.most_units;
   plan.columns = std::min(panels, Ceil(product.n, tiles.columns)) * tiles.columns;
   const int64_t n = RoundedUp(product.n, tiles.columns);
   plan.shared_floats = RoundedUp(product.k * (plan.cuts_rows ? n : product.m), 16);
-  const int64_t own = plan.cuts_rows ? std::min(product.m, kMostTiles * tiles.rows) : plan.columns;
+  const int64_t own = plan.cuts_rows ? std::min(product.m, plan.most_units * tiles.rows) : plan.columns;
   plan.part_floats = RoundedUp(plan.depth * own, 16);
   return plan;
 }
@@ -207,7 +210,7 @@ void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, 
   ParallelFor(plan.parts, 1, [&](int64_t, int64_t, int) {
     for (int64_t begin = 0, end = 0; pieces.Take(begin, end);) run.PackShared(begin, end);
   });
-  WorkQueue units(run.Units(), kMostTiles, plan.parts);
+  WorkQueue units(run.Units(), plan.most_units, plan.parts);
   ParallelFor(plan.parts, 1, [&](int64_t part, int64_t, int) {
     float* own = scratch + plan.shared_floats + part * plan.part_floats;
     for (int64_t begin = 0, end = 0; units.Take(begin, end);) run.Multiply(begin, end, own);

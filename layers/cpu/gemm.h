@@ -61,6 +61,7 @@ struct Plan {
   bool cuts_rows = false;  // they share out tiles of rows; else panels of columns
   int64_t depth = 0;       // of k at once
   int64_t columns = 0;     // of b at once
+  int64_t most_units = 0;  // tiles or panels taken at once
   int64_t shared_floats = 0;
   int64_t part_floats = 0;
   int64_t scratch_bytes() const { return (shared_floats + parts * part_floats) * static_cast<int64_t>(sizeof(float)); }

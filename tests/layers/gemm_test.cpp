@@ -81,15 +81,17 @@ TEST(Gemm, AgreesWithSumsInDouble) {
 
 // Sums run over k in one order, however the work is shared out.
 TEST(Gemm, ThreadsDoNotChangeABit) {
-  const Case c{190, 1700, 210};
-  const std::vector<float> a = Random(c.m * c.k, 1);
-  const std::vector<float> b = Random(c.k * c.n, 2);
   const int threads = ThreadCount();
-  for (const Tiles* tiles : AllTiles()) {
-    SetThreadCount(1);
-    const std::vector<float> one = Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false);
-    SetThreadCount(3);
-    EXPECT_EQ(one, Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false)) << tiles->name;
+  // Panels of columns are shared out, then tiles of rows.
+  for (const Case c : {Case{190, 1700, 210}, Case{410, 700, 90}}) {
+    const std::vector<float> a = Random(c.m * c.k, 1);
+    const std::vector<float> b = Random(c.k * c.n, 2);
+    for (const Tiles* tiles : AllTiles()) {
+      SetThreadCount(1);
+      const std::vector<float> one = Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false);
+      SetThreadCount(3);
+      EXPECT_EQ(one, Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false)) << tiles->name;
+    }
   }
   SetThreadCount(threads);
 }

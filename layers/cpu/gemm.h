@@ -73,7 +73,6 @@ void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, 
 
 // b packed whole, to be multiplied many times: panels of tiles.columns columns, [n / columns][k][columns], the last one
 // filled up with zeros.
-int64_t PackedFloats(int64_t k, int64_t n, const Tiles& tiles);
 void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float* packed);  // in this thread
 // rows of a (at most tiles.rows) as [k][rows].
 void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed);

@@ -1,5 +1,6 @@
 // Compiled for AVX2 with FMA; chosen at run time.
 #include "layers/cpu/gemm_tile.h"
+#include "layers/cpu/instructions.h"
 
 namespace moka::gemm {
 
@@ -10,7 +11,7 @@ using Vector = float __attribute__((vector_size(32)));
 constexpr Tiles kTiles{"avx2", 4, 24, AnyTile<Vector, 3, 4>};
 }  // namespace
 
-const Tiles* Avx2Tiles() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kTiles : nullptr; }
+const Tiles* Avx2Tiles() { return HasAvx2() ? &kTiles : nullptr; }
 #else
 const Tiles* Avx2Tiles() { return nullptr; }
 #endif

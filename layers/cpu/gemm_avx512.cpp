@@ -1,5 +1,6 @@
 // Compiled for AVX-512; chosen at run time.
 #include "layers/cpu/gemm_tile.h"
+#include "layers/cpu/instructions.h"
 
 namespace moka::gemm {
 
@@ -10,7 +11,7 @@ using Vector = float __attribute__((vector_size(64)));
 constexpr Tiles kTiles{"avx512", 14, 32, AnyTile<Vector, 2, 14>};
 }  // namespace
 
-const Tiles* Avx512Tiles() { return __builtin_cpu_supports("avx512f") ? &kTiles : nullptr; }
+const Tiles* Avx512Tiles() { return HasAvx512() ? &kTiles : nullptr; }
 #else
 const Tiles* Avx512Tiles() { return nullptr; }
 #endif

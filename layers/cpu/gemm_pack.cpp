@@ -62,10 +62,6 @@ inline void Copy(const float* from, int64_t n, float* to) {
 
 }  // namespace
 
-int64_t PackedFloats(int64_t k, int64_t n, const Tiles& tiles) {
-  return k * ((n + tiles.columns - 1) / tiles.columns) * tiles.columns;
-}
-
 void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float* packed) {
   const int64_t width = tiles.columns;
   for (int64_t at = 0; at < n && b.column_stride != 1; at += width) {

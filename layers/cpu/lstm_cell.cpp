@@ -1,6 +1,7 @@
 // Built as tile_ops.cpp is: its functions become loops of every instruction set, with the same bits in each.
 #include "layers/cpu/lstm_cell.h"
 
+#include "layers/cpu/instructions.h"
 #include "layers/cpu/tile_math.h"
 
 namespace moka {
@@ -102,12 +103,8 @@ MOKA_AVX512 void BackwardAvx512(const LstmBackwardRow& row) { BackwardLoop(row);
 
 LstmRows BestLstmRows() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return {ForwardAvx512, BackwardAvx512};
-  }
-  if (__builtin_cpu_supports("avx2")) return {ForwardAvx2, BackwardAvx2};
+  if (HasAvx512()) return {ForwardAvx512, BackwardAvx512};
+  if (HasAvx2()) return {ForwardAvx2, BackwardAvx2};
 #endif
   return {Forward, Backward};
 }

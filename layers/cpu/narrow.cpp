@@ -13,6 +13,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "layers/cpu/bound_kernel.h"
+#include "layers/cpu/instructions.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/narrow_lanes.h"
 #include "layers/ops/geometry.h"
@@ -28,14 +29,8 @@ constexpr int64_t kBandRows = 16;     // of dx: their rows of dy, 64 channels of
 constexpr int64_t kLineBytes = 64;
 
 const Lanes* LanesFor(int64_t block) {
-#if defined(__x86_64__)
-  const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  if (block == 16 && has_avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0) {
-    return narrow::LanesAvx512();
-  }
-  if (block == 8 && has_avx2) return narrow::LanesAvx2();
-#endif
+  if (block == 16 && HasAvx512()) return narrow::LanesAvx512();
+  if (block == 8 && HasAvx2()) return narrow::LanesAvx2();
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // Built as tile_ops.cpp is: loops of every instruction set, with the same bits in each.
 #include "layers/cpu/softmax_row.h"
 
+#include "layers/cpu/instructions.h"
 #include "layers/cpu/tile_math.h"
 
 namespace moka {
@@ -64,12 +65,8 @@ MOKA_AVX512 void SoftmaxAvx512(const float* x, float* p, int64_t n) { SoftmaxLoo
 
 SoftmaxRow BestSoftmaxRow() {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return SoftmaxAvx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return SoftmaxAvx2;
+  if (HasAvx512()) return SoftmaxAvx512;
+  if (HasAvx2()) return SoftmaxAvx2;
 #endif
   return Softmax;
 }

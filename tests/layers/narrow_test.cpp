@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "layers/cpu/instructions.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 
@@ -17,10 +18,8 @@ constexpr const char* kOp = "convolution_backward_data";
 
 std::vector<int64_t> Blocks() {
   std::vector<int64_t> blocks;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") != 0) blocks.push_back(16);
-  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) blocks.push_back(8);
-#endif
+  if (HasAvx512()) blocks.push_back(16);
+  if (HasAvx2()) blocks.push_back(8);
   return blocks;
 }
 

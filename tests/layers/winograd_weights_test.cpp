@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "layers/cpu/instructions.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 
@@ -51,14 +52,7 @@ std::vector<std::string> WeightLayouts(int64_t block) {
   return {StrCat("ABcd", block, "b", block, "a"), StrCat("ABcd", block, "a", block, "b"), ""};
 }
 
-bool Has(int64_t block) {
-#if defined(__x86_64__)
-  if (block == 16) return __builtin_cpu_supports("avx512f") != 0;
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-#else
-  return block < 0;
-#endif
-}
+bool Has(int64_t block) { return block == 16 ? HasAvx512() : HasAvx2(); }
 
 std::vector<int64_t> Blocks() {
   std::vector<int64_t> blocks;

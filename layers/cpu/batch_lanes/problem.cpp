@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "layers/cpu/batch_lanes/winograd.h"
+#include "layers/cpu/instructions.h"
 
 namespace moka::batch_lanes {
 namespace {
@@ -34,17 +35,27 @@ bool PadsChannels(const KernelQuery& query) {
   return of_x * PaddingOf(p.group_outputs()) >= kMuch;
 }
 
+// Why the algorithm along rows does not fit the weights; empty: it does.
+std::string RefuseUnlessFiveColumns(const KernelQuery& query) {
+  const bool gives_weights = query.node.op->name == "convolution_backward_weights";
+  const Shape& weights = gives_weights ? query.outputs[0].shape : query.inputs[1].shape;
+  if (weights.rank() != 4 || weights[3] != kTapsWide) {
+    return StrCat("it is for windows of 5 columns, the weights are ", weights.ToString());
+  }
+  const Geometry g = ConvolutionGeometry(query.node.op->name, query.node.attributes, weights);
+  if (g.stride != Ints{1, 1} || g.dilation != Ints{1, 1}) return "it is for stride 1 without dilation";
+  if (query.node.attributes.Int("groups") != 1) return "it is for one group";
+  // LeNet's first layer: twice dy is written to memory and read for one channel, at four times the direct sum's time.
+  constexpr int64_t kFewestChannels = 8;
+  if (weights[1] < kFewestChannels) return StrCat("its transforms do not pay for ", weights[1], " input channels");
+  return {};
+}
+
 }  // namespace
 
 const Functions* FunctionsOf(int64_t lanes) {
-#if defined(__x86_64__)
-  const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  // Everything the source of 16 lanes is compiled for.
-  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
-                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  if (lanes == 8 && has_avx2 && Avx2Functions().lanes == 8) return &Avx2Functions();
-  if (lanes == 16 && has_avx512 && Avx512Functions().lanes == 16) return &Avx512Functions();
-#endif
+  if (lanes == 8 && HasAvx2() && Avx2Functions().lanes == 8) return &Avx2Functions();
+  if (lanes == 16 && HasAvx512() && Avx512Functions().lanes == 16) return &Avx512Functions();
   return nullptr;
 }
 
@@ -125,19 +136,6 @@ std::string Refuse(const KernelQuery& query) {
   return {};
 }
 
-std::string RefuseUnlessFiveColumns(const KernelQuery& query, const Shape& weights) {
-  if (weights.rank() != 4 || weights[3] != kTapsWide) {
-    return StrCat("it is for windows of 5 columns, the weights are ", weights.ToString());
-  }
-  const Geometry g = ConvolutionGeometry(query.node.op->name, query.node.attributes, weights);
-  if (g.stride != Ints{1, 1} || g.dilation != Ints{1, 1}) return "it is for stride 1 without dilation";
-  if (query.node.attributes.Int("groups") != 1) return "it is for one group";
-  // LeNet's first layer: twice dy is written to memory and read for one channel, at four times the direct sum's time.
-  constexpr int64_t kFewestChannels = 8;
-  if (weights[1] < kFewestChannels) return StrCat("its transforms do not pay for ", weights[1], " input channels");
-  return {};
-}
-
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!RefuseShapes(query).empty()) return {};
   const int64_t images = query.inputs[0].shape[0];
@@ -159,5 +157,15 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 }
 
 int64_t PartsOf(int64_t count, int64_t most) { return (count + most - 1) / most; }
+
+std::string RefuseRows(const KernelQuery& query) {
+  if (std::string reason = RefuseUnlessFiveColumns(query); !reason.empty()) return reason;
+  return Refuse(query);
+}
+
+std::optional<LayoutProposal> ProposeRows(const KernelQuery& query) {
+  if (!RefuseUnlessFiveColumns(query).empty()) return {};
+  return Propose(query);
+}
 
 }  // namespace moka::batch_lanes

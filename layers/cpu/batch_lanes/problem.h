@@ -45,11 +45,13 @@ Problem ReadProblem(const KernelQuery& query);
 std::string RefuseShapes(const KernelQuery& query);
 // Why the node cannot run as its tensors lie; empty: it can.
 std::string Refuse(const KernelQuery& query);
-// Why Winograd's algorithm along rows does not fit these weights; empty: it does.
-std::string RefuseUnlessFiveColumns(const KernelQuery& query, const Shape& weights);
 // Data in blocks of images, everything else plain. None where blocks of channels are the better choice: half a block
 // of images would be padding, or channels fill their registers.
 std::optional<LayoutProposal> Propose(const KernelQuery& query);
+
+// The same of Winograd's algorithm along rows, of a forward pass or of the gradient of the weights.
+std::string RefuseRows(const KernelQuery& query);
+std::optional<LayoutProposal> ProposeRows(const KernelQuery& query);
 
 // Channels [0, count) are cut into this many parts of `most` or nearly so; part i begins at count*i/parts.
 int64_t PartsOf(int64_t count, int64_t most);

@@ -210,20 +210,6 @@ class WinogradRows final : public Kernel {
   float* u_ = nullptr;
 };
 
-std::string RefuseWindow(const KernelQuery& query) {
-  return batch_lanes::RefuseUnlessFiveColumns(query, query.inputs[1].shape);
-}
-
-std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = RefuseWindow(query); !reason.empty()) return reason;
-  return batch_lanes::Refuse(query);
-}
-
-std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  if (!RefuseWindow(query).empty()) return {};
-  return batch_lanes::Propose(query);
-}
-
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const bool is_relu = query.node.attributes.String("activation") == "relu";
   return std::make_unique<WinogradRows>(batch_lanes::ReadProblem(query), query.inputs.size() > 2, is_relu);
@@ -232,7 +218,11 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
 }  // namespace
 
 KernelDef BatchLanesWinograd() {
-  return {.name = "batch_lanes_winograd", .op = "convolution", .refuse = Refuse, .propose = Propose, .make = Make};
+  return {.name = "batch_lanes_winograd",
+          .op = "convolution",
+          .refuse = batch_lanes::RefuseRows,
+          .propose = batch_lanes::ProposeRows,
+          .make = Make};
 }
 
 }  // namespace moka

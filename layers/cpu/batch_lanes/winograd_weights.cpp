@@ -195,20 +195,6 @@ class WinogradRowsWeights final : public BoundKernel {
   std::string implementation_;
 };
 
-std::string RefuseWindow(const KernelQuery& query) {
-  return batch_lanes::RefuseUnlessFiveColumns(query, query.outputs[0].shape);
-}
-
-std::string Refuse(const KernelQuery& query) {
-  if (std::string reason = RefuseWindow(query); !reason.empty()) return reason;
-  return batch_lanes::Refuse(query);
-}
-
-std::optional<LayoutProposal> Propose(const KernelQuery& query) {
-  if (!RefuseWindow(query).empty()) return {};
-  return batch_lanes::Propose(query);
-}
-
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   return std::make_unique<WinogradRowsWeights>(batch_lanes::ReadProblem(query), query.outputs.size() > 1);
 }
@@ -218,8 +204,8 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
 KernelDef BatchLanesWinogradBackwardWeights() {
   return {.name = "batch_lanes_winograd",
           .op = "convolution_backward_weights",
-          .refuse = Refuse,
-          .propose = Propose,
+          .refuse = batch_lanes::RefuseRows,
+          .propose = batch_lanes::ProposeRows,
           .make = Make};
 }
 

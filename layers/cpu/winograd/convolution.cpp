@@ -17,6 +17,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
+#include "layers/cpu/instructions.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/winograd/schedule.h"
 #include "layers/ops/geometry.h"
@@ -60,16 +61,11 @@ Problem ReadProblem(const KernelQuery& query) {
 
 // Null without the instructions, on this machine or (an empty table) in this build. taps: of the products, 3 or 2.
 const TileFunctions* FunctionsOf(int64_t lanes, int taps = 3) {
-#if defined(__x86_64__)
-  const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  // Everything the source of 16 lanes is compiled for.
-  const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") != 0 &&
-                          __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  if (lanes == 8 && has_avx2 && winograd::Avx2TileFunctions(taps).lanes == 8) return &winograd::Avx2TileFunctions(taps);
-  if (lanes == 16 && has_avx512 && winograd::Avx512TileFunctions(taps).lanes == 16) {
+  if (lanes == 8 && HasAvx2() && winograd::Avx2TileFunctions(taps).lanes == 8)
+    return &winograd::Avx2TileFunctions(taps);
+  if (lanes == 16 && HasAvx512() && winograd::Avx512TileFunctions(taps).lanes == 16) {
     return &winograd::Avx512TileFunctions(taps);
   }
-#endif
   return nullptr;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/size.h"
 #include "core/text.h"
+#include "layers/cpu/instructions.h"
 
 namespace moka::winograd {
 namespace {
@@ -40,15 +41,8 @@ int64_t ChunkOf(int64_t segments, int64_t limit) {
 }  // namespace
 
 const WeightsLanes* WeightsLanesFor(int64_t block, int taps) {
-#if defined(__x86_64__)
-  if (block == 16 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0) {
-    return WeightsLanesAvx512(taps);
-  }
-  if (block == 8 && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0) {
-    return WeightsLanesAvx2(taps);
-  }
-#endif
+  if (block == 16 && HasAvx512()) return WeightsLanesAvx512(taps);
+  if (block == 8 && HasAvx2()) return WeightsLanesAvx2(taps);
   return nullptr;
 }
 

@@ -1,0 +1,11 @@
+// Which registers wider than the build's baseline Moka's own kernels may use here: what the processor has, but no more
+// than oneDNN is held to (its DNNL_MAX_CPU_ISA=AVX2, say), so that one setting serves both. No std in this header:
+// files of other instruction sets include it.
+#pragma once
+
+namespace moka {
+
+bool HasAvx2();    // with fused multiply-adds
+bool HasAvx512();  // F, VL, DQ and BW, beside the above
+
+}  // namespace moka

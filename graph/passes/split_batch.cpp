@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "graph/expression.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 
@@ -128,6 +129,8 @@ class Splitter {
     if (std::ranges::find(kOps, node.op->name) == kOps.end()) return false;
     if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return HasImages(id, images); })) return false;
     const bool is_pointwise = node.op->name == "pointwise";
+    // Random numbers are keyed by an element's place in the whole batch.
+    if (is_pointwise && Expression::Parse(node.attributes.Get<Strings>("exprs")).IsRandom()) return false;
     return std::ranges::all_of(node.inputs, [&](ValueId id) {
       if (!IsFixed(id)) return HasImages(id, images);
       // What is fixed goes into each part as it is.
@@ -190,7 +193,7 @@ class Splitter {
     std::map<ValueId, std::vector<ValueId>> parts_of;  // by value
     for (int t = stretch.begin; t < stretch.end; ++t) nodes.push_back(lives_.node(t).id);
     const int first = graph_.node(nodes.front()).origin.sequence;
-    const int room = graph_.node(nodes.back()).origin.sequence - first;
+    const int room = std::max(0, graph_.node(nodes.back()).origin.sequence - first);
     const auto parts = static_cast<size_t>(stretch.parts);
     for (const NodeId id : nodes) {
       const Node node = graph_.node(id);

@@ -32,6 +32,7 @@ struct WideNet {
   int64_t images = 16;
   int64_t size = 256;
   bool mixes = false;
+  bool noise = false;  // on the first convolution's results
   bool inference = true;
 
   Outcome Run(const std::set<std::string>& disabled) const {
@@ -47,7 +48,8 @@ struct WideNet {
     };
     const ValueId x = graph.AddInput("x", {DType::kFloat32, Shape{images, 3, size, size}, {}});
     const GraphBuilder b(graph, {"wide", {}, "", kNoId});
-    const ValueId first = b.Add1("convolution", {x, weight("a", Shape{16, 3, 3, 3})}, Convolution("relu"));
+    ValueId first = b.Add1("convolution", {x, weight("a", Shape{16, 3, 3, 3})}, Convolution("relu"));
+    if (noise) first = b.Pointwise("x0+rand(x1,7)", {first, b.Full(Shape{}, 3)});
     ValueId second = b.Add1("convolution", {first, weight("b", Shape{16, 16, 3, 3})}, Convolution(""));
     if (mixes) {
       const ValueId sum = b.ReduceSum(second, Ints{0});
@@ -114,6 +116,13 @@ TEST(SplitBatchTest, SmallNetsOneImageAndTrainingStayWhole) {
   WideNet training;
   training.inference = false;
   EXPECT_EQ(training.Run({}).copies, 0);
+}
+
+// Noise on every element: the same numbers whether or not the net is split.
+TEST(SplitBatchTest, RandomNumbersStayThoseOfTheWholeBatch) {
+  WideNet net;
+  net.noise = true;
+  ExpectNear(net.Run({}), net.Run({"split_batch"}));
 }
 
 TEST(SplitBatchTest, PrimeBatchesStayWhole) {

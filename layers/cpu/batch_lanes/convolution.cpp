@@ -73,9 +73,7 @@ class BatchLanesKernel final : public Kernel {
   std::string_view implementation() const override { return implementation_; }
 
   void Run() override {
-    // The second vector is for the last block of images, whose padding stays zero.
-    const int64_t images = p_.x.shape[0] - (p_.blocks() - 1) * p_.lanes;  // of the last block
-    for (int64_t i = 0; i < 2 * p_.lanes; ++i) lanes_[i] = i - p_.lanes < images ? 1.0F : 0.0F;
+    batch_lanes::FillLaneMasks(p_, lanes_);
     std::fill_n(bias_, p_.groups * outputs_, 0.0F);
     std::ranges::copy(plain_bias_, bias_);
     ParallelFor(p_.groups * tiles_, 1, [this](int64_t begin, int64_t end, int) {

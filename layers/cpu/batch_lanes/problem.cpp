@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
-#include "layers/cpu/batch_lanes/winograd.h"
 #include "layers/cpu/instructions.h"
 
 namespace moka::batch_lanes {
@@ -37,14 +37,15 @@ bool PadsChannels(const KernelQuery& query) {
 
 // Why the algorithm along rows does not fit the weights; empty: it does.
 std::string RefuseUnlessFiveColumns(const KernelQuery& query) {
-  const bool gives_weights = query.node.op->name == "convolution_backward_weights";
-  const Shape& weights = gives_weights ? query.outputs[0].shape : query.inputs[1].shape;
+  const Problem p = ReadProblem(query);
+  const Shape& weights = p.w.shape;
   if (weights.rank() != 4 || weights[3] != kTapsWide) {
     return StrCat("it is for windows of 5 columns, the weights are ", weights.ToString());
   }
-  const Geometry g = ConvolutionGeometry(query.node.op->name, query.node.attributes, weights);
-  if (g.stride != Ints{1, 1} || g.dilation != Ints{1, 1}) return "it is for stride 1 without dilation";
-  if (query.node.attributes.Int("groups") != 1) return "it is for one group";
+  if (p.geometry.stride != Ints{1, 1} || p.geometry.dilation != Ints{1, 1}) {
+    return "it is for stride 1 without dilation";
+  }
+  if (p.groups != 1) return "it is for one group";
   // LeNet's first layer: twice dy is written to memory and read for one channel, at four times the direct sum's time.
   constexpr int64_t kFewestChannels = 8;
   if (weights[1] < kFewestChannels) return StrCat("its transforms do not pay for ", weights[1], " input channels");
@@ -156,7 +157,29 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   return proposal;
 }
 
-int64_t PartsOf(int64_t count, int64_t most) { return (count + most - 1) / most; }
+int64_t PartsOf(int64_t count, int64_t most) { return CeilDiv(count, most).value(); }
+
+void FillLaneMasks(const Problem& p, float* masks) {
+  const int64_t images = p.x.shape[0] - (p.blocks() - 1) * p.lanes;  // of the last block
+  for (int64_t i = 0; i < 2 * p.lanes; ++i) masks[i] = i - p.lanes < images ? 1.0F : 0.0F;
+}
+
+void TransformPlane(const Problem& p, const Transforms& transforms, int64_t plane, const float* x, float* v) {
+  const int64_t height = p.x.shape[2];
+  const int64_t width = p.x.shape[3];
+  const int64_t channels = p.x.shape[1];
+  const int64_t rows = p.y.shape[2] + p.w.shape[2] - 1;
+  const int64_t tiles = PartsOf(p.y.shape[3], kTileWidth);
+  const int64_t row_floats = tiles * p.lanes;
+  const int64_t point_floats = channels * rows * row_floats;
+  float* to = v + plane / channels * kPoints * point_floats + plane % channels * rows * row_floats;
+  for (int64_t r = 0; r < rows; ++r, to += row_floats) {
+    const int64_t y = r - p.geometry.pad_begin[0];
+    const bool is_inside = y >= 0 && y < height;
+    const float* row = x + (plane * height + (is_inside ? y : 0)) * width * p.lanes;
+    transforms.input(row, is_inside ? width : 0, p.geometry.pad_begin[1], tiles, to, point_floats);
+  }
+}
 
 std::string RefuseRows(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFiveColumns(query); !reason.empty()) return reason;

@@ -7,6 +7,7 @@
 #include "graph/kernel.h"
 #include "layers/cpu/batch_lanes/axis.h"
 #include "layers/cpu/batch_lanes/tile.h"
+#include "layers/cpu/batch_lanes/winograd.h"
 #include "layers/ops/geometry.h"
 
 namespace moka::batch_lanes {
@@ -38,7 +39,7 @@ struct Problem {
   Axis AxisOf(int dimension, bool is_gradient) const;
 };
 
-// Requires: the query is of one of the three ops, with rank 4.
+// Requires: the query is of one of the three ops.
 Problem ReadProblem(const KernelQuery& query);
 
 // What no layout would change; empty: nothing.
@@ -52,6 +53,13 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query);
 // The same of Winograd's algorithm along rows, of a forward pass or of the gradient of the weights.
 std::string RefuseRows(const KernelQuery& query);
 std::optional<LayoutProposal> ProposeRows(const KernelQuery& query);
+
+// masks [2][lanes]: 1 for every image of a block; then of the last block, 0 in its padding, which is to stay zero.
+void FillLaneMasks(const Problem& p, float* masks);
+
+// The transform of one plane of x, a channel of a block of images, to its place in v [block][point][channel][row,
+// padding included][tile][lanes].
+void TransformPlane(const Problem& p, const Transforms& transforms, int64_t plane, const float* x, float* v);
 
 // Channels [0, count) are cut into this many parts of `most` or nearly so; part i begins at count*i/parts.
 int64_t PartsOf(int64_t count, int64_t most);

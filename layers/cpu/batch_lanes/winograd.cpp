@@ -14,9 +14,18 @@
 #include "layers/cpu/kernels.h"
 
 namespace moka {
-namespace batch_lanes {
+namespace {
 
-// w(a) / N at each point a, where N is the product of its distances to the others.
+using batch_lanes::kPoints;
+using batch_lanes::kTapsWide;
+using batch_lanes::kTileWidth;
+using batch_lanes::PartsOf;
+using batch_lanes::Product;
+
+constexpr int64_t kBandPositions = 16;  // of a tile of outputs whose products wait for their transform
+
+// u[point*u_stride] for the weights w[0..5) of one row of a window: w(a) / N at each point a, where N is the product of
+// its distances to the others.
 void TransformRow(const float* w, float* u, int64_t u_stride) {
   u[0] = -w[0];
   const auto pair = [&](int64_t p, float a, float n) {
@@ -31,18 +40,6 @@ void TransformRow(const float* w, float* u, int64_t u_stride) {
   pair(5, 0.5F, 1.0F / 1.40625F);
   u[7 * u_stride] = w[4];
 }
-
-}  // namespace batch_lanes
-
-namespace {
-
-using batch_lanes::kPoints;
-using batch_lanes::kTapsWide;
-using batch_lanes::kTileWidth;
-using batch_lanes::PartsOf;
-using batch_lanes::Product;
-
-constexpr int64_t kBandPositions = 16;  // of a tile of outputs whose products wait for their transform
 
 class WinogradRows final : public Kernel {
  public:
@@ -83,8 +80,7 @@ class WinogradRows final : public Kernel {
   std::string_view implementation() const override { return implementation_; }
 
   void Run() override {
-    const int64_t images = p_.x.shape[0] - (p_.blocks() - 1) * p_.lanes;  // of the last block
-    for (int64_t i = 0; i < 2 * p_.lanes; ++i) lanes_[i] = i - p_.lanes < images ? 1.0F : 0.0F;
+    batch_lanes::FillLaneMasks(p_, lanes_);
     // First all planes of x and all tiles of outputs are transformed.
     const int64_t planes = p_.blocks() * channels_;
     ParallelFor(planes + parts_, 1, [&](int64_t begin, int64_t end, int) {
@@ -94,7 +90,7 @@ class WinogradRows final : public Kernel {
         if (part > i * parts_ / (planes + parts_)) {
           TransformWeights(part - 1);
         } else {
-          TransformPlane(i - part);
+          batch_lanes::TransformPlane(p_, transforms_, i - part, x_, v_);
         }
       }
     });
@@ -117,20 +113,6 @@ class WinogradRows final : public Kernel {
   int64_t product_floats() const { return functions_.outputs * band_ * columns_ * p_.lanes; }
   int64_t weight_floats() const { return outputs_ * channels_ * taps_; }
 
-  // v[block][point][channel][row, padding included][tile][L].
-  void TransformPlane(int64_t plane) const {
-    const int64_t width = p_.x.shape[3];
-    const int64_t row_floats = columns_ * p_.lanes;
-    const int64_t channel = plane % channels_;
-    float* v = v_ + plane / channels_ * kPoints * point_floats() + channel * in_rows_ * row_floats;
-    for (int64_t r = 0; r < in_rows_; ++r, v += row_floats) {
-      const int64_t y = r - p_.geometry.pad_begin[0];
-      const bool is_inside = y >= 0 && y < p_.x.shape[2];
-      const float* x = x_ + (plane * p_.x.shape[2] + (is_inside ? y : 0)) * width * p_.lanes;
-      transforms_.input(x, is_inside ? width : 0, p_.geometry.pad_begin[1], columns_, v, point_floats());
-    }
-  }
-
   // u[point][tile of outputs][channel][row tap][output].
   void TransformWeights(int64_t part) const {
     const int64_t begin = outputs_ * part / parts_;
@@ -138,7 +120,7 @@ class WinogradRows final : public Kernel {
     float* u = u_ + begin * channels_ * taps_;
     for (int64_t i = 0; i < channels_ * taps_; ++i) {
       for (int64_t o = begin; o < end; ++o) {
-        batch_lanes::TransformRow(w_ + (o * channels_ * taps_ + i) * kTapsWide, u++, weight_floats());
+        TransformRow(w_ + (o * channels_ * taps_ + i) * kTapsWide, u++, weight_floats());
       }
     }
   }

@@ -27,7 +27,4 @@ struct Transforms {
 const Transforms& Avx2Transforms();
 const Transforms& Avx512Transforms();
 
-// u[p*u_stride] for the weights w[0..5) of one row of a window.
-void TransformRow(const float* w, float* u, int64_t u_stride);
-
 }  // namespace moka::batch_lanes

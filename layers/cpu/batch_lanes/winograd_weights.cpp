@@ -51,7 +51,9 @@ class WinogradRowsWeights final : public BoundKernel {
 
   void Run() override {
     ParallelFor(p_.blocks() * channels_, 1, [this](int64_t begin, int64_t end, int) {
-      for (int64_t plane = begin; plane < end; ++plane) TransformX(plane);
+      for (int64_t plane = begin; plane < end; ++plane) {
+        batch_lanes::TransformPlane(p_, transforms_, plane, in<float>(0), x());
+      }
     });
     ParallelFor(p_.blocks() * outputs_, 1, [this](int64_t begin, int64_t end, int) {
       for (int64_t plane = begin; plane < end; ++plane) TransformDy(plane);
@@ -80,19 +82,6 @@ class WinogradRowsWeights final : public BoundKernel {
   float* x() const { return scratch<float>(); }
   float* dy() const { return x() + p_.blocks() * kPoints * x_point(); }
   int64_t PartBegin(int64_t part) const { return outputs_ * part / parts_; }
-
-  // [block][point][channel][row, padding included][tile][L].
-  void TransformX(int64_t plane) const {
-    const int64_t width = p_.x.shape[3];
-    const int64_t row_floats = columns_ * p_.lanes;
-    float* v = x() + plane / channels_ * kPoints * x_point() + plane % channels_ * in_rows_ * row_floats;
-    for (int64_t r = 0; r < in_rows_; ++r, v += row_floats) {
-      const int64_t y = r - p_.geometry.pad_begin[0];
-      const bool is_inside = y >= 0 && y < p_.x.shape[2];
-      const float* row = in<float>(0) + (plane * p_.x.shape[2] + (is_inside ? y : 0)) * width * p_.lanes;
-      transforms_.input(row, is_inside ? width : 0, p_.geometry.pad_begin[1], columns_, v, x_point());
-    }
-  }
 
   // [block][point][part of outputs][row][tile][output][L].
   void TransformDy(int64_t plane) const {

@@ -25,6 +25,13 @@ std::string RefuseUnlessFloat32(const KernelQuery& query) {
   });
 }
 
+std::string RefuseUnlessFilledFloat32(const KernelQuery& query) {
+  return FirstRefusal(query, [](const TensorType& type) {
+    if (type.dtype != DType::kFloat32) return StrCat("it is for float32, not ", NameOf(type.dtype));
+    return type.shape.Count() != 0 ? std::string() : StrCat("the tensor ", type.ToString(), " is empty");
+  });
+}
+
 std::string RefuseUnlessPlain(const KernelQuery& query) {
   return FirstRefusal(query, [](const TensorType& type) {
     return type.layout.is_plain() ? std::string() : StrCat("it works on plain tensors, not ", type.ToString());

@@ -49,6 +49,8 @@ class BoundKernel : public Kernel {
 std::string RefuseUnlessFloat32(const KernelQuery& query);
 std::string RefuseUnlessPlain(const KernelQuery& query);
 std::string RefuseUnlessSameLayout(const KernelQuery& query);
+// "" or why not: every tensor must be float32 and have elements.
+std::string RefuseUnlessFilledFloat32(const KernelQuery& query);
 
 // Tensors of the first input's rank in its layout, the others plain.
 std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query);

@@ -288,10 +288,7 @@ class LstmBackwardKernel final : public BoundKernel {
 };
 
 std::string Refuse(const KernelQuery& query) {
-  for (const TensorType& type : query.inputs) {
-    if (type.dtype != DType::kFloat32) return StrCat("it works on float32, not ", type.ToString());
-    if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
-  }
+  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   if (query.inputs.size() > 8) return "a gradient flows into the saved gates and cells";
   return RefuseUnlessPlain(query);
 }

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "layers/cpu/bound_kernel.h"
 #include "layers/cpu/instructions.h"
 
 namespace moka::batch_lanes {
@@ -109,12 +110,7 @@ Problem ReadProblem(const KernelQuery& query) {
 }
 
 std::string RefuseShapes(const KernelQuery& query) {
-  for (const auto types : {query.inputs, query.outputs}) {
-    for (const TensorType& type : types) {
-      if (type.dtype != DType::kFloat32) return StrCat("it is for float32, not ", NameOf(type.dtype));
-      if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
-    }
-  }
+  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   const Shape& data = query.inputs[0].shape;
   if (data.rank() != 4) return StrCat("it is for two dimensions, found ", data.ToString());
   const bool is_forward = query.node.op->name == "convolution";

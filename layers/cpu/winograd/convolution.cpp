@@ -17,6 +17,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
+#include "layers/cpu/bound_kernel.h"
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/winograd/schedule.h"
@@ -93,12 +94,7 @@ bool IsWeightLayout(const Layout& layout, int64_t lanes) {
 
 // What the arithmetic does not cover, whatever the layouts. Empty: nothing.
 std::string RefuseShapes(const KernelQuery& query) {
-  for (const auto types : {query.inputs, query.outputs}) {
-    for (const TensorType& type : types) {
-      if (type.dtype != DType::kFloat32) return StrCat("it is for float32, not ", NameOf(type.dtype));
-      if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
-    }
-  }
+  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   const Shape& w = query.inputs[1].shape;
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, w);
   const auto is = [&](int64_t window, int64_t stride) {

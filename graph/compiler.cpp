@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <set>
 
 #include "core/text.h"
@@ -15,6 +17,7 @@
 #include "graph/passes/passes.h"
 #include "graph/schedule.h"
 #include "graph/storage.h"
+#include "graph/tracks.h"
 
 namespace moka {
 
@@ -49,11 +52,14 @@ class FrozenProgram : public Program {
     RunPasses(CompilePasses(), graph_, {options_, store_}, passes_);
     CheckStates();
     schedule_ = MakeSchedule(graph_, ConstantNodes(graph_, options_.inference));
+    FindTracks(graph_, ThreadCount(), schedule_);
     std::vector<Binding> bindings;
     std::vector<int64_t> scratch_bytes;
     for (const std::vector<NodeId>* phase : {&schedule_.constants, &schedule_.steps}) {
       for (const NodeId id : *phase) {
         Pulse();  // making kernels takes most of the time
+        std::optional<OneThread> alone;
+        if (TrackOf(bindings.size()) >= 0) alone.emplace();
         bindings.push_back(BindKernel(graph_, id, options_));
         scratch_bytes.push_back(bindings.back().object ? bindings.back().object->scratch_bytes() : 0);
       }
@@ -80,7 +86,7 @@ class FrozenProgram : public Program {
   }
 
   void Run() override {
-    for (size_t i = constant_count_; i < steps_.size(); ++i) RunStep(i);
+    RunSteps([this](size_t i) { RunStep(i); });
     CopyStates();
     CheckFaults();
   }
@@ -92,11 +98,12 @@ class FrozenProgram : public Program {
 
   void RunTimed(std::span<double> step_ms) override {
     Require(step_ms.size() == steps_.size(), "RunTimed: one number a step");
-    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+    RunSteps([&](size_t i) {
       const auto begin = std::chrono::steady_clock::now();
       RunStep(i);
-      step_ms[i] = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    }
+      const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+      step_ms[i] = TrackOf(i) < 0 ? ms : ms / schedule_.track_count();
+    });
     CopyStates();
     CheckFaults();
   }
@@ -113,6 +120,8 @@ class FrozenProgram : public Program {
     }
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
       if (reports_[i].pass == "update") continue;
+      std::optional<OneThread> alone;
+      if (TrackOf(i) >= 0) alone.emplace();
       RunStep(i);
       for (size_t k = 0; k < steps_[i].outputs.size(); ++k) {
         if (auto found = Scan(steps_[i].outputs[k], reports_[i].layer, StrCat("output ", k, " of ", reports_[i].op))) {
@@ -297,6 +306,37 @@ class FrozenProgram : public Program {
     const ScopedSpan span(reports_[i].layer, reports_[i].op);
     kernel->Run();
   }
+
+  // The track of step i, of constants and steps; -1 outside.
+  int TrackOf(size_t i) const {
+    return schedule_.TrackOf(static_cast<int>(i) - static_cast<int>(schedule_.constants.size()));
+  }
+
+  // f(i) for every step that is no constant: tracks beside each other, each in a thread of its own.
+  template <class F>
+  void RunSteps(const F& f) {
+    const size_t tracks_begin = schedule_.tracks.empty() ? steps_.size() : constant_count_ + Track(0);
+    const size_t tracks_end =
+        schedule_.tracks.empty() ? steps_.size() : constant_count_ + Track(schedule_.track_count());
+    for (size_t i = constant_count_; i < tracks_begin; ++i) f(i);
+    if (tracks_begin == steps_.size()) return;
+    std::vector<std::exception_ptr> errors(static_cast<size_t>(schedule_.track_count()));
+    ParallelFor(schedule_.track_count(), 1, [&](int64_t begin, int64_t end, int) {
+      for (auto track = static_cast<int>(begin); track < end; ++track) {
+        try {
+          for (size_t i = constant_count_ + Track(track); i < constant_count_ + Track(track + 1); ++i) f(i);
+        } catch (...) {
+          errors[static_cast<size_t>(track)] = std::current_exception();
+        }
+      }
+    });
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+    for (size_t i = tracks_end; i < steps_.size(); ++i) f(i);
+  }
+
+  size_t Track(int track) const { return static_cast<size_t>(schedule_.tracks[static_cast<size_t>(track)]); }
 
   void RunConstants() {
     for (size_t i = 0; i < constant_count_; ++i) RunStep(i);

@@ -37,6 +37,9 @@ class StoragePlanner {
   int constant_steps() const { return static_cast<int>(schedule_.constants.size()); }
   int end() const { return static_cast<int>(order_.size()); }
 
+  // Tracks in the order of steps and constants; -1 outside.
+  int TrackOf(int step) const { return schedule_.TrackOf(step - constant_steps()); }
+
   // Follows aliases to the value that owns the memory.
   ValueId Root(ValueId id) const {
     for (;;) {
@@ -118,6 +121,8 @@ class StoragePlanner {
       const Storage& storage = plan_.storages[static_cast<size_t>(index)];
       const bool dies = storage.place == StoragePlace::kArena && storage.last == step && storage.first < step;
       const bool same_phase = (storage.first < constant_steps()) == (step < constant_steps());
+      // What came before the tracks may be read by all of them.
+      if (TrackOf(step) != TrackOf(storage.first)) continue;
       if (dies && same_phase && graph_.type(node.inputs[k]) == type && storage.bytes == type.Bytes()) return index;
     }
     return -1;
@@ -157,27 +162,86 @@ class StoragePlanner {
     plan_.constant_bytes = bytes.value();
   }
 
-  void PlanArena() {
-    std::vector<PlanItem> items;
-    std::vector<size_t> item_storage;
+  // What lives in the arena: a storage, or the scratch of a step.
+  struct Tenant {
+    PlanItem item;
+    size_t index;  // of the storage or step
+    bool is_scratch;
+    int64_t offset = 0;
+  };
+
+  std::vector<Tenant> Tenants() const {
+    std::vector<Tenant> tenants;
     for (size_t i = 0; i < plan_.storages.size(); ++i) {
       const Storage& storage = plan_.storages[i];
-      if (storage.place != StoragePlace::kArena) continue;
-      items.push_back({storage.bytes, storage.first, storage.last});
-      item_storage.push_back(i);
+      if (storage.place == StoragePlace::kArena)
+        tenants.push_back({{storage.bytes, storage.first, storage.last}, i, false});
     }
-    const size_t scratch_begin = items.size();
-    for (int step = 0; step < end(); ++step) items.push_back({scratch_bytes_[static_cast<size_t>(step)], step, step});
+    for (int step = 0; step < end(); ++step) {
+      tenants.push_back({{scratch_bytes_[static_cast<size_t>(step)], step, step}, static_cast<size_t>(step), true});
+    }
+    return tenants;
+  }
+
+  // Tracks run beside each other, so what lives within one has a block of memory that no one else uses meanwhile, and
+  // what lives beyond lives for as long as any track runs.
+  void PlanArena() {
+    std::vector<Tenant> tenants = Tenants();
+    std::vector<std::vector<Tenant*>> within(static_cast<size_t>(schedule_.track_count()));
+    std::vector<Tenant*> beyond;
+    for (Tenant& tenant : tenants) {
+      PlanItem& item = tenant.item;
+      const int first = TrackOf(item.first);
+      const int last = TrackOf(item.last);
+      if (first >= 0 && first == last) {
+        within[static_cast<size_t>(first)].push_back(&tenant);
+        continue;
+      }
+      if (first >= 0) item.first = constant_steps() + schedule_.tracks.front();
+      if (last >= 0) item.last = constant_steps() + schedule_.tracks.back() - 1;
+      beyond.push_back(&tenant);
+    }
+    std::vector<PlanItem> items = ItemsOf(beyond);
+    std::vector<MemoryPlan> tracks;
+    for (const std::vector<Tenant*>& track : within) {
+      tracks.push_back(PlanMemory(ItemsOf(track)));
+      items.push_back({tracks.back().peak_bytes, constant_steps() + schedule_.tracks.front(),
+                       constant_steps() + schedule_.tracks.back() - 1});
+    }
     const MemoryPlan memory = PlanMemory(items);
-    for (size_t i = 0; i < scratch_begin; ++i) plan_.storages[item_storage[i]].offset = memory.offsets[i];
-    plan_.scratch_offset.assign(memory.offsets.begin() + static_cast<int64_t>(scratch_begin), memory.offsets.end());
+    Place(beyond, memory, 0);
+    for (size_t i = 0; i < tracks.size(); ++i) Place(within[i], tracks[i], memory.offsets[beyond.size() + i]);
     plan_.arena_bytes = items.empty() ? 0 : memory.peak_bytes;
     plan_.bound_bytes = memory.bound_bytes;
-    for (size_t i = 0; i < scratch_begin; ++i) {
-      if (items[i].first <= memory.peak_step && memory.peak_step <= items[i].last) {
-        plan_.largest.push_back(plan_.storages[item_storage[i]].owner);
-      }
+    KeepOffsets(tenants);
+    KeepLargest();
+  }
+
+  static std::vector<PlanItem> ItemsOf(const std::vector<Tenant*>& tenants) {
+    std::vector<PlanItem> items;
+    items.reserve(tenants.size());
+    for (const Tenant* tenant : tenants) items.push_back(tenant->item);
+    return items;
+  }
+
+  // The offsets, and what is alive at the peak.
+  void Place(const std::vector<Tenant*>& tenants, const MemoryPlan& memory, int64_t begin) {
+    for (size_t i = 0; i < tenants.size(); ++i) {
+      Tenant& tenant = *tenants[i];
+      tenant.offset = begin + memory.offsets[i];
+      const bool at_peak = tenant.item.first <= memory.peak_step && memory.peak_step <= tenant.item.last;
+      if (at_peak && !tenant.is_scratch) plan_.largest.push_back(plan_.storages[tenant.index].owner);
     }
+  }
+
+  void KeepOffsets(const std::vector<Tenant>& tenants) {
+    plan_.scratch_offset.assign(static_cast<size_t>(end()), 0);
+    for (const Tenant& tenant : tenants) {
+      (tenant.is_scratch ? plan_.scratch_offset[tenant.index] : plan_.storages[tenant.index].offset) = tenant.offset;
+    }
+  }
+
+  void KeepLargest() {
     const auto bytes = [&](ValueId id) { return graph_.type(id).Bytes(); };
     std::stable_sort(plan_.largest.begin(), plan_.largest.end(),
                      [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });

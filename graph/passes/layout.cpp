@@ -16,6 +16,7 @@
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
+#include "graph/tracks.h"
 
 namespace moka {
 namespace {
@@ -265,6 +266,8 @@ class LayoutPass {
 
   void Visit(NodeId id) {
     const Node node = graph_.node(id);  // a copy: reorders are added below
+    std::optional<OneThread> alone;
+    if (IsInTrack(node)) alone.emplace();
     if (!node.op->is_alias) {
       const std::vector<Offer> offers = Offers(node);
       if (!offers.empty()) return Apply(node, Fastest(node, offers).proposal);

@@ -11,6 +11,7 @@ bool QuantizeInference(Graph& graph, const PassContext& context);
 bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
 bool Recompute(Graph& graph, const PassContext& context);
+bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 

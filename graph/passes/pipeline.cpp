@@ -18,6 +18,8 @@ const std::vector<Pass>& CompilePasses() {
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
       {"recompute", "if asked for: results of batch norms are made again for the backward pass instead of kept",
        Recompute},
+      {"tracks", "inference: each thread takes images of its own through what treats every image by itself",
+       CutIntoTracks},
       {"split_batch", "inference: where memory is widest, nodes run on a part of the images at a time", SplitBatch},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
   };

@@ -2,17 +2,18 @@
 // its nodes are repeated for every part, between a slice of what enters and a concat of what leaves. Costs those two
 // copies; a part also stays longer in the caches. Requires: inference; nodes that treat each image by itself. Ensures:
 // the same outputs up to the rounding of kernels chosen for smaller batches; the largest sum of bytes alive at once is
-// lower by three tenths and by kWorthBytes at least.
+// lower by three tenths and by kWorthBytes at least. Nets that run in tracks (graph/passes/tracks.cpp) are in parts
+// already.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 
-#include "graph/expression.h"
 #include "graph/op.h"
+#include "graph/passes/batch_parts.h"
 #include "graph/passes/passes.h"
+#include "graph/tracks.h"
 
 namespace moka {
 namespace {
@@ -56,6 +57,9 @@ class Lives {
   }
 
   int steps() const { return static_cast<int>(order_.size()); }
+  bool HasTracks() const {
+    return std::ranges::any_of(order_, [this](NodeId id) { return IsInTrack(graph_->node(id)); });
+  }
   const Node& node(int t) const { return graph_->node(order_[static_cast<size_t>(t)]); }
   int64_t bytes(int t) const { return bytes_[static_cast<size_t>(t)]; }
   // The step after which nobody reads the value; steps() for outputs.
@@ -98,12 +102,12 @@ struct Stretch {
 class Splitter {
  public:
   Splitter(Graph& graph, const PassContext& context)
-      : graph_(graph), constant_(ConstantNodes(graph, true)), lives_(graph, constant_) {
+      : graph_(graph), constant_(ConstantNodes(graph, true)), lives_(graph, constant_), parts_(graph, constant_) {
     context.Count(lives_.steps());
   }
 
   bool Run() {
-    if (lives_.steps() == 0 || graph_.assignments().size() > 0) return false;
+    if (lives_.steps() == 0 || graph_.assignments().size() > 0 || lives_.HasTracks()) return false;
     const std::optional<Stretch> best = Best();
     if (!best) return false;
     Rewrite(*best);
@@ -111,32 +115,7 @@ class Splitter {
   }
 
  private:
-  bool IsFixed(ValueId id) const {
-    const Value& value = graph_.value(id);
-    return value.producer != kNoId ? static_cast<bool>(constant_[static_cast<size_t>(value.producer)])
-                                   : value.kind == ValueKind::kState;
-  }
   int64_t Bytes(ValueId id) const { return graph_.type(id).Bytes(); }
-  bool HasImages(ValueId id, int64_t images) const {
-    const Shape shape = graph_.shape(id);
-    return shape.rank() >= 2 && shape[0] == images;
-  }
-
-  // Whether the node makes every image of its results from the same image of its operands.
-  bool IsByImage(const Node& node, int64_t images) const {
-    static constexpr std::array<std::string_view, 6> kOps = {"convolution",      "convolution_int8", "lrn",
-                                                             "pool_max_forward", "pool_average",     "pointwise"};
-    if (std::ranges::find(kOps, node.op->name) == kOps.end()) return false;
-    if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return HasImages(id, images); })) return false;
-    const bool is_pointwise = node.op->name == "pointwise";
-    // Random numbers are keyed by an element's place in the whole batch.
-    if (is_pointwise && Expression::Parse(node.attributes.Get<Strings>("exprs")).IsRandom()) return false;
-    return std::ranges::all_of(node.inputs, [&](ValueId id) {
-      if (!IsFixed(id)) return HasImages(id, images);
-      // What is fixed goes into each part as it is.
-      return !is_pointwise || graph_.shape(id).rank() == 0 || graph_.shape(id)[0] == 1;
-    });
-  }
 
   // The peak when [begin, end) runs in parts: beside a part's share of what lives inside there is what enters, whole
   // and sliced, and what leaves, in parts and at last whole.
@@ -146,7 +125,7 @@ class Splitter {
     int64_t leaving = 0;
     for (int t = begin; t < end; ++t) {
       for (const ValueId id : lives_.node(t).inputs) {
-        if (!IsFixed(id) && !made.contains(id)) enters.insert(id);
+        if (!parts_.IsFixed(id) && !made.contains(id)) enters.insert(id);
       }
       for (const ValueId id : lives_.node(t).outputs) {
         made.insert(id);
@@ -172,9 +151,10 @@ class Splitter {
     Stretch best{.peak_bytes =
                      std::min(before - kWorthBytes, static_cast<int64_t>(static_cast<double>(before) * kWorthShare))};
     bool found = false;
-    for (int begin = peak; begin >= std::max(0, peak - kLongest) && IsByImage(lives_.node(begin), images); --begin) {
+    for (int begin = peak; begin >= std::max(0, peak - kLongest) && parts_.IsByImage(lives_.node(begin), images);
+         --begin) {
       const int limit = std::min(lives_.steps(), peak + kLongest);
-      for (int end = peak + 1; end <= limit && IsByImage(lives_.node(end - 1), images); ++end) {
+      for (int end = peak + 1; end <= limit && parts_.IsByImage(lives_.node(end - 1), images); ++end) {
         for (const int64_t parts : kParts) {
           if (images % parts != 0) continue;
           const int64_t bytes = PeakOf(begin, end, parts);
@@ -190,58 +170,20 @@ class Splitter {
 
   void Rewrite(const Stretch& stretch) {
     std::vector<NodeId> nodes;
-    std::map<ValueId, std::vector<ValueId>> parts_of;  // by value
-    for (int t = stretch.begin; t < stretch.end; ++t) nodes.push_back(lives_.node(t).id);
-    const int first = graph_.node(nodes.front()).origin.sequence;
-    const int room = std::max(0, graph_.node(nodes.back()).origin.sequence - first);
-    const auto parts = static_cast<size_t>(stretch.parts);
-    for (const NodeId id : nodes) {
-      const Node node = graph_.node(id);
-      for (const ValueId output : node.outputs) parts_of.emplace(output, std::vector<ValueId>{});
-      for (const ValueId input : node.inputs) {
-        if (!IsFixed(input) && !parts_of.contains(input)) parts_of[input] = Slice(input, node.origin, first, parts);
+    std::set<ValueId> leaving;
+    for (int t = stretch.begin; t < stretch.end; ++t) {
+      nodes.push_back(lives_.node(t).id);
+      for (const ValueId output : lives_.node(t).outputs) {
+        if (lives_.last(output) >= stretch.end) leaving.insert(output);
       }
     }
-    for (size_t part = 0; part < parts; ++part) {
-      for (const NodeId id : nodes) {
-        const Node node = graph_.node(id);
-        NodeOrigin origin = node.origin;
-        // One part after another, also when reorders come between.
-        origin.sequence = first + std::min(static_cast<int>(part), room);
-        std::vector<ValueId> inputs = node.inputs;
-        for (ValueId& input : inputs) {
-          if (!IsFixed(input)) input = parts_of[input][part];
-        }
-        const std::vector<ValueId> outputs = GraphBuilder(graph_, origin).Add(node.op->name, inputs, node.attributes);
-        for (size_t k = 0; k < outputs.size(); ++k) parts_of[node.outputs[k]].push_back(outputs[k]);
-      }
-    }
-    for (const NodeId id : nodes) {
-      const Node node = graph_.node(id);
-      for (const ValueId output : node.outputs) {
-        if (lives_.last(output) < stretch.end) continue;
-        NodeOrigin origin = node.origin;
-        origin.pass = "split_batch";
-        origin.sequence = first + room;
-        const ValueId whole = GraphBuilder(graph_, origin).Add1("concat", parts_of[output], {{"axis", int64_t{0}}});
-        graph_.SetName(whole, graph_.value(output).name);
-        graph_.ReplaceUses(output, whole);
-      }
-    }
-    std::ranges::reverse(nodes);
-    for (const NodeId id : nodes) graph_.RemoveNode(id);
-  }
-
-  std::vector<ValueId> Slice(ValueId id, NodeOrigin origin, int sequence, size_t parts) {
-    origin.pass = "split_batch";
-    origin.sequence = sequence;
-    const Ints sizes(parts, graph_.shape(id)[0] / static_cast<int64_t>(parts));
-    return GraphBuilder(graph_, origin).Add("slice", {id}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+    parts_.Repeat(nodes, leaving, stretch.parts, "split_batch", false);
   }
 
   Graph& graph_;
   std::vector<bool> constant_;  // by NodeId
   Lives lives_;
+  BatchParts parts_;
 };
 
 }  // namespace

@@ -1,0 +1,121 @@
+#include "graph/passes/batch_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "graph/expression.h"
+#include "graph/op.h"
+
+namespace moka {
+namespace {
+
+// Ops all of whose operands and results have the images on axis 0.
+constexpr std::array<std::string_view, 9> kByImage = {"convolution",
+                                                      "convolution_backward_data",
+                                                      "convolution_int8",
+                                                      "lrn",
+                                                      "pool_max_forward",
+                                                      "pool_average",
+                                                      "pointwise",
+                                                      "concat",
+                                                      "slice"};
+
+// Concats and slices along the images mix them.
+bool CutsImages(const Node& node, int rank) {
+  if (node.op->name != "concat" && node.op->name != "slice") return false;
+  const int64_t axis = node.attributes.Int("axis");
+  return axis == 0 || axis == -rank;
+}
+
+// What the node says of its operands' sizes, for a part of the images.
+Attributes OfPart(const Node& node, int64_t parts) {
+  Attributes attributes = node.attributes;
+  if (node.op->name == "convolution_backward_data") {
+    Ints shape = attributes.Get<Ints>("input_shape");
+    shape[0] /= parts;
+    attributes.Set("input_shape", std::move(shape));
+  }
+  return attributes;
+}
+
+}  // namespace
+
+bool BatchParts::IsFixed(ValueId id) const {
+  const Value& value = graph_.value(id);
+  return value.producer != kNoId ? static_cast<bool>(constant_[static_cast<size_t>(value.producer)])
+                                 : value.kind == ValueKind::kState;
+}
+
+bool BatchParts::HasImages(ValueId id, int64_t images) const {
+  const Shape shape = graph_.shape(id);
+  return shape.rank() >= 2 && shape[0] == images;
+}
+
+bool BatchParts::IsByImage(const Node& node, int64_t images) const {
+  if (std::ranges::find(kByImage, node.op->name) == kByImage.end()) return false;
+  if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return HasImages(id, images); })) return false;
+  if (CutsImages(node, graph_.shape(node.outputs[0]).rank())) return false;
+  const bool is_pointwise = node.op->name == "pointwise";
+  // Random numbers are keyed by an element's place in the whole batch.
+  if (is_pointwise && Expression::Parse(node.attributes.Get<Strings>("exprs")).IsRandom()) return false;
+  // What is fixed goes into each part as it is: weights, and what has one value for all images.
+  const auto is_for_all = [&](const Shape& shape) { return shape.rank() == 0 || shape[0] == 1; };
+  const bool has_weights = !is_pointwise && node.op->name != "concat";
+  return std::ranges::all_of(node.inputs, [&](ValueId id) {
+    return IsFixed(id) ? has_weights || (is_pointwise && is_for_all(graph_.shape(id))) : HasImages(id, images);
+  });
+}
+
+void BatchParts::Repeat(const std::vector<NodeId>& nodes, const std::set<ValueId>& leaving, int64_t count,
+                        std::string_view pass, bool marks_nodes) {
+  std::map<ValueId, std::vector<ValueId>> parts_of;  // by value
+  const int first = graph_.node(nodes.front()).origin.sequence;
+  const int room = std::max(0, graph_.node(nodes.back()).origin.sequence - first);
+  const auto parts = static_cast<size_t>(count);
+  const auto origin_of = [&](const Node& node, int sequence) {
+    NodeOrigin origin = node.origin;
+    origin.pass = pass;
+    origin.sequence = sequence;
+    return origin;
+  };
+  for (const NodeId id : nodes) {
+    const Node node = graph_.node(id);
+    for (const ValueId output : node.outputs) parts_of.emplace(output, std::vector<ValueId>{});
+    for (const ValueId input : node.inputs) {
+      if (!IsFixed(input) && !parts_of.contains(input)) parts_of[input] = Slice(input, origin_of(node, first), parts);
+    }
+  }
+  for (size_t part = 0; part < parts; ++part) {
+    for (const NodeId id : nodes) {
+      const Node node = graph_.node(id);
+      // One part after another, also when reorders come between.
+      NodeOrigin origin = origin_of(node, first + std::min(static_cast<int>(part), room));
+      if (!marks_nodes) origin.pass = node.origin.pass;
+      std::vector<ValueId> inputs = node.inputs;
+      for (ValueId& input : inputs) {
+        if (!IsFixed(input)) input = parts_of[input][part];
+      }
+      const std::vector<ValueId> outputs = GraphBuilder(graph_, origin).Add(node.op->name, inputs, OfPart(node, count));
+      for (size_t k = 0; k < outputs.size(); ++k) parts_of[node.outputs[k]].push_back(outputs[k]);
+    }
+  }
+  for (const NodeId id : nodes) {
+    const Node node = graph_.node(id);
+    for (const ValueId output : node.outputs) {
+      if (!leaving.contains(output)) continue;
+      const GraphBuilder after(graph_, origin_of(node, first + room));
+      const ValueId whole = after.Add1("concat", parts_of[output], {{"axis", int64_t{0}}});
+      graph_.SetName(whole, graph_.value(output).name);
+      graph_.ReplaceUses(output, whole);
+    }
+  }
+  for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) graph_.RemoveNode(*id);
+}
+
+std::vector<ValueId> BatchParts::Slice(ValueId id, NodeOrigin origin, size_t parts) const {
+  const Ints sizes(parts, graph_.shape(id)[0] / static_cast<int64_t>(parts));
+  return GraphBuilder(graph_, std::move(origin)).Add("slice", {id}, {{"axis", int64_t{0}}, {"sizes", sizes}});
+}
+
+}  // namespace moka

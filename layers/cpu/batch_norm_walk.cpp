@@ -9,11 +9,13 @@
 namespace moka {
 namespace {
 
-// What the threads' groups may take together of the last-level cache, whose size we do not know: half of what a small
+// What the groups swept together may take of the last-level cache, whose size we do not know: half of what a small
 // server has.
 constexpr int64_t kCacheBytes = int64_t{8} << 20;
 // Shorter stretches of memory are joined with their neighbours.
 constexpr int64_t kStretchBytes = int64_t{32} << 10;
+// Fewer sums are added up before a thread is awake.
+constexpr int64_t kFewSums = int64_t{1} << 14;
 
 // Rounded up so that every array begins a cache line.
 int64_t PaddedChannels(const Strips& s) { return RoundUp(s.padded_channels(), kMaxLanes).value(); }
@@ -93,8 +95,11 @@ void TwoSweeps::BindScratch(std::byte* scratch) {
 
 void TwoSweeps::Run() {
   const int64_t threads = ThreadCount();
-  if (TakesGroupsTogether(threads)) {
-    for (int64_t group = 0; group < s_.groups; ++group) RunGroupTogether(group);
+  if (threads > 1 && (s_.parts % threads == 0 || s_.parts >= 8 * threads)) {
+    const int64_t bundle = std::max<int64_t>(1, kCacheBytes / std::max<int64_t>(1, arrays_ * s_.group_bytes()));
+    for (int64_t group = 0; group < s_.groups; group += bundle) {
+      RunGroupsTogether(group, std::min(s_.groups, group + bundle));
+    }
     return;
   }
   // Below four groups a thread, an uneven split of groups would leave threads idle.
@@ -105,21 +110,7 @@ void TwoSweeps::Run() {
     });
     return;
   }
-  for (int64_t group = 0; group < s_.groups; ++group) Begin(group);
-  ParallelFor(s_.parts * s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) SumInto(i / s_.groups, i % s_.groups);
-  });
-  ParallelFor(s_.groups, 64, [this](int64_t begin, int64_t end, int) {
-    for (int64_t group = begin; group < end; ++group) CombineGroup(group);
-  });
-  ParallelFor(s_.parts * s_.groups, 1, [this](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) Apply(i / s_.groups, i % s_.groups);
-  });
-}
-
-bool TwoSweeps::TakesGroupsTogether(int64_t threads) const {
-  if (threads == 1 || threads * arrays_ * s_.group_bytes() <= kCacheBytes) return false;
-  return s_.parts % threads == 0 || s_.parts >= 8 * threads;
+  RunGroupsTogether(0, s_.groups);
 }
 
 // Neighbouring groups of small planes are taken together: stretches of a few KiB end before the processor has begun to
@@ -142,14 +133,19 @@ void TwoSweeps::RunGroups(int64_t begin, int64_t end) {
   }
 }
 
-void TwoSweeps::RunGroupTogether(int64_t group) {
-  Begin(group);
-  ParallelFor(s_.parts, 1, [this, group](int64_t begin, int64_t end, int) {
-    for (int64_t part = begin; part < end; ++part) SumInto(part, group);
+// Strips one after another as they lie in memory, a range of them a thread, the same in both sweeps.
+void TwoSweeps::RunGroupsTogether(int64_t first, int64_t last) {
+  const int64_t groups = last - first;
+  for (int64_t group = first; group < last; ++group) Begin(group);
+  ParallelFor(s_.parts * groups, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) SumInto(i / groups, first + i % groups);
   });
-  CombineGroup(group);
-  ParallelFor(s_.parts, 1, [this, group](int64_t begin, int64_t end, int) {
-    for (int64_t part = end; part-- > begin;) Apply(part, group);
+  const int64_t grain = 1 + kFewSums / std::max<int64_t>(1, s_.parts * s_.lanes);
+  ParallelFor(groups, grain, [&](int64_t begin, int64_t end, int) {
+    for (int64_t group = begin; group < end; ++group) CombineGroup(first + group);
+  });
+  ParallelFor(s_.parts * groups, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = end; i-- > begin;) Apply(i / groups, first + i % groups);
   });
 }
 

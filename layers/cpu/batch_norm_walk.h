@@ -1,7 +1,9 @@
 // How batch normalisation goes over memory, plain, channels-last or channel-blocked: a first sweep makes sums, a second
 // the result. Sums are kept per (image, channel) in double and added in the order of images, so the result does not
-// depend on the split. A group of channels is swept twice in a row, while it is still in cache: by one thread where the
-// threads' groups fit the last-level cache together, by all of them, images apart, where not.
+// depend on the split. Groups of channels are swept twice in a row, while they are still in cache. Each thread takes
+// images of its own, as in convolutions, so that it reads what its own core wrote: where two cores have no cache in
+// common, ResNet-20's training at batch 64 is 1.17 times as fast as with groups of its own. Those it takes where the
+// images cannot be shared out.
 #pragma once
 
 #include <algorithm>
@@ -93,10 +95,9 @@ class TwoSweeps : public Kernel {
   Strips s_;
 
  private:
-  bool TakesGroupsTogether(int64_t threads) const;
   void RunGroups(int64_t begin, int64_t end);
   int64_t GroupsAtATime(int64_t threads) const;
-  void RunGroupTogether(int64_t group);
+  void RunGroupsTogether(int64_t first, int64_t last);
   void SumInto(int64_t part, int64_t group);
   void CombineGroup(int64_t group);
 

@@ -11,69 +11,17 @@
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/lstm_cell.h"
-#include "layers/cpu/work_queue.h"
+#include "layers/cpu/recurrence.h"
 
 namespace moka {
 namespace {
 
 using gemm::Matrix;
-
-// Steps, rows and units, and the cut of rows into tiles and of units into blocks.
-class Cut {
- public:
-  Cut(const Shape& gates, const gemm::Tiles& tiles)
-      : steps(gates[0]),
-        rows(gates[1]),
-        units(gates[2] / 4),
-        width(tiles.columns),
-        blocks((units + width - 1) / width),
-        tiles_(&tiles),
-        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {}
-
-  const int64_t steps;
-  const int64_t rows;
-  const int64_t units;
-  const int64_t width;  // of a block of units
-  const int64_t blocks;
-
-  const gemm::Tiles& tiles() const { return *tiles_; }
-  int64_t row_tiles() const { return row_tiles_; }
-  int64_t TileBegin(int64_t tile) const { return rows * tile / row_tiles_; }
-  int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
-  // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
-  int64_t Grain(int64_t multiplications) const {
-    return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications);
-  }
-  // f(block, tile) for all of a step, a block's tiles one after another; threads take them as they come free.
-  template <class F>
-  void ForTiles(F&& f) const {
-    const int64_t workers = std::clamp<int64_t>(blocks / Grain(4 * rows * units * units), 1, ThreadCount());
-    WorkQueue queue(blocks * row_tiles_, row_tiles_, static_cast<int>(workers));
-    ParallelFor(workers, 1, [&](int64_t, int64_t, int) {
-      for (int64_t begin = 0, end = 0; queue.Take(begin, end);) {
-        for (int64_t i = begin; i < end; ++i) f(i / row_tiles_, i % row_tiles_);
-      }
-    });
-  }
-
- private:
-  const gemm::Tiles* tiles_;
-  int64_t row_tiles_;
-};
-
-constexpr int64_t kFloat = sizeof(float);
-int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
-
-// A place for the largest tile.
-using Sums = std::array<float, 512>;
-
-// Asks for n floats of some rows that are needed when a product is done; they lie too far apart for the hardware to
-// guess. A few dozen lines at once: while more are on their way nothing else can come.
-inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + r * stride + i);
-  }
-}
+using recurrence::Aligned;
+using recurrence::Ask;
+using recurrence::Cut;
+using recurrence::kFloat;
+using recurrence::Sums;
 
 class LstmKernel final : public BoundKernel {
  public:
@@ -84,7 +32,10 @@ class LstmKernel final : public BoundKernel {
 
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
-      for (int64_t block = begin; block < end; ++block) PackBlock(block);
+      for (int64_t block = begin; block < end; ++block) {
+        recurrence::PackGates(s_, in<float>(4), block, Panel(block, 0));
+        recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
+      }
     });
     for (int64_t t = 0; t < s_.steps; ++t) {
       s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
@@ -105,28 +56,6 @@ class LstmKernel final : public BoundKernel {
   float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
   float* Cells(int64_t t, int64_t row, int64_t unit) const {
     return out<float>(4) + (t * s_.rows + row) * s_.units + unit;
-  }
-
-  // The weights of a block's units, a panel a gate, and its part of the first state.
-  void PackBlock(int64_t block) {
-    const int64_t unit = block * s_.width;
-    for (int64_t gate = 0; gate < 4; ++gate) {
-      const Matrix w{in<float>(4) + (gate * s_.units + unit) * s_.units, 1, s_.units};
-      gemm::PackPanels(w, s_.units, s_.UnitsOf(block), s_.tiles(), Panel(block, gate));
-    }
-    for (int64_t tile = 0; tile < s_.row_tiles(); ++tile) {
-      const int64_t first = s_.TileBegin(tile);
-      const int64_t rows = s_.TileBegin(tile + 1) - first;
-      Sums kept{};
-      for (int64_t r = 0; r < rows; ++r) {
-        const float going = Going(0, first + r);
-        for (int64_t j = 0; j < s_.UnitsOf(block); ++j) {
-          const float h = in<float>(2)[(first + r) * s_.units + unit + j];
-          kept[static_cast<size_t>(r * s_.width + j)] = going == 0.0F ? 0.0F : going * h;
-        }
-      }
-      gemm::PackRows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), State(0) + first * s_.units + unit * rows);
-    }
   }
 
   void Step(int64_t t, int64_t block, int64_t tile) {
@@ -299,7 +228,7 @@ KernelDef MokaLstm() {
   return {
       .name = "moka", .op = "lstm", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
         const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
-        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, gemm::BestTiles()), bias);
+        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, 4, gemm::BestTiles()), bias);
       }};
 }
 
@@ -308,7 +237,7 @@ KernelDef MokaLstmBackward() {
           .op = "lstm_backward",
           .refuse = Refuse,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<LstmBackwardKernel>(Cut(query.inputs[3].shape, gemm::BestTiles()));
+            return std::make_unique<LstmBackwardKernel>(Cut(query.inputs[3].shape, 4, gemm::BestTiles()));
           }};
 }
 

@@ -1,0 +1,30 @@
+#include "layers/cpu/recurrence.h"
+
+namespace moka::recurrence {
+
+void PackGates(const Cut& cut, const float* w, int64_t block, float* panels) {
+  const int64_t unit = block * cut.width;
+  for (int64_t gate = 0; gate < cut.gates; ++gate) {
+    const gemm::Matrix of_gate{w + (gate * cut.units + unit) * cut.units, 1, cut.units};
+    gemm::PackPanels(of_gate, cut.units, cut.UnitsOf(block), cut.tiles(), panels + gate * cut.units * cut.width);
+  }
+}
+
+void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t block, float* state) {
+  const int64_t unit = block * cut.width;
+  const int64_t units = cut.UnitsOf(block);
+  for (int64_t tile = 0; tile < cut.row_tiles(); ++tile) {
+    const int64_t first = cut.TileBegin(tile);
+    const int64_t rows = cut.TileBegin(tile + 1) - first;
+    Sums kept{};
+    for (int64_t r = 0; r < rows; ++r) {
+      const float m = going[first + r];
+      for (int64_t j = 0; j < units; ++j) {
+        kept[static_cast<size_t>(r * cut.width + j)] = m == 0.0F ? 0.0F : m * h[(first + r) * cut.units + unit + j];
+      }
+    }
+    gemm::PackRows({kept.data(), cut.width, 1}, rows, units, state + first * cut.units + unit * rows);
+  }
+}
+
+}  // namespace moka::recurrence

@@ -1,0 +1,83 @@
+// What the fused recurrences share (lstm.cpp, gru.cpp): how a step is cut into tiles of rows and blocks of units, which
+// threads take as they come free, and how weights and states are packed for its products.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "core/parallel.h"
+#include "core/types.h"
+#include "layers/cpu/gemm.h"
+#include "layers/cpu/work_queue.h"
+
+namespace moka::recurrence {
+
+constexpr int64_t kFloat = sizeof(float);
+inline int64_t Aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+// A place for the largest tile.
+using Sums = std::array<float, 512>;
+
+// Steps, rows and units of gates [steps, rows, gate_count * units], and the cut of rows into tiles and of units into
+// blocks.
+class Cut {
+ public:
+  Cut(const Shape& shape, int64_t gate_count, const gemm::Tiles& tiles)
+      : steps(shape[0]),
+        rows(shape[1]),
+        gates(gate_count),
+        units(shape[2] / gate_count),
+        width(tiles.columns),
+        blocks((units + width - 1) / width),
+        tiles_(&tiles),
+        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {}
+
+  const int64_t steps;
+  const int64_t rows;
+  const int64_t gates;
+  const int64_t units;
+  const int64_t width;  // of a block of units
+  const int64_t blocks;
+
+  const gemm::Tiles& tiles() const { return *tiles_; }
+  int64_t row_tiles() const { return row_tiles_; }
+  int64_t TileBegin(int64_t tile) const { return rows * tile / row_tiles_; }
+  int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
+  // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
+  int64_t Grain(int64_t multiplications) const {
+    return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications);
+  }
+  // f(block, tile) for all of a step, a block's tiles one after another; threads take them as they come free.
+  template <class F>
+  void ForTiles(F&& f) const {
+    const int64_t workers = std::clamp<int64_t>(blocks / Grain(gates * rows * units * units), 1, ThreadCount());
+    WorkQueue queue(blocks * row_tiles_, row_tiles_, static_cast<int>(workers));
+    ParallelFor(workers, 1, [&](int64_t, int64_t, int) {
+      for (int64_t begin = 0, end = 0; queue.Take(begin, end);) {
+        for (int64_t i = begin; i < end; ++i) f(i / row_tiles_, i % row_tiles_);
+      }
+    });
+  }
+
+ private:
+  const gemm::Tiles* tiles_;
+  int64_t row_tiles_;
+};
+
+// Asks for n floats of some rows that are needed when a product is done; they lie too far apart for the hardware to
+// guess. A few dozen lines at once: while more are on their way nothing else can come.
+inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(from + r * stride + i);
+  }
+}
+
+// The weights w [gates * units, units] of a block's units, for products with a state: a panel [units][width] a gate.
+void PackGates(const Cut& cut, const float* w, int64_t block, float* panels);
+
+// A block's part of the state that enters step 0, in tiles [units][rows of the tile]: h [rows, units] times the row's
+// mark, 0 where that is 0 whatever h is.
+void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t block, float* state);
+
+}  // namespace moka::recurrence

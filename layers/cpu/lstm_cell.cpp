@@ -3,6 +3,7 @@
 
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/tile_math.h"
+#include "layers/cpu/vector_targets.h"
 
 namespace moka {
 namespace {
@@ -87,16 +88,10 @@ void Forward(const LstmForwardRow& row) { ForwardLoop(row); }
 void Backward(const LstmBackwardRow& row) { BackwardLoop(row); }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void ForwardAvx2(const LstmForwardRow& row) { ForwardLoop(row); }
-__attribute__((target("avx2"))) void BackwardAvx2(const LstmBackwardRow& row) { BackwardLoop(row); }
-#if defined(__clang__)
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
+MOKA_AVX2 void ForwardAvx2(const LstmForwardRow& row) { ForwardLoop(row); }
+MOKA_AVX2 void BackwardAvx2(const LstmBackwardRow& row) { BackwardLoop(row); }
 MOKA_AVX512 void ForwardAvx512(const LstmForwardRow& row) { ForwardLoop(row); }
 MOKA_AVX512 void BackwardAvx512(const LstmBackwardRow& row) { BackwardLoop(row); }
-#undef MOKA_AVX512
 #endif
 
 }  // namespace

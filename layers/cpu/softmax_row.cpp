@@ -3,6 +3,7 @@
 
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/tile_math.h"
+#include "layers/cpu/vector_targets.h"
 
 namespace moka {
 namespace {
@@ -51,14 +52,8 @@ MOKA_INLINE void SoftmaxLoop(const float* x, float* p, int64_t n) {
 void Softmax(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) void SoftmaxAvx2(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
-#if defined(__clang__)
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
+MOKA_AVX2 void SoftmaxAvx2(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
 MOKA_AVX512 void SoftmaxAvx512(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
-#undef MOKA_AVX512
 #endif
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layers/cpu/tile_math.h"
+#include "layers/cpu/vector_targets.h"
 
 namespace moka::tile {
 namespace {
@@ -281,13 +282,6 @@ struct Portable {
 };
 
 #if defined(__x86_64__)
-#define MOKA_AVX2 __attribute__((target("avx2")))
-#if defined(__clang__)
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define MOKA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
-#endif
-
 template <class T>
 struct Avx2 {
   MOKA_AVX2 static void Run(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n) {

@@ -7,16 +7,6 @@
 namespace moka {
 namespace {
 
-// Adds x_static's part [N,4H] to x [T,N,4H], at every step or at the first.
-ValueId WithFixed(const GraphBuilder& b, ValueId x, ValueId fixed, bool only_at_start) {
-  const Shape shape = b.shape(x);
-  const ValueId part = b.Reshape(fixed, Shape{1, shape[1], shape[2]});
-  if (!only_at_start || shape[0] == 1) return b.Pointwise("x0+x1", {x, part});
-  const std::vector<ValueId> steps = b.Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", Ints{1, shape[0] - 1}}});
-  const ValueId first = b.Pointwise("x0+x1", {steps[0], part});
-  return b.Add1("concat", {first, steps[1]}, {{"axis", int64_t{0}}});
-}
-
 void Build(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const RecurrentFields fields = ReadRecurrentFields(l, 2);

@@ -48,7 +48,7 @@ void CheckShapes(const LayerBuilder& l, bool has_fixed) {
 
 RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count) {
   RecurrentFields fields;
-  if (!l.param().has_recurrent_param() && l.param().has_lstm_param()) {
+  if (l.param().type() != "GRU" && !l.param().has_recurrent_param() && l.param().has_lstm_param()) {
     const LSTMParameter& p = l.param().lstm_param();
     l.Check(p.clipping_threshold() == 0, "lstm_param.clipping_threshold",
             StrCat(l.param().type(), " does not clip its gates' gradients; the layer of type Lstm does"));
@@ -137,6 +137,15 @@ ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias) {
   std::vector<ValueId> inputs{x, w};
   if (bias != kNoId) inputs.push_back(bias);
   return b.Add1("matmul", inputs, {{"transpose_a", false}, {"transpose_b", true}});
+}
+
+ValueId WithFixed(const GraphBuilder& b, ValueId x, ValueId fixed, bool only_at_start) {
+  const Shape shape = b.shape(x);
+  const ValueId part = b.Reshape(fixed, Shape{1, shape[1], shape[2]});
+  if (!only_at_start || shape[0] == 1) return b.Pointwise("x0+x1", {x, part});
+  const std::vector<ValueId> steps = b.Add("slice", {x}, {{"axis", int64_t{0}}, {"sizes", Ints{1, shape[0] - 1}}});
+  const ValueId first = b.Pointwise("x0+x1", {steps[0], part});
+  return b.Add1("concat", {first, steps[1]}, {{"axis", int64_t{0}}});
 }
 
 ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going) {

@@ -1,7 +1,7 @@
 // What the recurrent layers share: the steps of a time-major sequence, the state carried over them, and the LSTM cell
-// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). LSTM takes all steps in one op
-// (layers/ops/recurrent/lstm.cpp), the others are unrolled: a step is a few nodes. Gradients end at the first step of
-// a batch.
+// (Hochreiter, Schmidhuber 1997; with forget gates: Gers, Schmidhuber, Cummins 2000). LSTM and GRU take all steps in
+// one op (layers/ops/recurrent), the others are unrolled: a step is a few nodes. Gradients end at the first step of a
+// batch.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace moka {
 // Unrolled steps a layer may have; more would make a graph that takes minutes to plan.
 constexpr int64_t kMaxSteps = 8192;
 
-// The parameters of LSTM and RNN; older branches of Caffe call LSTM's lstm_param.
+// The parameters of GRU, LSTM and RNN; older branches of Caffe call LSTM's lstm_param.
 struct RecurrentFields {
   std::string name;     // "recurrent_param"
   int64_t outputs = 0;  // H
@@ -29,7 +29,7 @@ struct RecurrentFields {
   std::string bias_field() const { return name + ".bias_filler"; }
 };
 
-// A sequence as LSTM and RNN read it.
+// A sequence as GRU, LSTM and RNN read it.
 struct Sequence {
   int64_t steps = 0;           // T
   int64_t streams = 0;         // N
@@ -55,6 +55,9 @@ ValueId JoinSteps(const GraphBuilder& b, const std::vector<ValueId>& steps);
 std::vector<ValueId> MarksOf(const LayerBuilder& l, ValueId marks, int64_t steps);
 // x [M,K] times w [n,K] transposed, plus an optional bias [n].
 ValueId Project(const GraphBuilder& b, ValueId x, ValueId w, ValueId bias = kNoId);
+
+// Adds x_static's part [N,K] to x [T,N,K], at every step or at the first.
+ValueId WithFixed(const GraphBuilder& b, ValueId x, ValueId fixed, bool only_at_start = false);
 
 // state * going where going is not 0, else 0 (whatever the state is there).
 ValueId Continued(const GraphBuilder& b, ValueId state, ValueId going);

@@ -9,17 +9,14 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/recurrent/ops.h"
+#include "layers/ops/recurrent/steps.h"
 
 namespace moka {
 namespace {
 
 constexpr std::string_view kName = "lstm";
 
-struct Sizes {
-  int64_t steps, rows, units;
-};
-
-Sizes SizesOf(const Shape& gates) { return {gates[0], gates[1], gates[2] / 4}; }
+RecurrentSizes SizesOf(const Shape& gates) { return RecurrentSizesOf(gates, 4); }
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount(kName, in, 5, 5);
@@ -40,36 +37,8 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {all, last, last, PlainType(in[0].dtype, x), all};
 }
 
-double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-// The arithmetic of one row of one step, for the references.
-class Reference {
- public:
-  Reference(std::span<const RefTensor> in, const Shape& gates, size_t going, size_t w)
-      : s_(SizesOf(gates)), going_(in[going].values.data()), w_(in[w].values.data()) {}
-
-  int64_t steps() const { return s_.steps; }
-  int64_t rows() const { return s_.rows; }
-  int64_t units() const { return s_.units; }
-  double going(int64_t t, int64_t row) const { return going_[t * s_.rows + row]; }
-  double w(int64_t gate_row, int64_t unit) const { return w_[gate_row * s_.units + unit]; }
-  size_t At(int64_t t, int64_t row, int64_t unit) const {
-    return static_cast<size_t>((t * s_.rows + row) * s_.units + unit);
-  }
-  size_t Gate(int64_t t, int64_t row, int64_t gate, int64_t unit) const {
-    return static_cast<size_t>(((t * s_.rows + row) * 4 + gate) * s_.units + unit);
-  }
-  // m times the state; nothing at all where m is 0.
-  double Kept(int64_t t, int64_t row, double state) const { return going(t, row) == 0 ? 0 : going(t, row) * state; }
-
- private:
-  Sizes s_;
-  const double* going_;
-  const double* w_;
-};
-
 void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Reference r(in, in[0].type.shape, 1, 4);
+  const RecurrentRows r(in[0].type.shape, 4, in[1], in[4]);
   const double bias = attributes.Float("forget_bias");
   RefTensor& y = out[0];
   RefTensor& h_last = out[1];
@@ -86,7 +55,7 @@ void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::s
         double sum = in[0].values[at];
         for (int64_t j = 0; j < r.units(); ++j) sum += r.w(k, j) * before(y.values, 2, j);
         const int64_t gate = k / r.units();
-        gates.values[at] = gate == 3 ? std::tanh(sum) : Sigmoid(gate == 1 ? sum + bias : sum);
+        gates.values[at] = gate == 3 ? std::tanh(sum) : ReferenceSigmoid(gate == 1 ? sum + bias : sum);
       }
       for (int64_t j = 0; j < r.units(); ++j) {
         const auto gate = [&](int64_t g) { return gates.values[r.Gate(t, row, g, j)]; };
@@ -98,19 +67,6 @@ void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::s
       }
     }
   }
-}
-
-// The states before each step, as they enter it: [T*N,H].
-ValueId StatesBefore(const GraphBuilder& b, ValueId y, ValueId first, ValueId going) {
-  const Shape shape = b.shape(y);
-  ValueId before = b.Reshape(first, Shape{1, shape[1], shape[2]});
-  if (shape[0] > 1) {
-    const std::vector<ValueId> parts = b.Add("slice", {y}, {{"axis", int64_t{0}}, {"sizes", Ints{shape[0] - 1, 1}}});
-    before = b.Add1("concat", {before, parts[0]}, {{"axis", int64_t{0}}});
-  }
-  const ValueId marks = b.Reshape(going, Shape{shape[0], shape[1], 1});
-  const ValueId kept = b.Pointwise("select(eq(x1,0),0,x0*x1)", {before, marks});
-  return b.Reshape(kept, Shape{shape[0] * shape[1], shape[2]});
 }
 
 void Gradient(GradientContext& c) {
@@ -156,7 +112,7 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
 }
 
 // dx [T,N,4H] of one row of a step from dh and dc, which becomes the dc of the step before.
-void BackwardUnit(const Reference& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
+void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
                   double& dc, std::vector<double>& dx) {
   const auto gate = [&](int64_t g) { return in[3].values[r.Gate(t, row, g, j)]; };
   const bool has_more = in.size() == 10;
@@ -171,7 +127,7 @@ void BackwardUnit(const Reference& r, std::span<const RefTensor> in, int64_t t, 
 }
 
 void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Reference r(in, in[3].type.shape, 5, 7);
+  const RecurrentRows r(in[3].type.shape, 4, in[5], in[7]);
   std::vector<double>& dh = out[1].values;
   std::vector<double>& dc = out[2].values;
   dh = in[1].values;

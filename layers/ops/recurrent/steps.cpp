@@ -1,0 +1,17 @@
+#include "layers/ops/recurrent/steps.h"
+
+namespace moka {
+
+ValueId StatesBefore(const GraphBuilder& b, ValueId y, ValueId first, ValueId going) {
+  const Shape shape = b.shape(y);
+  ValueId before = b.Reshape(first, Shape{1, shape[1], shape[2]});
+  if (shape[0] > 1) {
+    const std::vector<ValueId> parts = b.Add("slice", {y}, {{"axis", int64_t{0}}, {"sizes", Ints{shape[0] - 1, 1}}});
+    before = b.Add1("concat", {before, parts[0]}, {{"axis", int64_t{0}}});
+  }
+  const ValueId marks = b.Reshape(going, Shape{shape[0], shape[1], 1});
+  const ValueId kept = b.Pointwise("select(eq(x1,0),0,x0*x1)", {before, marks});
+  return b.Reshape(kept, Shape{shape[0] * shape[1], shape[2]});
+}
+
+}  // namespace moka

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 21> kShapeKeeping = {
     "AbsVal", "BN",        "BNLL",  "BatchNorm", "Bias", "Dropout", "ELU",   "Eltwise", "Exp",       "L2Norm", "Log",
     "MVN",    "Normalize", "PReLU", "Power",     "ReLU", "Sigmoid", "Split", "TanH",    "Threshold", "Scale"};
-constexpr std::array<std::string_view, 3> kRecurrent = {"ConvLSTM", "LSTM", "RNN"};
+constexpr std::array<std::string_view, 4> kRecurrent = {"ConvLSTM", "GRU", "LSTM", "RNN"};
 
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kMostSide = 4096;  // of a map that was pooled

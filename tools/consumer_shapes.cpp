@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 12> kSpatial = {
     "BatchNorm", "Convolution",   "Convolution3D", "ConvolutionDepthwise",
     "Crop",      "Deconvolution", "Interp",        "LRN",
     "MVN",       "Pooling",       "PReLU",         "Upsample"};
-constexpr std::array<std::string_view, 4> kRecurrent = {"ConvLSTM", "ConvLSTMReLU", "LSTM", "RNN"};
+constexpr std::array<std::string_view, 5> kRecurrent = {"ConvLSTM", "ConvLSTMReLU", "GRU", "LSTM", "RNN"};
 constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
 constexpr int64_t kStreams = 2;      // of sequences that nothing counts
 constexpr int64_t kRois = 128;

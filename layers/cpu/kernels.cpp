@@ -38,6 +38,8 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaFilterIndex(),
       MokaFlip(),
       MokaFull(),
+      MokaGru(),
+      MokaGruBackward(),
       MokaHardExampleMask(),
       MokaLabelMask(),
       MokaInterpolate(),

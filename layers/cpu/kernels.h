@@ -30,6 +30,8 @@ KernelDef MokaExpand();
 KernelDef MokaFilterIndex();
 KernelDef MokaFlip();
 KernelDef MokaFull();
+KernelDef MokaGru();
+KernelDef MokaGruBackward();
 KernelDef MokaHardExampleMask();
 KernelDef MokaLabelMask();
 KernelDef MokaInterpolate();

@@ -2,9 +2,10 @@
 
 Usage: python3 make_recurrent_goldens.py      writes layers_recurrent.json, in the format of make_layer_goldens.py
 
-The references are PyTorch's: torch.nn.LSTM and torch.nn.RNN run on each stretch of a stream between marks of 0 (their
-gates in the order i, f, g, o, so rows are permuted), torch.nn.functional.embedding, torch.topk. What PyTorch has not,
-gradients clipped before the gates, is a loop with hooks.
+The references are PyTorch's: torch.nn.LSTM, torch.nn.GRU and torch.nn.RNN run on each stretch of a stream between marks
+of 0 (LSTM's gates in the order i, f, g, o, so rows are permuted), two layers of torch.nn.GRU at once,
+torch.nn.functional.embedding, torch.topk. What PyTorch has not, gradients clipped before the gates, is a loop with
+hooks.
 """
 
 import json
@@ -18,16 +19,18 @@ from make_layer_goldens import exact, rounded, values
 CASES = []
 
 
-def case(name, kind, fields, bottoms, params, function, no_gradient=(), silent_tops=(), phase="TRAIN"):
-    """function(bottoms, params) -> tops, all float64 tensors. no_gradient: bottoms that get none."""
+def case(name, kind, fields, bottoms, params, function, no_gradient=(), silent_tops=(), phase="TRAIN", text=None):
+    """function(bottoms, params) -> tops, all float64 tensors. no_gradient: bottoms that get none. text: of several
+    layers, instead of one of this kind and fields."""
     arrays = [b if isinstance(b, np.ndarray) else values(f"{name}/bottom{i}", b) for i, b in enumerate(bottoms)]
     fixed = [p if isinstance(p, np.ndarray) else values(f"{name}/param{i}", p) for i, p in enumerate(params)]
     x = [torch.tensor(a, dtype=torch.float64, requires_grad=i not in no_gradient) for i, a in enumerate(arrays)]
     w = [torch.tensor(p, dtype=torch.float64, requires_grad=True) for p in fixed]
     tops = function(x, w)
-    text = f'layer {{ name: "{name}" type: "{kind}" '
-    text += "".join(f'bottom: "x{i}" ' for i in range(len(arrays)))
-    text += "".join(f'top: "y{i}" ' for i in range(len(tops))) + fields + " }"
+    if text is None:
+        text = f'layer {{ name: "{name}" type: "{kind}" '
+        text += "".join(f'bottom: "x{i}" ' for i in range(len(arrays)))
+        text += "".join(f'top: "y{i}" ' for i in range(len(tops))) + fields + " }"
     entry = {"name": name, "layer": text, "phase": phase, "bottoms": [], "params": [], "tops": []}
     objective = torch.zeros((), dtype=torch.float64)
     for i, y in enumerate(tops):
@@ -108,6 +111,21 @@ def rnn(x, marks, hidden, first, w_x, bias, w_h, fixed=None):
         w_x = torch.cat([w_x, fixed.t()], dim=1)
     tensors = {"weight_ih_l0": w_x, "weight_hh_l0": w_h, "bias_ih_l0": bias, "bias_hh_l0": torch.zeros_like(bias)}
     return streams(module(torch.nn.RNN, x.shape[2], hidden, tensors), x, marks, first, False)
+
+
+def gru_tensors(layer, w_x, b_x, w_h, b_n):
+    """Parameters of torch.nn.GRU; its second bias counts for n alone here."""
+    inner = torch.cat([torch.zeros(2 * b_n.shape[0], dtype=b_n.dtype), b_n])
+    return {f"weight_ih_l{layer}": w_x, f"weight_hh_l{layer}": w_h, f"bias_ih_l{layer}": b_x,
+            f"bias_hh_l{layer}": inner}
+
+
+def gru(x, marks, hidden, first, w_x, b_x, w_h, b_n, fixed=None):
+    if fixed is not None:
+        n = x.shape[1]
+        x = torch.cat([x, torch.eye(n, dtype=x.dtype).expand(x.shape[0], n, n)], dim=2)
+        w_x = torch.cat([w_x, fixed.t()], dim=1)
+    return streams(module(torch.nn.GRU, x.shape[2], hidden, gru_tensors(0, w_x, b_x, w_h, b_n)), x, marks, first, False)
 
 
 def zeros(n, hidden, count):
@@ -191,6 +209,53 @@ def recurrent():
         return [output(y, *w[3:]), last[None]]
 
     case("rnn_exposed", "RNN", exposed, [(steps, n, d), marks, (1, n, h)], shapes, hidden_rnn, no_gradient=[1])
+
+
+def gated():
+    steps, n, d, h = 5, 3, 4, 3
+    marks = marks_of(steps, n, [(0, 0), (0, 1), (2, 1), (4, 2), (3, 1)])
+    fields = f"recurrent_param {{ num_output: {h} }}"
+    exposed = f"recurrent_param {{ num_output: {h} expose_hidden: true }}"
+    shapes = [(3 * h, d), (3 * h,), (3 * h, h), (h,)]
+
+    def plain(x, w):
+        y, _ = gru(x[0].flatten(2), marks, h, zeros(n, h, 1), *w)
+        return [y]
+
+    case("gru", "GRU", fields, [(steps, n, d), marks], shapes, plain, no_gradient=[1])
+    case("gru_many_axes", "GRU", fields, [(steps, n, 2, 2), marks], shapes, plain, no_gradient=[1])
+
+    def one_step(x, w):
+        y, _ = gru(x[0], np.zeros((1, 2)), h, zeros(2, h, 1), *w)
+        return [y]
+
+    case("gru_one_step", "GRU", fields, [(1, 2, d), np.zeros((1, 2))], shapes, one_step, no_gradient=[1])
+
+    def hidden(x, w):
+        y, (last,) = gru(x[0], marks, h, (x[2][0],), *w)
+        return [y, last[None]]
+
+    case("gru_exposed", "GRU", exposed, [(steps, n, d), marks, (1, n, h)], shapes, hidden, no_gradient=[1])
+
+    def static_hidden(x, w):
+        y, (last,) = gru(x[0], marks, h, (x[3][0],), w[0], w[1], w[3], w[4], x[2].flatten(1) @ w[2].t())
+        return [y, last[None]]
+
+    case("gru_static_exposed", "GRU", exposed, [(steps, n, d), marks, (n, 3, 2), (1, n, h)],
+         [shapes[0], shapes[1], (3 * h, 6)] + shapes[2:], static_hidden, no_gradient=[1])
+
+    def stacked(x, w):
+        net = torch.nn.GRU(d, h, 2).double()
+        tensors = gru_tensors(0, *w[:4]) | gru_tensors(1, *w[4:])
+        y, last = torch.func.functional_call(net, tensors, (x[0], torch.cat([x[2], x[3]])))
+        return [y, last[:1], last[1:]]
+
+    text = "".join(
+        f'layer {{ name: "{name}" type: "GRU" bottom: "{x}" bottom: "x1" bottom: "{first}" top: "{y}" top: "{last}" '
+        f"{exposed} }} "
+        for name, x, first, y, last in (("lower", "x0", "x2", "between", "y1"), ("upper", "between", "x3", "y0", "y2")))
+    case("gru_stacked", "GRU", "", [(steps, n, d), np.ones((steps, n)), (1, n, h), (1, n, h)],
+         shapes + [(3 * h, h)] + shapes[1:], stacked, no_gradient=[1], text=text.strip())
 
 
 def units():
@@ -318,6 +383,7 @@ def reductions():
 def main():
     torch.set_num_threads(1)
     recurrent()
+    gated()
     units()
     caffe_lstm()
     embeddings()

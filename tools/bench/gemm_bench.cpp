@@ -49,6 +49,18 @@ Case Lstm(const char* name, bool backward, int64_t steps, int64_t rows, int64_t 
   return c;
 }
 
+Case Gru(const char* name, bool backward, int64_t steps, int64_t rows, int64_t units) {
+  const Shape all{steps, rows, units};
+  const Shape state{rows, units};
+  const Shape gates{steps, rows, 3 * units};
+  const Shape going{steps, rows};
+  const Shape weights{3 * units, units};
+  Case c{name, backward ? "gru_backward" : "gru", {gates, going, state, weights, Shape{units}}, {}, 0, units};
+  if (backward) c.inputs = {all, state, gates, all, all, going, state, weights};
+  c.flops = 2.0 * static_cast<double>(steps * rows * units * 3 * units);
+  return c;
+}
+
 std::vector<Case> Cases() {
   return {
       Product("lstm input", 1280, 512, 2048, false, true),
@@ -56,6 +68,8 @@ std::vector<Case> Cases() {
       Product("lstm weights", 2048, 1280, 512, true, false),
       Lstm("recurrence", false, 20, 64, 512),
       Lstm("recurrence back", true, 20, 64, 512),
+      Gru("recurrence gru", false, 20, 64, 512),
+      Gru("recurrence gru back", true, 20, 64, 512),
       Product("scores", 1280, 512, 8000, false, true),
       Product("scores data", 1280, 8000, 512, false, false),
       Product("scores weights", 8000, 1280, 512, true, false),

@@ -3,7 +3,7 @@
 namespace moka {
 
 std::vector<LayerDef> RecurrentLayers() {
-  return {CaffeLstmLayer(), EmbedLayer(), LstmLayer(), LstmUnitLayer(), RnnLayer()};
+  return {CaffeLstmLayer(), EmbedLayer(), GruLayer(), LstmLayer(), LstmUnitLayer(), RnnLayer()};
 }
 
 }  // namespace moka

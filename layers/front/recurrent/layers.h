@@ -9,6 +9,7 @@ namespace moka {
 
 LayerDef CaffeLstmLayer();
 LayerDef EmbedLayer();
+LayerDef GruLayer();
 LayerDef LstmLayer();
 LayerDef LstmUnitLayer();
 LayerDef RnnLayer();

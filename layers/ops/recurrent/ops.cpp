@@ -3,7 +3,7 @@
 namespace moka {
 
 std::vector<OpDef> RecurrentOps() {
-  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), LstmBackwardOp(), LstmOp()};
+  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), GruBackwardOp(), GruOp(), LstmBackwardOp(), LstmOp()};
 }
 
 }  // namespace moka

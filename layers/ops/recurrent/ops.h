@@ -10,6 +10,8 @@ namespace moka {
 OpDef ClipGradientOp();
 OpDef EmbedBackwardOp();
 OpDef EmbedOp();
+OpDef GruBackwardOp();
+OpDef GruOp();
 OpDef LstmBackwardOp();
 OpDef LstmOp();
 

@@ -68,6 +68,10 @@ TEST(RecurrentTest, BlobsAreInCaffesOrder) {
               ElementsAre("0 l/0 [12,5]", "1 l/1 [12]", "2 l/2 [12,3]"));
   EXPECT_THAT(BlobsOf(BuildText(OneLayer("LSTM", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
               ElementsAre("0 l/0 [12,5]", "1 l/1 [12]", "2 l/2 [12,7]", "3 l/3 [12,3]"));
+  EXPECT_THAT(BlobsOf(BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}}, kThree))),
+              ElementsAre("0 l/0 [9,5]", "1 l/1 [9]", "2 l/2 [9,3]", "3 l/3 [3]"));
+  EXPECT_THAT(BlobsOf(BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
+              ElementsAre("0 l/0 [9,5]", "1 l/1 [9]", "2 l/2 [9,7]", "3 l/3 [9,3]", "4 l/4 [3]"));
   EXPECT_THAT(BlobsOf(BuildText(OneLayer("RNN", {{4, 2, 5}, {4, 2}, {2, 7}}, kThree))),
               ElementsAre("0 l/0 [3,5]", "1 l/1 [3]", "2 l/2 [3,7]", "3 l/3 [3,3]", "4 l/4 [3,3]", "5 l/5 [3]"));
   EXPECT_THAT(BlobsOf(BuildText(OneLayer("Lstm", {{8, 5}}, "lstm_param { num_output: 3 batch_size: 2 }"))),
@@ -111,6 +115,9 @@ TEST(RecurrentTest, TheHiddenStateIsKeptAndIsNoBlob) {
   EXPECT_EQ(lstm.kept[1].shape, (Shape{2, 3}));
   EXPECT_EQ(lstm.graph.assignments().size(), 2U);
   EXPECT_EQ(lstm.blobs.size(), 3U);
+  const BuiltNet gru = BuildText(OneLayer("GRU", {{4, 2, 5}, {4, 2}}, kThree), TEST);
+  ASSERT_EQ(gru.kept.size(), 1U);
+  EXPECT_EQ(gru.kept[0].name, "l/@h");
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
   EXPECT_TRUE(
       BuildText(OneLayer("RNN", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed, {"y", "last"})).graph.assignments().empty());
@@ -153,12 +160,13 @@ void ExpectContinues(const std::string& type, const std::string& fields, const s
 
 TEST(RecurrentTest, TheNextRunContinuesWhereTheLastEnded) {
   ExpectContinues("LSTM", kThree, {2, 3, 4}, {2, 3});
+  ExpectContinues("GRU", kThree, {2, 3, 4}, {2, 3});
   ExpectContinues("RNN", kThree, {2, 3, 4}, {2, 3});
   ExpectContinues("Lstm", "lstm_param { num_output: 3 batch_size: 3 }", {6, 4}, {6});
 }
 
 TEST(RecurrentTest, MarksGetNoGradient) {
-  for (const char* type : {"LSTM", "RNN"}) {
+  for (const char* type : {"GRU", "LSTM", "RNN"}) {
     BuiltNet net = BuildText(OneLayer(type, {{3, 2, 4}, {3, 2}}, std::string(kThree) + " loss_weight: 1"));
     const std::vector<ValueId> dx =
         Differentiate(net.graph, net.loss, std::vector{net.blobs[2].state, IdOf(net.graph, "b")});
@@ -235,19 +243,22 @@ TEST(RecurrentTest, ProgramsCarryTheStateFromRunToRun) {
 }
 
 TEST(RecurrentTest, KernelsAgreeWithTheReferenceOverManySteps) {
-  const std::string text = OneLayer("LSTM", {{12, 3, 5}, {12, 3}}, "recurrent_param { num_output: 6 }");
-  CompiledNet compiled(text);
-  const BuiltNet net = BuildText(text, TEST);
-  Feeds feeds = BlobFeeds(net);
-  feeds["a"] = Some(180, 5);
-  feeds["b"].assign(36, 1.0);
-  feeds["b"][7] = 0;
-  compiled.Feed("a", feeds["a"]);
-  compiled.Feed("b", feeds["b"]);
-  for (int run = 0; run < 2; ++run) {
-    const std::vector<float> y = compiled.Run();
-    EXPECT_THAT(std::vector<double>(y.begin(), y.end()), Pointwise(DoubleNear(1e-5), TopValues(net, feeds, "y")));
-    Advance(net, feeds);
+  for (const char* type : {"GRU", "LSTM"}) {
+    const std::string text = OneLayer(type, {{12, 3, 5}, {12, 3}}, "recurrent_param { num_output: 6 }");
+    CompiledNet compiled(text);
+    const BuiltNet net = BuildText(text, TEST);
+    Feeds feeds = BlobFeeds(net);
+    feeds["a"] = Some(180, 5);
+    feeds["b"].assign(36, 1.0);
+    feeds["b"][7] = 0;
+    compiled.Feed("a", feeds["a"]);
+    compiled.Feed("b", feeds["b"]);
+    for (int run = 0; run < 2; ++run) {
+      const std::vector<float> y = compiled.Run();
+      EXPECT_THAT(std::vector<double>(y.begin(), y.end()), Pointwise(DoubleNear(1e-5), TopValues(net, feeds, "y")))
+          << type;
+      Advance(net, feeds);
+    }
   }
 }
 
@@ -287,6 +298,10 @@ TEST(RecurrentTest, MistakesInCounts) {
               HasSubstr("RNN with expose_hidden has 2 tops, found 1"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}}, kThree, {"y", "z"}),
               HasSubstr("RNN without expose_hidden has 1 top, found 2"));
+  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
+              HasSubstr("GRU with expose_hidden has 2 tops, found 1"));
+  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}}, "recurrent_param { num_output: 3 lstm_additional_forget_bias: 1 }"),
+              HasSubstr("lstm_additional_forget_bias and static_input_only_start belong to LSTM"));
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, ""), HasSubstr("recurrent_param.num_output must be given"));
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}}, "recurrent_param { num_output: 4000000000 }"),
               HasSubstr("from 1 to 536870911, found 4000000000"));
@@ -299,6 +314,9 @@ TEST(RecurrentTest, MistakesInCounts) {
 TEST(RecurrentTest, MistakesInShapes) {
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2}, {4, 2}}, kThree), HasSubstr("x must be [steps,streams,..]"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {8}}, kThree), HasSubstr("cont must be [4,2]"));
+  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {1, 2, 4}}, "recurrent_param { num_output: 3 expose_hidden: true }",
+                      {"y", "h"}),
+              HasSubstr("the first h must be [1,2,3], found [1,2,4]"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {2, 4}}, kThree), HasSubstr("found [2,4]"));
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {3, 5}}, kThree), HasSubstr("x_static must be [2,..]"));
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";

@@ -1,0 +1,225 @@
+// The recurrence of a gated recurrent unit (Cho et al. 2014, arXiv 1406.1078), all steps at once, in the form of cuDNN
+// and PyTorch: the reset gate comes after the recurrent product, so that a step is one product of the state before.
+// What a step's input adds to the gates (x) comes from one product over all steps, and the weights' gradient is one
+// product over all steps; only what must wait for the step before is here:
+//   m = going[t], [r z q] = (m h') w^T, r = sigmoid(x_r + r), z = sigmoid(x_z + z), q = q + c, n = tanh(x_n + r q),
+//   h = (1 - z) n + z m h'; where m is 0 the state before counts as 0 whatever it holds.
+#include <cmath>
+
+#include "core/text.h"
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/recurrent/ops.h"
+#include "layers/ops/recurrent/steps.h"
+
+namespace moka {
+namespace {
+
+RecurrentSizes CheckGates(std::string_view op, const char* name, const TensorType& gates) {
+  CheckFloat(op, name, gates);
+  const Shape& shape = gates.shape;
+  if (shape.rank() != 3 || shape[0] < 1 || shape[2] % 3 != 0) {
+    throw Error(ErrorKind::kConfig, StrCat(op, ": ", name, " must be [steps,rows,3*units], found ", shape.ToString()));
+  }
+  return RecurrentSizesOf(shape, 3);
+}
+
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount("gru", in, 5, 5);
+  const auto [steps, rows, units] = CheckGates("gru", "x", in[0]);
+  const Shape state{rows, units};
+  CheckShape("gru", "going", in[1].shape, Shape{steps, rows}, "a mark a step and row");
+  CheckShape("gru", "h", in[2].shape, state, "a state a row");
+  CheckShape("gru", "w", in[3].shape, Shape{3 * units, units}, "three gates of a row a unit");
+  CheckShape("gru", "c", in[4].shape, Shape{units}, "a value a unit");
+  for (size_t i = 1; i < in.size(); ++i) CheckSameDType("gru", "x", in[0], "input", in[i]);
+  const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
+  return {all, PlainType(in[0].dtype, state), PlainType(in[0].dtype, in[0].shape), all};
+}
+
+void Forward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const RecurrentRows r(in[0].type.shape, 3, in[1], in[3]);
+  std::vector<double>& y = out[0].values;
+  std::vector<double>& gates = out[2].values;
+  for (int64_t t = 0; t < r.steps(); ++t) {
+    for (int64_t row = 0; row < r.rows(); ++row) {
+      const auto before = [&](int64_t unit) {
+        return r.Kept(t, row, t == 0 ? in[2].values[r.At(0, row, unit)] : y[r.At(t - 1, row, unit)]);
+      };
+      for (int64_t j = 0; j < r.units(); ++j) {
+        double sums[] = {0, 0, 0};
+        for (int64_t gate = 0; gate < 3; ++gate) {
+          for (int64_t k = 0; k < r.units(); ++k) sums[gate] += r.w(gate * r.units() + j, k) * before(k);
+        }
+        const auto x = [&](int64_t gate) { return in[0].values[r.Gate(t, row, gate, j)]; };
+        const double inner = sums[2] + in[4].values[static_cast<size_t>(j)];
+        const double reset = ReferenceSigmoid(x(0) + sums[0]);
+        const double z = ReferenceSigmoid(x(1) + sums[1]);
+        const double n = std::tanh(x(2) + reset * inner);
+        gates[r.Gate(t, row, 0, j)] = reset;
+        gates[r.Gate(t, row, 1, j)] = z;
+        gates[r.Gate(t, row, 2, j)] = n;
+        out[3].values[r.At(t, row, j)] = inner;
+        y[r.At(t, row, j)] = (1 - z) * n + z * before(j);
+        out[1].values[r.At(0, row, j)] = y[r.At(t, row, j)];
+      }
+    }
+  }
+}
+
+void Gradient(GradientContext& c) {
+  const GraphBuilder& b = c.b();
+  const auto given = [&](int output) {
+    return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
+  };
+  std::vector<ValueId> inputs{given(0), given(1), c.y(2), c.y(3), c.y(0), c.x(1), c.x(2), c.x(3)};
+  if (c.dy(2) != kNoId || c.dy(3) != kNoId) {
+    inputs.push_back(given(2));
+    inputs.push_back(given(3));
+  }
+  const std::vector<ValueId> d = b.Add("gru_backward", inputs);
+  c.SetDx(0, d[0]);
+  c.SetDx(2, d[1]);
+  const Shape gates = b.shape(d[2]);
+  const ValueId rows = b.Reshape(d[2], Shape{gates[0] * gates[1], gates[2]});
+  if (c.wants(3)) {
+    const ValueId before = StatesBefore(b, c.y(0), c.x(2), c.x(1));
+    c.SetDx(3, b.Add1("matmul", {rows, before}, {{"transpose_a", true}, {"transpose_b", false}}));
+  }
+  if (c.wants(4)) {
+    const ValueId sums = b.Add1("reduce_sum", {rows}, {{"expr", "x0"}, {"axes", Ints{0}}});
+    const int64_t units = gates[2] / 3;
+    const ValueId flat = b.Reshape(sums, Shape{gates[2]});
+    c.SetDx(4, b.Add("slice", {flat}, {{"axis", int64_t{0}}, {"sizes", Ints{2 * units, units}}})[1]);
+  }
+}
+
+std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount("gru_backward", in, 8, 10);
+  const auto [steps, rows, units] = CheckGates("gru_backward", "gates", in[2]);
+  const Shape gates = in[2].shape;
+  const Shape all{steps, rows, units};
+  const Shape state{rows, units};
+  const Shape expected[] = {all,   state, gates, all, all, Shape{steps, rows}, state, Shape{3 * units, units},
+                            gates, all};
+  for (size_t i = 0; i < in.size(); ++i) {
+    CheckShape("gru_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
+    CheckSameDType("gru_backward", "gates", in[2], "input", in[i]);
+  }
+  return {PlainType(in[2].dtype, gates), PlainType(in[2].dtype, state), PlainType(in[2].dtype, gates)};
+}
+
+// One unit of a row: from dh its dx and dsums; returns what z passes on of dh.
+double BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
+                    std::span<RefTensor> out) {
+  const auto gate = [&](int64_t g) { return in[2].values[r.Gate(t, row, g, j)]; };
+  const bool has_more = in.size() == 10;
+  const auto more = [&](int64_t g) { return has_more ? in[8].values[r.Gate(t, row, g, j)] : 0.0; };
+  const double inner = in[3].values[r.At(t, row, j)];
+  const double before = r.Kept(t, row, t == 0 ? in[6].values[r.At(0, row, j)] : in[4].values[r.At(t - 1, row, j)]);
+  const double dn = (dh * (1 - gate(1)) + more(2)) * (1 - gate(2) * gate(2));
+  const double dz = (dh * (before - gate(2)) + more(1)) * gate(1) * (1 - gate(1));
+  const double dr = (dn * inner + more(0)) * gate(0) * (1 - gate(0));
+  const double dx[] = {dr, dz, dn};
+  const double dsums[] = {dr, dz, dn * gate(0) + (has_more ? in[9].values[r.At(t, row, j)] : 0.0)};
+  for (int64_t g = 0; g < 3; ++g) {
+    out[0].values[r.Gate(t, row, g, j)] = dx[g];
+    out[2].values[r.Gate(t, row, g, j)] = dsums[g];
+  }
+  return dh * gate(1);
+}
+
+void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const RecurrentRows r(in[2].type.shape, 3, in[5], in[7]);
+  std::vector<double>& dh = out[1].values;
+  dh = in[1].values;
+  for (int64_t t = r.steps() - 1; t >= 0; --t) {
+    for (int64_t row = 0; row < r.rows(); ++row) {
+      for (int64_t j = 0; j < r.units(); ++j) {
+        const size_t at = r.At(0, row, j);
+        dh[at] = BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], out);
+      }
+      for (int64_t j = 0; j < r.units(); ++j) {
+        double sum = dh[r.At(0, row, j)];
+        for (int64_t k = 0; k < 3 * r.units(); ++k) sum += out[2].values[r.Gate(t, row, 0, k)] * r.w(k, j);
+        dh[r.At(0, row, j)] = r.Kept(t, row, sum);
+      }
+    }
+  }
+}
+
+struct Example {
+  const char* name;
+  int64_t steps, rows, units;
+  double going_low;  // whole marks from here to 1
+};
+
+constexpr Example kExamples[] = {
+    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1}, {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
+    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0}, {"wide", 2, 14, 70, 0},
+};
+
+std::vector<OpCase> Cases() {
+  std::vector<OpCase> cases;
+  for (const auto& [name, t, n, h, low] : kExamples) {
+    cases.push_back(
+        {.name = name,
+         .inputs = {Float32({t, n, 3 * h}), Float32({t, n}), Float32({n, h}), Float32({3 * h, h}), Float32({h})},
+         .attributes = {},
+         .ranges = {{1, low, 1}}});
+  }
+  return cases;
+}
+
+std::vector<OpCase> BackwardCases() {
+  std::vector<OpCase> cases;
+  for (const auto& [name, t, n, h, low] : kExamples) {
+    const TensorType all = Float32({t, n, h});
+    const TensorType state = Float32({n, h});
+    cases.push_back(
+        {.name = name,
+         .inputs = {all, state, Float32({t, n, 3 * h}), all, all, Float32({t, n}), state, Float32({3 * h, h})},
+         .attributes = {},
+         .ranges = {{5, low, 1}}});
+  }
+  return cases;
+}
+
+int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
+  const Shape& w = in[in.size() == 5 ? 3 : 7].shape;
+  const Shape& gates = in[in.size() == 5 ? 0 : 2].shape;
+  return 2 * gates[0] * gates[1] * w.Count();
+}
+
+}  // namespace
+
+OpDef GruOp() {
+  return {.name = "gru",
+          .doc =
+              "(x [T,N,3H], going [T,N], h [N,H], w [3H,H], c [H]) -> y [T,N,H], the last h [N,H], the gates r, z, n "
+              "[T,N,3H] and what r multiplies [T,N,H] of every step: a gated recurrent unit over T steps.",
+          .attributes = {},
+          .infer = Infer,
+          .reference = Forward,
+          .gradient = Gradient,
+          .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 2; },
+          .precision = Precision::kKeep32,
+          .flops = Flops,
+          .cases = Cases};
+}
+
+OpDef GruBackwardOp() {
+  return {.name = "gru_backward",
+          .doc =
+              "(dy, dh_last, gates, inner, y, going, h, w[, dgates, dinner]) -> dx [T,N,3H], dh [N,H], dsums [T,N,3H]: "
+              "the gradient of gru; from dsums, that of the products with the state, follow w's and c's.",
+          .attributes = {},
+          .infer = InferBackward,
+          .reference = Backward,
+          .may_overwrite = [](const Attributes&, int input, int output) { return input == 2 && output == 0; },
+          .precision = Precision::kKeep32,
+          .flops = Flops,
+          .cases = BackwardCases};
+}
+
+}  // namespace moka

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""torch.nn.LSTM and torch.nn.GRU beside tools/bench/recurrent_bench, in turns within one session.
+
+Usage: recurrent_torch.py [--bench build/release/recurrent_bench] [--rounds 7] [--steps 20 --rows 64 --units 512]
+
+Two stacked layers alone, time-major, forward or forward and backward (gradients of x and of every weight; the sum of
+y times fixed values is what is differentiated). A round times Moka and PyTorch one after the other for each; ratios
+are taken within a round. Prints the medians of both in milliseconds and the ratio, PyTorch's time over Moka's.
+"""
+
+import argparse
+import statistics
+import subprocess
+import time
+
+import torch
+
+
+def make_step(kind, backward, steps, rows, units):
+    torch.manual_seed(1)
+    net = getattr(torch.nn, kind)(units, units, 2)
+    x = torch.rand(steps, rows, units) * 2 - 1
+    dy = torch.rand(steps, rows, units) * 2 - 1
+    if not backward:
+        def forward():
+            with torch.inference_mode():
+                net(x)
+
+        return forward
+    x.requires_grad_()
+
+    def both():
+        net.zero_grad(set_to_none=True)
+        x.grad = None
+        y, _ = net(x)
+        (y * dy).sum().backward()
+
+    return both
+
+
+def milliseconds(step, count):
+    begin = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - begin) * 1e3 / count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bench", default="build/release/recurrent_bench")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--count", type=int, default=4, help="steps a turn")
+    parser.add_argument("--threads", type=int, default=2)
+    for name, value in (("steps", 20), ("rows", 64), ("units", 512)):
+        parser.add_argument("--" + name, type=int, default=value)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    size = (options.steps, options.rows, options.units)
+    moka = subprocess.Popen([options.bench, *map(str, size)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    print("moka", moka.stdout.readline().strip(), "torch", torch.__version__)
+
+    def moka_milliseconds(kind, words, count):
+        print(kind, words, count, file=moka.stdin, flush=True)
+        return float(moka.stdout.readline())
+
+    works = [(kind, words) for kind in ("LSTM", "GRU") for words in ("forward", "backward")]
+    torch_steps = {work: make_step(work[0], work[1] == "backward", *size) for work in works}
+    times = {work: [] for work in works}
+    for turn in range(options.rounds + 1):
+        for work in works:
+            theirs = milliseconds(torch_steps[work], options.count)
+            ours = moka_milliseconds(*work, options.count)
+            if turn > 0:  # the first is for warming up
+                times[work].append((ours, theirs))
+    moka.stdin.close()
+    moka.wait()
+    for (kind, words), pairs in times.items():
+        ratios = [theirs / ours for ours, theirs in pairs]
+        print(f"{kind:4} {words:8} moka {statistics.median(o for o, _ in pairs):8.2f} ms  torch "
+              f"{statistics.median(t for _, t in pairs):8.2f} ms  ratio {statistics.median(ratios):5.2f} "
+              f"[{min(ratios):.2f}..{max(ratios):.2f}]")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,6 @@
 // part that computed them, one meeting of the threads a step.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "core/parallel.h"
 #include "layers/cpu/bound_kernel.h"
@@ -20,6 +19,7 @@ using recurrence::Aligned;
 using recurrence::Ask;
 using recurrence::Cut;
 using recurrence::kFloat;
+using recurrence::Lengths;
 using recurrence::Sums;
 
 class GruKernel final : public BoundKernel {
@@ -39,12 +39,17 @@ class GruKernel final : public BoundKernel {
     for (int64_t t = 0; t < s_.steps; ++t) {
       s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
     }
-    std::memcpy(out<float>(1), Y(s_.steps - 1, 0, 0), static_cast<size_t>(s_.rows * s_.units) * kFloat);
+    for (int64_t row = 0; row < s_.rows; ++row) {
+      const int64_t end = lengths().Of(row);
+      const int64_t at = row * s_.units;
+      std::copy_n(end == 0 ? in<float>(2) + at : Y(end - 1, row, 0), s_.units, out<float>(1) + at);
+    }
   }
 
  private:
   int64_t PanelFloats() const { return s_.units * s_.width; }
   int64_t WeightFloats() const { return Aligned(s_.blocks * 3 * PanelFloats()); }
+  Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
   int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
   float* Panel(int64_t block, int64_t gate) const { return scratch<float>() + (block * 3 + gate) * PanelFloats(); }
   // The state that enters step t, in tiles [units][rows of the tile].
@@ -75,15 +80,32 @@ class GruKernel final : public BoundKernel {
     }
   }
 
+  // What rows that have ended give.
+  void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
+    const int64_t unit = block * s_.width;
+    for (int64_t gate = 0; gate < 3; ++gate) {
+      const int64_t at = ((t * s_.rows + first) * 3 + gate) * s_.units + unit;
+      recurrence::Clear(out<float>(2) + at, 3 * s_.units, rows, s_.UnitsOf(block));
+    }
+    recurrence::Clear(Inner(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+  }
+
   void Step(int64_t t, int64_t block, int64_t tile) {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
+    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) std::array<Sums, 3> sums;
     Multiply(t, block, first, rows, sums);
     alignas(64) Sums kept;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t row = first + r;
+      if (t >= lengths().Of(row)) {
+        End(t, block, row, 1);
+        std::fill_n(kept.data() + r * s_.width, s_.UnitsOf(block), 0.0F);
+        continue;
+      }
       GruForwardRow args;
       args.units = s_.UnitsOf(block);
       for (int64_t gate = 0; gate < 3; ++gate) {
@@ -137,17 +159,22 @@ class GruBackwardKernel final : public BoundKernel {
   float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
   // dsums of step t, in tiles [3 units][rows of the tile].
   float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
-  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(5)[t * s_.rows + row] : 1.0F; }
+  Lengths lengths() const { return {s_, input_count() > 8 ? in<float>(8) : nullptr}; }
+  // 1 where a row has ended: the gradient of its last state comes as it is.
+  float Going(int64_t t, int64_t row) const { return t < lengths().Of(row) ? in<float>(5)[t * s_.rows + row] : 1.0F; }
   // What z passes on of dh, from one step to the one before; at last the gradient of the first state.
   float* Carried(int64_t row, int64_t unit) const { return out<float>(1) + row * s_.units + unit; }
 
-  // dLoss/dh of a tile that flows through the gates of step t + 1.
-  void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, Sums& sums) {
+  // dLoss/dh of a tile that flows through the gates of step t + 1, or from the last state where rows end.
+  void Multiply(int64_t t, int64_t block, int64_t tile, Sums& sums) {
+    const int64_t first = s_.TileBegin(tile);
+    const int64_t rows = s_.TileBegin(tile + 1) - first;
+    const int64_t end = lengths().OfTile(tile);
     const int64_t at = (std::max<int64_t>(t, 0) * s_.rows + first) * s_.units + block * s_.width;
     const int64_t gates_at = 3 * at - 2 * block * s_.width;
     const float* const soon[] = {in<float>(0) + at, in<float>(3) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr};
-    for (int64_t gate = 0; gate < 3 && t + 1 < s_.steps; ++gate) {
+    for (int64_t gate = 0; gate < 3 && t + 1 < end; ++gate) {
       s_.tiles().run({.depth = s_.units,
                       .a = Gates(t + 1) + (first * 3 + gate * rows) * s_.units,
                       .b = Panel(block) + gate * s_.units * s_.width,
@@ -161,8 +188,8 @@ class GruBackwardKernel final : public BoundKernel {
       if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
       Ask(out<float>(2) + gates_at + gate * s_.units, 3 * s_.units, rows, s_.UnitsOf(block));
     }
-    if (t + 1 < s_.steps) return;
     for (int64_t r = 0; r < rows; ++r) {
+      if (t + 1 < lengths().Of(first + r)) continue;
       const float* dh = in<float>(1) + (first + r) * s_.units + block * s_.width;
       std::copy_n(dh, s_.UnitsOf(block), sums.data() + r * s_.width);
     }
@@ -173,8 +200,9 @@ class GruBackwardKernel final : public BoundKernel {
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
     const int64_t units = s_.UnitsOf(block);
+    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) Sums sums;
-    Multiply(t, block, first, rows, sums);
+    Multiply(t, block, tile, sums);
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {
         const float going = Going(0, first + r);
@@ -193,7 +221,17 @@ class GruBackwardKernel final : public BoundKernel {
     }
   }
 
+  // No gradient flows into rows that have ended.
+  void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
+    for (int64_t gate = 0; gate < 3; ++gate) {
+      const int64_t at = ((t * s_.rows + first) * 3 + gate) * s_.units + block * s_.width;
+      recurrence::Clear(out<float>(0) + at, 3 * s_.units, rows, s_.UnitsOf(block));
+      recurrence::Clear(out<float>(2) + at, 3 * s_.units, rows, s_.UnitsOf(block));
+    }
+  }
+
   void Row(int64_t t, int64_t row, int64_t unit, int64_t units, const float* sums) {
+    if (t >= lengths().Of(row)) return End(t, unit / s_.width, row, 1);
     const int64_t state = row * s_.units + unit;
     const int64_t step = s_.rows * s_.units;
     GruBackwardRow args;
@@ -221,7 +259,7 @@ class GruBackwardKernel final : public BoundKernel {
 
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
-  if (query.inputs.size() > 8) return "a gradient flows into the saved gates";
+  if (query.inputs.size() > 9) return "a gradient flows into the saved gates";
   return RefuseUnlessPlain(query);
 }
 

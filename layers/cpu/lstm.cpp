@@ -4,7 +4,6 @@
 // packed, written by the part that computed it; two copies, since the others still read the one before.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "core/parallel.h"
 #include "layers/cpu/bound_kernel.h"
@@ -21,6 +20,7 @@ using recurrence::Aligned;
 using recurrence::Ask;
 using recurrence::Cut;
 using recurrence::kFloat;
+using recurrence::Lengths;
 using recurrence::Sums;
 
 class LstmKernel final : public BoundKernel {
@@ -40,14 +40,18 @@ class LstmKernel final : public BoundKernel {
     for (int64_t t = 0; t < s_.steps; ++t) {
       s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
     }
-    const size_t last = static_cast<size_t>(s_.rows * s_.units);
-    std::memcpy(out<float>(1), Y(s_.steps - 1, 0, 0), last * kFloat);
-    std::memcpy(out<float>(2), Cells(s_.steps - 1, 0, 0), last * kFloat);
+    for (int64_t row = 0; row < s_.rows; ++row) {
+      const int64_t end = lengths().Of(row);
+      const int64_t at = row * s_.units;
+      std::copy_n(end == 0 ? in<float>(2) + at : Y(end - 1, row, 0), s_.units, out<float>(1) + at);
+      std::copy_n(end == 0 ? in<float>(3) + at : Cells(end - 1, row, 0), s_.units, out<float>(2) + at);
+    }
   }
 
  private:
   int64_t PanelFloats() const { return s_.units * s_.width; }
   int64_t WeightFloats() const { return Aligned(s_.blocks * 4 * PanelFloats()); }
+  Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
   int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
   float* Panel(int64_t block, int64_t gate) const { return scratch<float>() + (block * 4 + gate) * PanelFloats(); }
   // The state that enters step t, in tiles [units][rows of the tile].
@@ -58,10 +62,22 @@ class LstmKernel final : public BoundKernel {
     return out<float>(4) + (t * s_.rows + row) * s_.units + unit;
   }
 
+  // What rows that have ended give.
+  void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
+    const int64_t unit = block * s_.width;
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
+      recurrence::Clear(out<float>(3) + at, 4 * s_.units, rows, s_.UnitsOf(block));
+    }
+    recurrence::Clear(Cells(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+  }
+
   void Step(int64_t t, int64_t block, int64_t tile) {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
+    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) std::array<Sums, 4> sums;
     for (int64_t gate = 0; gate < 4; ++gate) {
       const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
@@ -82,6 +98,11 @@ class LstmKernel final : public BoundKernel {
     alignas(64) Sums kept;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t row = first + r;
+      if (t >= lengths().Of(row)) {
+        End(t, block, row, 1);
+        std::fill_n(kept.data() + r * s_.width, s_.UnitsOf(block), 0.0F);
+        continue;
+      }
       LstmForwardRow args;
       args.units = s_.UnitsOf(block);
       for (int64_t gate = 0; gate < 4; ++gate) {
@@ -139,14 +160,19 @@ class LstmBackwardKernel final : public BoundKernel {
   float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
   // The gradient of step t's gates, in tiles [4 units][rows of the tile].
   float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
-  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(5)[t * s_.rows + row] : 1.0F; }
+  Lengths lengths() const { return {s_, input_count() > 8 ? in<float>(8) : nullptr}; }
+  // 1 where a row has ended: the gradient of its last state comes as it is.
+  float Going(int64_t t, int64_t row) const { return t < lengths().Of(row) ? in<float>(5)[t * s_.rows + row] : 1.0F; }
 
-  // dLoss/dh of a tile that flows from step t + 1.
-  void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, Sums& sums) {
+  // dLoss/dh of a tile that flows from step t + 1, or from the last states where rows end.
+  void Multiply(int64_t t, int64_t block, int64_t tile, Sums& sums) {
+    const int64_t first = s_.TileBegin(tile);
+    const int64_t rows = s_.TileBegin(tile + 1) - first;
+    const int64_t end = lengths().OfTile(tile);
     const int64_t at = (std::max<int64_t>(t, 0) * s_.rows + first) * s_.units + block * s_.width;
     const float* const soon[] = {in<float>(0) + at, in<float>(4) + at,
                                  t > 0 ? in<float>(4) + at - s_.rows * s_.units : nullptr, nullptr};
-    for (int64_t gate = 0; gate < 4 && t + 1 < s_.steps; ++gate) {
+    for (int64_t gate = 0; gate < 4 && t + 1 < end; ++gate) {
       s_.tiles().run({.depth = s_.units,
                       .a = Gates(t + 1) + (first * 4 + gate * rows) * s_.units,
                       .b = Panel(block) + gate * s_.units * s_.width,
@@ -159,8 +185,8 @@ class LstmBackwardKernel final : public BoundKernel {
                      static_cast<int>(rows));
       if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
     }
-    if (t + 1 < s_.steps) return;
     for (int64_t r = 0; r < rows; ++r) {
+      if (t + 1 < lengths().Of(first + r)) continue;
       const float* dh = in<float>(1) + (first + r) * s_.units + block * s_.width;
       std::copy_n(dh, s_.UnitsOf(block), sums.data() + r * s_.width);
     }
@@ -171,8 +197,9 @@ class LstmBackwardKernel final : public BoundKernel {
     const int64_t rows = s_.TileBegin(tile + 1) - first;
     const int64_t unit = block * s_.width;
     const int64_t units = s_.UnitsOf(block);
+    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) Sums sums;
-    Multiply(t, block, first, rows, sums);
+    Multiply(t, block, tile, sums);
     if (t < 0) {
       for (int64_t r = 0; r < rows; ++r) {
         const float going = Going(0, first + r);
@@ -191,7 +218,16 @@ class LstmBackwardKernel final : public BoundKernel {
     }
   }
 
+  // No gradient flows into rows that have ended.
+  void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + block * s_.width;
+      recurrence::Clear(out<float>(0) + at, 4 * s_.units, rows, s_.UnitsOf(block));
+    }
+  }
+
   void Row(int64_t t, int64_t row, int64_t unit, int64_t units, const float* sums) {
+    if (t >= lengths().Of(row)) return End(t, unit / s_.width, row, 1);
     const int64_t state = row * s_.units + unit;
     const int64_t step = s_.rows * s_.units;
     LstmBackwardRow args;
@@ -218,7 +254,7 @@ class LstmBackwardKernel final : public BoundKernel {
 
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
-  if (query.inputs.size() > 8) return "a gradient flows into the saved gates and cells";
+  if (query.inputs.size() > 9) return "a gradient flows into the saved gates and cells";
   return RefuseUnlessPlain(query);
 }
 

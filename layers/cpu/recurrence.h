@@ -65,6 +65,35 @@ class Cut {
   int64_t row_tiles_;
 };
 
+// How many steps each row has: its whole number of `lengths` [rows], or all where that is null.
+class Lengths {
+ public:
+  Lengths(const Cut& cut, const float* lengths) : cut_(cut), lengths_(lengths) {}
+
+  int64_t Of(int64_t row) const {
+    if (lengths_ == nullptr) return cut_.steps;
+    const float length = lengths_[row];
+    return length > 0 ? static_cast<int64_t>(std::min(length, static_cast<float>(cut_.steps))) : 0;
+  }
+  // Of the longest row of a tile: from there on nothing is left to compute.
+  int64_t OfTile(int64_t tile) const {
+    if (lengths_ == nullptr) return cut_.steps;
+    int64_t longest = 0;
+    for (int64_t row = cut_.TileBegin(tile); row < cut_.TileBegin(tile + 1); ++row)
+      longest = std::max(longest, Of(row));
+    return longest;
+  }
+
+ private:
+  const Cut& cut_;
+  const float* lengths_;
+};
+
+// Zeroes n floats of some rows.
+inline void Clear(float* at, int64_t stride, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(at + r * stride, n, 0.0F);
+}
+
 // Asks for n floats of some rows that are needed when a product is done; they lie too far apart for the hardware to
 // guess. A few dozen lines at once: while more are on their way nothing else can come.
 inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {

@@ -258,6 +258,35 @@ def gated():
          shapes + [(3 * h, h)] + shapes[1:], stacked, no_gradient=[1], text=text.strip())
 
 
+def packed():
+    """Streams of different lengths, as torch.nn.utils.rnn.pack_padded_sequence has them."""
+    steps, n, d, h = 5, 4, 3, 2
+    lengths = np.array([2.0, 5.0, 1.0, 4.0])
+
+    def run(net, tensors, x, state):
+        rows = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths).long(), enforce_sorted=False)
+        y, last = torch.func.functional_call(net.double(), tensors, (rows, state))
+        y, _ = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=steps)
+        return y, last
+
+    def of_lstm(x, w):
+        w_x, bias, w_h = (gates_as_torch(p) for p in w)
+        tensors = {"weight_ih_l0": w_x, "weight_hh_l0": w_h, "bias_ih_l0": bias, "bias_hh_l0": torch.zeros_like(bias)}
+        y, (h_last, c_last) = run(torch.nn.LSTM(d, h), tensors, x[0], (x[3], x[4]))
+        return [y, h_last, c_last]
+
+    def of_gru(x, w):
+        y, last = run(torch.nn.GRU(d, h), gru_tensors(0, *w), x[0], x[3])
+        return [y, last]
+
+    exposed = f"recurrent_param {{ num_output: {h} expose_hidden: true }}"
+    bottoms = [(steps, n, d), np.ones((steps, n)), lengths]
+    case("lstm_lengths", "LSTM", exposed, bottoms + [(1, n, h)] * 2, [(4 * h, d), (4 * h,), (4 * h, h)], of_lstm,
+         no_gradient=[1, 2])
+    case("gru_lengths", "GRU", exposed, bottoms + [(1, n, h)], [(3 * h, d), (3 * h,), (3 * h, h), (h,)], of_gru,
+         no_gradient=[1, 2])
+
+
 def units():
     n, h = 3, 4
 
@@ -384,6 +413,7 @@ def main():
     torch.set_num_threads(1)
     recurrent()
     gated()
+    packed()
     units()
     caffe_lstm()
     embeddings()

@@ -104,7 +104,9 @@ class Bucket {
     for (const SlotState& slot : updates.slots) {
       if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
     }
-    program_ = Compile(std::move(net.graph), store, {.name = StrCat("bucket", steps)});
+    CompileOptions compile;
+    compile.name = StrCat("bucket", steps);
+    program_ = Compile(std::move(net.graph), store, compile);
     program_->input("lr").as<float>()[0] = 0.5F;
   }
 

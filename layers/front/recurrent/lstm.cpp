@@ -26,8 +26,9 @@ void Build(LayerBuilder& l) {
   ValueId x = b.Reshape(Project(b, s.x, w_x, bias), gates);
   if (s.fixed != kNoId) x = WithFixed(b, x, Project(b, s.fixed, w_fixed), fields.fixed_only_at_start);
   const ValueId going = b.Add1("stop_gradient", {l.bottom(1)});
-  const std::vector<ValueId> y =
-      b.Add("lstm", {x, going, s.first[0], s.first[1], w_h}, {{"forget_bias", fields.forget_bias}});
+  std::vector<ValueId> inputs{x, going, s.first[0], s.first[1], w_h};
+  if (s.lengths != kNoId) inputs.push_back(s.lengths);
+  const std::vector<ValueId> y = b.Add("lstm", inputs, {{"forget_bias", fields.forget_bias}});
   l.SetTop(0, y[0]);
   EndSequence(l, s, {y[1], y[2]});
 }
@@ -45,10 +46,10 @@ LayerDef LstmLayer() {
           "gradient; with expose_hidden they are bottoms h_0, c_0 and tops h_T, c_T [1,N,H] instead, through which "
           "gradients do flow (Caffe's gives none; propagate_down: false does so here). lstm_param is read where "
           "recurrent_param is not given. lstm_additional_forget_bias is added to f's sum; static_input_only_start "
-          "counts "
-          "x_static in the first step of a run only.",
+          "counts x_static in the first step of a run only. A bottom lengths [N] after x_static says how many steps "
+          "each stream has.",
       .min_bottoms = 2,
-      .max_bottoms = 5,
+      .max_bottoms = 6,
       .max_tops = 3,
       .build = Build,
       .page = {
@@ -59,9 +60,14 @@ LayerDef LstmLayer() {
                      "`[T,N,..]` with D elements a row, cont `[T,N]`, x_static `[N,..]` with S. Where m is 0 the state "
                      "counts as 0 whatever it holds.\n\nThe state before step 0 is that after the last step of the run "
                      "before (zeros at first); with `expose_hidden` it is the bottoms h_0, c_0 `[1,N,H]` (after "
-                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 8192.",
+                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 8192.\n\nWith lengths `[N]` "
+                     "(a bottom of one axis after x_static and before h_0) stream n has ended at step lengths[n]: h is "
+                     "0 from there on, and its "
+                     "last state, which is kept or h_T and c_T, is that of its last step (PyTorch's "
+                     "pack_padded_sequence). What is over T counts as T. Rows that end together are best side by side, "
+                     "as in a batch sorted by length: a dozen rows that have all ended take no time.",
           .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
-                      "also h_0 and c_0. cont and the kept state get none.",
+                      "also h_0 and c_0. cont, lengths and the kept state get none.",
           .source =
               "Donahue et al., \"Long-term Recurrent Convolutional Networks\", 2014, arXiv 1411.4389; BVLC "
               "Caffe's recurrent_layer, lstm_layer and lstm_unit_layer. With expose_hidden gradients flow "

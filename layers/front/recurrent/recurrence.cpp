@@ -9,10 +9,12 @@ namespace {
 void CheckCounts(const LayerBuilder& l, const RecurrentFields& fields, int states) {
   const int exposed = fields.exposes_hidden ? states : 0;
   const std::string with = fields.exposes_hidden ? "with" : "without";
-  l.Check(l.bottom_count() == 2 + exposed || l.bottom_count() == 3 + exposed, "bottom",
-          StrCat(l.param().type(), " ", with, " expose_hidden takes ", 2 + exposed, " or ", 3 + exposed,
-                 " bottoms (x, cont, optionally x_static", exposed > 0 ? ", then the first hidden states" : "",
-                 "), found ", l.bottom_count()));
+  const int most = (fields.takes_lengths ? 4 : 3) + exposed;
+  l.Check(
+      l.bottom_count() >= 2 + exposed && l.bottom_count() <= most, "bottom",
+      StrCat(l.param().type(), " ", with, " expose_hidden takes ", 2 + exposed, fields.takes_lengths ? " to " : " or ",
+             most, " bottoms (x, cont, optionally x_static", fields.takes_lengths ? ", optionally lengths" : "",
+             exposed > 0 ? ", then the first hidden states" : "", "), found ", l.bottom_count()));
   l.Check(l.top_count() == 1 + exposed, "top",
           StrCat(l.param().type(), " ", with, " expose_hidden has ", 1 + exposed, exposed > 0 ? " tops" : " top",
                  ", found ", l.top_count()));
@@ -29,7 +31,20 @@ void CheckForkFields(const LayerBuilder& l, const RecurrentParameter& p) {
           "lstm_additional_forget_bias and static_input_only_start belong to LSTM");
 }
 
-void CheckShapes(const LayerBuilder& l, bool has_fixed) {
+// Which bottoms x_static and lengths are; -1: not there.
+struct Optional {
+  int fixed = -1;
+  int lengths = -1;
+};
+
+Optional FindOptional(const LayerBuilder& l, const RecurrentFields& fields, int exposed) {
+  const int count = l.bottom_count() - 2 - exposed;
+  if (count == 2) return {2, 3};
+  if (count == 0) return {};
+  return fields.takes_lengths && l.shape(2).rank() == 1 ? Optional{-1, 2} : Optional{2, -1};
+}
+
+void CheckShapes(const LayerBuilder& l, const Optional& optional) {
   const Shape x = l.shape(0);
   const Shape cont = l.shape(1);
   l.Check(x.rank() >= 3, "bottom[0]",
@@ -37,8 +52,14 @@ void CheckShapes(const LayerBuilder& l, bool has_fixed) {
   l.Check(cont.rank() == 2 && cont[0] == x[0] && cont[1] == x[1], "bottom[1]",
           StrCat("cont must be [", x[0], ",", x[1], "], a mark for each step and stream of x ", x.ToString(),
                  ", found ", cont.ToString()));
-  if (!has_fixed) return;
-  const Shape fixed = l.shape(2);
+  if (optional.lengths >= 0) {
+    const Shape lengths = l.shape(optional.lengths);
+    l.Check(lengths == Shape{x[1]}, StrCat("bottom[", optional.lengths, "]"),
+            StrCat("lengths must be [", x[1], "], a number of steps for each stream of x ", x.ToString(), ", found ",
+                   lengths.ToString(), " (first hidden states need expose_hidden)"));
+  }
+  if (optional.fixed < 0) return;
+  const Shape fixed = l.shape(optional.fixed);
   l.Check(fixed.rank() >= 2 && fixed[0] == x[1], "bottom[2]",
           StrCat("x_static must be [", x[1], ",..], a row for each stream of x ", x.ToString(), ", found ",
                  fixed.ToString()));
@@ -63,10 +84,12 @@ RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count) {
               .exposes_hidden = p.expose_hidden(),
               .forget_bias = Finite(l, "recurrent_param.lstm_additional_forget_bias", p.lstm_additional_forget_bias()),
               .fixed_only_at_start = p.static_input_only_start(),
+              .takes_lengths = false,
               .weight_filler = p.weight_filler(),
               .bias_filler = p.bias_filler()};
     CheckForkFields(l, p);
   }
+  fields.takes_lengths = l.param().type() != "RNN";
   // Four gates' rows must still be counted in 32 bits, as Caffe's files do.
   l.Check(fields.outputs >= 1 && fields.outputs <= INT32_MAX / 4, fields.name + ".num_output",
           StrCat(fields.name, ".num_output must be given, from 1 to ", INT32_MAX / 4, ", found ", fields.outputs));
@@ -76,18 +99,19 @@ RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count) {
 
 Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std::vector<std::string>& states) {
   const int exposed = fields.exposes_hidden ? static_cast<int>(states.size()) : 0;
-  const bool has_fixed = l.bottom_count() == 3 + exposed;
-  CheckShapes(l, has_fixed);
+  const Optional optional = FindOptional(l, fields, exposed);
+  CheckShapes(l, optional);
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   Sequence s;
   s.steps = x[0];
   s.streams = x[1];
   s.x = b.Reshape(l.bottom(0), {x[0] * x[1], x.Count(2, x.rank())});
-  if (has_fixed) {
-    const Shape fixed = l.shape(2);
-    s.fixed = b.Reshape(l.bottom(2), {fixed[0], fixed.Count(1, fixed.rank())});
+  if (optional.fixed >= 0) {
+    const Shape fixed = l.shape(optional.fixed);
+    s.fixed = b.Reshape(l.bottom(optional.fixed), {fixed[0], fixed.Count(1, fixed.rank())});
   }
+  if (optional.lengths >= 0) s.lengths = b.Add1("stop_gradient", {l.bottom(optional.lengths)});
   s.going = MarksOf(l, l.bottom(1), s.steps);
   const Shape state{s.streams, fields.outputs};
   for (size_t i = 0; i < states.size(); ++i) {
@@ -96,7 +120,7 @@ Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std:
       s.first.push_back(s.kept.back());
       continue;
     }
-    const int bottom = 2 + (has_fixed ? 1 : 0) + static_cast<int>(i);
+    const int bottom = l.bottom_count() - exposed + static_cast<int>(i);
     l.Check(l.shape(bottom) == Shape({1, s.streams, fields.outputs}), StrCat("bottom[", bottom, "]"),
             StrCat("the first ", states[i], " must be [1,", s.streams, ",", fields.outputs, "], found ",
                    l.shape(bottom).ToString()));

@@ -22,6 +22,7 @@ struct RecurrentFields {
   bool exposes_hidden = false;
   double forget_bias = 0;            // LSTM: added to the forget gate's sum
   bool fixed_only_at_start = false;  // LSTM: x_static counts in the first step only
+  bool takes_lengths = false;        // GRU and LSTM: rows may end before the last step
   FillerParameter weight_filler;
   FillerParameter bias_filler;
 
@@ -35,13 +36,15 @@ struct Sequence {
   int64_t streams = 0;         // N
   ValueId x = kNoId;           // [T*N,D]
   ValueId fixed = kNoId;       // [N,S], the same at every step; kNoId: none
+  ValueId lengths = kNoId;     // [N], steps of each stream; kNoId: all
   std::vector<ValueId> going;  // a step: [N,1], 0 where a new sequence begins
   std::vector<ValueId> first;  // the states before the first step, [N,H] each
   std::vector<ValueId> kept;   // where they are kept between runs; empty with expose_hidden
 };
 
-// Bottoms x [T,N,..], cont [T,N], optionally x_static [N,..], with expose_hidden one [1,N,H] for each of `states`.
-// Errors: kConfig for counts and shapes that do not fit.
+// Bottoms x [T,N,..], cont [T,N], optionally x_static [N,..], optionally lengths [N] (one axis: that tells the two
+// apart) where the fields take them, with expose_hidden one [1,N,H] for each of `states`. Errors: kConfig for counts
+// and shapes that do not fit.
 RecurrentFields ReadRecurrentFields(const LayerBuilder& l, size_t state_count);
 Sequence ReadSequence(LayerBuilder& l, const RecurrentFields& fields, const std::vector<std::string>& states);
 // Tops after the first, or the kept states, take the states after the last step ([N,H] each).

@@ -3,7 +3,8 @@
 // What a step's input adds to the gates (x) comes from one product over all steps, and the weights' gradient is one
 // product over all steps; only what must wait for the step before is here:
 //   m = going[t], [r z q] = (m h') w^T, r = sigmoid(x_r + r), z = sigmoid(x_z + z), q = q + c, n = tanh(x_n + r q),
-//   h = (1 - z) n + z m h'; where m is 0 the state before counts as 0 whatever it holds.
+//   h = (1 - z) n + z m h'; where m is 0 the state before counts as 0 whatever it holds. A row of length L has ended at
+//   step L: it gives 0 from there on, and its last state is that of step L - 1.
 #include <cmath>
 
 #include "core/text.h"
@@ -25,24 +26,28 @@ RecurrentSizes CheckGates(std::string_view op, const char* name, const TensorTyp
 }
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("gru", in, 5, 5);
+  CheckInputCount("gru", in, 5, 6);
   const auto [steps, rows, units] = CheckGates("gru", "x", in[0]);
   const Shape state{rows, units};
   CheckShape("gru", "going", in[1].shape, Shape{steps, rows}, "a mark a step and row");
   CheckShape("gru", "h", in[2].shape, state, "a state a row");
   CheckShape("gru", "w", in[3].shape, Shape{3 * units, units}, "three gates of a row a unit");
   CheckShape("gru", "c", in[4].shape, Shape{units}, "a value a unit");
+  if (in.size() > 5) CheckShape("gru", "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
   for (size_t i = 1; i < in.size(); ++i) CheckSameDType("gru", "x", in[0], "input", in[i]);
   const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
   return {all, PlainType(in[0].dtype, state), PlainType(in[0].dtype, in[0].shape), all};
 }
 
 void Forward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const RecurrentRows r(in[0].type.shape, 3, in[1], in[3]);
+  const RecurrentRows r(in[0].type.shape, 3, in[1], in[3], in.size() > 5 ? &in[5] : nullptr);
   std::vector<double>& y = out[0].values;
   std::vector<double>& gates = out[2].values;
+  for (const size_t output : {0, 2, 3}) std::ranges::fill(out[output].values, 0.0);
+  out[1].values = in[2].values;
   for (int64_t t = 0; t < r.steps(); ++t) {
     for (int64_t row = 0; row < r.rows(); ++row) {
+      if (r.HasEnded(t, row)) continue;
       const auto before = [&](int64_t unit) {
         return r.Kept(t, row, t == 0 ? in[2].values[r.At(0, row, unit)] : y[r.At(t - 1, row, unit)]);
       };
@@ -73,6 +78,7 @@ void Gradient(GradientContext& c) {
     return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
   };
   std::vector<ValueId> inputs{given(0), given(1), c.y(2), c.y(3), c.y(0), c.x(1), c.x(2), c.x(3)};
+  if (c.input_count() > 5) inputs.push_back(c.x(5));
   if (c.dy(2) != kNoId || c.dy(3) != kNoId) {
     inputs.push_back(given(2));
     inputs.push_back(given(3));
@@ -95,13 +101,14 @@ void Gradient(GradientContext& c) {
 }
 
 std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("gru_backward", in, 8, 10);
+  CheckInputCount("gru_backward", in, 8, 11);
   const auto [steps, rows, units] = CheckGates("gru_backward", "gates", in[2]);
   const Shape gates = in[2].shape;
   const Shape all{steps, rows, units};
   const Shape state{rows, units};
-  const Shape expected[] = {all,   state, gates, all, all, Shape{steps, rows}, state, Shape{3 * units, units},
-                            gates, all};
+  std::vector<Shape> expected{all, state, gates, all, all, Shape{steps, rows}, state, Shape{3 * units, units}};
+  if (in.size() % 2 == 1) expected.push_back(Shape{rows});
+  expected.insert(expected.end(), {gates, all});
   for (size_t i = 0; i < in.size(); ++i) {
     CheckShape("gru_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
     CheckSameDType("gru_backward", "gates", in[2], "input", in[i]);
@@ -113,15 +120,15 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
 double BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
                     std::span<RefTensor> out) {
   const auto gate = [&](int64_t g) { return in[2].values[r.Gate(t, row, g, j)]; };
-  const bool has_more = in.size() == 10;
-  const auto more = [&](int64_t g) { return has_more ? in[8].values[r.Gate(t, row, g, j)] : 0.0; };
+  const bool has_more = in.size() >= 10;
+  const auto more = [&](int64_t g) { return has_more ? in[in.size() - 2].values[r.Gate(t, row, g, j)] : 0.0; };
   const double inner = in[3].values[r.At(t, row, j)];
   const double before = r.Kept(t, row, t == 0 ? in[6].values[r.At(0, row, j)] : in[4].values[r.At(t - 1, row, j)]);
   const double dn = (dh * (1 - gate(1)) + more(2)) * (1 - gate(2) * gate(2));
   const double dz = (dh * (before - gate(2)) + more(1)) * gate(1) * (1 - gate(1));
   const double dr = (dn * inner + more(0)) * gate(0) * (1 - gate(0));
   const double dx[] = {dr, dz, dn};
-  const double dsums[] = {dr, dz, dn * gate(0) + (has_more ? in[9].values[r.At(t, row, j)] : 0.0)};
+  const double dsums[] = {dr, dz, dn * gate(0) + (has_more ? in.back().values[r.At(t, row, j)] : 0.0)};
   for (int64_t g = 0; g < 3; ++g) {
     out[0].values[r.Gate(t, row, g, j)] = dx[g];
     out[2].values[r.Gate(t, row, g, j)] = dsums[g];
@@ -130,11 +137,13 @@ double BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64
 }
 
 void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const RecurrentRows r(in[2].type.shape, 3, in[5], in[7]);
+  const RecurrentRows r(in[2].type.shape, 3, in[5], in[7], in.size() % 2 == 1 ? &in[8] : nullptr);
+  for (const size_t output : {0, 2}) std::ranges::fill(out[output].values, 0.0);
   std::vector<double>& dh = out[1].values;
   dh = in[1].values;
   for (int64_t t = r.steps() - 1; t >= 0; --t) {
     for (int64_t row = 0; row < r.rows(); ++row) {
+      if (r.HasEnded(t, row)) continue;
       for (int64_t j = 0; j < r.units(); ++j) {
         const size_t at = r.At(0, row, j);
         dh[at] = BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], out);
@@ -151,29 +160,32 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
 struct Example {
   const char* name;
   int64_t steps, rows, units;
-  double going_low;  // whole marks from here to 1
+  double going_low;     // whole marks from here to 1
+  int64_t longest = 0;  // lengths from 0 to it; 0: every row has all steps
 };
 
 constexpr Example kExamples[] = {
-    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1}, {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
-    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0}, {"wide", 2, 14, 70, 0},
+    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1},       {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
+    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},       {"wide", 2, 14, 70, 0},  {"lengths", 4, 29, 7, 0, 4},
+    {"short", 5, 3, 6, 0, 2},    {"very_short", 3, 30, 3, 1, 1},
 };
 
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kExamples) {
     cases.push_back(
         {.name = name,
          .inputs = {Float32({t, n, 3 * h}), Float32({t, n}), Float32({n, h}), Float32({3 * h, h}), Float32({h})},
          .attributes = {},
          .ranges = {{1, low, 1}}});
+    AddLengths(n, longest, cases.back());
   }
   return cases;
 }
 
 std::vector<OpCase> BackwardCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kExamples) {
     const TensorType all = Float32({t, n, h});
     const TensorType state = Float32({n, h});
     cases.push_back(
@@ -181,13 +193,14 @@ std::vector<OpCase> BackwardCases() {
          .inputs = {all, state, Float32({t, n, 3 * h}), all, all, Float32({t, n}), state, Float32({3 * h, h})},
          .attributes = {},
          .ranges = {{5, low, 1}}});
+    AddLengths(n, longest, cases.back());
   }
   return cases;
 }
 
 int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
-  const Shape& w = in[in.size() == 5 ? 3 : 7].shape;
-  const Shape& gates = in[in.size() == 5 ? 0 : 2].shape;
+  const Shape& w = in[in.size() < 8 ? 3 : 7].shape;
+  const Shape& gates = in[in.size() < 8 ? 0 : 2].shape;
   return 2 * gates[0] * gates[1] * w.Count();
 }
 
@@ -196,7 +209,8 @@ int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const
 OpDef GruOp() {
   return {.name = "gru",
           .doc =
-              "(x [T,N,3H], going [T,N], h [N,H], w [3H,H], c [H]) -> y [T,N,H], the last h [N,H], the gates r, z, n "
+              "(x [T,N,3H], going [T,N], h [N,H], w [3H,H], c [H][, lengths [N]]) -> y [T,N,H], the last h [N,H], the "
+              "gates r, z, n "
               "[T,N,3H] and what r multiplies [T,N,H] of every step: a gated recurrent unit over T steps.",
           .attributes = {},
           .infer = Infer,
@@ -211,7 +225,8 @@ OpDef GruOp() {
 OpDef GruBackwardOp() {
   return {.name = "gru_backward",
           .doc =
-              "(dy, dh_last, gates, inner, y, going, h, w[, dgates, dinner]) -> dx [T,N,3H], dh [N,H], dsums [T,N,3H]: "
+              "(dy, dh_last, gates, inner, y, going, h, w[, lengths][, dgates, dinner]) -> dx [T,N,3H], dh [N,H], "
+              "dsums [T,N,3H]: "
               "the gradient of gru; from dsums, that of the products with the state, follow w's and c's.",
           .attributes = {},
           .infer = InferBackward,

@@ -2,7 +2,8 @@
 // 2000), all steps at once. What a step's input adds to the gates (x) comes from one product over all steps, and the
 // weights' gradient is one product over all steps; only what must wait for the step before is here:
 //   m = going[t], [i f o g] = x[t] + (m h') w^T, i, f (its sum plus forget_bias), o = sigmoid, g = tanh,
-//   c = m f c' + i g, h = o tanh(c); where m is 0 the state before counts as 0 whatever it holds.
+//   c = m f c' + i g, h = o tanh(c); where m is 0 the state before counts as 0 whatever it holds. A row of length L
+//   has ended at step L: it gives 0 from there on, and its last states are those of step L - 1.
 #include <cmath>
 
 #include "core/text.h"
@@ -19,7 +20,7 @@ constexpr std::string_view kName = "lstm";
 RecurrentSizes SizesOf(const Shape& gates) { return RecurrentSizesOf(gates, 4); }
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount(kName, in, 5, 5);
+  CheckInputCount(kName, in, 5, 6);
   CheckFloat(kName, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 3 || x[0] < 1 || x[2] % 4 != 0) {
@@ -31,6 +32,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   CheckShape(kName, "h", in[2].shape, state, "a state a row");
   CheckShape(kName, "c", in[3].shape, state, "a state a row");
   CheckShape(kName, "w", in[4].shape, Shape{4 * units, units}, "four gates of a row a unit");
+  if (in.size() > 5) CheckShape(kName, "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
   for (size_t i = 1; i < in.size(); ++i) CheckSameDType(kName, "x", in[0], "input", in[i]);
   const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
   const TensorType last = PlainType(in[0].dtype, state);
@@ -38,15 +40,19 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
 }
 
 void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const RecurrentRows r(in[0].type.shape, 4, in[1], in[4]);
+  const RecurrentRows r(in[0].type.shape, 4, in[1], in[4], in.size() > 5 ? &in[5] : nullptr);
   const double bias = attributes.Float("forget_bias");
   RefTensor& y = out[0];
   RefTensor& h_last = out[1];
   RefTensor& c_last = out[2];
   RefTensor& gates = out[3];
   RefTensor& cells = out[4];
+  for (const size_t output : {0, 3, 4}) std::ranges::fill(out[output].values, 0.0);
+  h_last.values = in[2].values;
+  c_last.values = in[3].values;
   for (int64_t t = 0; t < r.steps(); ++t) {
     for (int64_t row = 0; row < r.rows(); ++row) {
+      if (r.HasEnded(t, row)) continue;
       const auto before = [&](const std::vector<double>& all, size_t first, int64_t unit) {
         return r.Kept(t, row, t == 0 ? in[first].values[r.At(0, row, unit)] : all[r.At(t - 1, row, unit)]);
       };
@@ -75,6 +81,7 @@ void Gradient(GradientContext& c) {
     return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
   };
   std::vector<ValueId> inputs{given(0), given(1), given(2), c.y(3), c.y(4), c.x(1), c.x(3), c.x(4)};
+  if (c.input_count() > 5) inputs.push_back(c.x(5));
   if (c.dy(3) != kNoId || c.dy(4) != kNoId) {
     inputs.push_back(given(3));
     inputs.push_back(given(4));
@@ -91,7 +98,7 @@ void Gradient(GradientContext& c) {
 }
 
 std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("lstm_backward", in, 8, 10);
+  CheckInputCount("lstm_backward", in, 8, 11);
   const Shape& gates = in[3].shape;
   CheckFloat("lstm_backward", "gates", in[3]);
   if (gates.rank() != 3 || gates[0] < 1 || gates[2] % 4 != 0) {
@@ -101,8 +108,9 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
   const auto [steps, rows, units] = SizesOf(gates);
   const Shape all{steps, rows, units};
   const Shape state{rows, units};
-  const Shape expected[] = {all,   state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units},
-                            gates, all};
+  std::vector<Shape> expected{all, state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units}};
+  if (in.size() % 2 == 1) expected.push_back(Shape{rows});
+  expected.insert(expected.end(), {gates, all});
   for (size_t i = 0; i < in.size(); ++i) {
     CheckShape("lstm_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
     CheckSameDType("lstm_backward", "gates", in[3], "input", in[i]);
@@ -115,11 +123,11 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
 void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
                   double& dc, std::vector<double>& dx) {
   const auto gate = [&](int64_t g) { return in[3].values[r.Gate(t, row, g, j)]; };
-  const bool has_more = in.size() == 10;
-  const auto more = [&](int64_t g) { return has_more ? in[8].values[r.Gate(t, row, g, j)] : 0.0; };
+  const bool has_more = in.size() >= 10;
+  const auto more = [&](int64_t g) { return has_more ? in[in.size() - 2].values[r.Gate(t, row, g, j)] : 0.0; };
   const double c = std::tanh(in[4].values[r.At(t, row, j)]);
   const double before = r.Kept(t, row, t == 0 ? in[6].values[r.At(0, row, j)] : in[4].values[r.At(t - 1, row, j)]);
-  dc += dh * gate(2) * (1 - c * c) + (has_more ? in[9].values[r.At(t, row, j)] : 0.0);
+  dc += dh * gate(2) * (1 - c * c) + (has_more ? in.back().values[r.At(t, row, j)] : 0.0);
   const double d[] = {dc * gate(3) + more(0), dc * before + more(1), dh * c + more(2), dc * gate(0) + more(3)};
   for (int64_t g = 0; g < 3; ++g) dx[r.Gate(t, row, g, j)] = d[g] * gate(g) * (1 - gate(g));
   dx[r.Gate(t, row, 3, j)] = d[3] * (1 - gate(3) * gate(3));
@@ -127,13 +135,15 @@ void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t
 }
 
 void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const RecurrentRows r(in[3].type.shape, 4, in[5], in[7]);
+  const RecurrentRows r(in[3].type.shape, 4, in[5], in[7], in.size() % 2 == 1 ? &in[8] : nullptr);
+  std::ranges::fill(out[0].values, 0.0);
   std::vector<double>& dh = out[1].values;
   std::vector<double>& dc = out[2].values;
   dh = in[1].values;
   dc = in[2].values;
   for (int64_t t = r.steps() - 1; t >= 0; --t) {
     for (int64_t row = 0; row < r.rows(); ++row) {
+      if (r.HasEnded(t, row)) continue;
       for (int64_t j = 0; j < r.units(); ++j) {
         const size_t at = r.At(0, row, j);
         BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], dc[at], out[0].values);
@@ -150,29 +160,32 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
 struct Example {
   const char* name;
   int64_t steps, rows, units;
-  double going_low;  // whole marks from here to 1
+  double going_low;     // whole marks from here to 1
+  int64_t longest = 0;  // lengths from 0 to it; 0: every row has all steps
 };
 
 constexpr Example kExamples[] = {
-    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1}, {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
-    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0}, {"wide", 2, 14, 70, 0},
+    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1},       {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
+    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},       {"wide", 2, 14, 70, 0},  {"lengths", 4, 29, 7, 0, 4},
+    {"short", 5, 3, 6, 0, 2},    {"very_short", 3, 30, 3, 1, 1},
 };
 
 std::vector<OpCase> Cases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kExamples) {
     cases.push_back(
         {.name = name,
          .inputs = {Float32({t, n, 4 * h}), Float32({t, n}), Float32({n, h}), Float32({n, h}), Float32({4 * h, h})},
          .attributes = {{"forget_bias", t == 3 ? 1.0 : 0.0}},
          .ranges = {{1, low, 1}}});
+    AddLengths(n, longest, cases.back());
   }
   return cases;
 }
 
 std::vector<OpCase> BackwardCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kExamples) {
     const TensorType all = Float32({t, n, h});
     const TensorType state = Float32({n, h});
     const TensorType gates = Float32({t, n, 4 * h});
@@ -180,13 +193,14 @@ std::vector<OpCase> BackwardCases() {
                      .inputs = {all, state, state, gates, all, Float32({t, n}), state, Float32({4 * h, h})},
                      .attributes = {},
                      .ranges = {{5, low, 1}}});
+    AddLengths(n, longest, cases.back());
   }
   return cases;
 }
 
 int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
-  const Shape& w = in[in.size() == 5 ? 4 : 7].shape;
-  const Shape& gates = in[in.size() == 5 ? 0 : 3].shape;
+  const Shape& w = in[in.size() < 8 ? 4 : 7].shape;
+  const Shape& gates = in[in.size() < 8 ? 0 : 3].shape;
   return 2 * gates[0] * gates[1] * w.Count();
 }
 
@@ -195,7 +209,8 @@ int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const
 OpDef LstmOp() {
   return {.name = "lstm",
           .doc =
-              "(x [T,N,4H], going [T,N], h [N,H], c [N,H], w [4H,H]) -> y [T,N,H], the last h and c [N,H], the gates "
+              "(x [T,N,4H], going [T,N], h [N,H], c [N,H], w [4H,H][, lengths [N]]) -> y [T,N,H], the last h and c "
+              "[N,H], the gates "
               "[T,N,4H] and cells [T,N,H] of every step: long short-term memory over T steps.",
           .attributes = {{"forget_bias", 0.0, "added to the forget gate's sum"}},
           .infer = Infer,
@@ -210,7 +225,8 @@ OpDef LstmOp() {
 OpDef LstmBackwardOp() {
   return {.name = "lstm_backward",
           .doc =
-              "(dy, dh_last, dc_last, gates, cells, going, c, w[, dgates, dcells]) -> dx [T,N,4H], dh [N,H], dc [N,H]: "
+              "(dy, dh_last, dc_last, gates, cells, going, c, w[, lengths][, dgates, dcells]) -> dx [T,N,4H], dh "
+              "[N,H], dc [N,H]: "
               "the gradient of lstm but for w's.",
           .attributes = {},
           .infer = InferBackward,

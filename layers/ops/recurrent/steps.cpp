@@ -1,6 +1,14 @@
 #include "layers/ops/recurrent/steps.h"
 
+#include "layers/ops/cases.h"
+
 namespace moka {
+
+void AddLengths(int64_t rows, int64_t longest, OpCase& op_case) {
+  if (longest == 0) return;
+  op_case.ranges.push_back({static_cast<int>(op_case.inputs.size()), 0, static_cast<double>(longest)});
+  op_case.inputs.push_back(Float32({rows}));
+}
 
 ValueId StatesBefore(const GraphBuilder& b, ValueId y, ValueId first, ValueId going) {
   const Shape shape = b.shape(y);

@@ -18,15 +18,23 @@ inline RecurrentSizes RecurrentSizesOf(const Shape& gates, int64_t gate_count) {
   return {gates[0], gates[1], gates[2] / gate_count};
 }
 
-// Marks [T,N] and recurrent weights [G*H,H] as the references read them.
+// Marks [T,N], recurrent weights [G*H,H] and, where given, lengths [N] as the references read them.
 class RecurrentRows {
  public:
-  RecurrentRows(const Shape& gates, int64_t gate_count, const RefTensor& going, const RefTensor& w)
-      : s_(RecurrentSizesOf(gates, gate_count)), gates_(gate_count), going_(going.values.data()), w_(w.values.data()) {}
+  RecurrentRows(const Shape& gates, int64_t gate_count, const RefTensor& going, const RefTensor& w,
+                const RefTensor* lengths)
+      : s_(RecurrentSizesOf(gates, gate_count)),
+        gates_(gate_count),
+        going_(going.values.data()),
+        w_(w.values.data()),
+        lengths_(lengths == nullptr ? nullptr : lengths->values.data()) {}
 
   int64_t steps() const { return s_.steps; }
   int64_t rows() const { return s_.rows; }
   int64_t units() const { return s_.units; }
+  bool HasEnded(int64_t t, int64_t row) const {
+    return lengths_ != nullptr && !(static_cast<double>(t) < std::trunc(lengths_[row]));
+  }
   double going(int64_t t, int64_t row) const { return going_[t * s_.rows + row]; }
   double w(int64_t gate_row, int64_t unit) const { return w_[gate_row * s_.units + unit]; }
   size_t At(int64_t t, int64_t row, int64_t unit) const {
@@ -43,7 +51,11 @@ class RecurrentRows {
   int64_t gates_;
   const double* going_;
   const double* w_;
+  const double* lengths_;
 };
+
+// Gives a case of `rows` rows lengths from 0 to `longest` as its next input; 0: none.
+void AddLengths(int64_t rows, int64_t longest, OpCase& op_case);
 
 inline double ReferenceSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 

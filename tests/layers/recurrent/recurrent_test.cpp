@@ -287,13 +287,17 @@ std::string ErrorOf(const std::string& type, const std::vector<std::vector<int64
 }
 
 TEST(RecurrentTest, MistakesInCounts) {
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}}, kThree), HasSubstr("LSTM takes 2 to 5 bottoms, found 1"));
-  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}, {1, 2, 3}}, kThree),
-              HasSubstr("LSTM without expose_hidden takes 2 or 3 bottoms (x, cont, optionally x_static), found 4"));
+  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}}, kThree), HasSubstr("LSTM takes 2 to 6 bottoms, found 1"));
+  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {2, 3}, {2}, {2}}, kThree),
+              HasSubstr("LSTM without expose_hidden takes 2 to 4 bottoms (x, cont, optionally x_static, optionally "
+                        "lengths), found 5"));
+  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {2, 3}, {2}}, kThree),
+              HasSubstr("RNN without expose_hidden takes 2 or 3 bottoms (x, cont, optionally x_static), found 4"));
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
   EXPECT_THAT(
       ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
-      HasSubstr("with expose_hidden takes 4 or 5 bottoms (x, cont, optionally x_static, then the first hidden"));
+      HasSubstr("with expose_hidden takes 4 to 6 bottoms (x, cont, optionally x_static, optionally lengths, then the "
+                "first hidden"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {1, 2, 3}}, exposed),
               HasSubstr("RNN with expose_hidden has 2 tops, found 1"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}}, kThree, {"y", "z"}),
@@ -319,6 +323,12 @@ TEST(RecurrentTest, MistakesInShapes) {
               HasSubstr("the first h must be [1,2,3], found [1,2,4]"));
   EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {2, 4}}, kThree), HasSubstr("found [2,4]"));
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {3, 5}}, kThree), HasSubstr("x_static must be [2,..]"));
+  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {4}}, kThree),
+              HasSubstr("lengths must be [2], a number of steps for each stream of x [4,2,5], found [4]"));
+  EXPECT_THAT(ErrorOf("GRU", {{4, 2, 5}, {4, 2}, {2, 7}, {2, 1}}, kThree), HasSubstr("lengths must be [2]"));
+  EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}, {1, 2, 3}}, kThree),
+              HasSubstr("found [1,2,3] (first hidden states need expose_hidden)"));
+  EXPECT_THAT(ErrorOf("RNN", {{4, 2, 5}, {4, 2}, {2}}, kThree), HasSubstr("x_static must be [2,..]"));
   const std::string exposed = "recurrent_param { num_output: 3 expose_hidden: true }";
   EXPECT_THAT(ErrorOf("LSTM", {{4, 2, 5}, {4, 2}, {1, 2, 3}, {2, 3}}, exposed, {"y", "h", "c"}),
               HasSubstr("the first c must be [1,2,3], found [2,3]"));

@@ -1,6 +1,7 @@
 // Two stacked recurrent layers alone, forward or forward and backward (gradients of x and of every weight), beside
-// torch.nn's by peers/recurrent_torch.py. Each line read, "LSTM|GRU forward|backward N", is answered with the
-// milliseconds of one of N steps. The first line printed says what is there.
+// torch.nn's by peers/recurrent_torch.py; over whole rows, or packed: lengths that fall evenly from all steps to one.
+// Each line read, "LSTM|GRU forward|backward whole|packed N", is answered with the milliseconds of one of N steps. The
+// first line printed says what is there.
 // Verifies that two runs give the same bits and that no value of y is beyond 1.
 // Usage: recurrent_bench [STEPS ROWS UNITS]
 #include <chrono>
@@ -31,24 +32,26 @@ struct Size {
   int64_t units = 512;
 };
 
-std::string Net(const std::string& type, const Size& size) {
+std::string Net(const std::string& type, bool packed, const Size& size) {
   const std::string all = StrCat("dim: ", size.steps, " dim: ", size.rows);
-  std::string text = StrCat("layer { name: \"in\" type: \"Input\" top: \"x0\" top: \"cont\" input_param { shape { ",
-                            all, " dim: ", size.units, " } shape { ", all, " } } }\n");
+  std::string text =
+      StrCat("layer { name: \"in\" type: \"Input\" top: \"x0\" top: \"cont\" top: \"lengths\" input_param { shape { ",
+             all, " dim: ", size.units, " } shape { ", all, " } shape { dim: ", size.rows, " } } }\n");
   for (int i = 0; i < 2; ++i) {
-    text += StrCat("layer { name: \"l", i, "\" type: \"", type, "\" bottom: \"x", i, "\" bottom: \"cont\" top: \"x",
-                   i + 1, "\" recurrent_param { num_output: ", size.units,
-                   " weight_filler { type: \"uniform\" min: -0.05 max: 0.05 } } }\n");
+    text +=
+        StrCat("layer { name: \"l", i, "\" type: \"", type, "\" bottom: \"x", i, "\" bottom: \"cont\" ",
+               packed ? "bottom: \"lengths\" " : "", "top: \"x", i + 1, "\" recurrent_param { num_output: ", size.units,
+               " weight_filler { type: \"uniform\" min: -0.05 max: 0.05 } } }\n");
   }
   return text;
 }
 
 class Bench {
  public:
-  Bench(const std::string& type, bool backward, const Size& size) {
+  Bench(const std::string& type, bool backward, bool packed, const Size& size) {
     NetOptions options;
     options.state.set_phase(backward ? TRAIN : TEST);
-    BuiltNet net = BuildNet(NetFromText(Net(type, size), "net.prototxt"), options);
+    BuiltNet net = BuildNet(NetFromText(Net(type, packed, size), "net.prototxt"), options);
     AddBlobs(net.blobs, 1, store_);
     AddKept(net, "bench", store_);
     net.graph.AddOutput("y", net.tops.at("x2"));
@@ -65,6 +68,13 @@ class Bench {
     // New sequences at the first step: every run is the same.
     const auto cont = program_->input("cont").as<float>();
     for (size_t i = 0; i < cont.size(); ++i) cont[i] = i < static_cast<size_t>(size.rows) ? 0.0F : 1.0F;
+    if (program_->HasInput("lengths")) {
+      const auto lengths = program_->input("lengths").as<float>();
+      for (int64_t i = 0; i < size.rows; ++i) {
+        lengths[static_cast<size_t>(i)] =
+            static_cast<float>((size.steps * (size.rows - i) + size.rows - 1) / size.rows);
+      }
+    }
     Verify();
   }
 
@@ -113,7 +123,10 @@ int Main(int count, char** arguments) {
   std::map<std::string, std::unique_ptr<Bench>> benches;
   for (const char* type : {"LSTM", "GRU"}) {
     for (const bool backward : {false, true}) {
-      benches[StrCat(type, backward ? " backward" : " forward")] = std::make_unique<Bench>(type, backward, size);
+      for (const bool packed : {false, true}) {
+        benches[StrCat(type, backward ? " backward" : " forward", packed ? " packed" : " whole")] =
+            std::make_unique<Bench>(type, backward, packed, size);
+      }
     }
   }
   std::printf("{\"steps\": %ld, \"rows\": %ld, \"units\": %ld, \"threads\": %d}\n", static_cast<long>(size.steps),
@@ -123,9 +136,10 @@ int Main(int count, char** arguments) {
     std::istringstream words(line);
     std::string type;
     std::string pass;
+    std::string rows;
     int steps = 0;
-    words >> type >> pass >> steps;
-    const auto it = benches.find(type + " " + pass);
+    words >> type >> pass >> rows >> steps;
+    const auto it = benches.find(StrCat(type, " ", pass, " ", rows));
     if (it == benches.end() || steps < 1) throw Error(ErrorKind::kUsage, StrCat("not understood: ", line));
     std::printf("%.4f\n", it->second->MillisecondsOfStep(steps));
     std::fflush(stdout);

@@ -278,7 +278,7 @@ class NetTest(FolderTest):
     def test_recurrent_layers_go_on_where_they_were(self):
         x = np.random.RandomState(2).randn(6, 2, 3)
         cont = np.array([[0, 0], [1, 1], [1, 1], [1, 1], [1, 0], [1, 1]])
-        for kind, hidden in (("RNN", 1), ("LSTM", 2)):
+        for kind, hidden in (("RNN", 1), ("GRU", 1), ("LSTM", 2)):
             whole, half, given = self.recurrent(kind, 6), self.recurrent(kind, 3), self.recurrent(kind, 3, hidden)
             y = whole.forward(x=x, cont=cont)["y"].copy()
             np.testing.assert_allclose(half.forward(x=x[:3], cont=cont[:3])["y"], y[:3], rtol=1e-5)

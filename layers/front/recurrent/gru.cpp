@@ -67,9 +67,10 @@ LayerDef GruLayer() {
               "first); with `expose_hidden` it is the last bottom, h_0 `[1,N,H]`, and top 1 is h_T `[1,N,H]`. T "
               "is at most 8192.\n\nWith lengths `[N]` (a bottom of one axis after x_static and before h_0) stream n "
               "has ended at step lengths[n]: h is 0 from there on, and its last state, which is kept or h_T, is "
-              "that of its last step (PyTorch's pack_padded_sequence). What is over T counts as T. Rows that "
-              "end together are best side by side, as in a batch sorted by length: a dozen rows that have all "
-              "ended take no time.\n\nWeights of torch.nn.GRU: W_x = weight_ih, W_h = weight_hh, b_x = bias_ih + "
+              "that of its last step (PyTorch's pack_padded_sequence). What is over T counts as T; x "
+              "after the end must be finite but counts for nothing. In a batch sorted by length rows end side by "
+              "side, and the recurrent product leaves out each dozen that has ended.\n\nWeights of torch.nn.GRU: W_x = "
+              "weight_ih, W_h = weight_hh, b_x = bias_ih + "
               "bias_hh but for the last H rows, which are bias_ih's, and b_n = the last H of bias_hh.",
           .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
                       "also h_0. cont, lengths and the kept state get none.",

@@ -54,18 +54,19 @@ LayerDef LstmLayer() {
       .build = Build,
       .page = {
           .params = {"recurrent_param", "lstm_param"},
-          .formula = "For t = 0..T-1, with h', c' the state before step t and m = cont[t] of each stream: `[i f o g] = "
-                     "W_xc x_t + b_c + W_xc_static x_static + W_hc (m h')` (parts of H rows), `c = m sigmoid(f) c' + "
-                     "sigmoid(i) tanh(g)`, `h = sigmoid(o) tanh(c)`. Top 0 is h of all steps, `[T,N,H]`; x is "
-                     "`[T,N,..]` with D elements a row, cont `[T,N]`, x_static `[N,..]` with S. Where m is 0 the state "
-                     "counts as 0 whatever it holds.\n\nThe state before step 0 is that after the last step of the run "
-                     "before (zeros at first); with `expose_hidden` it is the bottoms h_0, c_0 `[1,N,H]` (after "
-                     "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 8192.\n\nWith lengths `[N]` "
-                     "(a bottom of one axis after x_static and before h_0) stream n has ended at step lengths[n]: h is "
-                     "0 from there on, and its "
-                     "last state, which is kept or h_T and c_T, is that of its last step (PyTorch's "
-                     "pack_padded_sequence). What is over T counts as T. Rows that end together are best side by side, "
-                     "as in a batch sorted by length: a dozen rows that have all ended take no time.",
+          .formula =
+              "For t = 0..T-1, with h', c' the state before step t and m = cont[t] of each stream: `[i f o g] = "
+              "W_xc x_t + b_c + W_xc_static x_static + W_hc (m h')` (parts of H rows), `c = m sigmoid(f) c' + "
+              "sigmoid(i) tanh(g)`, `h = sigmoid(o) tanh(c)`. Top 0 is h of all steps, `[T,N,H]`; x is "
+              "`[T,N,..]` with D elements a row, cont `[T,N]`, x_static `[N,..]` with S. Where m is 0 the state "
+              "counts as 0 whatever it holds.\n\nThe state before step 0 is that after the last step of the run "
+              "before (zeros at first); with `expose_hidden` it is the bottoms h_0, c_0 `[1,N,H]` (after "
+              "x_static), and the tops 1 and 2 are h_T, c_T `[1,N,H]`. T is at most 8192.\n\nWith lengths `[N]` "
+              "(a bottom of one axis after x_static and before h_0) stream n has ended at step lengths[n]: h is "
+              "0 from there on, and its last state, which is kept or h_T and c_T, is that of its last step (PyTorch's "
+              "pack_padded_sequence). What is over T counts as T; x after the end must be finite but counts for "
+              "nothing. In a batch sorted by length rows end side by side, and the recurrent product leaves out "
+              "each dozen that has ended.",
           .gradient = "x, x_static and all blobs: through all steps of this run back to its first. With expose_hidden "
                       "also h_0 and c_0. cont, lengths and the kept state get none.",
           .source =

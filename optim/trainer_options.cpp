@@ -32,6 +32,7 @@ const std::vector<std::string>& FreeFields() {
                                                    "keep_best",
                                                    "max_time",
                                                    "threads",
+                                                   "recompute",  // the same bits (graph/passes/recompute.cpp)
                                                    "weights",
                                                    "origin",
                                                    "layer_wise_reduce",

@@ -149,6 +149,7 @@ void Trainer::SetRun(RunFolder& run) {
 
 void Trainer::BuildNets(const SolverNets& nets) {
   options_.compile.deterministic = solver_.deterministic();
+  options_.compile.recompute = options_.compile.recompute || solver_.recompute();
   if (options_.take_signals && !options_.compile.on_pulse) options_.compile.on_pulse = StopIfAsked;
   PipelineOptions data;
   data.seed = seed_;

@@ -208,6 +208,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
     CompileOptions compile_options = compile;
     compile_options.name = nets[i].param.name();
     compile_options.inference = phase == TEST;
+    compile_options.recompute = compile.recompute || solver.recompute();
     compile_options.releases_states = phase == TEST && nets.size() == 1;
     TimedPart part{Compile(std::move(nets[i].graph), timed->store, compile_options), {}};
     Fill(*part.program, fillings[i]);

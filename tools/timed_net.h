@@ -17,7 +17,8 @@ namespace moka {
 struct TimedOptions {
   int64_t batch = 0;                      // of every data layer, in place of what the net says (0: as it says)
   std::map<std::string, Shape> shapes{};  // of tops of data layers by name; they win over `batch`
-  std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4
+  std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4; its
+                                          // `recompute` counts as CompileOptions' does
 };
 
 // A program, and the inputs that programs of the same step before it feed: from an output, to an input.

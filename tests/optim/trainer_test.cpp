@@ -415,5 +415,57 @@ TEST_F(TrainerTest, AFinishedRunRefusesToGoOn) {
   EXPECT_EQ(Make(BaseSolver() + "max_iter: 35", again)->Run().iteration, 35);
 }
 
+// Units of convolution, batch norm and ReLU over the task's six features.
+std::string UnitsNet() {
+  std::string units;
+  for (int i = 0; i < 6; ++i) {
+    units += StrCat("layer { name: \"c", i, "\" type: \"Convolution\" bottom: \"", i == 0 ? "data" : "x",
+                    "\" top: \"x\" convolution_param { num_output: 32 kernel_size: 1 bias_term: false "
+                    "weight_filler { type: \"xavier\" } } }\n"
+                    "layer { name: \"n",
+                    i,
+                    "\" type: \"BatchNorm\" bottom: \"x\" top: \"x\" }\n"
+                    "layer { name: \"r",
+                    i, "\" type: \"ReLU\" bottom: \"x\" top: \"x\" }\n");
+  }
+  std::string text = Without(TaskNet(16, false), "ip1", "ip2");
+  const std::string head = "layer { name: \"ip2\" type: \"InnerProduct\" bottom: \"ip1\"";
+  return text.replace(text.find(head), head.size(),
+                      units + "layer { name: \"ip2\" type: \"InnerProduct\" bottom: \"x\"");
+}
+
+TEST_F(TrainerTest, RecomputeOfTheSolverKeepsLessAndGivesTheSameBits) {
+  const SolverNets nets = Nets(1, UnitsNet());
+  const auto kept = Make(BaseSolver(), {}, nets);
+  const auto again = Make(BaseSolver() + "recompute: true", {}, nets);
+  const auto flagged = [&] {
+    TrainerOptions options;
+    options.compile.recompute = true;
+    return Make(BaseSolver() + "recompute: false", options, nets);
+  }();
+  const int64_t arena = again->train_net().program().memory().arena_bytes;
+  EXPECT_LT(arena, kept->train_net().program().memory().arena_bytes * 3 / 4);
+  EXPECT_EQ(arena, flagged->train_net().program().memory().arena_bytes);
+  kept->Run();
+  again->Run();
+  EXPECT_EQ(Everything(*again), Everything(*kept));
+}
+
+TEST_F(TrainerTest, ARunMayGoOnWithOrWithoutRecompute) {
+  const SolverNets nets = Nets(1, UnitsNet());
+  RunFolder run = NewRun();
+  TrainerOptions options;
+  options.run = &run;
+  options.stop_after = 7;
+  Make(BaseSolver(), options, nets)->Run();
+  TrainerOptions again;
+  again.resume = FindNewestValid(run.checkpoints());
+  const auto resumed = Make(BaseSolver() + "recompute: true", again, nets);
+  resumed->Run();
+  const auto whole = Make(BaseSolver(), {}, nets);
+  whole->Run();
+  EXPECT_EQ(Everything(*resumed), Everything(*whole));
+}
+
 }  // namespace
 }  // namespace moka

@@ -106,14 +106,17 @@ int Run(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase_text), "\""));
   }
   NetReadOptions read;
-  read.overrides = SplitByTarget(arguments.overrides).net;
+  const SplitOverrides overrides = SplitByTarget(arguments.overrides);
+  read.overrides = overrides.net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
   const NetParameter param = ReadNet(FindConfig(config, file), read);
   const CompileOptions compile =
       CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
-  const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile);
+  TimedOptions timed;
+  timed.solver = overrides.solver;
+  const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
   if (LookInside(arguments, config, *net->program)) return 0;
   const std::vector<StepTime> times =
       Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));
@@ -157,7 +160,7 @@ Verb TimeVerb() {
   Verb verb;
   verb.name = "time";
   verb.summary = "milliseconds, GFLOP/s and GB/s of every kernel and layer";
-  verb.usage = "MODEL|FILE.prototxt [--flags]";
+  verb.usage = "MODEL|FILE.prototxt [solver.recompute=true ...] [--flags]";
   verb.examples = {"moka time models/resnet50", "moka time models/lenet --phase TEST",
                    "moka time --model=net.prototxt --iterations=50"};
   verb.options = {{"model", "FILE", "the prototxt (Caffe's spelling)"},

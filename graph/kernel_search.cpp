@@ -106,22 +106,38 @@ std::vector<double> Measure(std::span<const KernelDef* const> rows, const Kernel
 
 }  // namespace
 
-KernelSearch::KernelSearch(std::filesystem::path file, Unknown unknown) : file_(std::move(file)), unknown_(unknown) {
-  Read();
+KernelSearch::KernelSearch(std::filesystem::path file, Unknown unknown, std::string_view first)
+    : file_(std::move(file)), unknown_(unknown) {
+  for (const std::string& line : Split(first, '\n')) Take(line, known_);
+  used_ = known_;
+  if (unknown_ != Unknown::kRenew) Read();
 }
 
-// The lines that are new since the last time.
+void KernelSearch::Take(std::string_view line, Times& times) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos) return;
+  const std::string_view key = line.substr(tab + 1);
+  if (line.substr(0, tab) == "-") {
+    const auto it = times.find(key);
+    if (it != times.end()) times.erase(it);
+    return;
+  }
+  double ms = 0;
+  const auto parsed = std::from_chars(line.data(), line.data() + tab, ms);
+  if (parsed.ec != std::errc{} || parsed.ptr != line.data() + tab || !(ms >= 0)) return;
+  times.emplace(key, ms);
+}
+
+// The lines that are new since the last time. What this process knows stays: it may have chosen by it.
 void KernelSearch::Read() {
   std::ifstream stream(file_);
   stream.seekg(read_bytes_);
+  Times times;
   for (std::string line; std::getline(stream, line) && !stream.eof();) {
     read_bytes_ += static_cast<int64_t>(line.size()) + 1;
-    const size_t tab = line.find('\t');
-    double ms = 0;
-    const auto parsed = std::from_chars(line.data(), line.data() + line.size(), ms);
-    if (tab == std::string::npos || parsed.ec != std::errc{} || parsed.ptr != line.data() + tab || !(ms >= 0)) continue;
-    known_.emplace(line.substr(tab + 1), ms);  // the first line of a key counts: what was chosen stays chosen
+    Take(line, times);
   }
+  known_.merge(times);
 }
 
 // Under a lock, so that of two processes that measured the same the second sees what the first wrote.
@@ -130,12 +146,13 @@ void KernelSearch::Append(const std::string& lines) {
   std::filesystem::create_directories(file_.parent_path(), ignored);
   const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   bool written = fd >= 0 && flock(fd, LOCK_EX) == 0;
-  if (written) Read();
+  const bool takes_others = unknown_ != Unknown::kRenew;
+  if (written && takes_others) Read();
   written = written && write(fd, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
   const int error = errno;
   if (fd >= 0) close(fd);  // and unlocks
   if (written) {
-    Read();
+    if (takes_others) Read();
     return;
   }
   LogWarning(StrCat("times of kernels cannot be kept in ", file_.string(), " (", std::strerror(error),
@@ -148,11 +165,12 @@ std::vector<double> KernelSearch::Milliseconds(std::span<const KernelDef* const>
   std::vector<std::string> keys;
   for (const KernelDef* row : rows) keys.push_back(KeyOf(*row, query));
   const auto is_known = [&](const std::string& key) { return known_.contains(key); };
-  if (unknown_ == Unknown::kMeasure && !std::all_of(keys.begin(), keys.end(), is_known)) {
+  if (unknown_ != Unknown::kLeave && !std::all_of(keys.begin(), keys.end(), is_known)) {
     const std::vector<double> measured = Measure(rows, query, pulse);
     std::string lines;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (is_known(keys[i])) continue;
+      if (unknown_ == Unknown::kRenew) lines += StrCat("-\t", keys[i], "\n");
       lines += StrCat(measured[i], "\t", keys[i], "\n");
       ++measured_;
     }
@@ -162,8 +180,15 @@ std::vector<double> KernelSearch::Milliseconds(std::span<const KernelDef* const>
   std::vector<double> ms;
   for (const std::string& key : keys) {
     ms.push_back(is_known(key) ? known_.at(key) : std::numeric_limits<double>::infinity());
+    used_.emplace(key, ms.back());
   }
   return ms;
+}
+
+std::string KernelSearch::Used() const {
+  std::string lines;
+  for (const auto& [key, ms] : used_) lines += StrCat(ms, "\t", key, "\n");
+  return lines;
 }
 
 size_t KernelSearch::Best(std::span<const double> milliseconds) {

@@ -1,6 +1,9 @@
 // Which of several kernels of a node is fastest on this machine. Times are measured once for each row, kind of node,
-// layouts and thread count, remembered in a file and never measured again, so a choice made stays made: results are
-// the same from run to run, and a program compiles without measuring once its kinds of nodes are known.
+// layouts and thread count, remembered in a file and measured again only when asked to, so a choice made stays made:
+// results are the same from run to run, and a program compiles without measuring once its kinds of nodes are known.
+//
+// The file has a line a time, "MS<tab>KEY" ("inf": never to be waited for); of several lines with one key the first
+// counts. "-<tab>KEY" takes back what stands before it, for who renews times while others read the file.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/kernel.h"
@@ -16,11 +20,13 @@ namespace moka {
 
 class KernelSearch {
  public:
-  enum class Unknown : uint8_t { kMeasure, kLeave };
+  enum class Unknown : uint8_t { kMeasure, kLeave, kRenew };
 
   // Reads what the file holds; lines it cannot read are left alone. An empty path: remembered in memory only. kLeave:
-  // nothing is measured, rows nobody timed before count as slow.
-  explicit KernelSearch(std::filesystem::path file = {}, Unknown unknown = Unknown::kMeasure);
+  // nothing is measured, rows nobody timed before count as slow. kRenew: what the file holds is measured again, once.
+  // `first`: lines that count before the file's, what Used() gave an earlier process.
+  explicit KernelSearch(std::filesystem::path file = {}, Unknown unknown = Unknown::kMeasure,
+                        std::string_view first = {});
 
   // Milliseconds of each row on the query, infinity if left unknown; new ones are measured in turns and appended to the
   // file. If another process was faster to write one, its figure counts for both. A file that cannot be written is said
@@ -31,14 +37,22 @@ class KernelSearch {
   static size_t Best(std::span<const double> milliseconds);
 
   int measured() const { return measured_; }
+  // Lines of `first` and of every time that was asked for, sorted by key, "inf" for those left unknown: with them as
+  // `first`, another process chooses as this one did, whatever became of the file.
+  std::string Used() const;
 
  private:
+  using Times = std::map<std::string, double, std::less<>>;
+
+  // Takes one line into the times; what is none is left alone.
+  static void Take(std::string_view line, Times& times);
   void Read();
   void Append(const std::string& lines);
 
   std::filesystem::path file_;
   Unknown unknown_;
-  std::map<std::string, double, std::less<>> known_;
+  Times known_;
+  Times used_;
   int64_t read_bytes_ = 0;  // of the file
   int measured_ = 0;
 };

@@ -49,13 +49,9 @@ std::set<std::string> KernelNames(const Arguments& arguments, const std::string&
   return names;
 }
 
-KernelMode ModeOf(const Arguments& arguments, KernelMode fallback) {
-  if (!arguments.Has("kernels")) return fallback;
-  const std::string text = arguments.Get("kernels");
-  if (text == "fastest") return KernelMode::kFastest;
-  if (text == "known") return KernelMode::kKnown;
-  if (text == "listed") return KernelMode::kListed;
-  throw Error(ErrorKind::kUsage, StrCat("--kernels wants fastest, known or listed, found \"", Printable(text), "\""));
+KernelSearch::Unknown UnknownOf(KernelMode mode) {
+  if (mode == KernelMode::kRenew) return KernelSearch::Unknown::kRenew;
+  return mode == KernelMode::kFastest ? KernelSearch::Unknown::kMeasure : KernelSearch::Unknown::kLeave;
 }
 
 }  // namespace
@@ -66,23 +62,33 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
           {"dump-after", "PASS", "print the graph after a pass"},
           {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
           {"disable-pass", "LIST", "leave out optional passes"},
-          {"kernels", "MODE", "fastest (time them once), known (as timed before), listed (same everywhere)"},
+          {"kernels", "MODE",
+           "fastest (time them once), known (as timed before), listed (same everywhere), renew (time again)"},
           {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
           {"prefer-kernel", "LIST", "kernels to take wherever they fit"},
           {"recompute", "", "training keeps less memory and makes results of batch norms again for the backward pass"},
           {"trace", "FILE", "write a Chrome trace of kernels"}};
 }
 
-CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode) {
+KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback) {
+  if (!arguments.Has("kernels")) return fallback;
+  const std::string text = arguments.Get("kernels");
+  if (text == "fastest") return KernelMode::kFastest;
+  if (text == "known") return KernelMode::kKnown;
+  if (text == "listed") return KernelMode::kListed;
+  if (text == "renew") return KernelMode::kRenew;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("--kernels wants fastest, known, listed or renew, found \"", Printable(text), "\""),
+              DidYouMean(text, {"fastest", "known", "listed", "renew"}));
+}
+
+CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std::string_view times) {
   CompileOptions options;
   options.disabled_kernels = KernelNames(arguments, "disable-kernel");
   options.preferred_kernels = KernelNames(arguments, "prefer-kernel");
-  mode = ModeOf(arguments, mode);
-  if (mode != KernelMode::kListed) {
-    options.search =
-        std::make_shared<KernelSearch>(KernelTimesFile(), mode == KernelMode::kFastest ? KernelSearch::Unknown::kMeasure
-                                                                                       : KernelSearch::Unknown::kLeave);
-  }
+  mode = KernelModeOf(arguments, mode);
+  if (mode != KernelMode::kListed)
+    options.search = std::make_shared<KernelSearch>(KernelTimesFile(), UnknownOf(mode), times);
   if (arguments.Has("int8")) {
     auto quantization = std::make_shared<Quantization>(ReadQuantization(arguments.Get("int8")));
     quantization->weight_limit = WeightLimit();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/program.h"
@@ -14,12 +15,16 @@ namespace moka {
 std::vector<OptionSpec> ProgramOptionSpecs();
 
 // How kernels are chosen where several take a node (--kernels): the fastest measured here, the fastest of those that
-// were measured before, or the first listed (the same on every machine).
-enum class KernelMode : uint8_t { kFastest, kKnown, kListed };
+// were measured before, the first listed (the same on every machine), or the fastest after measuring all again.
+enum class KernelMode : uint8_t { kFastest, kKnown, kListed, kRenew };
+// What --kernels says, or the fallback. Errors: kUsage.
+KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 
-// The compile options those flags mean; `mode` is what --kernels is when it is not given. A dump goes to stdout.
-// Errors: kUsage for an unknown pass, kernel or mode, nearest named.
-CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown);
+// The compile options those flags mean; `mode` is what --kernels is when it is not given. `times` come before those of
+// the user's cache (KernelSearch). A dump goes to stdout. Errors: kUsage for an unknown pass, kernel or mode, nearest
+// named.
+CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
+                                std::string_view times = {});
 
 // Passes with node counts and times, kernels, memory planned against its bound: what --dry-run prints.
 std::string ProgramSummary(const std::string& name, const Program& program);

@@ -91,6 +91,19 @@ class KernelSearchTest : public testing::Test {
     return std::make_shared<KernelSearch>(file_, unknown);
   }
 
+  // As if another process had written first, in a moment when the other rows were slow; and lines that are none.
+  void MakeTheSlowOneFast() const {
+    std::ifstream in(file_);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    std::string opposite;
+    for (const std::string& line : Split(text, '\n')) {
+      const size_t tab = line.find('\t');
+      if (tab == std::string::npos) continue;
+      opposite += (line.substr(tab + 1, 4) == "slow" ? "0.001" : "7") + line.substr(tab) + "\n";
+    }
+    std::ofstream(file_, std::ios::trunc) << "no line\n12\n-3\tx\n" << opposite << text;
+  }
+
   Graph graph_;
   std::filesystem::path file_;
 };
@@ -129,16 +142,7 @@ TEST_F(KernelSearchTest, WhatWasMeasuredIsNotMeasuredAgain) {
 TEST_F(KernelSearchTest, TheFilesFirstFigureCounts) {
   const NodeId node = Add("heavy");
   Chosen(node, Search());
-  std::ifstream in(file_);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  std::string opposite;
-  for (const std::string& line : Split(text, '\n')) {
-    const size_t tab = line.find('\t');
-    if (tab == std::string::npos) continue;
-    opposite += (line.substr(tab + 1, 4) == "slow" ? "0.001" : "7") + line.substr(tab) + "\n";
-  }
-  // Another process that wrote first; and lines that are none.
-  std::ofstream(file_, std::ios::trunc) << "no line\n12\n-3\tx\n" << opposite << text;
+  MakeTheSlowOneFast();
   EXPECT_EQ(Chosen(node, Search()), "slow");
 }
 
@@ -164,6 +168,53 @@ TEST_F(KernelSearchTest, UnknownKernelsAreLeftAloneWhenAsked) {
   EXPECT_FALSE(std::filesystem::exists(file_));
   Chosen(node, Search());
   EXPECT_EQ(Chosen(node, Search(KernelSearch::Unknown::kLeave)), "fast");
+}
+
+TEST_F(KernelSearchTest, RenewedTimesCountForAllWhoComeLater) {
+  const NodeId node = Add("heavy");
+  Chosen(node, Search());
+  MakeTheSlowOneFast();
+  ASSERT_EQ(Chosen(node, Search()), "slow");
+  const auto before = Search();
+  const auto renewing = Search(KernelSearch::Unknown::kRenew);
+  EXPECT_EQ(Chosen(node, renewing), "fast");
+  EXPECT_EQ(renewing->measured(), 3);
+  EXPECT_EQ(Chosen(node, renewing), "fast");
+  EXPECT_EQ(renewing->measured(), 3) << "once a process";
+  const auto later = Search();
+  EXPECT_EQ(Chosen(node, later), "fast");
+  EXPECT_EQ(later->measured(), 0);
+  // Who read the file before goes on as it began, also when it has to write.
+  Chosen(Add("heavy", 9), before);
+  EXPECT_EQ(before->measured(), 3);
+  EXPECT_EQ(Chosen(node, before), "slow");
+}
+
+TEST_F(KernelSearchTest, WhatOneProcessUsedMakesAnotherChooseAsItDid) {
+  const NodeId node = Add("heavy");
+  const auto first = Search();
+  Chosen(node, first);
+  Chosen(Add("heavy", 9), Search());  // in the file, not of this process
+  MakeTheSlowOneFast();
+  const std::string used = first->Used();
+  EXPECT_EQ(Split(used, '\n').size(), 4U) << used;
+  EXPECT_NE(used.find("inf\tloops heavy"), std::string::npos) << used;
+  ASSERT_EQ(Chosen(node, Search()), "slow");
+  const auto resumed = std::make_shared<KernelSearch>(file_, KernelSearch::Unknown::kMeasure, used);
+  EXPECT_EQ(Chosen(node, resumed), "fast");
+  EXPECT_EQ(resumed->measured(), 0);
+  EXPECT_EQ(resumed->Used(), used);
+  // Times of a kind of node that this process does not ask for stay.
+  EXPECT_EQ(KernelSearch(file_, KernelSearch::Unknown::kLeave, used).Used(), used);
+}
+
+TEST_F(KernelSearchTest, WhatWasLeftUnknownIsLeftSoByWhoGoesOn) {
+  const NodeId node = Add("heavy");
+  const auto first = Search(KernelSearch::Unknown::kLeave);
+  ASSERT_EQ(Chosen(node, first), "slow");
+  const auto resumed = std::make_shared<KernelSearch>(file_, KernelSearch::Unknown::kMeasure, first->Used());
+  EXPECT_EQ(Chosen(node, resumed), "slow");
+  EXPECT_EQ(resumed->measured(), 0);
 }
 
 TEST_F(KernelSearchTest, AFileThatCannotBeWrittenStopsNothing) {

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -143,6 +145,86 @@ TEST_F(CliTest, AnInterruptedRunResumesToTheSameWeights) {
   const Outcome changed = Moka("train --resume=runs/cut-0001 base_lr=0.2");
   EXPECT_EQ(changed.code, 64);
   EXPECT_NE(changed.err.find("was base_lr: 0.05; is base_lr: 0.2"), std::string::npos) << changed.err;
+}
+
+// Every time of a file of times replaced by its inverse: the slowest kernel is then the fastest. "inf" stays.
+std::string Inverted(const std::string& text) {
+  std::string inverted;
+  for (const std::string& line : Split(text, '\n')) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    const double ms = std::strtod(line.c_str(), nullptr);
+    inverted += StrCat(std::isinf(ms) ? ms : 1 / ms, line.substr(tab), "\n");
+  }
+  return inverted;
+}
+
+// "kernels" and counts of --dry-run.
+std::string KernelLines(const std::string& dry_run) {
+  std::string lines;
+  for (const std::string& line : Split(dry_run, '\n')) {
+    if (line.find(" x ") != std::string::npos) lines += line + "\n";
+  }
+  return lines;
+}
+
+TEST_F(CliTest, AResumedRunChoosesTheKernelsOfTheRunWhateverBecameOfTheCache) {
+  Run();
+  const std::string cache = "XDG_CACHE_HOME=cache";
+  const std::string at_a_rate = Solver() + " lr_policy=fixed snapshot=4";  // LeNet's own hangs on max_iter
+  const std::string start = at_a_rate + " max_iter=8";
+  ASSERT_EQ(Moka(start + " --run whole", cache).code, 0);
+  const std::string chosen = KernelLines(Moka(start + " --dry-run", cache).out);
+  ASSERT_FALSE(chosen.empty());
+  const Outcome cut = Moka(at_a_rate + " max_iter=4 --run again", cache);
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  const std::string kept = ReadFile(folder_ / "runs/again-0001/config/kernels.tsv");
+  EXPECT_TRUE(kept.starts_with("# moka kernels 1 fastest crc32c ")) << kept;
+  const std::vector<fs::path> files = ListFiles(folder_ / "cache/moka", ".tsv");
+  ASSERT_EQ(files.size(), 1U);
+  WriteFileAtomically(files[0], Inverted(ReadFile(files[0])));
+  EXPECT_NE(KernelLines(Moka(start + " --dry-run", cache).out), chosen) << "another choice would be seen";
+  for (const std::string& resumed_cache : {cache, std::string("XDG_CACHE_HOME=lost")}) {
+    const Outcome looked = Moka("train --resume=runs/again-0001 max_iter=8 --dry-run", resumed_cache);
+    EXPECT_EQ(KernelLines(looked.out), chosen) << resumed_cache << looked.err;
+  }
+  const Outcome resumed = Moka("train --resume=runs/again-0001 max_iter=8", cache);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(resumed.err.find("warning"), std::string::npos) << resumed.err;
+  EXPECT_EQ(ReadFile(folder_ / "runs/again-0001/config/kernels.tsv"), kept);
+  EXPECT_EQ(ReadFile(folder_ / "runs/again-0001/checkpoints/iter_0000008.safetensors"),
+            ReadFile(folder_ / "runs/whole-0001/checkpoints/iter_0000008.safetensors"));
+}
+
+TEST_F(CliTest, AnotherChoiceOfKernelsOnResumeIsSaid) {
+  Run();
+  const std::string cache = "XDG_CACHE_HOME=cache2";
+  const auto warning = [&](const std::string& flags) {
+    const std::string err = Moka("train --resume=runs/said-0001 max_iter=8 --dry-run " + flags, cache).err;
+    const size_t at = err.find("warning");
+    return at == std::string::npos ? std::string() : err.substr(at, err.find('\n', at) - at);
+  };
+  ASSERT_EQ(Moka(Solver() + " max_iter=4 snapshot=4 --run said --kernels listed", cache).code, 0);
+  EXPECT_EQ(warning(""), "");
+  EXPECT_EQ(warning("--kernels=listed"), "");
+  EXPECT_FALSE(fs::exists(folder_ / "cache2/moka")) << "what the run lists is not timed";
+  EXPECT_NE(warning("--kernels=fastest").find("chooses other kernels than the run did"), std::string::npos);
+  fs::remove(folder_ / "runs/said-0001/config/kernels.tsv");
+  EXPECT_NE(warning("").find("did not keep its kernels"), std::string::npos);
+}
+
+TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {
+  const std::string lenet = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --warmup 0 ");
+  const std::string cache = "XDG_CACHE_HOME=cache3";
+  ASSERT_EQ(Moka(lenet, cache).code, 0);
+  const fs::path file = ListFiles(folder_ / "cache3/moka", ".tsv").at(0);
+  const std::string first = ReadFile(file);
+  ASSERT_EQ(Moka(lenet, cache).code, 0);
+  EXPECT_EQ(ReadFile(file), first);
+  ASSERT_EQ(Moka(lenet + "--kernels renew", cache).code, 0);
+  const std::string renewed = ReadFile(file);
+  EXPECT_TRUE(renewed.starts_with(first));
+  EXPECT_NE(renewed.find("\n-\t"), std::string::npos);
 }
 
 // An unrolled RNN of 3,000 steps takes seconds to compile.

@@ -14,6 +14,7 @@
 #include "optim/trainer.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
+#include "tools/run_kernels.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
@@ -111,7 +112,7 @@ int Run(const Arguments& arguments) {
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
-  options.compile = CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  options.compile = CompileOptionsOfRun(arguments, setup);
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
@@ -122,6 +123,7 @@ int Run(const Arguments& arguments) {
     LookInside(arguments, "train", trainer.train_net().program());
     return 0;
   }
+  const CompileOptions compile = options.compile;
   TerminalObserver observer(mode);
   options.observer = &observer;
   const bool resumes = setup.resume.has_value();
@@ -142,6 +144,7 @@ int Run(const Arguments& arguments) {
     LogStart(setup, *run, 0);
     trainer->SetRun(*run);
   }
+  WriteRunKernels(*run, compile);
   LogNet(trainer->train_net());
   if (arguments.Has("trace")) StartTrace();
   const TrainResult result = trainer->Run();

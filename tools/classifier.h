@@ -38,6 +38,7 @@ class Classifier {
   explicit Classifier(const ClassifierOptions& options);
 
   int64_t batch() const { return batch_; }
+  const Program& program() const { return *program_; }
   // Top predictions of each file, best first. Errors: kNoInput, kBadData naming the file.
   std::vector<std::vector<Prediction>> Classify(std::span<const std::filesystem::path> files, int64_t top);
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/trace.h"
 #include "graph/kernel_search.h"
 #include "graph/op.h"
 #include "graph/pass.h"
@@ -107,6 +108,14 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     };
   }
   return options;
+}
+
+void BeginTrace(const Arguments& arguments) {
+  if (arguments.Has("trace")) StartTrace();
+}
+
+void EndTrace(const Arguments& arguments) {
+  if (arguments.Has("trace")) StopTrace(arguments.Get("trace"));
 }
 
 std::string ProgramSummary(const std::string& name, const Program& program) {

@@ -26,6 +26,10 @@ KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
                                 std::string_view times = {});
 
+// Starts keeping spans if --trace is given, and writes them to its file. Errors: kCantCreate, kIo.
+void BeginTrace(const Arguments& arguments);
+void EndTrace(const Arguments& arguments);
+
 // Passes with node counts and times, kernels, memory planned against its bound: what --dry-run prints.
 std::string ProgramSummary(const std::string& name, const Program& program);
 

@@ -477,11 +477,52 @@ TEST_F(CliTest, TimeDryRunExplainAndTraceLookInside) {
   EXPECT_GT(trace.at("traceEvents").size(), 40U);
 }
 
+TEST_F(CliTest, InferLooksInsideAsTheOtherVerbsDo) {
+  const std::string infer = StrCat("infer ", Run(), " ");
+  const Outcome dry = Moka(infer + "--dry-run");  // no picture is needed
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("program infer\n"), std::string::npos) << dry.out;
+  EXPECT_NE(dry.out.find("lower bound"), std::string::npos);
+  const Outcome explained = Moka(infer + "--explain=ip1 --batch 3");
+  ASSERT_EQ(explained.code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("[3,500]"), std::string::npos) << explained.out;
+  EXPECT_NE(Moka(infer + "--dry-run --dump-after=layout").out.find("# after layout\n"), std::string::npos);
+  const Outcome without = Moka(infer + "--dry-run --disable-pass=compose,fuse");
+  EXPECT_NE(without.out.find("skipped"), std::string::npos) << without.out;
+  EXPECT_EQ(dry.out.find("skipped"), std::string::npos) << dry.out;
+
+  ASSERT_EQ(Moka("data export data/test shown --limit 2").code, 0);
+  const auto top_labels = [&](const std::string& flags) {
+    const Outcome outcome = Moka(infer + "shown --json --top 1 " + flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::vector<int> labels;
+    for (const Json& picture : Json::parse(outcome.out)) labels.push_back(picture.at("top")[0].at("index").get<int>());
+    return labels;
+  };
+  const std::vector<int> labels = top_labels("");
+  EXPECT_EQ(labels.size(), 2U);
+  EXPECT_EQ(top_labels("--kernels=listed --disable-pass=compose,fuse --trace infer.json"), labels);
+  EXPECT_GE(Json::parse(ReadFile(folder_ / "infer.json")).at("traceEvents").size(), 4U);
+}
+
+TEST_F(CliTest, TestAndTimeWriteTracesToo) {
+  ASSERT_EQ(Moka(StrCat("test ", Run(), " --iterations 1 --trace test.json")).code, 0);
+  EXPECT_GE(Json::parse(ReadFile(folder_ / "test.json")).at("traceEvents").size(), 4U);
+  const std::string time = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --trace time.json");
+  ASSERT_EQ(Moka(time).code, 0);
+  EXPECT_GE(Json::parse(ReadFile(folder_ / "time.json")).at("traceEvents").size(), 10U);
+}
+
 TEST_F(CliTest, CompletionKnowsVerbsAndFlags) {
   EXPECT_EQ(Moka("completion bash").code, 0);
   const Outcome words = Moka("completion --words 'data import'");
   EXPECT_NE(words.out.find("--resize="), std::string::npos);
   EXPECT_NE(Moka("completion --words ''").out.find("train"), std::string::npos);
+  const std::string infer = Moka("completion --words infer").out;
+  for (const char* flag : {"--dry-run\n", "--explain=\n", "--kernels=\n", "--disable-pass=\n", "--trace=\n"}) {
+    EXPECT_NE(infer.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(infer.find("--recompute"), std::string::npos);
 }
 
 }  // namespace

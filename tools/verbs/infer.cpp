@@ -72,24 +72,8 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
   return options;
 }
 
-int Run(const Arguments& arguments) {
-  std::vector<std::string> pictures = arguments.positionals;
-  if (!arguments.Has("model")) {
-    if (pictures.empty())
-      throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
-                  "see moka infer --help");
-    pictures.erase(pictures.begin());
-  }
-  if (pictures.empty()) throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
-  const std::vector<fs::path> files = Pictures(pictures);
-  ClassifierOptions options = OptionsOf(arguments);
-  constexpr int64_t kDefaultBatch = 16;
-  options.batch =
-      arguments.Int("batch", std::min<int64_t>(kDefaultBatch, static_cast<int64_t>(files.size())), 1, 65536);
-  Classifier classifier(options);
-  const int64_t begin = NowMicros();
-  const auto results = classifier.Classify(files, arguments.Int("top", 5, 1, INT64_MAX));
-  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+void Print(const Arguments& arguments, const std::vector<fs::path>& files,
+           const std::vector<std::vector<Prediction>>& results) {
   if (arguments.Has("json")) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
     for (size_t i = 0; i < files.size(); ++i) {
@@ -104,6 +88,33 @@ int Run(const Arguments& arguments) {
       for (const Prediction& p : results[i]) fmt::print("  {:.4f} - \"{}\"\n", p.score, Printable(p.name));
     }
   }
+}
+
+int Run(const Arguments& arguments) {
+  std::vector<std::string> pictures = arguments.positionals;
+  if (!arguments.Has("model")) {
+    if (pictures.empty())
+      throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or a deploy prototxt",
+                  "see moka infer --help");
+    pictures.erase(pictures.begin());
+  }
+  const bool looks = LooksInside(arguments);
+  if (pictures.empty() && !looks)
+    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
+  const std::vector<fs::path> files = Pictures(pictures);
+  ClassifierOptions options = OptionsOf(arguments);
+  constexpr int64_t kMostByDefault = 16;
+  const auto given = static_cast<int64_t>(files.size());
+  options.batch = arguments.Int("batch", given == 0 ? kMostByDefault : std::min(kMostByDefault, given), 1, 65536);
+  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  Classifier classifier(options);
+  if (LookInside(arguments, "infer", classifier.program())) return 0;
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  const auto results = classifier.Classify(files, top);
+  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  EndTrace(arguments);
+  Print(arguments, files, results);
   LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
   return 0;
 }
@@ -117,13 +128,17 @@ Verb InferVerb() {
   verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER... [--flags]";
   verb.examples = {"moka infer runs/latest digit.png",
                    "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
-                   "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json"};
+                   "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
+                   "moka infer runs/latest --dry-run --batch 1"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"top", "N", "how many classes a picture (default 5)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
                   {"json", "", "print as JSON"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
   verb.run = Run;
   return verb;
 }

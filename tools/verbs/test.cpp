@@ -64,6 +64,7 @@ int Run(const Arguments& arguments) {
     LogWarning(StrCat(records, " records are no multiple of the batch of ", batch, ": the first ",
                       iterations * batch - records, " count twice"));
   }
+  BeginTrace(arguments);
   const int64_t begin = NowMicros();
   std::vector<OutputValue> means;
   {
@@ -74,6 +75,7 @@ int Run(const Arguments& arguments) {
     });
   }
   const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
+  EndTrace(arguments);
   if (arguments.Has("json")) {
     nlohmann::ordered_json json = {{"iterations", iterations}, {"batch", batch}, {"loss", net.loss()}};
     for (const auto& [name, value] : MetricsOf(means)) json["outputs"][name] = value;

@@ -118,8 +118,11 @@ int Run(const Arguments& arguments) {
   timed.solver = overrides.solver;
   const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
   if (LookInside(arguments, config, *net->program)) return 0;
-  const std::vector<StepTime> times =
-      Measure(*net->program, arguments.Int("iterations", 10, 1, 1000000), arguments.Int("warmup", 2, 0, 1000));
+  const int64_t iterations = arguments.Int("iterations", 10, 1, 1000000);
+  const int64_t warmup = arguments.Int("warmup", 2, 0, 1000);
+  BeginTrace(arguments);
+  const std::vector<StepTime> times = Measure(*net->program, iterations, warmup);
+  EndTrace(arguments);
   double total = 0;
   for (const StepTime& t : times) total += t.ms;
   if (arguments.Has("json")) {

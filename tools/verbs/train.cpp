@@ -9,7 +9,6 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "core/trace.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "tools/program_options.h"
@@ -146,10 +145,10 @@ int Run(const Arguments& arguments) {
   }
   WriteRunKernels(*run, compile);
   LogNet(trainer->train_net());
-  if (arguments.Has("trace")) StartTrace();
+  BeginTrace(arguments);
   const TrainResult result = trainer->Run();
   observer.Finish();
-  if (arguments.Has("trace")) StopTrace(arguments.Get("trace"));
+  EndTrace(arguments);
   return Finish(result, *run);
 }
 

@@ -7,11 +7,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <thread>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "core/team.h"
 #include "core/text.h"
 #include "data/prefetch.h"
 #include "proto/places.h"
@@ -108,8 +108,7 @@ SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool 
 }
 
 int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min<int64_t>(cores, 16);
+  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min(CpuShare(), 16);
   return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
 }
 

@@ -47,7 +47,7 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
 
 // The order of samples of one rank. Requires: records >= 1.
 SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip);
-// Decoding threads: those asked for, the layer's own number, or as many as there are cores.
+// Decoding threads: those asked for, the layer's own number, or this process's share of the CPUs, at most 16.
 int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch);
 
 // The pipeline of a layer that reads files of a list.

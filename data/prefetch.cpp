@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/size.h"
+#include "core/team.h"
 #include "core/text.h"
 #include "core/trace.h"
 
@@ -72,6 +73,7 @@ void PrefetchPipeline::FindShape() {
 }
 
 void PrefetchPipeline::Work(const std::stop_token& stop) {
+  LeaveTeamCpus();
   SampleScratch scratch;
   Part part;
   while (Claim(stop, part)) {

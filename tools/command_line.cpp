@@ -117,7 +117,8 @@ const std::vector<OptionSpec>& CommonOptions() {
       {"quiet", "", "only warnings and errors on stderr"},
       {"verbose", "", "more narration on stderr"},
       {"color", "WHEN", "always, never or auto (a terminal, and NO_COLOR unset)"},
-      {"threads", "N", "threads of the compute team (default: the cores this process may use)"},
+      {"threads", "N", "threads of the compute team (default: its share of the cores this process may use)"},
+      {"pin", "WHERE", "bind them: cores (one each, hyper-threads last), CPUs as 0-3,8, or none (default)"},
   };
   return options;
 }

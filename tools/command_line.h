@@ -46,7 +46,7 @@ struct Verb {
 // All verbs, sorted by name.
 const std::vector<Verb>& AllVerbs();
 
-// Options every verb has: help, json, quiet, verbose, color, threads, seed where it means something.
+// Options every verb has: help, json, quiet, verbose, color, threads, pin, seed where it means something.
 const std::vector<OptionSpec>& CommonOptions();
 
 // Splits what follows the verb. Errors: kUsage with the nearest flag or subverb.

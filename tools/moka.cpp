@@ -11,10 +11,10 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "core/parallel.h"
 #include "core/text.h"
 #include "tools/command_line.h"
 #include "tools/error_text.h"
+#include "tools/team_setup.h"
 
 namespace moka {
 namespace {
@@ -73,7 +73,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   colour = WantsColour(arguments.Get("color"));
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
-  if (arguments.Has("threads")) SetThreadCount(static_cast<int>(arguments.Int("threads", 1, 1, 4096)));
+  SetUpTeam(arguments);
   return verb.run(arguments);
 }
 

@@ -2,9 +2,16 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
 
+#include "core/cpus.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "tests/data/allocation_count.h"
@@ -111,6 +118,33 @@ TEST_F(Pipelines, BatchesDoNotDependOnTheNumberOfWorkers) {
     const auto many = OpenPipeline(layer, Options(threads));
     for (int i = 0; i < 30; ++i) ASSERT_EQ(NextOf(*many), expected[static_cast<size_t>(i)]) << threads;
   }
+}
+
+// Where a team is bound to CPUs, so is the thread that opens the pipeline. The runtime reads that before main(): this
+// program runs itself.
+TEST_F(Pipelines, WorkersRunWhereTheProcessMayAndNotWhereTheTeamIsBound) {
+  constexpr const char* kAllCpus = "MOKA_TEST_ALL_CPUS";
+  if (std::getenv(kAllCpus) == nullptr) {
+    const std::string line =
+        StrCat(kAllCpus, "=", CpuListText(AffinityOf(0)), " OMP_PLACES=threads OMP_PROC_BIND=close '",
+               std::filesystem::read_symlink("/proc/self/exe").string(), "' --gtest_filter=Pipelines.WorkersRun* >&2");
+    EXPECT_EQ(std::system(line.c_str()), 0) << line;
+    return;
+  }
+  WriteRecords(32);
+  const auto pipeline = OpenPipeline(DataLayer("batch_size: 4"), Options(3));
+  NextOf(*pipeline);
+  ASSERT_EQ(AffinityOf(0).size(), 1U);
+  int at_large = 0;
+  for (int tries = 0; at_large < 3 && tries < 1000; ++tries) {
+    at_large = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      const int id = std::stoi(task.path().filename().string());
+      if (id != getpid() && CpuListText(AffinityOf(id)) == std::getenv(kAllCpus)) ++at_large;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(at_large, 3);
 }
 
 TEST_F(Pipelines, SeekContinuesBitEqual) {

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
+#include "core/cpus.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "tests/tools/shell.h"
@@ -511,6 +513,66 @@ TEST_F(CliTest, TestAndTimeWriteTracesToo) {
   const std::string time = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --trace time.json");
   ASSERT_EQ(Moka(time).code, 0);
   EXPECT_GE(Json::parse(ReadFile(folder_ / "time.json")).at("traceEvents").size(), 10U);
+}
+
+TEST_F(CliTest, TheTeamIsPinnedWhenAsked) {
+  const auto device = [&](const std::string& flags, const std::string& variables = "") {
+    const Outcome outcome = Moka("device --json " + flags, "env -u OMP_NUM_THREADS " + variables);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return Json::parse(outcome.out);
+  };
+  const Json free = device("");
+  EXPECT_EQ(free.at("is_pinned"), false);
+  const std::string allowed = free.at("allowed_cpus");
+  const int threads = free.at("threads");
+  EXPECT_EQ(free.at("team_cpus"), Json(std::vector<std::string>(static_cast<size_t>(threads), allowed)));
+  const Json cores = device("--pin cores");
+  EXPECT_EQ(cores.at("is_pinned"), true);
+  EXPECT_EQ(cores.at("threads"), threads);
+  EXPECT_EQ(cores.at("allowed_cpus"), allowed) << "the process may run where it might";
+  std::set<int> used;
+  for (const std::string cpu : cores.at("team_cpus")) EXPECT_TRUE(used.insert(std::stoi(cpu)).second) << cpu;
+  EXPECT_EQ(used.size(), static_cast<size_t>(threads));
+  const std::string last = Split(Split(allowed, ',').back(), '-').back();
+  EXPECT_EQ(device("--pin " + last).at("team_cpus"), Json({last}));
+  EXPECT_EQ(device("--threads 1 --pin none").at("is_pinned"), false);
+  EXPECT_EQ(device("--pin cores", "OMP_NUM_THREADS=1").at("threads"), 1);
+  // What the user bound is left so, and seen.
+  EXPECT_EQ(device("--threads 1", "OMP_PLACES='{" + last + "}' OMP_PROC_BIND=true").at("team_cpus"), Json({last}));
+  const Outcome both = Moka("device --pin cores", "OMP_PROC_BIND=true");
+  EXPECT_EQ(both.code, 64);
+  EXPECT_NE(both.err.find("--pin and the environment both say where threads run"), std::string::npos) << both.err;
+  EXPECT_TRUE(both.out.empty());
+}
+
+TEST_F(CliTest, RanksOfABoxShareItsCores) {
+  std::set<int> used;
+  int cpus = 0;
+  for (const std::string rank : {"0", "1"}) {
+    const Outcome outcome =
+        Moka("device --json --pin cores", "env -u OMP_NUM_THREADS LOCAL_WORLD_SIZE=2 LOCAL_RANK=" + rank);
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json.at("local_ranks"), 2);
+    cpus = static_cast<int>(ParseCpuList(json.at("allowed_cpus").get<std::string>())->size());
+    if (cpus == 1) GTEST_SKIP() << "there is only one CPU";
+    for (const std::string cpu : json.at("team_cpus")) EXPECT_TRUE(used.insert(std::stoi(cpu)).second) << cpu;
+  }
+  EXPECT_GE(used.size(), 2U);
+  EXPECT_LE(used.size(), static_cast<size_t>(cpus));
+}
+
+TEST_F(CliTest, APinnedTrainingGivesTheSameWeights) {
+  Run();
+  const std::string flags = " max_iter=4 snapshot=4 --threads 2 --kernels listed --run pinned";
+  for (const char* pin : {"", " --pin cores"}) {
+    const Outcome trained = Moka(Solver() + flags + pin);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const bool is_pinned = trained.err.find("2 threads pinned to CPUs ") != std::string::npos;
+    EXPECT_EQ(is_pinned, std::string(pin) != "") << trained.err;
+  }
+  EXPECT_EQ(ReadFile(folder_ / "runs/pinned-0001/checkpoints/iter_0000004.safetensors"),
+            ReadFile(folder_ / "runs/pinned-0002/checkpoints/iter_0000004.safetensors"));
 }
 
 TEST_F(CliTest, CompletionKnowsVerbsAndFlags) {

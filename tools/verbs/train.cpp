@@ -14,6 +14,7 @@
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/run_kernels.h"
+#include "tools/team_setup.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
@@ -65,8 +66,7 @@ class TerminalObserver : public TrainObserver {
 
 void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at) {
   SetLogFile(run.log());
-  LogInfo(fmt::format("moka {} · {} thread{} · run {}", Version(), ThreadCount(), ThreadCount() == 1 ? "" : "s",
-                      run.path().string()));
+  LogInfo(fmt::format("moka {} · {} · run {}", Version(), TeamText(), run.path().string()));
   LogToFile("Initializing solver from parameters:");
   for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
     if (!line.empty()) LogToFile(line);

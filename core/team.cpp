@@ -1,0 +1,122 @@
+#include "core/team.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "core/cpus.h"
+#include "core/parallel.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// The process that pinned itself, so that programs it starts do not take themselves for pinned.
+constexpr const char* kPinnedBy = "MOKA_PINNED_BY";
+
+const char* Variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets variables once there are threads
+}
+
+// Of all places that threads of the team may be bound to; empty where they are not.
+std::vector<int> PlacedCpus() {
+  std::vector<int> cpus;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(static_cast<size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, ids.data());
+    cpus.insert(cpus.end(), ids.begin(), ids.end());
+  }
+  std::ranges::sort(cpus);
+  const auto [first, last] = std::ranges::unique(cpus);
+  cpus.erase(first, last);
+  return cpus;
+}
+
+// Read before the variables that brought it about are taken away.
+bool TakePinned() {
+  const char* by = Variable(kPinnedBy);
+  if (by == nullptr || std::to_string(getpid()) != by) return false;
+  for (const char* name : {kPinnedBy, "OMP_PLACES", "OMP_PROC_BIND"}) unsetenv(name);
+  return true;
+}
+
+std::vector<std::string> OwnArguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> words = Split(text, '\0');
+  if (!words.empty()) words.pop_back();  // each word ends with a zero
+  return words;
+}
+
+}  // namespace
+
+const CpuFacts& ProcessCpus() {
+  static const CpuFacts facts = [] {
+    const std::vector<int> placed = PlacedCpus();
+    return ReadCpuFacts(placed.empty() ? AffinityOf(getpid()) : placed, "/", Variable);
+  }();
+  return facts;
+}
+
+int CpuShare() {
+  static const int cpus = PlanThreads(ProcessCpus(), {}).cpus;
+  return cpus;
+}
+
+void LeaveTeamCpus() {
+  const std::vector<int> cpus = PlacedCpus();
+  if (cpus.empty()) return;
+  cpu_set_t* set = CPU_ALLOC(cpus.back() + 1);
+  const size_t bytes = CPU_ALLOC_SIZE(cpus.back() + 1);
+  CPU_ZERO_S(bytes, set);
+  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), bytes, set);
+  // Refused only if a CPU went offline: then the thread stays where it is.
+  sched_setaffinity(0, bytes, set);
+  CPU_FREE(set);
+}
+
+bool HasPlaces() { return omp_get_num_places() > 0; }
+
+bool IsPlacedByUser() {
+  constexpr std::array kNames = {"OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"};
+  return !IsPinned() && std::ranges::any_of(kNames, [](const char* name) { return Variable(name) != nullptr; });
+}
+
+bool IsPinned() {
+  static const bool is_pinned = TakePinned();
+  return is_pinned;
+}
+
+void RestartPinned(const std::vector<int>& places) {
+  std::string text;
+  for (const int cpu : places) text += StrCat(text.empty() ? "{" : ",{", cpu, "}");
+  setenv("OMP_PLACES", text.c_str(), 1);
+  setenv("OMP_PROC_BIND", "close", 1);
+  setenv(kPinnedBy, std::to_string(getpid()).c_str(), 1);
+  std::vector<std::string> words = OwnArguments();
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::error_code code;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
+  if (!code && !words.empty()) execv(self.c_str(), argv.data());
+  for (const char* name : {kPinnedBy, "OMP_PLACES", "OMP_PROC_BIND"}) unsetenv(name);
+}
+
+std::vector<std::vector<int>> TeamCpus() {
+  std::vector<std::vector<int>> cpus(static_cast<size_t>(ThreadCount()));
+  ParallelFor(ThreadCount(), 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) cpus[static_cast<size_t>(i)] = AffinityOf(0);
+  });
+  return cpus;
+}
+
+}  // namespace moka

@@ -1,0 +1,38 @@
+// The compute team as one process has it: its share of this box, and where its threads run. Pinning is left to the
+// OpenMP runtime (OMP_PLACES), which alone sees every thread it makes: it ends threads of a team and makes new ones
+// whenever regions of different sizes follow each other, also inside libraries. It reads where to put them before
+// main() and binds the main thread too, so
+//
+//   1. to pin, the process starts itself again with those variables (RestartPinned);
+//   2. threads made by the main thread would inherit its one CPU: those beside the team call LeaveTeamCpus first.
+#pragma once
+
+#include <vector>
+
+#include "core/thread_plan.h"
+
+namespace moka {
+
+// What this process has of the box, found at the first call. Never changes: SetThreadCount does not concern it.
+const CpuFacts& ProcessCpus();
+
+// Logical CPUs that threads beside the team can count on (ThreadPlan::cpus).
+int CpuShare();
+
+// Lets the calling thread run wherever this process may. Does nothing where threads are not pinned.
+void LeaveTeamCpus();
+
+// Whether the environment says where OpenMP's threads run, by a variable of OpenMP's or of its runtimes'.
+bool IsPlacedByUser();
+// Whether the OpenMP runtime binds threads, for the user or for RestartPinned.
+bool HasPlaces();
+// Whether this process is one that RestartPinned has started.
+bool IsPinned();
+// Starts this program again in the same process, with the same arguments, team thread i on places[i]. Returns only if
+// the system refuses. Requires: no thread but the main one, nothing read or written yet.
+void RestartPinned(const std::vector<int>& places);
+
+// Where each thread of the team may run, in order.
+std::vector<std::vector<int>> TeamCpus();
+
+}  // namespace moka

@@ -1,0 +1,65 @@
+#include "tools/team_setup.h"
+
+#include <cstdlib>
+
+#include "core/cpus.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/parallel.h"
+#include "core/team.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+constexpr int kMostThreads = 4096;
+
+ThreadWish WishOf(const Arguments& arguments) {
+  ThreadWish wish;
+  // OpenMP has read its own variable, whatever its form.
+  const bool is_in_environment = std::getenv("OMP_NUM_THREADS") != nullptr;  // NOLINT(concurrency-mt-unsafe)
+  if (is_in_environment) wish.threads = ThreadCount();
+  if (arguments.Has("threads")) wish.threads = static_cast<int>(arguments.Int("threads", 1, 1, kMostThreads));
+  const std::string pin = arguments.Get("pin", "none");
+  if (pin == "none") return wish;
+  wish.pin = ThreadWish::Pin::kCores;
+  if (pin != "cores") {
+    wish.pin = ThreadWish::Pin::kCpus;
+    const auto cpus = ParseCpuList(pin);
+    if (!cpus) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--pin wants none, cores or CPUs such as 0-3,8, found \"", Printable(pin), "\""),
+                  DidYouMean(pin, {"none", "cores"}));
+    }
+    wish.cpus = *cpus;
+  }
+  if (IsPlacedByUser()) {
+    throw Error(ErrorKind::kUsage, {}, "--pin and the environment both say where threads run",
+                "leave out --pin, or unset OMP_PLACES, OMP_PROC_BIND, GOMP_CPU_AFFINITY and KMP_AFFINITY");
+  }
+  return wish;
+}
+
+}  // namespace
+
+void SetUpTeam(const Arguments& arguments) {
+  const bool is_pinned = IsPinned();
+  const ThreadPlan plan = PlanThreads(ProcessCpus(), WishOf(arguments));
+  if (!plan.places.empty() && !is_pinned) {
+    RestartPinned(plan.places);
+    LogWarning("--pin: the system does not let this program start again, so its threads are not pinned");
+  }
+  for (const std::string& warning : plan.warnings) LogWarning(warning);
+  if (is_pinned && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
+  SetThreadCount(plan.threads);
+}
+
+std::string TeamText() {
+  std::string text = StrCat(ThreadCount(), ThreadCount() == 1 ? " thread" : " threads");
+  if (!HasPlaces()) return text;
+  std::vector<std::string> cpus;
+  for (const std::vector<int>& each : TeamCpus()) cpus.push_back(CpuListText(each));
+  return StrCat(text, cpus.size() == 1 ? " pinned to CPU " : " pinned to CPUs ", Join(cpus, " "));
+}
+
+}  // namespace moka

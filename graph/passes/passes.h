@@ -10,6 +10,7 @@ bool FoldInference(Graph& graph, const PassContext& context);
 bool QuantizeInference(Graph& graph, const PassContext& context);
 bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
+bool UpdateSparsely(Graph& graph, const PassContext& context);
 bool Recompute(Graph& graph, const PassContext& context);
 bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);

@@ -34,6 +34,7 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaDetectionOutput(),
       MokaEmbed(),
       MokaEmbedBackward(),
+      MokaEmbedUpdate(),
       MokaExpand(),
       MokaFilterIndex(),
       MokaFlip(),

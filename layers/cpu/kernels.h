@@ -26,6 +26,7 @@ KernelDef MokaDetectionEvaluate();
 KernelDef MokaDetectionOutput();
 KernelDef MokaEmbed();
 KernelDef MokaEmbedBackward();
+KernelDef MokaEmbedUpdate();
 KernelDef MokaExpand();
 KernelDef MokaFilterIndex();
 KernelDef MokaFlip();

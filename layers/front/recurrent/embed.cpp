@@ -43,7 +43,10 @@ LayerDef EmbedLayer() {
                          "Blobs: W `[input_dim,num_output]`, b `[num_output]` (none with `bias_term: false`). Indices "
                          "are floats that hold whole numbers from 0 to `input_dim - 1`; any other value stops the run.",
               .gradient = "W: `dW[k,:] = sum of dy[p,:] over the p with x[p] = k`. b: `db = sum over p of dy[p,:]`. "
-                          "The index gets none.",
+                          "The index gets none.\n\nWhere the solver's update leaves a weight without gradient as it is "
+                          "(SGD without momentum, decay and averages of weights; no clipping by the norm of all "
+                          "gradients), a training updates only the rows that the indices of a step name, with the same "
+                          "bits as updating all of W; any other update reads the whole dW.",
               .source = "BVLC Caffe's embed_layer. An index outside the table stops the run in every build; the "
                         "original checks it only in debug builds.",
               .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 } } }

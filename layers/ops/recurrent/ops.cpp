@@ -3,7 +3,8 @@
 namespace moka {
 
 std::vector<OpDef> RecurrentOps() {
-  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), GruBackwardOp(), GruOp(), LstmBackwardOp(), LstmOp()};
+  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(),        EmbedUpdateOp(),
+          GruBackwardOp(),  GruOp(),           LstmBackwardOp(), LstmOp()};
 }
 
 }  // namespace moka

@@ -10,6 +10,7 @@ namespace moka {
 OpDef ClipGradientOp();
 OpDef EmbedBackwardOp();
 OpDef EmbedOp();
+OpDef EmbedUpdateOp();
 OpDef GruBackwardOp();
 OpDef GruOp();
 OpDef LstmBackwardOp();

@@ -41,8 +41,8 @@ struct TileFunctions {
   void (*run)(const Step* steps, int64_t count, const Frame<T>& frame, int64_t n);
   // lanes[i % kLanes] += x[i].
   void (*sum)(const T* x, int64_t n, double* lanes);
-  // y[i] += x[i].
-  void (*add)(const T* x, int64_t n, double* y);
+  // y[i] += x[i] of one row after another; rows lie `stride` apart.
+  void (*add)(const T* x, int64_t stride, int64_t rows, int64_t n, double* y);
 };
 
 // What this machine can run, the fastest first; for float and double.

@@ -39,15 +39,17 @@ class Multiplication {
       const int64_t depth = std::min(plan_.depth, p_.k - k);
       if (plan_.cuts_rows) {
         const int64_t j = piece * kGroup * width;
-        PackPanels(From(b_, k, j), depth, std::min(kGroup * width, p_.n - j), *plan_.tiles, SharedB(k, j, depth));
+        plan_.tiles->pack_panels(From(b_, k, j), depth, std::min(kGroup * width, p_.n - j), SharedB(k, j, depth));
       } else {
-        const int64_t i = TileBegin(piece);
-        PackRows(From(a_, i, k), TileBegin(piece + 1) - i, depth, SharedA(k, i, depth));
+        const int64_t tile = piece * kGroup;
+        PackTiles(tile, std::min(TileCount(), tile + kGroup), k, depth, SharedA(k, TileBegin(tile), depth));
       }
     }
   }
   // Pieces of one block of k.
-  int64_t SharedPieces() const { return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : TileCount(); }
+  int64_t SharedPieces() const {
+    return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : Ceil(TileCount(), kGroup);
+  }
   int64_t SharedItems() const { return SharedPieces() * Ceil(p_.k, plan_.depth); }
 
   int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
@@ -87,17 +89,39 @@ class Multiplication {
     return shared_ + k * RoundedUp(p_.n, plan_.tiles->columns) + j * depth;
   }
 
-  // The operand that is this thread's own is packed right before its first use, and asked for some time before.
+  // The tiles from first to last, one after another from `to` on. Where a lies transposed, tiles next to each other
+  // share lines and pages: then some steps of k of all of them are packed while the next steps' lines come.
+  void PackTiles(int64_t first, int64_t last, int64_t k, int64_t depth, float* to) const {
+    constexpr int64_t kSteps = 8;
+    const int64_t i = TileBegin(first);
+    const int64_t steps = a_.row_stride == 1 ? kSteps : depth;
+    for (int64_t at = 0; at < depth; at += steps) {
+      const int64_t next = std::min(steps, depth - at - steps);
+      if (next > 0) Ask(From(a_, i, k + at + steps), TileBegin(last) - i, next, 0, 1);
+      for (int64_t tile = first; tile < last; ++tile) {
+        const int64_t row = TileBegin(tile);
+        const int64_t rows = TileBegin(tile + 1) - row;
+        plan_.tiles->pack_rows(From(a_, row, k + at), rows, std::min(steps, depth - at),
+                               to + (row - i) * depth + at * rows);
+      }
+    }
+  }
+
+  // The operand that is this thread's own is packed right before its first use: a's rows a tile at a time, each asked
+  // for some time before; its columns a group of tiles at a time.
   void Multiply(const Block& block, float* own) const {
     const int64_t width = plan_.tiles->columns;
     const int64_t panels = Ceil(block.columns, width);
     const bool packs_a = plan_.cuts_rows && block.j == 0;
+    const int64_t group = a_.row_stride == 1 ? kGroup : 1;
     for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
       const int64_t i = TileBegin(tile);
       const int64_t rows = TileBegin(tile + 1) - i;
       float* a =
           plan_.cuts_rows ? own + (i - TileBegin(block.first_tile)) * block.depth : SharedA(block.k, i, block.depth);
-      if (packs_a) PackRows(From(a_, i, block.k), rows, block.depth, a);
+      if (packs_a && (tile - block.first_tile) % group == 0) {
+        PackTiles(tile, std::min(tile + group, block.last_tile), block.k, block.depth, a);
+      }
       for (int64_t panel = 0; panel < panels; ++panel) {
         const int64_t at = panel * width;
         TileArgs args = Args(block, i, at);
@@ -109,7 +133,7 @@ class Multiplication {
         } else {
           Narrow(args, rows, block.columns - at);
         }
-        if (packs_a && tile + 1 < block.last_tile) {
+        if (packs_a && group == 1 && tile + 1 < block.last_tile) {
           Ask(From(a_, i + rows, block.k), TileBegin(tile + 2) - i - rows, block.depth, panel, panels);
         }
       }
@@ -128,8 +152,8 @@ class Multiplication {
 
   void PackOwn(const Block& block, int64_t at, float* own, TileArgs& args) const {
     const int64_t width = plan_.tiles->columns;
-    PackPanels(From(b_, block.k, block.j + at), block.depth, std::min(width, block.columns - at), *plan_.tiles,
-               own + at * block.depth);
+    plan_.tiles->pack_panels(From(b_, block.k, block.j + at), block.depth, std::min(width, block.columns - at),
+                             own + at * block.depth);
     if (b_.column_stride == 1 && at + width < block.columns) {
       args.next = From(b_, block.k, block.j + at + width).data;
       args.next_stride = b_.row_stride;
@@ -137,7 +161,7 @@ class Multiplication {
     }
   }
 
-  // Asks for share `part` of what PackRows will read, so that it comes while tiles are multiplied.
+  // Asks for share `part` of what pack_rows will read, so that it comes while tiles are multiplied.
   static void Ask(const Matrix& a, int64_t rows, int64_t depth, int64_t part, int64_t parts) {
     constexpr int64_t kLine = 16;  // floats
     const bool turned = a.row_stride == 1;

@@ -29,12 +29,17 @@ struct TileArgs {
   int64_t next_steps = 0;
 };
 
-// The tiles of one instruction set.
+// The tiles of one instruction set, and how their operands are packed.
 struct Tiles {
   const char* name;
   int rows;     // at most
   int columns;  // always
   void (*run)(const TileArgs& args, int rows);
+  // b [k,n] as panels of `columns` columns: [n / columns][k][columns], the last one filled up with zeros. One of b's
+  // strides is 1.
+  void (*pack_panels)(const Matrix& b, int64_t k, int64_t n, float* packed);
+  // rows of a (at most `rows`) as [k][rows].
+  void (*pack_rows)(const Matrix& a, int64_t rows, int64_t k, float* packed);
 };
 
 // The widest this processor has.
@@ -70,11 +75,5 @@ struct Plan {
 Plan MakePlan(const Product& product, const Tiles& tiles);
 // scratch: plan.scratch_bytes(), aligned to 64 bytes. bias may be null.
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch);
-
-// b packed whole, to be multiplied many times: panels of tiles.columns columns, [n / columns][k][columns], the last one
-// filled up with zeros.
-void PackPanels(const Matrix& b, int64_t k, int64_t n, const Tiles& tiles, float* packed);  // in this thread
-// rows of a (at most tiles.rows) as [k][rows].
-void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed);
 
 }  // namespace moka::gemm

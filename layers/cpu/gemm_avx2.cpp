@@ -1,4 +1,5 @@
 // Compiled for AVX2 with FMA; chosen at run time.
+#include "layers/cpu/gemm_pack.h"
 #include "layers/cpu/gemm_tile.h"
 #include "layers/cpu/instructions.h"
 
@@ -8,7 +9,8 @@ namespace moka::gemm {
 namespace {
 using Vector = float __attribute__((vector_size(32)));
 // 12 sums, three vectors of b and one of a: the 16 registers.
-constexpr Tiles kTiles{"avx2", 4, 24, AnyTile<Vector, 3, 4>};
+using Rows = float __attribute__((vector_size(16)));
+constexpr Tiles kTiles{"avx2", 4, 24, AnyTile<Vector, 3, 4>, PackPanels<Vector, 24>, PackRows<Rows>};
 }  // namespace
 
 const Tiles* Avx2Tiles() { return HasAvx2() ? &kTiles : nullptr; }

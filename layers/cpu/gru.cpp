@@ -123,7 +123,8 @@ class GruKernel final : public BoundKernel {
       args.kept = kept.data() + r * s_.width;
       cell_.forward(args);
     }
-    gemm::PackRows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), State(t + 1) + first * s_.units + unit * rows);
+    s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
+                         State(t + 1) + first * s_.units + unit * rows);
   }
 
   const Cut s_;
@@ -142,7 +143,7 @@ class GruBackwardKernel final : public BoundKernel {
     ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
         const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
-        gemm::PackPanels(w, 3 * s_.units, s_.UnitsOf(block), s_.tiles(), Panel(block));
+        s_.tiles().pack_panels(w, 3 * s_.units, s_.UnitsOf(block), Panel(block));
       }
     });
     std::fill_n(out<float>(1), s_.rows * s_.units, 0.0F);
@@ -217,7 +218,7 @@ class GruBackwardKernel final : public BoundKernel {
     for (int64_t gate = 0; gate < 3; ++gate) {
       const float* dsums = out<float>(2) + ((t * s_.rows + first) * 3 + gate) * s_.units + unit;
       float* to = Gates(t) + first * 3 * s_.units + (gate * s_.units + unit) * rows;
-      gemm::PackRows({dsums, 3 * s_.units, 1}, rows, units, to);
+      s_.tiles().pack_rows({dsums, 3 * s_.units, 1}, rows, units, to);
     }
   }
 

@@ -120,7 +120,8 @@ class LstmKernel final : public BoundKernel {
       args.kept = kept.data() + r * s_.width;
       cell_.forward(args);
     }
-    gemm::PackRows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block), State(t + 1) + first * s_.units + unit * rows);
+    s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
+                         State(t + 1) + first * s_.units + unit * rows);
   }
 
   const Cut s_;
@@ -140,7 +141,7 @@ class LstmBackwardKernel final : public BoundKernel {
     ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
         const Matrix w{in<float>(7) + block * s_.width, s_.units, 1};
-        gemm::PackPanels(w, 4 * s_.units, s_.UnitsOf(block), s_.tiles(), Panel(block));
+        s_.tiles().pack_panels(w, 4 * s_.units, s_.UnitsOf(block), Panel(block));
         for (int64_t row = 0; row < s_.rows; ++row) {
           const int64_t at = row * s_.units + block * s_.width;
           std::copy_n(in<float>(2) + at, s_.UnitsOf(block), out<float>(2) + at);
@@ -214,7 +215,7 @@ class LstmBackwardKernel final : public BoundKernel {
     for (int64_t gate = 0; gate < 4; ++gate) {
       const float* dx = out<float>(0) + ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
       float* to = Gates(t) + first * 4 * s_.units + (gate * s_.units + unit) * rows;
-      gemm::PackRows({dx, 4 * s_.units, 1}, rows, units, to);
+      s_.tiles().pack_rows({dx, 4 * s_.units, 1}, rows, units, to);
     }
   }
 

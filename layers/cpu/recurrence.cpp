@@ -6,7 +6,7 @@ void PackGates(const Cut& cut, const float* w, int64_t block, float* panels) {
   const int64_t unit = block * cut.width;
   for (int64_t gate = 0; gate < cut.gates; ++gate) {
     const gemm::Matrix of_gate{w + (gate * cut.units + unit) * cut.units, 1, cut.units};
-    gemm::PackPanels(of_gate, cut.units, cut.UnitsOf(block), cut.tiles(), panels + gate * cut.units * cut.width);
+    cut.tiles().pack_panels(of_gate, cut.units, cut.UnitsOf(block), panels + gate * cut.units * cut.width);
   }
 }
 
@@ -23,7 +23,7 @@ void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t 
         kept[static_cast<size_t>(r * cut.width + j)] = m == 0.0F ? 0.0F : m * h[(first + r) * cut.units + unit + j];
       }
     }
-    gemm::PackRows({kept.data(), cut.width, 1}, rows, units, state + first * cut.units + unit * rows);
+    cut.tiles().pack_rows({kept.data(), cut.width, 1}, rows, units, state + first * cut.units + unit * rows);
   }
 }
 

@@ -36,9 +36,7 @@ class GruKernel final : public BoundKernel {
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
-    for (int64_t t = 0; t < s_.steps; ++t) {
-      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
-    }
+    s_.ForSteps(0, s_.steps - 1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
     for (int64_t row = 0; row < s_.rows; ++row) {
       const int64_t end = lengths().Of(row);
       const int64_t at = row * s_.units;
@@ -148,9 +146,7 @@ class GruBackwardKernel final : public BoundKernel {
     });
     std::fill_n(out<float>(1), s_.rows * s_.units, 0.0F);
     // Step -1 is the gradient of the first state.
-    for (int64_t t = s_.steps - 1; t >= -1; --t) {
-      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
-    }
+    s_.ForSteps(s_.steps - 1, -1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
   }
 
  private:
@@ -269,7 +265,7 @@ std::string Refuse(const KernelQuery& query) {
 KernelDef MokaGru() {
   return {
       .name = "moka", .op = "gru", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GruKernel>(Cut(query.inputs[0].shape, 3, gemm::BestTiles()));
+        return std::make_unique<GruKernel>(Cut(query.inputs[0].shape, 3, gemm::BestTiles(), query.inputs.size() > 5));
       }};
 }
 
@@ -278,7 +274,8 @@ KernelDef MokaGruBackward() {
           .op = "gru_backward",
           .refuse = Refuse,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<GruBackwardKernel>(Cut(query.inputs[2].shape, 3, gemm::BestTiles()));
+            return std::make_unique<GruBackwardKernel>(
+                Cut(query.inputs[2].shape, 3, gemm::BestTiles(), query.inputs.size() > 8));
           }};
 }
 

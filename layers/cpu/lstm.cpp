@@ -1,7 +1,7 @@
 // The recurrence of a long short-term memory over plain float32 tensors. The recurrent weights are packed once a run
-// and used at every step; a part (a thread's) owns some blocks of units, so it multiplies and then turns its own sums
-// into gates while they are in cache, and a step costs one meeting of the threads. Each state enters the next product
-// packed, written by the part that computed it; two copies, since the others still read the one before.
+// and used at every step. A thread multiplies a block of units and turns its sums into gates while they are in cache.
+// Each state enters the next product packed, written by the thread that computed it; two copies, since others may still
+// read the one before.
 #include <algorithm>
 #include <array>
 
@@ -37,9 +37,7 @@ class LstmKernel final : public BoundKernel {
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
-    for (int64_t t = 0; t < s_.steps; ++t) {
-      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
-    }
+    s_.ForSteps(0, s_.steps - 1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
     for (int64_t row = 0; row < s_.rows; ++row) {
       const int64_t end = lengths().Of(row);
       const int64_t at = row * s_.units;
@@ -132,10 +130,13 @@ class LstmKernel final : public BoundKernel {
 
 class LstmBackwardKernel final : public BoundKernel {
  public:
-  explicit LstmBackwardKernel(const Cut& cut)
-      : s_(cut), cell_(BestLstmRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+  LstmBackwardKernel(const Cut& cut, bool wants_first)
+      : s_(cut),
+        wants_first_(wants_first),
+        cell_(BestLstmRows()),
+        implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
-  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats()) * kFloat; }
+  int64_t scratch_bytes() const override { return (WeightFloats() + 2 * GateFloats() + StateFloats()) * kFloat; }
 
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
@@ -144,20 +145,22 @@ class LstmBackwardKernel final : public BoundKernel {
         s_.tiles().pack_panels(w, 4 * s_.units, s_.UnitsOf(block), Panel(block));
         for (int64_t row = 0; row < s_.rows; ++row) {
           const int64_t at = row * s_.units + block * s_.width;
-          std::copy_n(in<float>(2) + at, s_.UnitsOf(block), out<float>(2) + at);
+          std::copy_n(in<float>(2) + at, s_.UnitsOf(block), Cells() + at);
         }
       }
     });
     // Step -1 is the gradient of the first state.
-    for (int64_t t = s_.steps - 1; t >= -1; --t) {
-      s_.ForTiles([this, t](int64_t block, int64_t tile) { Step(t, block, tile); });
-    }
+    s_.ForSteps(s_.steps - 1, wants_first_ ? -1 : 0,
+                [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
   }
 
  private:
   int64_t PanelFloats() const { return 4 * s_.units * s_.width; }
   int64_t WeightFloats() const { return Aligned(s_.blocks * PanelFloats()); }
   int64_t GateFloats() const { return Aligned(s_.rows * 4 * s_.units); }
+  int64_t StateFloats() const { return wants_first_ ? 0 : Aligned(s_.rows * s_.units); }
+  // The gradient of the cells between two steps.
+  float* Cells() const { return wants_first_ ? out<float>(2) : Gates(0) + 2 * GateFloats(); }
   float* Panel(int64_t block) const { return scratch<float>() + block * PanelFloats(); }
   // The gradient of step t's gates, in tiles [4 units][rows of the tile].
   float* Gates(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * GateFloats(); }
@@ -244,11 +247,12 @@ class LstmBackwardKernel final : public BoundKernel {
     args.c_before = t == 0 ? in<float>(6) + state : in<float>(4) + (t - 1) * step + state;
     args.going = Going(t, row);
     args.next_going = Going(t + 1, row);
-    args.dc = out<float>(2) + state;
+    args.dc = Cells() + state;
     cell_.backward(args);
   }
 
   const Cut s_;
+  const bool wants_first_;
   const LstmRows cell_;
   const std::string implementation_;
 };
@@ -265,7 +269,8 @@ KernelDef MokaLstm() {
   return {
       .name = "moka", .op = "lstm", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
         const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
-        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, 4, gemm::BestTiles()), bias);
+        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, 4, gemm::BestTiles(), query.inputs.size() > 5),
+                                            bias);
       }};
 }
 
@@ -274,7 +279,8 @@ KernelDef MokaLstmBackward() {
           .op = "lstm_backward",
           .refuse = Refuse,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<LstmBackwardKernel>(Cut(query.inputs[3].shape, 4, gemm::BestTiles()));
+            const Cut cut(query.inputs[3].shape, 4, gemm::BestTiles(), query.inputs.size() > 8);
+            return std::make_unique<LstmBackwardKernel>(cut, query.node.attributes.Bool("first"));
           }};
 }
 

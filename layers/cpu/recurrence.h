@@ -1,5 +1,5 @@
 // What the fused recurrences share (lstm.cpp, gru.cpp): how a step is cut into tiles of rows and blocks of units, which
-// threads take as they come free, and how weights and states are packed for its products.
+// threads take them, and how weights and states are packed for its products.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using Sums = std::array<float, 512>;
 // blocks.
 class Cut {
  public:
-  Cut(const Shape& shape, int64_t gate_count, const gemm::Tiles& tiles)
+  Cut(const Shape& shape, int64_t gate_count, const gemm::Tiles& tiles, bool has_lengths)
       : steps(shape[0]),
         rows(shape[1]),
         gates(gate_count),
@@ -31,7 +31,12 @@ class Cut {
         width(tiles.columns),
         blocks((units + width - 1) / width),
         tiles_(&tiles),
-        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {}
+        row_tiles_((rows + tiles.rows - 1) / tiles.rows) {
+    // Where rows end early a thread of its own rows would end with them.
+    if (has_lengths || rows < kRowsOfAThread * ThreadCount()) return;
+    groups_ = ThreadCount();
+    row_tiles_ = (row_tiles_ + groups_ - 1) / groups_ * groups_;
+  }
 
   const int64_t steps;
   const int64_t rows;
@@ -48,7 +53,31 @@ class Cut {
   int64_t Grain(int64_t multiplications) const {
     return 1 + (1 << 18) * blocks / std::max<int64_t>(1, multiplications);
   }
-  // f(block, tile) for all of a step, a block's tiles one after another; threads take them as they come free.
+  // f(t, block, tile) for all of every step from first to last, a block's tiles one after another. Rows do not depend
+  // on each other: where there are many, each thread takes some through all steps and waits for nobody. Else threads
+  // take a step's tiles as they come free.
+  template <class F>
+  void ForSteps(int64_t first, int64_t last, F&& f) const {
+    const int64_t sign = first <= last ? 1 : -1;
+    if (groups_ == 1) {
+      for (int64_t t = first; t != last + sign; t += sign) {
+        ForTiles([&](int64_t block, int64_t tile) { f(t, block, tile); });
+      }
+      return;
+    }
+    ParallelFor(groups_, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t t = first; t != last + sign; t += sign) {
+        for (int64_t block = 0; block < blocks; ++block) {
+          for (int64_t i = row_tiles_ / groups_ * begin; i < row_tiles_ / groups_ * end; ++i) f(t, block, i);
+        }
+      }
+    });
+  }
+
+ private:
+  // So many that multiplying takes longer than the weights take from the third level of cache.
+  static constexpr int64_t kRowsOfAThread = 24;
+
   template <class F>
   void ForTiles(F&& f) const {
     const int64_t workers = std::clamp<int64_t>(blocks / Grain(gates * rows * units * units), 1, ThreadCount());
@@ -60,9 +89,9 @@ class Cut {
     });
   }
 
- private:
   const gemm::Tiles* tiles_;
   int64_t row_tiles_;
+  int64_t groups_ = 1;  // of tiles, one a thread
 };
 
 // How many steps each row has: its whole number of `lengths` [rows], or all where that is null.

@@ -86,10 +86,13 @@ void Gradient(GradientContext& c) {
     inputs.push_back(given(3));
     inputs.push_back(given(4));
   }
-  const std::vector<ValueId> d = b.Add("lstm_backward", inputs);
+  const bool wants_first = c.wants(2) || c.wants(3);
+  const std::vector<ValueId> d = b.Add("lstm_backward", inputs, {{"first", wants_first}});
   c.SetDx(0, d[0]);
-  c.SetDx(2, d[1]);
-  c.SetDx(3, d[2]);
+  if (wants_first) {
+    c.SetDx(2, d[1]);
+    c.SetDx(3, d[2]);
+  }
   if (!c.wants(4)) return;
   const Shape gates = b.shape(d[0]);
   const ValueId rows = b.Reshape(d[0], Shape{gates[0] * gates[1], gates[2]});
@@ -97,7 +100,7 @@ void Gradient(GradientContext& c) {
   c.SetDx(4, b.Add1("matmul", {rows, before}, {{"transpose_a", true}, {"transpose_b", false}}));
 }
 
-std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lstm_backward", in, 8, 11);
   const Shape& gates = in[3].shape;
   CheckFloat("lstm_backward", "gates", in[3]);
@@ -115,8 +118,9 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
     CheckShape("lstm_backward", StrCat("input ", i), in[i].shape, expected[i], "as the forward pass had it");
     CheckSameDType("lstm_backward", "gates", in[3], "input", in[i]);
   }
-  const TensorType last = PlainType(in[3].dtype, state);
-  return {PlainType(in[3].dtype, gates), last, last};
+  std::vector<TensorType> out{PlainType(in[3].dtype, gates)};
+  if (attributes.Bool("first")) out.insert(out.end(), 2, PlainType(in[3].dtype, state));
+  return out;
 }
 
 // dx [T,N,4H] of one row of a step from dh and dc, which becomes the dc of the step before.
@@ -137,10 +141,8 @@ void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t
 void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const RecurrentRows r(in[3].type.shape, 4, in[5], in[7], in.size() % 2 == 1 ? &in[8] : nullptr);
   std::ranges::fill(out[0].values, 0.0);
-  std::vector<double>& dh = out[1].values;
-  std::vector<double>& dc = out[2].values;
-  dh = in[1].values;
-  dc = in[2].values;
+  std::vector<double> dh = in[1].values;
+  std::vector<double> dc = in[2].values;
   for (int64_t t = r.steps() - 1; t >= 0; --t) {
     for (int64_t row = 0; row < r.rows(); ++row) {
       if (r.HasEnded(t, row)) continue;
@@ -155,6 +157,9 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
       }
     }
   }
+  if (out.size() == 1) return;
+  out[1].values = std::move(dh);
+  out[2].values = std::move(dc);
 }
 
 struct Example {
@@ -191,7 +196,7 @@ std::vector<OpCase> BackwardCases() {
     const TensorType gates = Float32({t, n, 4 * h});
     cases.push_back({.name = name,
                      .inputs = {all, state, state, gates, all, Float32({t, n}), state, Float32({4 * h, h})},
-                     .attributes = {},
+                     .attributes = {{"first", t != 3}},
                      .ranges = {{5, low, 1}}});
     AddLengths(n, longest, cases.back());
   }
@@ -223,18 +228,18 @@ OpDef LstmOp() {
 }
 
 OpDef LstmBackwardOp() {
-  return {.name = "lstm_backward",
-          .doc =
-              "(dy, dh_last, dc_last, gates, cells, going, c, w[, lengths][, dgates, dcells]) -> dx [T,N,4H], dh "
-              "[N,H], dc [N,H]: "
-              "the gradient of lstm but for w's.",
-          .attributes = {},
-          .infer = InferBackward,
-          .reference = Backward,
-          .may_overwrite = [](const Attributes&, int input, int output) { return input == 3 && output == 0; },
-          .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = BackwardCases};
+  return {
+      .name = "lstm_backward",
+      .doc =
+          "(dy, dh_last, dc_last, gates, cells, going, c, w[, dgates, dcells]) -> dx [T,N,4H][, dh [N,H], dc [N,H]]: "
+          "the gradient of lstm but for w's.",
+      .attributes = {{"first", true, "whether the gradient of the first state is a result"}},
+      .infer = InferBackward,
+      .reference = Backward,
+      .may_overwrite = [](const Attributes&, int input, int output) { return input == 3 && output == 0; },
+      .precision = Precision::kKeep32,
+      .flops = Flops,
+      .cases = BackwardCases};
 }
 
 }  // namespace moka

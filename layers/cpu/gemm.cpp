@@ -12,10 +12,11 @@
 namespace moka::gemm {
 namespace {
 
-// A tile's rows of a of this depth stay in the first level of cache, this many floats of packed b in the second, beside
-// what else passes through.
-constexpr int64_t kLongestDepth = 320;
+// A tile's rows of a of this depth fill the first level of cache, this many floats of packed b a third of the second.
+// Deeper blocks read and write the results less often, which counts more than the lines of a that do not stay.
+constexpr int64_t kLongestDepth = 512;
 constexpr int64_t kPackedB = 80 * 1024;
+constexpr int64_t kLine = 16;  // floats
 constexpr int64_t kGroup = 8;  // tiles or panels: packed in one go, taken at least while many are left
 
 int64_t Ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -128,6 +129,12 @@ class Multiplication {
         args.a = a;
         args.b = plan_.cuts_rows ? SharedB(block.k, block.j + at, block.depth) : own + at * block.depth;
         if (!plan_.cuts_rows && tile == block.first_tile) PackOwn(block, at, own, args);
+        // The other thread packed about half of a's tiles: the next one's rows come from afar.
+        if (!plan_.cuts_rows && panel + 1 == panels && tile + 1 < block.last_tile) {
+          args.next = a + rows * block.depth;
+          args.next_stride = 2 * kLine;
+          args.next_steps = Ceil(rows * block.depth, args.next_stride);
+        }
         if (block.columns - at >= width) {
           plan_.tiles->run(args, static_cast<int>(rows));
         } else {
@@ -163,7 +170,6 @@ class Multiplication {
 
   // Asks for share `part` of what pack_rows will read, so that it comes while tiles are multiplied.
   static void Ask(const Matrix& a, int64_t rows, int64_t depth, int64_t part, int64_t parts) {
-    constexpr int64_t kLine = 16;  // floats
     const bool turned = a.row_stride == 1;
     const int64_t runs = turned ? depth : rows;
     const int64_t length = turned ? rows : depth;
@@ -210,7 +216,9 @@ const Tiles& BestTiles() {
 
 Plan MakePlan(const Product& product, const Tiles& tiles) {
   Plan plan{.product = product, .tiles = &tiles};
-  plan.cuts_rows = product.m > product.n;
+  // Threads that take rows write whole ones, one after another; where b is much the larger, packing it for all costs
+  // more.
+  plan.cuts_rows = product.n <= 2 * product.m;
   const int64_t units = plan.cuts_rows ? Ceil(product.m, tiles.rows) : Ceil(product.n, tiles.columns);
   // A part of less than a million multiplications is done sooner than a thread is woken.
   const int64_t worth = std::max<int64_t>(1, product.m * product.n * product.k / (1 << 20));

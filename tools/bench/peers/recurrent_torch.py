@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """torch.nn.LSTM and torch.nn.GRU beside tools/bench/recurrent_bench, in turns within one session.
 
-Usage: recurrent_torch.py [--bench build/release/recurrent_bench] [--rounds 7] [--steps 20 --rows 64 --units 512]
+Usage: recurrent_torch.py [--bench build/release/tools/bench/recurrent_bench] [--rounds 7] [--kinds whole,packed]
+                          [--steps 20 --rows 64 --units 512]
 
 Two stacked layers alone, time-major, forward or forward and backward (gradients of x and of every weight; the sum of
 y times fixed values is what is differentiated), over whole rows or packed ones whose lengths fall evenly from all
@@ -55,7 +56,7 @@ def milliseconds(step, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bench", default="build/release/recurrent_bench")
+    parser.add_argument("--bench", default="build/release/tools/bench/recurrent_bench")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--count", type=int, default=4, help="steps a turn")
     parser.add_argument("--threads", type=int, default=2)

@@ -98,12 +98,12 @@ class FrozenProgram : public Program {
 
   void RunTimed(std::span<double> step_ms) override {
     Require(step_ms.size() == steps_.size(), "RunTimed: one number a step");
-    RunSteps([&](size_t i) {
+    const double tracks_ms = RunSteps([&](size_t i) {
       const auto begin = std::chrono::steady_clock::now();
       RunStep(i);
-      const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-      step_ms[i] = TrackOf(i) < 0 ? ms : ms / schedule_.track_count();
+      step_ms[i] = MillisecondsSince(begin);
     });
+    ShareOut(tracks_ms, step_ms);
     CopyStates();
     CheckFaults();
   }
@@ -312,14 +312,37 @@ class FrozenProgram : public Program {
     return schedule_.TrackOf(static_cast<int>(i) - static_cast<int>(schedule_.constants.size()));
   }
 
-  // f(i) for every step that is no constant: tracks beside each other, each in a thread of its own.
+  static double MillisecondsSince(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  }
+
+  // Steps of tracks run beside each other: each counts for its part of the time that all of them take together, with
+  // the wait for the last.
+  void ShareOut(double tracks_ms, std::span<double> step_ms) const {
+    double sum = 0;
+    for (size_t i = 0; i < step_ms.size(); ++i) sum += TrackOf(i) < 0 ? 0 : step_ms[i];
+    for (size_t i = 0; i < step_ms.size(); ++i) {
+      if (TrackOf(i) >= 0) step_ms[i] *= tracks_ms / sum;
+    }
+  }
+
+  // f(i) for every step that is no constant: tracks beside each other, each in a thread of its own. Returns the
+  // milliseconds of the tracks.
   template <class F>
-  void RunSteps(const F& f) {
+  double RunSteps(const F& f) {
     const size_t tracks_begin = schedule_.tracks.empty() ? steps_.size() : constant_count_ + Track(0);
     const size_t tracks_end =
         schedule_.tracks.empty() ? steps_.size() : constant_count_ + Track(schedule_.track_count());
     for (size_t i = constant_count_; i < tracks_begin; ++i) f(i);
-    if (tracks_begin == steps_.size()) return;
+    const auto begin = std::chrono::steady_clock::now();
+    if (tracks_begin < tracks_end) RunTracks(f);
+    const double ms = MillisecondsSince(begin);
+    for (size_t i = tracks_end; i < steps_.size(); ++i) f(i);
+    return ms;
+  }
+
+  template <class F>
+  void RunTracks(const F& f) {
     std::vector<std::exception_ptr> errors(static_cast<size_t>(schedule_.track_count()));
     ParallelFor(schedule_.track_count(), 1, [&](int64_t begin, int64_t end, int) {
       for (auto track = static_cast<int>(begin); track < end; ++track) {
@@ -333,7 +356,6 @@ class FrozenProgram : public Program {
     for (const std::exception_ptr& error : errors) {
       if (error) std::rethrow_exception(error);
     }
-    for (size_t i = tracks_end; i < steps_.size(); ++i) f(i);
   }
 
   size_t Track(int track) const { return static_cast<size_t>(schedule_.tracks[static_cast<size_t>(track)]); }

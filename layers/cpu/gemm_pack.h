@@ -132,8 +132,19 @@ void PackPanels(const Matrix& b, int64_t k, int64_t n, float* packed) {
 template <class V>
 void PackRows(const Matrix& a, int64_t rows, int64_t k, float* packed) {
   if (a.column_stride == 1) return Turn<V>(a.data, a.row_stride, rows, k, packed, rows);
-  for (int64_t p = 0; p < k && a.row_stride == 1; ++p) Copy<V>(a.data + p * a.column_stride, rows, packed + p * rows);
-  if (a.row_stride == 1) return;
+  if (a.row_stride == 1) {
+    // Whole vectors where what they read too much is the column after, and what they write too much comes later.
+    const int64_t whole = a.column_stride + rows >= kLanes<V> ? k * rows - kLanes<V> : -1;
+    for (int64_t p = 0; p < k; ++p) {
+      const float* from = a.data + p * a.column_stride;
+      if (rows <= kLanes<V> && p + 1 < k && p * rows <= whole) {
+        Store(packed + p * rows, Load<V>(from));
+      } else {
+        Copy<V>(from, rows, packed + p * rows);
+      }
+    }
+    return;
+  }
   for (int64_t p = 0; p < k; ++p) {
     for (int64_t r = 0; r < rows; ++r) packed[p * rows + r] = a.data[p * a.column_stride + r * a.row_stride];
   }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "core/text.h"
 #include "core/trace.h"
@@ -53,6 +54,7 @@ class FrozenProgram : public Program {
     CheckStates();
     schedule_ = MakeSchedule(graph_, ConstantNodes(graph_, options_.inference));
     FindTracks(graph_, ThreadCount(), schedule_);
+    track_errors_.resize(static_cast<size_t>(schedule_.track_count()));
     std::vector<Binding> bindings;
     std::vector<int64_t> scratch_bytes;
     for (const std::vector<NodeId>* phase : {&schedule_.constants, &schedule_.steps}) {
@@ -343,18 +345,17 @@ class FrozenProgram : public Program {
 
   template <class F>
   void RunTracks(const F& f) {
-    std::vector<std::exception_ptr> errors(static_cast<size_t>(schedule_.track_count()));
     ParallelFor(schedule_.track_count(), 1, [&](int64_t begin, int64_t end, int) {
       for (auto track = static_cast<int>(begin); track < end; ++track) {
         try {
           for (size_t i = constant_count_ + Track(track); i < constant_count_ + Track(track + 1); ++i) f(i);
         } catch (...) {
-          errors[static_cast<size_t>(track)] = std::current_exception();
+          track_errors_[static_cast<size_t>(track)] = std::current_exception();
         }
       }
     });
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
+    for (std::exception_ptr& error : track_errors_) {
+      if (error) std::rethrow_exception(std::exchange(error, nullptr));
     }
   }
 
@@ -419,6 +420,7 @@ class FrozenProgram : public Program {
   std::vector<std::pair<Tensor, Tensor>> copies_;  // new value -> state, after the last step
   std::vector<BoundStep> steps_;                   // constants first
   size_t constant_count_ = 0;
+  std::vector<std::exception_ptr> track_errors_;  // of the run
   std::vector<StepReport> reports_;
   std::string text_;
 };

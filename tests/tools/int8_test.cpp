@@ -172,6 +172,7 @@ Quantization Calibrated() {
 std::unique_ptr<Program> OnIntegers(SmallNet& net, const Quantization& quantization) {
   CompileOptions options;
   options.quantization = std::make_shared<Quantization>(quantization);
+  options.disabled_passes = {"tracks"};  // which would repeat the steps
   return net.Compiled(options);
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/op.h"
@@ -213,6 +214,25 @@ TEST(Quantize, IntegersFlowFromConvolutionToConvolution) {
   }
   EXPECT_LT(std::sqrt(error / power), 0.02);
   EXPECT_GT(error, 0);
+}
+
+TEST(Quantize, IntegersFlowInTracksToo) {
+  const int before = ThreadCount();
+  SetThreadCount(2);
+  SmallNet net;
+  SmallNet other;
+  CompileOptions options;
+  options.quantization = std::make_shared<Quantization>(Calibrated());
+  const std::unique_ptr<Program> tracks = net.Compiled(options);
+  const std::unique_ptr<Program> whole = OnIntegers(other, Calibrated());
+  EXPECT_EQ(StepsOf(*tracks, "convolution_int8"), 2 * 3);
+  EXPECT_EQ(StepsOf(*tracks, "quantize"), 2);
+  const std::span<const float> expected = whole->output("y").as<const float>();
+  const std::span<const float> found = tracks->output("y").as<const float>();
+  float scale = 0;
+  for (const float y : expected) scale = std::max(scale, std::abs(y));
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 0.01F * scale) << i;
+  SetThreadCount(before);
 }
 
 TEST(Quantize, ConvolutionsWithoutFittingRangesStay) {

@@ -211,11 +211,7 @@ class GruBackwardKernel final : public BoundKernel {
       return;
     }
     for (int64_t r = 0; r < rows; ++r) Row(t, first + r, unit, units, sums.data() + r * s_.width);
-    for (int64_t gate = 0; gate < 3; ++gate) {
-      const float* dsums = out<float>(2) + ((t * s_.rows + first) * 3 + gate) * s_.units + unit;
-      float* to = Gates(t) + first * 3 * s_.units + (gate * s_.units + unit) * rows;
-      s_.tiles().pack_rows({dsums, 3 * s_.units, 1}, rows, units, to);
-    }
+    recurrence::PackGradients(s_, out<float>(2), t, tile, block, Gates(t));
   }
 
   // No gradient flows into rows that have ended.

@@ -215,11 +215,7 @@ class LstmBackwardKernel final : public BoundKernel {
       return;
     }
     for (int64_t r = 0; r < rows; ++r) Row(t, first + r, unit, units, sums.data() + r * s_.width);
-    for (int64_t gate = 0; gate < 4; ++gate) {
-      const float* dx = out<float>(0) + ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
-      float* to = Gates(t) + first * 4 * s_.units + (gate * s_.units + unit) * rows;
-      s_.tiles().pack_rows({dx, 4 * s_.units, 1}, rows, units, to);
-    }
+    recurrence::PackGradients(s_, out<float>(0), t, tile, block, Gates(t));
   }
 
   // No gradient flows into rows that have ended.

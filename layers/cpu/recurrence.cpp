@@ -27,4 +27,15 @@ void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t 
   }
 }
 
+void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t tile, int64_t block, float* packed) {
+  const int64_t first = cut.TileBegin(tile);
+  const int64_t rows = cut.TileBegin(tile + 1) - first;
+  const int64_t width = cut.gates * cut.units;
+  for (int64_t gate = 0; gate < cut.gates; ++gate) {
+    const int64_t unit = gate * cut.units + block * cut.width;
+    const gemm::Matrix of_gate{gradients + (t * cut.rows + first) * width + unit, width, 1};
+    cut.tiles().pack_rows(of_gate, rows, cut.UnitsOf(block), packed + first * width + unit * rows);
+  }
+}
+
 }  // namespace moka::recurrence

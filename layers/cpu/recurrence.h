@@ -138,4 +138,8 @@ void PackGates(const Cut& cut, const float* w, int64_t block, float* panels);
 // mark, 0 where that is 0 whatever h is.
 void PackFirstState(const Cut& cut, const float* going, const float* h, int64_t block, float* state);
 
+// The gradients of step t's sums, [steps, rows, gates * units], of a tile's rows and a block's units, into the tile's
+// place among `packed` tiles [gates * units][rows of the tile].
+void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t tile, int64_t block, float* packed);
+
 }  // namespace moka::recurrence

@@ -111,7 +111,8 @@ class Program {
   // Recomputes what depends on states alone. Call after the states changed (inference programs only). Requires: the
   // program keeps its states.
   virtual void RefreshConstants() = 0;
-  // Run with the milliseconds of each step (as many as steps()).
+  // Run with the milliseconds of each step (as many as steps()). Steps that run beside others (graph/tracks.h) share
+  // out the time that all of them take.
   virtual void RunTimed(std::span<double> step_ms) = 0;
   // Runs again over the present inputs, looking at every step's results and at the states.
   virtual std::optional<NonFinite> FindNonFinite() = 0;

@@ -174,8 +174,8 @@ class StoragePlanner {
     std::vector<Tenant> tenants;
     for (size_t i = 0; i < plan_.storages.size(); ++i) {
       const Storage& storage = plan_.storages[i];
-      if (storage.place == StoragePlace::kArena)
-        tenants.push_back({{storage.bytes, storage.first, storage.last}, i, false});
+      if (storage.place != StoragePlace::kArena) continue;
+      tenants.push_back({{storage.bytes, storage.first, storage.last}, i, false});
     }
     for (int step = 0; step < end(); ++step) {
       tenants.push_back({{scratch_bytes_[static_cast<size_t>(step)], step, step}, static_cast<size_t>(step), true});
@@ -209,8 +209,11 @@ class StoragePlanner {
                        constant_steps() + schedule_.tracks.back() - 1});
     }
     const MemoryPlan memory = PlanMemory(items);
-    Place(beyond, memory, 0);
-    for (size_t i = 0; i < tracks.size(); ++i) Place(within[i], tracks[i], memory.offsets[beyond.size() + i]);
+    Place(beyond, memory, 0, true);
+    const bool peaks_in_tracks = TrackOf(memory.peak_step) >= 0;
+    for (size_t i = 0; i < tracks.size(); ++i) {
+      Place(within[i], tracks[i], memory.offsets[beyond.size() + i], peaks_in_tracks);
+    }
     plan_.arena_bytes = items.empty() ? 0 : memory.peak_bytes;
     plan_.bound_bytes = memory.bound_bytes;
     KeepOffsets(tenants);
@@ -224,13 +227,13 @@ class StoragePlanner {
     return items;
   }
 
-  // The offsets, and what is alive at the peak.
-  void Place(const std::vector<Tenant*>& tenants, const MemoryPlan& memory, int64_t begin) {
+  // The offsets, and what is alive at the peak if that is the arena's.
+  void Place(const std::vector<Tenant*>& tenants, const MemoryPlan& memory, int64_t begin, bool has_peak) {
     for (size_t i = 0; i < tenants.size(); ++i) {
       Tenant& tenant = *tenants[i];
       tenant.offset = begin + memory.offsets[i];
       const bool at_peak = tenant.item.first <= memory.peak_step && memory.peak_step <= tenant.item.last;
-      if (at_peak && !tenant.is_scratch) plan_.largest.push_back(plan_.storages[tenant.index].owner);
+      if (has_peak && at_peak && !tenant.is_scratch) plan_.largest.push_back(plan_.storages[tenant.index].owner);
     }
   }
 

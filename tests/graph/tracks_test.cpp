@@ -62,6 +62,7 @@ TEST(TracksTest, NoneForOneThreadUnevenImagesOrTraining) {
   EXPECT_EQ(Net(8).Run({}).in_tracks, 6);
   EXPECT_EQ(Net(15).Run({}).in_tracks, 0);
   EXPECT_EQ(Net(1).Run({}).in_tracks, 0);
+  EXPECT_EQ(Net(2).Run({}).in_tracks, 0);  // one a thread
   WideNet training = Net(16);
   training.inference = false;
   EXPECT_EQ(training.Run({}).in_tracks, 0);

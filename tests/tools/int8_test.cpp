@@ -114,7 +114,7 @@ struct SmallNet {
   ParameterStore store;
 
   SmallNet() {
-    const ValueId x = graph.AddInput("x", {DType::kFloat32, Shape{2, 16, 12, 12}, {}});
+    const ValueId x = graph.AddInput("x", {DType::kFloat32, Shape{4, 16, 12, 12}, {}});
     const ValueId first = Unit("first", x, 32, true);
     const GraphBuilder b(graph, {"pool", {}, "", kNoId});
     const ValueId pooled =

@@ -35,8 +35,7 @@ std::vector<int> PlacedCpus() {
     cpus.insert(cpus.end(), ids.begin(), ids.end());
   }
   std::ranges::sort(cpus);
-  const auto [first, last] = std::ranges::unique(cpus);
-  cpus.erase(first, last);
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());  // clang 14 has no std::ranges::unique
   return cpus;
 }
 
@@ -103,6 +102,7 @@ void RestartPinned(const std::vector<int>& places) {
   setenv(kPinnedBy, std::to_string(getpid()).c_str(), 1);
   std::vector<std::string> words = OwnArguments();
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::error_code code;

@@ -100,6 +100,7 @@ std::vector<double> Measure(std::span<const KernelDef* const> rows, const Kernel
     }
   }
   std::vector<double> best;
+  best.reserve(contestants.size());
   for (const Contestant& c : contestants) best.push_back(c.best_ms);
   return best;
 }

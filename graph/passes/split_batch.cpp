@@ -107,7 +107,7 @@ class Splitter {
   }
 
   bool Run() {
-    if (lives_.steps() == 0 || graph_.assignments().size() > 0 || lives_.HasTracks()) return false;
+    if (lives_.steps() == 0 || !graph_.assignments().empty() || lives_.HasTracks()) return false;
     const std::optional<Stretch> best = Best();
     if (!best) return false;
     Rewrite(*best);

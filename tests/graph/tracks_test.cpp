@@ -8,21 +8,10 @@
 
 #include "graph/storage.h"
 #include "tests/graph/wide_net.h"
+#include "tests/threads.h"
 
 namespace moka {
 namespace {
-
-// A team of so many while it lives.
-class Threads {
- public:
-  explicit Threads(int threads) { SetThreadCount(threads); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-  ~Threads() { SetThreadCount(before_); }
-
- private:
-  int before_ = ThreadCount();
-};
 
 WideNet Net(int64_t images, int64_t size = 64) {
   WideNet net;

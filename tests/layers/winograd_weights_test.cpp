@@ -11,6 +11,7 @@
 #include "layers/cpu/instructions.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
+#include "tests/threads.h"
 
 namespace moka {
 namespace {
@@ -61,18 +62,6 @@ std::vector<int64_t> Blocks() {
   }
   return blocks;
 }
-
-// Threads for one scope.
-class Threads {
- public:
-  explicit Threads(int count) : before_(ThreadCount()) { SetThreadCount(count); }
-  ~Threads() { SetThreadCount(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 int64_t Pick(RandomStream& random, const std::vector<int64_t>& values) { return values[random.Below(values.size())]; }
 

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "core/error.h"
-#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/catalog.h"
+#include "tests/threads.h"
 #include "tools/calibration.h"
 #include "tools/machine.h"
 
@@ -217,8 +217,7 @@ TEST(Quantize, IntegersFlowFromConvolutionToConvolution) {
 }
 
 TEST(Quantize, IntegersFlowInTracksToo) {
-  const int before = ThreadCount();
-  SetThreadCount(2);
+  const Threads team(2);
   SmallNet net;
   SmallNet other;
   CompileOptions options;
@@ -232,7 +231,6 @@ TEST(Quantize, IntegersFlowInTracksToo) {
   float scale = 0;
   for (const float y : expected) scale = std::max(scale, std::abs(y));
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 0.01F * scale) << i;
-  SetThreadCount(before);
 }
 
 TEST(Quantize, ConvolutionsWithoutFittingRangesStay) {

@@ -1,0 +1,152 @@
+// Where a run computes as a person sees it: kernels it keeps over a resume and times again, threads and their cores.
+#include <cmath>
+#include <set>
+
+#include "core/cpus.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace moka {
+namespace {
+
+// Every time of a file of times replaced by its inverse: the slowest kernel is then the fastest. "inf" stays.
+std::string Inverted(const std::string& text) {
+  std::string inverted;
+  for (const std::string& line : Split(text, '\n')) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    const double ms = std::strtod(line.c_str(), nullptr);
+    inverted += StrCat(std::isinf(ms) ? ms : 1 / ms, line.substr(tab), "\n");
+  }
+  return inverted;
+}
+
+// "kernels" and counts of --dry-run.
+std::string KernelLines(const std::string& dry_run) {
+  std::string lines;
+  for (const std::string& line : Split(dry_run, '\n')) {
+    if (line.find(" x ") != std::string::npos) lines += line + "\n";
+  }
+  return lines;
+}
+
+TEST_F(CliTest, AResumedRunChoosesTheKernelsOfTheRunWhateverBecameOfTheCache) {
+  Run();
+  const std::string cache = "XDG_CACHE_HOME=cache";
+  const std::string at_a_rate = Solver() + " lr_policy=fixed snapshot=4";  // LeNet's own hangs on max_iter
+  const std::string start = at_a_rate + " max_iter=8";
+  ASSERT_EQ(Moka(start + " --run whole", cache).code, 0);
+  const std::string chosen = KernelLines(Moka(start + " --dry-run", cache).out);
+  ASSERT_FALSE(chosen.empty());
+  const Outcome cut = Moka(at_a_rate + " max_iter=4 --run again", cache);
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  const std::string kept = ReadFile(folder_ / "runs/again-0001/config/kernels.tsv");
+  EXPECT_TRUE(kept.starts_with("# moka kernels 1 fastest crc32c ")) << kept;
+  const std::vector<fs::path> files = ListFiles(folder_ / "cache/moka", ".tsv");
+  ASSERT_EQ(files.size(), 1U);
+  WriteFileAtomically(files[0], Inverted(ReadFile(files[0])));
+  EXPECT_NE(KernelLines(Moka(start + " --dry-run", cache).out), chosen) << "another choice would be seen";
+  for (const std::string& resumed_cache : {cache, std::string("XDG_CACHE_HOME=lost")}) {
+    const Outcome looked = Moka("train --resume=runs/again-0001 max_iter=8 --dry-run", resumed_cache);
+    EXPECT_EQ(KernelLines(looked.out), chosen) << resumed_cache << looked.err;
+  }
+  const Outcome resumed = Moka("train --resume=runs/again-0001 max_iter=8", cache);
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(resumed.err.find("warning"), std::string::npos) << resumed.err;
+  EXPECT_EQ(ReadFile(folder_ / "runs/again-0001/config/kernels.tsv"), kept);
+  EXPECT_EQ(ReadFile(folder_ / "runs/again-0001/checkpoints/iter_0000008.safetensors"),
+            ReadFile(folder_ / "runs/whole-0001/checkpoints/iter_0000008.safetensors"));
+}
+
+TEST_F(CliTest, AnotherChoiceOfKernelsOnResumeIsSaid) {
+  Run();
+  const std::string cache = "XDG_CACHE_HOME=cache2";
+  const auto warning = [&](const std::string& flags) {
+    const std::string err = Moka("train --resume=runs/said-0001 max_iter=8 --dry-run " + flags, cache).err;
+    const size_t at = err.find("warning");
+    return at == std::string::npos ? std::string() : err.substr(at, err.find('\n', at) - at);
+  };
+  ASSERT_EQ(Moka(Solver() + " max_iter=4 snapshot=4 --run said --kernels listed", cache).code, 0);
+  EXPECT_EQ(warning(""), "");
+  EXPECT_EQ(warning("--kernels=listed"), "");
+  EXPECT_FALSE(fs::exists(folder_ / "cache2/moka")) << "what the run lists is not timed";
+  EXPECT_NE(warning("--kernels=fastest").find("chooses other kernels than the run did"), std::string::npos);
+  fs::remove(folder_ / "runs/said-0001/config/kernels.tsv");
+  EXPECT_NE(warning("").find("did not keep its kernels"), std::string::npos);
+}
+
+TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {
+  const std::string lenet = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --warmup 0 ");
+  const std::string cache = "XDG_CACHE_HOME=cache3";
+  ASSERT_EQ(Moka(lenet, cache).code, 0);
+  const fs::path file = ListFiles(folder_ / "cache3/moka", ".tsv").at(0);
+  const std::string first = ReadFile(file);
+  ASSERT_EQ(Moka(lenet, cache).code, 0);
+  EXPECT_EQ(ReadFile(file), first);
+  ASSERT_EQ(Moka(lenet + "--kernels renew", cache).code, 0);
+  const std::string renewed = ReadFile(file);
+  EXPECT_TRUE(renewed.starts_with(first));
+  EXPECT_NE(renewed.find("\n-\t"), std::string::npos);
+}
+
+TEST_F(CliTest, TheTeamIsPinnedWhenAsked) {
+  const auto device = [&](const std::string& flags, const std::string& variables = "") {
+    const Outcome outcome = Moka("device --json " + flags, "env -u OMP_NUM_THREADS " + variables);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return Json::parse(outcome.out);
+  };
+  const Json free = device("");
+  EXPECT_EQ(free.at("is_pinned"), false);
+  const std::string allowed = free.at("allowed_cpus");
+  const int threads = free.at("threads");
+  EXPECT_EQ(free.at("team_cpus"), Json(std::vector<std::string>(static_cast<size_t>(threads), allowed)));
+  const Json cores = device("--pin cores");
+  EXPECT_EQ(cores.at("is_pinned"), true);
+  EXPECT_EQ(cores.at("threads"), threads);
+  EXPECT_EQ(cores.at("allowed_cpus"), allowed) << "the process may run where it might";
+  std::set<int> used;
+  for (const std::string cpu : cores.at("team_cpus")) EXPECT_TRUE(used.insert(std::stoi(cpu)).second) << cpu;
+  EXPECT_EQ(used.size(), static_cast<size_t>(threads));
+  const std::string last = Split(Split(allowed, ',').back(), '-').back();
+  EXPECT_EQ(device("--pin " + last).at("team_cpus"), Json({last}));
+  EXPECT_EQ(device("--threads 1 --pin none").at("is_pinned"), false);
+  EXPECT_EQ(device("--pin cores", "OMP_NUM_THREADS=1").at("threads"), 1);
+  // What the user bound is left so, and seen.
+  EXPECT_EQ(device("--threads 1", "OMP_PLACES='{" + last + "}' OMP_PROC_BIND=true").at("team_cpus"), Json({last}));
+  const Outcome both = Moka("device --pin cores", "OMP_PROC_BIND=true");
+  EXPECT_EQ(both.code, 64);
+  EXPECT_NE(both.err.find("--pin and the environment both say where threads run"), std::string::npos) << both.err;
+  EXPECT_TRUE(both.out.empty());
+}
+
+TEST_F(CliTest, RanksOfABoxShareItsCores) {
+  std::set<int> used;
+  int cpus = 0;
+  for (const std::string rank : {"0", "1"}) {
+    const Outcome outcome =
+        Moka("device --json --pin cores", "env -u OMP_NUM_THREADS LOCAL_WORLD_SIZE=2 LOCAL_RANK=" + rank);
+    const Json json = Json::parse(outcome.out);
+    EXPECT_EQ(json.at("local_ranks"), 2);
+    cpus = static_cast<int>(ParseCpuList(json.at("allowed_cpus").get<std::string>())->size());
+    if (cpus == 1) GTEST_SKIP() << "there is only one CPU";
+    for (const std::string cpu : json.at("team_cpus")) EXPECT_TRUE(used.insert(std::stoi(cpu)).second) << cpu;
+  }
+  EXPECT_GE(used.size(), 2U);
+  EXPECT_LE(used.size(), static_cast<size_t>(cpus));
+}
+
+TEST_F(CliTest, APinnedTrainingGivesTheSameWeights) {
+  Run();
+  const std::string flags = " max_iter=4 snapshot=4 --threads 2 --kernels listed --run pinned";
+  for (const char* pin : {"", " --pin cores"}) {
+    const Outcome trained = Moka(Solver() + flags + pin);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const bool is_pinned = trained.err.find("2 threads pinned to CPUs ") != std::string::npos;
+    EXPECT_EQ(is_pinned, std::string(pin) != "") << trained.err;
+  }
+  EXPECT_EQ(ReadFile(folder_ / "runs/pinned-0001/checkpoints/iter_0000004.safetensors"),
+            ReadFile(folder_ / "runs/pinned-0002/checkpoints/iter_0000004.safetensors"));
+}
+
+}  // namespace
+}  // namespace moka

@@ -43,25 +43,22 @@ ImageHeader ReadImageHeader(std::string_view file);
 
 // The EXIF orientation tag of a JPEG, 1..8; 1 when there is none.
 int ExifOrientation(std::string_view jpeg);
+constexpr bool SwapsAxes(int orientation) { return orientation >= 5; }
 // Turns an image so that EXIF orientation `tag` (1..8) becomes 1.
 void ApplyOrientation(int tag, Image& image);
 
-// Holds a decompressor and scratch; one a thread.
-class ImageDecoder {
- public:
-  ImageDecoder();
-  ImageDecoder(ImageDecoder&&) noexcept;
-  ImageDecoder& operator=(ImageDecoder&&) noexcept;
-  ~ImageDecoder();
+struct ImageSize {
+  int64_t channels = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+};
 
-  // Errors: kBadData saying the format and what is wrong.
-  void Decode(std::string_view file, const DecodeOptions& options, Image& out);
-
- private:
-  struct Turbo;
-  void DecodeJpeg(std::string_view file, const DecodeOptions& options, Image& out);
-
-  std::unique_ptr<Turbo> turbo_;
+// A rectangle with borders between pixels.
+struct ImageBox {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
 };
 
 // Resizing: kLinear is OpenCV's default, as Caffe's new_height/new_width; kArea averages when it shrinks (no aliasing)
@@ -77,6 +74,39 @@ struct ImageWindow {
 };
 void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
                   Interpolation interpolation, Image& to);
+
+// Holds a decompressor and scratch; one a thread.
+class ImageDecoder {
+ public:
+  ImageDecoder();
+  ImageDecoder(ImageDecoder&&) noexcept;
+  ImageDecoder& operator=(ImageDecoder&&) noexcept;
+  ~ImageDecoder();
+
+  // Errors: kBadData saying the format and what is wrong.
+  void Decode(std::string_view file, const DecodeOptions& options, Image& out);
+
+  // Decoding of a part, in two steps. Open reads the header (a format that has no partial decoding is decoded); the
+  // bytes must stay where they are until the next call. Width and height are the upright picture's. Errors: as Decode.
+  ImageSize Open(std::string_view file, const DecodeOptions& options);
+  // The window's pixels, or more around them: where they are in `image`. JPEGs are decoded at a half, a quarter or an
+  // eighth where both sides of the window stay at least `width` and `height`, and what lies outside is not computed. A
+  // strict decoder then finds files that are cut off, but no damage below the window. The part lasts until the next
+  // call. Requires: Open; the window is not empty and lies inside. Errors: as Decode.
+  struct Part {
+    const Image* image = nullptr;
+    ImageBox box;  // the window
+  };
+  Part DecodeWindow(const ImageWindow& window, int64_t width, int64_t height);
+
+ private:
+  struct State;
+  // The JPEG that is open, whole and upright.
+  void FinishJpeg(Image& out);
+
+  std::unique_ptr<State> state_;
+};
+
 // OpenCV's own threads are turned off: pixels are worked on by the pipeline's workers, one image each.
 void UseOneOpenCvThread();
 

@@ -1,41 +1,43 @@
-// ImageDecoder: JPEG through TurboJPEG, the other formats by their own files; and JPEG's encoder.
+// ImageDecoder, over the readers of each format; and JPEG's encoder.
 #include <turbojpeg.h>
+
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/image_formats.h"
+#include "data/jpeg_reader.h"
 
 namespace moka {
 
-struct ImageDecoder::Turbo {
-  tjhandle handle = tjInitDecompress();
-  std::vector<uint8_t> cmyk;
-  ~Turbo() {
-    if (handle != nullptr) tjDestroy(handle);
-  }
+struct ImageDecoder::State {
+  JpegReader jpeg;
+  // What is open.
+  std::string_view file;
+  DecodeOptions options;
+  ImageSize stored;     // as the file has it, before its orientation
+  int orientation = 1;  // to be applied
+  bool is_jpeg = false;
+  Image image;  // the whole of it, or the part last decoded
 };
 
 namespace {
-
-// Ink to light: 255 means no ink, as Adobe stores it, so each colour is its ink times black.
-void CmykToBgr(const std::vector<uint8_t>& cmyk, Image& out) {
-  const auto scaled = [](unsigned ink, unsigned black) { return static_cast<uint8_t>((ink * black + 127U) / 255U); };
-  uint8_t* to = out.pixels.data();
-  for (size_t i = 0; i + 3 < cmyk.size(); i += 4, to += 3) {
-    to[0] = scaled(cmyk[i + 2], cmyk[i + 3]);
-    to[1] = scaled(cmyk[i + 1], cmyk[i + 3]);
-    to[2] = scaled(cmyk[i], cmyk[i + 3]);
-  }
-}
-
-Error JpegError(std::string_view doing, const char* reason) {
-  return {ErrorKind::kBadData, StrCat("cannot ", doing, " the JPEG: ", reason)};
-}
 
 void CheckPixels(int64_t width, int64_t height, int64_t limit) {
   if (width > limit / height) {  // both are positive; no product that could overflow
     throw Error(ErrorKind::kBadData, StrCat("the image claims ", width, "x", height, " pixels, the limit is ", limit));
   }
+}
+
+void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeOptions& options, Image& out) {
+  switch (header.format) {
+    case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out); break;
+    case ImageHeader::Format::kBmp: DecodeBmp(file, header, options.damage, out); break;
+    case ImageHeader::Format::kWebp: DecodeWebp(file, header, out); break;
+    default: break;
+  }
+  if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
+  if (options.channels == ImageChannels::kGrey) ConvertChannels(1, out);
 }
 
 }  // namespace
@@ -44,62 +46,66 @@ Error CannotDecode(std::string_view format, std::string_view reason) {
   return {ErrorKind::kBadData, StrCat("cannot decode the ", format, ": ", reason)};
 }
 
-ImageDecoder::ImageDecoder() : turbo_(std::make_unique<Turbo>()) {
-  UseOneOpenCvThread();
-  if (turbo_->handle == nullptr) throw Error(ErrorKind::kUnavailable, StrCat("TurboJPEG: ", tjGetErrorStr2(nullptr)));
-}
+ImageDecoder::ImageDecoder() : state_(std::make_unique<State>()) { UseOneOpenCvThread(); }
 ImageDecoder::ImageDecoder(ImageDecoder&&) noexcept = default;
 ImageDecoder& ImageDecoder::operator=(ImageDecoder&&) noexcept = default;
 ImageDecoder::~ImageDecoder() = default;
 
-void ImageDecoder::Decode(std::string_view file, const DecodeOptions& options, Image& out) {
+ImageSize ImageDecoder::Open(std::string_view file, const DecodeOptions& options) {
+  State& s = *state_;
   const ImageHeader header = ReadImageHeader(file);
   CheckPixels(header.width, header.height, options.pixel_limit);
   if (file.size() > INT32_MAX) throw Error(ErrorKind::kBadData, "the image file is larger than 2 GiB");
-  switch (header.format) {
-    case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out); break;
-    case ImageHeader::Format::kBmp: DecodeBmp(file, header, options.damage, out); break;
-    case ImageHeader::Format::kWebp: DecodeWebp(file, header, out); break;
-    default: DecodeJpeg(file, options, out); return;
+  s.file = file;
+  s.options = options;
+  s.orientation = 1;
+  s.is_jpeg = header.format == ImageHeader::Format::kJpeg;
+  if (!s.is_jpeg) {
+    DecodeOther(file, header, options, s.image);
+    return s.stored = {s.image.channels, s.image.height, s.image.width};
   }
-  if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
-  if (options.channels == ImageChannels::kGrey) ConvertChannels(1, out);
+  const JpegReader::Header jpeg = s.jpeg.Open(file, options.damage);
+  CheckPixels(jpeg.width, jpeg.height, options.pixel_limit);
+  const bool grey =
+      options.channels == ImageChannels::kGrey || (options.channels == ImageChannels::kAsStored && jpeg.is_grey);
+  s.stored = {grey ? 1 : 3, jpeg.height, jpeg.width};
+  if (options.orientation == DecodeOptions::Orientation::kUpright) s.orientation = ExifOrientation(file);
+  ImageSize upright = s.stored;
+  if (SwapsAxes(s.orientation)) std::swap(upright.width, upright.height);
+  return upright;
 }
 
-void ImageDecoder::DecodeJpeg(std::string_view file, const DecodeOptions& options, Image& out) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(file.data());
-  // TurboJPEG 2.1 can report success without setting these (a "header" of tables only).
-  int width = 0;
-  int height = 0;
-  int subsampling = -1;
-  int colorspace = -1;
-  const bool strict = options.damage == DecodeOptions::Damage::kStrict;
-  const int flags = TJFLAG_LIMITSCANS | (strict ? TJFLAG_STOPONWARNING : 0);
-  const int got = tjDecompressHeader3(turbo_->handle, bytes, file.size(), &width, &height, &subsampling, &colorspace);
-  const bool only_warned = got != 0 && tjGetErrorCode(turbo_->handle) == TJERR_WARNING;
-  if (got != 0 && (strict || !only_warned)) throw JpegError("read the header of", tjGetErrorStr2(turbo_->handle));
-  if (width <= 0 || height <= 0) throw JpegError("read the header of", "no frame header");
-  CheckPixels(width, height, options.pixel_limit);
-  const bool cmyk = colorspace == TJCS_CMYK || colorspace == TJCS_YCCK;
-  const bool grey = options.channels == ImageChannels::kGrey ||
-                    (options.channels == ImageChannels::kAsStored && colorspace == TJCS_GRAY);
-  out.Resize(width, height, grey && !cmyk ? 1 : 3);
-  unsigned char* pixels = out.pixels.data();
-  int format = grey ? TJPF_GRAY : TJPF_BGR;
-  if (cmyk) {
-    turbo_->cmyk.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 4);
-    pixels = turbo_->cmyk.data();
-    format = TJPF_CMYK;
+void ImageDecoder::FinishJpeg(Image& out) {
+  State& s = *state_;
+  s.jpeg.Read({0, 0, s.stored.width, s.stored.height}, 1, s.stored.channels == 1, out);
+  ApplyOrientation(s.orientation, out);
+}
+
+void ImageDecoder::Decode(std::string_view file, const DecodeOptions& options, Image& out) {
+  Open(file, options);
+  if (state_->is_jpeg) return FinishJpeg(out);
+  std::swap(out, state_->image);
+}
+
+ImageDecoder::Part ImageDecoder::DecodeWindow(const ImageWindow& window, int64_t width, int64_t height) {
+  State& s = *state_;
+  const ImageBox box{static_cast<double>(window.x), static_cast<double>(window.y), static_cast<double>(window.width),
+                     static_cast<double>(window.height)};
+  if (!s.is_jpeg) return {&s.image, box};
+  if (s.orientation != 1) {
+    FinishJpeg(s.image);
+    return {&s.image, box};
   }
-  if (tjDecompress2(turbo_->handle, bytes, file.size(), pixels, width, 0, height, format, flags) != 0 &&
-      (strict || tjGetErrorCode(turbo_->handle) != TJERR_WARNING)) {
-    throw JpegError("decode", tjGetErrorStr2(turbo_->handle));
-  }
-  if (cmyk) {
-    CmykToBgr(turbo_->cmyk, out);
-    if (grey) ConvertChannels(1, out);
-  }
-  if (options.orientation == DecodeOptions::Orientation::kUpright) ApplyOrientation(ExifOrientation(file), out);
+  int divisor = 8;
+  while (divisor > 1 && (window.width < width * divisor || window.height < height * divisor)) divisor /= 2;
+  const int64_t right = ScaledSide(window.x + window.width, divisor);
+  const int64_t bottom = ScaledSide(window.y + window.height, divisor);
+  const ImageWindow scaled{window.x / divisor, window.y / divisor, right - window.x / divisor,
+                           bottom - window.y / divisor};
+  const ImageWindow read = s.jpeg.Read(scaled, divisor, s.stored.channels == 1, s.image);
+  return {&s.image,
+          {box.x / divisor - static_cast<double>(read.x), box.y / divisor - static_cast<double>(read.y),
+           box.width / divisor, box.height / divisor}};
 }
 
 std::string EncodeJpeg(const Image& image, int quality) {

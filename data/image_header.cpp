@@ -141,7 +141,7 @@ void ApplyOrientation(int tag, Image& image) {
   if (tag <= 1 || tag > 8) return;
   Image from;
   std::swap(from, image);
-  const bool swaps = tag >= 5;
+  const bool swaps = SwapsAxes(tag);
   image.Resize(swaps ? from.height : from.width, swaps ? from.width : from.height, from.channels);
   const int64_t w = from.width - 1;
   const int64_t h = from.height - 1;

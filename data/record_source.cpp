@@ -14,13 +14,32 @@ namespace moka {
 
 namespace fs = std::filesystem;
 
+Record RecordSource::Load(int64_t i, RecordScratch& scratch) const {
+  Record record = Read(i, scratch);
+  DecodeRecord(channels(), scratch, record);
+  return record;
+}
+
+void DecodeRecord(ImageChannels channels, RecordScratch& scratch, Record& record) {
+  if (record.file.empty()) return;
+  scratch.decoder.Decode(record.file, {.channels = channels}, scratch.image);
+  record.pixels = ViewOf(scratch.image);
+  record.file = {};
+}
+
 Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch) {
+  Record record = ReadDatum(wire, scratch);
+  DecodeRecord(channels, scratch, record);
+  return record;
+}
+
+Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   const DatumView datum = ParseDatum(wire);
   Record record;
   record.label = static_cast<float>(datum.label);
   if (datum.encoded) {
-    scratch.decoder.Decode(datum.data, {.channels = channels}, scratch.image);
-    record.pixels = ViewOf(scratch.image);
+    if (datum.data.empty()) throw Error(ErrorKind::kBadData, "an encoded Datum without an image file");
+    record.file = datum.data;
     return record;
   }
   const int64_t count = datum.Count();
@@ -101,16 +120,16 @@ std::string ImageListSource::NameOf(int64_t i) const {
                 options_.list.string());
 }
 
-Record ImageListSource::Load(int64_t i, RecordScratch& scratch) const {
+Record ImageListSource::Read(int64_t i, RecordScratch& scratch) const {
   const ListedImage& listed = images_[static_cast<size_t>(i)];
-  const std::string file = ReadFile(options_.base / (options_.prefix + listed.path));
-  scratch.decoder.Decode(file, {.channels = options_.channels}, scratch.image);
-  Image* image = &scratch.image;
-  if (options_.height > 0) {
-    ResizeImage(scratch.image, options_.width, options_.height, Interpolation::kLinear, scratch.resized);
-    image = &scratch.resized;
-  }
-  return {ViewOf(*image), static_cast<float>(listed.label), listed.labels};
+  scratch.file = ReadFile(options_.base / (options_.prefix + listed.path));
+  Record record{.label = static_cast<float>(listed.label), .labels = listed.labels, .file = scratch.file};
+  if (options_.height == 0 && !record.file.empty()) return record;
+  scratch.decoder.Decode(scratch.file, {.channels = options_.channels}, scratch.image);
+  ResizeImage(scratch.image, options_.width, options_.height, Interpolation::kLinear, scratch.resized);
+  record.pixels = ViewOf(scratch.resized);
+  record.file = {};
+  return record;
 }
 
 }  // namespace moka

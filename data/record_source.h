@@ -15,11 +15,12 @@
 
 namespace moka {
 
-// Pixels live in the source or in the scratch, until the scratch's next use.
+// Pixels and bytes live in the source or in the scratch, until the scratch's next use.
 struct Record {
-  PixelView pixels;
+  PixelView pixels = {};
   float label = 0;
   std::span<const float> labels = {};  // where a record has several
+  std::string_view file = {};          // an image file that is not decoded yet; then there are no pixels
 };
 
 struct RecordScratch {
@@ -27,6 +28,7 @@ struct RecordScratch {
   Image image;
   Image resized;
   std::vector<float> floats;
+  std::string file;
 };
 
 class RecordSource {
@@ -39,12 +41,21 @@ class RecordSource {
   virtual int64_t size() const = 0;
   // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
   virtual std::string NameOf(int64_t i) const = 0;
-  // Errors: kBadData and kNoInput saying what is wrong; the caller adds the name. Requires: 0 <= i < size().
-  virtual Record Load(int64_t i, RecordScratch& scratch) const = 0;
+  // How image files are decoded.
+  virtual ImageChannels channels() const = 0;
+  // Image files stay undecoded. Errors: kBadData and kNoInput saying what is wrong; the caller adds the name.
+  // Requires: 0 <= i < size().
+  virtual Record Read(int64_t i, RecordScratch& scratch) const = 0;
+  // With pixels. Errors: as above.
+  Record Load(int64_t i, RecordScratch& scratch) const;
 };
 
-// Pixels of a Datum: in place when raw bytes, decoded or copied into the scratch otherwise.
+// Decodes a record's file, if that is what it is, into the scratch. Errors: kBadData.
+void DecodeRecord(ImageChannels channels, RecordScratch& scratch, Record& record);
+// A Datum: in place when raw bytes or a file, floats copied into the scratch.
 // Errors: kBadData when its sizes and its data do not agree.
+Record ReadDatum(std::string_view wire, RecordScratch& scratch);
+// With pixels.
 Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch);
 
 // Datums of an LMDB.
@@ -54,9 +65,8 @@ class LmdbSource : public RecordSource {
       : reader_(path, access), channels_(channels) {}
   int64_t size() const override { return reader_.size(); }
   std::string NameOf(int64_t i) const override;
-  Record Load(int64_t i, RecordScratch& scratch) const override {
-    return LoadDatum(reader_.value(i), channels_, scratch);
-  }
+  ImageChannels channels() const override { return channels_; }
+  Record Read(int64_t i, RecordScratch& scratch) const override { return ReadDatum(reader_.value(i), scratch); }
 
  private:
   LmdbReader reader_;
@@ -91,7 +101,8 @@ class ImageListSource : public RecordSource {
         images_(options_.labels > 0 ? ReadImageList(options_.list, options_.labels) : ReadImageList(options_.list)) {}
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   std::string NameOf(int64_t i) const override;
-  Record Load(int64_t i, RecordScratch& scratch) const override;
+  ImageChannels channels() const override { return options_.channels; }
+  Record Read(int64_t i, RecordScratch& scratch) const override;
 
  private:
   Options options_;

@@ -42,13 +42,21 @@ Shape LabelledMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 
 void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const Shape& shape,
                          SampleScratch& scratch, std::span<float> data, std::span<float> label) const {
-  const Record loaded = source_->Load(record, scratch.record);
-  CheckShape(transform_.OutputShape(loaded.pixels), shape, "crop_size, or import with a size");
-  transform_.Apply(loaded.pixels, id, scratch.transform, data);
-  if (loaded.labels.empty()) {
-    label[0] = loaded.label;
+  constexpr std::string_view kHint = "crop_size, or import with a size";
+  Record read = source_->Read(record, scratch.record);
+  if (!read.file.empty() && transform_.takes_parts()) {
+    const ImageSize size = scratch.record.decoder.Open(read.file, {.channels = source_->channels()});
+    CheckShape(transform_.OutputShape(size), shape, kHint);
+    transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.transform, data);
   } else {
-    std::ranges::copy(loaded.labels, label.begin());
+    DecodeRecord(source_->channels(), scratch.record, read);
+    CheckShape(transform_.OutputShape(read.pixels), shape, kHint);
+    transform_.Apply(read.pixels, id, scratch.transform, data);
+  }
+  if (read.labels.empty()) {
+    label[0] = read.label;
+  } else {
+    std::ranges::copy(read.labels, label.begin());
   }
 }
 

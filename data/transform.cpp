@@ -31,15 +31,22 @@ float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t chan
   return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
 }
 
-}  // namespace
-
-PixelView ViewOf(const Image& image) {
-  return {.order = PixelView::Order::kInterleaved,
-          .channels = image.channels,
-          .height = image.height,
-          .width = image.width,
-          .bytes = image.pixels.data()};
+ImageBox BoxOf(const ImageWindow& window) {
+  return {static_cast<double>(window.x), static_cast<double>(window.y), static_cast<double>(window.width),
+          static_cast<double>(window.height)};
 }
+
+// What a box resized by that many pixels of the picture a pixel looks at.
+ImageBox Grown(const ImageBox& box, double step_x, double step_y, const ImageSize& size) {
+  const double x = std::max(0.0, std::floor(box.x - std::max(step_x, 1.0)));
+  const double y = std::max(0.0, std::floor(box.y - std::max(step_y, 1.0)));
+  const double right = std::min(static_cast<double>(size.width), std::ceil(box.x + box.width + std::max(step_x, 1.0)));
+  const double bottom =
+      std::min(static_cast<double>(size.height), std::ceil(box.y + box.height + std::max(step_y, 1.0)));
+  return {x, y, right - x, bottom - y};
+}
+
+}  // namespace
 
 Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const fs::path& base_folder)
     : param_(param), phase_(phase), seed_(seed), pad_(param.pad()) {
@@ -111,37 +118,44 @@ void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& value
   values = std::move(blob.values);
 }
 
-void Transform::CheckChannels(const PixelView& pixels) const {
+void Transform::CheckChannels(const ImageSize& size) const {
   const auto check = [&](std::string_view field, int count) {
-    if (count > 1 && count != pixels.channels) {
+    if (count > 1 && count != size.channels) {
       throw Error(ErrorKind::kBadData, StrCat("transform_param.", field, " has ", count, " values, the record has ",
-                                              pixels.channels, " channels; give one value or one a channel"));
+                                              size.channels, " channels; give one value or one a channel"));
     }
   };
   check("mean_value", param_.mean_value_size());
   check("std_value", param_.std_value_size());
 }
 
-Shape Transform::OutputShape(const PixelView& pixels) const {
-  if (pixels.channels <= 0 || pixels.height <= 0 || pixels.width <= 0) {
-    throw Error(ErrorKind::kBadData, StrCat("the record has no pixels (", pixels.channels, " channels of ",
-                                            SizeText(pixels.height, pixels.width), ")"));
+float Transform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0.0F); }
+
+float Transform::Factor(int64_t channel) const {
+  return param_.std_value().empty() ? param_.scale() : param_.scale() / ValueOf(param_.std_value(), channel, 1.0F);
+}
+
+ImageSize Transform::ResizedShort(const ImageSize& size) const {
+  if (param_.resize_short() == 0) return size;
+  const int64_t short_side = std::min(size.height, size.width);
+  return {size.channels, Scaled(size.height, short_side, param_.resize_short()),
+          Scaled(size.width, short_side, param_.resize_short())};
+}
+
+Shape Transform::OutputShape(const ImageSize& size) const {
+  if (size.channels <= 0 || size.height <= 0 || size.width <= 0) {
+    throw Error(ErrorKind::kBadData, StrCat("the record has no pixels (", size.channels, " channels of ",
+                                            SizeText(size.height, size.width), ")"));
   }
-  CheckChannels(pixels);
-  if (resizes_at_random()) return {pixels.channels, crop_height_, crop_width_};
-  int64_t height = pixels.height;
-  int64_t width = pixels.width;
-  if (param_.resize_short() > 0) {
-    const int64_t short_side = std::min(height, width);
-    height = Scaled(height, short_side, param_.resize_short());
-    width = Scaled(width, short_side, param_.resize_short());
-    if (height > kMaxSide || width > kMaxSide) {
-      throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", SizeText(height, width)));
-    }
+  CheckChannels(size);
+  if (resizes_at_random()) return {size.channels, crop_height_, crop_width_};
+  auto [channels, height, width] = ResizedShort(size);
+  if (height > kMaxSide || width > kMaxSide) {
+    throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", SizeText(height, width)));
   }
-  if (mean_shape_.rank() > 0 && mean_shape_ != Shape{pixels.channels, height, width}) {
+  if (mean_shape_.rank() > 0 && mean_shape_ != Shape{channels, height, width}) {
     throw Error(ErrorKind::kBadData, StrCat("the mean image has shape ", mean_shape_.ToString(), ", the record ",
-                                            Shape{pixels.channels, height, width}.ToString()));
+                                            Shape{channels, height, width}.ToString()));
   }
   height += 2 * pad_;
   width += 2 * pad_;
@@ -149,67 +163,84 @@ Shape Transform::OutputShape(const PixelView& pixels) const {
     throw Error(ErrorKind::kBadData, StrCat("a crop of ", SizeText(crop_height_, crop_width_),
                                             " does not fit an image of ", SizeText(height, width)));
   }
-  return {pixels.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
+  return {channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
 
 // Ten tries for a window of a random share of the area and a random aspect, then the largest centred window whose
 // aspect is allowed (Szegedy et al., "Going deeper with convolutions", 2015, section 6, as later made precise by
 // torchvision's RandomResizedCrop).
-ImageWindow Transform::RandomWindow(const PixelView& pixels, const SampleId& id) const {
+ImageWindow Transform::RandomWindow(const ImageSize& size, const SampleId& id) const {
   const RandomResizedCrop& r = param_.rand_resized_crop();
   RandomStream random(seed_, StreamOf(id));
-  const auto width = static_cast<double>(pixels.width);
-  const auto height = static_cast<double>(pixels.height);
+  const auto width = static_cast<double>(size.width);
+  const auto height = static_cast<double>(size.height);
   constexpr int kTries = 10;
   for (int i = 0; i < kTries; ++i) {
     const double area = width * height * random.Uniform(r.scale_min(), r.scale_max());
     const double aspect = std::exp(random.Uniform(std::log(r.ratio_min()), std::log(r.ratio_max())));
     const auto w = static_cast<int64_t>(std::llround(std::sqrt(area * aspect)));
     const auto h = static_cast<int64_t>(std::llround(std::sqrt(area / aspect)));
-    if (w < 1 || h < 1 || w > pixels.width || h > pixels.height) continue;
-    const auto y = static_cast<int64_t>(random.Uniform() * static_cast<double>(pixels.height - h + 1));
-    const auto x = static_cast<int64_t>(random.Uniform() * static_cast<double>(pixels.width - w + 1));
+    if (w < 1 || h < 1 || w > size.width || h > size.height) continue;
+    const auto y = static_cast<int64_t>(random.Uniform() * static_cast<double>(size.height - h + 1));
+    const auto x = static_cast<int64_t>(random.Uniform() * static_cast<double>(size.width - w + 1));
     return {x, y, w, h};
   }
-  ImageWindow window{0, 0, pixels.width, pixels.height};
+  ImageWindow window{0, 0, size.width, size.height};
   const double aspect = std::clamp(width / height, double{r.ratio_min()}, double{r.ratio_max()});
-  if (width / height < aspect) window.height = std::clamp<int64_t>(std::llround(width / aspect), 1, pixels.height);
-  if (width / height > aspect) window.width = std::clamp<int64_t>(std::llround(height * aspect), 1, pixels.width);
-  window.x = (pixels.width - window.width) / 2;
-  window.y = (pixels.height - window.height) / 2;
+  if (width / height < aspect) window.height = std::clamp<int64_t>(std::llround(width / aspect), 1, size.height);
+  if (width / height > aspect) window.width = std::clamp<int64_t>(std::llround(height * aspect), 1, size.width);
+  window.x = (size.width - window.width) / 2;
+  window.y = (size.height - window.height) / 2;
   return window;
 }
 
-// What the crop is taken from: the record itself, or its resized copy in the scratch.
-PixelView Transform::Resized(const PixelView& pixels, const SampleId& id, TransformScratch& scratch) const {
-  const bool at_random = resizes_at_random();
-  if (!at_random && param_.resize_short() == 0) return pixels;
-  if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
-    throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized");
+Transform::Place Transform::PlaceOf(const ImageSize& size, const SampleId& id) const {
+  if (crop_height_ == 0) return {};
+  const int64_t free_y = size.height + 2 * pad_ - crop_height_;
+  const int64_t free_x = size.width + 2 * pad_ - crop_width_;
+  if (phase_ != TRAIN) return {free_y / 2, free_x / 2};
+  RandomStream random(seed_, StreamOf(id));
+  const auto y = static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1)));
+  return {y, static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1)))};
+}
+
+std::optional<ResamplePart> Transform::PartOf(const ImageSize& size, const SampleId& id) const {
+  if (resizes_at_random()) {
+    const ImageBox box = BoxOf(RandomWindow(size, id));
+    return ResamplePart{box, box, crop_height_, crop_width_};
   }
-  Image& from = scratch.interleaved;
-  from.Resize(pixels.width, pixels.height, pixels.channels);
-  const int64_t plane = pixels.height * pixels.width;
-  if (pixels.order == PixelView::Order::kInterleaved) {
-    std::copy_n(pixels.bytes, plane * pixels.channels, from.pixels.data());
-  } else {
-    for (int64_t i = 0; i < plane * pixels.channels; ++i) {
-      from.pixels[static_cast<size_t>(i)] = pixels.bytes[i % pixels.channels * plane + i / pixels.channels];
-    }
+  // Padding and a mean image belong to the resized picture.
+  if (pad_ > 0 || mean_shape_.rank() > 0) return {};
+  const ImageSize resized = ResizedShort(size);
+  const Place place = PlaceOf(resized, id);
+  const int64_t height = crop_height_ > 0 ? crop_height_ : resized.height;
+  const int64_t width = crop_width_ > 0 ? crop_width_ : resized.width;
+  const double step_x = static_cast<double>(size.width) / static_cast<double>(resized.width);
+  const double step_y = static_cast<double>(size.height) / static_cast<double>(resized.height);
+  const ImageBox box{static_cast<double>(place.x) * step_x, static_cast<double>(place.y) * step_y,
+                     static_cast<double>(width) * step_x, static_cast<double>(height) * step_y};
+  return ResamplePart{box, Grown(box, step_x, step_y, size), height, width};
+}
+
+void Transform::WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id,
+                               TransformScratch& scratch, std::span<float> out) const {
+  scratch.factors.clear();
+  scratch.summands.clear();
+  for (int64_t c = 0; c < pixels.channels; ++c) {
+    scratch.factors.push_back(Factor(c));
+    scratch.summands.push_back(-Mean(c) * Factor(c));
   }
-  if (at_random) {
-    ResizeWindow(from, RandomWindow(pixels, id), crop_width_, crop_height_, Interpolation::kArea, scratch.resized);
-  } else {
-    const int64_t short_side = std::min(pixels.height, pixels.width);
-    ResizeImage(from, Scaled(pixels.width, short_side, param_.resize_short()),
-                Scaled(pixels.height, short_side, param_.resize_short()), Interpolation::kArea, scratch.resized);
-  }
-  return ViewOf(scratch.resized);
+  ResampleToPlanes(pixels, part,
+                   {.factors = scratch.factors.data(),
+                    .summands = scratch.summands.data(),
+                    .mirror = param_.mirror() && IsMirrored(seed_, id),
+                    .planes = out.data()},
+                   scratch.resample);
 }
 
 // One channel plane after another, rows in order; source columns are kStep apart (0: pixels.channels).
 template <class T, int kStep>
-void Transform::Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place,
+void Transform::Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place, bool mirror,
                       float* out) const {
   const bool planar = pixels.order == PixelView::Order::kPlanar;
   const int64_t step = kStep > 0 ? kStep : pixels.channels;
@@ -220,9 +251,8 @@ void Transform::Write(const T* source, const PixelView& pixels, const Shape& sha
   const int64_t first = std::clamp<int64_t>(pad_ - place.x, 0, width);  // columns [first, last) lie in the image
   const int64_t last = std::clamp<int64_t>(pixels.width + pad_ - place.x, first, width);
   for (int64_t c = 0; c < shape[0]; ++c) {
-    const float mean = ValueOf(param_.mean_value(), c, 0.0F);
-    const float factor =
-        param_.std_value().empty() ? param_.scale() : param_.scale() / ValueOf(param_.std_value(), c, 1.0F);
+    const float mean = Mean(c);
+    const float factor = Factor(c);
     const float padding = (0.0F - mean) * factor;
     for (int64_t y = 0; y < height; ++y, out += width) {
       const int64_t source_y = y + place.y - pad_;
@@ -241,8 +271,25 @@ void Transform::Write(const T* source, const PixelView& pixels, const Shape& sha
         for (int64_t x = 0; x < last - first; ++x)
           out[first + x] = (static_cast<float>(row[x * step]) - means[x]) * factor;
       }
-      if (place.mirror) std::reverse(out, out + width);
+      if (mirror) std::reverse(out, out + width);
     }
+  }
+}
+
+void Transform::WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape,
+                             std::span<float> out) const {
+  const Place place = PlaceOf(SizeOf(from), id);
+  const bool mirror = param_.mirror() && IsMirrored(seed_, id);
+  const bool planar = from.order == PixelView::Order::kPlanar || from.channels == 1;
+  if (from.floats != nullptr) {
+    planar ? Write<float, 1>(from.floats, from, shape, place, mirror, out.data())
+           : Write<float, 0>(from.floats, from, shape, place, mirror, out.data());
+  } else if (planar) {
+    Write<uint8_t, 1>(from.bytes, from, shape, place, mirror, out.data());
+  } else if (from.channels == 3) {
+    Write<uint8_t, 3>(from.bytes, from, shape, place, mirror, out.data());
+  } else {
+    Write<uint8_t, 0>(from.bytes, from, shape, place, mirror, out.data());
   }
 }
 
@@ -250,28 +297,49 @@ void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScra
                       std::span<float> out) const {
   const Shape shape = OutputShape(pixels);
   Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Apply: out has the output shape's size");
-  const PixelView from = Resized(pixels, id, scratch);
-  Place place;
-  if (!resizes_at_random() && crop_height_ > 0) {
-    const int64_t free_y = from.height + 2 * pad_ - crop_height_;
-    const int64_t free_x = from.width + 2 * pad_ - crop_width_;
-    RandomStream random(seed_, StreamOf(id));
-    const bool train = phase_ == TRAIN;
-    place.y = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1))) : free_y / 2;
-    place.x = train ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1))) : free_x / 2;
+  if (!takes_parts()) return WriteCropped(pixels, id, shape, out);
+  if (pixels.bytes == nullptr) throw Error(ErrorKind::kBadData, "only 8-bit records can be resized");
+  if (const auto part = PartOf(SizeOf(pixels), id)) return WriteResampled(pixels, *part, id, scratch, out);
+  ResizeWhole(pixels, BoxOf({0, 0, pixels.width, pixels.height}), SizeOf(pixels), scratch);
+  WriteCropped(ViewOf(scratch.resized), id, shape, out);
+}
+
+void Transform::ResizeWhole(const PixelView& pixels, const ImageBox& box, const ImageSize& size,
+                            TransformScratch& scratch) const {
+  if (pixels.channels != 1 && pixels.channels != 3) {
+    throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized and padded");
   }
-  place.mirror = param_.mirror() && IsMirrored(seed_, id);
-  const bool planar = from.order == PixelView::Order::kPlanar || from.channels == 1;
-  if (from.floats != nullptr) {
-    planar ? Write<float, 1>(from.floats, from, shape, place, out.data())
-           : Write<float, 0>(from.floats, from, shape, place, out.data());
-  } else if (planar) {
-    Write<uint8_t, 1>(from.bytes, from, shape, place, out.data());
-  } else if (from.channels == 3) {
-    Write<uint8_t, 3>(from.bytes, from, shape, place, out.data());
-  } else {
-    Write<uint8_t, 0>(from.bytes, from, shape, place, out.data());
+  const ImageSize resized = ResizedShort(size);
+  ResampleToImage(pixels, {box, box, resized.height, resized.width}, scratch.resample, scratch.resized);
+}
+
+void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, TransformScratch& scratch,
+                            std::span<float> out) const {
+  const Shape shape = OutputShape(size);
+  Require(takes_parts() && static_cast<int64_t>(out.size()) == shape.Count(),
+          "Transform::ApplyOpened: out has the output shape's size");
+  const auto part = PartOf(size, id);
+  if (!part) {
+    const ImageSize resized = ResizedShort(size);
+    const ImageDecoder::Part whole =
+        decoder.DecodeWindow({0, 0, size.width, size.height}, resized.width, resized.height);
+    ResizeWhole(ViewOf(*whole.image), whole.box, size, scratch);
+    return WriteCropped(ViewOf(scratch.resized), id, shape, out);
   }
+  const auto& [box, limits, height, width] = *part;
+  const ImageWindow window{static_cast<int64_t>(limits.x), static_cast<int64_t>(limits.y),
+                           static_cast<int64_t>(limits.width), static_cast<int64_t>(limits.height)};
+  // So many pixels of the window that the box keeps those of the result.
+  const auto least = [](int64_t result, double of, double box_side) {
+    return static_cast<int64_t>(std::ceil(static_cast<double>(result) * of / box_side));
+  };
+  const ImageDecoder::Part decoded =
+      decoder.DecodeWindow(window, least(width, limits.width, box.width), least(height, limits.height, box.height));
+  const double x = decoded.box.width / limits.width;
+  const double y = decoded.box.height / limits.height;
+  const ImageBox moved{decoded.box.x + (box.x - limits.x) * x, decoded.box.y + (box.y - limits.y) * y, box.width * x,
+                       box.height * y};
+  WriteResampled(ViewOf(*decoded.image), {moved, decoded.box, height, width}, id, scratch, out);
 }
 
 }  // namespace moka

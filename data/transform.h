@@ -6,26 +6,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/rng.h"
 #include "core/types.h"
 #include "data/image.h"
+#include "data/resample.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// Pixels of one record in place: bytes or floats, [C,H,W] (planar, as a raw Datum) or [H,W,C] (interleaved).
-struct PixelView {
-  enum class Order { kPlanar, kInterleaved } order = Order::kPlanar;
-  int64_t channels = 0;
-  int64_t height = 0;
-  int64_t width = 0;
-  const uint8_t* bytes = nullptr;  // one of the two
-  const float* floats = nullptr;
-};
-PixelView ViewOf(const Image& image);
 
 // Which sample the random choices are for.
 struct SampleId {
@@ -42,8 +33,10 @@ bool IsMirrored(uint64_t seed, const SampleId& id, uint64_t position = kMirrorPo
 
 // Scratch memory of one worker.
 struct TransformScratch {
-  Image interleaved;
   Image resized;
+  ResampleScratch resample;
+  std::vector<float> factors;  // one a channel
+  std::vector<float> summands;
 };
 
 // A mean image of shape [1,C,H,W] or [C,H,W] as [C,H,W], or one of clips, [1,C,frames,H,W], as [C,frames,H,W]. Errors:
@@ -58,23 +51,43 @@ class Transform {
 
   ImageChannels channels() const { return channels_; }
   // [C,H,W] of what Apply writes. Errors: kBadData when the crop or the mean does not fit the record.
-  Shape OutputShape(const PixelView& pixels) const;
+  Shape OutputShape(const ImageSize& size) const;
+  Shape OutputShape(const PixelView& pixels) const { return OutputShape(SizeOf(pixels)); }
   // Requires: out holds OutputShape(pixels).Count() floats. Allocates only when pixels must be resized.
   void Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch, std::span<float> out) const;
 
+  // Whether it may look at a part of the picture only, resized: then the rest need not be decoded.
+  bool takes_parts() const { return resizes_at_random() || param_.resize_short() > 0; }
+  // Apply for the picture that a decoder has opened, which decodes what is needed. Requires: takes_parts().
+  void ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, TransformScratch& scratch,
+                   std::span<float> out) const;
+
  private:
-  struct Place {  // where the crop's corner lies, in the padded image, and whether it is mirrored
+  struct Place {  // where the crop's corner lies, in the padded image
     int64_t y = 0;
     int64_t x = 0;
-    bool mirror = false;
   };
   bool resizes_at_random() const { return phase_ == TRAIN && param_.has_rand_resized_crop(); }
   void CheckFields() const;
-  void CheckChannels(const PixelView& pixels) const;
-  ImageWindow RandomWindow(const PixelView& pixels, const SampleId& id) const;
-  PixelView Resized(const PixelView& pixels, const SampleId& id, TransformScratch& scratch) const;
+  void CheckChannels(const ImageSize& size) const;
+  ImageWindow RandomWindow(const ImageSize& size, const SampleId& id) const;
+  // The size after resize_short.
+  ImageSize ResizedShort(const ImageSize& size) const;
+  // Where the crop lies in a picture of this size.
+  Place PlaceOf(const ImageSize& size, const SampleId& id) const;
+  // What a record of this size is resampled from, if nothing but that and normalising is to be done.
+  std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
+  void WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id, TransformScratch& scratch,
+                      std::span<float> out) const;
+  void WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape, std::span<float> out) const;
+  // The box, all of a picture of this size, as resize_short wants it, into the scratch.
+  void ResizeWhole(const PixelView& pixels, const ImageBox& box, const ImageSize& size,
+                   TransformScratch& scratch) const;
+  float Mean(int64_t channel) const;
+  float Factor(int64_t channel) const;
   template <class T, int kStep>
-  void Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place, float* out) const;
+  void Write(const T* source, const PixelView& pixels, const Shape& shape, const Place& place, bool mirror,
+             float* out) const;
 
   TransformationParameter param_;
   Phase phase_;

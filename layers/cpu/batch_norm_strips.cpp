@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "layers/cpu/vector_clones.h"
+#include "core/vector_clones.h"
 
 // A body is written once for rows of L floats; the functions with a fixed L below carry the clones and inline it.
 #define MOKA_INLINE [[gnu::always_inline]] inline

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/cpu/kernels.h"
-#include "layers/cpu/vector_clones.h"
+#include "core/vector_clones.h"
 #include "layers/ops/geometry.h"
 
 namespace moka {

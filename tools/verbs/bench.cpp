@@ -1,17 +1,21 @@
-// moka bench: whole training and inference steps against the clock and the machine's limits.
+// moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/parallel.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tools/data_bench.h"
 #include "tools/model_bench.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
@@ -97,11 +101,10 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
   if (!file.flush()) throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
 }
 
-// Answers commands with one line of JSON each until "quit" or the end of the input. The first line says what is there.
-// While it waits it blocks in read(2).
-int Work(Bench& bench) {
-  nlohmann::ordered_json hello = nlohmann::ordered_json::parse(BenchJson(bench.result, *bench.net));
-  hello["ready"] = true;
+// Answers commands with one line of JSON each until "quit" or the end of the input, after a first line that says what
+// is there. `answer` gives none for a word it does not know. While it waits it blocks in read(2).
+using Answer = std::function<std::optional<nlohmann::ordered_json>(const std::string& word, int64_t steps)>;
+int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
   fmt::print("{}\n", hello.dump());
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
@@ -109,18 +112,30 @@ int Work(Bench& bench) {
     if (words[0] == "quit") break;
     int64_t steps = 0;
     if (words.size() == 2) steps = std::strtoll(words[1].c_str(), nullptr, 10);
-    if ((words[0] != "run" && words[0] != "outside") || steps < 1 || steps > kMaxSteps) {
-      throw Error(ErrorKind::kUsage, StrCat("a worker knows \"run N\", \"outside N\" (N from 1 to ", kMaxSteps,
-                                            ") and \"quit\", found \"", Printable(line), "\""));
+    std::optional<nlohmann::ordered_json> json;
+    if (steps >= 1 && steps <= kMaxSteps) json = answer(words[0], steps);
+    if (!json) {
+      throw Error(ErrorKind::kUsage,
+                  StrCat("a worker knows \"run N\" (N from 1 to ", kMaxSteps,
+                         "), \"quit\" and, for models, \"outside N\"; found \"", Printable(line), "\""));
     }
-    nlohmann::ordered_json answer;
-    if (words[0] == "run") answer["ms"] = RunSteps(*bench.net, steps);
-    if (words[0] == "outside") answer["outside_kernels_share"] = ShareOutsideKernels(*bench.net, steps);
-    answer["peak_bytes"] = ProcessBytes("VmHWM");
-    fmt::print("{}\n", answer.dump());
+    (*json)["peak_bytes"] = ProcessBytes("VmHWM");
+    fmt::print("{}\n", json->dump());
     std::fflush(stdout);
   }
   return 0;
+}
+
+int Work(const Bench& bench) {
+  nlohmann::ordered_json hello = nlohmann::ordered_json::parse(BenchJson(bench.result, *bench.net));
+  hello["ready"] = true;
+  return Serve(hello, [&](const std::string& word, int64_t steps) -> std::optional<nlohmann::ordered_json> {
+    if (word == "run") return nlohmann::ordered_json{{"ms", RunSteps(*bench.net, steps)}};
+    if (word == "outside") {
+      return nlohmann::ordered_json{{"outside_kernels_share", ShareOutsideKernels(*bench.net, steps)}};
+    }
+    return std::nullopt;
+  });
 }
 
 int RunModel(const Arguments& arguments) {
@@ -137,6 +152,65 @@ int RunModel(const Arguments& arguments) {
   const std::string text =
       arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
   std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+// The data layer that is asked about: the recipe over a database, or a net's own.
+LayerParameter DataLayerOf(const Arguments& arguments) {
+  if (arguments.positionals.size() != 1) {
+    throw Error(ErrorKind::kUsage, {}, "expected one database, or a net with a data layer",
+                "see moka bench data --help");
+  }
+  const std::string& source = arguments.positionals[0];
+  std::error_code code;
+  if (fs::exists(fs::path(source) / "data.mdb", code)) {
+    return ImageRecipe(source, arguments.Int("batch", 64, 1, 1 << 20), arguments.Int("size", 224, 1, 1 << 14));
+  }
+  NetReadOptions read;
+  read.overrides = arguments.overrides;
+  const NetParameter net = ReadNet(FindConfig(ConfigOf(source), "train_val.prototxt"), read);
+  const NetParameter present = FilterNet(net, TRAIN);
+  for (const LayerParameter& layer : present.layer()) {
+    const bool is_asked = !arguments.Has("layer") || layer.name() == arguments.Get("layer");
+    if (is_asked && IsPipelineLayer(layer.type())) return layer;
+  }
+  throw Error(ErrorKind::kUsage,
+              StrCat(source, " has no ", arguments.Has("layer") ? "such " : "", "layer that reads data when training"));
+}
+
+int RunData(const Arguments& arguments) {
+  const int64_t batches = arguments.Int("iterations", 50, 1, kMaxSteps);
+  const LayerParameter layer = DataLayerOf(arguments);
+  DataBench bench(layer, {.phase = TRAIN, .seed = 1, .threads = arguments.Int("workers", 0, 1, 256)});
+  constexpr int64_t kCompared = 2;
+  if (!bench.IsReproducible(kCompared)) {
+    throw Error(ErrorKind::kInternal, "the pipeline's batches differ from those of one worker");
+  }
+  const int64_t batch = bench.pipeline().batch_size();
+  if (arguments.Has("worker")) {
+    const nlohmann::ordered_json hello = {{"ready", true}, {"batch", batch}};
+    return Serve(hello, [&](const std::string& word, int64_t steps) -> std::optional<nlohmann::ordered_json> {
+      if (word != "run") return std::nullopt;
+      return nlohmann::ordered_json{{"ms", bench.Run(steps)}};
+    });
+  }
+  bench.Run(arguments.Int("warmup", 8, 0, kMaxSteps));
+  const int64_t begin = NowMicros();
+  bench.Run(batches);
+  const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
+  const double rate = static_cast<double>(batches * batch) / seconds;
+  if (arguments.Has("json")) {
+    const nlohmann::ordered_json json = {{"layer", layer.name()},
+                                         {"type", layer.type()},
+                                         {"batch", batch},
+                                         {"batches", batches},
+                                         {"samples_per_second", rate},
+                                         {"bad_records", bench.pipeline().statistics().bad_records}};
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
+               seconds * 1e3 / static_cast<double>(batches), batch);
+  }
   return 0;
 }
 
@@ -166,13 +240,29 @@ Verb BenchVerb() {
   }
   model.run = RunModel;
 
+  Verb data;
+  data.name = "data";
+  data.summary = "rate of an input pipeline, checked against one worker's batches";
+  data.usage = "DATABASE|NAME|FOLDER|FILE.prototxt [--flags]";
+  data.examples = {"moka bench data data/clothing --size 224 --batch 64", "moka bench data models/cifar10_resnet20"};
+  data.options = {
+      {"size", "N", "pixels of a side that random crops of a database's pictures are resized to (default 224)"},
+      {"batch", "N", "samples of a batch of a database (default 64); a net has its own"},
+      {"layer", "NAME", "of several data layers of a net (default: the first)"},
+      {"workers", "N", "decoding threads (default: the layer's own, or chosen)"},
+      {"iterations", "N", "measured batches (default 50)"},
+      {"warmup", "N", "batches before them (default 8)"},
+      {"json", "", "print as JSON"},
+      {"worker", "", "for tools/bench/data_compare: a line of JSON, then one for every \"run N\" read"}};
+  data.run = RunData;
+
   Verb verb;
   verb.name = "bench";
-  verb.summary = "training and inference rates of nets against the machine's limits";
-  verb.usage = "model NAME [--flags]";
+  verb.summary = "rates of nets and input pipelines against the machine's limits";
+  verb.usage = "model NAME | data SOURCE [--flags]";
   verb.examples = {"moka bench model lenet", "moka bench model resnet50 --infer --batch 1",
                    "tools/bench/compare resnet50 --train --batch 32   (beside PyTorch and others)"};
-  verb.subverbs = {model};
+  verb.subverbs = {data, model};
   return verb;
 }
 

@@ -1,4 +1,4 @@
-// Images: decoding of JPEG, PNG, BMP and WebP files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe), and
+// Images: decoding of JPEG, PNG, BMP, WebP and GIF files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe), and
 // encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
 #pragma once
 
@@ -26,15 +26,15 @@ struct DecodeOptions {
   ImageChannels channels = ImageChannels::kAsStored;
   // A JPEG's EXIF orientation is applied, so the picture stands upright.
   enum class Orientation { kUpright, kAsStored } orientation = Orientation::kUpright;
-  // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG, PNG
-  // and BMP are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
+  // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG, PNG,
+  // BMP and GIF are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
   enum class Damage { kStrict, kLenient } damage = Damage::kStrict;
   int64_t pixel_limit = int64_t{1} << 26U;
 };
 
 // What a file's header says; nothing is decoded.
 struct ImageHeader {
-  enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp } format = Format::kUnknown;
+  enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp, kGif } format = Format::kUnknown;
   int64_t width = 0;
   int64_t height = 0;
 };

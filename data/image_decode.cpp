@@ -33,6 +33,7 @@ void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeO
   switch (header.format) {
     case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out); break;
     case ImageHeader::Format::kBmp: DecodeBmp(file, header, options.damage, out); break;
+    case ImageHeader::Format::kGif: DecodeGif(file, header, options.damage, out); break;
     case ImageHeader::Format::kWebp: DecodeWebp(file, header, out); break;
     default: break;
   }

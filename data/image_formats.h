@@ -39,6 +39,7 @@ Error CannotDecode(std::string_view format, std::string_view reason);
 // Errors: kBadData.
 void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
 void DecodeBmp(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
+void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
 void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out);
 
 }  // namespace moka

@@ -111,8 +111,12 @@ ImageHeader ReadImageHeader(std::string_view file) {
   } else if (file.size() >= 30 && file.starts_with("RIFF") && file.substr(8, 4) == "WEBP") {
     header.format = kWebp;
     ReadWebpSize(file, bytes, header);
+  } else if (file.starts_with("GIF87a") || file.starts_with("GIF89a")) {
+    header.format = kGif;
+    header.width = bytes.Little(6, 2);
+    header.height = bytes.Little(8, 2);
   } else {
-    throw Error(ErrorKind::kBadData, StrCat("not a JPEG, PNG, BMP or WebP image (", file.size(),
+    throw Error(ErrorKind::kBadData, StrCat("not a JPEG, PNG, BMP, WebP or GIF image (", file.size(),
                                             " bytes, the first are \"", Printable(file.substr(0, 8)), "\")"));
   }
   if (header.width <= 0 || header.height <= 0) {

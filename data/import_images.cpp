@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsImageName(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
+  constexpr std::array<std::string_view, 6> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"};
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;
   std::string extension(name.substr(dot));
@@ -152,7 +152,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
-                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp or .webp files");
+                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp or .gif files");
   }
   RecordWriter writer(out, options, static_cast<int64_t>(files.size()));
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {

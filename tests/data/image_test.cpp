@@ -86,7 +86,7 @@ TEST(Image, EveryKindDecodesAsOpenCvDoes) {
     }
     ++lines;
   }
-  EXPECT_EQ(lines, 117);
+  EXPECT_EQ(lines, 126);
 }
 
 TEST(Image, PngKeepsEveryPixel) {
@@ -275,9 +275,41 @@ TEST(Image, WhatIsNotSupportedIsNamed) {
   EXPECT_THAT(DecodeError(runs), testing::StartsWith("cannot decode the BMP: a run leaves row 0"));
 }
 
+// A picture of 2x1 pixels, red and green, at 1,1 of a canvas of 4x3, whose background is blue.
+std::string SmallGif() {
+  return {
+      "GIF89a\x04\0\x03\0\x91\x02\0"                     // four colours, the third is the background's
+      "\xFF\0\0\0\xFF\0\0\0\xFF\0\0\0"                   // red, green, blue, black
+      ",\x01\0\x01\0\x02\0\x01\0\0\x02\x02\x44\x0A\0;",  // clear, 0, 1, end
+      41};
+}
+
+TEST(Image, GifsShowTheirFirstPictureOnTheCanvas) {
+  const Image image = Decoded(SmallGif());
+  ASSERT_EQ(image.width, 4);
+  ASSERT_EQ(image.height, 3);
+  std::vector<uint8_t> expected;
+  for (int i = 0; i < 12; ++i) expected.insert(expected.end(), {255, 0, 0});
+  std::ranges::copy(std::array<uint8_t, 6>{0, 0, 255, 0, 255, 0}, expected.begin() + 15);
+  EXPECT_EQ(image.pixels, expected);
+}
+
+TEST(Image, DamagedGifsAreRefusedOrReadAsFarAsTheyGo) {
+  std::string outside = SmallGif();
+  outside[26] = 3;  // left
+  EXPECT_EQ(DecodeError(outside), "cannot decode the GIF: its picture of 2x1 at 3,1 does not fit the canvas of 4x3");
+  EXPECT_EQ(DecodeError(SmallGif().substr(0, 25) + ";"), "cannot decode the GIF: it holds no picture");
+  const std::string whole = Golden("whole.gif");
+  EXPECT_THAT(DecodeError(whole.substr(0, whole.size() / 2)), testing::StartsWith("cannot decode the GIF: "));
+  const Image half = Decoded(whole.substr(0, whole.size() / 2), {.damage = DecodeOptions::Damage::kLenient});
+  const Image all = Decoded(whole);
+  EXPECT_TRUE(std::equal(all.pixels.begin(), all.pixels.begin() + 3 * 61 * 5, half.pixels.begin()));
+  EXPECT_NE(all.pixels, half.pixels);
+}
+
 TEST(Image, UnknownFormatsAreNamed) {
-  EXPECT_EQ(DecodeError("GIF89a trailing"),
-            "not a JPEG, PNG, BMP or WebP image (15 bytes, the first are \"GIF89a t\")");
+  EXPECT_EQ(DecodeError("TIFF9a trailing"),
+            "not a JPEG, PNG, BMP, WebP or GIF image (15 bytes, the first are \"TIFF9a t\")");
   EXPECT_THAT(DecodeError(""), testing::HasSubstr("0 bytes"));
   EXPECT_THAT(DecodeError("\xFF\xD8\xFF\xD9"), testing::HasSubstr("header gives no size (0x0)"));
 }
@@ -286,7 +318,7 @@ TEST(Image, DamagedFilesNeverCrash) {
   RandomStream random(11, 3);
   std::vector<std::string> files = {EncodeJpeg(Gradient(40, 30, 3)), EncodePng(Gradient(40, 30, 3))};
   for (const char* name : {"bgr24.bmp", "runs4.bmp", "runs8.bmp", "grey16_interlaced.png", "palette4_transparent.png",
-                           "lossy.webp", "lossless.webp"}) {
+                           "lossy.webp", "lossless.webp", "whole.gif", "interlaced.gif", "animation.gif"}) {
     files.push_back(Golden(name));
   }
   ImageDecoder decoder;

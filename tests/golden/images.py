@@ -1,4 +1,4 @@
-"""Writes small image files of every kind that ImageDecoder reads, and OpenCV's decode of each.
+"""Writes small image files of every kind that ImageDecoder reads, and OpenCV's decode of each (of GIFs Pillow's).
 
 Usage: python3 images.py      writes ../data/images
 
@@ -185,6 +185,11 @@ def files():
     yield "color.jpg", encoded(".jpg", smooth(3), cv2.IMWRITE_JPEG_QUALITY, 80)
     yield "grey.jpg", encoded(".jpg", smooth(1), cv2.IMWRITE_JPEG_QUALITY, 80)
     yield "progressive.jpg", encoded(".jpg", smooth(3), cv2.IMWRITE_JPEG_QUALITY, 80, cv2.IMWRITE_JPEG_PROGRESSIVE, 1)
+    colors8 = Image.fromarray(smooth(3)).quantize(200)
+    yield "whole.gif", saved(colors8, "GIF", interlace=0)
+    yield "interlaced.gif", saved(colors8, "GIF", interlace=1)
+    yield "animation.gif", saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+
     exif = Image.Exif()
     exif[0x0112] = 6
     yield "turned.jpg", saved(Image.fromarray(smooth(3)), "JPEG", exif=exif)
@@ -192,7 +197,10 @@ def files():
 
 
 def decoded(name, data):
-    """Per mode OpenCV's pixels; nothing for a file that it may not decode."""
+    """Per mode OpenCV's pixels, of a GIF Pillow's; nothing for a file that it may not decode."""
+    if name.endswith(".gif"):
+        color = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))[:, :, ::-1].copy()
+        return {"stored": color, "color": color, "grey": cv2.cvtColor(color, cv2.COLOR_BGR2GRAY)}
     bytes_ = np.frombuffer(data, np.uint8)
     keep = 0 if name == "turned.jpg" else cv2.IMREAD_IGNORE_ORIENTATION
     color = cv2.imdecode(bytes_, cv2.IMREAD_COLOR | keep)

@@ -9,6 +9,7 @@
 #include <turbojpeg.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -110,15 +111,15 @@ void TransformWithOpenCv(Loop& loop, int64_t sample, int64_t item) {
   cv::resize(image(cv::Rect(window.x, window.y, window.width, window.height)), small, {side, side}, 0, 0,
              shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
   if (window.flipped) cv::flip(small, small, 1);
-  cv::Mat floats;
-  small.convertTo(floats, CV_32FC3, 1 / 255.0);
-  cv::subtract(floats, cv::Scalar(0.406, 0.456, 0.485), floats);
-  cv::divide(floats, cv::Scalar(0.225, 0.224, 0.229), floats);
-  const int64_t plane = loop.side * loop.side;
-  float* to = loop.out.data() + item * 3 * plane;
   std::vector<cv::Mat> planes;
-  for (int c = 0; c < 3; ++c) planes.emplace_back(side, side, CV_32F, to + c * plane);
-  cv::split(floats, planes);
+  cv::split(small, planes);
+  const int64_t plane = loop.side * loop.side;
+  constexpr std::array<double, 3> kMean = {0.406, 0.456, 0.485};
+  constexpr std::array<double, 3> kDeviation = {0.225, 0.224, 0.229};
+  for (size_t c = 0; c < 3; ++c) {
+    cv::Mat to(side, side, CV_32F, loop.out.data() + (item * 3 + static_cast<int64_t>(c)) * plane);
+    planes[c].convertTo(to, CV_32F, 1 / (255 * kDeviation[c]), -kMean[c] / kDeviation[c]);
+  }
 }
 #endif
 

@@ -27,6 +27,7 @@ pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
+find_package(GIF REQUIRED)
 pkg_check_modules(lmdb REQUIRED IMPORTED_TARGET lmdb)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 # Serial and MPI builds may both be installed: Caffe's files need the serial one.

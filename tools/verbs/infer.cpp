@@ -25,7 +25,7 @@ bool IsPicture(const fs::path& path) {
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
-         extension == ".webp";
+         extension == ".webp" || extension == ".gif";
 }
 
 // Files as given; the pictures of folders, sorted.

@@ -134,5 +134,49 @@ TEST_F(BenchTest, MistakesAreNamed) {
   EXPECT_NE(Bench("modle lenet").err.find("did you mean \"model\"?"), std::string::npos);
 }
 
+class DataBenchTest : public BenchTest {
+ protected:
+  // A database of drawn digits, and what `bench data` says of it.
+  Outcome Data(const std::string& words, const std::string& input = {}) const {
+    const std::string database = (folder_ / "digits").string();
+    const Outcome import =
+        RunShell(StrCat("'", MOKA_BINARY, "' data import glyphs:60:1 '", database, "' --storage jpeg"), folder_);
+    EXPECT_EQ(import.code, 0) << import.err;
+    WriteFileAtomically(folder_ / "in.txt", input);
+    return RunShell(StrCat("'", MOKA_BINARY, "' bench data '", database, "' --batch 7 --size 20 --workers 2 ", words),
+                    folder_, (folder_ / "in.txt").string());
+  }
+};
+
+TEST_F(DataBenchTest, ADatabaseGoesThroughTheRecipeAndIsCheckedAgainstOneWorker) {
+  const Outcome outcome = Data("--iterations 4 --warmup 1 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("type"), "Data");
+  EXPECT_EQ(json.at("batch"), 7);
+  EXPECT_EQ(json.at("batches"), 4);
+  EXPECT_EQ(json.at("bad_records"), 0);
+  EXPECT_GT(json.at("samples_per_second").get<double>(), 0);
+}
+
+TEST_F(DataBenchTest, AWorkerOfAPipelineAnswersWithAnArrayATurn) {
+  const Outcome outcome = Data("--worker", "run 3\nrun 1\nquit\n");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const std::vector<Json> lines = Lines(outcome.out);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[0].at("batch"), 7);
+  EXPECT_EQ(lines[1].at("ms").size(), 3U);
+  EXPECT_EQ(lines[2].at("ms").size(), 1U);
+  EXPECT_EQ(Data("--worker", "outside 2\n").code, 64);
+}
+
+TEST_F(DataBenchTest, ANetWithoutADataLayerIsNamed) {
+  WriteFileAtomically(folder_ / "net.prototxt", "layer { name: 'x' type: 'Input' top: 'x' }");
+  const Outcome outcome =
+      RunShell(StrCat("'", MOKA_BINARY, "' bench data '", (folder_ / "net.prototxt").string(), "'"), folder_);
+  EXPECT_EQ(outcome.code, 64);
+  EXPECT_NE(outcome.err.find("has no layer that reads data when training"), std::string::npos) << outcome.err;
+}
+
 }  // namespace
 }  // namespace moka

@@ -107,9 +107,7 @@ void TransformWithOpenCv(Loop& loop, int64_t sample, int64_t item) {
   const Window window = RandomWindow(random, image.cols, image.rows);
   const auto side = static_cast<int>(loop.side);
   cv::Mat small;
-  const bool shrinks = window.width > side && window.height > side;
-  cv::resize(image(cv::Rect(window.x, window.y, window.width, window.height)), small, {side, side}, 0, 0,
-             shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
+  cv::resize(image(cv::Rect(window.x, window.y, window.width, window.height)), small, {side, side});
   if (window.flipped) cv::flip(small, small, 1);
   std::vector<cv::Mat> planes;
   cv::split(small, planes);

@@ -100,7 +100,7 @@ ImageWindow PixelsOf(const NormalBox& window, int64_t width, int64_t height) {
 
 BoxTransform::BoxTransform(const TransformationParameter& param, const AnnotatedDataParameter& sampling, Phase phase,
                            uint64_t seed)
-    : param_(param), sampling_(sampling), phase_(phase), seed_(seed) {
+    : param_(param), sampling_(sampling), phase_(phase), seed_(seed), augmenter_(param, phase, seed) {
   CheckFields();
   CheckForks(sampling);
   CheckSamplers(sampling.batch_sampler());
@@ -291,7 +291,7 @@ void BoxTransform::Resize(RandomStream& random, BoxScratch& scratch) const {
   }
 }
 
-void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::span<float> out) const {
+PictureCut BoxTransform::Crop(RandomStream& random, BoxScratch& scratch) const {
   const Image& image = scratch.image;
   const int64_t height = crop_height_ > 0 ? crop_height_ : image.height;
   const int64_t width = crop_width_ > 0 ? crop_width_ : image.width;
@@ -299,8 +299,7 @@ void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::
     throw Error(ErrorKind::kBadData, StrCat("a crop of ", height, "x", width, " does not fit an image of ",
                                             image.height, "x", image.width, " (height x width); set resize_param"));
   }
-  const bool mirrors = param_.mirror() && (random.Bits() & 1U) != 0;
-  scratch.is_mirrored = mirrors;
+  scratch.is_mirrored = param_.mirror() && (random.Bits() & 1U) != 0;
   int64_t top = (image.height - height) / 2;
   int64_t left = (image.width - width) / 2;
   if (phase_ == TRAIN) {
@@ -311,18 +310,39 @@ void BoxTransform::CropAndWrite(RandomStream& random, BoxScratch& scratch, std::
   Project({part(left, image.width), part(top, image.height), part(left + width, image.width),
            part(top + height, image.height)},
           scratch.annotations);
-  for (Annotated& a : scratch.annotations) {
-    if (mirrors) a.box = {1 - a.box.xmax, a.box.ymin, 1 - a.box.xmin, a.box.ymax};
+  if (scratch.is_mirrored) {
+    for (Annotated& a : scratch.annotations) a.box = {1 - a.box.xmax, a.box.ymin, 1 - a.box.xmin, a.box.ymax};
   }
+  return {.window = {left, top, width, height}, .mirror = scratch.is_mirrored};
+}
+
+// Boxes that a change turns out of the picture go by the rules that they leave a crop by.
+void BoxTransform::Augment(const SampleId& id, PictureCut& cut, BoxScratch& scratch) const {
+  CutPicture(ViewOf(scratch.image), cut, scratch.other);
+  std::swap(scratch.image, scratch.other);
+  cut = {.window = {0, 0, scratch.image.width, scratch.image.height}};
+  augmenter_.Change(id, scratch.image,
+                    {.boxes = &scratch.annotations,
+                     .cut_boxes =
+                         [&] {
+                           Project({0, 0, 1, 1}, scratch.annotations);
+                         }},
+                    scratch.augment);
+}
+
+void BoxTransform::Write(const Image& image, const PictureCut& cut, std::span<float> out) const {
+  const int64_t height = cut.window.height;
+  const int64_t width = cut.window.width;
   Require(static_cast<int64_t>(out.size()) == image.channels * height * width, "Apply: out holds OutputShape");
   for (int64_t c = 0; c < image.channels; ++c) {
     const float mean = Mean(c);
     const float scale = param_.scale() / Std(c);
     for (int64_t y = 0; y < height; ++y) {
-      const uint8_t* from = &image.pixels[static_cast<size_t>(((top + y) * image.width + left) * image.channels + c)];
+      const int64_t first = (cut.window.y + y) * image.width + cut.window.x;
+      const uint8_t* from = &image.pixels[static_cast<size_t>(first * image.channels + c)];
       float* to = &out[static_cast<size_t>((c * height + y) * width)];
       for (int64_t x = 0; x < width; ++x) {
-        to[mirrors ? width - 1 - x : x] = (static_cast<float>(from[x * image.channels]) - mean) * scale;
+        to[cut.mirror ? width - 1 - x : x] = (static_cast<float>(from[x * image.channels]) - mean) * scale;
       }
     }
   }
@@ -335,7 +355,10 @@ void BoxTransform::Apply(const SampleId& id, BoxScratch& scratch, std::span<floa
   Expand(random, scratch);
   Sample(random, scratch);
   Resize(random, scratch);
-  CropAndWrite(random, scratch, out);
+  PictureCut cut = Crop(random, scratch);
+  if (augmenter_.changes_pictures()) Augment(id, cut, scratch);
+  Write(scratch.image, cut, out);
+  augmenter_.Erase(id, {scratch.image.channels, cut.window.height, cut.window.width}, out);
 }
 
 }  // namespace moka

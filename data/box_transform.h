@@ -1,7 +1,8 @@
 // What SSD's AnnotatedData does to an image and its boxes, in this order: distort colours, expand (the image on a
 // larger canvas of the mean), cut a window the batch samplers chose (or, for YOLO, a jittered one), resize, crop and
-// mirror, then (pixel - mean) * scale / std. Boxes follow each step; those whose part that is left does not meet
-// emit_constraint, or is empty, are dropped. Random choices are a pure function of (seed, epoch, record).
+// mirror, random changes (data/augment), then (pixel - mean) * scale / std. Boxes follow each step; those whose part
+// that is left does not meet emit_constraint, or is empty, are dropped. Random choices are a pure function of (seed,
+// epoch, record).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #include "core/rng.h"
 #include "core/types.h"
 #include "data/annotated_record.h"
+#include "data/augment/augmenter.h"
+#include "data/augment/cut.h"
 #include "data/box_sampler.h"
 #include "data/image.h"
 #include "data/transform.h"
@@ -22,6 +25,7 @@ namespace moka {
 struct BoxScratch {
   Image image;
   Image other;
+  AugmentScratch augment;
   std::vector<Annotated> annotations;
   std::vector<NormalBox> windows;
   // What was done to the image, for a label image that goes with it.
@@ -52,7 +56,10 @@ class BoxTransform {
   void Expand(RandomStream& random, BoxScratch& scratch) const;
   void Sample(RandomStream& random, BoxScratch& scratch) const;
   void Resize(RandomStream& random, BoxScratch& scratch) const;
-  void CropAndWrite(RandomStream& random, BoxScratch& scratch, std::span<float> out) const;
+  PictureCut Crop(RandomStream& random, BoxScratch& scratch) const;
+  // The image becomes what is cut, changed.
+  void Augment(const SampleId& id, PictureCut& cut, BoxScratch& scratch) const;
+  void Write(const Image& image, const PictureCut& cut, std::span<float> out) const;
   // The boxes as fractions of the window, cut to it.
   void Project(const NormalBox& window, std::vector<Annotated>& annotations) const;
   bool IsEmitted(const NormalBox& window, const NormalBox& box) const;
@@ -66,6 +73,7 @@ class BoxTransform {
   ImageChannels channels_ = ImageChannels::kAsStored;
   int64_t crop_height_ = 0;  // 0: no crop
   int64_t crop_width_ = 0;
+  Augmenter augmenter_;
 };
 
 }  // namespace moka

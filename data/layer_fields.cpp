@@ -112,6 +112,11 @@ int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
   return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
 }
 
+std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options) {
+  if (options.phase != TRAIN || !layer.transform_param().has_mixing()) return std::nullopt;
+  return Mixer(layer.transform_param().mixing(), DataSeed(options.seed, "mixing"), options.rank);
+}
+
 std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
   SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
@@ -121,7 +126,8 @@ std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const Pipeline
                                             PrefetchOptions{.batch_size = fields.batch,
                                                             .batches_ahead = kBatchesAhead,
                                                             .threads = ThreadsFor(options.threads, 0, fields.batch),
-                                                            .top_names = {layer.top().begin(), layer.top().end()}});
+                                                            .top_names = {layer.top().begin(), layer.top().end()},
+                                                            .mixer = MixerFor(layer, options)});
 }
 
 PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path& base_folder) {

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/augment/mixer.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
@@ -49,6 +51,9 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
 SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip);
 // Decoding threads: those asked for, the layer's own number, or this process's share of the CPUs, at most 16.
 int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch);
+
+// What mixes the layer's batches; none in TEST.
+std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options);
 
 // The pipeline of a layer that reads files of a list.
 struct ListFields {

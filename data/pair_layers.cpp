@@ -32,6 +32,8 @@ PairOptions CommonOptions(const LayerParameter& layer, const Parameter& param, s
   pair.width = param.new_width();
   pair.mean = ReadPixelMean(layer.transform_param(), options.base_folder);
   pair.scale = layer.transform_param().scale();
+  pair.augment = layer.transform_param();
+  pair.phase = options.phase;
   return pair;
 }
 
@@ -44,7 +46,7 @@ std::unique_ptr<Pipeline> OpenPairs(const LayerParameter& layer, const PipelineO
 }
 
 std::unique_ptr<Pipeline> OpenDense(const LayerParameter& layer, const PipelineOptions& options) {
-  constexpr std::string_view kKnown[] = {"scale", "mean_file", "mean_value"};
+  constexpr std::string_view kKnown[] = {"scale", "mean_file", "mean_value", "augment"};
   const DenseImageDataParameter& param = layer.dense_image_data_param();
   CheckTops(layer);
   // A crop or mirror of transform_param would be drawn for the image and its labels apart.
@@ -74,7 +76,7 @@ std::unique_ptr<Pipeline> OpenDense(const LayerParameter& layer, const PipelineO
 }
 
 std::unique_ptr<Pipeline> OpenLabelmap(const LayerParameter& layer, const PipelineOptions& options) {
-  constexpr std::string_view kKnown[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
+  constexpr std::string_view kKnown[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value", "augment"};
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer);
   CheckTransformFields(layer, kKnown);
@@ -89,7 +91,7 @@ std::unique_ptr<Pipeline> OpenLabelmap(const LayerParameter& layer, const Pipeli
 
 std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const PipelineOptions& options) {
   constexpr std::string_view kKnown[] = {"scale",       "mirror",     "crop_size", "mean_value", "scale_factors",
-                                         "crop_height", "crop_width", "crop_h",    "crop_w"};
+                                         "crop_height", "crop_width", "crop_h",    "crop_w",     "augment"};
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer, kTops);
   CheckTransformFields(layer, kKnown);
@@ -100,6 +102,7 @@ std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const Pipeli
   if (param.label_type() == ImageDataParameter::IMAGE) pair.label = PairOptions::Label::kNumber;
   if (param.label_type() == ImageDataParameter::NONE || !param.has_label()) pair.label = PairOptions::Label::kNone;
   pair.ignore_label = param.ignore_label();
+  pair.outside_label = param.ignore_label();
   pair.crop = CropOf(layer);
   pair.small = PairOptions::Small::kPadded;
   pair.place = options.phase == TRAIN ? PairOptions::Place::kRandom : PairOptions::Place::kCentre;

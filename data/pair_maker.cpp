@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/augment/cut.h"
 
 namespace moka {
 namespace {
@@ -39,7 +41,8 @@ void Resize(int64_t width, int64_t height, Interpolation interpolation, Image& i
 
 }  // namespace
 
-PairMaker::PairMaker(PairOptions options) : options_(std::move(options)) {
+PairMaker::PairMaker(PairOptions options)
+    : options_(std::move(options)), augmenter_(options_.augment, options_.phase, options_.seed) {
   for (const ListLine& line : ReadListLines(options_.list)) pairs_.push_back(ReadPair(line));
 }
 
@@ -183,12 +186,38 @@ void PairMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const
   cut.y = is_random ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_y + 1))) : free_y / 2;
   cut.x = is_random ? static_cast<int64_t>(random.Below(static_cast<uint64_t>(free_x + 1))) : free_x / 2;
   cut.mirror = options_.mirror && IsMirrored(options_.seed, id);
+  if (augmenter_.changes_pictures()) Augment(id, shape, cut, scratch);
   WriteImage(p.image, cut, shape, data);
+  augmenter_.Erase(id, shape, data);
   const CropSize label_size = LabelSize(shape);
   const auto pixels = static_cast<size_t>(label_size.height * label_size.width);
   WriteLabel(p.label, cut, shape, label.first(pixels));
   label[pixels] = static_cast<float>(std::min(size.height, shape[1]));
   label[pixels + 1] = static_cast<float>(std::min(size.width, shape[2]));
+}
+
+// Beyond the image lies the mean, rounded, as in WriteImage; label pixels there are to be ignored, as in WriteLabel.
+// Label pictures smaller than the image are only mirrored: their layers have no changes of shape (CheckAugment).
+void PairMaker::Augment(const SampleId& id, const Shape& shape, Cut& cut, SampleScratch& scratch) const {
+  PictureScratch& p = scratch.pictures;
+  PictureCut picture{.window = {cut.x, cut.y, shape[2], shape[1]}, .mirror = cut.mirror};
+  for (size_t c = 0; c < 3; ++c) {
+    const float mean = options_.mean.ValueOf(static_cast<int64_t>(c));
+    picture.beyond.at(c) = static_cast<uint8_t>(std::clamp(std::round(mean), 0.0F, 255.0F));
+  }
+  CutPicture(ViewOf(p.image), picture, p.changed);
+  std::swap(p.image, p.changed);
+  const CropSize size = LabelSize(shape);
+  const auto ignored = static_cast<uint8_t>(std::clamp(options_.ignore_label, 0, 255));
+  CutPicture(ViewOf(p.label),
+             {.window = {cut.x, cut.y, size.width, size.height}, .mirror = cut.mirror, .beyond = {ignored}}, p.changed);
+  std::swap(p.label, p.changed);
+  cut = {};
+  const bool follows = options_.label_divide == 1;
+  augmenter_.Change(id, p.image,
+                    {.mask = follows ? &p.label : nullptr,
+                     .mask_outside = static_cast<uint8_t>(std::clamp(options_.outside_label, 0, 255))},
+                    scratch.transform.augment);
 }
 
 // Beyond the image lies the mean, which is 0 once it is subtracted.

@@ -1,5 +1,5 @@
 // Samples of layers for dense labels: an image and a label image, which go through the same steps.
-//   read -> window -> resize -> random scale -> margin at the bottom and right -> crop -> mirror
+//   read -> window -> resize -> random scale -> margin at the bottom and right -> crop -> mirror -> random changes
 // Which of them a layer has, and with which rules, is its own fork's matter: see the openers (pair_layers.cpp).
 #pragma once
 
@@ -36,6 +36,10 @@ struct PairOptions {
   PixelMean mean;
   enum class MeanOf { kImage, kCrop } mean_of = MeanOf::kImage;  // what a mean image is as large as
   float scale = 1;
+  // TRAIN: random changes of both pictures, after the mirror. Requires: no mean image.
+  TransformationParameter augment;
+  Phase phase = TEST;
+  int outside_label = 0;  // of label pixels that a change brings in from outside
   enum class Sizes { kResized, kOriginal } sizes = Sizes::kResized;  // what the third top tells
 };
 
@@ -69,6 +73,8 @@ class PairMaker final : public SampleMaker {
   // Both images as they are before the crop; returns height and width for the third top.
   CropSize Load(const Pair& pair, SampleScratch& scratch) const;
   void ReadPicture(const std::string& path, ImageChannels channels, SampleScratch& scratch, Image& image) const;
+  // Both pictures become what is cut, changed.
+  void Augment(const SampleId& id, const Shape& shape, Cut& cut, SampleScratch& scratch) const;
   void Rescale(RandomStream& random, PictureScratch& scratch) const;
   void CheckMean(const Image& image, const Shape& sample) const;
   void WriteImage(const Image& image, const Cut& cut, const Shape& shape, std::span<float> out) const;
@@ -78,6 +84,7 @@ class PairMaker final : public SampleMaker {
   }
 
   PairOptions options_;
+  Augmenter augmenter_;
   std::vector<Pair> pairs_;
 };
 

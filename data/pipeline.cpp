@@ -9,6 +9,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "data/augment/augment_fields.h"
 #include "data/dummy_pipeline.h"
 #include "data/hdf5_pipeline.h"
 #include "data/layer_fields.h"
@@ -51,7 +52,7 @@ void RefuseForeign(const LayerParameter& layer) {
     throw ErrorAt(
         layer, StrCat("transform_param.", field->name()),
         StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read transform_param.", field->name()),
-        "Moka's own are resize_short, rand_resized_crop, crop_h, crop_w, pad and std_value");
+        "Moka's own are resize_short, rand_resized_crop, crop_h, crop_w, pad, std_value, augment and mixing");
   }
 }
 
@@ -94,6 +95,7 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
   }
   PrefetchOptions prefetch =
       PrefetchFor(layer, batch, param.prefetch(), ThreadsFor(options.threads, param.threads(), batch));
+  prefetch.mixer = MixerFor(layer, options);
   if (param.on_bad_record() == DataParameter::SKIP) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler, std::move(prefetch));
 }
@@ -282,6 +284,7 @@ std::unique_ptr<Pipeline> OpenPipeline(const LayerParameter& layer, const Pipeli
                   DidYouMean(layer.type(), types));
   }
   try {
+    CheckAugment(layer);
     return opener->open(layer, options);
   } catch (Error& e) {
     if (e.place().file.empty()) e.SetPlace(PlaceOf(layer));

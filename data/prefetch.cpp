@@ -37,6 +37,7 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
     label_width_ += label_sizes_.back();
     if (types_.size() < top_names_.size()) types_.push_back({DType::kFloat32, label, {}});
   }
+  if (options_.mixer) types_.at(1).shape = {batch, options_.mixer->classes()};
   parts_a_batch_ = (batch + kPart - 1) / kPart;
   slots_.resize(static_cast<size_t>(options_.batches_ahead + 1));
   for (Slot& slot : slots_) {
@@ -164,14 +165,7 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   if (slot.error) std::rethrow_exception(slot.error);
   // Workers leave a full slot alone until consumed_ moves on, so the copy needs no lock.
   lock.unlock();
-  const int64_t count = sample_shape_.Count();
-  CopyParts(FloatsOf(slot.data), count, count, tops[0].as<float>().data());
-  const float* labels = FloatsOf(slot.labels);
-  for (size_t top = 1; top < tops.size(); ++top) {
-    const int64_t size = label_sizes_[top - 1];
-    CopyParts(labels, label_width_, size, tops[top].as<float>().data());
-    labels += size;
-  }
+  CopyBatch(slot, tops);
   lock.lock();
   statistics.bad_records += slot.bad_records;
   slot.bad_records = 0;
@@ -179,6 +173,25 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   ++consumed_;
   lock.unlock();
   space_.notify_all();
+}
+
+void PrefetchPipeline::CopyBatch(const Slot& slot, std::span<const Tensor> tops) const {
+  const int64_t count = sample_shape_.Count();
+  const float* labels = FloatsOf(slot.labels);
+  if (options_.mixer) {
+    const MixPlan plan = options_.mixer->PlanOf(position(), options_.batch_size, sample_shape_);
+    const auto samples = static_cast<size_t>(options_.batch_size);
+    Mixer::MixData(plan, types_[0].shape, {FloatsOf(slot.data), samples * static_cast<size_t>(count)},
+                   tops[0].as<float>());
+    options_.mixer->MixLabels(plan, {labels, samples}, tops[1].as<float>());
+    return;
+  }
+  CopyParts(FloatsOf(slot.data), count, count, tops[0].as<float>().data());
+  for (size_t top = 1; top < tops.size(); ++top) {
+    const int64_t size = label_sizes_[top - 1];
+    CopyParts(labels, label_width_, size, tops[top].as<float>().data());
+    labels += size;
+  }
 }
 
 void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size, float* to) const {

@@ -13,9 +13,11 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 
+#include "data/augment/mixer.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
@@ -28,6 +30,7 @@ struct PrefetchOptions {
   int64_t threads = 1;
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
   std::vector<std::string> top_names = {};
+  std::optional<Mixer> mixer = std::nullopt;  // of batches of labelled pictures: data [N,C,H,W], label [N]
 };
 
 class PrefetchPipeline : public Pipeline {
@@ -58,6 +61,8 @@ class PrefetchPipeline : public Pipeline {
   };
 
   void FindShape();
+  // A full slot to the tops; mixed ones are made on the way.
+  void CopyBatch(const Slot& slot, std::span<const Tensor> tops) const;
   // Samples' parts of `size` floats, `stride` apart, to their places in a top.
   void CopyParts(const float* from, int64_t stride, int64_t size, float* to) const;
   void Work(const std::stop_token& stop);

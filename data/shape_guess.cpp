@@ -218,6 +218,12 @@ Shape ObjectTop(const LayerParameter& layer, int top, int64_t batch, int64_t h, 
   return {};
 }
 
+// Labels are mixed in training only.
+bool IsOfTest(const LayerParameter& layer) {
+  return std::ranges::any_of(layer.include(),
+                             [](const NetStateRule& rule) { return rule.phase() == TEST && rule.has_phase(); });
+}
+
 }  // namespace
 
 GuessedTypes GuessTypes(const LayerParameter& layer) {
@@ -306,6 +312,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     } else if (layer.type() == "MultilabelImageData" || layer.type() == "MultiLabelImageData") {
       guess.types.push_back(
           Floats({fields.batch, std::max<int64_t>(layer.image_data_param().multilabel_num(), 1), 1, 1}));
+    } else if (layer.transform_param().has_mixing() && !IsOfTest(layer)) {
+      guess.types.push_back(Floats({fields.batch, std::max<int64_t>(layer.transform_param().mixing().classes(), 1)}));
     } else {
       guess.types.push_back(Floats({fields.batch}));
     }

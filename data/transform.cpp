@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "data/augment/cut.h"
 #include "proto/weights.h"
 
 namespace moka {
@@ -36,6 +37,11 @@ ImageBox BoxOf(const ImageWindow& window) {
           static_cast<double>(window.height)};
 }
 
+void CheckPicture(const PixelView& pixels) {
+  if (pixels.channels == 1 || pixels.channels == 3) return;
+  throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized and then padded or changed");
+}
+
 // What a box resized by that many pixels of the picture a pixel looks at.
 ImageBox Grown(const ImageBox& box, double step_x, double step_y, const ImageSize& size) {
   const double x = std::max(0.0, std::floor(box.x - std::max(step_x, 1.0)));
@@ -49,7 +55,7 @@ ImageBox Grown(const ImageBox& box, double step_x, double step_y, const ImageSiz
 }  // namespace
 
 Transform::Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const fs::path& base_folder)
-    : param_(param), phase_(phase), seed_(seed), pad_(param.pad()) {
+    : param_(param), phase_(phase), seed_(seed), pad_(param.pad()), augmenter_(param, phase, seed) {
   CheckFields();
   crop_height_ = param.crop_size() > 0 ? param.crop_size() : param.crop_h();
   crop_width_ = param.crop_size() > 0 ? param.crop_size() : param.crop_w();
@@ -223,7 +229,12 @@ std::optional<ResamplePart> Transform::PartOf(const ImageSize& size, const Sampl
 }
 
 void Transform::WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id,
-                               TransformScratch& scratch, std::span<float> out) const {
+                               const Shape& shape, TransformScratch& scratch, std::span<float> out) const {
+  if (augmenter_.changes_pictures()) {
+    CheckPicture(pixels);
+    ResampleToImage(pixels, part, scratch.resample, scratch.resized);
+    return WriteChanged(ViewOf(scratch.resized), {0, 0, part.width, part.height}, id, shape, scratch, out);
+  }
   scratch.factors.clear();
   scratch.summands.clear();
   for (int64_t c = 0; c < pixels.channels; ++c) {
@@ -233,7 +244,7 @@ void Transform::WriteResampled(const PixelView& pixels, const ResamplePart& part
   ResampleToPlanes(pixels, part,
                    {.factors = scratch.factors.data(),
                     .summands = scratch.summands.data(),
-                    .mirror = param_.mirror() && IsMirrored(seed_, id),
+                    .mirror = mirrors(id),
                     .planes = out.data()},
                    scratch.resample);
 }
@@ -276,39 +287,54 @@ void Transform::Write(const T* source, const PixelView& pixels, const Shape& sha
   }
 }
 
-void Transform::WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape,
-                             std::span<float> out) const {
-  const Place place = PlaceOf(SizeOf(from), id);
-  const bool mirror = param_.mirror() && IsMirrored(seed_, id);
+void Transform::WriteAll(const PixelView& from, const Shape& shape, const Place& place, bool mirror, float* out) const {
   const bool planar = from.order == PixelView::Order::kPlanar || from.channels == 1;
   if (from.floats != nullptr) {
-    planar ? Write<float, 1>(from.floats, from, shape, place, mirror, out.data())
-           : Write<float, 0>(from.floats, from, shape, place, mirror, out.data());
+    planar ? Write<float, 1>(from.floats, from, shape, place, mirror, out)
+           : Write<float, 0>(from.floats, from, shape, place, mirror, out);
   } else if (planar) {
-    Write<uint8_t, 1>(from.bytes, from, shape, place, mirror, out.data());
+    Write<uint8_t, 1>(from.bytes, from, shape, place, mirror, out);
   } else if (from.channels == 3) {
-    Write<uint8_t, 3>(from.bytes, from, shape, place, mirror, out.data());
+    Write<uint8_t, 3>(from.bytes, from, shape, place, mirror, out);
   } else {
-    Write<uint8_t, 0>(from.bytes, from, shape, place, mirror, out.data());
+    Write<uint8_t, 0>(from.bytes, from, shape, place, mirror, out);
   }
+}
+
+void Transform::WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape, TransformScratch& scratch,
+                             std::span<float> out) const {
+  const Place place = PlaceOf(SizeOf(from), id);
+  if (!augmenter_.changes_pictures()) return WriteAll(from, shape, place, mirrors(id), out.data());
+  WriteChanged(from, {place.x - pad_, place.y - pad_, shape[2], shape[1]}, id, shape, scratch, out);
+}
+
+void Transform::WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id, const Shape& shape,
+                             TransformScratch& scratch, std::span<float> out) const {
+  CutPicture(from, {.window = window, .mirror = mirrors(id)}, scratch.augment.cut);
+  augmenter_.Change(id, scratch.augment.cut, {}, scratch.augment);
+  WriteAll(ViewOf(scratch.augment.cut), shape, {.y = pad_, .x = pad_}, false, out.data());
 }
 
 void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch,
                       std::span<float> out) const {
   const Shape shape = OutputShape(pixels);
   Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Apply: out has the output shape's size");
-  if (!takes_parts()) return WriteCropped(pixels, id, shape, out);
-  if (pixels.bytes == nullptr) throw Error(ErrorKind::kBadData, "only 8-bit records can be resized");
-  if (const auto part = PartOf(SizeOf(pixels), id)) return WriteResampled(pixels, *part, id, scratch, out);
-  ResizeWhole(pixels, BoxOf({0, 0, pixels.width, pixels.height}), SizeOf(pixels), scratch);
-  WriteCropped(ViewOf(scratch.resized), id, shape, out);
+  if (!takes_parts()) {
+    WriteCropped(pixels, id, shape, scratch, out);
+  } else if (pixels.bytes == nullptr) {
+    throw Error(ErrorKind::kBadData, "only 8-bit records can be resized");
+  } else if (const auto part = PartOf(SizeOf(pixels), id)) {
+    WriteResampled(pixels, *part, id, shape, scratch, out);
+  } else {
+    ResizeWhole(pixels, BoxOf({0, 0, pixels.width, pixels.height}), SizeOf(pixels), scratch);
+    WriteCropped(ViewOf(scratch.resized), id, shape, scratch, out);
+  }
+  augmenter_.Erase(id, shape, out);
 }
 
 void Transform::ResizeWhole(const PixelView& pixels, const ImageBox& box, const ImageSize& size,
                             TransformScratch& scratch) const {
-  if (pixels.channels != 1 && pixels.channels != 3) {
-    throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized and padded");
-  }
+  CheckPicture(pixels);
   const ImageSize resized = ResizedShort(size);
   ResampleToImage(pixels, {box, box, resized.height, resized.width}, scratch.resample, scratch.resized);
 }
@@ -324,7 +350,8 @@ void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const 
     const ImageDecoder::Part whole =
         decoder.DecodeWindow({0, 0, size.width, size.height}, resized.width, resized.height);
     ResizeWhole(ViewOf(*whole.image), whole.box, size, scratch);
-    return WriteCropped(ViewOf(scratch.resized), id, shape, out);
+    WriteCropped(ViewOf(scratch.resized), id, shape, scratch, out);
+    return augmenter_.Erase(id, shape, out);
   }
   const auto& [box, limits, height, width] = *part;
   const ImageWindow window{static_cast<int64_t>(limits.x), static_cast<int64_t>(limits.y),
@@ -339,7 +366,8 @@ void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const 
   const double y = decoded.box.height / limits.height;
   const ImageBox moved{decoded.box.x + (box.x - limits.x) * x, decoded.box.y + (box.y - limits.y) * y, box.width * x,
                        box.height * y};
-  WriteResampled(ViewOf(*decoded.image), {moved, decoded.box, height, width}, id, scratch, out);
+  WriteResampled(ViewOf(*decoded.image), {moved, decoded.box, height, width}, id, shape, scratch, out);
+  augmenter_.Erase(id, shape, out);
 }
 
 }  // namespace moka

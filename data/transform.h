@@ -1,7 +1,8 @@
 // Caffe's transform_param: from the pixels of one record to the floats of one sample, in one pass:
 //   out[c,y,x] = (pixel[c, y+oy, x+ox] - mean) * scale / std,  x reversed when mirrored.
 // Before that, Moka's own steps: resize_short, rand_resized_crop (TRAIN), pad. Random choices are a pure function of
-// (seed, epoch, record), so they depend on no thread.
+// (seed, epoch, record), so they depend on no thread. With transform_param.augment the crop is made as an 8-bit
+// picture, changed (data/augment), then normalised.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,13 @@
 
 #include "core/rng.h"
 #include "core/types.h"
+#include "data/augment/augmenter.h"
 #include "data/image.h"
 #include "data/resample.h"
+#include "data/sample_id.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// Which sample the random choices are for.
-struct SampleId {
-  uint64_t epoch = 0;
-  uint64_t record = 0;
-};
-// The sample's stream of random numbers.
-constexpr uint64_t StreamOf(const SampleId& id) { return id.epoch << 40U | id.record; }
 
 // In the sample's stream, after all that cutting one picture may draw.
 inline constexpr uint64_t kMirrorPosition = 64;
@@ -37,6 +32,7 @@ struct TransformScratch {
   ResampleScratch resample;
   std::vector<float> factors;  // one a channel
   std::vector<float> summands;
+  AugmentScratch augment;
 };
 
 // A mean image of shape [1,C,H,W] or [C,H,W] as [C,H,W], or one of clips, [1,C,frames,H,W], as [C,frames,H,W]. Errors:
@@ -77,9 +73,15 @@ class Transform {
   Place PlaceOf(const ImageSize& size, const SampleId& id) const;
   // What a record of this size is resampled from, if nothing but that and normalising is to be done.
   std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
-  void WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id, TransformScratch& scratch,
-                      std::span<float> out) const;
-  void WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape, std::span<float> out) const;
+  void WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id, const Shape& shape,
+                      TransformScratch& scratch, std::span<float> out) const;
+  void WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape, TransformScratch& scratch,
+                    std::span<float> out) const;
+  // The window as a picture of its own, changed, then normalised.
+  void WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id, const Shape& shape,
+                    TransformScratch& scratch, std::span<float> out) const;
+  void WriteAll(const PixelView& from, const Shape& shape, const Place& place, bool mirror, float* out) const;
+  bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   // The box, all of a picture of this size, as resize_short wants it, into the scratch.
   void ResizeWhole(const PixelView& pixels, const ImageBox& box, const ImageSize& size,
                    TransformScratch& scratch) const;
@@ -98,6 +100,7 @@ class Transform {
   int64_t pad_ = 0;
   Shape mean_shape_;               // [C,H,W] of the mean image, rank 0: none
   std::vector<float> mean_image_;  // [C,H,W]
+  Augmenter augmenter_;
 };
 
 }  // namespace moka

@@ -1,0 +1,24 @@
+#include "data/augment/elastic.h"
+
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "core/size.h"
+
+namespace moka {
+
+void DrawElastic(const ElasticChange& elastic, int64_t width, int64_t height, RandomStream& random,
+                 Displacement& field) {
+  UseOneOpenCvThread();
+  field.width = width;
+  field.height = height;
+  for (std::vector<float>* values : {&field.dx, &field.dy}) {
+    values->resize(static_cast<size_t>((Size(width) * height).value()));
+    for (float& value : *values) value = (UnitFloat(random.Bits()) * 2 - 1) * elastic.alpha();
+    cv::Mat plane(static_cast<int>(height), static_cast<int>(width), CV_32FC1, values->data());
+    const auto sigma = static_cast<double>(elastic.sigma());
+    cv::GaussianBlur(plane, plane, {0, 0}, sigma, sigma, cv::BORDER_REFLECT_101);
+  }
+}
+
+}  // namespace moka

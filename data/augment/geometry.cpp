@@ -1,0 +1,189 @@
+#include "data/augment/geometry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace moka {
+namespace {
+
+// Weights of the four neighbours are whole parts of this: 255 times its square fits 31 bits.
+constexpr int kOne = 1 << 11;
+
+template <int kChannels>
+void Interpolate(const Image& from, const PicturePoint& place, uint8_t* to) {
+  // Neighbours' centres lie at whole numbers and a half; at the picture's edge the edge's pixels are repeated.
+  const double right = place.x + 0.5;
+  const double lower = place.y + 0.5;
+  const auto x = static_cast<int64_t>(right);
+  const auto y = static_cast<int64_t>(lower);
+  const auto wx = static_cast<int>((right - static_cast<double>(x)) * kOne);
+  const auto wy = static_cast<int>((lower - static_cast<double>(y)) * kOne);
+  const int64_t x0 = std::max<int64_t>(x - 1, 0) * kChannels;
+  const int64_t x1 = std::min(x, from.width - 1) * kChannels;
+  const int64_t line = from.width * kChannels;
+  const uint8_t* above = from.pixels.data() + std::max<int64_t>(y - 1, 0) * line;
+  const uint8_t* below = from.pixels.data() + std::min(y, from.height - 1) * line;
+  for (int c = 0; c < kChannels; ++c) {
+    const int upper_value = (kOne - wx) * above[x0 + c] + wx * above[x1 + c];
+    const int lower_value = (kOne - wx) * below[x0 + c] + wx * below[x1 + c];
+    to[c] = static_cast<uint8_t>(((kOne - wy) * upper_value + wy * lower_value + kOne * kOne / 2) / (kOne * kOne));
+  }
+}
+
+bool IsInside(const Image& image, const PicturePoint& p) {
+  return p.x >= 0 && p.y >= 0 && p.x < static_cast<double>(image.width) && p.y < static_cast<double>(image.height);
+}
+
+// Calls pixel(place in the picture, target) for each pixel of the result.
+template <class Source, class Pixel>
+void ForEachPixel(const Source& source, Image& to, const Pixel& pixel) {
+  uint8_t* target = to.pixels.data();
+  for (int64_t y = 0; y < to.height; ++y) {
+    for (int64_t x = 0; x < to.width; ++x, target += to.channels) pixel(source(x, y), target);
+  }
+}
+
+template <int kChannels, class Source>
+void Resample(const Source& source, uint8_t fill, const Image& from, Image& to) {
+  ForEachPixel(source, to, [&](const PicturePoint& place, uint8_t* target) {
+    if (IsInside(from, place)) {
+      Interpolate<kChannels>(from, place, target);
+    } else {
+      std::fill_n(target, kChannels, fill);
+    }
+  });
+}
+
+PicturePoint CentreOf(int64_t x, int64_t y) { return {static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5}; }
+
+// Calls change(source), where source(x, y) is the place a pixel of the result comes from.
+template <class Change>
+void WithSource(const AffineMap& map, const Displacement* field, const Change& change) {
+  if (field == nullptr) return change([&](int64_t x, int64_t y) { return map(CentreOf(x, y)); });
+  change([field](int64_t x, int64_t y) {
+    const auto i = static_cast<size_t>(y * field->width + x);
+    const PicturePoint centre = CentreOf(x, y);
+    return PicturePoint{centre.x + double{field->dx[i]}, centre.y + double{field->dy[i]}};
+  });
+}
+
+// The displacement at any place: that of the pixels around it, interpolated.
+PicturePoint At(const Displacement& field, const PicturePoint& p) {
+  const double x = std::clamp(p.x - 0.5, 0.0, static_cast<double>(field.width - 1));
+  const double y = std::clamp(p.y - 0.5, 0.0, static_cast<double>(field.height - 1));
+  const auto x0 = static_cast<int64_t>(x);
+  const auto y0 = static_cast<int64_t>(y);
+  const int64_t x1 = std::min(x0 + 1, field.width - 1);
+  const int64_t y1 = std::min(y0 + 1, field.height - 1);
+  const double wx = x - static_cast<double>(x0);
+  const double wy = y - static_cast<double>(y0);
+  const auto between = [&](const std::vector<float>& values) {
+    const auto value = [&](int64_t row, int64_t column) {
+      return double{values[static_cast<size_t>(row * field.width + column)]};
+    };
+    return (1 - wy) * ((1 - wx) * value(y0, x0) + wx * value(y0, x1)) +
+           wy * ((1 - wx) * value(y1, x0) + wx * value(y1, x1));
+  };
+  return {between(field.dx), between(field.dy)};
+}
+
+}  // namespace
+
+AffineMap AffineMap::Inverse() const {
+  const double area = xx * yy - xy * yx;
+  Require(area != 0, "AffineMap::Inverse: the map has an inverse");
+  return {.xx = yy / area,
+          .xy = -xy / area,
+          .x0 = (xy * y0 - yy * x0) / area,
+          .yx = -yx / area,
+          .yy = xx / area,
+          .y0 = (yx * x0 - xx * y0) / area};
+}
+
+AffineMap AffineAbout(const PicturePoint& centre, const AffineParts& parts) {
+  const double angle = parts.degrees * std::acos(-1.0) / 180;
+  const double c = parts.scale * std::cos(angle);
+  const double s = parts.scale * std::sin(angle);
+  // Sheared along x, then along y: (x - a y, b x + (1 - a b) y).
+  const double a = parts.shear_x;
+  const double b = -parts.shear_y;
+  AffineMap result{.xx = c - s * b, .xy = -c * a - s * (1 - a * b), .yx = s + c * b, .yy = -s * a + c * (1 - a * b)};
+  result.x0 = centre.x + parts.dx - result.xx * centre.x - result.xy * centre.y;
+  result.y0 = centre.y + parts.dy - result.yx * centre.x - result.yy * centre.y;
+  return result.Inverse();
+}
+
+PicturePoint Geometry::SourceOf(const PicturePoint& place) const {
+  if (field_ == nullptr) return source_(place);
+  const PicturePoint d = At(*field_, place);
+  return {place.x + d.x, place.y + d.y};
+}
+
+// A displacement has no formula back. The place q with q + d(q) = p is found by going on from q to p - d(q), which
+// converges where neighbours move less than their distance, that is where the field does not fold.
+PicturePoint Geometry::ResultOf(const PicturePoint& place) const {
+  if (field_ == nullptr) return result_(place);
+  PicturePoint q = place;
+  constexpr int kMostSteps = 50;
+  for (int i = 0; i < kMostSteps; ++i) {
+    const PicturePoint d = At(*field_, q);
+    const PicturePoint next{place.x - d.x, place.y - d.y};
+    const bool is_near = std::abs(next.x - q.x) + std::abs(next.y - q.y) < 1e-3;
+    q = next;
+    if (is_near) break;
+  }
+  return q;
+}
+
+void Geometry::MovePicture(uint8_t fill, Image& picture, Image& scratch) const {
+  Require(picture.channels == 1 || picture.channels == 3, "MovePicture: 1 or 3 channels");
+  scratch.Resize(picture.width, picture.height, picture.channels);
+  WithSource(source_, field_, [&](const auto& source) {
+    picture.channels == 3 ? Resample<3>(source, fill, picture, scratch) : Resample<1>(source, fill, picture, scratch);
+  });
+  std::swap(picture, scratch);
+}
+
+void Geometry::MoveMask(uint8_t outside, Image& mask, Image& scratch) const {
+  Require(mask.channels == 1, "MoveMask: 1 channel");
+  scratch.Resize(mask.width, mask.height, 1);
+  WithSource(source_, field_, [&](const auto& source) {
+    ForEachPixel(source, scratch, [&](const PicturePoint& place, uint8_t* target) {
+      *target = outside;
+      if (!IsInside(mask, place)) return;
+      const int64_t at = static_cast<int64_t>(place.y) * mask.width + static_cast<int64_t>(place.x);
+      *target = mask.pixels[static_cast<size_t>(at)];
+    });
+  });
+  std::swap(mask, scratch);
+}
+
+NormalBox Geometry::BoundsOf(const NormalBox& box, int64_t width, int64_t height) const {
+  const auto w = static_cast<double>(width);
+  const auto h = static_cast<double>(height);
+  // Corners do for straight lines; sides that a field bends are followed in so many steps.
+  const int steps = field_ == nullptr ? 1 : 16;
+  PicturePoint low{INFINITY, INFINITY};
+  PicturePoint high{-INFINITY, -INFINITY};
+  const auto add = [&](double x, double y) {
+    const PicturePoint p = ResultOf({x * w, y * h});
+    low = {std::min(low.x, p.x), std::min(low.y, p.y)};
+    high = {std::max(high.x, p.x), std::max(high.y, p.y)};
+  };
+  for (int i = 0; i <= steps; ++i) {
+    const double part = static_cast<double>(i) / steps;
+    const double x = std::lerp(double{box.xmin}, double{box.xmax}, part);
+    const double y = std::lerp(double{box.ymin}, double{box.ymax}, part);
+    add(x, double{box.ymin});
+    add(x, double{box.ymax});
+    add(double{box.xmin}, y);
+    add(double{box.xmax}, y);
+  }
+  return {static_cast<float>(low.x / w), static_cast<float>(low.y / h), static_cast<float>(high.x / w),
+          static_cast<float>(high.y / h)};
+}
+
+}  // namespace moka

@@ -47,8 +47,8 @@ TEST_F(Augmenters, DrawsDependOnSeedEpochAndRecordOnly) {
       others_differ += static_cast<int>(Applied(augmenter, Picture(3), {3, record}) != changed);
       seen.insert(changed);
     }
-    // AutoAugment leaves some pictures alone.
-    EXPECT_GE(seen.size(), 20U) << fields;
+    // Many of AutoAugment's changes have one strength.
+    EXPECT_GE(seen.size(), 10U) << fields;
     EXPECT_GE(others_differ, 40) << fields;
   }
 }

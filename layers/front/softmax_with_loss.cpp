@@ -5,11 +5,13 @@
 // multiplies each loss with its label's weight and divides as without; a third bottom (Intel) holds a weight a
 // position and VALID then divides by the sum of the weights that count; label_smoothing s (NVIDIA, Intel) makes the
 // targets 1-s+s/C at the label and s/C elsewhere, in the loss and the gradient (Szegedy et al., arXiv 1512.00567; the
-// forks soften the gradient only, and the one divides by C-1, the other leaves s/C out at the label).
+// forks soften the gradient only, and the one divides by C-1, the other leaves s/C out at the label). A second bottom
+// of the first's shape holds the targets themselves, each class's part (transform_param.mixing makes such).
 #include "core/text.h"
 #include "layers/front/cascade/padding.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/loss/own_gradient.h"
 #include "layers/front/loss_normalizer.h"
 
 namespace moka {
@@ -78,6 +80,31 @@ Sums Plain(const LayerBuilder& l, int axis) {
   return {y[0], y[1], y[2], kNoId};
 }
 
+// Whether the second bottom holds each class's part. With one class the two kinds look alike: labels then.
+bool HasParts(const LayerBuilder& l, int axis) { return l.shape(0)[axis] > 1 && l.shape(1) == l.shape(0); }
+
+Sums Parts(const LayerBuilder& l, int axis) {
+  const LossParameter& p = l.param().loss_param();
+  const std::string parts = StrCat("bottom \"", l.param().bottom(1), "\" holds parts of classes, ");
+  l.Check(!p.has_ignore_label(), "loss_param.ignore_label", parts + "which cannot be ignored");
+  l.Check(!WeighsClasses(p), "loss_param.weight_by_label_freqs", parts + "which have no label's weight");
+  l.Check(l.bottom_count() == 2, "bottom[2]", parts + "which take no weights");
+  const GraphBuilder& b = l.b();
+  const double s = Smoothing(l);
+  const ValueId probability = b.Add1("softmax", {l.bottom(0)}, {{"axis", int64_t{axis}}});
+  ValueId target = Constant(l, l.bottom(1));
+  if (s > 0) {
+    target =
+        b.Pointwise(StrCat("x0*", Number(1 - s), "+", Number(s / static_cast<double>(l.shape(0)[axis]))), {target});
+  }
+  const ValueId terms = b.Pointwise("-x1*log(max(x0,1.17549435e-38))", {probability, target});
+  const ValueId dx = b.Pointwise("x0*x2-x1", {probability, target, b.ReduceSum(target, {axis})});
+  return {.loss = WithGradients(l, b.SumAll(terms), {{l.bottom(0), dx}}),
+          .valid = kNoId,
+          .probability = probability,
+          .each = b.ReduceSum(terms, {axis})};
+}
+
 // Divides by the sum of the weights, whatever it is, unless the file asks for another count.
 bool DividesByWeights(const LayerBuilder& l) {
   const LossParameter& p = l.param().loss_param();
@@ -88,10 +115,11 @@ bool DividesByWeights(const LayerBuilder& l) {
 
 void Build(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
-  CheckLabelCount(l, axis);
+  const bool has_parts = HasParts(l, axis);
+  if (!has_parts) CheckLabelCount(l, axis);
   const LossParameter& p = l.param().loss_param();
   const bool is_plain = l.bottom_count() == 2 && l.top_count() < 3 && !WeighsClasses(p) && p.label_smoothing() == 0;
-  const Sums sums = is_plain ? Plain(l, axis) : Weighted(l, axis);
+  const Sums sums = has_parts ? Parts(l, axis) : is_plain ? Plain(l, axis) : Weighted(l, axis);
   const Shape x = l.shape(0);
   const int64_t outer = x.Count(0, axis);
   const LossCounts counts{.batch = outer,
@@ -111,38 +139,42 @@ void Build(LayerBuilder& l) {
 }  // namespace
 
 LayerDef SoftmaxWithLossLayer() {
-  return {.type = "SoftmaxWithLoss",
-          .doc =
-              "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
-              "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
-              "label_smoothing. An optional third bottom holds a weight for each label, whose sum VALID then divides "
-              "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without "
-              "gradient. In nets with a ProposalTarget layer (MS-CNN, Cascade R-CNN) labels of -1 are ignored unless "
-              "there is an ignore_label.",
-          .min_bottoms = 2,
-          .max_bottoms = 3,
-          .max_tops = 3,
-          .auto_tops = true,
-          .build = Build,
-          .page = {
-              .params = {"softmax_param", "loss_param"},
-              .formula = "With p the softmax of x along `axis` (default 1), C classes there, and a label l from 0 to "
-                         "C-1 for each of the other positions: `L = (1/Z) * sum w * e`, `e = -log max(p_l, FLT_MIN)`, "
-                         "at most 87.3365; ignored labels add 0. label_smoothing s makes it `e = -sum_c t_c log "
-                         "max(p_c, FLT_MIN)`, `t = 1 - s + s/C` at the label and s/C elsewhere. w is 1, times "
-                         "class_weighting[l] under weight_by_label_freqs, times the third bottom's weight of the "
-                         "position.\n\nZ by `normalization`: VALID (default) the number of labels not ignored (at "
-                         "least 1), or with a third bottom the sum of its weights at them (L is 0 if that is 0); FULL "
-                         "all positions; BATCH_SIZE the product of the axes before `axis`; NONE 1; PRE_FIXED "
-                         "pre_fixed_normalizer. Without it, `normalize: true` is VALID and false BATCH_SIZE. Top 0 is "
-                         "the scalar L, top 1 is p, top 2 is e times w.",
-              .gradient = "`dx = (loss_weight / Z) * w * (p - t)` along the classes, t one-hot without smoothing; 0 at "
-                          "ignored labels; the clip has no part in it. None for labels and weights.",
-              .source = "BVLC Caffe's softmax_loss_layer; class_weighting is SegNet's Caffe, the third bottom and "
-                        "PRE_FIXED Intel's, label_smoothing that of Szegedy et al. (arXiv 1512.00567) in NVIDIA's "
-                        "and Intel's forks. Smoothing is in the loss and the gradient; the forks soften the gradient "
-                        "only, and one divides by C-1 while the other leaves s/C out at the label.",
-              .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 5 } } }
+  return {
+      .type = "SoftmaxWithLoss",
+      .doc =
+          "The mean of -log(softmax(x)[label]) along softmax_param.axis; loss_param has ignore_label and the "
+          "normalization (default VALID), class_weighting (one a class, in force with weight_by_label_freqs) and "
+          "label_smoothing. A second bottom of the first's shape holds each class's part instead of labels, as "
+          "transform_param.mixing makes them. An optional third bottom holds a weight for each label, whose sum VALID "
+          "then divides "
+          "by. An optional second top holds the probabilities, a third (R-FCN) each label's loss, without "
+          "gradient. In nets with a ProposalTarget layer (MS-CNN, Cascade R-CNN) labels of -1 are ignored unless "
+          "there is an ignore_label.",
+      .min_bottoms = 2,
+      .max_bottoms = 3,
+      .max_tops = 3,
+      .auto_tops = true,
+      .build = Build,
+      .page = {
+          .params = {"softmax_param", "loss_param"},
+          .formula = "With p the softmax of x along `axis` (default 1), C classes there, and a label l from 0 to "
+                     "C-1 for each of the other positions: `L = (1/Z) * sum w * e`, `e = -log max(p_l, FLT_MIN)`, "
+                     "at most 87.3365; ignored labels add 0. label_smoothing s makes it `e = -sum_c t_c log "
+                     "max(p_c, FLT_MIN)`, `t = 1 - s + s/C` at the label and s/C elsewhere. w is 1, times "
+                     "class_weighting[l] under weight_by_label_freqs, times the third bottom's weight of the "
+                     "position. A second bottom of x's shape (C > 1) holds t itself; then no label is ignored and "
+                     "none has a weight.\n\nZ by `normalization`: VALID (default) the number of labels not ignored (at "
+                     "least 1), or with a third bottom the sum of its weights at them (L is 0 if that is 0); FULL "
+                     "all positions; BATCH_SIZE the product of the axes before `axis`; NONE 1; PRE_FIXED "
+                     "pre_fixed_normalizer. Without it, `normalize: true` is VALID and false BATCH_SIZE. Top 0 is "
+                     "the scalar L, top 1 is p, top 2 is e times w.",
+          .gradient = "`dx = (loss_weight / Z) * w * (p - t)` along the classes, t one-hot without smoothing; 0 at "
+                      "ignored labels; the clip has no part in it. None for labels and weights.",
+          .source = "BVLC Caffe's softmax_loss_layer; class_weighting is SegNet's Caffe, the third bottom and "
+                    "PRE_FIXED Intel's, label_smoothing that of Szegedy et al. (arXiv 1512.00567) in NVIDIA's "
+                    "and Intel's forks. Smoothing is in the loss and the gradient; the forks soften the gradient "
+                    "only, and one divides by C-1 while the other leaves s/C out at the label.",
+          .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 5 } } }
 layer {
   name: "label"
   type: "DummyData"

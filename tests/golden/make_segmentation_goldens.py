@@ -337,6 +337,24 @@ def softmax_losses(r):
            f"loss_param {{ {weighting} label_smoothing: 0.5 ignore_label: 255 }}", [shape, ignoring],
            loss(by_class, lambda x, valid, weight: valid.sum(), 255, 0.5), no_gradient=[1])
 
+    # Mixed labels: each class's part.
+    def parts(smoothing, divide):
+        def compute(x, _):
+            target = x[1] * (1 - smoothing) + smoothing / x[0].shape[1]
+            return [-(target * F.log_softmax(x[0], 1)).sum() / divide]
+        return compute
+
+    def shares(name, dims):
+        drawn = values(name, dims, 0.1, 1.0)
+        return drawn / drawn.sum(1, keepdims=True)
+
+    r.case("softmax_parts", "SoftmaxWithLoss", "", [(5, 4), shares("softmax_parts/target", (5, 4))], parts(0, 5),
+           no_gradient=[1])
+    r.case("softmax_parts_of_pixels", "SoftmaxWithLoss", "loss_param { label_smoothing: 0.2 normalization: BATCH_SIZE }",
+           [shape, shares("softmax_parts/pixels", shape)], parts(0.2, 2), no_gradient=[1])
+    r.case("softmax_parts_unscaled", "SoftmaxWithLoss", "loss_param { normalization: NONE }",
+           [(3, 6), values("softmax_parts/any", (3, 6), 0.0, 2.0)], parts(0, 1), no_gradient=[1])
+
 
 def common(r):
     """The forks' fields and names of Convolution, Pooling, InnerProduct, Accuracy."""

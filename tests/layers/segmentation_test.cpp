@@ -201,6 +201,18 @@ TEST(SegmentationTest, SoftmaxWithLossMistakes) {
               HasSubstr("there must be a weight for each of the 4 labels, found [3]"));
 }
 
+TEST(SegmentationTest, SoftmaxWithLossOfPartsOfClasses) {
+  const auto error = [](const std::string& fields) {
+    return ErrorOf({{4, 3}, {4, 3}}, "SoftmaxWithLoss", "loss_param { " + fields + " }");
+  };
+  EXPECT_EQ(error(""), "built");
+  EXPECT_THAT(error("ignore_label: 1"), HasSubstr("bottom \"b\" holds parts of classes, which cannot be ignored"));
+  EXPECT_THAT(error("weight_by_label_freqs: true class_weighting: 1 class_weighting: 1 class_weighting: 1"),
+              HasSubstr("which have no label's weight"));
+  EXPECT_THAT(ErrorOf({{4, 3}, {4, 3}, {4}}, "SoftmaxWithLoss", ""), HasSubstr("which take no weights"));
+  EXPECT_EQ(ErrorOf({{4, 1}, {4, 1}}, "SoftmaxWithLoss", "loss_param { ignore_label: 0 }"), "built");  // labels
+}
+
 TEST(SegmentationTest, ForksOfConvolutionAndScale) {
   const auto depthwise = [](const std::string& type, const std::string& fields) {
     return ErrorOf({{1, 4, 5, 5}}, type, "convolution_param { kernel_size: 3 " + fields + " }");

@@ -1,4 +1,4 @@
-// moka data export|import|inspect|mean|table|verify: databases of training records.
+// moka data export|import|inspect|mean|preview|table|verify: databases of training records.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -12,7 +12,12 @@
 #include "data/import.h"
 #include "data/inspect.h"
 #include "data/lmdb_file.h"
+#include "data/pipeline.h"
+#include "data/preview.h"
 #include "data/record_source.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "tools/net_source.h"
 #include "tools/progress.h"
 #include "tools/verbs/verbs.h"
 
@@ -210,6 +215,35 @@ int RunMean(const Arguments& arguments) {
   return 0;
 }
 
+// A sheet of each data layer, or of one.
+int RunPreview(const Arguments& arguments) {
+  if (arguments.positionals.size() > 1) RefuseExtra(arguments, 1);
+  const std::string& config = Positional(arguments, 0, "the net, or the model's folder");
+  const std::filesystem::path out = arguments.Get("out", "preview.png");
+  const std::string wanted = arguments.Get("layer");
+  PreviewOptions options;
+  options.phase = arguments.Has("test") ? TEST : TRAIN;
+  options.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
+  options.records = arguments.Int("records", options.records, 1, 256);
+  options.epochs = arguments.Int("epochs", options.epochs, 1, 256);
+  NetReadOptions read;
+  read.overrides = arguments.overrides;
+  const NetParameter net = FilterNet(ReadNet(FindConfig(config, "train_val.prototxt"), read), options.phase);
+  std::vector<CaptionedImage> sheets;
+  for (const LayerParameter& layer : net.layer()) {
+    if (!IsPipelineLayer(layer.type()) || (!wanted.empty() && layer.name() != wanted)) continue;
+    sheets.push_back({layer.name(), PreviewLayer(layer, options)});
+  }
+  if (sheets.empty()) {
+    throw Error(ErrorKind::kUsage, StrCat(Printable(config), " has no data layer", wanted.empty() ? "" : " named \"",
+                                          Printable(wanted), wanted.empty() ? "" : "\"", " in this phase"));
+  }
+  const Image sheet = Stacked(sheets);
+  WriteFileAtomically(out, EncodePng(sheet));
+  fmt::print("{}: {}x{} pixels\n", out.string(), sheet.width, sheet.height);
+  return 0;
+}
+
 }  // namespace
 
 Verb DataVerb() {
@@ -276,12 +310,26 @@ Verb DataVerb() {
   mean.examples = {"moka data mean data/ilsvrc12/train data/ilsvrc12/mean.binaryproto"};
   mean.run = RunMean;
 
+  Verb preview;
+  preview.name = "preview";
+  preview.summary = "draw what data layers make of their first records, random changes and all";
+  preview.usage = "NET [key=value ...] [--out sheet.png] [--flags]";
+  preview.examples = {"moka data preview models/cifar10_full --out sheet.png",
+                      "moka data preview net.prototxt --layer data --records 8 --epochs 6 --seed 3"};
+  preview.options = {{"out", "FILE", "the PNG to write (default preview.png)"},
+                     {"layer", "NAME", "this layer only"},
+                     {"records", "N", "rows: the first N records (default 4)"},
+                     {"epochs", "N", "columns: the record in N epochs (default 8)"},
+                     {"seed", "N", "of the random changes (default 1)"},
+                     {"test", "", "the TEST phase"}};
+  preview.run = RunPreview;
+
   Verb verb;
   verb.name = "data";
   verb.summary = "make, inspect and verify databases of records";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka data import flowers/ data/flowers"};
-  verb.subverbs = {exported, import, inspect, mean, table, verify};
+  verb.subverbs = {exported, import, inspect, mean, preview, table, verify};
   return verb;
 }
 

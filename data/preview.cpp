@@ -1,0 +1,166 @@
+#include "data/preview.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/pipeline.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kGap = 3;         // pixels between pictures
+constexpr int64_t kLeastSide = 96;  // smaller pictures are enlarged by whole factors
+constexpr int64_t kCaption = 22;    // pixels of a caption's line
+constexpr uint8_t kPaper = 255;
+
+cv::Mat MatOf(Image& image) {
+  return {static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3, image.pixels.data()};
+}
+
+Image Paper(int64_t width, int64_t height) {
+  Image image;
+  image.Resize(width, height, 3);
+  std::ranges::fill(image.pixels, kPaper);
+  return image;
+}
+
+void Paste(const Image& from, int64_t x, int64_t y, Image& to) {
+  for (int64_t row = 0; row < from.height; ++row) {
+    std::copy_n(from.pixels.begin() + row * from.width * 3, from.width * 3,
+                to.pixels.begin() + ((y + row) * to.width + x) * 3);
+  }
+}
+
+// The layer with batches of so many samples, in order, and without a mean image, which cannot be taken back here.
+LayerParameter ForPreview(const LayerParameter& layer, int64_t batch) {
+  LayerParameter changed = layer;
+  changed.mutable_transform_param()->clear_mean_file();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  layer.GetReflection()->ListFields(layer, &fields);
+  for (const auto* field : fields) {
+    if (field->is_repeated() || field->message_type() == nullptr) continue;
+    google::protobuf::Message* message = changed.GetReflection()->MutableMessage(&changed, field);
+    const auto* size = message->GetDescriptor()->FindFieldByName("batch_size");
+    if (size != nullptr && size->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32) {
+      message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(batch));
+    }
+    for (const char* name : {"shuffle", "mean_file", "rand_skip", "shuffle_pool_size"}) {
+      const auto* order = message->GetDescriptor()->FindFieldByName(name);
+      if (order != nullptr) message->GetReflection()->ClearField(message, order);
+    }
+  }
+  return changed;
+}
+
+float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+  if (values.empty()) return none;
+  return values[static_cast<int>(channel) % values.size()];
+}
+
+// A sample [C,H,W] as it was before mean and scale.
+Image PictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
+  Image image;
+  image.Resize(shape[3], shape[2], 3);
+  const int64_t plane = shape[2] * shape[3];
+  for (int64_t c = 0; c < 3; ++c) {
+    const int64_t from = shape[1] == 3 ? c : 0;
+    const float factor = ValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
+    const float mean = ValueOf(t.mean_value(), from, 0);
+    for (int64_t i = 0; i < plane; ++i) {
+      const float value = std::clamp(std::round(sample[from * plane + i] * factor + mean), 0.0F, 255.0F);
+      image.pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(value);
+    }
+  }
+  return image;
+}
+
+// Label 0 is left as it is; others get colours far from their neighbours'.
+void LayOver(const float* labels, Image& image) {
+  for (int64_t i = 0; i < image.width * image.height; ++i) {
+    const auto label = static_cast<uint32_t>(labels[i]);
+    if (label == 0) continue;
+    for (uint32_t c = 0; c < 3; ++c) {
+      uint8_t& value = image.pixels[static_cast<size_t>(i * 3 + c)];
+      value = static_cast<uint8_t>((value + label * (67 + 58 * c) % 256) / 2);
+    }
+  }
+}
+
+void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
+  for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
+    if (rows[i] != static_cast<float>(item)) continue;
+    const auto pixel = [](float part, int64_t side) {
+      return static_cast<int>(std::lround(part * static_cast<float>(side)));
+    };
+    cv::rectangle(MatOf(image), {pixel(rows[i + 3], image.width), pixel(rows[i + 4], image.height)},
+                  {pixel(rows[i + 5], image.width) - 1, pixel(rows[i + 6], image.height) - 1}, {0, 255, 0});
+  }
+}
+
+}  // namespace
+
+Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
+  const PipelineOptions opening{.phase = options.phase, .seed = options.seed, .base_folder = options.base_folder};
+  const int64_t records = std::min(options.records, OpenPipeline(ForPreview(layer, 1), opening)->epoch_size());
+  const auto pipeline = OpenPipeline(ForPreview(layer, std::max<int64_t>(records, 1)), opening);
+  const Shape shape = pipeline->types()[0].shape;
+  if (shape.rank() != 4 || (shape[1] != 1 && shape[1] != 3) || pipeline->epoch_size() == 0) {
+    throw ErrorAt(layer, {},
+                  StrCat("layer \"", layer.name(), "\": samples of the shape ", shape.ToString(),
+                         " are no pictures of 1 or 3 channels"));
+  }
+  std::vector<OwnedTensor> tops(pipeline->types().begin(), pipeline->types().end());
+  std::vector<Tensor> tensors;
+  for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
+  const int64_t factor = std::max<int64_t>(1, (kLeastSide + shape[3] - 1) / shape[3]);
+  const int64_t width = shape[3] * factor;
+  const int64_t height = shape[2] * factor;
+  Image sheet = Paper(options.epochs * (width + kGap) + kGap, shape[0] * (height + kGap) + kGap);
+  for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    pipeline->Seek(epoch * pipeline->epoch_size());
+    pipeline->Next(tensors);
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      Image image = PictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
+      const bool has_label = tops.size() > 1;
+      if (has_label && tops[1].type().shape == shape.With(1, 1)) {
+        LayOver(tops[1].as<float>().data() + n * shape[2] * shape[3], image);
+      }
+      Image shown;
+      ResizeImage(image, width, height, Interpolation::kNearest, shown);
+      if (has_label && layer.type() == "AnnotatedData" && tops[1].type().shape[0] == 1) {
+        DrawBoxes(tops[1].as<float>(), n, shown);
+      }
+      Paste(shown, kGap + epoch * (width + kGap), kGap + n * (height + kGap), sheet);
+    }
+  }
+  return sheet;
+}
+
+Image Stacked(const std::vector<CaptionedImage>& images) {
+  int64_t width = 1;
+  int64_t height = 0;
+  for (const CaptionedImage& part : images) {
+    width = std::max(width, part.image.width);
+    height += part.image.height + kCaption;
+  }
+  Image all = Paper(width, std::max<int64_t>(height, 1));
+  int64_t y = 0;
+  for (const CaptionedImage& part : images) {
+    const cv::Point foot(static_cast<int>(kGap), static_cast<int>(y + kCaption - 6));
+    cv::putText(MatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, 0.5, {0, 0, 0}, 1, cv::LINE_AA);
+    Paste(part.image, 0, y + kCaption, all);
+    y += kCaption + part.image.height;
+  }
+  return all;
+}
+
+}  // namespace moka

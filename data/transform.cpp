@@ -70,8 +70,8 @@ void Transform::CheckFields() const {
   if (p.has_mean_file() && p.mean_value_size() > 0) throw Fault("mean_value", "mean_file is set too; keep one");
   if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
   if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
-  if (p.has_mean_file() && (p.pad() > 0 || p.has_rand_resized_crop())) {
-    throw Fault("mean_file", "a mean image does not fit pad or rand_resized_crop; use mean_value");
+  if (p.has_mean_file() && (p.pad() > 0 || p.has_rand_resized_crop() || p.augment_size() > 0)) {
+    throw Fault("mean_file", "a mean image does not fit pad, rand_resized_crop or augment; use mean_value");
   }
   const bool crops = p.crop_size() > 0 || p.crop_h() > 0;
   if (p.has_rand_resized_crop() && !crops) throw Fault("rand_resized_crop", "needs crop_size, or crop_h and crop_w");

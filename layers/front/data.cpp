@@ -9,29 +9,33 @@ void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 }  // namespace
 
 LayerDef DatabaseLayer() {
-  return {.type = "Data",
-          .doc =
-              "Images [batch_size,C,H,W], and labels [batch_size] if there is a second top, from an LMDB of Datum "
-              "records (data_param), encoded or raw, transformed by transform_param.",
-          .min_bottoms = 0,
-          .max_bottoms = 0,
-          .max_tops = 2,
-          .build = Build,
-          .page = {
-              .params = {"data_param", "transform_param"},
-              .formula =
-                  "Top 0 is [batch_size,C,H,W]: `y[n,c,i,j] = (pixel[c, i + oy, j + ox] - mean) * scale / std` of the "
-                  "n-th record, channels in the order B,G,R if there are 3. H and W are those of the crop, otherwise "
-                  "of the records, which then have one size. The crop's corner (oy, ox) is random in TRAIN and central "
-                  "(rounded down) in TEST; mirror reverses rows with probability 1/2 in both phases.\n\nTop 1, if "
-                  "there is one, is [batch_size]: the records' labels. Records follow each other in the database's "
-                  "order, or with shuffle in a new order each epoch; rand_skip leaves out fewer than that many at the "
-                  "start, a random number. Random choices depend on the seed, the epoch and the record only.",
-              .gradient = "None: the layer has no bottoms, its tops come from outside.",
-              .source = "BVLC Caffe's data_layer and data_transformer. The backend must be LMDB; LEVELDB, the field's "
-                        "default, is refused. shuffle, on_bad_record, threads, pad, std_value, resize_short and "
-                        "rand_resized_crop are Moka's own.",
-              .example = R"(layer {
+  return {
+      .type = "Data",
+      .doc =
+          "Images [batch_size,C,H,W], and labels [batch_size] if there is a second top, from an LMDB of Datum "
+          "records (data_param), encoded or raw, transformed by transform_param.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .max_tops = 2,
+      .build = Build,
+      .page = {
+          .params = {"data_param", "transform_param"},
+          .formula =
+              "Top 0 is [batch_size,C,H,W]: `y[n,c,i,j] = (pixel[c, i + oy, j + ox] - mean) * scale / std` of the "
+              "n-th record, channels in the order B,G,R if there are 3. H and W are those of the crop, otherwise "
+              "of the records, which then have one size. The crop's corner (oy, ox) is random in TRAIN and central "
+              "(rounded down) in TEST; mirror reverses rows with probability 1/2 in both phases.\n\nTop 1, if "
+              "there is one, is [batch_size]: the records' labels. Records follow each other in the database's "
+              "order, or with shuffle in a new order each epoch; rand_skip leaves out fewer than that many at the "
+              "start, a random number. Random choices depend on the seed, the epoch and the record only.\n\nIn TRAIN "
+              "transform_param.augment changes the crop at random before mean and scale, and with "
+              "transform_param.mixing samples of a batch are mixed and top 1 is [batch_size,classes], each "
+              "class's part (docs/augmentation.md).",
+          .gradient = "None: the layer has no bottoms, its tops come from outside.",
+          .source = "BVLC Caffe's data_layer and data_transformer. The backend must be LMDB; LEVELDB, the field's "
+                    "default, is refused. shuffle, on_bad_record, threads, pad, std_value, resize_short, "
+                    "rand_resized_crop, augment and mixing are Moka's own.",
+          .example = R"(layer {
   name: "data"
   type: "Data"
   top: "data"

@@ -27,8 +27,8 @@ LayerDef Row(const std::string& type) {
               "and W are the crop size of `transform_param`, else `new_height` and `new_width`, else the files', which "
               "then have one size. top 1 (optional): their labels, numbers as they stand in the list, "
               "`[batch_size,multilabel_num,1,1]` of `image_data_param` or `[batch_size,label_num]` of "
-              "`multi_label_image_data_param`. Labels that are places in the image do not move with its crop and "
-              "mirror. Words of a line are separated by blanks, so paths hold none.",
+              "`multi_label_image_data_param`. Labels that are places in the image do not move with its crop, "
+              "mirror and augment. Words of a line are separated by blanks, so paths hold none.",
           .gradient = "None: the tops are inputs of the net.",
           .source =
               "DRML (Zhao, Chu, Zhang, \"Deep Region and Multi-label Learning for Facial Action Unit Detection\", "

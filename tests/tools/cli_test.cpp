@@ -167,6 +167,27 @@ TEST_F(CliTest, AnExportedSolverStateContinuesTheRun) {
   EXPECT_EQ(ReadFile(folder_ / "half.solverstate"), ReadFile(folder_ / "again.solverstate"));
 }
 
+TEST_F(CliTest, PreviewDrawsWhatDataLayersMake) {
+  ASSERT_EQ(Moka("data import glyphs:6:3 previewed").code, 0);
+  WriteFileAtomically(folder_ / "preview.prototxt",
+                      "layer { name: \"train\" type: \"Data\" top: \"data\" top: \"label\" include { phase: TRAIN } "
+                      "transform_param { augment { affine { degrees: 20 } } } "
+                      "data_param { source: \"previewed\" batch_size: 3 backend: LMDB } }");
+  const Outcome drawn = Moka("data preview preview.prototxt --out sheet.png --records 2 --epochs 5");
+  ASSERT_EQ(drawn.code, 0) << drawn.err;
+  // 28 pixels four times as large, gaps of 3, a caption of 22.
+  EXPECT_EQ(drawn.out, "sheet.png: 578x255 pixels\n");
+  EXPECT_EQ(ReadFile(folder_ / "sheet.png").substr(1, 3), "PNG");
+  EXPECT_EQ(Moka("data preview preview.prototxt --test").code, 64);
+  const Outcome other = Moka("data preview preview.prototxt --layer val");
+  EXPECT_EQ(other.code, 64);
+  EXPECT_NE(other.err.find("has no data layer named \"val\" in this phase"), std::string::npos) << other.err;
+  const Outcome wrong =
+      Moka("data preview preview.prototxt 'layer[train].transform_param.augment[0].affine.degrees=400'");
+  EXPECT_EQ(wrong.code, 78);
+  EXPECT_NE(wrong.err.find("augment[0].affine.degrees is 400, expected 0..180"), std::string::npos) << wrong.err;
+}
+
 TEST_F(CliTest, CaffesProgramsWorkUnderTheirNames) {
   ASSERT_EQ(Moka("data import glyphs:12:3 digits").code, 0);
   const Outcome pictures = Moka("data export digits drawn --limit 12");

@@ -27,7 +27,9 @@ LayerDef ImageLabelmapDataLayer() {
               "Both pictures are resized to new_height x new_width (bilinear) if these are given, cut to crop_size at "
               "the same random place in both phases, and mirrored together with probability 1/2. Top 0 is "
               "`[batch_size,C,H,W]`: `y = (pixel - mean) * scale`, C 3 in the order B,G,R or, with `is_color: false`, "
-              "1. Top 1 is `[batch_size,1,H,W]`: 1 where the map, read as grey, is 128 or more, else 0.\n\nLines "
+              "1. Top 1 is `[batch_size,1,H,W]`: 1 where the map, read as grey, is 128 or more, else 0. In TRAIN "
+              "transform_param.augment then changes both at random (docs/augmentation.md); label pixels from outside "
+              "are 0.\n\nLines "
               "follow "
               "each other in the list's order, or with shuffle in a new order each epoch; rand_skip leaves out fewer "
               "than that many at the start, a random number.",

@@ -34,7 +34,9 @@ LayerDef DenseImageDataLayer() {
               "order B,G,R or, with `is_color: false`, 1. Top 1 is `[batch_size,1,H,W]`: the pixels of the label "
               "image, "
               "read as grey; with label_divide_factor f `[batch_size,1,H/f,W/f]`, the label image resized to that part "
-              "of new_height and new_width.\n\nLines follow each other in the list's order, or with shuffle in a new "
+              "of new_height and new_width. In TRAIN transform_param.augment then changes both at random "
+              "(docs/augmentation.md); label pixels from outside are 0.\n\nLines follow each other in the list's "
+              "order, or with shuffle in a new "
               "order each epoch; rand_skip leaves out fewer than that many at the start, a random number.",
           .gradient = "None: the layer has no bottoms, its tops come from outside.",
           .source = "The dense_image_data_layer of SegNet's Caffe (Badrinarayanan et al., arXiv 1511.00561) and of "

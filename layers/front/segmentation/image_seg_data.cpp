@@ -32,7 +32,9 @@ LayerDef ImageSegDataLayer() {
                    "`label_type: PIXEL` the pixels of the label image, read as grey; with IMAGE (the default) the "
                    "number in the list's second word; with NONE or `has_label: false` ignore_label. Top 2 is "
                    "`[batch_size,1,1,2]`: height and width of the picture before scale and margin, at most H and "
-                   "W.\n\nLines follow each other in the list's order, or with shuffle in a new order each epoch; "
+                   "W. In TRAIN transform_param.augment then changes both at random (docs/augmentation.md); label "
+                   "pixels from outside are ignore_label.\n\nLines follow each other in the list's order, or with "
+                   "shuffle in a new order each epoch; "
                    "rand_skip leaves out fewer than that many at the start, a random number.",
                .gradient = "None: the layer has no bottoms, its tops come from outside.",
                .source = "The image_seg_data_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062), PSPNet's "

@@ -12,6 +12,7 @@ bool ObserveConvolutions(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
 bool UpdateSparsely(Graph& graph, const PassContext& context);
 bool Recompute(Graph& graph, const PassContext& context);
+bool MarkConstantWeights(Graph& graph, const PassContext& context);
 bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);

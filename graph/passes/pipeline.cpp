@@ -19,6 +19,7 @@ const std::vector<Pass>& CompilePasses() {
       {"sparse_updates", "a table whose update keeps rows without gradient is updated row by row", UpdateSparsely},
       {"recompute", "if asked for: results of batch norms are made again for the backward pass instead of kept",
        Recompute},
+      {"constant_weights", "inference: products know which weights are the same in every run", MarkConstantWeights},
       {"tracks", "inference: each thread takes images of its own through what treats every image by itself",
        CutIntoTracks},
       {"split_batch", "inference: where memory is widest, nodes run on a part of the images at a time", SplitBatch},

@@ -1,6 +1,6 @@
 // Blocks and threads of a matrix product. Of the two operands, the one every thread needs whole is packed first, by
-// all; then threads take tiles of rows (or panels of columns) of the other as they come free, pack those and multiply.
-// Who takes what does not matter to the sums.
+// all, unless it came packed; then threads take tiles of rows (or panels of columns) of the other as they come free,
+// pack those and multiply. Who takes what does not matter to the sums.
 #include "layers/cpu/gemm.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class Multiplication {
   int64_t SharedPieces() const {
     return plan_.cuts_rows ? Ceil(p_.n, kGroup * plan_.tiles->columns) : Ceil(TileCount(), kGroup);
   }
-  int64_t SharedItems() const { return SharedPieces() * Ceil(p_.k, plan_.depth); }
+  int64_t SharedItems() const { return plan_.cuts_rows && p_.packed_b ? 0 : SharedPieces() * Ceil(p_.k, plan_.depth); }
 
   int64_t Units() const { return plan_.cuts_rows ? TileCount() : Ceil(p_.n, plan_.tiles->columns); }
 
@@ -89,6 +89,11 @@ class Multiplication {
   float* SharedB(int64_t k, int64_t j, int64_t depth) const {
     return shared_ + k * RoundedUp(p_.n, plan_.tiles->columns) + j * depth;
   }
+  // The panel of b for a block of k and the columns from j on; `own` is where this thread packs it.
+  const float* Panel(const Block& block, int64_t j, const float* own) const {
+    if (p_.packed_b) return b_.data + j * p_.k + block.k * plan_.tiles->columns;
+    return plan_.cuts_rows ? SharedB(block.k, j, block.depth) : own;
+  }
 
   // The tiles from first to last, one after another from `to` on. Where a lies transposed, tiles next to each other
   // share lines and pages: then some steps of k of all of them are packed while the next steps' lines come.
@@ -114,6 +119,7 @@ class Multiplication {
     const int64_t width = plan_.tiles->columns;
     const int64_t panels = Ceil(block.columns, width);
     const bool packs_a = plan_.cuts_rows && block.j == 0;
+    const bool packs_b = !plan_.cuts_rows && !p_.packed_b;
     const int64_t group = a_.row_stride == 1 ? kGroup : 1;
     for (int64_t tile = block.first_tile; tile < block.last_tile; ++tile) {
       const int64_t i = TileBegin(tile);
@@ -127,8 +133,8 @@ class Multiplication {
         const int64_t at = panel * width;
         TileArgs args = Args(block, i, at);
         args.a = a;
-        args.b = plan_.cuts_rows ? SharedB(block.k, block.j + at, block.depth) : own + at * block.depth;
-        if (!plan_.cuts_rows && tile == block.first_tile) PackOwn(block, at, own, args);
+        args.b = Panel(block, block.j + at, own + at * block.depth);
+        if (packs_b && tile == block.first_tile) PackOwn(block, at, own, args);
         // The other thread packed about half of a's tiles: the next one's rows come from afar.
         if (!plan_.cuts_rows && panel + 1 == panels && tile + 1 < block.last_tile) {
           args.next = a + rows * block.depth;
@@ -230,8 +236,10 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
   const int64_t panels = plan.cuts_rows ? std::max<int64_t>(1, kPackedB / plan.depth / tiles.columns) : plan.most_units;
   plan.columns = std::min(panels, Ceil(product.n, tiles.columns)) * tiles.columns;
   const int64_t n = RoundedUp(product.n, tiles.columns);
-  plan.shared_floats = RoundedUp(product.k * (plan.cuts_rows ? n : product.m), 16);
-  const int64_t own = plan.cuts_rows ? std::min(product.m, plan.most_units * tiles.rows) : plan.columns;
+  const int64_t b = product.packed_b ? 0 : n;
+  plan.shared_floats = RoundedUp(product.k * (plan.cuts_rows ? b : product.m), 16);
+  const int64_t own_b = product.packed_b ? 0 : plan.columns;
+  const int64_t own = plan.cuts_rows ? std::min(product.m, plan.most_units * tiles.rows) : own_b;
   plan.part_floats = RoundedUp(plan.depth * own, 16);
   return plan;
 }
@@ -239,7 +247,7 @@ Plan MakePlan(const Product& product, const Tiles& tiles) {
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch) {
   const Multiplication run(plan, a, b, bias, y, scratch);
   WorkQueue pieces(run.SharedItems(), 1, plan.parts);
-  ParallelFor(plan.parts, 1, [&](int64_t, int64_t, int) {
+  ParallelFor(run.SharedItems() > 0 ? plan.parts : 0, 1, [&](int64_t, int64_t, int) {
     for (int64_t begin = 0, end = 0; pieces.Take(begin, end);) run.PackShared(begin, end);
   });
   WorkQueue units(run.Units(), plan.most_units, plan.parts);

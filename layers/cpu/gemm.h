@@ -56,6 +56,7 @@ struct Product {
   int64_t n = 0;
   bool has_bias = false;
   bool relu = false;
+  bool packed_b = false;  // b comes as pack_panels leaves it: panels over all of k, one after another
 };
 
 // How the product is cut; the same for every run of a kernel.
@@ -73,7 +74,7 @@ struct Plan {
 };
 
 Plan MakePlan(const Product& product, const Tiles& tiles);
-// scratch: plan.scratch_bytes(), aligned to 64 bytes. bias may be null.
+// scratch: plan.scratch_bytes(), aligned to 64 bytes. bias may be null. Of a packed b only the data counts.
 void Run(const Plan& plan, const Matrix& a, const Matrix& b, const float* bias, float* y, float* scratch);
 
 }  // namespace moka::gemm

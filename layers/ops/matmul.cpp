@@ -79,6 +79,11 @@ Attributes Case(bool transpose_a, bool transpose_b, std::string activation = "")
   return {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"activation", std::move(activation)}};
 }
 
+Attributes Constant(Attributes attributes) {
+  attributes.Set("constant_weights", true);
+  return attributes;
+}
+
 std::vector<OpCase> Cases() {
   return {
       {"plain", {Float32({5, 7}), Float32({7, 3})}, Case(false, false)},
@@ -89,6 +94,8 @@ std::vector<OpCase> Cases() {
       {"batched_transposed", {Float32({3, 4, 5}), Float32({3, 6, 4}), Float32({6})}, Case(true, true)},
       {"relu", {Float32({5, 7}), Float32({7, 3}), Float32({3})}, Case(false, false, "relu")},
       {"long", {Float32({257, 70}), Float32({70, 100})}, Case(false, false)},
+      {"constant", {Float32({257, 70}), Float32({70, 100})}, Constant(Case(false, false))},
+      {"constant_transposed", {Float32({300, 70}), Float32({65, 70}), Float32({65})}, Constant(Case(false, true))},
       {"long_transposed", {Float32({70, 300}), Float32({65, 70}), Float32({65})}, Case(true, true, "relu")},
       {"one_row", {Float32({1, 9}), Float32({9, 1})}, Case(false, false)},
   };
@@ -101,7 +108,8 @@ OpDef MatmulOp() {
           .doc = "(a, b[, bias [n]]) -> y [..,m,n]: matrix product, batched over equal leading dimensions.",
           .attributes = {{"transpose_a", false, "whether a is stored [..,k,m]"},
                          {"transpose_b", false, "whether b is stored [..,n,k]"},
-                         {"activation", std::string(), "\"\" or \"relu\", applied last"}},
+                         {"activation", std::string(), "\"\" or \"relu\", applied last"},
+                         {"constant_weights", false, "whether b is the same in every run; set by a pass"}},
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,

@@ -32,11 +32,11 @@ std::vector<float> Random(int64_t count, uint64_t stream) {
   return values;
 }
 
-std::vector<float> Multiply(const Tiles& tiles, const Case& c, const Matrix& a, const Matrix& b, const float* bias,
-                            bool relu) {
-  const Plan plan = MakePlan({c.m, c.k, c.n, bias != nullptr, relu}, tiles);
+std::vector<float> Multiply(const Tiles& tiles, const Product& product, const Matrix& a, const Matrix& b,
+                            const float* bias) {
+  const Plan plan = MakePlan(product, tiles);
   const Buffer scratch = Buffer::Allocate(plan.scratch_bytes());
-  std::vector<float> y(static_cast<size_t>(c.m * c.n), NAN);
+  std::vector<float> y(static_cast<size_t>(product.m * product.n), NAN);
   Run(plan, a, b, bias, y.data(), reinterpret_cast<float*>(scratch.data()));
   return y;
 }
@@ -49,7 +49,8 @@ void ExpectProduct(const Tiles& tiles, const Case& c, bool transpose_a, bool tra
   const std::vector<float> bias = Random(c.n, 3);
   const Matrix left{a.data(), transpose_a ? 1 : c.k, transpose_a ? c.m : 1};
   const Matrix right{b.data(), transpose_b ? 1 : c.n, transpose_b ? c.k : 1};
-  const std::vector<float> y = Multiply(tiles, c, left, right, biased ? bias.data() : nullptr, biased);
+  const std::vector<float> y =
+      Multiply(tiles, {c.m, c.k, c.n, biased, biased}, left, right, biased ? bias.data() : nullptr);
   for (int64_t i = 0; i < c.m; ++i) {
     for (int64_t j = 0; j < c.n; ++j) {
       double sum = biased ? bias[static_cast<size_t>(j)] : 0;
@@ -79,6 +80,27 @@ TEST(Gemm, AgreesWithSumsInDouble) {
   }
 }
 
+// Operands that lie in panels already are what packing them in the run gives: where rows and where columns are shared
+// out, with the last panel half full, over several blocks of k.
+TEST(Gemm, PackedPanelsDoNotChangeABit) {
+  for (const Tiles* tiles : AllTiles()) {
+    for (const Case& c : kCases) {
+      const std::vector<float> a = Random(c.m * c.k, 1);
+      const std::vector<float> b = Random(c.k * c.n, 2);
+      const std::vector<float> bias = Random(c.n, 3);
+      const Matrix left{a.data(), c.k, 1};
+      const Matrix right{b.data(), c.n, 1};
+      const int64_t panels = (c.n + tiles->columns - 1) / tiles->columns;
+      std::vector<float> packed(static_cast<size_t>(panels * tiles->columns * c.k), NAN);
+      tiles->pack_panels(right, c.k, c.n, packed.data());
+      const std::vector<float> plain = Multiply(*tiles, {c.m, c.k, c.n, true, true}, left, right, bias.data());
+      const Matrix of_panels{packed.data(), 0, 0};
+      EXPECT_EQ(plain, Multiply(*tiles, {c.m, c.k, c.n, true, true, true}, left, of_panels, bias.data()))
+          << tiles->name << " " << c.m << "x" << c.k << "x" << c.n;
+    }
+  }
+}
+
 // Sums run over k in one order, however the work is shared out.
 TEST(Gemm, ThreadsDoNotChangeABit) {
   const int threads = ThreadCount();
@@ -88,9 +110,9 @@ TEST(Gemm, ThreadsDoNotChangeABit) {
     const std::vector<float> b = Random(c.k * c.n, 2);
     for (const Tiles* tiles : AllTiles()) {
       SetThreadCount(1);
-      const std::vector<float> one = Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false);
+      const std::vector<float> one = Multiply(*tiles, {c.m, c.k, c.n}, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr);
       SetThreadCount(3);
-      EXPECT_EQ(one, Multiply(*tiles, c, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr, false)) << tiles->name;
+      EXPECT_EQ(one, Multiply(*tiles, {c.m, c.k, c.n}, {a.data(), c.k, 1}, {b.data(), c.n, 1}, nullptr)) << tiles->name;
     }
   }
   SetThreadCount(threads);

@@ -1,10 +1,11 @@
 // Fold. In inference what follows a convolution and is affine in its result, channel by channel (batch norm by running
 // statistics, scale, bias), moves into its weights and bias; adding a value of the same shape becomes its sum, a ReLU
-// its activation. A max pooling keeps no argmax. The new weights are ordinary nodes of states alone, computed once by
-// RefreshConstants. Requires: inference; each value that disappears has one reader. Ensures: outputs equal up to
-// rounding.
+// its activation. What ops save for their gradient (a max pooling's argmax, a recurrence's gates) is left out where
+// nobody reads it. The new weights are ordinary nodes of states alone, computed once by RefreshConstants. Requires:
+// inference; each value that disappears has one reader. Ensures: outputs equal up to rounding.
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "graph/expression.h"
 #include "graph/op.h"
@@ -118,15 +119,32 @@ bool FoldRelu(Graph& graph, Rewriter& rewriter, const Candidate& c) {
   return true;
 }
 
-// Nobody wants to know where a maximum was when nothing flows back.
-bool DropArgmax(Graph& graph, Rewriter& rewriter, NodeId id) {
+// Ops that save results for their gradient, and the same without them.
+struct Saving {
+  std::string_view op;
+  std::string_view without;
+};
+constexpr Saving kSaving[] = {
+    {"gru", "gru_forward"},
+    {"lstm", "lstm_forward"},
+    {"pool_max", "pool_max_forward"},
+    {"softmax_loss", "softmax_loss_forward"},
+};
+
+// What is saved, say where a maximum was, nobody wants to know when nothing flows back.
+bool DropSaved(Graph& graph, Rewriter& rewriter, NodeId id) {
   const Node node = graph.node(id);
-  if (node.op->name != "pool_max" || rewriter.reads(node.outputs[1]) > 0 || rewriter.IsPinned(node.outputs[1])) {
-    return false;
+  const auto* row = std::ranges::find(kSaving, node.op->name, &Saving::op);
+  if (row == std::end(kSaving)) return false;
+  const size_t results = graph.catalog().Op(row->without).infer(node.attributes, graph.InputTypes(node)).size();
+  for (size_t o = results; o < node.outputs.size(); ++o) {
+    if (rewriter.reads(node.outputs[o]) > 0 || rewriter.IsPinned(node.outputs[o])) return false;
   }
-  const ValueId y = GraphBuilder(graph, node.origin).Add1("pool_max_forward", {node.inputs[0]}, node.attributes);
-  graph.SetName(y, graph.value(node.outputs[0]).name);
-  rewriter.ReplaceUses(node.outputs[0], y);
+  const std::vector<ValueId> y = GraphBuilder(graph, node.origin).Add(row->without, node.inputs, node.attributes);
+  for (size_t o = 0; o < results; ++o) {
+    graph.SetName(y[o], graph.value(node.outputs[o]).name);
+    rewriter.ReplaceUses(node.outputs[o], y[o]);
+  }
   rewriter.RemoveNode(id);
   return true;
 }
@@ -139,7 +157,7 @@ bool FoldInference(Graph& graph, const PassContext& context) {
   std::vector<bool> constant = ConstantNodes(graph, true);
   const std::vector<bool> written = WrittenStates(graph);
   const bool changed = rewriter.Sweep([&](NodeId id) {
-    if (DropArgmax(graph, rewriter, id)) {
+    if (DropSaved(graph, rewriter, id)) {
       constant.resize(static_cast<size_t>(graph.node_limit()), false);
       return true;
     }

@@ -9,6 +9,7 @@
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/gru_cell.h"
 #include "layers/cpu/kernels.h"
+#include "layers/cpu/panels.h"
 #include "layers/cpu/recurrence.h"
 
 namespace moka {
@@ -22,17 +23,22 @@ using recurrence::kFloat;
 using recurrence::Lengths;
 using recurrence::Sums;
 
+// gru, and gru_forward, which keeps neither gates nor what the reset gate multiplies.
 class GruKernel final : public BoundKernel {
  public:
-  explicit GruKernel(const Cut& cut)
-      : s_(cut), cell_(BestGruRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+  GruKernel(const Cut& cut, bool saves, bool is_packed)
+      : s_(cut),
+        saves_(saves),
+        is_packed_(is_packed),
+        cell_(BestGruRows()),
+        implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
 
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(3 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
-        recurrence::PackGates(s_, in<float>(3), block, Panel(block, 0));
+        if (!is_packed_) recurrence::PackGates(s_, in<float>(3), block, scratch<float>());
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
@@ -45,25 +51,31 @@ class GruKernel final : public BoundKernel {
   }
 
  private:
-  int64_t PanelFloats() const { return s_.units * s_.width; }
-  int64_t WeightFloats() const { return Aligned(s_.blocks * 3 * PanelFloats()); }
+  int64_t WeightFloats() const { return is_packed_ ? 0 : s_.PanelFloats(); }
   Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
   int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
-  float* Panel(int64_t block, int64_t gate) const { return scratch<float>() + (block * 3 + gate) * PanelFloats(); }
+  const float* Panel(int64_t block, int64_t gate) const {
+    return (is_packed_ ? in<float>(3) : scratch<float>()) + s_.PanelAt(block, gate);
+  }
   // The state that enters step t, in tiles [units][rows of the tile].
   float* State(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * StateFloats(); }
-  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(1)[t * s_.rows + row] : 0.0F; }
   float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
   float* Inner(int64_t t, int64_t row, int64_t unit) const {
-    return out<float>(3) + (t * s_.rows + row) * s_.units + unit;
+    return saves_ ? out<float>(3) + (t * s_.rows + row) * s_.units + unit : nullptr;
+  }
+  const float* Before(int64_t t, int64_t row, int64_t unit) const {
+    return t == 0 ? in<float>(2) + row * s_.units + unit : Y(t - 1, row, unit);
+  }
+  int64_t GateAt(int64_t t, int64_t row, int64_t gate, int64_t unit) const {
+    return ((t * s_.rows + row) * 3 + gate) * s_.units + unit;
   }
 
-  // m h' w^T of a tile's rows and a block's units, gate by gate; meanwhile asks for what the gates' rows will touch.
+  // m h' w^T of a tile's rows and a block's units, gate by gate; meanwhile asks for what the gates will touch.
   void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, std::array<Sums, 3>& sums) {
     const int64_t unit = block * s_.width;
-    const float* const soon[] = {t > 0 ? Y(t - 1, first, unit) : nullptr, Inner(t, first, unit), Y(t, first, unit)};
+    const float* const soon[] = {Before(t, first, unit), Inner(t, first, unit), Y(t, first, unit)};
     for (int64_t gate = 0; gate < 3; ++gate) {
-      const int64_t at = ((t * s_.rows + first) * 3 + gate) * s_.units + unit;
+      const int64_t at = GateAt(t, first, gate, unit);
       s_.tiles().run({.depth = s_.units,
                       .a = State(t) + first * s_.units,
                       .b = Panel(block, gate),
@@ -74,58 +86,65 @@ class GruKernel final : public BoundKernel {
                       .next_steps = rows},
                      static_cast<int>(rows));
       if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
-      if (in<float>(0) != out<float>(2)) Ask(out<float>(2) + at, 3 * s_.units, rows, s_.UnitsOf(block));
+      if (saves_ && in<float>(0) != out<float>(2)) Ask(out<float>(2) + at, 3 * s_.units, rows, s_.UnitsOf(block));
     }
   }
 
   // What rows that have ended give.
   void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
     const int64_t unit = block * s_.width;
+    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+    if (!saves_) return;
     for (int64_t gate = 0; gate < 3; ++gate) {
-      const int64_t at = ((t * s_.rows + first) * 3 + gate) * s_.units + unit;
-      recurrence::Clear(out<float>(2) + at, 3 * s_.units, rows, s_.UnitsOf(block));
+      recurrence::Clear(out<float>(2) + GateAt(t, first, gate, unit), 3 * s_.units, rows, s_.UnitsOf(block));
     }
     recurrence::Clear(Inner(t, first, unit), s_.units, rows, s_.UnitsOf(block));
-    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+  }
+
+  // Rows of a tile, the first of them its row `skipped`, from their sums to their part of the next state.
+  void Gates(int64_t t, int64_t block, int64_t first, int64_t skipped, int64_t rows, std::array<Sums, 3>& sums,
+             Sums& kept) {
+    const int64_t unit = block * s_.width;
+    const int64_t row = first + skipped;
+    GruForwardTile args;
+    args.rows = rows;
+    args.units = s_.UnitsOf(block);
+    args.width = s_.width;
+    for (int64_t gate = 0; gate < 3; ++gate) {
+      const int64_t at = GateAt(t, row, gate, unit);
+      args.sums[gate] = sums[static_cast<size_t>(gate)].data() + skipped * s_.width;
+      args.x[gate] = in<float>(0) + at;
+      args.gates[gate] = saves_ ? out<float>(2) + at : nullptr;
+    }
+    args.x_stride = 3 * s_.units;
+    args.bias = in<float>(4) + unit;
+    args.state_stride = s_.units;
+    args.before = Before(t, row, unit);
+    args.going = in<float>(1) + t * s_.rows + row;
+    args.next_going = t + 1 < s_.steps ? args.going + s_.rows : nullptr;
+    args.inner = Inner(t, row, unit);
+    args.h = Y(t, row, unit);
+    args.kept = kept.data() + skipped * s_.width;
+    cell_.forward(args);
   }
 
   void Step(int64_t t, int64_t block, int64_t tile) {
     const int64_t first = s_.TileBegin(tile);
     const int64_t rows = s_.TileBegin(tile + 1) - first;
-    const int64_t unit = block * s_.width;
     if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
     alignas(64) std::array<Sums, 3> sums;
     Multiply(t, block, first, rows, sums);
-    alignas(64) Sums kept;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t row = first + r;
-      if (t >= lengths().Of(row)) {
-        End(t, block, row, 1);
-        std::fill_n(kept.data() + r * s_.width, s_.UnitsOf(block), 0.0F);
-        continue;
-      }
-      GruForwardRow args;
-      args.units = s_.UnitsOf(block);
-      for (int64_t gate = 0; gate < 3; ++gate) {
-        const int64_t at = ((t * s_.rows + row) * 3 + gate) * s_.units + unit;
-        args.sums[gate] = sums[static_cast<size_t>(gate)].data() + r * s_.width;
-        args.x[gate] = in<float>(0) + at;
-        args.gates[gate] = out<float>(2) + at;
-      }
-      args.bias = in<float>(4) + unit;
-      args.before = t == 0 ? in<float>(2) + row * s_.units + unit : Y(t - 1, row, unit);
-      args.going = Going(t, row);
-      args.next_going = Going(t + 1, row);
-      args.inner = Inner(t, row, unit);
-      args.h = Y(t, row, unit);
-      args.kept = kept.data() + r * s_.width;
-      cell_.forward(args);
-    }
+    alignas(64) Sums kept{};
+    recurrence::ForGoing(
+        lengths(), t, tile, [&](int64_t skipped, int64_t count) { Gates(t, block, first, skipped, count, sums, kept); },
+        [&](int64_t skipped) { End(t, block, first + skipped, 1); });
     s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
-                         State(t + 1) + first * s_.units + unit * rows);
+                         State(t + 1) + first * s_.units + block * s_.width * rows);
   }
 
   const Cut s_;
+  const bool saves_;
+  const bool is_packed_;
   const GruRows cell_;
   const std::string implementation_;
 };
@@ -250,25 +269,40 @@ class GruBackwardKernel final : public BoundKernel {
   const std::string implementation_;
 };
 
+constexpr size_t kWeights = 3;
+
 std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
+  return RefuseUnlessPlainOrPanels(query, kWeights, true);
+}
+
+std::string RefuseBackward(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   if (query.inputs.size() > 9) return "a gradient flows into the saved gates";
   return RefuseUnlessPlain(query);
 }
 
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  const Cut cut(query.inputs[0].shape, 3, gemm::BestTiles(), query.inputs.size() > 5);
+  return std::make_unique<GruKernel>(cut, query.outputs.size() > 2, LiesInPanels(query.inputs[kWeights], true));
+}
+
 }  // namespace
 
-KernelDef MokaGru() {
-  return {
-      .name = "moka", .op = "gru", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-        return std::make_unique<GruKernel>(Cut(query.inputs[0].shape, 3, gemm::BestTiles(), query.inputs.size() > 5));
-      }};
+KernelDef MokaGru() { return {.name = "moka", .op = "gru", .refuse = Refuse, .make = Make}; }
+
+KernelDef MokaGruForward() {
+  return {.name = "moka",
+          .op = "gru_forward",
+          .refuse = Refuse,
+          .propose = [](const KernelQuery& query) { return recurrence::Propose(query, kWeights); },
+          .make = Make};
 }
 
 KernelDef MokaGruBackward() {
   return {.name = "moka",
           .op = "gru_backward",
-          .refuse = Refuse,
+          .refuse = RefuseBackward,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<GruBackwardKernel>(
                 Cut(query.inputs[2].shape, 3, gemm::BestTiles(), query.inputs.size() > 8));

@@ -11,38 +11,81 @@ namespace {
 using tile::Sigmoid;
 using tile::Tanh;
 
-MOKA_INLINE void ForwardLoop(const GruForwardRow& row) {
-  const float* sr = row.sums[0];
-  const float* sz = row.sums[1];
-  const float* sn = row.sums[2];
-  const float* xr = row.x[0];
-  const float* xz = row.x[1];
-  const float* xn = row.x[2];
-  const float* bias = row.bias;
-  const float* before = row.before;
-  float* gr = row.gates[0];
-  float* gz = row.gates[1];
-  float* gn = row.gates[2];
-  float* inner = row.inner;
-  float* h = row.h;
-  float* kept = row.kept;
-  const float m = row.going;
-  const float next = row.next_going;
+MOKA_INLINE void AddInput(const GruForwardTile& t, int gate) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    float* sums = t.sums[gate] + row * t.width;
+    const float* x = t.x[gate] + row * t.x_stride;
 #pragma omp simd
-  for (int64_t j = 0; j < row.units; ++j) {
-    const float r = Sigmoid(sr[j] + xr[j]);
-    const float z = Sigmoid(sz[j] + xz[j]);
-    const float q = sn[j] + bias[j];
-    const float n = Tanh(xn[j] + r * q);
-    const float from = m == 0.0F ? 0.0F : m * before[j];
-    const float y = n + z * (from - n);
-    gr[j] = r;
-    gz[j] = z;
-    gn[j] = n;
-    inner[j] = q;
-    h[j] = y;
-    kept[j] = next == 0.0F ? 0.0F : next * y;
+    for (int64_t j = 0; j < t.units; ++j) sums[j] = sums[j] + x[j];
   }
+}
+
+MOKA_INLINE void Sigmoids(float* x, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) x[j] = Sigmoid(x[j]);
+}
+
+MOKA_INLINE void Tanhs(float* x, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) x[j] = Tanh(x[j]);
+}
+
+// n's sum, its part inside the reset gate's product saved first.
+MOKA_INLINE void AddReset(const GruForwardTile& t) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const float* r = t.sums[0] + row * t.width;
+    float* n = t.sums[2] + row * t.width;
+    const float* x = t.x[2] + row * t.x_stride;
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) n[j] = n[j] + t.bias[j];
+    float* inner = t.inner + row * t.state_stride;
+    if (t.inner != nullptr) {
+#pragma omp simd
+      for (int64_t j = 0; j < t.units; ++j) inner[j] = n[j];
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) n[j] = x[j] + r[j] * n[j];
+  }
+}
+
+MOKA_INLINE void States(const GruForwardTile& t) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const int64_t at = row * t.width;
+    const float* z = t.sums[1] + at;
+    const float* n = t.sums[2] + at;
+    const float* before = t.before + row * t.state_stride;
+    float* h = t.h + row * t.state_stride;
+    float* kept = t.kept + at;
+    const float m = t.going[row];
+    const float next = t.next_going == nullptr ? 0.0F : t.next_going[row];
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) {
+      const float from = m == 0.0F ? 0.0F : m * before[j];
+      const float y = n[j] + z[j] * (from - n[j]);
+      h[j] = y;
+      kept[j] = next == 0.0F ? 0.0F : next * y;
+    }
+  }
+}
+
+MOKA_INLINE void SaveGate(const GruForwardTile& t, int gate) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const float* from = t.sums[gate] + row * t.width;
+    float* to = t.gates[gate] + row * t.x_stride;
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) to[j] = from[j];
+  }
+}
+
+// Each function in a loop of its own over all rows, as in lstm_cell.cpp.
+MOKA_INLINE void ForwardLoops(const GruForwardTile& t) {
+  const int64_t n = t.rows * t.width;
+  for (int gate = 0; gate < 2; ++gate) AddInput(t, gate);
+  for (int gate = 0; gate < 2; ++gate) Sigmoids(t.sums[gate], n);
+  AddReset(t);
+  Tanhs(t.sums[2], n);
+  States(t);
+  for (int gate = 0; gate < 3 && t.gates[0] != nullptr; ++gate) SaveGate(t, gate);
 }
 
 MOKA_INLINE void BackwardLoop(const GruBackwardRow& row) {
@@ -82,13 +125,13 @@ MOKA_INLINE void BackwardLoop(const GruBackwardRow& row) {
   }
 }
 
-void Forward(const GruForwardRow& row) { ForwardLoop(row); }
+void Forward(const GruForwardTile& tile) { ForwardLoops(tile); }
 void Backward(const GruBackwardRow& row) { BackwardLoop(row); }
 
 #if defined(__x86_64__)
-MOKA_AVX2 void ForwardAvx2(const GruForwardRow& row) { ForwardLoop(row); }
+MOKA_AVX2 void ForwardAvx2(const GruForwardTile& tile) { ForwardLoops(tile); }
 MOKA_AVX2 void BackwardAvx2(const GruBackwardRow& row) { BackwardLoop(row); }
-MOKA_AVX512 void ForwardAvx512(const GruForwardRow& row) { ForwardLoop(row); }
+MOKA_AVX512 void ForwardAvx512(const GruForwardTile& tile) { ForwardLoops(tile); }
 MOKA_AVX512 void BackwardAvx512(const GruBackwardRow& row) { BackwardLoop(row); }
 #endif
 

@@ -70,6 +70,7 @@ class LabelKernel : public BoundKernel {
   float wrong_value_ = 0;
 };
 
+// softmax_loss, and softmax_loss_forward, which computes the label's probability alone.
 class SoftmaxLossKernel final : public LabelKernel {
  public:
   using LabelKernel::LabelKernel;
@@ -95,27 +96,35 @@ class SoftmaxLossKernel final : public LabelKernel {
  private:
   // The loss of a line (never negative), or why its label does not count.
   double OneLine(int64_t line) const {
-    const auto [outer, classes, step] = lines().x;
-    const float* x = in<float>(0) + lines().First(line);
-    auto* p = out<float>(2) + lines().First(line);
-    if (step == 1) {
-      row_(x, p, classes);
-    } else {
-      Strided(x, p, classes, step);
-    }
     const int64_t label = lines().Label(in<float>(1)[line]);
+    if (label < 0 && output_count() < 3) return static_cast<double>(label);
+    const double p = Probability(line, std::max<int64_t>(label, 0));
     if (label < 0) return static_cast<double>(label);
-    const double loss = -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
+    const double loss = -std::log(std::max(p, double{FLT_MIN}));
     return loss < 0 ? 0 : loss;  // a NaN stays one: a loss of 0 would hide that the training diverged
   }
 
-  static void Strided(const float* x, float* p, int64_t classes, int64_t step) {
+  // Of a class; all of the line's are kept if they are a result.
+  double Probability(int64_t line, int64_t label) const {
+    const auto [outer, classes, step] = lines().x;
+    const float* x = in<float>(0) + lines().First(line);
+    float* p = output_count() < 3 ? nullptr : out<float>(2) + lines().First(line);
+    if (step == 1) return double{row_(x, p, classes, label)};
+    return double{Strided(x, p, classes, step, label)};
+  }
+
+  static float Strided(const float* x, float* p, int64_t classes, int64_t step, int64_t label) {
     float max = x[0];
     for (int64_t c = 1; c < classes; ++c) max = std::max(max, x[c * step]);
     double sum = 0;
-    for (int64_t c = 0; c < classes; ++c) sum += p[c * step] = std::exp(x[c * step] - max);
+    for (int64_t c = 0; c < classes; ++c) {
+      const float e = std::exp(x[c * step] - max);
+      if (p != nullptr) p[c * step] = e;
+      sum += e;
+    }
     const auto scale = static_cast<float>(1 / sum);
-    for (int64_t c = 0; c < classes; ++c) p[c * step] *= scale;
+    for (int64_t c = 0; p != nullptr && c < classes; ++c) p[c * step] *= scale;
+    return std::exp(x[label * step] - max) * scale;
   }
 
   SoftmaxRow row_ = BestSoftmaxRow();
@@ -282,6 +291,10 @@ KernelDef MokaArgmax() {
 
 KernelDef MokaSoftmaxLoss() {
   return {.name = "moka", .op = "softmax_loss", .refuse = Refuse, .make = Make<SoftmaxLossKernel>};
+}
+
+KernelDef MokaSoftmaxLossForward() {
+  return {.name = "moka", .op = "softmax_loss_forward", .refuse = Refuse, .make = Make<SoftmaxLossKernel>};
 }
 
 KernelDef MokaSoftmaxLossBackward() {

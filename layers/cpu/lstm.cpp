@@ -1,7 +1,7 @@
-// The recurrence of a long short-term memory over plain float32 tensors. The recurrent weights are packed once a run
-// and used at every step. A thread multiplies a block of units and turns its sums into gates while they are in cache.
-// Each state enters the next product packed, written by the thread that computed it; two copies, since others may still
-// read the one before.
+// The recurrence of a long short-term memory over plain float32 tensors. The recurrent weights are packed once a run,
+// or lie packed already where they never change, and are used at every step. A thread multiplies a block of units and
+// turns its sums into gates while they are in cache. Each state enters the next product packed, written by the thread
+// that computed it; two copies, since others may still read the one before.
 #include <algorithm>
 #include <array>
 
@@ -10,6 +10,7 @@
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/lstm_cell.h"
+#include "layers/cpu/panels.h"
 #include "layers/cpu/recurrence.h"
 
 namespace moka {
@@ -23,62 +24,76 @@ using recurrence::kFloat;
 using recurrence::Lengths;
 using recurrence::Sums;
 
+// lstm, and lstm_forward, which keeps neither gates nor cells: there the cells go from step to step where the last ones
+// are a result.
 class LstmKernel final : public BoundKernel {
  public:
-  LstmKernel(const Cut& cut, float forget_bias)
-      : s_(cut), bias_(forget_bias), cell_(BestLstmRows()), implementation_(StrCat("packed:", cut.tiles().name)) {}
+  LstmKernel(const Cut& cut, bool saves, bool is_packed, float forget_bias)
+      : s_(cut),
+        saves_(saves),
+        is_packed_(is_packed),
+        bias_(forget_bias),
+        cell_(BestLstmRows()),
+        implementation_(StrCat("packed:", cut.tiles().name)) {}
   std::string_view implementation() const override { return implementation_; }
   int64_t scratch_bytes() const override { return (WeightFloats() + 2 * StateFloats()) * kFloat; }
 
   void Run() override {
     ParallelFor(s_.blocks, s_.Grain(4 * s_.units * s_.units), [this](int64_t begin, int64_t end, int) {
       for (int64_t block = begin; block < end; ++block) {
-        recurrence::PackGates(s_, in<float>(4), block, Panel(block, 0));
+        if (!is_packed_) recurrence::PackGates(s_, in<float>(4), block, scratch<float>());
         recurrence::PackFirstState(s_, in<float>(1), in<float>(2), block, State(0));
       }
     });
+    if (!saves_) std::copy_n(in<float>(3), s_.rows * s_.units, out<float>(2));
     s_.ForSteps(0, s_.steps - 1, [this](int64_t t, int64_t block, int64_t tile) { Step(t, block, tile); });
     for (int64_t row = 0; row < s_.rows; ++row) {
       const int64_t end = lengths().Of(row);
       const int64_t at = row * s_.units;
       std::copy_n(end == 0 ? in<float>(2) + at : Y(end - 1, row, 0), s_.units, out<float>(1) + at);
+      if (!saves_) continue;
       std::copy_n(end == 0 ? in<float>(3) + at : Cells(end - 1, row, 0), s_.units, out<float>(2) + at);
     }
   }
 
  private:
-  int64_t PanelFloats() const { return s_.units * s_.width; }
-  int64_t WeightFloats() const { return Aligned(s_.blocks * 4 * PanelFloats()); }
+  int64_t WeightFloats() const { return is_packed_ ? 0 : s_.PanelFloats(); }
   Lengths lengths() const { return {s_, input_count() > 5 ? in<float>(5) : nullptr}; }
   int64_t StateFloats() const { return Aligned(s_.rows * s_.units); }
-  float* Panel(int64_t block, int64_t gate) const { return scratch<float>() + (block * 4 + gate) * PanelFloats(); }
+  const float* Panel(int64_t block, int64_t gate) const {
+    return (is_packed_ ? in<float>(4) : scratch<float>()) + s_.PanelAt(block, gate);
+  }
   // The state that enters step t, in tiles [units][rows of the tile].
   float* State(int64_t t) const { return scratch<float>() + WeightFloats() + t % 2 * StateFloats(); }
-  float Going(int64_t t, int64_t row) const { return t < s_.steps ? in<float>(1)[t * s_.rows + row] : 0.0F; }
   float* Y(int64_t t, int64_t row, int64_t unit) const { return out<float>(0) + (t * s_.rows + row) * s_.units + unit; }
   float* Cells(int64_t t, int64_t row, int64_t unit) const {
-    return out<float>(4) + (t * s_.rows + row) * s_.units + unit;
+    return saves_ ? out<float>(4) + (t * s_.rows + row) * s_.units + unit : out<float>(2) + row * s_.units + unit;
+  }
+  const float* CellsBefore(int64_t t, int64_t row, int64_t unit) const {
+    return saves_ && t == 0 ? in<float>(3) + row * s_.units + unit : Cells(t - 1, row, unit);
+  }
+  int64_t GateAt(int64_t t, int64_t row, int64_t gate, int64_t unit) const {
+    return ((t * s_.rows + row) * 4 + gate) * s_.units + unit;
   }
 
   // What rows that have ended give.
   void End(int64_t t, int64_t block, int64_t first, int64_t rows) {
     const int64_t unit = block * s_.width;
+    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
+    if (!saves_) return;
     for (int64_t gate = 0; gate < 4; ++gate) {
-      const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
-      recurrence::Clear(out<float>(3) + at, 4 * s_.units, rows, s_.UnitsOf(block));
+      recurrence::Clear(out<float>(3) + GateAt(t, first, gate, unit), 4 * s_.units, rows, s_.UnitsOf(block));
     }
     recurrence::Clear(Cells(t, first, unit), s_.units, rows, s_.UnitsOf(block));
-    recurrence::Clear(Y(t, first, unit), s_.units, rows, s_.UnitsOf(block));
   }
 
-  void Step(int64_t t, int64_t block, int64_t tile) {
-    const int64_t first = s_.TileBegin(tile);
-    const int64_t rows = s_.TileBegin(tile + 1) - first;
+  // m h' w^T of a tile's rows and a block's units, gate by gate; meanwhile asks for what the gates will touch.
+  void Multiply(int64_t t, int64_t block, int64_t first, int64_t rows, std::array<Sums, 4>& sums) {
     const int64_t unit = block * s_.width;
-    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
-    alignas(64) std::array<Sums, 4> sums;
+    const float* const soon[] = {CellsBefore(t, first, unit), saves_ ? Cells(t, first, unit) : nullptr,
+                                 Y(t, first, unit), nullptr};
     for (int64_t gate = 0; gate < 4; ++gate) {
-      const int64_t at = ((t * s_.rows + first) * 4 + gate) * s_.units + unit;
+      const int64_t at = GateAt(t, first, gate, unit);
       s_.tiles().run({.depth = s_.units,
                       .a = State(t) + first * s_.units,
                       .b = Panel(block, gate),
@@ -88,41 +103,55 @@ class LstmKernel final : public BoundKernel {
                       .next_stride = 4 * s_.units,
                       .next_steps = rows},
                      static_cast<int>(rows));
-      const float* const soon[] = {t > 0 ? Cells(t - 1, first, unit) : nullptr, Cells(t, first, unit),
-                                   Y(t, first, unit), nullptr};
       if (soon[gate] != nullptr) Ask(soon[gate], s_.units, rows, s_.UnitsOf(block));
-      if (in<float>(0) != out<float>(3)) Ask(out<float>(3) + at, 4 * s_.units, rows, s_.UnitsOf(block));
+      if (saves_ && in<float>(0) != out<float>(3)) Ask(out<float>(3) + at, 4 * s_.units, rows, s_.UnitsOf(block));
     }
-    alignas(64) Sums kept;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t row = first + r;
-      if (t >= lengths().Of(row)) {
-        End(t, block, row, 1);
-        std::fill_n(kept.data() + r * s_.width, s_.UnitsOf(block), 0.0F);
-        continue;
-      }
-      LstmForwardRow args;
-      args.units = s_.UnitsOf(block);
-      for (int64_t gate = 0; gate < 4; ++gate) {
-        const int64_t at = ((t * s_.rows + row) * 4 + gate) * s_.units + unit;
-        args.sums[gate] = sums[static_cast<size_t>(gate)].data() + r * s_.width;
-        args.x[gate] = in<float>(0) + at;
-        args.gates[gate] = out<float>(3) + at;
-      }
-      args.c_before = t == 0 ? in<float>(3) + row * s_.units + unit : Cells(t - 1, row, unit);
-      args.going = Going(t, row);
-      args.next_going = Going(t + 1, row);
-      args.forget_bias = bias_;
-      args.c = Cells(t, row, unit);
-      args.h = Y(t, row, unit);
-      args.kept = kept.data() + r * s_.width;
-      cell_.forward(args);
+  }
+
+  // Rows of a tile, the first of them its row `skipped`, from their sums to their part of the next state.
+  void Gates(int64_t t, int64_t block, int64_t first, int64_t skipped, int64_t rows, std::array<Sums, 4>& sums,
+             Sums& kept) {
+    const int64_t unit = block * s_.width;
+    const int64_t row = first + skipped;
+    LstmForwardTile args;
+    args.rows = rows;
+    args.units = s_.UnitsOf(block);
+    args.width = s_.width;
+    for (int64_t gate = 0; gate < 4; ++gate) {
+      const int64_t at = GateAt(t, row, gate, unit);
+      args.sums[gate] = sums[static_cast<size_t>(gate)].data() + skipped * s_.width;
+      args.x[gate] = in<float>(0) + at;
+      args.gates[gate] = saves_ ? out<float>(3) + at : nullptr;
     }
+    args.x_stride = 4 * s_.units;
+    args.state_stride = s_.units;
+    args.c_before = CellsBefore(t, row, unit);
+    args.going = in<float>(1) + t * s_.rows + row;
+    args.next_going = t + 1 < s_.steps ? args.going + s_.rows : nullptr;
+    args.forget_bias = bias_;
+    args.c = Cells(t, row, unit);
+    args.h = Y(t, row, unit);
+    args.kept = kept.data() + skipped * s_.width;
+    cell_.forward(args);
+  }
+
+  void Step(int64_t t, int64_t block, int64_t tile) {
+    const int64_t first = s_.TileBegin(tile);
+    const int64_t rows = s_.TileBegin(tile + 1) - first;
+    if (t >= lengths().OfTile(tile)) return End(t, block, first, rows);
+    alignas(64) std::array<Sums, 4> sums;
+    Multiply(t, block, first, rows, sums);
+    alignas(64) Sums kept{};
+    recurrence::ForGoing(
+        lengths(), t, tile, [&](int64_t skipped, int64_t count) { Gates(t, block, first, skipped, count, sums, kept); },
+        [&](int64_t skipped) { End(t, block, first + skipped, 1); });
     s_.tiles().pack_rows({kept.data(), s_.width, 1}, rows, s_.UnitsOf(block),
-                         State(t + 1) + first * s_.units + unit * rows);
+                         State(t + 1) + first * s_.units + block * s_.width * rows);
   }
 
   const Cut s_;
+  const bool saves_;
+  const bool is_packed_;
   const float bias_;
   const LstmRows cell_;
   const std::string implementation_;
@@ -253,27 +282,41 @@ class LstmBackwardKernel final : public BoundKernel {
   const std::string implementation_;
 };
 
+constexpr size_t kWeights = 4;
+
 std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
+  return RefuseUnlessPlainOrPanels(query, kWeights, true);
+}
+
+std::string RefuseBackward(const KernelQuery& query) {
   if (std::string reason = RefuseUnlessFilledFloat32(query); !reason.empty()) return reason;
   if (query.inputs.size() > 9) return "a gradient flows into the saved gates and cells";
   return RefuseUnlessPlain(query);
 }
 
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
+  const Cut cut(query.inputs[0].shape, 4, gemm::BestTiles(), query.inputs.size() > 5);
+  return std::make_unique<LstmKernel>(cut, query.outputs.size() > 3, LiesInPanels(query.inputs[kWeights], true), bias);
+}
+
 }  // namespace
 
-KernelDef MokaLstm() {
-  return {
-      .name = "moka", .op = "lstm", .refuse = Refuse, .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-        const auto bias = static_cast<float>(query.node.attributes.Float("forget_bias"));
-        return std::make_unique<LstmKernel>(Cut(query.inputs[0].shape, 4, gemm::BestTiles(), query.inputs.size() > 5),
-                                            bias);
-      }};
+KernelDef MokaLstm() { return {.name = "moka", .op = "lstm", .refuse = Refuse, .make = Make}; }
+
+KernelDef MokaLstmForward() {
+  return {.name = "moka",
+          .op = "lstm_forward",
+          .refuse = Refuse,
+          .propose = [](const KernelQuery& query) { return recurrence::Propose(query, kWeights); },
+          .make = Make};
 }
 
 KernelDef MokaLstmBackward() {
   return {.name = "moka",
           .op = "lstm_backward",
-          .refuse = Refuse,
+          .refuse = RefuseBackward,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             const Cut cut(query.inputs[3].shape, 4, gemm::BestTiles(), query.inputs.size() > 8);
             return std::make_unique<LstmBackwardKernel>(cut, query.node.attributes.Bool("first"));

@@ -11,44 +11,83 @@ namespace {
 using tile::Sigmoid;
 using tile::Tanh;
 
-MOKA_INLINE void ForwardLoop(const LstmForwardRow& r) {
-  const float* const* s = r.sums;
-  const float* si = s[0];
-  const float* sf = s[1];
-  const float* so = s[2];
-  const float* sg = s[3];
-  const float* xi = r.x[0];
-  const float* xf = r.x[1];
-  const float* xo = r.x[2];
-  const float* xg = r.x[3];
-  float* gi = r.gates[0];
-  float* gf = r.gates[1];
-  float* go = r.gates[2];
-  float* gg = r.gates[3];
-  const float* before = r.c_before;
-  float* cells = r.c;
-  float* h = r.h;
-  float* kept = r.kept;
-  const float m = r.going;
-  const float next = r.next_going;
-  const float bias = r.forget_bias;
+// A gate's sums with what the step's input and a bias add.
+MOKA_INLINE void AddInput(const LstmForwardTile& t, int gate, float bias) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    float* sums = t.sums[gate] + row * t.width;
+    const float* x = t.x[gate] + row * t.x_stride;
 #pragma omp simd
-  for (int64_t j = 0; j < r.units; ++j) {
-    const float i = Sigmoid(si[j] + xi[j]);
-    const float f = Sigmoid(sf[j] + xf[j] + bias);
-    const float o = Sigmoid(so[j] + xo[j]);
-    const float g = Tanh(sg[j] + xg[j]);
-    const float from = m == 0.0F ? 0.0F : m * f * before[j];
-    const float c = i * g + from;
-    const float y = o * Tanh(c);
-    gi[j] = i;
-    gf[j] = f;
-    go[j] = o;
-    gg[j] = g;
-    cells[j] = c;
-    h[j] = y;
-    kept[j] = next == 0.0F ? 0.0F : next * y;
+    for (int64_t j = 0; j < t.units; ++j) sums[j] = sums[j] + x[j] + bias;
   }
+}
+
+MOKA_INLINE void Sigmoids(float* x, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) x[j] = Sigmoid(x[j]);
+}
+
+MOKA_INLINE void Tanhs(float* x, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) x[j] = Tanh(x[j]);
+}
+
+// The cells, also where h will be.
+MOKA_INLINE void Cells(const LstmForwardTile& t) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const int64_t at = row * t.width;
+    const float* i = t.sums[0] + at;
+    const float* f = t.sums[1] + at;
+    const float* g = t.sums[3] + at;
+    const float* before = t.c_before + row * t.state_stride;
+    float* cells = t.c + row * t.state_stride;
+    float* kept = t.kept + at;
+    const float m = t.going[row];
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) {
+      const float from = m == 0.0F ? 0.0F : m * f[j] * before[j];
+      const float c = i[j] * g[j] + from;
+      cells[j] = c;
+      kept[j] = c;
+    }
+  }
+}
+
+// h from the cells' tanh in `kept`.
+MOKA_INLINE void States(const LstmForwardTile& t) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const float* o = t.sums[2] + row * t.width;
+    float* h = t.h + row * t.state_stride;
+    float* kept = t.kept + row * t.width;
+    const float next = t.next_going == nullptr ? 0.0F : t.next_going[row];
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) {
+      const float y = o[j] * kept[j];
+      h[j] = y;
+      kept[j] = next == 0.0F ? 0.0F : next * y;
+    }
+  }
+}
+
+MOKA_INLINE void SaveGate(const LstmForwardTile& t, int gate) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const float* from = t.sums[gate] + row * t.width;
+    float* to = t.gates[gate] + row * t.x_stride;
+#pragma omp simd
+    for (int64_t j = 0; j < t.units; ++j) to[j] = from[j];
+  }
+}
+
+// Each function in a loop of its own over all rows: one element's sigmoids and tanhs wait for each other, and a
+// processor looks not far enough ahead to fill that time with the next element's.
+MOKA_INLINE void ForwardLoops(const LstmForwardTile& t) {
+  const int64_t n = t.rows * t.width;
+  for (int gate = 0; gate < 4; ++gate) AddInput(t, gate, gate == 1 ? t.forget_bias : 0.0F);
+  for (int gate = 0; gate < 3; ++gate) Sigmoids(t.sums[gate], n);
+  Tanhs(t.sums[3], n);
+  Cells(t);
+  Tanhs(t.kept, n);
+  States(t);
+  for (int gate = 0; gate < 4 && t.gates[0] != nullptr; ++gate) SaveGate(t, gate);
 }
 
 MOKA_INLINE void BackwardLoop(const LstmBackwardRow& r) {
@@ -84,13 +123,13 @@ MOKA_INLINE void BackwardLoop(const LstmBackwardRow& r) {
   }
 }
 
-void Forward(const LstmForwardRow& row) { ForwardLoop(row); }
+void Forward(const LstmForwardTile& tile) { ForwardLoops(tile); }
 void Backward(const LstmBackwardRow& row) { BackwardLoop(row); }
 
 #if defined(__x86_64__)
-MOKA_AVX2 void ForwardAvx2(const LstmForwardRow& row) { ForwardLoop(row); }
+MOKA_AVX2 void ForwardAvx2(const LstmForwardTile& tile) { ForwardLoops(tile); }
 MOKA_AVX2 void BackwardAvx2(const LstmBackwardRow& row) { BackwardLoop(row); }
-MOKA_AVX512 void ForwardAvx512(const LstmForwardRow& row) { ForwardLoop(row); }
+MOKA_AVX512 void ForwardAvx512(const LstmForwardTile& tile) { ForwardLoops(tile); }
 MOKA_AVX512 void BackwardAvx512(const LstmBackwardRow& row) { BackwardLoop(row); }
 #endif
 

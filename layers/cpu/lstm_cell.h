@@ -1,21 +1,25 @@
-// The elementwise part of a long short-term memory's step for one row, as vector loops (the formulas stand in
-// layers/ops/recurrent/lstm.cpp). Operands of one call do not overlap, unless said.
+// The elementwise part of a long short-term memory's step as vector loops: of a tile of rows forward, of one row
+// backward (the formulas stand in layers/ops/recurrent/lstm.cpp). Operands of one call do not overlap, unless said.
 #pragma once
 
 #include <cstdint>
 
 namespace moka {
 
-struct LstmForwardRow {
+struct LstmForwardTile {
+  int64_t rows = 0;
   int64_t units = 0;
-  const float* sums[4] = {};  // m h' w^T of each gate
+  int64_t width = 0;    // from row to row of sums and kept; all of it is read
+  float* sums[4] = {};  // m h' w^T of each gate; become the gates
   const float* x[4] = {};
-  float* gates[4] = {};  // may be x
+  float* gates[4] = {};  // as x lies, may be x; null where nobody reads them
+  int64_t x_stride = 0;  // from row to row
+  int64_t state_stride = 0;
   const float* c_before = nullptr;
-  float going = 0;
-  float next_going = 0;
+  const float* going = nullptr;       // one a row
+  const float* next_going = nullptr;  // one a row; null where no step follows
   float forget_bias = 0;
-  float* c = nullptr;
+  float* c = nullptr;  // may be c_before
   float* h = nullptr;
   float* kept = nullptr;  // h as it enters the next step
 };
@@ -35,7 +39,7 @@ struct LstmBackwardRow {
 
 // For the instructions this processor has.
 struct LstmRows {
-  void (*forward)(const LstmForwardRow&) = nullptr;
+  void (*forward)(const LstmForwardTile&) = nullptr;
   void (*backward)(const LstmBackwardRow&) = nullptr;
 };
 LstmRows BestLstmRows();

@@ -1,12 +1,14 @@
 #include "layers/cpu/recurrence.h"
 
+#include "layers/cpu/panels.h"
+
 namespace moka::recurrence {
 
 void PackGates(const Cut& cut, const float* w, int64_t block, float* panels) {
   const int64_t unit = block * cut.width;
   for (int64_t gate = 0; gate < cut.gates; ++gate) {
     const gemm::Matrix of_gate{w + (gate * cut.units + unit) * cut.units, 1, cut.units};
-    cut.tiles().pack_panels(of_gate, cut.units, cut.UnitsOf(block), panels + gate * cut.units * cut.width);
+    cut.tiles().pack_panels(of_gate, cut.units, cut.UnitsOf(block), panels + cut.PanelAt(block, gate));
   }
 }
 
@@ -36,6 +38,12 @@ void PackGradients(const Cut& cut, const float* gradients, int64_t t, int64_t ti
     const gemm::Matrix of_gate{gradients + (t * cut.rows + first) * width + unit, width, 1};
     cut.tiles().pack_rows(of_gate, rows, cut.UnitsOf(block), packed + first * width + unit * rows);
   }
+}
+
+std::optional<LayoutProposal> Propose(const KernelQuery& query, size_t weights) {
+  const int64_t units = query.inputs[weights].shape[1];
+  const bool fills_panels = units % gemm::BestTiles().columns == 0;
+  return fills_panels ? ProposePanels(query, weights, true) : ProposePlain(query);
 }
 
 }  // namespace moka::recurrence

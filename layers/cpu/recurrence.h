@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "core/parallel.h"
 #include "core/types.h"
+#include "graph/kernel.h"
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/work_queue.h"
 
@@ -48,6 +50,10 @@ class Cut {
   const gemm::Tiles& tiles() const { return *tiles_; }
   int64_t row_tiles() const { return row_tiles_; }
   int64_t TileBegin(int64_t tile) const { return rows * tile / row_tiles_; }
+  // Weights of products with a state, packed: [gates][blocks][units][width], as panels of weights that never change
+  // lie.
+  int64_t PanelFloats() const { return Aligned(gates * blocks * units * width); }
+  int64_t PanelAt(int64_t block, int64_t gate) const { return (gate * blocks + block) * units * width; }
   int64_t UnitsOf(int64_t block) const { return std::min(width, units - block * width); }
   // Blocks a part should have at least: a thread is woken for some hundred thousand multiplications.
   int64_t Grain(int64_t multiplications) const {
@@ -113,10 +119,27 @@ class Lengths {
     return longest;
   }
 
+  const Cut& cut() const { return cut_; }
+
  private:
   const Cut& cut_;
   const float* lengths_;
 };
+
+// The rows of a tile at step t, by their numbers in it: go(first, count) for runs of those that go on, end(row) for
+// each that has ended.
+template <class Go, class End>
+void ForGoing(const Lengths& lengths, int64_t t, int64_t tile, Go&& go, End&& end) {
+  const int64_t first = lengths.cut().TileBegin(tile);
+  const int64_t rows = lengths.cut().TileBegin(tile + 1) - first;
+  for (int64_t row = 0; row < rows;) {
+    int64_t next = row;
+    while (next < rows && t < lengths.Of(first + next)) ++next;
+    if (next > row) go(row, next - row);
+    if (next < rows) end(next);
+    row = next + 1;
+  }
+}
 
 // Zeroes n floats of some rows.
 inline void Clear(float* at, int64_t stride, int64_t rows, int64_t n) {
@@ -131,8 +154,12 @@ inline void Ask(const float* from, int64_t stride, int64_t rows, int64_t n) {
   }
 }
 
-// The weights w [gates * units, units] of a block's units, for products with a state: a panel [units][width] a gate.
+// The weights w [gates * units, units] of a block's units, for products with a state: a panel [units][width] a gate, at
+// their places among all panels.
 void PackGates(const Cut& cut, const float* w, int64_t block, float* panels);
+
+// Plain but for the weights, input `weights`: panels where they never change and each gate fills whole ones.
+std::optional<LayoutProposal> Propose(const KernelQuery& query, size_t weights);
 
 // A block's part of the state that enters step 0, in tiles [units][rows of the tile]: h [rows, units] times the row's
 // mark, 0 where that is 0 whatever h is.

@@ -26,34 +26,46 @@ MOKA_INLINE float Largest(const float* x, int64_t n) {
   return largest;
 }
 
-MOKA_INLINE void SoftmaxLoop(const float* x, float* p, int64_t n) {
-  const float largest = Largest(x, n);
+// The sum of exp(x[i] - largest), which also go to p if they are kept.
+template <bool kKeeps>
+MOKA_INLINE double Exponentials(const float* x, float* p, int64_t n, float largest) {
   double lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
 #pragma omp simd
     for (int64_t j = 0; j < kLanes; ++j) {
       const float e = tile::Exp(x[i + j] - largest);
-      p[i + j] = e;
+      if constexpr (kKeeps) p[i + j] = e;
       lanes[j] += static_cast<double>(e);
     }
   }
   for (; i < n; ++i) {
-    p[i] = tile::Exp(x[i] - largest);
-    lanes[0] += static_cast<double>(p[i]);
+    const float e = tile::Exp(x[i] - largest);
+    if constexpr (kKeeps) p[i] = e;
+    lanes[0] += static_cast<double>(e);
   }
   double sum = 0;
   for (int64_t j = 0; j < kLanes; ++j) sum += lanes[j];
-  const auto scale = static_cast<float>(1 / sum);
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) p[j] *= scale;
+  return sum;
 }
 
-void Softmax(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
+MOKA_INLINE float SoftmaxLoop(const float* x, float* p, int64_t n, int64_t at) {
+  const float largest = Largest(x, n);
+  if (p == nullptr) {
+    const auto scale = static_cast<float>(1 / Exponentials<false>(x, p, n, largest));
+    return tile::Exp(x[at] - largest) * scale;
+  }
+  const auto scale = static_cast<float>(1 / Exponentials<true>(x, p, n, largest));
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) p[j] *= scale;
+  return p[at];
+}
+
+float Softmax(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
 
 #if defined(__x86_64__)
-MOKA_AVX2 void SoftmaxAvx2(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
-MOKA_AVX512 void SoftmaxAvx512(const float* x, float* p, int64_t n) { SoftmaxLoop(x, p, n); }
+MOKA_AVX2 float SoftmaxAvx2(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
+MOKA_AVX512 float SoftmaxAvx512(const float* x, float* p, int64_t n, int64_t at) { return SoftmaxLoop(x, p, n, at); }
 #endif
 
 }  // namespace

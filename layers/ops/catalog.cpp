@@ -49,6 +49,7 @@ std::vector<OpDef> AllOps() {
       SliceOp(),
       SoftmaxBackwardOp(),
       SoftmaxLossBackwardOp(),
+      SoftmaxLossForwardOp(),
       SoftmaxLossOp(),
       SoftmaxOp(),
       StopGradientOp(),

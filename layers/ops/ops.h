@@ -37,6 +37,7 @@ OpDef ReshapeOp();
 OpDef SliceOp();
 OpDef SoftmaxBackwardOp();
 OpDef SoftmaxLossBackwardOp();
+OpDef SoftmaxLossForwardOp();
 OpDef SoftmaxLossOp();
 OpDef SoftmaxOp();
 OpDef StopGradientOp();

@@ -7,6 +7,7 @@
 
 #include "layers/ops/checks.h"
 #include "layers/ops/cross_entropy.h"
+#include "layers/ops/first_results.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/visit.h"
@@ -38,6 +39,16 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
   out[0].values[0] = loss;
   out[1].values[0] = static_cast<double>(valid);
+}
+
+constexpr size_t kResults = 2;  // that are not saved for the gradient
+
+std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
+  return FirstTypes(Infer(attributes, in), kResults);
+}
+
+void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  FirstResults(Infer, Reference, attributes, in, out);
 }
 
 void Gradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_loss_backward"); }
@@ -95,6 +106,16 @@ OpDef SoftmaxLossOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .precision = Precision::kKeep32,
+          .cases = Cases};
+}
+
+OpDef SoftmaxLossForwardOp() {
+  return {.name = "softmax_loss_forward",
+          .doc = "(x, label) -> loss_sum, valid_count (scalars): softmax_loss without the probability.",
+          .attributes = LabelAttributes(),
+          .infer = InferForward,
+          .reference = ReferenceForward,
           .precision = Precision::kKeep32,
           .cases = Cases};
 }

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
+#include "layers/ops/first_results.h"
 #include "layers/ops/recurrent/ops.h"
 #include "layers/ops/recurrent/steps.h"
 
@@ -70,6 +71,16 @@ void Forward(const Attributes&, std::span<const RefTensor> in, std::span<RefTens
       }
     }
   }
+}
+
+constexpr size_t kResults = 2;  // that are not saved for the gradient
+
+std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
+  return FirstTypes(Infer(attributes, in), kResults);
+}
+
+void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  FirstResults(Infer, Forward, attributes, in, out);
 }
 
 void Gradient(GradientContext& c) {
@@ -165,9 +176,10 @@ struct Example {
 };
 
 constexpr Example kExamples[] = {
-    {"cells", 4, 3, 5, 0},       {"one_step", 1, 2, 4, 1},       {"all_new", 2, 3, 4, 0}, {"many_rows", 3, 29, 7, 0},
-    {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},       {"wide", 2, 14, 70, 0},  {"lengths", 4, 29, 7, 0, 4},
-    {"short", 5, 3, 6, 0, 2},    {"very_short", 3, 30, 3, 1, 1},
+    {"cells", 4, 3, 5, 0},          {"one_step", 1, 2, 4, 1},    {"all_new", 2, 3, 4, 0},
+    {"many_rows", 3, 29, 7, 0},     {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},
+    {"wide", 2, 14, 70, 0},         {"lengths", 4, 29, 7, 0, 4}, {"short", 5, 3, 6, 0, 2},
+    {"very_short", 3, 30, 3, 1, 1}, {"panels", 3, 29, 64, 0},    {"short_panels", 4, 15, 32, 0, 4},
 };
 
 std::vector<OpCase> Cases() {
@@ -180,6 +192,12 @@ std::vector<OpCase> Cases() {
          .ranges = {{1, low, 1}}});
     AddLengths(n, longest, cases.back());
   }
+  return cases;
+}
+
+std::vector<OpCase> ForwardCases() {
+  std::vector<OpCase> cases = Cases();
+  for (OpCase& c : cases) c.attributes.Set("constant_weights", true);
   return cases;
 }
 
@@ -220,6 +238,19 @@ OpDef GruOp() {
           .precision = Precision::kKeep32,
           .flops = Flops,
           .cases = Cases};
+}
+
+OpDef GruForwardOp() {
+  return {.name = "gru_forward",
+          .doc =
+              "(x [T,N,3H], going [T,N], h [N,H], w [3H,H], c [H][, lengths [N]]) -> y [T,N,H], the last h [N,H]: gru "
+              "without what its gradient reads.",
+          .attributes = {{"constant_weights", false, "whether w is the same in every run; set by a pass"}},
+          .infer = InferForward,
+          .reference = ReferenceForward,
+          .precision = Precision::kKeep32,
+          .flops = Flops,
+          .cases = ForwardCases};
 }
 
 OpDef GruBackwardOp() {

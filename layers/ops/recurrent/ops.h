@@ -12,8 +12,10 @@ OpDef EmbedBackwardOp();
 OpDef EmbedOp();
 OpDef EmbedUpdateOp();
 OpDef GruBackwardOp();
+OpDef GruForwardOp();
 OpDef GruOp();
 OpDef LstmBackwardOp();
+OpDef LstmForwardOp();
 OpDef LstmOp();
 
 std::vector<OpDef> RecurrentOps();

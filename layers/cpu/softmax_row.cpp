@@ -32,8 +32,7 @@ MOKA_INLINE double Exponentials(const float* x, float* p, int64_t n, float large
   double lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    // The next row, whose maximum is found faster than memory answers; beside rows that are written it came no sooner.
-    if constexpr (!kKeeps) __builtin_prefetch(x + n + i);
+    __builtin_prefetch(x + n + i);  // the next row, whose maximum is found faster than memory answers
 #pragma omp simd
     for (int64_t j = 0; j < kLanes; ++j) {
       const float e = tile::Exp(x[i + j] - largest);

@@ -57,14 +57,19 @@ struct Schedule {
   int64_t slice_vectors = 2;
   int64_t chunk = 0;  // channels of the products whose transformed weights a part holds at a time (kWeightsOutside)
 
+  // What is transformed first (u of all weights, each phase's behind the other's, or v) is made by all threads together
+  // and shared, or each part repeats it in its own memory.
+  bool repeats = false;
+
   // Floats of scratch memory, and where the arrays of one part start.
-  int64_t shared_floats = 0;  // u of all, each phase's behind the other's, or v
+  int64_t transformed_floats = 0;  // of what is transformed first
   int64_t part_floats = 0;
   int64_t u_stride = 0;
   int64_t v_stride = 0;
   int64_t m_stride = 0;
 
-  int64_t ScratchFloats() const { return shared_floats + parts * part_floats; }
+  int64_t shared_floats() const { return repeats ? 0 : transformed_floats; }
+  int64_t ScratchFloats() const { return shared_floats() + parts * part_floats; }
 };
 
 // The results' bits do not depend on the schedule: each output is summed over its input channels in their order.

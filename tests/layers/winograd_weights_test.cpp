@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "layers/cpu/instructions.h"
+#include "layers/cpu/winograd/weights_plan.h"
 #include "layers/ops/cases.h"
 #include "tests/layers/kernel_check.h"
 #include "tests/threads.h"
@@ -107,6 +108,22 @@ constexpr Problem kPrivatePhases = {2, 20, 36, 23, 18, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kWholePhases = {1, 60, 128, 5, 6, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kSharedPhases = {130, 60, 128, 1, 1, {0, 0, 0, 0}, 1, 4};
 constexpr std::array kOrders = {kPrivate, kWhole, kShared, kPrivatePhases, kWholePhases, kSharedPhases};
+
+// With few tiles the threads cut the channels, with many the tiles.
+TEST(WinogradWeights, FewTilesAreCutByChannels) {
+  using winograd::GradientMode;
+  if (Blocks().empty()) GTEST_SKIP() << "no such vectors";
+  winograd::GradientProblem p;
+  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3);
+  p.c_panels = p.k_panels = 4;
+  p.tiles = 16;
+  const winograd::GradientPlan few = winograd::PlanGradient(p, 4);
+  EXPECT_EQ(few.mode, GradientMode::kParts);
+  EXPECT_EQ(few.c_parts * few.k_parts, 4);
+  EXPECT_EQ(winograd::PlanGradient(p, 1).mode, GradientMode::kPrivate);
+  p.tiles = 1024;
+  EXPECT_EQ(winograd::PlanGradient(p, 4).mode, GradientMode::kPrivate);
+}
 
 TEST(WinogradWeights, EveryOrderOfWorkFillsEveryLayout) {
   for (const Problem& p : kOrders) {

@@ -5,8 +5,10 @@
 // column), each of which owns every second tap: tiles of 5x5 of a phase, and 25 products of 4C rows.
 //
 // The sums over tiles (36*C*K floats, 38 MB for 512 x 512 channels) and the transformed tiles (2.25 times x) leave the
-// caches, so three orders of work are used, each fixed by the shape and the number of threads:
+// caches, so four orders of work are used, each fixed by the shape and the number of threads:
 //   private: few channels. A thread transforms a few of its own tiles at a time and adds them into its own sums.
+//   parts:   few tiles too. A thread has a part of C x K and carries all tiles through all steps, a small block of sums
+//            at a time: tiles that others transform as well cost less than others' sums, which come from their caches.
 //   shared:  all threads transform a chunk of tiles, then each multiplies at some points of the transformed tile.
 //   whole:   many channels on small planes. The tiles are one chunk; a thread multiplies a block of C x K at all
 //            points and transforms it back at once, so that the sums never leave its cache.
@@ -96,6 +98,7 @@ class WinogradWeights final : public BoundKernel {
     for (group_ = 0; group_ < p_.groups; ++group_) {
       switch (plan_.mode) {
         case GradientMode::kPrivate: RunPrivate(); break;
+        case GradientMode::kParts: RunParts(); break;
         case GradientMode::kShared: RunShared(); break;
         case GradientMode::kWhole: RunWhole(); break;
       }
@@ -104,9 +107,9 @@ class WinogradWeights final : public BoundKernel {
   }
 
  private:
-  float* v(int64_t copy) const { return scratch<float>(plan_.v) + copy * p_.points() * plan_.v_stride; }
-  float* m(int64_t copy) const { return scratch<float>(plan_.m) + copy * p_.points() * plan_.m_stride; }
-  float* u(int64_t copy) const { return scratch<float>(plan_.u) + copy * p_.points() * plan_.u_stride; }
+  float* v(int64_t copy) const { return scratch<float>(plan_.v + copy * plan_.copy_bytes); }
+  float* m(int64_t copy) const { return scratch<float>(plan_.m + copy * plan_.copy_bytes); }
+  float* u(int64_t copy) const { return scratch<float>(plan_.u + copy * plan_.copy_bytes); }
   float* sums() const { return scratch<float>(plan_.sums); }
 
   // Calls f(begin, end, slot) for a static split of [0, count) into at most plan_.threads slots.
@@ -118,8 +121,9 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
-  // One segment of a panel (of c, then of k) to copy's v or m, whose first tile is `begin`.
-  void Transform(int64_t panel, int64_t first, int64_t begin, int64_t copy) const {
+  // One segment of a panel (of c, then of k) to copy's v or m, whose first tile is `begin`. with_sums: those of dy for
+  // the bias are written, if there is one.
+  void Transform(int64_t panel, int64_t first, int64_t begin, int64_t copy, bool with_sums) const {
     const int64_t last = std::min(p_.tiles, first + kSegment);
     const int64_t at = (first - begin) * p_.L();
     if (panel < p_.c_panels) {
@@ -134,7 +138,7 @@ class WinogradWeights final : public BoundKernel {
     const int64_t k = panel - p_.c_panels;
     TiledPlane plane = p_.dy;
     plane.data = in<float>(1) + (group_ * p_.k_panels + k) * plane.height * plane.width * p_.L();
-    const auto transform = p_.bias ? p_.lanes->transform_and_sum_dy : p_.lanes->transform_dy;
+    const auto transform = p_.bias && with_sums ? p_.lanes->transform_and_sum_dy : p_.lanes->transform_dy;
     transform(plane, first, last, m(copy) + k * plan_.chunk * p_.L() + at, plan_.m_stride,
               sums() + (first / kSegment * p_.k_panels + k) * p_.L());
   }
@@ -144,7 +148,7 @@ class WinogradWeights final : public BoundKernel {
     const int64_t panels = p_.c_panels + p_.k_panels;
     Split(CeilDiv(end - begin, kSegment).value() * panels, [&](int64_t first, int64_t last, int64_t) {
       for (int64_t i = first; i < last; ++i) {
-        Transform(i % panels, begin + i / panels * kSegment, begin, 0);
+        Transform(i % panels, begin + i / panels * kSegment, begin, 0, true);
       }
     });
   }
@@ -230,7 +234,8 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t i = first; i < last; ++i) {
         const int64_t c = i / p_.k_panels;
         const int64_t k = i % p_.k_panels;
-        WriteBlock(u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), copies, p_.points() * plan_.u_stride, c, k, slot);
+        WriteBlock(u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), copies, plan_.copy_bytes / int64_t{sizeof(float)}, c,
+                   k, slot);
       }
     });
   }
@@ -242,7 +247,7 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t begin = first * kSegment; begin < stop; begin += plan_.chunk) {
         const int64_t end = std::min(stop, begin + plan_.chunk);
         for (int64_t panel = 0; panel < panels; ++panel) {
-          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, begin, slot);
+          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, begin, slot, true);
         }
         for (int64_t point = 0; point < p_.points(); ++point) {
           Multiply(point, slot, 0, 0, end - begin, u(slot), p_.k_panels, begin > first * kSegment);
@@ -272,20 +277,46 @@ class WinogradWeights final : public BoundKernel {
     WriteSums(1);
   }
 
+  // dw of panels [c, c_end) x [k, k_end), at most a block, from all tiles of a copy.
+  void MultiplyAndWrite(int64_t c, int64_t c_end, int64_t k, int64_t k_end, int64_t copy, int64_t slot) const {
+    for (int64_t point = 0; point < p_.points(); ++point) {
+      Multiply(point, copy, c, k, p_.tiles, u(slot), plan_.k_block, false);
+    }
+    for (int64_t a = c; a < c_end; ++a) {
+      for (int64_t b = k; b < k_end; ++b) {
+        WriteBlock(u(slot) + ((a - c) * plan_.k_block + b - k) * p_.L() * p_.L(), 1, 0, a, b, slot);
+      }
+    }
+  }
+
+  void RunParts() const {
+    Split(plan_.c_parts * plan_.k_parts, [&](int64_t part, int64_t, int64_t slot) {
+      const int64_t i = part / plan_.k_parts;
+      const int64_t j = part % plan_.k_parts;
+      const int64_t c_begin = p_.c_panels * i / plan_.c_parts;
+      const int64_t c_end = p_.c_panels * (i + 1) / plan_.c_parts;
+      const int64_t k_begin = p_.k_panels * j / plan_.k_parts;
+      const int64_t k_end = p_.k_panels * (j + 1) / plan_.k_parts;
+      for (int64_t tile = 0; tile < p_.tiles; tile += kSegment) {
+        for (int64_t c = c_begin; c < c_end; ++c) Transform(c, tile, 0, slot, false);
+        for (int64_t k = k_begin; k < k_end; ++k) Transform(p_.c_panels + k, tile, 0, slot, i == 0);
+      }
+      for (int64_t k = k_begin; k < k_end; k += plan_.k_block) {
+        for (int64_t c = c_begin; c < c_end; ++c) {
+          MultiplyAndWrite(c, c + 1, k, std::min(k_end, k + plan_.k_block), slot, slot);
+        }
+      }
+    });
+  }
+
   void RunWhole() const {
     TransformChunk(0, p_.tiles);
     Split(c_blocks() * k_blocks(), [&](int64_t first, int64_t last, int64_t slot) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t c = i / k_blocks() * plan_.c_block;
         const int64_t k = i % k_blocks() * plan_.k_block;
-        for (int64_t point = 0; point < p_.points(); ++point) {
-          Multiply(point, 0, c, k, p_.tiles, u(slot), plan_.k_block, false);
-        }
-        for (int64_t a = c; a < std::min(p_.c_panels, c + plan_.c_block); ++a) {
-          for (int64_t b = k; b < std::min(p_.k_panels, k + plan_.k_block); ++b) {
-            WriteBlock(u(slot) + ((a - c) * plan_.k_block + b - k) * p_.L() * p_.L(), 1, 0, a, b, slot);
-          }
-        }
+        MultiplyAndWrite(c, std::min(p_.c_panels, c + plan_.c_block), k, std::min(p_.k_panels, k + plan_.k_block), 0,
+                         slot);
       }
     });
   }

@@ -37,8 +37,8 @@ struct GradientProblem {
   int64_t segments() const { return (tiles + kSegment - 1) / kSegment; }
 };
 
-// Three orders of work; weights.cpp says what they are.
-enum class GradientMode : uint8_t { kPrivate, kShared, kWhole };
+// Four orders of work; weights.cpp says what they are.
+enum class GradientMode : uint8_t { kPrivate, kParts, kShared, kWhole };
 
 struct GradientPlan {
   GradientMode mode = GradientMode::kShared;
@@ -46,20 +46,25 @@ struct GradientPlan {
   int64_t chunk = 0;    // tiles transformed before they are multiplied; whole segments
   int64_t c_block = 0;  // panels of c and k a thread multiplies at a time
   int64_t k_block = 0;
+  int64_t c_parts = 1;  // that the panels are cut into, a thread each (kParts)
+  int64_t k_parts = 1;
   // Scratch memory: its size, and byte offsets of
   int64_t bytes = 0;
-  int64_t v = 0;     // x's transform [threads or 1][points][c_panels][chunk][L],
-  int64_t m = 0;     // dy's [threads or 1][points][k_panels][chunk][L],
-  int64_t u = 0;     // the sums over tiles [threads or 1][points][c][k][L][L] of all panels or one block,
+  int64_t v = 0;     // x's transform [points][c_panels][chunk][L],
+  int64_t m = 0;     // dy's [points][k_panels][chunk][L],
+  int64_t u = 0;     // the sums over tiles [points][c][k][L][L] of all panels or one block,
   int64_t rows = 0;  // a block of dw a thread [taps*taps][L][L],
   int64_t sums = 0;  // and the sums of dy's segments [segments][k_panels][L].
+  // From one thread's copy of v, m and u, or of u alone, to the next one's.
+  int64_t copy_bytes = 0;
   // Distances between points in floats.
   int64_t v_stride = 0;
   int64_t m_stride = 0;
   int64_t u_stride = 0;
 
-  // How many v, m and u there are.
-  int64_t copies() const { return mode == GradientMode::kPrivate ? threads : 1; }
+  // How many v and m there are, and how many u.
+  int64_t copies() const { return mode == GradientMode::kPrivate || mode == GradientMode::kParts ? threads : 1; }
+  int64_t sum_copies() const { return mode == GradientMode::kWhole ? threads : copies(); }
 };
 
 // Depends on the shape and the number of threads only.

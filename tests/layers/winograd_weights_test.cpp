@@ -1,5 +1,5 @@
 // The weights' gradient by Winograd's algorithm against the reference in double: random shapes, paddings, layouts and
-// groups, with every instruction set this machine has, in each of the three orders of work.
+// groups, with every instruction set this machine has, in each of the four orders of work.
 #include <gtest/gtest.h>
 
 #include <algorithm>

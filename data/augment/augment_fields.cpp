@@ -51,6 +51,7 @@ void Check(const AffineChange& p, const Fields& fields) {
   fields.CheckRange("degrees", double{p.degrees()}, 0, 180);
   fields.CheckRange("translate", double{p.translate()}, 0, 1);
   fields.CheckPair("scale_min", double{p.scale_min()}, "scale_max", double{p.scale_max()}, kMostScale);
+  fields.CheckRange("scale_min", double{p.scale_min()}, 1 / kMostScale, kMostScale);
   fields.CheckRange("shear", double{p.shear()}, 0, 80);
   fields.CheckRange("fill", p.fill(), 0, 255);
 }

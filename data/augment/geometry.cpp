@@ -9,64 +9,114 @@
 namespace moka {
 namespace {
 
+// Places in the picture in whole parts of a pixel: sums of them are exact, and their bits are weights.
+constexpr int kPlaceBits = 32;
+struct FixedPlace {
+  int64_t x = 0;
+  int64_t y = 0;
+};
+int64_t Fixed(double x) { return static_cast<int64_t>(x * 0x1.0p32); }
+
 // Weights of the four neighbours are whole parts of this: 255 times its square fits 31 bits.
-constexpr int kOne = 1 << 11;
+constexpr int kWeightBits = 11;
+constexpr int kOne = 1 << kWeightBits;
 
 template <int kChannels>
-void Interpolate(const Image& from, const PicturePoint& place, uint8_t* to) {
+void Interpolate(const Image& from, const FixedPlace& place, uint8_t* to) {
   // Neighbours' centres lie at whole numbers and a half; at the picture's edge the edge's pixels are repeated.
-  const double right = place.x + 0.5;
-  const double lower = place.y + 0.5;
-  const auto x = static_cast<int64_t>(right);
-  const auto y = static_cast<int64_t>(lower);
-  const auto wx = static_cast<int>((right - static_cast<double>(x)) * kOne);
-  const auto wy = static_cast<int>((lower - static_cast<double>(y)) * kOne);
+  constexpr int64_t kHalf = int64_t{1} << (kPlaceBits - 1);
+  const int64_t x = (place.x + kHalf) >> kPlaceBits;
+  const int64_t y = (place.y + kHalf) >> kPlaceBits;
+  const auto wx = static_cast<int>((place.x + kHalf) >> (kPlaceBits - kWeightBits)) & (kOne - 1);
+  const auto wy = static_cast<int>((place.y + kHalf) >> (kPlaceBits - kWeightBits)) & (kOne - 1);
   const int64_t x0 = std::max<int64_t>(x - 1, 0) * kChannels;
   const int64_t x1 = std::min(x, from.width - 1) * kChannels;
   const int64_t line = from.width * kChannels;
   const uint8_t* above = from.pixels.data() + std::max<int64_t>(y - 1, 0) * line;
   const uint8_t* below = from.pixels.data() + std::min(y, from.height - 1) * line;
   for (int c = 0; c < kChannels; ++c) {
-    const int upper_value = (kOne - wx) * above[x0 + c] + wx * above[x1 + c];
-    const int lower_value = (kOne - wx) * below[x0 + c] + wx * below[x1 + c];
-    to[c] = static_cast<uint8_t>(((kOne - wy) * upper_value + wy * lower_value + kOne * kOne / 2) / (kOne * kOne));
+    const int upper_value = (above[x0 + c] << kWeightBits) + wx * (above[x1 + c] - above[x0 + c]);
+    const int lower_value = (below[x0 + c] << kWeightBits) + wx * (below[x1 + c] - below[x0 + c]);
+    const int value = (upper_value << kWeightBits) + wy * (lower_value - upper_value);
+    to[c] = static_cast<uint8_t>((value + kOne * kOne / 2) >> (2 * kWeightBits));
   }
 }
 
-bool IsInside(const Image& image, const PicturePoint& p) {
-  return p.x >= 0 && p.y >= 0 && p.x < static_cast<double>(image.width) && p.y < static_cast<double>(image.height);
+bool IsInside(const Image& image, const FixedPlace& p) {
+  const auto is_below = [](int64_t place, int64_t side) {
+    return static_cast<uint64_t>(place) < static_cast<uint64_t>(side) << kPlaceBits;
+  };
+  return is_below(p.x, image.width) && is_below(p.y, image.height);
 }
+
+// Where the pixels of a row of the result come from, one after the other.
+class AffineRow {
+ public:
+  AffineRow(const AffineMap& map, int64_t y) : step_{Fixed(map.xx), Fixed(map.yx)} {
+    const PicturePoint first = map({0.5, static_cast<double>(y) + 0.5});
+    place_ = {Fixed(first.x), Fixed(first.y)};
+  }
+  FixedPlace Next() {
+    const FixedPlace place = place_;
+    place_ = {place.x + step_.x, place.y + step_.y};
+    return place;
+  }
+
+ private:
+  FixedPlace place_;
+  FixedPlace step_;
+};
+
+class DisplacedRow {
+ public:
+  DisplacedRow(const Displacement& field, int64_t y)
+      : dx_(field.dx.data() + y * field.width),
+        dy_(field.dy.data() + y * field.width),
+        y_(static_cast<double>(y) + 0.5) {}
+  FixedPlace Next() {
+    const double x = static_cast<double>(x_) + 0.5;
+    const FixedPlace place{Fixed(x + double{dx_[x_]}), Fixed(y_ + double{dy_[x_]})};
+    ++x_;
+    return place;
+  }
+
+ private:
+  const float* dx_;
+  const float* dy_;
+  double y_;
+  int64_t x_ = 0;
+};
 
 // Calls pixel(place in the picture, target) for each pixel of the result.
-template <class Source, class Pixel>
-void ForEachPixel(const Source& source, Image& to, const Pixel& pixel) {
+template <class Row, class Map, class Pixel>
+void ForEachPixel(const Map& map, Image& to, const Pixel& pixel) {
   uint8_t* target = to.pixels.data();
   for (int64_t y = 0; y < to.height; ++y) {
-    for (int64_t x = 0; x < to.width; ++x, target += to.channels) pixel(source(x, y), target);
+    Row row(map, y);
+    for (int64_t x = 0; x < to.width; ++x, target += to.channels) pixel(row.Next(), target);
   }
 }
 
-template <int kChannels, class Source>
-void Resample(const Source& source, uint8_t fill, const Image& from, Image& to) {
-  ForEachPixel(source, to, [&](const PicturePoint& place, uint8_t* target) {
-    if (IsInside(from, place)) {
-      Interpolate<kChannels>(from, place, target);
-    } else {
-      std::fill_n(target, kChannels, fill);
-    }
-  });
+template <class Row, class Map>
+void MoveAll(const Map& map, uint8_t fill, const Image& from, Image& to) {
+  const auto move = [&]<int kChannels>() {
+    ForEachPixel<Row>(map, to, [&](const FixedPlace& place, uint8_t* target) {
+      if (IsInside(from, place)) {
+        Interpolate<kChannels>(from, place, target);
+      } else {
+        std::fill_n(target, kChannels, fill);
+      }
+    });
+  };
+  from.channels == 3 ? move.template operator()<3>() : move.template operator()<1>();
 }
 
-PicturePoint CentreOf(int64_t x, int64_t y) { return {static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5}; }
-
-// Calls change(source), where source(x, y) is the place a pixel of the result comes from.
-template <class Change>
-void WithSource(const AffineMap& map, const Displacement* field, const Change& change) {
-  if (field == nullptr) return change([&](int64_t x, int64_t y) { return map(CentreOf(x, y)); });
-  change([field](int64_t x, int64_t y) {
-    const auto i = static_cast<size_t>(y * field->width + x);
-    const PicturePoint centre = CentreOf(x, y);
-    return PicturePoint{centre.x + double{field->dx[i]}, centre.y + double{field->dy[i]}};
+template <class Row, class Map>
+void MoveLabels(const Map& map, uint8_t outside, const Image& from, Image& to) {
+  ForEachPixel<Row>(map, to, [&](const FixedPlace& place, uint8_t* target) {
+    *target = outside;
+    if (!IsInside(from, place)) return;
+    *target = from.pixels[static_cast<size_t>((place.y >> kPlaceBits) * from.width + (place.x >> kPlaceBits))];
   });
 }
 
@@ -141,23 +191,16 @@ PicturePoint Geometry::ResultOf(const PicturePoint& place) const {
 void Geometry::MovePicture(uint8_t fill, Image& picture, Image& scratch) const {
   Require(picture.channels == 1 || picture.channels == 3, "MovePicture: 1 or 3 channels");
   scratch.Resize(picture.width, picture.height, picture.channels);
-  WithSource(source_, field_, [&](const auto& source) {
-    picture.channels == 3 ? Resample<3>(source, fill, picture, scratch) : Resample<1>(source, fill, picture, scratch);
-  });
+  field_ == nullptr ? MoveAll<AffineRow>(source_, fill, picture, scratch)
+                    : MoveAll<DisplacedRow>(*field_, fill, picture, scratch);
   std::swap(picture, scratch);
 }
 
 void Geometry::MoveMask(uint8_t outside, Image& mask, Image& scratch) const {
   Require(mask.channels == 1, "MoveMask: 1 channel");
   scratch.Resize(mask.width, mask.height, 1);
-  WithSource(source_, field_, [&](const auto& source) {
-    ForEachPixel(source, scratch, [&](const PicturePoint& place, uint8_t* target) {
-      *target = outside;
-      if (!IsInside(mask, place)) return;
-      const int64_t at = static_cast<int64_t>(place.y) * mask.width + static_cast<int64_t>(place.x);
-      *target = mask.pixels[static_cast<size_t>(at)];
-    });
-  });
+  field_ == nullptr ? MoveLabels<AffineRow>(source_, outside, mask, scratch)
+                    : MoveLabels<DisplacedRow>(*field_, outside, mask, scratch);
   std::swap(mask, scratch);
 }
 

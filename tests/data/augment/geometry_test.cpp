@@ -182,7 +182,10 @@ TEST_F(Geometries, ElasticFieldsAreBlurredNoise) {
   const auto mirrored = [](int64_t i, int64_t size) { return i < 0 ? -i : i >= size ? 2 * size - 2 - i : i; };
   for (const std::vector<float>* values : {&field.dx, &field.dy}) {
     std::vector<double> noise;
-    for (int64_t i = 0; i < kHeight * kWidth; ++i) noise.push_back(double{UnitFloat(again.Bits())} * 2 - 1);
+    for (int64_t i = 0; i < kHeight * kWidth / 2; ++i) {
+      const uint32_t bits = again.Bits();
+      for (const uint32_t part : {bits & 0xFFFFU, bits >> 16U}) noise.push_back(part / 65535.0 * 2 - 1);
+    }
     constexpr int64_t kReach = 6;
     for (int64_t y = 0; y < kHeight; ++y) {
       for (int64_t x = 0; x < kWidth; ++x) {

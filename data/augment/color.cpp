@@ -46,13 +46,17 @@ void ReplaceByHistogram(const MakeTable& make, Image& image) {
   }
 }
 
-// A channel of the colour of hue h (sixths of the circle, [0, 6)): `most` less `spread` times how far the hue is from
-// the channel's own. Without branches, so that the loop runs in vectors.
+// Plain choices between values, which compilers turn into vectors.
+float Larger(float a, float b) { return a > b ? a : b; }
+float Smaller(float a, float b) { return a < b ? a : b; }
+
+// Sixths of the circle, [0, 6), of at most [-6, 12).
+float Wrapped(float sixths) { return sixths + (sixths < 0 ? 6.0F : 0.0F) - (sixths >= 6 ? 6.0F : 0.0F); }
+
+// A channel of the colour of hue h in sixths: `most` less `spread` times how far the hue is from the channel's own.
 float ChannelOf(float h, float offset, float most, float spread) {
-  const float turned = h + offset;
-  const float k = turned >= 6 ? turned - 6 : turned;
-  const float far = std::min(k, 4 - k);
-  return most - spread * std::max(0.0F, std::min(far, 1.0F));
+  const float k = Wrapped(h + offset);
+  return most - spread * Larger(0, Smaller(Smaller(k, 4 - k), 1));
 }
 
 }  // namespace
@@ -121,13 +125,14 @@ void TurnHue(float turns, Image& image) {
       r[i] = bgr[i * kColors + 2];
     }
     for (size_t i = 0; i < kBlock; ++i) {
-      const float most = std::max(std::max(b[i], g[i]), r[i]);
-      const float spread = most - std::min(std::min(b[i], g[i]), r[i]);
-      const float part = 1 / std::max(spread, 1.0F);
-      const float of_green = most == g[i] ? 2 + (b[i] - r[i]) * part : 4 + (r[i] - g[i]) * part;
-      const float sixths = most == r[i] ? (g[i] - b[i]) * part : of_green;
-      const float turned = (sixths < 0 ? sixths + 6 : sixths) + shift;
-      const float h = turned >= 6 ? turned - 6 : turned;
+      const float most = Larger(Larger(b[i], g[i]), r[i]);
+      const float spread = most - Smaller(Smaller(b[i], g[i]), r[i]);
+      const float part = 1 / Larger(spread, 1);
+      const float of_red = (g[i] - b[i]) * part;
+      const float of_green = (b[i] - r[i]) * part + 2;
+      const float of_blue = (r[i] - g[i]) * part + 4;
+      const float of_others = most == g[i] ? of_green : of_blue;
+      const float h = Wrapped(Wrapped(most == r[i] ? of_red : of_others) + shift);
       b[i] = ChannelOf(h, 1, most, spread);
       g[i] = ChannelOf(h, 3, most, spread);
       r[i] = ChannelOf(h, 5, most, spread);
@@ -148,7 +153,9 @@ void AddToChannels(const std::array<double, 3>& bgr, Image& image) {
   for (size_t c = 0; c < tables.size(); ++c) {
     tables[c] = TableOf([&](int i) { return std::clamp(std::round(i + bgr[c]), 0.0, 255.0); });
   }
-  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = tables[i % tables.size()][image.pixels[i]];
+  for (size_t i = 0; i < image.pixels.size(); i += kColors) {
+    for (size_t c = 0; c < tables.size(); ++c) image.pixels[i + c] = tables[c][image.pixels[i + c]];
+  }
 }
 
 void Posterize(int bits, Image& image) {

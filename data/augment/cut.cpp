@@ -1,5 +1,7 @@
 #include "data/augment/cut.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 
@@ -18,7 +20,12 @@ void CutPicture(const PixelView& from, const PictureCut& cut, Image& to) {
   const int64_t step = planar ? 1 : from.channels;
   const int64_t channel_step = planar ? from.height * from.width : 1;
   uint8_t* target = to.pixels.data();
+  const bool is_whole_rows = !planar && !cut.mirror && window.x >= 0 && window.x + window.width <= from.width;
   for (int64_t y = window.y; y < window.y + window.height; ++y) {
+    if (is_whole_rows && y >= 0 && y < from.height) {
+      target = std::copy_n(from.bytes + (y * from.width + window.x) * step, window.width * step, target);
+      continue;
+    }
     for (int64_t i = 0; i < window.width; ++i, target += from.channels) {
       const int64_t x = window.x + (cut.mirror ? window.width - 1 - i : i);
       const bool inside = y >= 0 && y < from.height && x >= 0 && x < from.width;

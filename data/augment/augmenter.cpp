@@ -61,12 +61,12 @@ void ChangeLighting(const LightingChange& lighting, RandomStream& random, Image&
   std::array<double, 3> rgb{};
   for (int component = 0; component < 3; ++component) {
     const auto c = static_cast<size_t>(component);
-    const float value = lighting.value().empty() ? kImageNetValues[c] : lighting.value(component);
+    const float value = lighting.value().empty() ? kImageNetValues.at(c) : lighting.value(component);
     const double amount = random.Normal(0, double{lighting.std()}) * double{value} * 255;
-    for (int i = 0; i < 3; ++i) {
-      const auto at = static_cast<size_t>(3 * component + i);
-      const float part = lighting.vector().empty() ? kImageNetVectors[at] : lighting.vector(3 * component + i);
-      rgb[static_cast<size_t>(i)] += amount * double{part};
+    for (size_t i = 0; i < rgb.size(); ++i) {
+      const size_t at = 3 * c + i;
+      const float part = lighting.vector().empty() ? kImageNetVectors.at(at) : lighting.vector(static_cast<int>(at));
+      rgb.at(i) += amount * double{part};
     }
   }
   AddToChannels({rgb[2], rgb[1], rgb[0]}, picture);

@@ -73,7 +73,7 @@ void ScaleContrast(float factor, Image& image) {
   } else {
     sum = std::accumulate(image.pixels.begin(), image.pixels.end(), int64_t{0});
   }
-  const auto mean = static_cast<int>(static_cast<double>(sum) / static_cast<double>(pixels) + 0.5);
+  const auto mean = static_cast<int>(std::lround(static_cast<double>(sum) / static_cast<double>(pixels)));
   Replace(TableOf([=](int i) { return Blend(mean, i, factor); }), image);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -209,8 +210,9 @@ NormalBox Geometry::BoundsOf(const NormalBox& box, int64_t width, int64_t height
   const auto h = static_cast<double>(height);
   // Corners do for straight lines; sides that a field bends are followed in so many steps.
   const int steps = field_ == nullptr ? 1 : 16;
-  PicturePoint low{INFINITY, INFINITY};
-  PicturePoint high{-INFINITY, -INFINITY};
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  PicturePoint low{kFar, kFar};
+  PicturePoint high{-kFar, -kFar};
   const auto add = [&](double x, double y) {
     const PicturePoint p = ResultOf({x * w, y * h});
     low = {std::min(low.x, p.x), std::min(low.y, p.y)};

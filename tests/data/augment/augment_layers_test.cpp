@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "data/augment/mixer.h"
 #include "data/pipeline.h"
+#include "data/shape_guess.h"
 #include "tests/data/augment/augment_fixture.h"
 #include "tests/data/data_fixture.h"
 
@@ -374,6 +375,14 @@ TEST_F(AugmentLayers, CutmixTakesARectangleAndItsPartOfTheLabel) {
       EXPECT_NEAR(static_cast<double>(taken) / 432, 1 - part, 0.02);
     }
   }
+}
+
+// Where there is no data to ask.
+TEST_F(AugmentLayers, ShapesOfMixedLabelsAreGuessed) {
+  const std::string fields = "crop_size: 8 mixing { mixup_alpha: 1 classes: 7 }";
+  EXPECT_EQ(GuessTypes(Data(fields)).types.at(1).shape, (Shape{10, 7}));
+  EXPECT_EQ(GuessTypes(Data(fields, "", "include { phase: TRAIN }")).types.at(1).shape, (Shape{10, 7}));
+  EXPECT_EQ(GuessTypes(Data(fields, "", "include { phase: TEST }")).types.at(1).shape, (Shape{10}));
 }
 
 TEST_F(AugmentLayers, PartsAreDrawnFromTheBetaDistribution) {

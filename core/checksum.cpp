@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <array>
+#include <bit>
 #include <cstring>
 #include <fstream>
 
@@ -48,6 +49,24 @@ std::string Hex(const std::array<unsigned char, crypto_hash_sha256_BYTES>& diges
   return text.data();
 }
 
+// XXH64's primes and rounds.
+constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87;
+constexpr uint64_t kPrime2 = 0xC2B2AE3D27D4EB4F;
+constexpr uint64_t kPrime3 = 0x165667B19E3779F9;
+constexpr uint64_t kPrime4 = 0x85EBCA77C2B2AE63;
+constexpr uint64_t kPrime5 = 0x27D4EB2F165667C5;
+
+constexpr uint64_t Round(uint64_t sum, uint64_t word) { return std::rotl(sum + word * kPrime2, 31) * kPrime1; }
+
+// The next word, which is taken from the front.
+template <class Word>
+uint64_t Take(std::string_view& bytes) {
+  Word word = 0;
+  std::memcpy(&word, bytes.data(), sizeof(word));
+  bytes.remove_prefix(sizeof(word));
+  return word;
+}
+
 void InitialiseSodium() {
   static const bool ok = sodium_init() >= 0;
   Require(ok, "libsodium initialises");
@@ -60,6 +79,26 @@ uint32_t Crc32c(std::string_view bytes, uint32_t crc) {
   if (__builtin_cpu_supports("sse4.2")) return ~CrcByHardware(bytes, ~crc);
 #endif
   return ~CrcByTable(bytes, ~crc);
+}
+
+uint64_t Hash64(std::string_view bytes, uint64_t seed) {
+  const uint64_t size = bytes.size();
+  uint64_t hash = seed + kPrime5;
+  if (bytes.size() >= 32) {
+    std::array<uint64_t, 4> sums = {seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1};
+    while (bytes.size() >= 32) {
+      for (uint64_t& sum : sums) sum = Round(sum, Take<uint64_t>(bytes));
+    }
+    hash = std::rotl(sums[0], 1) + std::rotl(sums[1], 7) + std::rotl(sums[2], 12) + std::rotl(sums[3], 18);
+    for (const uint64_t sum : sums) hash = (hash ^ Round(0, sum)) * kPrime1 + kPrime4;
+  }
+  hash += size;
+  while (bytes.size() >= 8) hash = std::rotl(hash ^ Round(0, Take<uint64_t>(bytes)), 27) * kPrime1 + kPrime4;
+  while (bytes.size() >= 4) hash = std::rotl(hash ^ Take<uint32_t>(bytes) * kPrime1, 23) * kPrime2 + kPrime3;
+  while (!bytes.empty()) hash = std::rotl(hash ^ Take<uint8_t>(bytes) * kPrime5, 11) * kPrime1;
+  hash = (hash ^ hash >> 33U) * kPrime2;
+  hash = (hash ^ hash >> 29U) * kPrime3;
+  return hash ^ hash >> 32U;
 }
 
 std::string Sha256(std::string_view bytes) {

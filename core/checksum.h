@@ -1,4 +1,5 @@
-// Checksums: CRC-32C (Castagnoli) for records and sections, SHA-256 for manifests and downloads.
+// Checksums: CRC-32C (Castagnoli) for records and sections, SHA-256 for manifests and downloads, XXH64 where much
+// memory is compared fast.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,9 @@ namespace moka {
 
 // Continues from `crc` (0 at the start). Crc32c("123456789") == 0xE3069283.
 uint32_t Crc32c(std::string_view bytes, uint32_t crc = 0);
+
+// Y. Collet's XXH64 (xxHash specification 0.1.1). Hash64("") == 0xEF46DB3751D8E999. Not safe against forgery.
+uint64_t Hash64(std::string_view bytes, uint64_t seed = 0);
 
 // Lower-case hex digest.
 std::string Sha256(std::string_view bytes);

@@ -5,6 +5,15 @@
 namespace moka {
 namespace {
 
+// Values that the documentation of xxHash and python-xxhash names.
+TEST(ChecksumTest, Hash64IsXxh64) {
+  EXPECT_EQ(Hash64(""), 0xEF46DB3751D8E999U);
+  EXPECT_EQ(Hash64("a"), 0xD24EC4F1A98C6E5BU);
+  EXPECT_EQ(Hash64("abc"), 0x44BC2CF5AD770999U);
+  EXPECT_EQ(Hash64("Nobody inspects the spammish repetition"), 0xFBCEA83C8A378BF1U);
+  EXPECT_NE(Hash64("abc", 1), Hash64("abc"));
+}
+
 TEST(ChecksumTest, Crc32cHasItsCheckValueAndContinues) {
   EXPECT_EQ(Crc32c("123456789"), 0xE3069283U);
   EXPECT_EQ(Crc32c("56789", Crc32c("1234")), 0xE3069283U);

@@ -129,7 +129,9 @@ std::string FrameName(const std::string& pattern, int64_t frame, char axis, bool
 void ReadFrame(const FrameOptions& options, const std::string& name, SampleScratch& scratch) {
   PictureScratch& p = scratch.pictures;
   try {
+    scratch.record.clock.Enter(Stage::kRead);
     const std::string file = ReadFile(options.base / name);
+    scratch.record.clock.Enter(Stage::kDecode);
     if (options.refuses_deep && IsDeepPng(file)) {
       throw Error(ErrorKind::kBadData, {}, "the picture has 16 bits a pixel, which this layer cannot read",
                   "convert it to 8 bits");
@@ -220,6 +222,7 @@ FrameCut CutFrames(const FrameOptions& options, const CropSize& size, bool mirro
 
 void WriteFrames(const FrameOptions& options, const CropSize& size, const FrameCut& cut, const Shape& shape,
                  std::span<const float> factors, SampleScratch& scratch, std::span<float> out) {
+  scratch.record.clock.Enter(Stage::kTransform);
   const bool is_volume = shape.rank() == 4;
   const int64_t height = shape[shape.rank() - 2];
   const int64_t width = shape[shape.rank() - 1];

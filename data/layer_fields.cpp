@@ -14,6 +14,7 @@
 #include "core/team.h"
 #include "core/text.h"
 #include "data/prefetch.h"
+#include "data/sampling_fields.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -107,9 +108,14 @@ SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool 
   return sampler;
 }
 
-int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch) {
-  const int64_t wanted = asked > 0 ? asked : layers_own > 0 ? layers_own : std::min(CpuShare(), 16);
-  return std::clamp<int64_t>(wanted, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
+WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch) {
+  constexpr int64_t kMostTuned = 16;
+  const auto bounded = [&](int64_t threads) {
+    return std::clamp<int64_t>(threads, 1, std::min(kMaxThreads, std::max<int64_t>(batch, 1)));
+  };
+  const int64_t wanted = asked > 0 ? asked : layers_own;
+  return wanted > 0 ? WorkerTuner::Fixed(bounded(wanted))
+                    : WorkerTuner::UpTo(bounded(std::min<int64_t>(CpuShare(), kMostTuned)));
 }
 
 std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options) {
@@ -121,11 +127,12 @@ std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const Pipeline
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
   SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
   sampler.group = fields.group;
+  ReadSampling(layer, options, *maker, /*skips_bad=*/false, sampler);
   constexpr int64_t kBatchesAhead = 4;  // Caffe's
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,
                                             PrefetchOptions{.batch_size = fields.batch,
                                                             .batches_ahead = kBatchesAhead,
-                                                            .threads = ThreadsFor(options.threads, 0, fields.batch),
+                                                            .workers = WorkersFor(options.threads, 0, fields.batch),
                                                             .top_names = {layer.top().begin(), layer.top().end()},
                                                             .mixer = MixerFor(layer, options)});
 }

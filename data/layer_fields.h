@@ -14,6 +14,7 @@
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
+#include "data/worker_tuner.h"
 
 namespace moka {
 
@@ -49,8 +50,9 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
 
 // The order of samples of one rank. Requires: records >= 1.
 SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip);
-// Decoding threads: those asked for, the layer's own number, or this process's share of the CPUs, at most 16.
-int64_t ThreadsFor(int64_t asked, int64_t layers_own, int64_t batch);
+// Decoding threads: those asked for, the layer's own number, or as many as are needed of this process's share of the
+// CPUs, at most 16.
+WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch);
 
 // What mixes the layer's batches; none in TEST.
 std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions& options);

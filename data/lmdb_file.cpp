@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/checksum.h"
@@ -30,6 +31,21 @@ constexpr int64_t kBatchRecords = 4096;
 constexpr int64_t kBatchBytes = int64_t{64} << 20U;
 
 std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+
+int64_t PageBytes() {
+  static const int64_t bytes = sysconf(_SC_PAGESIZE);
+  return bytes;
+}
+
+// What programs can have without swapping, the page cache included; half of the memory where the system does not say.
+int64_t AvailableMemory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    int64_t kib = 0;
+    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
+  }
+  return sysconf(_SC_PHYS_PAGES) * PageBytes() / 2;
+}
 
 struct Descriptor {
   int fd = -1;
@@ -64,7 +80,7 @@ std::string LmdbKey(int64_t index, std::string_view name) {
   return key.append(name);
 }
 
-LmdbReader::LmdbReader(const fs::path& path, Access access) : path_(path) {
+LmdbReader::LmdbReader(const fs::path& path, Access access, int64_t memory_bytes) : path_(path) {
   const fs::path data = DataFileOf(path);
   // O_NONBLOCK: a FIFO must be refused below, not waited for.
   const Descriptor file{open(data.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
@@ -83,11 +99,23 @@ LmdbReader::LmdbReader(const fs::path& path, Access access) : path_(path) {
   void* map = mmap(nullptr, static_cast<size_t>(file_bytes_), PROT_READ, MAP_SHARED, file.fd, 0);
   if (map == MAP_FAILED) throw Error(ErrorKind::kIo, StrCat("cannot map ", data.string(), ": ", Reason()));
   map_ = static_cast<const char*>(map);
-  const int64_t memory = sysconf(_SC_PHYS_PAGES) * int64_t{sysconf(_SC_PAGESIZE)};
   // Read-ahead fetches pages a shuffled reader will not use soon; it only hurts when they do not all fit.
-  if (access == Access::kShuffled && file_bytes_ > memory / 2) {
-    madvise(map, static_cast<size_t>(file_bytes_), MADV_RANDOM);
-  }
+  reads_ahead_ = access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());
+  if (reads_ahead_) madvise(map, static_cast<size_t>(file_bytes_), MADV_RANDOM);
+}
+
+void LmdbReader::WillNeed(int64_t i) const {
+  const LmdbEntry& entry = entries_[static_cast<size_t>(i)];
+  const int64_t begin = entry.value_offset / PageBytes() * PageBytes();
+  // A hint: what it does not bring is read when it is used.
+  madvise(const_cast<char*>(map_) + begin, static_cast<size_t>(entry.value_offset - begin + entry.value_bytes),
+          MADV_WILLNEED);
+}
+
+void TouchPages(std::string_view bytes) {
+  const volatile char* data = bytes.data();  // reads that no compiler leaves out
+  const auto step = static_cast<size_t>(PageBytes());
+  for (size_t i = 0; i < bytes.size(); i += step) static_cast<void>(data[i]);
 }
 
 LmdbReader::~LmdbReader() {

@@ -24,8 +24,10 @@ class LmdbReader {
   enum class Access { kSequential, kShuffled };
 
   // `path` is a database folder (holding data.mdb) or the file itself.
+  // A shuffled file that is larger than `memory_bytes` (0: what the system has to spare now) is read without the
+  // system's read-ahead, and reads_ahead() asks for WillNeed.
   // Errors: kNoInput, kNotAllowed, kBadData naming the damage, all before anything is mapped.
-  explicit LmdbReader(const std::filesystem::path& path, Access access = Access::kSequential);
+  explicit LmdbReader(const std::filesystem::path& path, Access access = Access::kSequential, int64_t memory_bytes = 0);
   LmdbReader(const LmdbReader&) = delete;
   LmdbReader& operator=(const LmdbReader&) = delete;
   ~LmdbReader();
@@ -36,6 +38,9 @@ class LmdbReader {
   // Requires: 0 <= i < size().
   std::string_view key(int64_t i) const;
   std::string_view value(int64_t i) const;
+  bool reads_ahead() const { return reads_ahead_; }
+  // Tells the system to fetch a record's pages; does not wait for them.
+  void WillNeed(int64_t i) const;
   // Index of a key, or -1.
   int64_t Find(std::string_view key) const;
   // CRC-32C of each record as the importer wrote them; empty when the database has none (Caffe's own).
@@ -47,9 +52,13 @@ class LmdbReader {
   std::filesystem::path path_;
   int64_t file_bytes_ = 0;
   const char* map_ = nullptr;
+  bool reads_ahead_ = false;
   std::vector<LmdbEntry> entries_;
   std::vector<uint32_t> checksums_;
 };
+
+// Reads a byte of each page, so that what a mapped value costs to fetch is known apart from its use.
+void TouchPages(std::string_view bytes);
 
 // Writes a new database in append mode: into "PATH.partial", which becomes PATH only in Finish(), after all records,
 // their checksums and the mark "moka.json" are on disk. The map grows by itself. One thread.

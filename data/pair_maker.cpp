@@ -84,7 +84,10 @@ void PairMaker::ReadPicture(const std::string& path, ImageChannels channels, Sam
                             Image& image) const {
   const std::string name = StrCat(options_.prefix, path);
   try {
-    scratch.record.decoder.Decode(ReadFile(options_.base / name), {.channels = channels}, image);
+    scratch.record.clock.Enter(Stage::kRead);
+    const std::string file = ReadFile(options_.base / name);
+    scratch.record.clock.Enter(Stage::kDecode);
+    scratch.record.decoder.Decode(file, {.channels = channels}, image);
   } catch (const Error& error) {
     throw Error(error.kind(), {}, StrCat("\"", Printable(name), "\": ", error.text()), error.hint());
   }
@@ -164,6 +167,7 @@ void PairMaker::CheckMean(const Image& image, const Shape& sample) const {
 void PairMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const Shape& shape, SampleScratch& scratch,
                      std::span<float> data, std::span<float> label) const {
   const CropSize size = Load(pairs_[static_cast<size_t>(record)], scratch);
+  scratch.record.clock.Enter(Stage::kTransform);
   PictureScratch& p = scratch.pictures;
   RandomStream random(options_.seed, StreamOf(id));
   Rescale(random, p);

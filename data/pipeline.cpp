@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/checksum.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -14,6 +15,7 @@
 #include "data/hdf5_pipeline.h"
 #include "data/layer_fields.h"
 #include "data/prefetch.h"
+#include "data/sampling_fields.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -56,13 +58,6 @@ void RefuseForeign(const LayerParameter& layer) {
   }
 }
 
-PrefetchOptions PrefetchFor(const LayerParameter& layer, int64_t batch, int64_t ahead, int64_t threads) {
-  return {.batch_size = batch,
-          .batches_ahead = std::clamp<int64_t>(ahead, 1, 1024),
-          .threads = threads,
-          .top_names = {layer.top().begin(), layer.top().end()}};
-}
-
 // What layers that read an LMDB have in common.
 void CheckDatabase(const LayerParameter& layer, int most_tops = 2) {
   CheckTops(layer, most_tops);
@@ -89,14 +84,19 @@ LmdbReader::Access AccessOf(const DataParameter& param) {
 std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
                                        std::unique_ptr<const SampleMaker> maker) {
   const DataParameter& param = layer.data_param();
-  const SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip());
+  SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip());
   if (maker->record_count() == 0) {
     throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
   }
-  PrefetchOptions prefetch =
-      PrefetchFor(layer, batch, param.prefetch(), ThreadsFor(options.threads, param.threads(), batch));
-  prefetch.mixer = MixerFor(layer, options);
-  if (param.on_bad_record() == DataParameter::SKIP) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
+  const bool skips_bad = param.on_bad_record() == DataParameter::SKIP;
+  ReadSampling(layer, options, *maker, skips_bad, sampler);
+  constexpr int64_t kMostAhead = 1024;
+  PrefetchOptions prefetch{.batch_size = batch,
+                           .batches_ahead = std::clamp<int64_t>(param.prefetch(), 1, kMostAhead),
+                           .workers = WorkersFor(options.threads, param.threads(), batch),
+                           .top_names = {layer.top().begin(), layer.top().end()},
+                           .mixer = MixerFor(layer, options)};
+  if (skips_bad) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler, std::move(prefetch));
 }
 
@@ -109,6 +109,10 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   }
   constexpr int kTops = 3;
   CheckDatabase(layer, kTops);
+  if (layer.data_param().cache_mb() > 0) {
+    throw ErrorAt(layer, "data_param.cache_mb",
+                  StrCat("layer \"", layer.name(), "\": cache_mb is read by Data layers, not by AnnotatedData"));
+  }
   const AnnotatedDataParameter& boxes = layer.annotated_data_param();
   BoxLabels labels{.are_lists = boxes.yolo_data_type() == 1, .has_difficult = boxes.train_diffcult()};
   if (layer.top_size() == kTops) {
@@ -137,8 +141,15 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   TransformationParameter fields = TransformOf(layer, param);
   if (param.force_encoded_color()) fields.set_force_color(true);
   const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
-  auto source =
-      std::make_unique<LmdbSource>(options.base_folder / param.source(), AccessOf(param), transform.channels());
+  if (param.cache_mb() > 0 && transform.takes_parts()) {
+    throw ErrorAt(
+        layer, "data_param.cache_mb",
+        StrCat("layer \"", layer.name(),
+               "\": cache_mb keeps whole pictures, and of these only the part that a sample needs is decoded"),
+        "leave out cache_mb, or rand_resized_crop and resize_short");
+  }
+  auto source = std::make_unique<LmdbSource>(options.base_folder / param.source(), AccessOf(param),
+                                             transform.channels(), int64_t{param.cache_mb()} << 20U);
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }
 
@@ -213,14 +224,17 @@ std::unique_ptr<Pipeline> OpenMultilabelImageData(const LayerParameter& layer, c
 }
 
 std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
+  RefuseSampling(layer);
   return std::make_unique<DummyPipeline>(layer, DataSeed(options.seed, layer.name()));
 }
 
 std::unique_ptr<Pipeline> OpenHdf5Data(const LayerParameter& layer, const PipelineOptions& options) {
+  RefuseSampling(layer);
   return std::make_unique<Hdf5Pipeline>(layer, options, DataSeed(options.seed, "order"));
 }
 
 std::unique_ptr<Pipeline> OpenMemoryData(const LayerParameter& layer, const PipelineOptions& /*options*/) {
+  RefuseSampling(layer);
   return std::make_unique<MemoryPipeline>(layer);
 }
 
@@ -267,6 +281,14 @@ void Pipeline::Seek(int64_t sample) {
   if (sample == position_) return;
   position_ = sample;
   Reposition();
+}
+
+uint64_t HashBatch(std::span<const Tensor> tops) {
+  uint64_t hash = 0;
+  for (const Tensor& top : tops) {
+    hash = Hash64({static_cast<const char*>(top.raw()), static_cast<size_t>(top.type().Bytes())}, hash);
+  }
+  return hash;
 }
 
 bool IsPipelineLayer(std::string_view type) {

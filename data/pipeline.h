@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "data/statistics.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -19,20 +20,8 @@ struct PipelineOptions {
   uint64_t seed = 0;
   int64_t rank = 0;
   int64_t world = 1;
-  int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or chosen from the cores
+  int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or tuned
   std::filesystem::path base_folder = {};  // relative paths of the layer start here
-};
-
-// Counted since the pipeline was opened.
-struct PipelineStatistics {
-  int64_t batches = 0;
-  int64_t samples = 0;
-  int64_t bad_records = 0;   // samples whose record was bad and replaced by the next good one
-  int64_t wait_micros = 0;   // time that Next() waited for a batch
-  int64_t total_micros = 0;  // since the first Next()
-  double samples_per_second() const {
-    return total_micros > 0 ? static_cast<double>(samples) * 1e6 / static_cast<double>(total_micros) : 0.0;
-  }
 };
 
 // One consumer thread. Owned by the Trainer.
@@ -58,13 +47,20 @@ class Pipeline {
   // Records of the data set (all ranks together); 0 when there is no end (DummyData).
   virtual int64_t epoch_size() const = 0;
   int64_t batch_size() const { return types_.empty() || types_[0].shape.rank() == 0 ? 1 : types_[0].shape[0]; }
-  const PipelineStatistics& statistics() const { return statistics_; }
+  // To be called by the consumer's thread.
+  PipelineStatistics statistics() const {
+    PipelineStatistics all = statistics_;
+    Collect(all);
+    return all;
+  }
 
  protected:
   Pipeline() = default;
   // Writes the batch that starts at position().
   virtual void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) = 0;
   virtual void Reposition() {}
+  // Adds what workers have counted.
+  virtual void Collect(PipelineStatistics& /*statistics*/) const {}
 
   std::vector<TensorType> types_;
   std::vector<std::string> top_names_;
@@ -74,6 +70,10 @@ class Pipeline {
   int64_t first_next_ = -1;
   PipelineStatistics statistics_;
 };
+
+// XXH64 of the tops' bytes, each seeded with the hash of the one before: equal batches have equal hashes on machines of
+// one byte order.
+uint64_t HashBatch(std::span<const Tensor> tops);
 
 // Whether a layer type is one that OpenPipeline knows ("Data", "HDF5Data", "ImageData", "WindowData", "DummyData",
 // "MemoryData" and others).

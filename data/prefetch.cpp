@@ -1,6 +1,9 @@
 #include "data/prefetch.h"
 
 #include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -24,7 +27,10 @@ bool IsRecordFault(const Error& error) {
 
 PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler,
                                    PrefetchOptions options)
-    : maker_(std::move(maker)), sampler_(sampler), options_(std::move(options)) {
+    : maker_(std::move(maker)),
+      sampler_(sampler),
+      options_(std::move(options)),
+      slots_(static_cast<size_t>(options_.batches_ahead + 1)) {
   top_names_ = options_.top_names;
   FindShape();
   const int64_t batch = options_.batch_size;
@@ -38,20 +44,28 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
     if (types_.size() < top_names_.size()) types_.push_back({DType::kFloat32, label, {}});
   }
   if (options_.mixer) types_.at(1).shape = {batch, options_.mixer->classes()};
+  MakeSlots();
+  tallies_.reserve(static_cast<size_t>(options_.workers.most()));
+  workers_.reserve(static_cast<size_t>(options_.workers.most()));
+  StartWorkers();
+}
+
+PrefetchPipeline::~PrefetchPipeline() {
+  abandoned_ = true;
+  parts_->Close();
+  working_ = options_.workers.most();
+  working_.notify_all();
+}
+
+void PrefetchPipeline::MakeSlots() {
+  const int64_t batch = options_.batch_size;
   parts_a_batch_ = (batch + kPart - 1) / kPart;
-  slots_.resize(static_cast<size_t>(options_.batches_ahead + 1));
+  parts_ = std::make_unique<BoundedQueue<int64_t>>(slots_.size() * static_cast<size_t>(parts_a_batch_));
   for (Slot& slot : slots_) {
     slot.data = Buffer::Allocate(types_[0].Bytes());
     slot.labels = Buffer::Allocate((Size(batch) * label_width_ * 4).value());
   }
-  workers_.reserve(static_cast<size_t>(options_.threads));
-  for (int64_t i = 0; i < options_.threads; ++i) {
-    workers_.emplace_back([this](const std::stop_token& stop) { Work(stop); });
-  }
-}
-
-PrefetchPipeline::~PrefetchPipeline() {
-  for (std::jthread& worker : workers_) worker.request_stop();
+  for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
 }
 
 // The first good record that the sampler names gives the shape of all.
@@ -73,57 +87,109 @@ void PrefetchPipeline::FindShape() {
   }
 }
 
-void PrefetchPipeline::Work(const std::stop_token& stop) {
-  LeaveTeamCpus();
-  SampleScratch scratch;
-  Part part;
-  while (Claim(stop, part)) {
-    Fill(part, scratch);
-    const std::scoped_lock lock(mutex_);
-    ++part.slot->parts_done;
-    --busy_;
-    if (part.slot->parts_done == parts_a_batch_ || (paused_ && busy_ == 0)) ready_.notify_one();
+// As many as take part now; those that no longer do sleep.
+void PrefetchPipeline::StartWorkers() {
+  while (static_cast<int64_t>(workers_.size()) < options_.workers.threads()) {
+    tallies_.push_back(std::make_unique<WorkerTallies>());
+    const auto index = static_cast<int64_t>(workers_.size());
+    try {
+      workers_.emplace_back([this, index, tallies = tallies_.back().get()] { Work(index, *tallies); });
+    } catch (const std::system_error&) {
+      if (workers_.empty()) throw;
+      break;  // the system gives no more threads: those there are do the work
+    }
   }
+  working_ = options_.workers.threads();
+  working_.notify_all();
 }
 
-bool PrefetchPipeline::Claim(const std::stop_token& stop, Part& part) {
-  std::unique_lock lock(mutex_);
-  const auto ring = static_cast<int64_t>(slots_.size());
-  const bool may = space_.wait(lock, stop, [&] { return !paused_ && next_part_ / parts_a_batch_ < consumed_ + ring; });
-  if (!may || stop.stop_requested()) return false;
-  const int64_t batch = next_part_ / parts_a_batch_;
-  part.slot = &slots_[static_cast<size_t>(batch % ring)];
-  part.first_sample = first_sample_ + batch * options_.batch_size;
-  part.begin = next_part_ % parts_a_batch_ * kPart;
-  part.end = std::min(part.begin + kPart, options_.batch_size);
-  ++next_part_;
-  ++busy_;
-  return true;
+void PrefetchPipeline::Work(int64_t index, WorkerTallies& tallies) {
+  LeaveTeamCpus();
+  SampleScratch scratch;
+  for (;;) {
+    for (int64_t working = working_; working <= index; working = working_) working_.wait(working);
+    const int64_t begin = NowNanos();
+    const std::optional<int64_t> part = parts_->Pop();
+    if (!part) return;
+    tallies.idle_nanos.Add(NowNanos() - begin);
+    const bool is_wanted = !abandoned_;
+    if (is_wanted) Make(*part, scratch, tallies);
+    CountPart(SlotOf(*part / parts_a_batch_), is_wanted ? &scratch : nullptr, &tallies);
+  }
 }
 
 // A fault is kept with the slot; of several the one with the lowest sample wins, so it does not depend on timing.
-void PrefetchPipeline::Fill(const Part& part, SampleScratch& scratch) {
+void PrefetchPipeline::Make(int64_t part, SampleScratch& scratch, WorkerTallies& tallies) {
   const ScopedSpan span("load", "data");
+  const int64_t started = NowNanos();
+  Slot& slot = SlotOf(part / parts_a_batch_);
   const int64_t count = sample_shape_.Count();
   const int64_t width = label_width_;
+  const int64_t first = first_sample_ + part / parts_a_batch_ * options_.batch_size;
+  const int64_t begin = part % parts_a_batch_ * kPart;
+  const int64_t end = std::min(begin + kPart, options_.batch_size);
+  if (maker_->reads_ahead()) ReadAhead(part + parts_a_batch_ * static_cast<int64_t>(slots_.size()));
   int64_t bad = 0;
-  for (int64_t i = part.begin; i < part.end; ++i) {
+  scratch.record.clock.Start();
+  for (int64_t i = begin; i < end; ++i) {
     try {
-      const std::span<float> out(FloatsOf(part.slot->data) + i * count, static_cast<size_t>(count));
-      const std::span<float> label(FloatsOf(part.slot->labels) + i * width, static_cast<size_t>(width));
-      if (!FillSample(part.first_sample + i, i, scratch, out, label)) ++bad;
+      const std::span<float> out(FloatsOf(slot.data) + i * count, static_cast<size_t>(count));
+      const std::span<float> label(FloatsOf(slot.labels) + i * width, static_cast<size_t>(width));
+      if (!FillSample(first + i, i, scratch, out, label)) ++bad;
     } catch (...) {
-      const std::scoped_lock lock(mutex_);
-      if (!part.slot->error || i < part.slot->error_sample) {
-        part.slot->error = std::current_exception();
-        part.slot->error_sample = i;
-      }
-      return;
+      KeepError(slot, i);
+      break;
     }
+    if (i == begin) scratch.record.clock.Stop(tallies);
   }
-  if (bad == 0) return;
-  const std::scoped_lock lock(mutex_);
-  part.slot->bad_records += bad;
+  scratch.record.clock.Stop(tallies);
+  if (bad > 0) slot.bad_records += bad;
+  tallies.samples.Add(end - begin);
+  tallies.cached.Add(std::exchange(scratch.record.cached, 0));
+  tallies.make_nanos.Add(NowNanos() - started);
+}
+
+void PrefetchPipeline::KeepError(Slot& slot, int64_t sample) {
+  const std::scoped_lock lock(faults_);
+  if (slot.error && slot.error_sample <= sample) return;
+  slot.error = std::current_exception();
+  slot.error_sample = sample;
+}
+
+// The order is known: the pages of the part that comes a whole ring later are asked for now.
+void PrefetchPipeline::ReadAhead(int64_t part) const {
+  const int64_t first = first_sample_ + part / parts_a_batch_ * options_.batch_size;
+  const int64_t begin = part % parts_a_batch_ * kPart;
+  const int64_t end = std::min(begin + kPart, options_.batch_size);
+  for (int64_t i = begin; i < end; ++i) maker_->WillNeed(static_cast<int64_t>(sampler_.At(first + i).record));
+}
+
+void PrefetchPipeline::CountPart(Slot& slot, SampleScratch* scratch, WorkerTallies* tallies) {
+  // Each worker's part is seen by whoever counts the last one.
+  if (slot.parts_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (scratch != nullptr && !slot.error) {
+    const int64_t begin = NowNanos();
+    Finish(slot, *scratch);
+    tallies->finish_nanos.Add(NowNanos() - begin);
+  }
+  slot.is_full = 1;
+  slot.is_full.notify_one();
+}
+
+void PrefetchPipeline::Finish(Slot& slot, SampleScratch& scratch) {
+  const int64_t batch = options_.batch_size;
+  const int64_t first = first_sample_ + slot.batch * batch;
+  try {
+    maker_->FinishBatch({.first = first,
+                         .id = sampler_.At(first),
+                         .count = batch,
+                         .sample = sample_shape_,
+                         .data = {FloatsOf(slot.data), static_cast<size_t>(batch * sample_shape_.Count())},
+                         .labels = {FloatsOf(slot.labels), static_cast<size_t>(batch * label_width_)}},
+                        scratch);
+  } catch (...) {
+    KeepError(slot, 0);
+  }
 }
 
 // Returns whether the sample's own record was good. A bad one is replaced by the next good record of the source, which
@@ -148,31 +214,47 @@ bool PrefetchPipeline::FillSample(int64_t n, int64_t item, SampleScratch& scratc
 
 void PrefetchPipeline::ReportSkipped(int64_t record, const Error& error) {
   {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(faults_);
     if (!reported_.insert(record).second) return;
   }
   LogWarning(StrCat("skipped ", maker_->NameOf(record), ": ", error.text()));
 }
 
+void PrefetchPipeline::Schedule(int64_t batch) {
+  Slot& slot = SlotOf(batch);
+  slot.batch = batch;
+  slot.bad_records = 0;
+  slot.error = nullptr;
+  slot.is_full = 0;
+  slot.parts_left = parts_a_batch_;
+  // There is always room: the queue holds the parts of all slots.
+  for (int64_t i = 0; i < parts_a_batch_; ++i) parts_->TryPush(batch * parts_a_batch_ + i);
+}
+
 void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {
-  std::unique_lock lock(mutex_);
-  Slot& slot = slots_[static_cast<size_t>(consumed_ % static_cast<int64_t>(slots_.size()))];
-  if (slot.parts_done < parts_a_batch_) {
+  Slot& slot = SlotOf(consumed_);
+  int64_t waited = 0;
+  if (slot.is_full == 0) {
     const int64_t begin = NowMicros();
-    ready_.wait(lock, [&] { return slot.parts_done == parts_a_batch_; });
-    statistics.wait_micros += NowMicros() - begin;
+    slot.is_full.wait(0);
+    waited = NowMicros() - begin;
+    statistics.wait_micros += waited;
   }
   if (slot.error) std::rethrow_exception(slot.error);
-  // Workers leave a full slot alone until consumed_ moves on, so the copy needs no lock.
-  lock.unlock();
   CopyBatch(slot, tops);
-  lock.lock();
   statistics.bad_records += slot.bad_records;
-  slot.bad_records = 0;
-  slot.parts_done = 0;
+  Tune(waited);
+  Schedule(consumed_ + static_cast<int64_t>(slots_.size()));
   ++consumed_;
-  lock.unlock();
-  space_.notify_all();
+}
+
+void PrefetchPipeline::Tune(int64_t wait_micros) {
+  const int64_t now = NowMicros();
+  // Batches are made in order: all are full if the slot freed last is.
+  const bool all_full = consumed_ > 0 && SlotOf(consumed_ - 1).is_full != 0;
+  const int64_t since = delivered_at_ > 0 ? now - delivered_at_ : wait_micros;
+  delivered_at_ = now;
+  if (options_.workers.Observe(wait_micros, since, all_full)) StartWorkers();
 }
 
 void PrefetchPipeline::CopyBatch(const Slot& slot, std::span<const Tensor> tops) const {
@@ -210,20 +292,42 @@ void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size
 }
 
 void PrefetchPipeline::Reposition() {
-  std::unique_lock lock(mutex_);
-  paused_ = true;
-  ready_.wait(lock, [&] { return busy_ == 0; });
-  for (Slot& slot : slots_) {
-    slot.parts_done = 0;
-    slot.bad_records = 0;
-    slot.error = nullptr;
+  abandoned_ = true;
+  while (const std::optional<int64_t> part = parts_->TryPop()) {
+    CountPart(SlotOf(*part / parts_a_batch_), nullptr, nullptr);
   }
+  for (Slot& slot : slots_) slot.is_full.wait(0);  // parts that workers have
+  abandoned_ = false;
   first_sample_ = position() / rows_;
-  next_part_ = 0;
   consumed_ = 0;
-  paused_ = false;
-  lock.unlock();
-  space_.notify_all();
+  for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
+}
+
+void PrefetchPipeline::Collect(PipelineStatistics& statistics) const {
+  constexpr int64_t kNanos = 1000;
+  std::array<int64_t, kStages> seen{};
+  int64_t make = 0;
+  for (const auto& tallies : tallies_) {
+    for (size_t i = 0; i < kStages; ++i) seen[i] += tallies->seen_nanos[i].value();
+    make += tallies->make_nanos.value();
+    statistics.finish_micros += tallies->finish_nanos.value() / kNanos;
+    statistics.idle_micros += tallies->idle_nanos.value() / kNanos;
+    statistics.made_samples += tallies->samples.value();
+    statistics.cached_samples += tallies->cached.value();
+  }
+  // The samples looked at stand for all.
+  const auto all_seen = static_cast<double>(std::max<int64_t>(seen[0] + seen[1] + seen[2], 1));
+  const auto part = [&](Stage stage) {
+    const auto stage_seen = static_cast<double>(seen[static_cast<size_t>(stage)]);
+    return static_cast<int64_t>(static_cast<double>(make / kNanos) * stage_seen / all_seen);
+  };
+  statistics.read_micros = part(Stage::kRead);
+  statistics.decode_micros = part(Stage::kDecode);
+  statistics.transform_micros = part(Stage::kTransform);
+  statistics.threads = options_.workers.threads();
+  statistics.most_threads = options_.workers.most();
+  statistics.is_tuned = options_.workers.is_tuned();
+  statistics.cache_bytes = maker_->cache_bytes();
 }
 
 }  // namespace moka

@@ -1,15 +1,18 @@
 // The pipeline over a SampleMaker: worker threads load and transform records into a ring of pooled batches.
 //
-//   slot of batch b = b mod ring size:   free --all its parts claimed and done--> full --Next()--> free
+//   slot of batch b = b mod ring size:   scheduled --last part made--> full --Next()--> scheduled again, for b + ring
 //
-// Invariants, all under one mutex (taken twice for each kPart samples, so it is never hot):
-//  1. parts are claimed in order, and only of batches in [consumed, consumed + ring size);
-//  2. a slot's floats are written by the parts' owners without the lock, each its own range, and read by Next() only
-//     when all parts are done: the mutex orders the two;
-//  3. what a sample holds depends on its number alone, so batches are the same for any number of workers.
+// Invariants; no lock is taken but for faults:
+//  1. when a slot is free, its next batch's parts go into a queue (core/bounded_queue.h), in order; whoever takes a
+//  part
+//     owns its range of the slot's floats until it counts the part as made;
+//  2. who counts the last part owns the whole slot: it finishes the batch and marks it full; the mark publishes all
+//     that the workers wrote. From there to the scheduling of its next batch the consumer owns the slot;
+//  3. what a sample holds depends on its number alone, so batches are the same for any number of workers;
+//  4. Seek() and the end set abandoned_: parts are then counted without being made, until every slot is full.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,17 +20,19 @@
 #include <set>
 #include <thread>
 
+#include "core/bounded_queue.h"
 #include "data/augment/mixer.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
 #include "data/sampler.h"
+#include "data/worker_tuner.h"
 
 namespace moka {
 
 struct PrefetchOptions {
   int64_t batch_size = 1;
   int64_t batches_ahead = 4;
-  int64_t threads = 1;
+  WorkerTuner workers = WorkerTuner::Fixed(1);
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
   std::vector<std::string> top_names = {};
   std::optional<Mixer> mixer = std::nullopt;  // of batches of labelled pictures: data [N,C,H,W], label [N]
@@ -42,34 +47,42 @@ class PrefetchPipeline : public Pipeline {
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
   void Reposition() override;
+  void Collect(PipelineStatistics& statistics) const override;
 
  private:
-  static constexpr int64_t kPart = 8;  // samples claimed at once
+  static constexpr int64_t kPart = 8;  // samples made at once
   struct Slot {
-    Buffer data;    // float [N,C,H,W]
-    Buffer labels;  // float [N, label_width_]: a sample's labels side by side
-    int64_t parts_done = 0;
-    int64_t bad_records = 0;
-    int64_t error_sample = 0;  // in the batch
-    std::exception_ptr error;  // of the batch's first bad sample
-  };
-  struct Part {
-    Slot* slot = nullptr;
-    int64_t first_sample = 0;  // of the batch, in this rank's order
-    int64_t begin = 0;         // [begin, end) in the batch
-    int64_t end = 0;
+    Buffer data;                          // float [N,C,H,W]
+    Buffer labels;                        // float [N, label_width_]: a sample's labels side by side
+    int64_t batch = 0;                    // since the last Seek
+    std::atomic<int64_t> parts_left = 0;  // not yet made
+    std::atomic<uint32_t> is_full = 0;
+    std::atomic<int64_t> bad_records = 0;
+    int64_t error_sample = 0;  // in the batch; guarded by faults_ while the slot is being filled
+    std::exception_ptr error;  // of the batch's first bad sample; guarded likewise
   };
 
   void FindShape();
+  void MakeSlots();
   // A full slot to the tops; mixed ones are made on the way.
   void CopyBatch(const Slot& slot, std::span<const Tensor> tops) const;
   // Samples' parts of `size` floats, `stride` apart, to their places in a top.
   void CopyParts(const float* from, int64_t stride, int64_t size, float* to) const;
-  void Work(const std::stop_token& stop);
-  bool Claim(const std::stop_token& stop, Part& part);
-  void Fill(const Part& part, SampleScratch& scratch);
+  Slot& SlotOf(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
+
+  void StartWorkers();
+  void Work(int64_t index, WorkerTallies& tallies);
+  void Make(int64_t part, SampleScratch& scratch, WorkerTallies& tallies);
   bool FillSample(int64_t n, int64_t item, SampleScratch& scratch, std::span<float> out, std::span<float> label);
+  void ReadAhead(int64_t part) const;
+  void KeepError(Slot& slot, int64_t sample);
   void ReportSkipped(int64_t record, const Error& error);
+  // A part of the slot is made; `scratch` is null when it was abandoned.
+  void CountPart(Slot& slot, SampleScratch* scratch, WorkerTallies* tallies);
+  void Finish(Slot& slot, SampleScratch& scratch);
+  // Hands a free slot's next batch to the workers.
+  void Schedule(int64_t batch);
+  void Tune(int64_t wait_micros);
 
   std::unique_ptr<const SampleMaker> maker_;
   Sampler sampler_;
@@ -80,17 +93,20 @@ class PrefetchPipeline : public Pipeline {
   int64_t label_width_ = 0;           // their sum
   int64_t parts_a_batch_ = 1;
 
-  std::mutex mutex_;
-  std::condition_variable_any space_;  // workers: a batch may be claimed
-  std::condition_variable ready_;      // Next(): a batch is full; Seek(): no part is being filled
+  // The consumer's own.
+  int64_t first_sample_ = 0;  // of batch 0 since the last Seek; workers read it for parts scheduled later
+  int64_t consumed_ = 0;      // batches
+  int64_t delivered_at_ = 0;  // micros
+
   std::vector<Slot> slots_;
-  int64_t first_sample_ = 0;  // of batch 0 since the last Seek
-  int64_t next_part_ = 0;
-  int64_t consumed_ = 0;  // batches
-  int64_t busy_ = 0;      // workers filling a part
-  bool paused_ = false;   // while Seek waits for them
+  std::unique_ptr<BoundedQueue<int64_t>> parts_;  // numbered through all batches since the last Seek
+  std::atomic<bool> abandoned_ = false;
+  std::atomic<int64_t> working_ = 0;  // workers from this index on sleep
+
+  std::mutex faults_;
   std::set<int64_t> reported_;
 
+  std::vector<std::unique_ptr<WorkerTallies>> tallies_;
   std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
 };
 

@@ -62,6 +62,27 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   return record;
 }
 
+LmdbSource::LmdbSource(const fs::path& path, LmdbReader::Access access, ImageChannels channels, int64_t cache_bytes)
+    : reader_(path, access),
+      channels_(channels),
+      cache_(cache_bytes > 0 ? std::make_unique<PictureCache>(reader_.size(), cache_bytes) : nullptr) {}
+
+Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
+  if (const PictureCache::Kept* kept = cache_ ? cache_->Find(i) : nullptr) {
+    ++scratch.cached;
+    return {.pixels = ViewOf(kept->image), .label = kept->label};
+  }
+  const std::string_view wire = reader_.value(i);
+  TouchPages(wire);
+  return ReadDatum(wire, scratch);
+}
+
+void LmdbSource::Keep(int64_t i, const Image& picture, float label) const {
+  if (cache_) cache_->Offer(i, picture, label);
+}
+
+std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_.value(i)).label; }
+
 std::string LmdbSource::NameOf(int64_t i) const {
   return StrCat("record \"", Printable(reader_.key(i)), "\" (index ", i, ") of ", reader_.path().string());
 }
@@ -120,11 +141,17 @@ std::string ImageListSource::NameOf(int64_t i) const {
                 options_.list.string());
 }
 
+std::optional<int64_t> ImageListSource::ClassOf(int64_t i) const {
+  if (options_.labels > 0) return std::nullopt;
+  return images_[static_cast<size_t>(i)].label;
+}
+
 Record ImageListSource::Read(int64_t i, RecordScratch& scratch) const {
   const ListedImage& listed = images_[static_cast<size_t>(i)];
   scratch.file = ReadFile(options_.base / (options_.prefix + listed.path));
   Record record{.label = static_cast<float>(listed.label), .labels = listed.labels, .file = scratch.file};
   if (options_.height == 0 && !record.file.empty()) return record;
+  scratch.clock.Enter(Stage::kDecode);
   scratch.decoder.Decode(scratch.file, {.channels = options_.channels}, scratch.image);
   ResizeImage(scratch.image, options_.width, options_.height, Interpolation::kLinear, scratch.resized);
   record.pixels = ViewOf(scratch.resized);

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/image.h"
 #include "data/lmdb_file.h"
+#include "data/picture_cache.h"
+#include "data/stage_clock.h"
 #include "data/transform.h"
 
 namespace moka {
@@ -29,6 +32,8 @@ struct RecordScratch {
   Image resized;
   std::vector<float> floats;
   std::string file;
+  StageClock clock;
+  int64_t cached = 0;  // pictures that came from a cache
 };
 
 class RecordSource {
@@ -48,6 +53,15 @@ class RecordSource {
   virtual Record Read(int64_t i, RecordScratch& scratch) const = 0;
   // With pixels. Errors: as above.
   Record Load(int64_t i, RecordScratch& scratch) const;
+  // A whole picture that was decoded from record i: sources that have a cache keep it.
+  virtual void Keep(int64_t /*i*/, const Image& /*picture*/, float /*label*/) const {}
+  // The label that counts as a record's class, without decoding its picture; none where records have several labels.
+  // Errors: kBadData for a record that cannot be read.
+  virtual std::optional<int64_t> ClassOf(int64_t i) const = 0;
+  // As SampleMaker has them.
+  virtual bool reads_ahead() const { return false; }
+  virtual void WillNeed(int64_t /*i*/) const {}
+  virtual int64_t cache_bytes() const { return 0; }
 };
 
 // Decodes a record's file, if that is what it is, into the scratch. Errors: kBadData.
@@ -58,19 +72,25 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch);
 // With pixels.
 Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& scratch);
 
-// Datums of an LMDB.
+// Datums of an LMDB. Of encoded ones, decoded pictures are kept up to cache_bytes.
 class LmdbSource : public RecordSource {
  public:
-  LmdbSource(const std::filesystem::path& path, LmdbReader::Access access, ImageChannels channels)
-      : reader_(path, access), channels_(channels) {}
+  LmdbSource(const std::filesystem::path& path, LmdbReader::Access access, ImageChannels channels,
+             int64_t cache_bytes = 0);
   int64_t size() const override { return reader_.size(); }
   std::string NameOf(int64_t i) const override;
   ImageChannels channels() const override { return channels_; }
-  Record Read(int64_t i, RecordScratch& scratch) const override { return ReadDatum(reader_.value(i), scratch); }
+  Record Read(int64_t i, RecordScratch& scratch) const override;
+  void Keep(int64_t i, const Image& picture, float label) const override;
+  std::optional<int64_t> ClassOf(int64_t i) const override;
+  bool reads_ahead() const override { return reader_.reads_ahead(); }
+  void WillNeed(int64_t i) const override { reader_.WillNeed(i); }
+  int64_t cache_bytes() const override { return cache_ ? cache_->bytes() : 0; }
 
  private:
   LmdbReader reader_;
   ImageChannels channels_;
+  std::unique_ptr<PictureCache> cache_;  // none: nothing is kept
 };
 
 // One line of an image list: "path label"; the path may hold blanks.
@@ -103,6 +123,7 @@ class ImageListSource : public RecordSource {
   std::string NameOf(int64_t i) const override;
   ImageChannels channels() const override { return options_.channels; }
   Record Read(int64_t i, RecordScratch& scratch) const override;
+  std::optional<int64_t> ClassOf(int64_t i) const override;
 
  private:
   Options options_;

@@ -44,12 +44,16 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
                          SampleScratch& scratch, std::span<float> data, std::span<float> label) const {
   constexpr std::string_view kHint = "crop_size, or import with a size";
   Record read = source_->Read(record, scratch.record);
+  scratch.record.clock.Enter(Stage::kDecode);
   if (!read.file.empty() && transform_.takes_parts()) {
     const ImageSize size = scratch.record.decoder.Open(read.file, {.channels = source_->channels()});
     CheckShape(transform_.OutputShape(size), shape, kHint);
     transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.transform, data);
   } else {
+    const bool is_file = !read.file.empty();
     DecodeRecord(source_->channels(), scratch.record, read);
+    if (is_file) source_->Keep(record, scratch.record.image, read.label);
+    scratch.record.clock.Enter(Stage::kTransform);
     CheckShape(transform_.OutputShape(read.pixels), shape, kHint);
     transform_.Apply(read.pixels, id, scratch.transform, data);
   }
@@ -79,7 +83,10 @@ std::string AnnotatedMaker::NameOf(int64_t record) const {
 }
 
 void AnnotatedMaker::Load(int64_t record, SampleScratch& scratch) const {
-  ParseAnnotated(reader_.value(record), scratch.annotated);
+  const std::string_view value = reader_.value(record);
+  TouchPages(value);
+  scratch.record.clock.Enter(Stage::kDecode);
+  ParseAnnotated(value, scratch.annotated);
   const Record loaded = LoadDatum(scratch.annotated.datum, transform_.channels(), scratch.record);
   CopyPixels(loaded.pixels, scratch.boxes.image);
   scratch.boxes.annotations = scratch.annotated.annotations;
@@ -93,6 +100,7 @@ Shape AnnotatedMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 void AnnotatedMaker::Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
                           std::span<float> data, std::span<float> label) const {
   Load(record, scratch);
+  scratch.record.clock.Enter(Stage::kTransform);
   CheckShape(transform_.OutputShape(scratch.boxes.image), shape, "resize_param");
   transform_.Apply(id, scratch.boxes, data);
   const auto numbers = static_cast<size_t>(labels_.are_lists ? kListPlaces * 5 : rows_ * 8);

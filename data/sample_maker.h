@@ -31,6 +31,16 @@ struct SampleScratch {
   BoxScratch boxes;
 };
 
+// All samples of a batch as they lie in it, before it is handed over.
+struct BatchSamples {
+  int64_t first = 0;  // number of its first sample in this rank's order
+  SampleId id = {};   // of that sample: differs from batch to batch and from rank to rank
+  int64_t count = 0;
+  Shape sample = {};             // of one
+  std::span<float> data = {};    // [count] samples
+  std::span<float> labels = {};  // [count,label_width]: a sample's labels of all tops side by side
+};
+
 class SampleMaker {
  public:
   SampleMaker() = default;
@@ -54,6 +64,17 @@ class SampleMaker {
   // of the record.
   virtual void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
                     std::span<float> data, std::span<float> label) const = 0;
+  // Changes a batch whose samples are all made: the place for what mixes samples of a batch. Called once a batch, by
+  // the worker that made its last samples; random choices may depend on batch.id alone, not on the thread. Errors: end
+  // the batch as those of its samples do.
+  virtual void FinishBatch(const BatchSamples& /*batch*/, SampleScratch& /*scratch*/) const {}
+
+  // The class that balanced sampling counts; none where records have no single one. Errors: those of the record.
+  virtual std::optional<int64_t> ClassOf(int64_t /*record*/) const { return std::nullopt; }
+  // Whether the records do not all fit into memory, so that the system is to be told of those that come soon.
+  virtual bool reads_ahead() const { return false; }
+  virtual void WillNeed(int64_t /*record*/) const {}
+  virtual int64_t cache_bytes() const { return 0; }
 };
 
 // Images with one label each, or several of the shape `label`.
@@ -67,6 +88,10 @@ class LabelledMaker final : public SampleMaker {
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const override {
     return {label_.Inserted(0, batch_size)};
   }
+  std::optional<int64_t> ClassOf(int64_t record) const override { return source_->ClassOf(record); }
+  bool reads_ahead() const override { return source_->reads_ahead(); }
+  void WillNeed(int64_t record) const override { source_->WillNeed(record); }
+  int64_t cache_bytes() const override { return source_->cache_bytes(); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
@@ -95,6 +120,8 @@ class AnnotatedMaker final : public SampleMaker {
   std::string NameOf(int64_t record) const override;
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
+  bool reads_ahead() const override { return reader_.reads_ahead(); }
+  void WillNeed(int64_t record) const override { reader_.WillNeed(record); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 

@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 
 #include "data/transform.h"
+#include "data/weighted_draw.h"
+#include "data/windowed_order.h"
 
 namespace moka {
 
@@ -18,18 +22,26 @@ struct SamplerOptions {
   int64_t skip = 0;  // samples left out at the very start (rand_skip)
   // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown.
   int64_t group = 1;
+  // Shuffled: blocks of so many consecutive records, `window` of them open at once (data/windowed_order.h); 0: any
+  // record may follow any other.
+  int64_t block = 0;
+  int64_t window = 16;
+  // In place of an order: which record comes at each position, `records` of them an epoch.
+  std::shared_ptr<const WeightedDraw> draw = nullptr;
 };
 
 class Sampler {
  public:
   // Errors: kBadData without records, kConfig for a rank outside [0, world) .
   explicit Sampler(const SamplerOptions& options);
-  // The record and epoch of this rank's n-th sample; epochs follow each other without a gap. Requires: n >= 0.
+  // The record and epoch of this rank's n-th sample; epochs follow each other without a gap. Where records are drawn,
+  // the epoch is a number that differs each time a record comes. Requires: n >= 0.
   SampleId At(int64_t n) const;
   const SamplerOptions& options() const { return options_; }
 
  private:
   SamplerOptions options_;
+  std::optional<WindowedOrder> windowed_;  // of groups
 };
 
 }  // namespace moka

@@ -170,10 +170,13 @@ void WindowMaker::Make(int64_t /*record*/, const SampleId& id, int64_t item, con
   const std::string place = StrCat("line ", window.line, ", image \"", Printable(name), "\": ");
   PictureScratch& p = scratch.pictures;
   try {
-    scratch.record.decoder.Decode(ReadFile(options_.base / name), {.channels = ImageChannels::kColor}, p.image);
+    const std::string file = ReadFile(options_.base / name);
+    scratch.record.clock.Enter(Stage::kDecode);
+    scratch.record.decoder.Decode(file, {.channels = ImageChannels::kColor}, p.image);
   } catch (const Error& error) {
     throw Error(error.kind(), {}, StrCat(place, error.text()), error.hint());
   }
+  scratch.record.clock.Enter(Stage::kTransform);
   const Warp warp = WarpOf(window, p.image, mirrored);
   const ImageWindow& cut = warp.cut;
   const bool is_inside = cut.x >= 0 && cut.y >= 0 && cut.width > 0 && cut.height > 0 &&

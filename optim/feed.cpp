@@ -70,6 +70,12 @@ int64_t Feed::bad_records() const {
   return count;
 }
 
+std::vector<FeedStatistics> Feed::statistics() const {
+  std::vector<FeedStatistics> all;
+  for (const Source& source : sources_) all.push_back({source.layer, source.pipeline->statistics()});
+  return all;
+}
+
 Pipeline* Feed::pipeline(std::string_view layer) const {
   const auto it = std::ranges::find_if(sources_, [&](const Source& s) { return s.layer == layer; });
   return it == sources_.end() ? nullptr : it->pipeline.get();

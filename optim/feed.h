@@ -16,6 +16,12 @@
 
 namespace moka {
 
+// Of one data layer.
+struct FeedStatistics {
+  std::string layer;
+  PipelineStatistics statistics;
+};
+
 class Feed {
  public:
   // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed.
@@ -36,6 +42,7 @@ class Feed {
   void SavePositions(std::map<std::string, int64_t>& positions) const;
   void Seek(const std::map<std::string, int64_t>& positions);
   int64_t bad_records() const;
+  std::vector<FeedStatistics> statistics() const;
   // For MemoryData layers: the caller fills it. Null if there is no such layer.
   Pipeline* pipeline(std::string_view layer) const;
 

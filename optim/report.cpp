@@ -73,7 +73,10 @@ void TrainReport::Train(const Display& display) {
   for (size_t i = 0; i < display.outputs.size(); ++i) LogToFile(OutputLine(false, i, display.outputs[i]));
   LogToFile(StrCat("Iteration ", display.iteration, ", lr = ", General(progress.lr)));
   if (run_ == nullptr) return;
-  Metrics metrics = {{"loss", progress.loss}, {"lr", progress.lr}, {"images_per_s", progress.images_per_s}};
+  Metrics metrics = {{"loss", progress.loss},
+                     {"lr", progress.lr},
+                     {"images_per_s", progress.images_per_s},
+                     {"input_wait_ms", display.input_wait_ms}};
   run_->AppendMetrics(display.iteration, progress.epoch, "train", metrics);
   for (const auto& [name, value] : metrics) events_->AddScalar(StrCat("train/", name), display.iteration, value);
 }

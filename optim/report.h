@@ -26,6 +26,7 @@ class TrainReport {
     double seconds = 0;
     TrainProgress progress;
     std::vector<OutputValue> outputs;
+    double input_wait_ms = 0;  // of an iteration, on average
   };
   void Train(const Display& display);
   void TestBegins(int net, int64_t iteration);

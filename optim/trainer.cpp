@@ -31,6 +31,7 @@ TrainResult Trainer::Run() {
     LogToFile(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
     WriteStatus("running");
     TrainResult result = Loop();
+    InputReport::End(train_->feed(), train_s_);
     report_->Plot();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
     WriteStatus(is_open ? "interrupted" : "finished", {}, result.exit_code());
@@ -49,6 +50,7 @@ TrainResult Trainer::Run() {
 TrainResult Trainer::Loop() {
   started_ = displayed_ = heartbeat_ = Clock::now();
   started_at_ = displayed_at_ = state_.iteration;
+  epochs_ = static_cast<int64_t>(Epoch());
   const bool tests = !tests_.empty() && solver_.test_interval() > 0;
   if (state_.iteration == 0 && tests && solver_.test_initialization()) TestAll();
   std::optional<TrainEnd> end;
@@ -89,6 +91,11 @@ void Trainer::Iterate() {
   }
   if (solver_.display() > 0 && state_.iteration % solver_.display() == 0) Display();
   ++state_.iteration;
+  if (const auto epochs = static_cast<int64_t>(Epoch()); epochs > epochs_) {
+    input_.Epoch(train_->feed(), options_.run, state_.iteration, Epoch(), train_s_ - epoch_s_);
+    epochs_ = epochs;
+    epoch_s_ = train_s_;
+  }
   if (options_.observer != nullptr) options_.observer->OnIteration(Progress());
 }
 
@@ -143,6 +150,8 @@ void Trainer::Display() {
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
   display.outputs = train_->Outputs();
+  display.input_wait_ms =
+      input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
   report_->Train(display);
   displayed_ = Clock::now();
   displayed_at_ = state_.iteration;

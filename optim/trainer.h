@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/parameter_store.h"
+#include "optim/input_report.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
 #include "optim/train_net.h"
@@ -82,6 +83,9 @@ class Trainer {
   std::unique_ptr<TrainNet> train_;
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
+  InputReport input_;
+  int64_t epochs_ = 0;  // ended
+  double epoch_s_ = 0;  // train_s_ when the last one ended
   TrainerState state_;
   std::string best_metric_;  // empty: no test ranks the run
   bool is_smaller_better_ = false;

@@ -45,7 +45,7 @@ LayerDef ImageDataLayer() {
       .max_tops = 3,
       .build = Build,
       .page = {
-          .params = {"image_data_param", "transform_param"},
+          .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =
               "Top 0 is [batch_size,C,H,W]: image n, read from root_folder followed by the path, decoded to 3 channels "
               "in the order B,G,R (1 if is_color is false), resized to new_height x new_width (bilinear) if these are "

@@ -21,7 +21,7 @@ LayerDef Row(const std::string& type) {
       .max_tops = 2,
       .build = Build,
       .page = {
-          .params = {"image_data_param", "multi_label_image_data_param", "transform_param"},
+          .params = {"image_data_param", "multi_label_image_data_param", "transform_param", "sampling_param"},
           .formula =
               "top 0: images `[batch_size,C,H,W]`, C 3 or, with `is_color: false`, 1, made as ImageData makes them; H "
               "and W are the crop size of `transform_param`, else `new_height` and `new_width`, else the files', which "

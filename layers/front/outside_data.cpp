@@ -67,7 +67,7 @@ LayerDef VideoDataLayer() {
       "Clips of videos, whose frames lie as numbered pictures in a folder each, and, optional, labels [N]: "
       "[N,C,frames,H,W], or with segments the frames along the channels. The text file source lists the folders.",
       2,
-      {.params = {"video_data_param", "transform_param"},
+      {.params = {"video_data_param", "transform_param", "sampling_param"},
        .formula =
            "Four layers of one name, told apart by their fields. (1) Temporal segments, if num_segments, modality, "
            "name_pattern or length_first is set; lines \"folder frames label\". Each of num_segments equal parts of a "

@@ -40,7 +40,7 @@ LayerDef TridimDataLayer() {
       "Clips of videos [N,3,new_length,H,W] whose frames lie as pictures 000001.jpg, ... in a folder each, and, "
       "optional, labels [N]: VideoData of C3D, with its fields in tridim_data_param.",
       2,
-      {.params = {"tridim_data_param", "transform_param"},
+      {.params = {"tridim_data_param", "transform_param", "sampling_param"},
        .formula = "Lines \"folder first_frame label\"; top 0 is `[batch_size,3,new_length,H,W]`, every "
                   "sampling_rate-th frame from first_frame on (with use_temporal_jitter the list has the number of "
                   "frames, and the first is drawn in TRAIN), resized to new_height x new_width (bilinear) if these are "
@@ -91,7 +91,7 @@ LayerDef VideoDataRnnLayer() {
       "Sequences of clips for recurrent nets [T*N,C,H,W], T seq_length and N num_segments * batch_size, with labels "
       "and markers [T,N,1] (both optional). Frames lie as numbered pictures in a folder a video.",
       3,
-      {.params = {"video_data_param", "transform_param"},
+      {.params = {"video_data_param", "transform_param", "sampling_param"},
        .formula =
            "Lines \"folder frames label\"; pictures `%d.jpg` (or suffix) for RGB and `%d_x.png`, `%d_y.png` for FLOW, "
            "the default, counted from 0. A video of F frames has `P = F - new_length + 1` places for a clip of "

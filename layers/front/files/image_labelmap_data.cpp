@@ -22,7 +22,7 @@ LayerDef ImageLabelmapDataLayer() {
       .max_tops = 2,
       .build = Build,
       .page = {
-          .params = {"image_data_param", "transform_param"},
+          .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =
               "Both pictures are resized to new_height x new_width (bilinear) if these are given, cut to crop_size at "
               "the same random place in both phases, and mirrored together with probability 1/2. Top 0 is "

@@ -22,7 +22,7 @@ LayerDef WindowSegDataLayer() {
       .max_tops = 3,
       .build = Build,
       .page = {
-          .params = {"image_data_param", "transform_param"},
+          .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =
               "A window x1..x2, y1..y2 (inclusive, counted from 0) is cut from both pictures; what of it lies outside "
               "is 0 in the image and ignore_label in the labels. Both are resized to new_height x new_width (image "

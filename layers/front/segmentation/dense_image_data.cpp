@@ -23,7 +23,7 @@ LayerDef DenseImageDataLayer() {
       .max_tops = 2,
       .build = Build,
       .page = {
-          .params = {"dense_image_data_param", "transform_param"},
+          .params = {"dense_image_data_param", "transform_param", "sampling_param"},
           .formula =
               "Both pictures are resized to new_height x new_width (image bilinear, labels nearest) if these are "
               "given, "

@@ -20,7 +20,7 @@ LayerDef ImageSegDataLayer() {
       .min_tops = 1,
       .max_tops = 3,
       .build = Build,
-      .page = {.params = {"image_data_param", "transform_param"},
+      .page = {.params = {"image_data_param", "transform_param", "sampling_param"},
                .formula =
                    "Both pictures are resized to new_height x new_width (image bilinear, labels nearest) if these are "
                    "given, then by one of scale_factors, drawn for each; where they are smaller than the crop, the "

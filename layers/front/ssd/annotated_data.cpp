@@ -37,7 +37,7 @@ LayerDef AnnotatedDataLayer() {
       .max_tops = -1,
       .build = Build,
       .page = {
-          .params = {"data_param", "transform_param", "annotated_data_param"},
+          .params = {"data_param", "transform_param", "annotated_data_param", "sampling_param"},
           .formula =
               "Top 0 is [N,C,H,W], `(pixel - mean_value) * scale / std_value`, N = batch_size, H and W "
               "those of crop_size (or crop_h, crop_w), else of resize_param, else of the records, which "

@@ -73,4 +73,6 @@ int DrawGlyph(uint64_t seed, uint64_t index, Image& image) {
   return digit;
 }
 
+int GlyphDigit(uint64_t seed, uint64_t index) { return static_cast<int>(RandomStream(seed, index).Below(10)); }
+
 }  // namespace moka

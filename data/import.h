@@ -32,19 +32,28 @@ struct ImportOptions {
   std::optional<uint64_t> shuffle_seed = {};  // none: the source's order
   int64_t limit = 0;                          // records at most (after shuffling); 0: all
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
+  int64_t workers = 0;  // threads that decode, resize and encode; 0: ThreadCount(). The records do not depend on it
+  // What becomes of OUT.partial, the records that an import which did not finish left: an import of the same source
+  // with the same options goes on after them, or all begins anew.
+  enum class Unfinished { kResume, kRestart } unfinished = Unfinished::kResume;
+  int64_t batch_records = 0;  // of one commit; 0: those of about 32 MiB of the source, 256 to 16,384
   std::function<void(int64_t done, int64_t total)> progress = {};  // total 0: not known
+  std::function<bool()> wants_stop = {};  // asked at each record; true ends the import with kInterrupted
 };
 
 struct ImportReport {
   int64_t records = 0;
-  std::vector<std::string> skipped;  // "name: reason"
+  int64_t resumed_at = 0;            // records that an earlier, unfinished import had made
+  std::vector<std::string> skipped;  // "name: reason", those of the earlier import too
   std::vector<std::string> warnings = {};
   std::vector<std::string> labels;    // class names, by label; empty when the source has none
   std::set<std::string> shapes = {};  // of the records, "CxHxW"
 };
 
-// All write a new database folder `out` (LmdbWriter's protocol: nothing half-made stays behind).
-// Errors: kNoInput, kBadData naming the file and what is wrong, kCantCreate.
+// All write a new database folder `out` by LmdbWriter's protocol: it is whole or absent, and what an import that did
+// not finish has made stays in OUT.partial for the next one. Pictures changed in between under their old names are not
+// seen. Errors: kNoInput, kBadData naming the file and what is wrong, kCantCreate, kIo when the disk is full,
+// kInterrupted.
 
 // MNIST's format, plain or gzipped.
 ImportReport ImportIdx(const std::filesystem::path& images, const std::filesystem::path& labels,

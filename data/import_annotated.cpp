@@ -1,4 +1,9 @@
 // Importer of pictures with boxes: SSD's convert_annoset.
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -60,6 +65,39 @@ std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labe
   return names;
 }
 
+// As Caffe: without its file a picture has no objects. The root is put before the names as text.
+ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
+                  const std::string& root, bool may_be_misdescribed) {
+  constexpr int32_t kNoLabel = -1;  // of the whole picture
+  ImportItem item;
+  item.name = file.picture;
+  item.label = kNoLabel;
+  item.may_be_misdescribed = may_be_misdescribed;
+  const auto objects = std::make_shared<std::optional<std::string>>();
+  item.read = [=, picture = root + file.picture, path = root + file.annotation] {
+    std::error_code ignored;
+    std::string bytes = ReadFile(picture);
+    if (fs::exists(path, ignored)) *objects = ReadFile(path);
+    return bytes;
+  };
+  item.describe = [=, &labels, path = root + file.annotation](const Image& image, AnnotatedDatum& record,
+                                                              std::vector<std::string>& warnings) {
+    record.set_type(AnnotatedDatum::BBOX);
+    if (!*objects) {
+      warnings.push_back(StrCat(file.annotation, " does not exist: ", file.picture, " has no objects"));
+      return;
+    }
+    std::vector<std::string> found;
+    try {
+      ReadAnnotations(**objects, format, labels, {image.width, image.height}, record, found);
+    } catch (const Error& e) {
+      throw Error(e.kind(), {}, StrCat(path, ": ", e.text()), e.hint());
+    }
+    for (const std::string& warning : found) warnings.push_back(StrCat(path, ": ", warning));
+  };
+  return item;
+}
+
 }  // namespace
 
 ImportReport ImportAnnotated(const fs::path& list, const std::string& root, const AnnotationOptions& annotations,
@@ -72,42 +110,17 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
     labels = ReadLabelMap(annotations.label_map,
                           annotations.check_label ? LabelMapCheck::kUniqueNames : LabelMapCheck::kNone);
   }
-  RecordWriter writer(out, options, static_cast<int64_t>(files.size()));
+  uint32_t crc = 0;
+  for (const AnnotatedFile& file : files) crc = Crc32c(StrCat(file.picture, "\t", file.annotation, "\n"), crc);
+  for (const auto& [name, label] : labels) crc = Crc32c(StrCat(name, "\t", label, "\n"), crc);
+  RecordWriter writer(out, options,
+                      {.text = StrCat("boxes ", list.string(), " ", root),
+                       .items = static_cast<int64_t>(files.size()),
+                       .crc32c = crc,
+                       .is_annotated = true});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
     const AnnotatedFile& file = files[static_cast<size_t>(i)];
-    const AnnotationFormat format = FormatOf(annotations, file, list);
-    // As Caffe: without its file a picture has no objects. The root is put before the names as text.
-    const fs::path path = root + file.annotation;
-    std::error_code ignored;
-    const bool has_objects = fs::exists(path, ignored);
-    std::string bytes;
-    std::string objects;
-    try {
-      bytes = ReadFile(root + file.picture);
-      if (has_objects) objects = ReadFile(path);
-    } catch (const Error& e) {
-      writer.AddBad(file.picture, e);
-      continue;
-    }
-    if (!has_objects) writer.Warn(StrCat(file.annotation, " does not exist: ", file.picture, " has no objects"));
-    constexpr int32_t kNoLabel = -1;  // of the whole picture
-    const auto describe = [&](const Image& image, AnnotatedDatum& record) {
-      record.set_type(AnnotatedDatum::BBOX);
-      if (!has_objects) return;
-      std::vector<std::string> warnings;
-      try {
-        ReadAnnotations(objects, format, labels, {image.width, image.height}, record, warnings);
-      } catch (const Error& e) {
-        throw Error(e.kind(), {}, StrCat(path.string(), ": ", e.text()), e.hint());
-      }
-      for (const std::string& warning : warnings) writer.Warn(StrCat(path.string(), ": ", warning));
-    };
-    try {
-      writer.AddAnnotated(bytes, kNoLabel, file.picture, describe);
-    } catch (const Error& e) {
-      if (annotations.stops_at_bad_file || e.kind() != ErrorKind::kBadData) throw;
-      writer.AddBad(file.picture, e);
-    }
+    writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
   }
   return writer.Finish(NamesByLabel(labels));
 }
@@ -115,17 +128,17 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
 ImportReport ImportAnnotatedClasses(const fs::path& list, const std::string& root, const fs::path& out,
                                     const ImportOptions& options) {
   const std::vector<ListedImage> images = ReadImageList(list);
-  RecordWriter writer(out, options, static_cast<int64_t>(images.size()));
+  RecordWriter writer(out, options,
+                      {.text = StrCat("annotated list ", list.string(), " ", root),
+                       .items = static_cast<int64_t>(images.size()),
+                       .crc32c = ChecksumOf(images),
+                       .is_annotated = true});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(images.size()), options)) {
     const ListedImage& image = images[static_cast<size_t>(i)];
-    std::string bytes;
-    try {
-      bytes = ReadFile(root + image.path);
-    } catch (const Error& e) {
-      writer.AddBad(image.path, e);
-      continue;
-    }
-    writer.AddAnnotated(bytes, image.label, image.path, [](const Image&, AnnotatedDatum&) {});
+    ImportItem item{.name = image.path, .label = image.label};
+    item.read = [path = root + image.path] { return ReadFile(path); };
+    item.describe = [](const Image&, AnnotatedDatum&, std::vector<std::string>&) {};
+    writer.Add(std::move(item));
   }
   return writer.Finish({});
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -39,15 +40,32 @@ std::vector<fs::path> SortedEntries(const fs::path& folder) {
   return entries;
 }
 
-void AddFileAt(const fs::path& path, int32_t label, std::string_view name, RecordWriter& writer) {
-  std::string bytes;
-  try {
-    bytes = ReadFile(path);
-  } catch (const Error& e) {
-    writer.AddBad(name, e);
-    return;
+struct File {
+  fs::path path;
+  int32_t label = 0;
+};
+
+// Those that cannot be seen count nothing: their reading will say why.
+int64_t TotalBytes(const std::vector<File>& files) {
+  int64_t bytes = 0;
+  for (const File& file : files) {
+    std::error_code failed;
+    const uintmax_t size = fs::file_size(file.path, failed);
+    if (!failed) bytes += static_cast<int64_t>(size);
   }
-  writer.AddFile(bytes, label, name);
+  return bytes;
+}
+
+ImportItem FileItem(const fs::path& path, int32_t label, std::string name) {
+  ImportItem item{.name = std::move(name), .label = label};
+  item.read = [path] { return ReadFile(path); };
+  return item;
+}
+
+ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
+  ImportItem item{.name = std::move(name), .label = label};
+  item.read = [bytes = std::move(bytes)] { return bytes; };
+  return item;
 }
 
 // The class of a tar member SPLIT/CLASS/IMAGE, or empty when the member does not belong to the split.
@@ -67,20 +85,30 @@ std::string_view ClassOf(std::string_view name, std::string_view split) {
 struct TarContents {
   std::vector<std::string> labels;
   int64_t images = 0;
+  int64_t bytes = 0;    // of the images
+  uint32_t crc32c = 0;  // of their names and sizes
   int32_t LabelOf(std::string_view name) const {
     return static_cast<int32_t>(std::lower_bound(labels.begin(), labels.end(), name) - labels.begin());
   }
 };
 
-TarContents ListTar(const fs::path& tar, std::string_view split) {
+void CheckStop(const ImportOptions& options) {
+  if (!options.wants_stop || !options.wants_stop()) return;
+  throw Error(ErrorKind::kInterrupted, "interrupted while looking through the source");
+}
+
+TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOptions& options) {
   TarContents contents;
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
   for (TarReader reader(tar); reader.Next();) {
+    CheckStop(options);
     const std::string_view name = ClassOf(reader.name(), split);
     folders.insert(reader.name().substr(0, reader.name().find('/')));
     if (name.empty()) continue;
     ++contents.images;
+    contents.bytes += reader.bytes();
+    contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
     if (!classes.contains(name)) classes.emplace(name);
   }
   if (contents.images == 0) {
@@ -135,10 +163,6 @@ ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::
 }  // namespace
 
 ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const ImportOptions& options) {
-  struct File {
-    fs::path path;
-    int32_t label;
-  };
   std::vector<File> files;
   std::vector<std::string> labels;
   std::error_code ignored;
@@ -154,29 +178,48 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
                 "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp or .gif files");
   }
-  RecordWriter writer(out, options, static_cast<int64_t>(files.size()));
-  for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
+  uint32_t crc = 0;
+  std::vector<std::string> names;
+  for (const File& file : files) {
+    names.push_back(StrCat(labels[static_cast<size_t>(file.label)], "/", file.path.filename().string()));
+    crc = Crc32c(StrCat(names.back(), "\n"), crc);
+  }
+  const auto count = static_cast<int64_t>(files.size());
+  RecordWriter writer(
+      out, options,
+      {.text = StrCat("folder ", folder.string()), .items = count, .crc32c = crc, .bytes = TotalBytes(files)});
+  for (const int64_t i : ImportOrder(count, options)) {
     const File& file = files[static_cast<size_t>(i)];
-    const std::string name = StrCat(labels[static_cast<size_t>(file.label)], "/", file.path.filename().string());
-    AddFileAt(file.path, file.label, name, writer);
+    writer.Add(FileItem(file.path, file.label, std::move(names[static_cast<size_t>(i)])));
   }
   return writer.Finish(std::move(labels));
 }
 
 ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::path& out, const ImportOptions& options) {
   const std::vector<ListedImage> images = ReadImageList(list);
-  RecordWriter writer(out, options, static_cast<int64_t>(images.size()));
-  for (const int64_t i : ImportOrder(static_cast<int64_t>(images.size()), options)) {
-    const ListedImage& image = images[static_cast<size_t>(i)];
-    AddFileAt(root / image.path, image.label, image.path, writer);
+  std::vector<File> files;
+  for (const ListedImage& image : images) files.push_back({root / image.path, image.label});
+  const auto count = static_cast<int64_t>(images.size());
+  RecordWriter writer(out, options,
+                      {.text = StrCat("list ", list.string(), " ", root.string()),
+                       .items = count,
+                       .crc32c = ChecksumOf(images),
+                       .bytes = TotalBytes(files)});
+  for (const int64_t i : ImportOrder(count, options)) {
+    const File& file = files[static_cast<size_t>(i)];
+    writer.Add(FileItem(file.path, file.label, images[static_cast<size_t>(i)].path));
   }
   return writer.Finish({});
 }
 
 // Without shuffling the archive is streamed; with it, its images are held in memory.
 ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::path& out, const ImportOptions& options) {
-  TarContents contents = ListTar(tar, split);
-  RecordWriter writer(out, options, contents.images);
+  TarContents contents = ListTar(tar, split, options);
+  RecordWriter writer(out, options,
+                      {.text = StrCat("tar ", tar.string(), split.empty() ? "" : " ", split),
+                       .items = contents.images,
+                       .crc32c = contents.crc32c,
+                       .bytes = contents.bytes});
   struct Member {
     std::string name;
     std::string bytes;
@@ -185,16 +228,18 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   for (TarReader reader(tar); !writer.full() && reader.Next();) {
     const std::string_view name = ClassOf(reader.name(), split);
     if (name.empty()) continue;
+    CheckStop(options);
     if (options.shuffle_seed) {
       members.push_back({reader.name(), reader.Read()});
-    } else {
-      writer.AddFile(reader.Read(), contents.LabelOf(name), reader.name());
+    } else if (!writer.SkipKept()) {
+      writer.Add(BytesItem(reader.Read(), contents.LabelOf(name), reader.name()));
     }
   }
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(static_cast<int64_t>(members.size()), options)) {
-      const Member& member = members[static_cast<size_t>(i)];
-      writer.AddFile(member.bytes, contents.LabelOf(ClassOf(member.name, split)), member.name);
+      Member& member = members[static_cast<size_t>(i)];
+      const int32_t label = contents.LabelOf(ClassOf(member.name, split));
+      writer.Add(BytesItem(std::move(member.bytes), label, std::move(member.name)));
     }
   }
   return writer.Finish(std::move(contents.labels));

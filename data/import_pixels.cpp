@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/size.h"
 #include "core/text.h"
@@ -27,6 +28,16 @@ std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
   std::vector<std::string> texts;
   texts.reserve(numbers.size());
   for (const int64_t number : numbers) texts.push_back(std::to_string(number));
+  return texts;
+}
+
+std::string_view TextOf(const std::vector<uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::string> PathTexts(const std::vector<fs::path>& paths) {
+  std::vector<std::string> texts;
+  for (const fs::path& path : paths) texts.push_back(path.string());
   return texts;
 }
 
@@ -81,12 +92,20 @@ ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs:
   }
   const int64_t height = pixels.dims[1];
   const int64_t width = pixels.dims[2];
-  RecordWriter writer(out, options, pixels.dims[0]);
-  for (const int64_t i : ImportOrder(pixels.dims[0], options)) {
+  const int64_t count = pixels.dims[0];
+  const uint32_t crc = Crc32c(TextOf(classes.values), Crc32c(TextOf(pixels.values)));
+  RecordWriter writer(out, options,
+                      {.text = StrCat("idx ", images.string(), " ", labels.string()),
+                       .items = count,
+                       .crc32c = crc,
+                       .bytes = count * height * width,
+                       .channels = 1});
+  for (const int64_t i : ImportOrder(count, options)) {
+    ImportItem item{.name = std::to_string(i), .label = classes.values[static_cast<size_t>(i)]};
     const std::span<const uint8_t> plane(pixels.values.data() + i * height * width,
                                          static_cast<size_t>(height * width));
-    writer.AddImage(ImageFromPlanes(plane, 1, height, width), classes.values[static_cast<size_t>(i)],
-                    std::to_string(i));
+    item.draw = [=](Image& image) { image = ImageFromPlanes(plane, 1, height, width); };
+    writer.Add(std::move(item));
   }
   return writer.Finish({});
 }
@@ -115,18 +134,26 @@ ImportReport ImportCifar(const std::vector<fs::path>& batches, CifarKind kind, c
   }
   const int64_t count = static_cast<int64_t>(all.size()) / record_bytes;
   const int classes = kind == CifarKind::kTen ? 10 : 100;
-  RecordWriter writer(out, options, count);
-  std::array<uint8_t, static_cast<size_t>(3 * kPlane)> planes{};
+  RecordWriter writer(out, options,
+                      {.text = StrCat("cifar", classes, " ", Join(PathTexts(batches), ",")),
+                       .items = count,
+                       .crc32c = Crc32c(all),
+                       .bytes = count * 3 * kPlane});
   for (const int64_t i : ImportOrder(count, options)) {
     const auto* record = reinterpret_cast<const uint8_t*>(all.data()) + i * record_bytes;
     const int32_t label = record[label_bytes - 1];
     if (label >= classes) {
       throw Error(ErrorKind::kBadData, StrCat("CIFAR record ", i, " has label ", label, ", expected below ", classes));
     }
-    for (int64_t c = 0; c < 3; ++c) {  // the file has R, G, B
-      std::copy_n(record + label_bytes + (2 - c) * kPlane, kPlane, planes.begin() + c * kPlane);
-    }
-    writer.AddImage(ImageFromPlanes(planes, 3, kSide, kSide), label, std::to_string(i));
+    ImportItem item{.name = std::to_string(i), .label = label};
+    item.draw = [source = record + label_bytes](Image& image) {
+      std::array<uint8_t, static_cast<size_t>(3 * kPlane)> planes{};
+      for (int64_t c = 0; c < 3; ++c) {  // the file has R, G, B
+        std::copy_n(source + (2 - c) * kPlane, kPlane, planes.begin() + c * kPlane);
+      }
+      image = ImageFromPlanes(planes, 3, kSide, kSide);
+    };
+    writer.Add(std::move(item));
   }
   return writer.Finish({});
 }
@@ -136,11 +163,17 @@ ImportReport ImportGlyphs(int64_t count, uint64_t seed, const fs::path& out, con
   if (count < 1 || count > kMaxGlyphs) {
     throw Error(ErrorKind::kUsage, StrCat("cannot draw ", count, " glyphs, expected 1..", kMaxGlyphs));
   }
-  RecordWriter writer(out, options, count);
-  Image image;
+  RecordWriter writer(out, options,
+                      {.text = StrCat("glyphs ", count, " ", seed),
+                       .items = count,
+                       .bytes = count * kGlyphSide * kGlyphSide,
+                       .channels = 1});
   for (const int64_t i : ImportOrder(count, options)) {
-    const int label = DrawGlyph(seed, static_cast<uint64_t>(i), image);
-    writer.AddImage(image, label, std::to_string(label));
+    const auto index = static_cast<uint64_t>(i);
+    const int digit = GlyphDigit(seed, index);
+    ImportItem item{.name = std::to_string(digit), .label = digit};
+    item.draw = [seed, index](Image& image) { DrawGlyph(seed, index, image); };
+    writer.Add(std::move(item));
   }
   return writer.Finish({"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
 }

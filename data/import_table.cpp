@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/import.h"
-#include "data/lmdb_file.h"
+#include "data/lmdb_writer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

@@ -1,11 +1,10 @@
-// LMDB databases of records: a reader over a checked, mapped file and an append-only writer. The reader finds every
-// record by its own bounded walk (lmdb_walk.h) and never calls liblmdb, so it needs no locks and no reader table; the
-// database must not change while it is open, which holds for training sets (written once).
+// LMDB databases of records: a reader over a checked, mapped file (lmdb_writer.h writes them). It finds every record by
+// its own bounded walk (lmdb_walk.h) and never calls liblmdb, so it needs no locks and no reader table; the database
+// must not change while it is open, which holds for training sets (written once).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +12,6 @@
 #include "data/lmdb_walk.h"
 
 namespace moka {
-
-// "00000042_name". The name's tail is kept when the key would pass LMDB's 511 bytes.
-std::string LmdbKey(int64_t index, std::string_view name);
 
 // Read-only access by index in key order. Costs 24 bytes a record; keys and values are views of the map and live as
 // long as the reader. Safe for any number of threads.
@@ -59,37 +55,5 @@ class LmdbReader {
 
 // Reads a byte of each page, so that what a mapped value costs to fetch is known apart from its use.
 void TouchPages(std::string_view bytes);
-
-// Writes a new database in append mode: into "PATH.partial", which becomes PATH only in Finish(), after all records,
-// their checksums and the mark "moka.json" are on disk. The map grows by itself. One thread.
-class LmdbWriter {
- public:
-  // Errors: kCantCreate when PATH exists or the folder cannot be made.
-  explicit LmdbWriter(std::filesystem::path path);
-  LmdbWriter(const LmdbWriter&) = delete;
-  LmdbWriter& operator=(const LmdbWriter&) = delete;
-  // Without Finish() nothing stays.
-  ~LmdbWriter();
-
-  // Errors: kBadData when the key does not follow the last one or a size is out of range; kIo when the disk is full.
-  void Put(std::string_view key, std::string_view value);
-  // A file to stand beside the records (labels.txt). Requires: called before Finish().
-  void PutFile(const std::string& name, std::string_view bytes);
-  void Finish();
-  int64_t entries() const { return static_cast<int64_t>(checksums_.size()); }
-
- private:
-  struct Environment;
-  void Flush();
-
-  std::filesystem::path path_;
-  std::filesystem::path partial_;
-  std::unique_ptr<Environment> environment_;
-  std::vector<std::pair<std::string, std::string>> batch_;
-  int64_t batch_bytes_ = 0;
-  std::string last_key_;
-  int64_t value_bytes_ = 0;
-  std::vector<uint32_t> checksums_;
-};
 
 }  // namespace moka

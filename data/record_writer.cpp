@@ -1,87 +1,222 @@
 #include "data/record_writer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/checksum.h"
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
 
 namespace moka {
+namespace {
 
-RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions& options, int64_t total)
-    : options_(options), total_(options.limit > 0 && total > 0 ? std::min(total, options.limit) : total), writer_(out) {
-  constexpr int64_t kMaxSide = int64_t{1} << 14U;
-  const bool both = (options.height > 0) == (options.width > 0);
-  if (!both || options.height < 0 || options.width < 0 || options.height > kMaxSide || options.width > kMaxSide) {
-    throw Error(ErrorKind::kUsage, StrCat("cannot resize to height ", options.height, " and width ", options.width,
-                                          ", expected both 0 or both 1..", kMaxSide));
+constexpr const char* kSkipped = "skipped";
+constexpr const char* kWarning = "warning";
+
+constexpr size_t kItemsPerJob = 8;
+// Jobs ahead of the writer, at most: enough to stay busy while a batch goes to disk.
+constexpr size_t kJobsPerWorker = 32;
+constexpr int64_t kMadeBytes = int64_t{128} << 20U;
+
+const char* NameOf(ImportOptions::Storage storage) {
+  switch (storage) {
+    case ImportOptions::Storage::kRaw: return "raw";
+    case ImportOptions::Storage::kJpeg: return "jpeg";
+    case ImportOptions::Storage::kPng: return "png";
+    case ImportOptions::Storage::kSource: break;
   }
-  if (options.min_dim < 0 || options.max_dim < 0 || options.min_dim > kMaxSide || options.max_dim > kMaxSide) {
-    throw Error(ErrorKind::kUsage, StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim,
-                                          ", expected 0..", kMaxSide));
+  return "source";
+}
+
+const char* NameOf(ImageChannels channels) {
+  switch (channels) {
+    case ImageChannels::kColor: return "color";
+    case ImageChannels::kGrey: return "gray";
+    case ImageChannels::kAsStored: break;
+  }
+  return "as stored";
+}
+
+// Of one commit. A commit costs some 8 ms of waiting for a disk, and what was made since the last one is lost when an
+// import is cut: small pictures come by the ten thousand a second, large ones take longer than their records are long.
+int64_t BatchRecords(const ImportSource& source, const ImportOptions& options) {
+  constexpr int64_t kMost = 16384;
+  constexpr int64_t kLeast = 256;
+  constexpr int64_t kSourceBytes = int64_t{32} << 20U;
+  if (options.batch_records > 0) return options.batch_records;
+  if (source.bytes == 0) return kMost;
+  return std::clamp(kSourceBytes / std::max<int64_t>(1, source.bytes / source.items), kLeast, kMost);
+}
+
+// Whatever decides the records and the file's bytes; neither the workers nor what becomes of bad files do.
+std::string IdentityOf(const ImportSource& source, const ImportOptions& options) {
+  nlohmann::json json = {{"format", "moka-import"},
+                         {"version", 1},
+                         {"source", source.text},
+                         {"items", source.items},
+                         {"items_crc32c", source.crc32c},
+                         {"storage", NameOf(options.storage)},
+                         {"channels", NameOf(options.channels)},
+                         {"height", options.height},
+                         {"width", options.width},
+                         {"limit", options.limit},
+                         {"batch", BatchRecords(source, options)}};
+  json["shuffle"] = options.shuffle_seed ? nlohmann::json(*options.shuffle_seed) : nlohmann::json();
+  if (options.min_dim > 0 || options.max_dim > 0) json["sides"] = {options.min_dim, options.max_dim};
+  if (options.stores_like_caffe) json["stores_like_caffe"] = true;
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// Bytes that the records will have, 0 where that is not known.
+int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) {
+  using Storage = ImportOptions::Storage;
+  const int64_t records = options.limit > 0 ? std::min(options.limit, source.items) : source.items;
+  const int64_t channels = options.channels == ImageChannels::kGrey ? 1 : source.channels;
+  const bool has_size = options.height > 0 && options.min_dim == 0 && options.max_dim == 0;
+  if (has_size && options.storage == Storage::kRaw) return records * channels * options.height * options.width;
+  const bool is_kept = !has_size && options.storage == Storage::kSource && records == source.items;
+  return is_kept ? source.bytes : 0;
+}
+
+LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOptions& options, ImportReport& report) {
+  CheckSizes(options);
+  LmdbWriter::Options made;
+  made.identity = IdentityOf(source, options);
+  made.restart = options.unfinished == ImportOptions::Unfinished::kRestart;
+  made.batch_records = BatchRecords(source, options);
+  made.expected_bytes = ExpectedBytes(source, options);
+  made.on_kept = [&report, is_annotated = source.is_annotated](std::string_view /*key*/, std::string_view value) {
+    report.shapes.insert(ShapeOfRecord(value, is_annotated));
+  };
+  return made;
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(const std::filesystem::path& out, const ImportOptions& options, const ImportSource& source)
+    : options_(options),
+      total_(options.limit > 0 && source.items > 0 ? std::min(source.items, options.limit) : source.items),
+      writer_(out, WriterOptions(source, options, report_)),
+      kept_items_(writer_.entries()) {
+  report_.resumed_at = writer_.entries();
+  for (const LmdbWriter::Note& note : writer_.kept_notes()) {
+    const bool is_bad = note.kind == kSkipped;
+    (is_bad ? report_.skipped : report_.warnings).push_back(note.text);
+    if (is_bad) ++kept_items_;
+  }
+  if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop && !report_.skipped.empty()) {
+    throw Error(ErrorKind::kBadData, {}, report_.skipped.front(), "it was skipped before; say so again to go on");
+  }
+  UseOneOpenCvThread();
+  const int workers = options.workers > 0 ? static_cast<int>(options.workers) : ThreadCount();
+  for (int i = 0; i < workers; ++i) workers_.emplace_back([this] { Work(); });
+}
+
+RecordWriter::~RecordWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  wake_workers_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void RecordWriter::Work() {
+  RecordMaker maker(options_);
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_workers_.wait(lock, [this] { return is_ending_ || !waiting_.empty(); });
+    if (is_ending_) return;
+    Job* job = waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    for (const ImportItem& item : job->items) {
+      job->made.push_back(maker.Make(item));
+      job->made_bytes += static_cast<int64_t>(job->made.back().wire.size());
+    }
+    lock.lock();
+    made_bytes_ += job->made_bytes;
+    job->is_made = true;
+    if (job == jobs_.front().get()) wake_writer_.notify_one();
   }
 }
 
-void RecordWriter::AddImage(const Image& image, int32_t label, std::string_view name) {
-  decoded_ = image;
-  if (options_.channels != ImageChannels::kAsStored) {
-    ConvertChannels(options_.channels == ImageChannels::kColor ? 3 : 1, decoded_);
+bool RecordWriter::full() {
+  if (options_.limit == 0) return false;
+  // The items under way may be bad ones: only what is written counts.
+  while (under_way_ > 0 && writer_.entries() + under_way_ >= options_.limit) {
+    HandOver();
+    WriteFirst();
   }
-  Write(decoded_, label, name);
+  return writer_.entries() >= options_.limit;
 }
 
-void RecordWriter::AddFile(std::string_view file, int32_t label, std::string_view name) {
-  if (Decode(file, name)) Store(file, label, name);
-}
-
-void RecordWriter::AddAnnotated(std::string_view file, int32_t label, std::string_view name, const Describe& describe) {
-  if (!Decode(file, name)) return;
-  annotated_.emplace();
-  describe(decoded_, *annotated_);
-  Store(file, label, name);
-  annotated_.reset();
-}
-
-bool RecordWriter::Decode(std::string_view file, std::string_view name) {
-  try {
-    decoder_.Decode(file, {.channels = options_.channels}, decoded_);
-    file_format_ = ReadImageHeader(file).format;
-  } catch (const Error& e) {
-    AddBad(name, e);
-    return false;
-  }
+bool RecordWriter::SkipKept() {
+  if (kept_items_ == 0) return false;
+  --kept_items_;
+  CheckStop();
   return true;
 }
 
-bool RecordWriter::KeepsBytes() const {
-  using Storage = ImportOptions::Storage;
-  if (options_.height > 0 || options_.min_dim > 0 || options_.max_dim > 0) return false;
-  if (!options_.stores_like_caffe) {
-    return options_.storage == Storage::kSource && options_.channels == ImageChannels::kAsStored;
+void RecordWriter::Add(ImportItem item) {
+  if (SkipKept()) return;
+  CheckStop();
+  next_->items.push_back(std::move(item));
+  ++under_way_;
+  if (next_->items.size() < kItemsPerJob) return;
+  HandOver();
+  bool is_ahead = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_ahead = jobs_.size() > kJobsPerWorker * workers_.size() || made_bytes_ > kMadeBytes;
   }
-  switch (options_.storage) {
-    case Storage::kSource: return true;
-    case Storage::kJpeg: return file_format_ == ImageHeader::Format::kJpeg;
-    case Storage::kPng: return file_format_ == ImageHeader::Format::kPng;
-    case Storage::kRaw: return false;
-  }
-  return false;
+  if (is_ahead) WriteFirst();
 }
 
-void RecordWriter::Store(std::string_view file, int32_t label, std::string_view name) {
-  if (!KeepsBytes()) {
-    Write(decoded_, label, name);
+void RecordWriter::HandOver() {
+  if (next_->items.empty()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(next_.get());
+    jobs_.push_back(std::move(next_));
+  }
+  wake_workers_.notify_one();
+  next_ = std::make_unique<Job>();
+}
+
+void RecordWriter::WriteFirst() {
+  std::unique_ptr<Job> job;
+  {
+    std::unique_lock lock(mutex_);
+    wake_writer_.wait(lock, [this] { return jobs_.front()->is_made; });
+    job = std::move(jobs_.front());
+    jobs_.pop_front();
+    made_bytes_ -= job->made_bytes;
+  }
+  for (size_t i = 0; i < job->items.size(); ++i) Write(job->items[i], job->made[i]);
+}
+
+void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
+  CheckStop();
+  --under_way_;
+  if (made.failed) std::rethrow_exception(made.failed);
+  for (std::string& warning : made.warnings) {
+    writer_.AddNote(kWarning, warning);
+    report_.warnings.push_back(std::move(warning));
+  }
+  if (made.bad) {
+    AddBad(item.name, *made.bad);
     return;
   }
-  datum_.Clear();
-  datum_.set_encoded(true);
-  datum_.set_data(file.data(), file.size());
-  datum_.set_channels(static_cast<int32_t>(decoded_.channels));
-  datum_.set_height(static_cast<int32_t>(decoded_.height));
-  datum_.set_width(static_cast<int32_t>(decoded_.width));
-  PutDatum(label, name);
+  report_.shapes.insert(std::move(made.shape));
+  writer_.Put(LmdbKey(writer_.entries(), item.name), made.wire);
+  constexpr int64_t kProgressStep = 256;
+  if (options_.progress && (writer_.entries() % kProgressStep == 0 || writer_.entries() == total_)) {
+    options_.progress(writer_.entries(), total_);
+  }
 }
 
 void RecordWriter::AddBad(std::string_view name, const Error& error) {
@@ -90,72 +225,21 @@ void RecordWriter::AddBad(std::string_view name, const Error& error) {
     throw Error(error.kind(), is_named ? error.text() : StrCat(name, ": ", error.text()));
   }
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
+  writer_.AddNote(kSkipped, report_.skipped.back());
 }
 
-std::pair<int64_t, int64_t> RecordWriter::SizeFor(const Image& image) const {
-  if (options_.min_dim == 0 && options_.max_dim == 0) {
-    return options_.height > 0 ? std::pair(options_.height, options_.width) : std::pair(image.height, image.width);
-  }
-  const auto shorter = static_cast<float>(std::min(image.height, image.width));
-  const auto longer = static_cast<float>(std::max(image.height, image.width));
-  const auto least = static_cast<float>(options_.min_dim);
-  const auto most = static_cast<float>(options_.max_dim);
-  float scale = 1;
-  if (shorter < least) scale = least / shorter;
-  if (options_.max_dim > 0 && std::floor(scale * longer) > most) scale = most / longer;
-  const auto side = [&](int64_t pixels) {
-    return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
-  };
-  return {side(image.height), side(image.width)};
-}
-
-// A file that must be encoded anew stays of its kind; for other kinds than JPEG that is a PNG, which loses nothing.
-ImportOptions::Storage RecordWriter::StorageOfPixels() const {
-  using Storage = ImportOptions::Storage;
-  if (!options_.stores_like_caffe || options_.storage != Storage::kSource) return options_.storage;
-  return file_format_ == ImageHeader::Format::kJpeg ? Storage::kJpeg : Storage::kPng;
-}
-
-void RecordWriter::Write(const Image& image, int32_t label, std::string_view name) {
-  const Image* from = &image;
-  const auto [height, width] = SizeFor(image);
-  if (height != image.height || width != image.width) {
-    ResizeImage(image, width, height, Interpolation::kArea, resized_);
-    from = &resized_;
-  }
-  const ImportOptions::Storage storage = StorageOfPixels();
-  datum_.Clear();
-  datum_.set_channels(static_cast<int32_t>(from->channels));
-  datum_.set_height(static_cast<int32_t>(from->height));
-  datum_.set_width(static_cast<int32_t>(from->width));
-  switch (storage) {
-    case ImportOptions::Storage::kJpeg: datum_.set_data(EncodeJpeg(*from)); break;
-    case ImportOptions::Storage::kPng: datum_.set_data(EncodePng(*from)); break;
-    default: datum_.set_data(PlanarBytes(*from));
-  }
-  datum_.set_encoded(storage == ImportOptions::Storage::kJpeg || storage == ImportOptions::Storage::kPng);
-  PutDatum(label, name);
-}
-
-void RecordWriter::PutDatum(int32_t label, std::string_view name) {
-  datum_.set_label(label);
-  report_.shapes.insert(StrCat(datum_.channels(), "x", datum_.height(), "x", datum_.width()));
-  bool is_written = false;
-  if (annotated_) {
-    annotated_->mutable_datum()->Swap(&datum_);
-    is_written = annotated_->SerializeToString(&wire_);
-  } else {
-    is_written = datum_.SerializeToString(&wire_);
-  }
-  if (!is_written) throw Error(ErrorKind::kBadData, StrCat(name, ": too large for a record"));
-  writer_.Put(LmdbKey(writer_.entries(), name), wire_);
-  constexpr int64_t kProgressStep = 256;
-  if (options_.progress && (writer_.entries() % kProgressStep == 0 || writer_.entries() == total_)) {
-    options_.progress(writer_.entries(), total_);
-  }
+void RecordWriter::CheckStop() const {
+  if (!options_.wants_stop || !options_.wants_stop()) return;
+  const int64_t kept = writer_.committed();
+  throw Error(ErrorKind::kInterrupted, {},
+              StrCat("interrupted after ", writer_.entries(), total_ > 0 ? StrCat(" of ", total_) : "", " records"),
+              kept > 0 ? StrCat("the same command goes on after the ", kept, " records that are on disk")
+                       : "none was on disk yet: the same command begins anew");
 }
 
 ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
+  HandOver();
+  while (under_way_ > 0) WriteFirst();
   if (writer_.entries() == 0) {
     throw Error(ErrorKind::kBadData,
                 StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good"));
@@ -167,27 +251,10 @@ ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
   return std::move(report_);
 }
 
-std::string PlanarBytes(const Image& image) {
-  const int64_t plane = image.height * image.width;
-  std::string bytes(image.pixels.size(), '\0');
-  for (int64_t i = 0; i < plane; ++i) {
-    for (int64_t c = 0; c < image.channels; ++c) {
-      bytes[static_cast<size_t>(c * plane + i)] =
-          static_cast<char>(image.pixels[static_cast<size_t>(i * image.channels + c)]);
-    }
-  }
-  return bytes;
-}
-
-Image ImageFromPlanes(std::span<const uint8_t> planes, int64_t channels, int64_t height, int64_t width) {
-  Image image;
-  image.Resize(width, height, channels);
-  Require(planes.size() == image.pixels.size(), "ImageFromPlanes: C*H*W bytes");
-  const int64_t plane = height * width;
-  for (int64_t i = 0; i < plane * channels; ++i) {
-    image.pixels[static_cast<size_t>(i)] = planes[static_cast<size_t>(i % channels * plane + i / channels)];
-  }
-  return image;
+uint32_t ChecksumOf(const std::vector<ListedImage>& images) {
+  uint32_t crc = 0;
+  for (const ListedImage& image : images) crc = Crc32c(StrCat(image.path, "\t", image.label, "\n"), crc);
+  return crc;
 }
 
 std::vector<int64_t> ImportOrder(int64_t count, const ImportOptions& options) {

@@ -1,64 +1,84 @@
-// What all image importers share: the options' resizing, channels and storage, keys, bad files, shuffling, progress.
+// What all image importers share: workers that make records, their writing in order, resuming, bad files, progress.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <span>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
-#include "core/error.h"
 #include "data/import.h"
-#include "data/lmdb_file.h"
-#include "proto/moka.pb.h"
+#include "data/lmdb_writer.h"
+#include "data/record_maker.h"
+#include "data/record_source.h"
 
 namespace moka {
 
+// What an import reads, as far as it decides the records: with the options it is the import's identity.
+struct ImportSource {
+  std::string text;      // "folder flowers"
+  int64_t items = 0;     // pictures, good and bad, before any limit
+  uint32_t crc32c = 0;   // of the items' names, labels and sizes in the source's order, or of their bytes
+  int64_t bytes = 0;     // of the pictures' files where they are known; 0: not known
+  int64_t channels = 3;  // of pixels at most
+  bool is_annotated = false;
+};
+
+// Items are given in order by one thread, which also writes; workers make the records in between. The bytes written do
+// not depend on the number of workers.
 class RecordWriter {
  public:
-  RecordWriter(const std::filesystem::path& out, const ImportOptions& options, int64_t total);
+  // Errors: those of LmdbWriter; kUsage for sizes out of range.
+  RecordWriter(const std::filesystem::path& out, const ImportOptions& options, const ImportSource& source);
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+  ~RecordWriter();
 
   // Whether the options' limit is reached.
-  bool full() const { return options_.limit > 0 && writer_.entries() >= options_.limit; }
-  void AddImage(const Image& image, int32_t label, std::string_view name);
-  // An image file's bytes; they are decoded once, so that a bad one is found here and not while training.
-  void AddFile(std::string_view file, int32_t label, std::string_view name);
-  // The file as an AnnotatedDatum: `describe` is given the decoded picture and fills all but the datum. What it throws
-  // goes through.
-  using Describe = std::function<void(const Image&, AnnotatedDatum&)>;
-  void AddAnnotated(std::string_view file, int32_t label, std::string_view name, const Describe& describe);
-  // For the report.
-  void Warn(std::string warning) { report_.warnings.push_back(std::move(warning)); }
-  // An importer's own failure to get at one file.
-  void AddBad(std::string_view name, const Error& error);
+  bool full();
+  // Whether the next item was dealt with by the import that this one resumes; the item then counts as added.
+  bool SkipKept();
+  // Errors: kBadData naming the item, when it or one before it is bad and the options say stop; kInterrupted when the
+  // options' wants_stop says so; those of LmdbWriter.
+  void Add(ImportItem item);
   ImportReport Finish(std::vector<std::string> labels);
 
  private:
-  bool Decode(std::string_view file, std::string_view name);
-  void Store(std::string_view file, int32_t label, std::string_view name);
-  bool KeepsBytes() const;
-  // [height, width] that an image is stored in.
-  std::pair<int64_t, int64_t> SizeFor(const Image& image) const;
-  ImportOptions::Storage StorageOfPixels() const;
-  void Write(const Image& image, int32_t label, std::string_view name);
-  void PutDatum(int32_t label, std::string_view name);
+  // Several items, since handing one over costs as much as copying a small picture.
+  struct Job {
+    std::vector<ImportItem> items;
+    std::vector<MadeRecord> made;
+    int64_t made_bytes = 0;
+    bool is_made = false;
+  };
+  void Work();
+  void HandOver();
+  void WriteFirst();
+  void Write(const ImportItem& item, MadeRecord& made);
+  void AddBad(std::string_view name, const Error& error);
+  void CheckStop() const;
 
   ImportOptions options_;
   int64_t total_;
-  LmdbWriter writer_;
-  ImageDecoder decoder_;
-  Image decoded_;
-  Image resized_;
-  ImageHeader::Format file_format_ = ImageHeader::Format::kUnknown;  // of the file last decoded
-  Datum datum_;
-  std::optional<AnnotatedDatum> annotated_;  // what the next datum goes into
-  std::string wire_;
   ImportReport report_;
+  LmdbWriter writer_;
+  int64_t kept_items_;                                   // not yet skipped
+  int64_t under_way_ = 0;                                // items added and not yet written
+  std::unique_ptr<Job> next_ = std::make_unique<Job>();  // being filled
+  std::mutex mutex_;
+  std::condition_variable wake_workers_;
+  std::condition_variable wake_writer_;
+  // Guarded by mutex_.
+  std::deque<std::unique_ptr<Job>> jobs_;  // in order; the first is written next
+  std::deque<Job*> waiting_;               // for a worker
+  int64_t made_bytes_ = 0;
+  bool is_ending_ = false;
+  std::vector<std::thread> workers_;
 };
 
-// Planar copy [C,H,W] of an image's pixels.
-std::string PlanarBytes(const Image& image);
-// The image of planar bytes [C,H,W].
-Image ImageFromPlanes(std::span<const uint8_t> planes, int64_t channels, int64_t height, int64_t width);
-
+// Of the names and labels of a list, for ImportSource.
+uint32_t ChecksumOf(const std::vector<ListedImage>& images);
 // 0..count-1 in the options' order, cut to their limit.
 std::vector<int64_t> ImportOrder(int64_t count, const ImportOptions& options);
 

@@ -14,6 +14,7 @@
 #include "core/file.h"
 #include "data/image.h"
 #include "data/lmdb_file.h"
+#include "data/lmdb_writer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

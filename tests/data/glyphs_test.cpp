@@ -13,6 +13,7 @@ TEST(Glyphs, SameSeedAndIndexGiveTheSamePicture) {
   Image a;
   Image b;
   EXPECT_EQ(DrawGlyph(3, 14, a), DrawGlyph(3, 14, b));
+  EXPECT_EQ(DrawGlyph(3, 14, a), GlyphDigit(3, 14));
   EXPECT_EQ(a.pixels, b.pixels);
   DrawGlyph(4, 14, b);
   EXPECT_NE(a.pixels, b.pixels);

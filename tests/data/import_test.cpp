@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
@@ -169,6 +170,92 @@ TEST_F(Imports, StorageResizeAndGreyAreHonoured) {
   EXPECT_TRUE(ParseDatum(jpeg.value(0)).data.starts_with("\xFF\xD8"));
   EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("x"), {.height = 6}); }),
               testing::HasSubstr("both 0 or both"));
+}
+
+std::map<std::string, std::string> FilesOf(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files[entry.path().filename().string()] = ReadFile(entry.path());
+  }
+  return files;
+}
+
+// 60 pictures of two classes; every seventh is bad.
+class CutImports : public Imports {
+ protected:
+  CutImports() {
+    for (int i = 0; i < 60; ++i) {
+      const std::string name = StrCat("set/", i % 2 == 0 ? "cat" : "dog", "/", i + 100, ".png");
+      Write(name, i % 7 == 3 ? "no picture" : EncodePng(Gradient(8 + i % 3, 6, 1)));
+    }
+  }
+  ImportOptions Options(int64_t workers) const {
+    return {.storage = ImportOptions::Storage::kJpeg,
+            .height = 16,
+            .width = 16,
+            .shuffle_seed = 4,
+            .on_bad_record = ImportOptions::OnBadRecord::kSkip,
+            .workers = workers,
+            .batch_records = 4};
+  }
+  ImportReport Whole() const { return Import(At("set").string(), At("whole"), Options(1)); }
+};
+
+TEST_F(CutImports, RecordsDoNotDependOnTheWorkers) {
+  const ImportReport whole = Whole();
+  EXPECT_EQ(whole.records, 51);
+  EXPECT_EQ(whole.skipped.size(), 9U);
+  for (const int64_t workers : {2, 5}) {
+    std::filesystem::remove_all(At("db"));
+    const ImportReport report = Import(At("set").string(), At("db"), Options(workers));
+    EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+    EXPECT_EQ(report.skipped, whole.skipped);
+  }
+}
+
+TEST_F(CutImports, AnInterruptedOneGoesOnAndReportsAllBadFiles) {
+  const ImportReport whole = Whole();
+  ImportOptions options = Options(2);
+  int64_t asked = 0;
+  options.wants_stop = [&] { return ++asked > 90; };  // 60 are added, then some written
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("db"), options); }),
+              testing::HasSubstr("records that are on disk"));
+  const int64_t kept = LmdbReader(At("db.partial")).size();
+  EXPECT_EQ(kept % 4, 0);
+  EXPECT_GT(kept, 0);
+  const ImportReport report = Import(At("set").string(), At("db"), Options(3));
+  EXPECT_EQ(report.resumed_at, kept);
+  EXPECT_EQ(report.records, whole.records);
+  EXPECT_EQ(report.skipped, whole.skipped);
+  EXPECT_EQ(report.shapes, whole.shapes);
+  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+}
+
+// Stopped by a bad file, the import goes on once its user says to skip such files.
+TEST_F(CutImports, ABadFileStopsAndMayThenBeSkipped) {
+  ImportOptions options = Options(2);
+  options.on_bad_record = ImportOptions::OnBadRecord::kStop;
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("db"), options); }), testing::HasSubstr(".png: "));
+  EXPECT_FALSE(std::filesystem::exists(At("db")));
+  Import(At("set").string(), At("db"), Options(2));
+  Whole();
+  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+}
+
+TEST_F(CutImports, AnotherOrderIsAnotherImport) {
+  ImportOptions options = Options(2);
+  int64_t asked = 0;
+  options.wants_stop = [&] { return ++asked > 90; };
+  ErrorOf([&] { Import(At("set").string(), At("db"), options); });
+  options = Options(2);
+  options.shuffle_seed = 5;
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("db"), options); }),
+              testing::HasSubstr("its shuffle is 4, this one's 5"));
+  std::filesystem::remove(At("set/cat/100.png"));
+  EXPECT_THAT(ErrorOf([&] { Import(At("set").string(), At("db"), Options(2)); }),
+              testing::HasSubstr("its items is 60, this one's 59"));
+  options.unfinished = ImportOptions::Unfinished::kRestart;
+  EXPECT_EQ(Import(At("set").string(), At("db"), options).resumed_at, 0);
 }
 
 TEST_F(Imports, ListKeepsItsOrder) {

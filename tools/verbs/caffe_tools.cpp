@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "data/import.h"
 #include "data/inspect.h"
-#include "data/lmdb_file.h"
+#include "data/lmdb_writer.h"
 #include "optim/net_weights.h"
 #include "optim/test_net.h"
 #include "proto/filter.h"

@@ -15,6 +15,7 @@
 #include "data/pipeline.h"
 #include "data/preview.h"
 #include "data/record_source.h"
+#include "optim/signals.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/net_source.h"
@@ -74,6 +75,10 @@ ImportOptions OptionsOf(const Arguments& arguments) {
   if (arguments.Has("shuffle")) options.shuffle_seed = static_cast<uint64_t>(arguments.Int("shuffle", 0, 0, INT64_MAX));
   options.limit = arguments.Int("limit", 0, 0, INT64_MAX);
   if (arguments.Has("skip-bad")) options.on_bad_record = ImportOptions::OnBadRecord::kSkip;
+  constexpr int64_t kMostWorkers = 1024;
+  options.workers = arguments.Int("workers", 0, 1, kMostWorkers);
+  options.batch_records = arguments.Int("batch", 0, 1, INT64_MAX);
+  if (arguments.Has("restart")) options.unfinished = ImportOptions::Unfinished::kRestart;
   return options;
 }
 
@@ -86,6 +91,8 @@ int RunImport(const Arguments& arguments) {
   LogInfo(StrCat("importing ", source, " into ", out));
   ImportReport report;
   {
+    const SignalRequests requests;
+    options.wants_stop = SignalRequests::WantsStop;
     std::optional<ProgressBar> bar;
     options.progress = [&](int64_t done, int64_t total) {
       if (!bar) bar.emplace(ProgressMode::kAuto, "records", total);
@@ -96,13 +103,19 @@ int RunImport(const Arguments& arguments) {
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
   if (arguments.Has("json")) {
-    PrintJson({{"database", out}, {"records", report.records}, {"skipped", report.skipped}, {"labels", report.labels}});
+    PrintJson({{"database", out},
+               {"records", report.records},
+               {"resumed_at", report.resumed_at},
+               {"skipped", report.skipped},
+               {"labels", report.labels}});
   } else {
-    std::fputs(StrCat(out, ": ", report.records, " records",
-                      report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
-                      report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"), "\n")
-                   .c_str(),
-               stdout);
+    std::fputs(
+        StrCat(out, ": ", report.records, " records",
+               report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
+               report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
+               report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"), "\n")
+            .c_str(),
+        stdout);
   }
   return 0;
 }
@@ -261,6 +274,9 @@ Verb DataVerb() {
                     {"shuffle", "SEED", "shuffle the records"},
                     {"limit", "N", "at most N records"},
                     {"skip-bad", "", "skip unreadable records (they are listed) instead of stopping"},
+                    {"workers", "N", "threads that decode and encode (default: --threads, else the cores)"},
+                    {"batch", "N", "records of one commit (default: of about 32 MiB of the source, 256 to 16384)"},
+                    {"restart", "", "begin anew instead of going on after a cut import"},
                     { "json",
                       "",
                       "print the result as JSON" }};

@@ -1,0 +1,179 @@
+#include "data/record_maker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "data/annotated_record.h"
+#include "data/datum_view.h"
+
+namespace moka {
+
+void CheckSizes(const ImportOptions& options) {
+  constexpr int64_t kMaxSide = int64_t{1} << 14U;
+  const bool both = (options.height > 0) == (options.width > 0);
+  if (!both || options.height < 0 || options.width < 0 || options.height > kMaxSide || options.width > kMaxSide) {
+    throw Error(ErrorKind::kUsage, StrCat("cannot resize to height ", options.height, " and width ", options.width,
+                                          ", expected both 0 or both 1..", kMaxSide));
+  }
+  if (options.min_dim < 0 || options.max_dim < 0 || options.min_dim > kMaxSide || options.max_dim > kMaxSide) {
+    throw Error(ErrorKind::kUsage, StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim,
+                                          ", expected 0..", kMaxSide));
+  }
+}
+
+MadeRecord RecordMaker::Make(const ImportItem& item) {
+  MadeRecord made;
+  try {
+    MakePicture(item, made);
+    if (made.bad) return made;
+    if (item.describe) Describe(item, made);
+    if (!made.bad) Serialise(item, made);
+  } catch (...) {
+    made.failed = std::current_exception();
+  }
+  return made;
+}
+
+void RecordMaker::MakePicture(const ImportItem& item, MadeRecord& made) {
+  file_.clear();
+  file_format_ = ImageHeader::Format::kUnknown;
+  if (item.draw) {
+    item.draw(decoded_);
+    if (options_.channels != ImageChannels::kAsStored) {
+      ConvertChannels(options_.channels == ImageChannels::kColor ? 3 : 1, decoded_);
+    }
+    return;
+  }
+  try {
+    file_ = item.read();
+    decoder_.Decode(file_, {.channels = options_.channels}, decoded_);
+    file_format_ = ReadImageHeader(file_).format;
+  } catch (const Error& e) {
+    made.bad = e;
+  }
+}
+
+void RecordMaker::Describe(const ImportItem& item, MadeRecord& made) {
+  annotated_.Clear();
+  try {
+    item.describe(decoded_, annotated_, made.warnings);
+  } catch (const Error& e) {
+    if (!item.may_be_misdescribed || e.kind() != ErrorKind::kBadData) throw;
+    made.bad = e;
+  }
+}
+
+bool RecordMaker::KeepsBytes() const {
+  using Storage = ImportOptions::Storage;
+  if (file_format_ == ImageHeader::Format::kUnknown) return false;  // drawn
+  if (options_.height > 0 || options_.min_dim > 0 || options_.max_dim > 0) return false;
+  if (!options_.stores_like_caffe) {
+    return options_.storage == Storage::kSource && options_.channels == ImageChannels::kAsStored;
+  }
+  switch (options_.storage) {
+    case Storage::kSource: return true;
+    case Storage::kJpeg: return file_format_ == ImageHeader::Format::kJpeg;
+    case Storage::kPng: return file_format_ == ImageHeader::Format::kPng;
+    case Storage::kRaw: return false;
+  }
+  return false;
+}
+
+std::pair<int64_t, int64_t> RecordMaker::SizeFor(const Image& image) const {
+  if (options_.min_dim == 0 && options_.max_dim == 0) {
+    return options_.height > 0 ? std::pair(options_.height, options_.width) : std::pair(image.height, image.width);
+  }
+  const auto shorter = static_cast<float>(std::min(image.height, image.width));
+  const auto longer = static_cast<float>(std::max(image.height, image.width));
+  const auto least = static_cast<float>(options_.min_dim);
+  const auto most = static_cast<float>(options_.max_dim);
+  float scale = 1;
+  if (shorter < least) scale = least / shorter;
+  if (options_.max_dim > 0 && std::floor(scale * longer) > most) scale = most / longer;
+  const auto side = [&](int64_t pixels) {
+    return std::max<int64_t>(1, std::llrint(static_cast<double>(pixels) * static_cast<double>(scale)));
+  };
+  return {side(image.height), side(image.width)};
+}
+
+// A file that must be encoded anew stays of its kind; for other kinds than JPEG that is a PNG, which loses nothing.
+ImportOptions::Storage RecordMaker::StorageOfPixels() const {
+  using Storage = ImportOptions::Storage;
+  if (!options_.stores_like_caffe || options_.storage != Storage::kSource) return options_.storage;
+  return file_format_ == ImageHeader::Format::kJpeg ? Storage::kJpeg : Storage::kPng;
+}
+
+void RecordMaker::StorePixels() {
+  const Image* from = &decoded_;
+  const auto [height, width] = SizeFor(decoded_);
+  if (height != decoded_.height || width != decoded_.width) {
+    ResizeImage(decoded_, width, height, Interpolation::kArea, resized_);
+    from = &resized_;
+  }
+  const ImportOptions::Storage storage = StorageOfPixels();
+  datum_.set_channels(static_cast<int32_t>(from->channels));
+  datum_.set_height(static_cast<int32_t>(from->height));
+  datum_.set_width(static_cast<int32_t>(from->width));
+  switch (storage) {
+    case ImportOptions::Storage::kJpeg: datum_.set_data(EncodeJpeg(*from)); break;
+    case ImportOptions::Storage::kPng: datum_.set_data(EncodePng(*from)); break;
+    default: datum_.set_data(PlanarBytes(*from));
+  }
+  datum_.set_encoded(storage == ImportOptions::Storage::kJpeg || storage == ImportOptions::Storage::kPng);
+}
+
+void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
+  datum_.Clear();
+  if (KeepsBytes()) {
+    datum_.set_encoded(true);
+    datum_.set_data(file_);
+    datum_.set_channels(static_cast<int32_t>(decoded_.channels));
+    datum_.set_height(static_cast<int32_t>(decoded_.height));
+    datum_.set_width(static_cast<int32_t>(decoded_.width));
+  } else {
+    StorePixels();
+  }
+  datum_.set_label(item.label);
+  made.shape = StrCat(datum_.channels(), "x", datum_.height(), "x", datum_.width());
+  bool is_written = false;
+  if (item.describe) {
+    annotated_.mutable_datum()->Swap(&datum_);
+    is_written = annotated_.SerializeToString(&made.wire);
+  } else {
+    is_written = datum_.SerializeToString(&made.wire);
+  }
+  if (!is_written) throw Error(ErrorKind::kBadData, StrCat(item.name, ": too large for a record"));
+}
+
+std::string ShapeOfRecord(std::string_view wire, bool is_annotated) {
+  AnnotatedRecord record;
+  if (is_annotated) ParseAnnotated(wire, record);
+  const DatumView datum = ParseDatum(is_annotated ? record.datum : wire);
+  return StrCat(datum.channels, "x", datum.height, "x", datum.width);
+}
+
+std::string PlanarBytes(const Image& image) {
+  const int64_t plane = image.height * image.width;
+  std::string bytes(image.pixels.size(), '\0');
+  for (int64_t i = 0; i < plane; ++i) {
+    for (int64_t c = 0; c < image.channels; ++c) {
+      bytes[static_cast<size_t>(c * plane + i)] =
+          static_cast<char>(image.pixels[static_cast<size_t>(i * image.channels + c)]);
+    }
+  }
+  return bytes;
+}
+
+Image ImageFromPlanes(std::span<const uint8_t> planes, int64_t channels, int64_t height, int64_t width) {
+  Image image;
+  image.Resize(width, height, channels);
+  Require(planes.size() == image.pixels.size(), "ImageFromPlanes: C*H*W bytes");
+  const int64_t plane = height * width;
+  for (int64_t i = 0; i < plane * channels; ++i) {
+    image.pixels[static_cast<size_t>(i)] = planes[static_cast<size_t>(i % channels * plane + i / channels)];
+  }
+  return image;
+}
+
+}  // namespace moka

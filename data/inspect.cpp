@@ -55,16 +55,6 @@ struct ChannelSums {
   }
 };
 
-void AddLabelNames(const fs::path& path, LmdbSummary& summary) {
-  std::error_code ignored;
-  const fs::path names = path / "labels.txt";
-  if (!fs::is_regular_file(names, ignored)) return;
-  constexpr int64_t kLimit = int64_t{16} << 20U;
-  for (const std::string& line : Split(ReadFile(names, kLimit), '\n')) {
-    if (!Trim(line).empty()) summary.label_names.emplace_back(Trim(line));
-  }
-}
-
 // The reason why a record is bad; empty when it is good.
 std::string Fault(const LmdbReader& reader, int64_t i, RecordScratch& scratch) {
   try {
@@ -83,12 +73,37 @@ std::string Fault(const LmdbReader& reader, int64_t i, RecordScratch& scratch) {
 
 }  // namespace
 
+std::vector<std::string> ReadLabelNames(const fs::path& path) {
+  std::vector<std::string> label_names;
+  std::error_code ignored;
+  const fs::path file = path / "labels.txt";
+  if (!fs::is_regular_file(file, ignored)) return label_names;
+  constexpr int64_t kLimit = int64_t{16} << 20U;
+  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) {
+    if (!Trim(line).empty()) label_names.emplace_back(Trim(line));
+  }
+  return label_names;
+}
+
+Image ImageOf(const PixelView& pixels) {
+  if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
+    throw Error(ErrorKind::kBadData, "it is no picture of bytes");
+  }
+  Image image;
+  image.Resize(pixels.width, pixels.height, pixels.channels);
+  VisitValues(pixels, [&](size_t c, size_t at, double value) {
+    const size_t pixel = at % static_cast<size_t>(pixels.height * pixels.width);
+    image.pixels[pixel * static_cast<size_t>(pixels.channels) + c] = static_cast<uint8_t>(value);
+  });
+  return image;
+}
+
 LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
   const LmdbReader reader(path);
   LmdbSummary summary;
   summary.records = reader.size();
   summary.file_bytes = reader.file_bytes();
-  AddLabelNames(path, summary);
+  summary.label_names = ReadLabelNames(path);
   RecordScratch scratch;
   ChannelSums sums;
   for (int64_t i = 0; i < reader.size(); ++i) {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/image.h"
+#include "data/transform.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -35,6 +37,12 @@ struct LmdbSummary {
 };
 // Errors: those of opening the database; bad records are listed.
 LmdbSummary InspectLmdb(const std::filesystem::path& path, const DataProgress& progress = {});
+
+// The class names of a database's labels.txt, by label; empty without that file.
+std::vector<std::string> ReadLabelNames(const std::filesystem::path& path);
+
+// Copies a record's pixels. Errors: kBadData unless they are bytes of one or three channels.
+Image ImageOf(const PixelView& pixels);
 
 struct LmdbVerdict {
   int64_t records = 0;

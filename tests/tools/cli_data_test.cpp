@@ -1,4 +1,6 @@
-// The data verbs of the command line: imports that are stopped, go on, or find the disk full.
+// The data verbs of the command line: imports that are stopped, go on, or find the disk full; parts, shuffled copies
+// and the sheet of pictures.
+#include "data/image.h"
 #include "data/lmdb_file.h"
 #include "tests/tools/cli_fixture.h"
 
@@ -53,6 +55,36 @@ TEST_F(CliDataTest, AFullDiskEndsWithOneErrorAndGoesOn) {
   EXPECT_EQ(resumed.out, StrCat("full: 3000 records, 10 classes, ", kept, " of an earlier, unfinished import\n"));
   ASSERT_EQ(Moka("data import glyphs:3000:1 roomy --batch 64").code, 0);
   ExpectSameRecords("full", "roomy");
+}
+
+TEST_F(CliDataTest, PartsAndShuffledCopies) {
+  ASSERT_EQ(Moka("data import glyphs:200:5 digits").code, 0);
+  const Outcome split = Moka("data split digits --parts train=0.75,val=0.2 --seed 3 --by-class");
+  ASSERT_EQ(split.code, 0) << split.err;
+  EXPECT_TRUE(Has(split.out, "digits_train: ")) << split.out;
+  EXPECT_TRUE(Has(split.out, " records are in no part\n")) << split.out;
+  const int64_t train = LmdbReader(folder_ / "digits_train").size();
+  const int64_t val = LmdbReader(folder_ / "digits_val").size();
+  EXPECT_NEAR(static_cast<double>(train), 150, 5);
+  EXPECT_NEAR(static_cast<double>(val), 40, 5);
+  EXPECT_EQ(ReadFile(folder_ / "digits_val/labels.txt"), ReadFile(folder_ / "digits/labels.txt"));
+  EXPECT_EQ(Moka("data split digits --parts train=0.9,val=0.2").code, 64);
+  EXPECT_EQ(Moka("data split digits").code, 64);
+  ASSERT_EQ(Moka("data split digits --parts a=0.5,b=0.5 --out parts").code, 0);
+  EXPECT_EQ(LmdbReader(folder_ / "parts/b").size(), 100);
+  ASSERT_EQ(Moka("data shuffle digits mixed --seed 9").code, 0);
+  EXPECT_EQ(LmdbReader(folder_ / "mixed").size(), 200);
+  EXPECT_EQ(Moka("data verify mixed").code, 0);
+}
+
+TEST_F(CliDataTest, AHistogramAndASheet) {
+  ASSERT_EQ(Moka("data import glyphs:60:4 shown").code, 0);
+  const Outcome inspected = Moka("data inspect shown --sheet sheet.png --per-class 5");
+  ASSERT_EQ(inspected.code, 0) << inspected.err;
+  EXPECT_TRUE(Has(inspected.out, "████")) << inspected.out;
+  const ImageHeader header = ReadImageHeader(ReadFile(folder_ / "sheet.png"));
+  EXPECT_EQ(header.width, 4 + 5 * 100);
+  EXPECT_EQ(header.height, 4 + 10 * (18 + 100 + 4));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
-// moka data export|import|inspect|mean|preview|table|verify: databases of training records.
+// moka data export|import|inspect|mean|preview|shuffle|split|table|verify: databases of training records.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,8 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/contact_sheet.h"
+#include "data/copy_records.h"
 #include "data/image.h"
 #include "data/import.h"
 #include "data/inspect.h"
@@ -145,9 +148,49 @@ std::string Numbers(const std::vector<double>& values) {
   return s;
 }
 
+// A bar of at most kWidth cells, in eighths of one.
+std::string Bar(int64_t count, int64_t most) {
+  constexpr int64_t kWidth = 40;
+  constexpr std::array<const char*, 8> kParts = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int64_t eighths = std::max<int64_t>(1, count * kWidth * 8 / most);
+  std::string bar;
+  for (int64_t i = 0; i < eighths / 8; ++i) bar += "█";
+  return bar + kParts.at(static_cast<size_t>(eighths % 8));
+}
+
+// Classes by label, with bars as long as their counts.
+void PrintHistogram(const LmdbSummary& summary) {
+  int64_t most = 1;
+  size_t longest = 0;
+  const auto name_of = [&](int64_t label) {
+    const bool named = label >= 0 && label < static_cast<int64_t>(summary.label_names.size());
+    return named ? Printable(summary.label_names[static_cast<size_t>(label)]) : std::string();
+  };
+  for (const auto& [label, count] : summary.labels) {
+    most = std::max(most, count);
+    longest = std::max(longest, name_of(label).size());
+  }
+  for (const auto& [label, count] : summary.labels) {
+    fmt::print("  label {:<5} {:<8} {:<{}}{}{}\n", label, count, name_of(label), longest, longest > 0 ? "  " : "",
+               Bar(count, most));
+  }
+}
+
+void WriteSheet(const Arguments& arguments, const std::string& path) {
+  SheetOptions options;
+  constexpr int64_t kMost = 10000;
+  options.per_class = arguments.Int("per-class", options.per_class, 1, kMost);
+  const ContactSheet sheet = DrawContactSheet(path, options);
+  const std::string out = arguments.Get("sheet");
+  WriteFileAtomically(out, EncodePng(sheet.picture));
+  LogInfo(StrCat("wrote ", sheet.pictures, " pictures to ", out,
+                 sheet.classes_left == 0 ? "" : StrCat(", without the last ", sheet.classes_left, " classes")));
+}
+
 int RunInspect(const Arguments& arguments) {
   RefuseExtra(arguments, 1);
   const std::string path = Positional(arguments, 0, "the database");
+  if (arguments.Has("sheet")) WriteSheet(arguments, path);
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
     Json json = {
@@ -165,11 +208,7 @@ int RunInspect(const Arguments& arguments) {
              summary.floats, BytesText(summary.value_bytes), BytesText(summary.file_bytes));
   for (const auto& [shape, count] : summary.shapes) fmt::print("  shape {:<16} {}\n", shape, count);
   fmt::print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
-  for (const auto& [label, count] : summary.labels) {
-    const bool named = label >= 0 && label < static_cast<int64_t>(summary.label_names.size());
-    fmt::print("  label {:<5} {:<8} {}\n", label, count,
-               named ? Printable(summary.label_names[static_cast<size_t>(label)]) : "");
-  }
+  PrintHistogram(summary);
   for (const BadRecord& bad : summary.bad)
     fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
   return 0;
@@ -198,24 +237,59 @@ int RunExport(const Arguments& arguments) {
   RecordScratch scratch;
   for (int64_t i = first; i < last; ++i) {
     const Record record = LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch);
-    const PixelView& pixels = record.pixels;
-    if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
-      throw Error(ErrorKind::kBadData, StrCat("record ", i, " of ", path, " is no picture of bytes"));
-    }
     Image image;
-    image.Resize(pixels.width, pixels.height, pixels.channels);
-    const int64_t plane = pixels.height * pixels.width;
-    const bool planar = pixels.order == PixelView::Order::kPlanar;
-    for (int64_t c = 0; c < pixels.channels; ++c) {
-      for (int64_t p = 0; p < plane; ++p) {
-        const int64_t at = planar ? c * plane + p : p * pixels.channels + c;
-        image.pixels[static_cast<size_t>(p * pixels.channels + c)] = pixels.bytes[at];
-      }
+    try {
+      image = ImageOf(record.pixels);
+    } catch (const Error& e) {
+      throw Error(e.kind(), StrCat("record ", i, " of ", path, ": ", e.text()));
     }
     const std::string name = fmt::format("{:g}_{:08}.png", record.label, i);
     WriteFileAtomically(out / name, EncodePng(image));
     fmt::print("{}\n", (out / name).string());
   }
+  return 0;
+}
+
+// Runs work under a progress bar; a signal asks it to stop.
+template <class Work>
+void RunCopy(const Arguments& arguments, Work&& work) {
+  const SignalRequests requests;
+  CopyOptions options;
+  options.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
+  options.restart = arguments.Has("restart");
+  options.wants_stop = SignalRequests::WantsStop;
+  std::optional<ProgressBar> bar;
+  options.progress = [&](int64_t done, int64_t total) {
+    if (!bar) bar.emplace(ProgressMode::kAuto, "records", total);
+    bar->Update(done, "");
+  };
+  work(options);
+}
+
+int RunShuffle(const Arguments& arguments) {
+  RefuseExtra(arguments, 2);
+  const std::string path = Positional(arguments, 0, "the database");
+  const std::string out = Positional(arguments, 1, "the folder of the new database");
+  int64_t records = 0;
+  RunCopy(arguments, [&](const CopyOptions& options) { records = ShuffleLmdb(path, out, options); });
+  fmt::print("{}: {} records\n", out, records);
+  return 0;
+}
+
+int RunSplit(const Arguments& arguments) {
+  RefuseExtra(arguments, 1);
+  std::filesystem::path path = Positional(arguments, 0, "the database");
+  if (!path.has_filename()) path = path.parent_path();
+  if (!arguments.Has("parts")) throw Error(ErrorKind::kUsage, "--parts is missing, for example train=0.9,val=0.1");
+  const std::vector<SplitPart> parts = ParseParts(arguments.Get("parts"));
+  const std::string out = arguments.Has("out") ? arguments.Get("out") + "/" : path.string() + "_";
+  if (arguments.Has("out")) CreateFolders(arguments.Get("out"));
+  SplitReport report;
+  RunCopy(arguments, [&](const CopyOptions& options) {
+    report = SplitLmdb(path, out, parts, arguments.Has("by-class"), options);
+  });
+  for (size_t i = 0; i < parts.size(); ++i) fmt::print("{}: {} records\n", report.paths[i].string(), report.records[i]);
+  if (report.left_out > 0) fmt::print("{} records are in no part\n", report.left_out);
   return 0;
 }
 
@@ -298,9 +372,12 @@ Verb DataVerb() {
   Verb inspect;
   inspect.name = "inspect";
   inspect.summary = "counts, classes, sizes, mean and deviation of a database";
-  inspect.usage = "DATABASE [--json]";
-  inspect.examples = {"moka data inspect data/mnist/train"};
-  inspect.options = {{"json", "", "print as JSON"}};
+  inspect.usage = "DATABASE [--flags]";
+  inspect.examples = {"moka data inspect data/mnist/train",
+                      "moka data inspect data/flowers --sheet flowers.png --per-class 12"};
+  inspect.options = {{"sheet", "FILE.png", "write pictures of each class on one sheet"},
+                     {"per-class", "N", "pictures of a class on the sheet (default 10)"},
+                     {"json", "", "print as JSON"}};
   inspect.run = RunInspect;
 
   Verb verify;
@@ -309,6 +386,28 @@ Verb DataVerb() {
   verify.usage = "DATABASE";
   verify.examples = {"moka data verify data/mnist/train"};
   verify.run = RunVerify;
+
+  Verb shuffle;
+  shuffle.name = "shuffle";
+  shuffle.summary = "copy a database in random order, records as they are";
+  shuffle.usage = "DATABASE OUT [--seed N]";
+  shuffle.examples = {"moka data shuffle data/flowers data/flowers_mixed --seed 1"};
+  shuffle.options = {{"seed", "N", "of the order (default 1)"},
+                     {"restart", "", "begin anew instead of going on after a cut copy"}};
+  shuffle.run = RunShuffle;
+
+  Verb split;
+  split.name = "split";
+  split.summary = "copy a database's records into parts by random choice";
+  split.usage = "DATABASE --parts NAME=SHARE,.. [--flags]";
+  split.examples = {"moka data split data/flowers --parts train=0.9,val=0.1 --by-class",
+                    "moka data split data/all --parts train=0.8,val=0.1,test=0.1 --seed 7 --out data/parts"};
+  split.options = {{"parts", "LIST", "NAME=SHARE,..: shares sum to at most 1"},
+                   {"seed", "N", "of the choice (default 1)"},
+                   {"by-class", "", "the shares hold in each class"},
+                   {"out", "FOLDER", "makes FOLDER/NAME (default: DATABASE_NAME)"},
+                   {"restart", "", "begin anew instead of going on after a cut split"}};
+  split.run = RunSplit;
 
   Verb exported;
   exported.name = "export";
@@ -345,7 +444,7 @@ Verb DataVerb() {
   verb.summary = "make, inspect and verify databases of records";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka data import flowers/ data/flowers"};
-  verb.subverbs = {exported, import, inspect, mean, preview, table, verify};
+  verb.subverbs = {exported, import, inspect, mean, preview, shuffle, split, table, verify};
   return verb;
 }
 

@@ -1,0 +1,121 @@
+#include "data/contact_sheet.h"
+
+#include <algorithm>
+#include <map>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/datum_view.h"
+#include "data/inspect.h"
+#include "data/lmdb_file.h"
+#include "data/record_source.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kCell = 96;  // pixels of a picture's square
+constexpr int kGap = 4;
+constexpr int kLine = 18;  // of text
+constexpr int kMostColumns = 16;
+constexpr int kNameLetters = 40;
+
+using ClassRecords = std::map<int64_t, std::vector<int64_t>>;
+
+ClassRecords RecordsOfClasses(const LmdbReader& reader) {
+  ClassRecords classes;
+  for (int64_t i = 0; i < reader.size(); ++i) {
+    try {
+      classes[ParseDatum(reader.value(i)).label].push_back(i);
+    } catch (const Error&) {
+      continue;  // `moka data verify` lists them
+    }
+  }
+  return classes;
+}
+
+void Put(const Image& image, int x, int y, cv::Mat& sheet) {
+  const int64_t side = std::max(image.width, image.height);
+  Image scaled;
+  if (side <= kCell) {
+    const int64_t factor = kCell / side;
+    ResizeImage(image, image.width * factor, image.height * factor, Interpolation::kNearest, scaled);
+  } else {
+    ResizeImage(image, std::max<int64_t>(1, image.width * kCell / side),
+                std::max<int64_t>(1, image.height * kCell / side), Interpolation::kArea, scaled);
+  }
+  ConvertChannels(3, scaled);
+  const cv::Mat picture(static_cast<int>(scaled.height), static_cast<int>(scaled.width), CV_8UC3, scaled.pixels.data());
+  picture.copyTo(
+      sheet(cv::Rect(x + (kCell - picture.cols) / 2, y + (kCell - picture.rows) / 2, picture.cols, picture.rows)));
+}
+
+void Cross(int x, int y, cv::Mat& sheet) {
+  const cv::Scalar red(60, 60, 200);
+  cv::rectangle(sheet, cv::Rect(x, y, kCell, kCell), red);
+  cv::line(sheet, {x, y}, {x + kCell - 1, y + kCell - 1}, red);
+  cv::line(sheet, {x, y + kCell - 1}, {x + kCell - 1, y}, red);
+}
+
+void DrawRecord(const LmdbReader& reader, int64_t i, int x, int y, cv::Mat& sheet) {
+  RecordScratch scratch;
+  try {
+    Put(ImageOf(LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch).pixels), x, y, sheet);
+  } catch (const Error&) {
+    Cross(x, y, sheet);
+  }
+}
+
+void Write(const std::string& text, int x, int y, cv::Mat& sheet) {
+  constexpr double kScale = 0.42;
+  cv::putText(sheet, text, {x, y}, cv::FONT_HERSHEY_SIMPLEX, kScale, cv::Scalar(230, 230, 230), 1, cv::LINE_AA);
+}
+
+int RowsOf(size_t records, const SheetOptions& options, int columns) {
+  const auto shown = static_cast<int>(std::min<int64_t>(options.per_class, static_cast<int64_t>(records)));
+  return (shown + columns - 1) / columns;
+}
+
+}  // namespace
+
+ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options) {
+  const LmdbReader reader(path);
+  ClassRecords classes = RecordsOfClasses(reader);
+  if (classes.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no record has a class"));
+  const std::vector<std::string> names = ReadLabelNames(path);
+  ContactSheet made;
+  while (static_cast<int64_t>(classes.size()) > options.classes) {
+    classes.erase(std::prev(classes.end()));
+    ++made.classes_left;
+  }
+  const int columns = static_cast<int>(std::clamp<int64_t>(options.per_class, 3, kMostColumns));
+  int height = kGap;
+  for (const auto& [label, records] : classes) {
+    height += kLine + RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
+  }
+  cv::Mat sheet(height, kGap + columns * (kCell + kGap), CV_8UC3, cv::Scalar(40, 40, 40));
+  int y = kGap;
+  for (const auto& [label, records] : classes) {
+    const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
+    const std::string name = named ? names[static_cast<size_t>(label)].substr(0, kNameLetters) : "";
+    Write(StrCat(label, named ? " " : "", name, "  (", records.size(), ")"), kGap, y + kLine - 5, sheet);
+    y += kLine;
+    const auto shown = std::min<int64_t>(options.per_class, static_cast<int64_t>(records.size()));
+    for (int64_t k = 0; k < shown; ++k) {
+      const auto column = static_cast<int>(k % columns);
+      const int row = static_cast<int>(k / columns);
+      const int64_t record = records[static_cast<size_t>(k * static_cast<int64_t>(records.size()) / shown)];
+      DrawRecord(reader, record, kGap + column * (kCell + kGap), y + row * (kCell + kGap), sheet);
+    }
+    made.pictures += shown;
+    y += RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
+  }
+  made.picture.Resize(sheet.cols, sheet.rows, 3);
+  std::copy(sheet.datastart, sheet.dataend, made.picture.pixels.begin());
+  return made;
+}
+
+}  // namespace moka

@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kGap = 3;         // pixels between pictures
 constexpr int64_t kLeastSide = 96;  // smaller pictures are enlarged by whole factors
 constexpr int64_t kCaption = 22;    // pixels of a caption's line
+constexpr double kLetters = 0.5;    // OpenCV's scale of letters
 constexpr uint8_t kPaper = 255;
 
 cv::Mat MatOf(Image& image) {
@@ -149,14 +150,16 @@ Image Stacked(const std::vector<CaptionedImage>& images) {
   int64_t width = 1;
   int64_t height = 0;
   for (const CaptionedImage& part : images) {
-    width = std::max(width, part.image.width);
+    int below_line = 0;
+    const cv::Size text = cv::getTextSize(part.caption, cv::FONT_HERSHEY_SIMPLEX, kLetters, 1, &below_line);
+    width = std::max({width, part.image.width, text.width + 2 * kGap});
     height += part.image.height + kCaption;
   }
   Image all = Paper(width, std::max<int64_t>(height, 1));
   int64_t y = 0;
   for (const CaptionedImage& part : images) {
     const cv::Point foot(static_cast<int>(kGap), static_cast<int>(y + kCaption - 6));
-    cv::putText(MatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, 0.5, {0, 0, 0}, 1, cv::LINE_AA);
+    cv::putText(MatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, kLetters, {0, 0, 0}, 1, cv::LINE_AA);
     Paste(part.image, 0, y + kCaption, all);
     y += kCaption + part.image.height;
   }

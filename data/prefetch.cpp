@@ -111,7 +111,7 @@ void PrefetchPipeline::Work(int64_t index, WorkerTallies& tallies) {
     const int64_t begin = NowNanos();
     const std::optional<int64_t> part = parts_->Pop();
     if (!part) return;
-    tallies.idle_nanos.Add(NowNanos() - begin);
+    tallies.idle_nanos.Add(std::max<int64_t>(NowNanos() - std::max(begin, used_since_.load()), 0));
     const bool is_wanted = !abandoned_;
     if (is_wanted) Make(*part, scratch, tallies);
     CountPart(SlotOf(*part / parts_a_batch_), is_wanted ? &scratch : nullptr, &tallies);
@@ -232,6 +232,7 @@ void PrefetchPipeline::Schedule(int64_t batch) {
 }
 
 void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {
+  if (delivered_at_ == 0) used_since_ = NowNanos();
   Slot& slot = SlotOf(consumed_);
   int64_t waited = 0;
   if (slot.is_full == 0) {

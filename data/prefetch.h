@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -102,6 +103,8 @@ class PrefetchPipeline : public Pipeline {
   std::unique_ptr<BoundedQueue<int64_t>> parts_;  // numbered through all batches since the last Seek
   std::atomic<bool> abandoned_ = false;
   std::atomic<int64_t> working_ = 0;  // workers from this index on sleep
+  // Nanoseconds at the first Next(): what workers slept before is no one's waiting.
+  std::atomic<int64_t> used_since_ = std::numeric_limits<int64_t>::max();
 
   std::mutex faults_;
   std::set<int64_t> reported_;

@@ -80,9 +80,10 @@ std::string InputSentence(const PipelineStatistics& s) {
 }
 
 std::string StageRates(const PipelineStatistics& s) {
+  constexpr int64_t kNoticed = 1000;  // stages below that part of the work are looks at the clock
   std::string text;
   for (const StageTime& stage : StagesOf(s)) {
-    if (stage.micros <= 0) continue;
+    if (stage.micros <= 0 || stage.micros * kNoticed < s.worker_micros() - s.idle_micros) continue;
     const double rate =
         static_cast<double>(s.made_samples * std::max<int64_t>(s.threads, 1)) * 1e6 / static_cast<double>(stage.micros);
     text += StrCat(text.empty() ? "" : ", ", stage.name, " ", std::llround(rate), "/s");

@@ -195,6 +195,10 @@ TEST(InputSentence, NamesTheBottleneckAndWhatHelps) {
       "the device waited 3.1 % of the time for input: decoding takes 82 % of the workers' time; more threads (now "
       "1 of 2) would help");
   EXPECT_EQ(StageRates(s), "read 1250000/s, decode 121951/s, transform 1000000/s");
+  PipelineStatistics long_run = s;
+  long_run.decode_micros = 2'000'000;
+  long_run.finish_micros = 1;
+  EXPECT_EQ(StageRates(long_run), "decode 50/s");
   s.threads = 2;
   EXPECT_THAT(InputSentence(s), testing::HasSubstr("data_param.cache_mb, would help; all threads (now 2 of 2)"));
   s.wait_micros = 2;

@@ -1,6 +1,6 @@
 #include "data/copy_records.h"
 
-#include <cmath>
+#include <algorithm>
 #include <set>
 
 #include "core/text.h"

@@ -1,8 +1,6 @@
 #include "data/lmdb_writer.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <map>
@@ -15,7 +13,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int64_t kRecords = 700;

@@ -20,7 +20,7 @@ struct Event {
   bool is_sync = false;     // of all before it
   bool is_lasting = false;  // by itself
   off_t offset = 0;
-  std::string bytes;
+  std::string bytes = {};
 };
 std::vector<Event>* recorded = nullptr;  // none: nothing is recorded
 

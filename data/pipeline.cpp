@@ -270,6 +270,25 @@ void Pipeline::Next(std::span<const Tensor> tops) {
   const ScopedSpan span("next batch", "data");
   if (first_next_ < 0) first_next_ = NowMicros();
   Deliver(tops, statistics_);
+  CountBatch();
+}
+
+std::span<const Tensor> Pipeline::NextInPlace() {
+  const ScopedSpan span("next batch", "data");
+  if (first_next_ < 0) first_next_ = NowMicros();
+  std::span<const Tensor> tops = Lend(statistics_);
+  if (tops.empty()) {
+    if (own_tops_.empty()) {
+      for (const TensorType& type : types_) own_tops_.push_back(own_memory_.emplace_back(type).tensor());
+    }
+    tops = own_tops_;
+    Deliver(tops, statistics_);
+  }
+  CountBatch();
+  return tops;
+}
+
+void Pipeline::CountBatch() {
   position_ += batch_size();
   ++statistics_.batches;
   statistics_.samples += batch_size();

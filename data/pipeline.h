@@ -39,6 +39,9 @@ class Pipeline {
   // Writes the next batch. Requires: tops have types(). Errors: those of a bad record, naming file, key and index;
   // the position does not move then. Allocates nothing once all buffers have been used.
   void Next(std::span<const Tensor> tops);
+  // The next batch where the pipeline made it, without the copy of Next. It lasts until the next call of either, or of
+  // Seek. Errors: as Next.
+  std::span<const Tensor> NextInPlace();
 
   // Samples this rank has consumed: with the seed, the pipeline's whole state.
   int64_t position() const { return position_; }
@@ -58,6 +61,8 @@ class Pipeline {
   Pipeline() = default;
   // Writes the batch that starts at position().
   virtual void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) = 0;
+  // The same batch in place; none if it has to be delivered.
+  virtual std::span<const Tensor> Lend(PipelineStatistics& /*statistics*/) { return {}; }
   virtual void Reposition() {}
   // Adds what workers have counted.
   virtual void Collect(PipelineStatistics& /*statistics*/) const {}
@@ -66,8 +71,12 @@ class Pipeline {
   std::vector<std::string> top_names_;
 
  private:
+  void CountBatch();
+
   int64_t position_ = 0;
   int64_t first_next_ = -1;
+  std::vector<OwnedTensor> own_memory_;  // of NextInPlace, where a batch is delivered
+  std::vector<Tensor> own_tops_;
   PipelineStatistics statistics_;
 };
 

@@ -231,22 +231,45 @@ void PrefetchPipeline::Schedule(int64_t batch) {
   for (int64_t i = 0; i < parts_a_batch_; ++i) parts_->TryPush(batch * parts_a_batch_ + i);
 }
 
-void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {
+PrefetchPipeline::Slot& PrefetchPipeline::Await(PipelineStatistics& statistics) {
   if (delivered_at_ == 0) used_since_ = NowNanos();
+  if (is_lent_) Release();
   Slot& slot = SlotOf(consumed_);
-  int64_t waited = 0;
+  waited_ = 0;
   if (slot.is_full == 0) {
     const int64_t begin = NowMicros();
     slot.is_full.wait(0);
-    waited = NowMicros() - begin;
-    statistics.wait_micros += waited;
+    waited_ = NowMicros() - begin;
+    statistics.wait_micros += waited_;
   }
   if (slot.error) std::rethrow_exception(slot.error);
-  CopyBatch(slot, tops);
-  statistics.bad_records += slot.bad_records;
-  Tune(waited);
+  return slot;
+}
+
+void PrefetchPipeline::Release() {
+  is_lent_ = false;
+  Tune(waited_);
   Schedule(consumed_ + static_cast<int64_t>(slots_.size()));
   ++consumed_;
+}
+
+void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) {
+  const Slot& slot = Await(statistics);
+  CopyBatch(slot, tops);
+  statistics.bad_records += slot.bad_records;
+  Release();
+}
+
+// Where samples and labels lie in the slot as in the tops.
+std::span<const Tensor> PrefetchPipeline::Lend(PipelineStatistics& statistics) {
+  const bool is_whole = types_.size() < 2 || (types_.size() == 2 && label_sizes_[0] == label_width_);
+  if (options_.mixer || maker_->steps() > 1 || !is_whole) return {};
+  const Slot& slot = Await(statistics);
+  lent_ = {Tensor(types_[0], slot.data.data())};
+  if (types_.size() > 1) lent_.emplace_back(types_[1], slot.labels.data());
+  statistics.bad_records += slot.bad_records;
+  is_lent_ = true;
+  return lent_;
 }
 
 void PrefetchPipeline::Tune(int64_t wait_micros) {
@@ -293,6 +316,7 @@ void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size
 }
 
 void PrefetchPipeline::Reposition() {
+  is_lent_ = false;
   abandoned_ = true;
   while (const std::optional<int64_t> part = parts_->TryPop()) {
     CountPart(SlotOf(*part / parts_a_batch_), nullptr, nullptr);

@@ -47,6 +47,7 @@ class PrefetchPipeline : public Pipeline {
 
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
+  std::span<const Tensor> Lend(PipelineStatistics& statistics) override;
   void Reposition() override;
   void Collect(PipelineStatistics& statistics) const override;
 
@@ -81,6 +82,10 @@ class PrefetchPipeline : public Pipeline {
   // A part of the slot is made; `scratch` is null when it was abandoned.
   void CountPart(Slot& slot, SampleScratch* scratch, WorkerTallies* tallies);
   void Finish(Slot& slot, SampleScratch& scratch);
+  // The next batch's slot, once it is full; the one that was lent goes back to the workers. Errors: the batch's.
+  Slot& Await(PipelineStatistics& statistics);
+  // The next batch's slot goes back to the workers; the one after it is the next.
+  void Release();
   // Hands a free slot's next batch to the workers.
   void Schedule(int64_t batch);
   void Tune(int64_t wait_micros);
@@ -98,6 +103,9 @@ class PrefetchPipeline : public Pipeline {
   int64_t first_sample_ = 0;  // of batch 0 since the last Seek; workers read it for parts scheduled later
   int64_t consumed_ = 0;      // batches
   int64_t delivered_at_ = 0;  // micros
+  int64_t waited_ = 0;        // micros, for the next batch
+  bool is_lent_ = false;      // the next batch's slot
+  std::vector<Tensor> lent_;
 
   std::vector<Slot> slots_;
   std::unique_ptr<BoundedQueue<int64_t>> parts_;  // numbered through all batches since the last Seek

@@ -1,22 +1,17 @@
 #include "tools/data_bench.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace moka {
 
 DataBench::DataBench(const LayerParameter& layer, const PipelineOptions& options)
-    : layer_(layer), options_(options), pipeline_(OpenPipeline(layer, options)) {
-  for (const TensorType& type : pipeline_->types()) memory_.emplace_back(type);
-  for (const OwnedTensor& memory : memory_) tops_.push_back(memory.tensor());
-}
+    : layer_(layer), options_(options), pipeline_(OpenPipeline(layer, options)) {}
 
 std::vector<double> DataBench::Run(int64_t batches) {
   std::vector<double> ms;
   for (int64_t i = 0; i < batches; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    pipeline_->Next(tops_);
+    tops_ = pipeline_->NextInPlace();
     ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   return ms;
@@ -31,10 +26,7 @@ bool DataBench::IsReproducible(int64_t batches) {
   for (int64_t i = 0; i < batches && same; ++i) {
     Run(1);
     one.Run(1);
-    for (size_t top = 0; top < tops_.size(); ++top) {
-      const auto bytes = static_cast<size_t>(tops_[top].type().Bytes());
-      same = same && std::memcmp(tops_[top].raw(), one.tops_[top].raw(), bytes) == 0;
-    }
+    same = HashBatch(tops_) == HashBatch(one.tops_);
   }
   pipeline_->Seek(0);
   return same;

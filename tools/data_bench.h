@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,7 @@ class DataBench {
   LayerParameter layer_;
   PipelineOptions options_;
   std::unique_ptr<Pipeline> pipeline_;
-  std::vector<OwnedTensor> memory_;
-  std::vector<Tensor> tops_;
+  std::span<const Tensor> tops_;  // of the last batch
 };
 
 // A Data layer over a database that does what ImageNet's recipe does: random-resized-crop to `side` pixels, flip,

@@ -69,6 +69,34 @@ class Pipelines : public DataTest {
   }
 };
 
+TEST_F(Pipelines, BatchesInPlaceAreThoseThatAreCopied) {
+  WriteRecords(7);
+  for (const char* more : {"", "transform_param { mixing { mixup_alpha: 1 classes: 7 } }"}) {
+    const auto copied = OpenPipeline(DataLayer("batch_size: 3 shuffle: true", more), Options());
+    const auto in_place = OpenPipeline(DataLayer("batch_size: 3 shuffle: true", more), Options());
+    for (int i = 0; i < 12; ++i) {
+      const Batch expected = NextOf(*copied);
+      if (i == 8) in_place->Seek(24);  // where it is
+      if (i == 5) {                    // by turns with copies
+        EXPECT_EQ(NextOf(*in_place), expected);
+        continue;
+      }
+      const std::span<const Tensor> tops = in_place->NextInPlace();
+      ASSERT_EQ(tops.size(), 2U);
+      const auto data = tops[0].as<const float>();
+      const auto labels = tops[1].as<const float>();
+      EXPECT_EQ(Batch({{data.begin(), data.end()}, {labels.begin(), labels.end()}}), expected) << i;
+    }
+    EXPECT_EQ(in_place->position(), 36);
+    in_place->NextInPlace();
+    in_place->Seek(3);
+    copied->Seek(3);
+    const Batch expected = NextOf(*copied);
+    const auto data = in_place->NextInPlace()[0].as<const float>();
+    EXPECT_EQ(std::vector<float>(data.begin(), data.end()), expected.data);
+  }
+}
+
 TEST_F(Pipelines, DataDeliversRecordsInOrder) {
   WriteRecords(5);
   const auto pipeline = OpenPipeline(DataLayer("batch_size: 3"), Options());

@@ -112,9 +112,8 @@ void PrefetchPipeline::Work(int64_t index, WorkerTallies& tallies) {
     const std::optional<int64_t> part = parts_->Pop();
     if (!part) return;
     tallies.idle_nanos.Add(std::max<int64_t>(NowNanos() - std::max(begin, used_since_.load()), 0));
-    const bool is_wanted = !abandoned_;
-    if (is_wanted) Make(*part, scratch, tallies);
-    CountPart(SlotOf(*part / parts_a_batch_), is_wanted ? &scratch : nullptr, &tallies);
+    if (!abandoned_) Make(*part, scratch, tallies);
+    CountPart(SlotOf(*part / parts_a_batch_));
   }
 }
 
@@ -164,32 +163,11 @@ void PrefetchPipeline::ReadAhead(int64_t part) const {
   for (int64_t i = begin; i < end; ++i) maker_->WillNeed(static_cast<int64_t>(sampler_.At(first + i).record));
 }
 
-void PrefetchPipeline::CountPart(Slot& slot, SampleScratch* scratch, WorkerTallies* tallies) {
+void PrefetchPipeline::CountPart(Slot& slot) {
   // Each worker's part is seen by whoever counts the last one.
   if (slot.parts_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (scratch != nullptr && !slot.error) {
-    const int64_t begin = NowNanos();
-    Finish(slot, *scratch);
-    tallies->finish_nanos.Add(NowNanos() - begin);
-  }
   slot.is_full = 1;
   slot.is_full.notify_one();
-}
-
-void PrefetchPipeline::Finish(Slot& slot, SampleScratch& scratch) {
-  const int64_t batch = options_.batch_size;
-  const int64_t first = first_sample_ + slot.batch * batch;
-  try {
-    maker_->FinishBatch({.first = first,
-                         .id = sampler_.At(first),
-                         .count = batch,
-                         .sample = sample_shape_,
-                         .data = {FloatsOf(slot.data), static_cast<size_t>(batch * sample_shape_.Count())},
-                         .labels = {FloatsOf(slot.labels), static_cast<size_t>(batch * label_width_)}},
-                        scratch);
-  } catch (...) {
-    KeepError(slot, 0);
-  }
 }
 
 // Returns whether the sample's own record was good. A bad one is replaced by the next good record of the source, which
@@ -319,7 +297,7 @@ void PrefetchPipeline::Reposition() {
   is_lent_ = false;
   abandoned_ = true;
   while (const std::optional<int64_t> part = parts_->TryPop()) {
-    CountPart(SlotOf(*part / parts_a_batch_), nullptr, nullptr);
+    CountPart(SlotOf(*part / parts_a_batch_));
   }
   for (Slot& slot : slots_) slot.is_full.wait(0);  // parts that workers have
   abandoned_ = false;
@@ -335,7 +313,6 @@ void PrefetchPipeline::Collect(PipelineStatistics& statistics) const {
   for (const auto& tallies : tallies_) {
     for (size_t i = 0; i < kStages; ++i) seen[i] += tallies->seen_nanos[i].value();
     make += tallies->make_nanos.value();
-    statistics.finish_micros += tallies->finish_nanos.value() / kNanos;
     statistics.idle_micros += tallies->idle_nanos.value() / kNanos;
     statistics.made_samples += tallies->samples.value();
     statistics.cached_samples += tallies->cached.value();

@@ -4,10 +4,9 @@
 //
 // Invariants; no lock is taken but for faults:
 //  1. when a slot is free, its next batch's parts go into a queue (core/bounded_queue.h), in order; whoever takes a
-//  part
-//     owns its range of the slot's floats until it counts the part as made;
-//  2. who counts the last part owns the whole slot: it finishes the batch and marks it full; the mark publishes all
-//     that the workers wrote. From there to the scheduling of its next batch the consumer owns the slot;
+//     part owns its range of the slot's floats until it counts the part as made;
+//  2. who counts the last part marks the slot full, which publishes all that the workers wrote. From there to the
+//     scheduling of its next batch the consumer owns the slot;
 //  3. what a sample holds depends on its number alone, so batches are the same for any number of workers;
 //  4. Seek() and the end set abandoned_: parts are then counted without being made, until every slot is full.
 #pragma once
@@ -79,9 +78,8 @@ class PrefetchPipeline : public Pipeline {
   void ReadAhead(int64_t part) const;
   void KeepError(Slot& slot, int64_t sample);
   void ReportSkipped(int64_t record, const Error& error);
-  // A part of the slot is made; `scratch` is null when it was abandoned.
-  void CountPart(Slot& slot, SampleScratch* scratch, WorkerTallies* tallies);
-  void Finish(Slot& slot, SampleScratch& scratch);
+  // A part of the slot is made, or was abandoned.
+  void CountPart(Slot& slot);
   // The next batch's slot, once it is full; the one that was lent goes back to the workers. Errors: the batch's.
   Slot& Await(PipelineStatistics& statistics);
   // The next batch's slot goes back to the workers; the one after it is the next.

@@ -31,16 +31,6 @@ struct SampleScratch {
   BoxScratch boxes;
 };
 
-// All samples of a batch as they lie in it, before it is handed over.
-struct BatchSamples {
-  int64_t first = 0;  // number of its first sample in this rank's order
-  SampleId id = {};   // of that sample: differs from batch to batch and from rank to rank
-  int64_t count = 0;
-  Shape sample = {};             // of one
-  std::span<float> data = {};    // [count] samples
-  std::span<float> labels = {};  // [count,label_width]: a sample's labels of all tops side by side
-};
-
 class SampleMaker {
  public:
   SampleMaker() = default;
@@ -64,10 +54,6 @@ class SampleMaker {
   // of the record.
   virtual void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
                     std::span<float> data, std::span<float> label) const = 0;
-  // Changes a batch whose samples are all made: the place for what mixes samples of a batch. Called once a batch, by
-  // the worker that made its last samples; random choices may depend on batch.id alone, not on the thread. Errors: end
-  // the batch as those of its samples do.
-  virtual void FinishBatch(const BatchSamples& /*batch*/, SampleScratch& /*scratch*/) const {}
 
   // The class that balanced sampling counts; none where records have no single one. Errors: those of the record.
   virtual std::optional<int64_t> ClassOf(int64_t /*record*/) const { return std::nullopt; }

@@ -36,7 +36,6 @@ inline int64_t NowNanos() {
 struct alignas(64) WorkerTallies {
   std::array<Tally, kStages> seen_nanos;  // stages of the samples that were looked at
   Tally make_nanos;                       // of all samples
-  Tally finish_nanos;                     // changes to whole batches
   Tally idle_nanos;                       // all batches were full
   Tally samples;
   Tally cached;  // pictures taken from the cache

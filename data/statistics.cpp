@@ -17,10 +17,9 @@ struct StageTime {
   int64_t micros = 0;
 };
 
-std::array<StageTime, 4> StagesOf(const PipelineStatistics& s) {
+std::array<StageTime, 3> StagesOf(const PipelineStatistics& s) {
   return {StageTime{"reading", "read", s.read_micros}, StageTime{"decoding", "decode", s.decode_micros},
-          StageTime{"transforming", "transform", s.transform_micros},
-          StageTime{"changing whole batches", "finish", s.finish_micros}};
+          StageTime{"transforming", "transform", s.transform_micros}};
 }
 
 std::string Percent(double part) {
@@ -55,7 +54,6 @@ PipelineStatistics PipelineStatistics::Since(const PipelineStatistics& before) c
   s.read_micros -= before.read_micros;
   s.decode_micros -= before.decode_micros;
   s.transform_micros -= before.transform_micros;
-  s.finish_micros -= before.finish_micros;
   s.idle_micros -= before.idle_micros;
   s.cached_samples -= before.cached_samples;
   return s;

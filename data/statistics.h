@@ -21,7 +21,6 @@ struct PipelineStatistics {
   int64_t read_micros = 0;
   int64_t decode_micros = 0;
   int64_t transform_micros = 0;  // random changes included
-  int64_t finish_micros = 0;     // changes to whole batches
   int64_t idle_micros = 0;       // waited for a free batch
   int64_t cached_samples = 0;    // whose picture came from the cache
   int64_t cache_bytes = 0;       // of pictures kept
@@ -36,7 +35,7 @@ struct PipelineStatistics {
   double wait_ms_per_batch() const {
     return batches > 0 ? static_cast<double>(wait_micros) * 1e-3 / static_cast<double>(batches) : 0.0;
   }
-  int64_t worker_micros() const { return read_micros + decode_micros + transform_micros + finish_micros + idle_micros; }
+  int64_t worker_micros() const { return read_micros + decode_micros + transform_micros + idle_micros; }
   // What was counted since `before`, an earlier state of the same pipeline; states (threads, cache) are today's.
   PipelineStatistics Since(const PipelineStatistics& before) const;
 };

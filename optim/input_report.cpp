@@ -26,7 +26,6 @@ Metrics MetricsOf(const PipelineStatistics& s) {
           {"read", part(s.read_micros)},
           {"decode", part(s.decode_micros)},
           {"transform", part(s.transform_micros)},
-          {"finish", part(s.finish_micros)},
           {"idle", part(s.idle_micros)},
           {"threads", static_cast<double>(s.threads)},
           {"bad_records", static_cast<double>(s.bad_records)},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "core/log.h"
 #include "core/text.h"
@@ -197,7 +196,6 @@ TEST(InputSentence, NamesTheBottleneckAndWhatHelps) {
   EXPECT_EQ(StageRates(s), "read 1250000/s, decode 121951/s, transform 1000000/s");
   PipelineStatistics long_run = s;
   long_run.decode_micros = 2'000'000;
-  long_run.finish_micros = 1;
   EXPECT_EQ(StageRates(long_run), "decode 50/s");
   s.threads = 2;
   EXPECT_THAT(InputSentence(s), testing::HasSubstr("data_param.cache_mb, would help; all threads (now 2 of 2)"));
@@ -230,60 +228,6 @@ TEST(WorkerTuner, GrowsWhileWaitedForAndShrinksWhileFull) {
   EXPECT_EQ(tuner.threads(), 1);
   WorkerTuner fixed = WorkerTuner::Fixed(3);
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(fixed.Observe(10'000, 10'000, false));
-}
-
-// Samples that hold their number; the last one changes them all.
-class CountingMaker final : public SampleMaker {
- public:
-  explicit CountingMaker(bool fails = false) : fails_(fails) {}
-  int64_t record_count() const override { return 64; }
-  std::string NameOf(int64_t record) const override { return StrCat("record ", record); }
-  Shape DataShape(int64_t /*record*/, SampleScratch& /*scratch*/) const override { return {1, 1, 2}; }
-  void Make(int64_t record, const SampleId& /*id*/, int64_t item, const Shape& /*shape*/, SampleScratch& /*scratch*/,
-            std::span<float> data, std::span<float> label) const override {
-    if (item % 3 == 0) std::this_thread::yield();
-    data[0] = data[1] = static_cast<float>(record);
-    label[0] = 1;
-  }
-  void FinishBatch(const BatchSamples& batch, SampleScratch& /*scratch*/) const override {
-    if (fails_) throw Error(ErrorKind::kBadData, "this batch cannot be mixed");
-    float sum = 0;
-    for (const float label : batch.labels) sum += label;
-    for (int64_t i = 0; i < batch.count; ++i) {
-      batch.data[static_cast<size_t>(2 * i)] = static_cast<float>(batch.first + batch.count - 1 - i);
-    }
-    batch.labels[0] = sum;
-  }
-
- private:
-  bool fails_;
-};
-
-TEST(FinishBatch, SeesAllSamplesOnceAndMayChangeThem) {
-  PrefetchPipeline pipeline(std::make_unique<CountingMaker>(), {.records = 64},
-                            {.batch_size = 32, .workers = WorkerTuner::Fixed(4), .top_names = {"data", "label"}});
-  const OwnedTensor data(pipeline.types()[0]);
-  const OwnedTensor labels(pipeline.types()[1]);
-  for (int batch = 0; batch < 50; ++batch) {
-    pipeline.Next(std::vector<Tensor>{data.tensor(), labels.tensor()});
-    EXPECT_EQ(labels.as<float>()[0], 32);
-    EXPECT_EQ(labels.as<float>()[1], 1);
-    for (size_t i = 0; i < 32; ++i) {
-      ASSERT_EQ(data.as<float>()[2 * i], static_cast<float>(batch * 32 + 31) - static_cast<float>(i));
-      ASSERT_EQ(data.as<float>()[2 * i + 1], static_cast<float>((static_cast<size_t>(batch) * 32 + i) % 64));
-    }
-  }
-  EXPECT_GE(pipeline.statistics().finish_micros, 0);
-  PrefetchPipeline failing(std::make_unique<CountingMaker>(true), {.records = 64},
-                           {.batch_size = 8, .top_names = {"data", "label"}});
-  const OwnedTensor few(failing.types()[0]);
-  const OwnedTensor few_labels(failing.types()[1]);
-  for (int again = 0; again < 2; ++again) {
-    EXPECT_EQ(ErrorOf([&] {
-                failing.Next(std::vector<Tensor>{few.tensor(), few_labels.tensor()});
-              }),
-              "this batch cannot be mixed");
-  }
 }
 
 TEST_F(InputEngine, CachedPicturesAreTheSame) {

@@ -19,6 +19,7 @@
 #include "core/text.h"
 #include "data/datum_view.h"
 #include "data/lmdb_file.h"
+#include "data/lmdb_writer.h"
 #include "proto/moka.pb.h"
 
 namespace moka {

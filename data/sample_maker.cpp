@@ -48,7 +48,7 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   if (!read.file.empty() && transform_.takes_parts()) {
     const ImageSize size = scratch.record.decoder.Open(read.file, {.channels = source_->channels()});
     CheckShape(transform_.OutputShape(size), shape, kHint);
-    transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.transform, data);
+    transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.record.clock, scratch.transform, data);
   } else {
     const bool is_file = !read.file.empty();
     DecodeRecord(source_->channels(), scratch.record, read);

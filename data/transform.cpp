@@ -339,8 +339,8 @@ void Transform::ResizeWhole(const PixelView& pixels, const ImageBox& box, const 
   ResampleToImage(pixels, {box, box, resized.height, resized.width}, scratch.resample, scratch.resized);
 }
 
-void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, TransformScratch& scratch,
-                            std::span<float> out) const {
+void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, StageClock& clock,
+                            TransformScratch& scratch, std::span<float> out) const {
   const Shape shape = OutputShape(size);
   Require(takes_parts() && static_cast<int64_t>(out.size()) == shape.Count(),
           "Transform::ApplyOpened: out has the output shape's size");
@@ -349,6 +349,7 @@ void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const 
     const ImageSize resized = ResizedShort(size);
     const ImageDecoder::Part whole =
         decoder.DecodeWindow({0, 0, size.width, size.height}, resized.width, resized.height);
+    clock.Enter(Stage::kTransform);
     ResizeWhole(ViewOf(*whole.image), whole.box, size, scratch);
     WriteCropped(ViewOf(scratch.resized), id, shape, scratch, out);
     return augmenter_.Erase(id, shape, out);
@@ -362,6 +363,7 @@ void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const 
   };
   const ImageDecoder::Part decoded =
       decoder.DecodeWindow(window, least(width, limits.width, box.width), least(height, limits.height, box.height));
+  clock.Enter(Stage::kTransform);
   const double x = decoded.box.width / limits.width;
   const double y = decoded.box.height / limits.height;
   const ImageBox moved{decoded.box.x + (box.x - limits.x) * x, decoded.box.y + (box.y - limits.y) * y, box.width * x,

@@ -17,6 +17,7 @@
 #include "data/image.h"
 #include "data/resample.h"
 #include "data/sample_id.h"
+#include "data/stage_clock.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -54,9 +55,10 @@ class Transform {
 
   // Whether it may look at a part of the picture only, resized: then the rest need not be decoded.
   bool takes_parts() const { return resizes_at_random() || param_.resize_short() > 0; }
-  // Apply for the picture that a decoder has opened, which decodes what is needed. Requires: takes_parts().
-  void ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, TransformScratch& scratch,
-                   std::span<float> out) const;
+  // Apply for the picture that a decoder has opened, which decodes what is needed; the clock is told when it has.
+  // Requires: takes_parts().
+  void ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, StageClock& clock,
+                   TransformScratch& scratch, std::span<float> out) const;
 
  private:
   struct Place {  // where the crop's corner lies, in the padded image

@@ -230,6 +230,26 @@ TEST(WorkerTuner, GrowsWhileWaitedForAndShrinksWhileFull) {
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(fixed.Observe(10'000, 10'000, false));
 }
 
+TEST_F(InputEngine, PicturesDecodedInPartHaveBothStages) {
+  LmdbWriter writer(At("pictures"));
+  for (int i = 0; i < 8; ++i) {
+    Datum datum;
+    datum.set_encoded(true);
+    datum.set_data(EncodeJpeg(Gradient(160, 120, 3)));
+    writer.Put(LmdbKey(i, "p"), datum.SerializeAsString());
+  }
+  writer.Finish();
+  LayerParameter layer = Layer("", "");
+  layer.mutable_data_param()->set_source("pictures");
+  layer.mutable_transform_param()->set_crop_size(64);
+  layer.mutable_transform_param()->mutable_rand_resized_crop();
+  const auto pipeline = Open(layer);
+  Hashes(*pipeline, 10);
+  const PipelineStatistics s = pipeline->statistics();
+  EXPECT_GT(s.decode_micros, 0);
+  EXPECT_GT(s.transform_micros, 0);
+}
+
 TEST_F(InputEngine, CachedPicturesAreTheSame) {
   LmdbWriter writer(At("pictures"));
   for (int i = 0; i < 20; ++i) {

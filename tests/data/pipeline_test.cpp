@@ -164,7 +164,7 @@ TEST_F(Pipelines, WorkersRunWhereTheProcessMayAndNotWhereTheTeamIsBound) {
   NextOf(*pipeline);
   ASSERT_EQ(AffinityOf(0).size(), 1U);
   int at_large = 0;
-  for (int tries = 0; at_large < 3 && tries < 1000; ++tries) {
+  for (int tries = 0; at_large < 3 && tries < 20'000; ++tries) {
     at_large = 0;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
       const int id = std::stoi(task.path().filename().string());

@@ -53,7 +53,7 @@ void TransformPart(std::string_view wire) {
   }
   const ImageSize size = scratch.decoder.Open(record.file, {.pixel_limit = 1 << 16});
   out.resize(static_cast<size_t>(transform.OutputShape(size).Count()));
-  transform.ApplyOpened(size, scratch.decoder, id, transform_scratch, out);
+  transform.ApplyOpened(size, scratch.decoder, id, scratch.clock, transform_scratch, out);
 }
 
 void LoadAndTransform(std::string_view wire) {

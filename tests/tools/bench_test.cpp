@@ -158,6 +158,12 @@ TEST_F(DataBenchTest, ADatabaseGoesThroughTheRecipeAndIsCheckedAgainstOneWorker)
   EXPECT_EQ(json.at("batch"), 7);
   EXPECT_EQ(json.at("batches"), 4);
   EXPECT_EQ(json.at("bad_records"), 0);
+  EXPECT_EQ(json.at("threads"), 2);
+  for (const char* stage : {"read_ms", "decode_ms", "transform_ms"})
+    EXPECT_GT(json.at(stage).get<double>(), 0) << stage;
+  const Outcome text = Data("--iterations 4 --warmup 1");
+  EXPECT_NE(text.out.find("of the time for input"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("each stage alone on 2 threads: "), std::string::npos) << text.out;
   EXPECT_GT(json.at("samples_per_second").get<double>(), 0);
 }
 

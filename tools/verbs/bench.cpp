@@ -195,21 +195,32 @@ int RunData(const Arguments& arguments) {
     });
   }
   bench.Run(arguments.Int("warmup", 8, 0, kMaxSteps));
+  const PipelineStatistics before = bench.pipeline().statistics();
   const int64_t begin = NowMicros();
   bench.Run(batches);
   const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
   const double rate = static_cast<double>(batches * batch) / seconds;
+  const PipelineStatistics statistics = bench.pipeline().statistics().Since(before);
   if (arguments.Has("json")) {
     const nlohmann::ordered_json json = {{"layer", layer.name()},
                                          {"type", layer.type()},
                                          {"batch", batch},
                                          {"batches", batches},
                                          {"samples_per_second", rate},
-                                         {"bad_records", bench.pipeline().statistics().bad_records}};
+                                         {"threads", statistics.threads},
+                                         {"read_ms", static_cast<double>(statistics.read_micros) * 1e-3},
+                                         {"decode_ms", static_cast<double>(statistics.decode_micros) * 1e-3},
+                                         {"transform_ms", static_cast<double>(statistics.transform_micros) * 1e-3},
+                                         {"idle_ms", static_cast<double>(statistics.idle_micros) * 1e-3},
+                                         {"bad_records", statistics.bad_records}};
     fmt::print("{}\n", json.dump(2));
   } else {
     fmt::print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
                seconds * 1e3 / static_cast<double>(batches), batch);
+    if (statistics.worker_micros() > 0) {
+      fmt::print("{}\neach stage alone on {} thread{}: {}\n", InputSentence(statistics), statistics.threads,
+                 statistics.threads == 1 ? "" : "s", StageRates(statistics));
+    }
   }
   return 0;
 }

@@ -151,17 +151,17 @@ class DataBenchTest : public BenchTest {
 };
 
 TEST_F(DataBenchTest, ADatabaseGoesThroughTheRecipeAndIsCheckedAgainstOneWorker) {
-  const Outcome outcome = Data("--iterations 4 --warmup 1 --json");
+  const Outcome outcome = Data("--iterations 60 --warmup 1 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json.at("type"), "Data");
   EXPECT_EQ(json.at("batch"), 7);
-  EXPECT_EQ(json.at("batches"), 4);
+  EXPECT_EQ(json.at("batches"), 60);
   EXPECT_EQ(json.at("bad_records"), 0);
   EXPECT_EQ(json.at("threads"), 2);
   for (const char* stage : {"read_ms", "decode_ms", "transform_ms"})
     EXPECT_GT(json.at(stage).get<double>(), 0) << stage;
-  const Outcome text = Data("--iterations 4 --warmup 1");
+  const Outcome text = Data("--iterations 60 --warmup 1");
   EXPECT_NE(text.out.find("of the time for input"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("each stage alone on 2 threads: "), std::string::npos) << text.out;
   EXPECT_GT(json.at("samples_per_second").get<double>(), 0);

@@ -1,6 +1,7 @@
 // moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -194,7 +195,9 @@ int RunData(const Arguments& arguments) {
       return nlohmann::ordered_json{{"ms", bench.Run(steps)}};
     });
   }
-  bench.Run(arguments.Int("warmup", 8, 0, kMaxSteps));
+  // Batches that were made ahead would count as made at once.
+  const int64_t ahead = int64_t{layer.data_param().prefetch()} + 1;
+  bench.Run(std::max(ahead, arguments.Int("warmup", 8, 0, kMaxSteps)));
   const PipelineStatistics before = bench.pipeline().statistics();
   const int64_t begin = NowMicros();
   bench.Run(batches);

@@ -1,5 +1,5 @@
-// Images: decoding of JPEG, PNG, BMP, WebP and GIF files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe), and
-// encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
+// Images: decoding of JPEG, PNG, BMP, WebP and GIF files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe),
+// and encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct DecodeOptions {
   ImageChannels channels = ImageChannels::kAsStored;
   // A JPEG's EXIF orientation is applied, so the picture stands upright.
   enum class Orientation { kUpright, kAsStored } orientation = Orientation::kUpright;
-  // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG, PNG,
-  // BMP and GIF are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
+  // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG,
+  // PNG, BMP and GIF are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
   enum class Damage { kStrict, kLenient } damage = Damage::kStrict;
   int64_t pixel_limit = int64_t{1} << 26U;
 };
@@ -65,13 +65,18 @@ struct ImageBox {
 // and is linear when it grows.
 enum class Interpolation { kLinear, kArea, kNearest, kCubic, kLanczos4 };
 void ResizeImage(const Image& from, int64_t width, int64_t height, Interpolation interpolation, Image& to);
-// Resizes the window [x, x+w) x [y, y+h) of an image. Requires: the window lies inside and is not empty.
+// The pixels [x, x+width) x [y, y+height).
 struct ImageWindow {
   int64_t x = 0;
   int64_t y = 0;
   int64_t width = 0;
   int64_t height = 0;
 };
+inline ImageBox BoxOf(const ImageWindow& window) {
+  return {static_cast<double>(window.x), static_cast<double>(window.y), static_cast<double>(window.width),
+          static_cast<double>(window.height)};
+}
+// Requires: the window lies inside and is not empty.
 void ResizeWindow(const Image& from, const ImageWindow& window, int64_t width, int64_t height,
                   Interpolation interpolation, Image& to);
 

@@ -90,8 +90,7 @@ void ImageDecoder::Decode(std::string_view file, const DecodeOptions& options, I
 
 ImageDecoder::Part ImageDecoder::DecodeWindow(const ImageWindow& window, int64_t width, int64_t height) {
   State& s = *state_;
-  const ImageBox box{static_cast<double>(window.x), static_cast<double>(window.y), static_cast<double>(window.width),
-                     static_cast<double>(window.height)};
+  const ImageBox box = BoxOf(window);
   if (!s.is_jpeg) return {&s.image, box};
   if (s.orientation != 1) {
     FinishJpeg(s.image);

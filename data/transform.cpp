@@ -32,11 +32,6 @@ float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t chan
   return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
 }
 
-ImageBox BoxOf(const ImageWindow& window) {
-  return {static_cast<double>(window.x), static_cast<double>(window.y), static_cast<double>(window.width),
-          static_cast<double>(window.height)};
-}
-
 void CheckPicture(const PixelView& pixels) {
   if (pixels.channels == 1 || pixels.channels == 3) return;
   throw Error(ErrorKind::kBadData, "only 8-bit records of 1 or 3 channels can be resized and then padded or changed");

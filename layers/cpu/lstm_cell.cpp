@@ -1,6 +1,7 @@
 // Built as tile_ops.cpp is: its functions become loops of every instruction set, with the same bits in each.
 #include "layers/cpu/lstm_cell.h"
 
+#include "layers/cpu/gate_loops.h"
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/tile_math.h"
 #include "layers/cpu/vector_targets.h"
@@ -19,16 +20,6 @@ MOKA_INLINE void AddInput(const LstmForwardTile& t, int gate, float bias) {
 #pragma omp simd
     for (int64_t j = 0; j < t.units; ++j) sums[j] = sums[j] + x[j] + bias;
   }
-}
-
-MOKA_INLINE void Sigmoids(float* x, int64_t n) {
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) x[j] = Sigmoid(x[j]);
-}
-
-MOKA_INLINE void Tanhs(float* x, int64_t n) {
-#pragma omp simd
-  for (int64_t j = 0; j < n; ++j) x[j] = Tanh(x[j]);
 }
 
 // The cells, also where h will be.
@@ -65,15 +56,6 @@ MOKA_INLINE void States(const LstmForwardTile& t) {
       h[j] = y;
       kept[j] = next == 0.0F ? 0.0F : next * y;
     }
-  }
-}
-
-MOKA_INLINE void SaveGate(const LstmForwardTile& t, int gate) {
-  for (int64_t row = 0; row < t.rows; ++row) {
-    const float* from = t.sums[gate] + row * t.width;
-    float* to = t.gates[gate] + row * t.x_stride;
-#pragma omp simd
-    for (int64_t j = 0; j < t.units; ++j) to[j] = from[j];
   }
 }
 

@@ -12,9 +12,11 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/tensor.h"
 #include "data/image.h"
 #include "data/lmdb_file.h"
 #include "data/lmdb_writer.h"
+#include "data/pipeline.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -33,6 +35,18 @@ class DataTest : public testing::Test {
   void Write(const std::string& name, std::string_view bytes) const {
     std::filesystem::create_directories(At(name).parent_path());
     std::ofstream(At(name), std::ios::binary) << bytes;
+  }
+
+  // The values of the next batch, a vector a top.
+  static std::vector<std::vector<float>> Next(Pipeline& pipeline) {
+    std::vector<OwnedTensor> tops;
+    std::vector<Tensor> tensors;
+    for (const TensorType& type : pipeline.types()) tops.emplace_back(type);
+    for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
+    pipeline.Next(tensors);
+    std::vector<std::vector<float>> values;
+    for (const OwnedTensor& top : tops) values.emplace_back(top.as<float>().begin(), top.as<float>().end());
+    return values;
   }
 
   std::filesystem::path folder_;

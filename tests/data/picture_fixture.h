@@ -55,16 +55,6 @@ class PictureLayers : public DataTest {
   std::string OpenError(const std::string& type, const std::string& fields) const {
     return ErrorOf([&] { Next(*Open(type, fields)); });
   }
-  static std::vector<std::vector<float>> Next(Pipeline& pipeline) {
-    std::vector<OwnedTensor> tops;
-    std::vector<Tensor> tensors;
-    for (const TensorType& type : pipeline.types()) tops.emplace_back(type);
-    for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
-    pipeline.Next(tensors);
-    std::vector<std::vector<float>> values;
-    for (const OwnedTensor& top : tops) values.emplace_back(top.as<float>().begin(), top.as<float>().end());
-    return values;
-  }
   void ExpectGolden(const std::string& name, const std::vector<std::vector<float>>& tops) const {
     constexpr const char* kParts[] = {"data", "label", "sizes"};
     for (size_t t = 0; t < tops.size(); ++t) {

@@ -33,16 +33,6 @@ class AugmentLayers : public DataTest {
   std::unique_ptr<Pipeline> Open(const LayerParameter& layer, int64_t threads = 2, Phase phase = TRAIN) const {
     return OpenPipeline(layer, {.phase = phase, .seed = 3, .threads = threads, .base_folder = folder_});
   }
-  static std::vector<std::vector<float>> Next(Pipeline& pipeline) {
-    std::vector<OwnedTensor> tops;
-    std::vector<Tensor> tensors;
-    for (const TensorType& type : pipeline.types()) tops.emplace_back(type);
-    for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
-    pipeline.Next(tensors);
-    std::vector<std::vector<float>> values;
-    for (const OwnedTensor& top : tops) values.emplace_back(top.as<float>().begin(), top.as<float>().end());
-    return values;
-  }
   void WriteRecords(int count, int classes = 1 << 20) const {
     std::vector<Datum> datums;
     for (int i = 0; i < count; ++i) datums.push_back(RawDatum(3, 16, 12, i * 11, i % classes));

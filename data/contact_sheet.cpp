@@ -7,10 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/datum_view.h"
 #include "data/inspect.h"
-#include "data/lmdb_file.h"
-#include "data/record_source.h"
+#include "data/record_database.h"
 
 namespace moka {
 namespace {
@@ -23,13 +21,15 @@ constexpr int kLine = 18;  // of text
 constexpr int kMostColumns = 16;
 constexpr int kNameLetters = 40;
 
+// Records by their class; those of sets without classes all under -1.
 using ClassRecords = std::map<int64_t, std::vector<int64_t>>;
 
-ClassRecords RecordsOfClasses(const LmdbReader& reader) {
+ClassRecords RecordsOfClasses(const RecordDatabase& database) {
   ClassRecords classes;
-  for (int64_t i = 0; i < reader.size(); ++i) {
+  RecordDatabase::Scratch scratch;
+  for (int64_t i = 0; i < database.size(); ++i) {
     try {
-      classes[ParseDatum(reader.value(i)).label].push_back(i);
+      classes[database.ClassOf(i, scratch).value_or(-1)].push_back(i);
     } catch (const Error&) {
       continue;  // `moka data verify` lists them
     }
@@ -60,10 +60,10 @@ void Cross(int x, int y, cv::Mat& sheet) {
   cv::line(sheet, {x, y + kCell - 1}, {x + kCell - 1, y}, red);
 }
 
-void DrawRecord(const LmdbReader& reader, int64_t i, int x, int y, cv::Mat& sheet) {
-  RecordScratch scratch;
+void DrawRecord(const RecordDatabase& database, int64_t i, int x, int y, cv::Mat& sheet) {
+  RecordDatabase::Scratch scratch;
   try {
-    Put(ImageOf(LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch).pixels), x, y, sheet);
+    Put(ImageOf(database.Load(i, scratch).pixels), x, y, sheet);
   } catch (const Error&) {
     Cross(x, y, sheet);
   }
@@ -82,10 +82,10 @@ int RowsOf(size_t records, const SheetOptions& options, int columns) {
 }  // namespace
 
 ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options) {
-  const LmdbReader reader(path);
-  ClassRecords classes = RecordsOfClasses(reader);
-  if (classes.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no record has a class"));
-  const std::vector<std::string> names = ReadLabelNames(path);
+  const RecordDatabase database(path);
+  ClassRecords classes = RecordsOfClasses(database);
+  if (classes.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no record can be read"));
+  const std::vector<std::string>& names = database.label_names();
   ContactSheet made;
   while (static_cast<int64_t>(classes.size()) > options.classes) {
     classes.erase(std::prev(classes.end()));
@@ -101,14 +101,15 @@ ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options)
   for (const auto& [label, records] : classes) {
     const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
     const std::string name = named ? names[static_cast<size_t>(label)].substr(0, kNameLetters) : "";
-    Write(StrCat(label, named ? " " : "", name, "  (", records.size(), ")"), kGap, y + kLine - 5, sheet);
+    Write(StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")"), kGap,
+          y + kLine - 5, sheet);
     y += kLine;
     const auto shown = std::min<int64_t>(options.per_class, static_cast<int64_t>(records.size()));
     for (int64_t k = 0; k < shown; ++k) {
       const auto column = static_cast<int>(k % columns);
       const int row = static_cast<int>(k / columns);
       const int64_t record = records[static_cast<size_t>(k * static_cast<int64_t>(records.size()) / shown)];
-      DrawRecord(reader, record, kGap + column * (kCell + kGap), y + row * (kCell + kGap), sheet);
+      DrawRecord(database, record, kGap + column * (kCell + kGap), y + row * (kCell + kGap), sheet);
     }
     made.pictures += shown;
     y += RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;

@@ -12,9 +12,9 @@
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/text.h"
-#include "data/datum_view.h"
 #include "data/lmdb_file.h"
 #include "data/lmdb_writer.h"
+#include "data/record_database.h"
 
 namespace moka {
 namespace {
@@ -87,9 +87,11 @@ void CopyRecords(const LmdbReader& reader, const std::vector<int64_t>& order, co
     progress.Step();
     writer.Put(LmdbKey(static_cast<int64_t>(n), NameIn(reader.key(order[n]))), reader.value(order[n]));
   }
-  const fs::path labels = reader.path() / "labels.txt";
-  std::error_code ignored;
-  if (fs::is_regular_file(labels, ignored)) writer.PutFile("labels.txt", ReadFile(labels));
+  for (const char* name : {"labels.txt", kSchemaFile}) {
+    const fs::path file = reader.path() / name;
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) writer.PutFile(name, ReadFile(file));
+  }
   writer.Finish();
 }
 
@@ -104,13 +106,13 @@ void Draw(const std::vector<int64_t>& from, const std::vector<int64_t>& sizes, u
   }
 }
 
-int64_t ClassOf(const LmdbReader& reader, int64_t i) {
+int64_t ClassOf(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
-    return ParseDatum(reader.value(i)).label;
+    if (const std::optional<int64_t> label = database.ClassOf(i, scratch)) return *label;
   } catch (const Error& e) {
-    throw Error(e.kind(), StrCat("record \"", Printable(reader.key(i)), "\" (index ", i, ") of ",
-                                 reader.path().string(), " has no class: ", e.text()));
+    throw Error(e.kind(), StrCat(database.NameOf(i), " has no class: ", e.text()));
   }
+  throw Error(ErrorKind::kBadData, StrCat(database.NameOf(i), " has no class: its kind of record has no single label"));
 }
 
 }  // namespace
@@ -179,9 +181,11 @@ std::vector<int64_t> Apportion(int64_t count, const std::vector<SplitPart>& part
 
 SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::vector<SplitPart>& parts, bool by_class,
                       const CopyOptions& options) {
-  const LmdbReader reader(from);
+  const RecordDatabase database(from);
+  const LmdbReader& reader = database.reader();
   std::map<int64_t, std::vector<int64_t>> classes;  // one, unless by class
-  for (int64_t i = 0; i < reader.size(); ++i) classes[by_class ? ClassOf(reader, i) : 0].push_back(i);
+  RecordDatabase::Scratch scratch;
+  for (int64_t i = 0; i < reader.size(); ++i) classes[by_class ? ClassOf(database, i, scratch) : 0].push_back(i);
   std::vector<std::vector<int64_t>> groups(parts.size());
   for (const auto& [label, indices] : classes) {
     const std::vector<int64_t> sizes = Apportion(static_cast<int64_t>(indices.size()), parts);

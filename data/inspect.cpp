@@ -8,8 +8,7 @@
 #include "core/file.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "data/datum_view.h"
-#include "data/record_source.h"
+#include "data/record_database.h"
 
 namespace moka {
 namespace {
@@ -56,13 +55,13 @@ struct ChannelSums {
 };
 
 // The reason why a record is bad; empty when it is good.
-std::string Fault(const LmdbReader& reader, int64_t i, RecordScratch& scratch) {
+std::string Fault(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
-    const std::string_view wire = reader.value(i);
-    if (!reader.checksums().empty() && Crc32c(wire) != reader.checksums()[static_cast<size_t>(i)]) {
+    const std::vector<uint32_t>& checksums = database.reader().checksums();
+    if (!checksums.empty() && Crc32c(database.reader().value(i)) != checksums[static_cast<size_t>(i)]) {
       return "its checksum differs from the importer's";
     }
-    LoadDatum(wire, ImageChannels::kAsStored, scratch);
+    database.Load(i, scratch);
     return {};
   } catch (const Error& e) {
     return e.what();
@@ -72,18 +71,6 @@ std::string Fault(const LmdbReader& reader, int64_t i, RecordScratch& scratch) {
 }
 
 }  // namespace
-
-std::vector<std::string> ReadLabelNames(const fs::path& path) {
-  std::vector<std::string> label_names;
-  std::error_code ignored;
-  const fs::path file = path / "labels.txt";
-  if (!fs::is_regular_file(file, ignored)) return label_names;
-  constexpr int64_t kLimit = int64_t{16} << 20U;
-  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) {
-    if (!Trim(line).empty()) label_names.emplace_back(Trim(line));
-  }
-  return label_names;
-}
 
 Image ImageOf(const PixelView& pixels) {
   if (pixels.bytes == nullptr || (pixels.channels != 1 && pixels.channels != 3)) {
@@ -99,27 +86,28 @@ Image ImageOf(const PixelView& pixels) {
 }
 
 LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
-  const LmdbReader reader(path);
+  const RecordDatabase database(path);
   LmdbSummary summary;
-  summary.records = reader.size();
-  summary.file_bytes = reader.file_bytes();
-  summary.label_names = ReadLabelNames(path);
-  RecordScratch scratch;
+  summary.records = database.size();
+  summary.file_bytes = database.reader().file_bytes();
+  summary.label_names = database.label_names();
+  summary.box_names = database.box_names();
+  RecordDatabase::Scratch scratch;
   ChannelSums sums;
-  for (int64_t i = 0; i < reader.size(); ++i) {
-    const std::string_view wire = reader.value(i);
-    summary.value_bytes += static_cast<int64_t>(wire.size());
-    if (progress) progress(i, reader.size());
+  for (int64_t i = 0; i < database.size(); ++i) {
+    summary.value_bytes += static_cast<int64_t>(database.reader().value(i).size());
+    if (progress) progress(i, database.size());
     try {
-      const DatumView datum = ParseDatum(wire);
-      const Record record = LoadDatum(wire, ImageChannels::kAsStored, scratch);
-      summary.encoded += datum.encoded ? 1 : 0;
-      summary.floats += record.pixels.floats != nullptr ? 1 : 0;
-      ++summary.labels[datum.label];
-      ++summary.shapes[ShapeText(record.pixels)];
-      sums.Add(record.pixels);
+      const RecordDatabase::Content content = database.Load(i, scratch);
+      summary.encoded += content.is_file ? 1 : 0;
+      summary.floats += content.pixels.floats != nullptr ? 1 : 0;
+      if (content.label) ++summary.labels[*content.label];
+      for (const int64_t label : content.boxes) ++summary.boxes[label];
+      summary.boxless += content.boxes.empty() ? 1 : 0;
+      ++summary.shapes[ShapeText(content.pixels)];
+      sums.Add(content.pixels);
     } catch (const Error& e) {
-      summary.bad.push_back({Printable(reader.key(i)), i, e.what()});
+      summary.bad.push_back({Printable(database.reader().key(i)), i, e.what()});
     }
   }
   for (size_t c = 0; c < sums.values.size(); ++c) {
@@ -131,36 +119,36 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
 }
 
 LmdbVerdict VerifyLmdb(const fs::path& path) {
-  const LmdbReader reader(path);
+  const RecordDatabase database(path);
   LmdbVerdict verdict;
-  verdict.records = reader.size();
-  verdict.has_checksums = !reader.checksums().empty();
-  std::vector<RecordScratch> scratch(static_cast<size_t>(ThreadCount()));
-  std::vector<std::string> faults(static_cast<size_t>(reader.size()));
+  verdict.records = database.size();
+  verdict.has_checksums = !database.reader().checksums().empty();
+  std::vector<RecordDatabase::Scratch> scratch(static_cast<size_t>(ThreadCount()));
+  std::vector<std::string> faults(static_cast<size_t>(database.size()));
   constexpr int64_t kGrain = 16;
-  ParallelFor(reader.size(), kGrain, [&](int64_t begin, int64_t end, int thread) {
+  ParallelFor(database.size(), kGrain, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t i = begin; i < end; ++i) {
-      faults[static_cast<size_t>(i)] = Fault(reader, i, scratch[static_cast<size_t>(thread)]);
+      faults[static_cast<size_t>(i)] = Fault(database, i, scratch[static_cast<size_t>(thread)]);
     }
   });
-  for (int64_t i = 0; i < reader.size(); ++i) {
+  for (int64_t i = 0; i < database.size(); ++i) {
     std::string& fault = faults[static_cast<size_t>(i)];
-    if (!fault.empty()) verdict.bad.push_back({Printable(reader.key(i)), i, std::move(fault)});
+    if (!fault.empty()) verdict.bad.push_back({Printable(database.reader().key(i)), i, std::move(fault)});
   }
   return verdict;
 }
 
 BlobProto ComputeMean(const fs::path& path, const DataProgress& progress) {
-  const LmdbReader reader(path);
-  if (reader.size() == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
-  RecordScratch scratch;
+  const RecordDatabase database(path);
+  if (database.size() == 0) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": no records"));
+  RecordDatabase::Scratch scratch;
   std::vector<double> sums;
   std::string shape;
   BlobProto blob;
-  for (int64_t i = 0; i < reader.size(); ++i) {
-    if (progress) progress(i, reader.size());
+  for (int64_t i = 0; i < database.size(); ++i) {
+    if (progress) progress(i, database.size());
     try {
-      const PixelView pixels = LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch).pixels;
+      const PixelView pixels = database.Load(i, scratch).pixels;
       if (shape.empty()) {
         shape = ShapeText(pixels);
         sums.resize(static_cast<size_t>(pixels.channels * pixels.height * pixels.width));
@@ -173,11 +161,10 @@ BlobProto ComputeMean(const fs::path& path, const DataProgress& progress) {
       }
       VisitValues(pixels, [&](size_t /*c*/, size_t at, double value) { sums[at] += value; });
     } catch (const Error& e) {
-      throw Error(e.kind(), StrCat("record \"", Printable(reader.key(i)), "\" (index ", i, ") of ", path.string(), ": ",
-                                   e.text()));
+      throw Error(e.kind(), StrCat(database.NameOf(i), ": ", e.text()));
     }
   }
-  for (const double sum : sums) blob.add_data(static_cast<float>(sum / static_cast<double>(reader.size())));
+  for (const double sum : sums) blob.add_data(static_cast<float>(sum / static_cast<double>(database.size())));
   return blob;
 }
 

@@ -1,4 +1,4 @@
-// Looking into databases of Datums: counts and statistics, a check of every record, the mean image.
+// Looking into databases of records of any kind: counts and statistics, a check of every record, the mean image.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ struct LmdbSummary {
   int64_t value_bytes = 0;
   int64_t encoded = 0;                    // records that hold an image file
   int64_t floats = 0;                     // records that hold float_data
-  std::map<int64_t, int64_t> labels;      // label -> records
+  std::map<int64_t, int64_t> labels;      // label -> records, where they have one
+  std::map<int64_t, int64_t> boxes;       // class -> boxes
+  int64_t boxless = 0;                    // records without a box
   std::map<std::string, int64_t> shapes;  // "3x32x32" -> records
-  std::vector<std::string> label_names;   // of labels.txt, if there
+  std::vector<std::string> label_names;   // by label; empty where they are not known
+  std::vector<std::string> box_names;     // by class
   std::vector<double> mean;               // a channel, over all pixels of records with the first record's channels
   std::vector<double> stddev;
   std::vector<BadRecord> bad;
 };
 // Errors: those of opening the database; bad records are listed.
 LmdbSummary InspectLmdb(const std::filesystem::path& path, const DataProgress& progress = {});
-
-// The class names of a database's labels.txt, by label; empty without that file.
-std::vector<std::string> ReadLabelNames(const std::filesystem::path& path);
 
 // Copies a record's pixels. Errors: kBadData unless they are bytes of one or three channels.
 Image ImageOf(const PixelView& pixels);

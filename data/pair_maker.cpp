@@ -217,11 +217,9 @@ void PairMaker::Augment(const SampleId& id, const Shape& shape, Cut& cut, Sample
              {.window = {cut.x, cut.y, size.width, size.height}, .mirror = cut.mirror, .beyond = {ignored}}, p.changed);
   std::swap(p.label, p.changed);
   cut = {};
-  const bool follows = options_.label_divide == 1;
-  augmenter_.Change(id, p.image,
-                    {.mask = follows ? &p.label : nullptr,
-                     .mask_outside = static_cast<uint8_t>(std::clamp(options_.outside_label, 0, 255))},
-                    scratch.transform.augment);
+  const FollowingMask label{&p.label, static_cast<uint8_t>(std::clamp(options_.outside_label, 0, 255))};
+  const size_t masks = options_.label_divide == 1 ? 1 : 0;
+  augmenter_.Change(id, p.image, {.masks = {&label, masks}}, scratch.transform.augment);
 }
 
 // Beyond the image lies the mean, which is 0 once it is subtracted.

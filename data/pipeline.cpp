@@ -15,6 +15,7 @@
 #include "data/hdf5_pipeline.h"
 #include "data/layer_fields.h"
 #include "data/prefetch.h"
+#include "data/record_data.h"
 #include "data/sampling_fields.h"
 #include "proto/places.h"
 
@@ -131,6 +132,19 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   return OpenPrefetch(layer, options, batch,
                       std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform,
                                                        std::move(labels)));
+}
+
+std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const PipelineOptions& options) {
+  CheckDatabase(layer, RecordDataParameter::Output_ARRAYSIZE);
+  const DataParameter& param = layer.data_param();
+  if (param.cache_mb() > 0) {
+    throw ErrorAt(layer, "data_param.cache_mb",
+                  StrCat("layer \"", layer.name(), "\": cache_mb is read by Data layers, not by RecordData"));
+  }
+  const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
+  return OpenPrefetch(layer, options, batch,
+                      std::make_unique<RecordDataMaker>(layer, options.base_folder / param.source(), AccessOf(param),
+                                                        options.phase, DataSeed(options.seed, "augment")));
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -252,6 +266,7 @@ const std::vector<Opener>& Openers() {
                                               {"MemoryData", OpenMemoryData},
                                               {"MultiLabelImageData", OpenMultilabelImageData},
                                               {"MultilabelImageData", OpenMultilabelImageData},
+                                              {"RecordData", OpenRecordData},
                                               {"RgbVideoData", OpenSpreadData},
                                               {"TridimData", OpenTridimData},
                                               {"VideoData", OpenVideoData},

@@ -107,6 +107,32 @@ void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
   }
 }
 
+void DrawPoints(std::span<const float> points, Image& image) {
+  for (size_t i = 0; i + 3 <= points.size(); i += 3) {
+    if (points[i + 2] == 0) continue;
+    const cv::Point place(static_cast<int>(points[i] * static_cast<float>(image.width)),
+                          static_cast<int>(points[i + 1] * static_cast<float>(image.height)));
+    cv::circle(MatOf(image), place, 2, {0, 0, 255}, cv::FILLED);
+  }
+}
+
+// Boxes and points of an item, from the tops that have such.
+void DrawObjects(const LayerParameter& layer, const std::vector<OwnedTensor>& tops, int64_t item, Image& image) {
+  for (size_t top = 1; top < tops.size(); ++top) {
+    const Shape& shape = tops[top].type().shape;
+    const auto at = static_cast<int>(top);
+    const RecordDataParameter& record = layer.record_data_param();
+    const bool has_output = layer.type() == "RecordData" && at < record.output_size();
+    const bool is_ssd = layer.type() == "AnnotatedData" && top == 1 && shape[0] == 1;
+    if (is_ssd || (has_output && record.output(at) == RecordDataParameter::BOXES)) {
+      DrawBoxes(tops[top].as<float>(), item, image);
+    } else if (has_output && record.output(at) == RecordDataParameter::POINTS) {
+      const int64_t count = shape.Count(1, shape.rank());
+      DrawPoints(tops[top].as<float>().subspan(static_cast<size_t>(item * count), static_cast<size_t>(count)), image);
+    }
+  }
+}
+
 }  // namespace
 
 Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
@@ -131,15 +157,13 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
     pipeline->Next(tensors);
     for (int64_t n = 0; n < shape[0]; ++n) {
       Image image = PictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
-      const bool has_label = tops.size() > 1;
-      if (has_label && tops[1].type().shape == shape.With(1, 1)) {
-        LayOver(tops[1].as<float>().data() + n * shape[2] * shape[3], image);
+      for (size_t top = 1; top < tops.size(); ++top) {
+        if (tops[top].type().shape != shape.With(1, 1)) continue;
+        LayOver(tops[top].as<float>().data() + n * shape[2] * shape[3], image);
       }
       Image shown;
       ResizeImage(image, width, height, Interpolation::kNearest, shown);
-      if (has_label && layer.type() == "AnnotatedData" && tops[1].type().shape[0] == 1) {
-        DrawBoxes(tops[1].as<float>(), n, shown);
-      }
+      DrawObjects(layer, tops, n, shown);
       Paste(shown, kGap + epoch * (width + kGap), kGap + n * (height + kGap), sheet);
     }
   }

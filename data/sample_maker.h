@@ -11,6 +11,7 @@
 #include "data/box_transform.h"
 #include "data/label_picture.h"
 #include "data/record_source.h"
+#include "data/record_transform.h"
 #include "data/transform.h"
 
 namespace moka {
@@ -29,6 +30,7 @@ struct SampleScratch {
   TransformScratch transform;
   AnnotatedRecord annotated;
   BoxScratch boxes;
+  RecordPictureScratch record_picture;
 };
 
 class SampleMaker {

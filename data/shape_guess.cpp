@@ -91,6 +91,10 @@ DataFields FieldsOf(const LayerParameter& layer) {
     fields.crop_h = layer.dense_image_data_param().crop_height();
     fields.crop_w = layer.dense_image_data_param().crop_width();
   }
+  if (layer.has_record_data_param()) {
+    fields.new_h = layer.record_data_param().height();
+    fields.new_w = layer.record_data_param().width();
+  }
   const TransformationParameter& t = layer.transform_param();
   if (t.resize_param_size() > 0) {
     fields.new_h = t.resize_param(0).height();
@@ -191,6 +195,20 @@ std::vector<Shape> GuessClips(const LayerParameter& layer, const DataFields& fie
   return {};
 }
 
+// A further top of RecordData, with one of what its records may have several of; rank 0 for other layers.
+Shape RecordTop(const LayerParameter& layer, int top, int64_t batch, int64_t h, int64_t w) {
+  const RecordDataParameter& p = layer.record_data_param();
+  if (layer.type() != "RecordData" || top >= p.output_size()) return {};
+  switch (p.output(top)) {
+    case RecordDataParameter::TARGETS: return {batch, 1};
+    case RecordDataParameter::BOXES: return {1, 1, (Size(batch) * std::max<int64_t>(p.max_boxes(), 1)).value(), 8};
+    case RecordDataParameter::MASK:
+    case RecordDataParameter::INSTANCES: return {batch, 1, h, w};
+    case RecordDataParameter::POINTS: return {batch, 1, 3};
+    default: return {};
+  }
+}
+
 // A further top of the forks' layers of boxes, faces and people; rank 0 for other layers.
 Shape ObjectTop(const LayerParameter& layer, int top, int64_t batch, int64_t h, int64_t w) {
   const std::string& type = layer.type();
@@ -282,6 +300,8 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
       guess.types.push_back(Floats(image.With(1, 1)));  // label images from a database of their own
     } else if (i == 0) {
       guess.types.push_back(Floats(image));
+    } else if (const Shape part = RecordTop(layer, i, fields.batch, h, w); part.rank() > 0) {
+      guess.types.push_back(Floats(part));
     } else if (const Shape top = KnownTop(layer.top(i), fields.batch); top.rank() > 0) {
       guess.types.push_back(Floats(top));
     } else if (layer.type() == "AnnotatedData" &&

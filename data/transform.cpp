@@ -224,11 +224,11 @@ std::optional<ResamplePart> Transform::PartOf(const ImageSize& size, const Sampl
 }
 
 void Transform::WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id,
-                               const Shape& shape, TransformScratch& scratch, std::span<float> out) const {
+                               TransformScratch& scratch, std::span<float> out) const {
   if (augmenter_.changes_pictures()) {
     CheckPicture(pixels);
     ResampleToImage(pixels, part, scratch.resample, scratch.resized);
-    return WriteChanged(ViewOf(scratch.resized), {0, 0, part.width, part.height}, id, shape, scratch, out);
+    return WriteChanged(ViewOf(scratch.resized), {0, 0, part.width, part.height}, id, scratch, out);
   }
   scratch.factors.clear();
   scratch.summands.clear();
@@ -300,14 +300,20 @@ void Transform::WriteCropped(const PixelView& from, const SampleId& id, const Sh
                              std::span<float> out) const {
   const Place place = PlaceOf(SizeOf(from), id);
   if (!augmenter_.changes_pictures()) return WriteAll(from, shape, place, mirrors(id), out.data());
-  WriteChanged(from, {place.x - pad_, place.y - pad_, shape[2], shape[1]}, id, shape, scratch, out);
+  WriteChanged(from, {place.x - pad_, place.y - pad_, shape[2], shape[1]}, id, scratch, out);
 }
 
-void Transform::WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id, const Shape& shape,
+void Transform::WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id,
                              TransformScratch& scratch, std::span<float> out) const {
   CutPicture(from, {.window = window, .mirror = mirrors(id)}, scratch.augment.cut);
   augmenter_.Change(id, scratch.augment.cut, {}, scratch.augment);
-  WriteAll(ViewOf(scratch.augment.cut), shape, {.y = pad_, .x = pad_}, false, out.data());
+  Normalise(scratch.augment.cut, out);
+}
+
+void Transform::Normalise(const Image& picture, std::span<float> out) const {
+  const Shape shape = {picture.channels, picture.height, picture.width};
+  Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Normalise: out has the picture's size");
+  WriteAll(ViewOf(picture), shape, {.y = pad_, .x = pad_}, false, out.data());
 }
 
 void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch,
@@ -319,7 +325,7 @@ void Transform::Apply(const PixelView& pixels, const SampleId& id, TransformScra
   } else if (pixels.bytes == nullptr) {
     throw Error(ErrorKind::kBadData, "only 8-bit records can be resized");
   } else if (const auto part = PartOf(SizeOf(pixels), id)) {
-    WriteResampled(pixels, *part, id, shape, scratch, out);
+    WriteResampled(pixels, *part, id, scratch, out);
   } else {
     ResizeWhole(pixels, BoxOf({0, 0, pixels.width, pixels.height}), SizeOf(pixels), scratch);
     WriteCropped(ViewOf(scratch.resized), id, shape, scratch, out);
@@ -332,6 +338,23 @@ void Transform::ResizeWhole(const PixelView& pixels, const ImageBox& box, const 
   CheckPicture(pixels);
   const ImageSize resized = ResizedShort(size);
   ResampleToImage(pixels, {box, box, resized.height, resized.width}, scratch.resample, scratch.resized);
+}
+
+DecodedPart DecodePart(const ResamplePart& part, ImageDecoder& decoder) {
+  const auto& [box, limits, height, width] = part;
+  const ImageWindow window{static_cast<int64_t>(limits.x), static_cast<int64_t>(limits.y),
+                           static_cast<int64_t>(limits.width), static_cast<int64_t>(limits.height)};
+  // So many pixels of the window that the box keeps those of the result.
+  const auto least = [](int64_t result, double of, double box_side) {
+    return static_cast<int64_t>(std::ceil(static_cast<double>(result) * of / box_side));
+  };
+  const ImageDecoder::Part decoded =
+      decoder.DecodeWindow(window, least(width, limits.width, box.width), least(height, limits.height, box.height));
+  const double x = decoded.box.width / limits.width;
+  const double y = decoded.box.height / limits.height;
+  const ImageBox moved{decoded.box.x + (box.x - limits.x) * x, decoded.box.y + (box.y - limits.y) * y, box.width * x,
+                       box.height * y};
+  return {decoded.image, {moved, decoded.box, height, width}};
 }
 
 void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, StageClock& clock,
@@ -349,21 +372,9 @@ void Transform::ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const 
     WriteCropped(ViewOf(scratch.resized), id, shape, scratch, out);
     return augmenter_.Erase(id, shape, out);
   }
-  const auto& [box, limits, height, width] = *part;
-  const ImageWindow window{static_cast<int64_t>(limits.x), static_cast<int64_t>(limits.y),
-                           static_cast<int64_t>(limits.width), static_cast<int64_t>(limits.height)};
-  // So many pixels of the window that the box keeps those of the result.
-  const auto least = [](int64_t result, double of, double box_side) {
-    return static_cast<int64_t>(std::ceil(static_cast<double>(result) * of / box_side));
-  };
-  const ImageDecoder::Part decoded =
-      decoder.DecodeWindow(window, least(width, limits.width, box.width), least(height, limits.height, box.height));
+  const DecodedPart decoded = DecodePart(*part, decoder);
   clock.Enter(Stage::kTransform);
-  const double x = decoded.box.width / limits.width;
-  const double y = decoded.box.height / limits.height;
-  const ImageBox moved{decoded.box.x + (box.x - limits.x) * x, decoded.box.y + (box.y - limits.y) * y, box.width * x,
-                       box.height * y};
-  WriteResampled(ViewOf(*decoded.image), {moved, decoded.box, height, width}, id, shape, scratch, out);
+  WriteResampled(ViewOf(*decoded.image), decoded.part, id, scratch, out);
   augmenter_.Erase(id, shape, out);
 }
 

@@ -40,6 +40,14 @@ struct TransformScratch {
 // kNoInput, kBadData without a place, the path in them.
 void ReadMeanImage(const std::filesystem::path& path, Shape& shape, std::vector<float>& values);
 
+// The part of a picture that a decoder has opened, decoded at a size that does it no harm: where it is in `image`,
+// which lasts until the decoder's next call. Errors: those of decoding.
+struct DecodedPart {
+  const Image* image = nullptr;
+  ResamplePart part;
+};
+DecodedPart DecodePart(const ResamplePart& part, ImageDecoder& decoder);
+
 class Transform {
  public:
   // mean_file is looked for under base_folder. Errors: kConfig for fields that contradict each other, kNoInput and
@@ -60,6 +68,16 @@ class Transform {
   void ApplyOpened(const ImageSize& size, ImageDecoder& decoder, const SampleId& id, StageClock& clock,
                    TransformScratch& scratch, std::span<float> out) const;
 
+  // The steps one by one, for samples in which more than a picture is cut and changed.
+  //
+  // What a record of this size is resampled from, if nothing but that and normalising is to be done; none with padding
+  // or a mean image.
+  std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
+  bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
+  const Augmenter& augmenter() const { return augmenter_; }
+  // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
+  void Normalise(const Image& picture, std::span<float> out) const;
+
  private:
   struct Place {  // where the crop's corner lies, in the padded image
     int64_t y = 0;
@@ -73,17 +91,14 @@ class Transform {
   ImageSize ResizedShort(const ImageSize& size) const;
   // Where the crop lies in a picture of this size.
   Place PlaceOf(const ImageSize& size, const SampleId& id) const;
-  // What a record of this size is resampled from, if nothing but that and normalising is to be done.
-  std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
-  void WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id, const Shape& shape,
-                      TransformScratch& scratch, std::span<float> out) const;
+  void WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id, TransformScratch& scratch,
+                      std::span<float> out) const;
   void WriteCropped(const PixelView& from, const SampleId& id, const Shape& shape, TransformScratch& scratch,
                     std::span<float> out) const;
   // The window as a picture of its own, changed, then normalised.
-  void WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id, const Shape& shape,
-                    TransformScratch& scratch, std::span<float> out) const;
+  void WriteChanged(const PixelView& from, const ImageWindow& window, const SampleId& id, TransformScratch& scratch,
+                    std::span<float> out) const;
   void WriteAll(const PixelView& from, const Shape& shape, const Place& place, bool mirror, float* out) const;
-  bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   // The box, all of a picture of this size, as resize_short wants it, into the scratch.
   void ResizeWhole(const PixelView& pixels, const ImageBox& box, const ImageSize& size,
                    TransformScratch& scratch) const;

@@ -13,9 +13,9 @@
 namespace moka {
 namespace {
 
-constexpr std::array<std::string_view, 9> kAugmented = {
-    "AnnotatedData", "Data",          "DenseImageData",      "ImageData",          "ImageLabelmapData",
-    "ImageSegData",  "WindowSegData", "MultiLabelImageData", "MultilabelImageData"};
+constexpr std::array<std::string_view, 10> kAugmented = {
+    "AnnotatedData", "Data",          "DenseImageData",      "ImageData",           "ImageLabelmapData",
+    "ImageSegData",  "WindowSegData", "MultiLabelImageData", "MultilabelImageData", "RecordData"};
 constexpr std::array<std::string_view, 2> kMixed = {"Data", "ImageData"};
 
 // The fields of one message, for its checks.

@@ -75,10 +75,9 @@ void ChangeLighting(const LightingChange& lighting, RandomStream& random, Image&
 // The picture and all that follows it.
 void Move(const Geometry& geometry, uint8_t fill, Image& picture, const Followers& followers, Image& scratch) {
   geometry.MovePicture(fill, picture, scratch);
-  if (followers.mask != nullptr) {
-    Require(followers.mask->width == picture.width && followers.mask->height == picture.height,
-            "Augmenter: a mask has its picture's size");
-    geometry.MoveMask(followers.mask_outside, *followers.mask, scratch);
+  for (const auto& [mask, outside] : followers.masks) {
+    Require(mask->width == picture.width && mask->height == picture.height, "Augmenter: a mask has its picture's size");
+    geometry.MoveMask(outside, *mask, scratch);
   }
   if (followers.boxes != nullptr) {
     for (Annotated& a : *followers.boxes) a.box = geometry.BoundsOf(a.box, picture.width, picture.height);

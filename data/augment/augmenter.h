@@ -25,10 +25,15 @@ struct KeyPoint {
   bool is_visible = true;  // no longer once it has left the picture
 };
 
+// Labels of a picture's pixels, of its size, and the label of what comes from outside.
+struct FollowingMask {
+  Image* picture = nullptr;
+  uint8_t outside = 0;
+};
+
 // What follows the picture's changes of shape; null: nothing of that kind.
 struct Followers {
-  Image* mask = nullptr;  // labels, of the picture's size
-  uint8_t mask_outside = 0;
+  std::span<const FollowingMask> masks = {};
   // Each box becomes the bounds of what its border has become, beyond the picture too; then cut_boxes, which must be
   // set with boxes, cuts those and drops what is no longer there, after each change of shape.
   std::vector<Annotated>* boxes = nullptr;

@@ -71,6 +71,7 @@ std::vector<LayerDef> CommonLayers() {
       PoolingLayer(),
       PowerLayer(),
       ReLULayer(),
+      RecordDataLayer(),
       ReductionLayer(),
       Relu6Layer(),
       ReshapeLayer(),

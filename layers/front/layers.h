@@ -48,6 +48,7 @@ LayerDef Pooling3DLayer();
 LayerDef PowerLayer();
 LayerDef ReLULayer();
 LayerDef Relu6Layer();
+LayerDef RecordDataLayer();
 LayerDef ReductionLayer();
 LayerDef ReshapeLayer();
 LayerDef ScaleLayer();

@@ -14,10 +14,9 @@
 #include "data/image.h"
 #include "data/import.h"
 #include "data/inspect.h"
-#include "data/lmdb_file.h"
 #include "data/pipeline.h"
 #include "data/preview.h"
-#include "data/record_source.h"
+#include "data/record_database.h"
 #include "optim/signals.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
@@ -158,20 +157,20 @@ std::string Bar(int64_t count, int64_t most) {
   return bar + kParts.at(static_cast<size_t>(eighths % 8));
 }
 
-// Classes by label, with bars as long as their counts.
-void PrintHistogram(const LmdbSummary& summary) {
+// Classes by number, with bars as long as their counts; `what` has them: "label".
+void PrintHistogram(const char* what, const std::map<int64_t, int64_t>& counts, const std::vector<std::string>& names) {
   int64_t most = 1;
   size_t longest = 0;
   const auto name_of = [&](int64_t label) {
-    const bool named = label >= 0 && label < static_cast<int64_t>(summary.label_names.size());
-    return named ? Printable(summary.label_names[static_cast<size_t>(label)]) : std::string();
+    const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
+    return named ? Printable(names[static_cast<size_t>(label)]) : std::string();
   };
-  for (const auto& [label, count] : summary.labels) {
+  for (const auto& [label, count] : counts) {
     most = std::max(most, count);
     longest = std::max(longest, name_of(label).size());
   }
-  for (const auto& [label, count] : summary.labels) {
-    fmt::print("  label {:<5} {:<8} {:<{}}{}{}\n", label, count, name_of(label), longest, longest > 0 ? "  " : "",
+  for (const auto& [label, count] : counts) {
+    fmt::print("  {} {:<5} {:<8} {:<{}}{}{}\n", what, label, count, name_of(label), longest, longest > 0 ? "  " : "",
                Bar(count, most));
   }
 }
@@ -198,6 +197,8 @@ int RunInspect(const Arguments& arguments) {
         {"encoded", summary.encoded}, {"floats", summary.floats},         {"shapes", summary.shapes},
         {"mean", summary.mean},       {"stddev", summary.stddev},         {"label_names", summary.label_names}};
     for (const auto& [label, count] : summary.labels) json["labels"][std::to_string(label)] = count;
+    for (const auto& [label, count] : summary.boxes) json["boxes"][std::to_string(label)] = count;
+    if (!summary.boxes.empty()) json["box_names"] = summary.box_names;
     for (const BadRecord& bad : summary.bad) {
       json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
     }
@@ -208,7 +209,9 @@ int RunInspect(const Arguments& arguments) {
              summary.floats, BytesText(summary.value_bytes), BytesText(summary.file_bytes));
   for (const auto& [shape, count] : summary.shapes) fmt::print("  shape {:<16} {}\n", shape, count);
   fmt::print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
-  PrintHistogram(summary);
+  PrintHistogram("label", summary.labels, summary.label_names);
+  PrintHistogram("boxes", summary.boxes, summary.box_names);
+  if (!summary.boxes.empty()) fmt::print("  records without a box: {}\n", summary.boxless);
   for (const BadRecord& bad : summary.bad)
     fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
   return 0;
@@ -225,25 +228,27 @@ int RunVerify(const Arguments& arguments) {
   return verdict.bad.empty() ? 0 : static_cast<int>(ErrorKind::kVerification);
 }
 
-// Records as picture files LABEL_KEY.png (an encoded record keeps its own bytes).
+// Records as picture files LABEL_INDEX.png, or INDEX.png where records have no single label.
 int RunExport(const Arguments& arguments) {
   RefuseExtra(arguments, 2);
   const std::string path = Positional(arguments, 0, "the database");
   const std::filesystem::path out = Positional(arguments, 1, "the folder for the pictures");
-  const LmdbReader reader(path);
+  const RecordDatabase database(path);
   const int64_t first = arguments.Int("first", 0, 0, INT64_MAX);
-  const int64_t last = std::min(reader.size(), first + arguments.Int("limit", 10, 1, INT64_MAX / 2));
+  const int64_t last = std::min(database.size(), first + arguments.Int("limit", 10, 1, INT64_MAX / 2));
   CreateFolders(out);
-  RecordScratch scratch;
+  RecordDatabase::Scratch scratch;
   for (int64_t i = first; i < last; ++i) {
-    const Record record = LoadDatum(reader.value(i), ImageChannels::kAsStored, scratch);
     Image image;
+    std::string label;
     try {
-      image = ImageOf(record.pixels);
+      const RecordDatabase::Content content = database.Load(i, scratch);
+      image = ImageOf(content.pixels);
+      if (content.label) label = StrCat(*content.label, "_");
     } catch (const Error& e) {
-      throw Error(e.kind(), StrCat("record ", i, " of ", path, ": ", e.text()));
+      throw Error(e.kind(), StrCat(database.NameOf(i), ": ", e.text()));
     }
-    const std::string name = fmt::format("{:g}_{:08}.png", record.label, i);
+    const std::string name = fmt::format("{}{:08}.png", label, i);
     WriteFileAtomically(out / name, EncodePng(image));
     fmt::print("{}\n", (out / name).string());
   }

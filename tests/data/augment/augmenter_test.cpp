@@ -135,9 +135,9 @@ TEST_F(Augmenters, MasksBoxesAndPointsFollow) {
     std::vector<KeyPoint> points = {{56.5F / kSide, 40.5F / kSide}};
     std::vector<Annotated> boxes = {{{53.0F / kSide, 37.0F / kSide, 60.0F / kSide, 44.0F / kSide}, 1, 0, false}};
     AugmentScratch scratch;
+    const FollowingMask following{&mask, 255};
     augmenter.Change({0, i}, picture,
-                     {.mask = &mask, .mask_outside = 255, .boxes = &boxes, .cut_boxes = [] {}, .points = &points},
-                     scratch);
+                     {.masks = {&following, 1}, .boxes = &boxes, .cut_boxes = [] {}, .points = &points}, scratch);
     const double x = double{points[0].x} * kSide;
     const double y = double{points[0].y} * kSide;
     const bool inside = x >= 1 && y >= 1 && x < kSide - 1 && y < kSide - 1;
@@ -165,7 +165,8 @@ TEST_F(Augmenters, ColorsMoveNothing) {
   Image mask = Picture(1);
   std::vector<KeyPoint> points = {{0.25F, 0.75F}};
   AugmentScratch scratch;
-  augmenter.Change({0, 2}, picture, {.mask = &mask, .points = &points}, scratch);
+  const FollowingMask following{&mask};
+  augmenter.Change({0, 2}, picture, {.masks = {&following, 1}, .points = &points}, scratch);
   EXPECT_NE(picture.pixels, Picture(3).pixels);
   EXPECT_EQ(mask.pixels, Picture(1).pixels);
   EXPECT_EQ(points[0].x, 0.25F);

@@ -1,0 +1,185 @@
+#include "data/record_data.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+using Parameter = RecordDataParameter;
+
+constexpr int64_t kBoxNumbers = 8;    // of a row
+constexpr int64_t kPointNumbers = 3;  // of a point
+
+bool Has(const Parameter& param, Parameter::Output output) {
+  return std::ranges::find(param.output(), output) != param.output().end();
+}
+
+}  // namespace
+
+RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database,
+                                 LmdbReader::Access access, Phase phase, uint64_t seed)
+    : reader_(database, access),
+      schema_(ReadSampleSchema(database)),
+      param_(layer.record_data_param()),
+      transform_(layer, phase, seed,
+                 {.mask = Has(param_, Parameter::MASK), .instances = Has(param_, Parameter::INSTANCES)}) {
+  CheckOutputs(layer);
+  if (Has(param_, Parameter::BOXES)) CountBoxes();
+}
+
+void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
+  const auto fail = [&](std::string_view text, std::string_view hint = "") {
+    throw ErrorAt(layer, "record_data_param.output",
+                  StrCat("layer \"", layer.name(), "\": record_data_param.output ", text), std::string(hint));
+  };
+  if (param_.output_size() != layer.top_size()) {
+    fail(StrCat("is given ", param_.output_size(), " times, the layer has ", layer.top_size(), " tops"),
+         "give one for each top");
+  }
+  if (param_.output(0) != Parameter::PICTURE) fail("must begin with PICTURE");
+  std::vector<int> seen;
+  for (const int output : param_.output()) {
+    const auto wanted = static_cast<Parameter::Output>(output);
+    const std::string& name = Parameter::Output_Name(wanted);
+    if (std::ranges::find(seen, output) != seen.end()) fail(StrCat("has ", name, " twice"));
+    seen.push_back(output);
+    const bool is_there = wanted == Parameter::PICTURE || (wanted == Parameter::LABELS && schema_.label_size() > 0) ||
+                          (wanted == Parameter::TARGETS && schema_.target_size() > 0) ||
+                          (wanted == Parameter::BOXES && schema_.boxes()) ||
+                          (wanted == Parameter::MASK && schema_.mask()) ||
+                          (wanted == Parameter::INSTANCES && schema_.box_masks()) ||
+                          (wanted == Parameter::POINTS && schema_.point_size() > 0);
+    if (!is_there) {
+      fail(StrCat("wants ", name, ", which the records of ", reader_.path().string(), " have not"),
+           StrCat("its ", kSchemaFile, " says what they have"));
+    }
+  }
+}
+
+void RecordDataMaker::CountBoxes() {
+  rows_ = param_.max_boxes();
+  if (rows_ > 0) return;
+  SampleRecord record;
+  for (int64_t i = 0; i < reader_.size(); ++i) {
+    try {
+      ParseSample(reader_.value(i), schema_, record);
+      rows_ = std::max<int64_t>(rows_, record.box_size());
+    } catch (const Error&) {
+      continue;  // reported, or skipped, when its turn comes
+    }
+  }
+  rows_ = std::max<int64_t>(rows_, 1);
+}
+
+std::string RecordDataMaker::NameOf(int64_t record) const {
+  return StrCat("record \"", Printable(reader_.key(record)), "\" (index ", record, ") of ", reader_.path().string());
+}
+
+void RecordDataMaker::Load(int64_t record, SampleScratch& scratch) const {
+  const std::string_view wire = reader_.value(record);
+  TouchPages(wire);
+  scratch.record.clock.Enter(Stage::kDecode);
+  ParseSample(wire, schema_, scratch.record_picture.record);
+}
+
+Shape RecordDataMaker::DataShape(int64_t record, SampleScratch& scratch) const {
+  Load(record, scratch);
+  return transform_.OutputShape(scratch.record_picture, scratch.record.decoder);
+}
+
+std::optional<int64_t> RecordDataMaker::ClassOf(int64_t record) const {
+  if (schema_.label_size() != 1) return std::nullopt;
+  SampleRecord read;
+  ParseSample(reader_.value(record), schema_, read);
+  return read.label(0);
+}
+
+Shape RecordDataMaker::PartShape(Parameter::Output output, const Shape& sample) const {
+  switch (output) {
+    case Parameter::LABELS: return schema_.label_size() == 1 ? Shape{} : Shape{schema_.label_size()};
+    case Parameter::TARGETS: return {schema_.target_size()};
+    case Parameter::MASK:
+    case Parameter::INSTANCES: return {1, sample[1], sample[2]};
+    case Parameter::POINTS: return {schema_.point_size(), kPointNumbers};
+    case Parameter::BOXES: return {rows_, kBoxNumbers};
+    case Parameter::PICTURE: break;
+  }
+  return sample;
+}
+
+std::vector<Shape> RecordDataMaker::LabelShapes(int64_t batch_size, const Shape& sample) const {
+  std::vector<Shape> shapes;
+  for (int i = 1; i < param_.output_size(); ++i) {
+    if (param_.output(i) == Parameter::BOXES) {
+      shapes.push_back({1, 1, batch_size * rows_, kBoxNumbers});
+    } else {
+      shapes.push_back(PartShape(param_.output(i), sample).Inserted(0, batch_size));
+    }
+  }
+  return shapes;
+}
+
+void RecordDataMaker::WriteBoxes(const RecordPictureScratch& scratch, int64_t item, std::span<float> out) const {
+  std::ranges::fill(out, -1.0F);
+  const auto count = std::min<size_t>(scratch.boxes.size(), static_cast<size_t>(rows_));
+  float* row = out.data();
+  for (size_t i = 0; i < count; ++i) {
+    const Annotated& a = scratch.boxes[i];
+    const std::array<float, kBoxNumbers> values = {static_cast<float>(item),
+                                                   static_cast<float>(a.group_label),
+                                                   static_cast<float>(i + 1),
+                                                   a.box.xmin,
+                                                   a.box.ymin,
+                                                   a.box.xmax,
+                                                   a.box.ymax,
+                                                   a.difficult ? 1.0F : 0.0F};
+    row = std::ranges::copy(values, row).out;
+  }
+}
+
+// Boxes that are no longer there, or have no row, leave no instance.
+void RecordDataMaker::WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const {
+  std::vector<float> row_of(static_cast<size_t>(scratch.record.box_size()) + 1);
+  const bool has_rows = Has(param_, Parameter::BOXES);
+  for (size_t i = 0; i < scratch.boxes.size(); ++i) {
+    if (has_rows && static_cast<int64_t>(i) >= rows_) break;
+    row_of[static_cast<size_t>(scratch.boxes[i].instance_id)] = static_cast<float>(i + 1);
+  }
+  for (size_t p = 0; p < out.size(); ++p) {
+    out[p] = row_of[scratch.instances.low.pixels[p] | static_cast<size_t>(scratch.instances.high.pixels[p]) << 8U];
+  }
+}
+
+void RecordDataMaker::Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
+                           std::span<float> data, std::span<float> label) const {
+  Load(record, scratch);
+  RecordPictureScratch& p = scratch.record_picture;
+  transform_.Apply(id, shape, scratch.record.decoder, scratch.record.clock, scratch.transform, p, data);
+  for (int i = 1; i < param_.output_size(); ++i) {
+    const auto count = static_cast<size_t>(PartShape(param_.output(i), shape).Count());
+    const std::span<float> out = label.first(count);
+    label = label.subspan(count);
+    switch (param_.output(i)) {
+      case Parameter::LABELS: std::ranges::copy(p.record.label(), out.begin()); break;
+      case Parameter::TARGETS: std::ranges::copy(p.record.target(), out.begin()); break;
+      case Parameter::MASK: std::ranges::copy(p.mask.pixels, out.begin()); break;
+      case Parameter::INSTANCES: WriteInstances(p, out); break;
+      case Parameter::BOXES: WriteBoxes(p, item, out); break;
+      case Parameter::POINTS: {
+        float* to = out.data();
+        for (const KeyPoint& point : p.points) {
+          to = std::ranges::copy(std::array{point.x, point.y, point.is_visible ? 1.0F : 0.0F}, to).out;
+        }
+        break;
+      }
+      case Parameter::PICTURE: break;
+    }
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,46 @@
+// Samples of RecordData: an LMDB of Moka's own records, of which each top takes what record_data_param.output says.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/lmdb_file.h"
+#include "data/record_transform.h"
+#include "data/sample_maker.h"
+
+namespace moka {
+
+class RecordDataMaker final : public SampleMaker {
+ public:
+  // Reads the schema and, for BOXES without max_boxes, every record. Errors: kConfig at the layer's fields, those of
+  // the database.
+  RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database, LmdbReader::Access access,
+                  Phase phase, uint64_t seed);
+  int64_t record_count() const override { return reader_.size(); }
+  std::string NameOf(int64_t record) const override;
+  Shape DataShape(int64_t record, SampleScratch& scratch) const override;
+  std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
+  std::optional<int64_t> ClassOf(int64_t record) const override;
+  bool reads_ahead() const override { return reader_.reads_ahead(); }
+  void WillNeed(int64_t record) const override { reader_.WillNeed(record); }
+  void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
+            std::span<float> data, std::span<float> label) const override;
+
+ private:
+  void CheckOutputs(const LayerParameter& layer) const;
+  void CountBoxes();
+  // Shape of an output's part of one sample.
+  Shape PartShape(RecordDataParameter::Output output, const Shape& sample) const;
+  void Load(int64_t record, SampleScratch& scratch) const;
+  void WriteBoxes(const RecordPictureScratch& scratch, int64_t item, std::span<float> out) const;
+  void WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const;
+
+  LmdbReader reader_;
+  SampleSchema schema_;
+  RecordDataParameter param_;
+  RecordTransform transform_;
+  int64_t rows_ = 1;  // of BOXES, one item's
+};
+
+}  // namespace moka

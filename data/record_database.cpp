@@ -1,0 +1,89 @@
+#include "data/record_database.h"
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/datum_view.h"
+
+namespace moka {
+namespace {
+
+// An AnnotatedDatum begins with its Datum, field 1 of bytes; a Datum's field 1 is a number.
+bool IsAnnotated(std::string_view wire) {
+  constexpr char kBytesOfFieldOne = 0x0A;
+  return !wire.empty() && wire.front() == kBytesOfFieldOne;
+}
+
+// Of labels.txt, by label; empty without that file.
+std::vector<std::string> ReadLabelNames(const std::filesystem::path& path) {
+  std::vector<std::string> label_names;
+  std::error_code ignored;
+  const std::filesystem::path file = path / "labels.txt";
+  if (!std::filesystem::is_regular_file(file, ignored)) return label_names;
+  constexpr int64_t kLimit = int64_t{16} << 20U;
+  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) {
+    if (!Trim(line).empty()) label_names.emplace_back(Trim(line));
+  }
+  return label_names;
+}
+
+}  // namespace
+
+RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Access access) : reader_(path, access) {
+  if (HasSampleSchema(path)) {
+    kind_ = Kind::kSample;
+    schema_ = ReadSampleSchema(path);
+    if (schema_.label_size() == 1) {
+      label_names_.assign(schema_.label(0).class_name().begin(), schema_.label(0).class_name().end());
+    }
+    box_names_.assign(schema_.box_class().begin(), schema_.box_class().end());
+    return;
+  }
+  if (size() > 0 && IsAnnotated(reader_.value(0))) kind_ = Kind::kAnnotated;
+  label_names_ = ReadLabelNames(path);
+}
+
+std::string RecordDatabase::NameOf(int64_t i) const {
+  return StrCat("record \"", Printable(reader_.key(i)), "\" (index ", i, ") of ", reader_.path().string());
+}
+
+void RecordDatabase::LoadSample(int64_t i, Scratch& scratch, Content& content) const {
+  SampleRecord& sample = scratch.sample;
+  ParseSample(reader_.value(i), schema_, sample);
+  Record record = PictureOf(sample);
+  content.is_file = !record.file.empty();
+  DecodeRecord(ImageChannels::kAsStored, scratch.record, record);
+  content.pixels = record.pixels;
+  if (sample.label_size() == 1) content.label = sample.label(0);
+  for (const SampleBox& box : sample.box()) content.boxes.push_back(box.label());
+  if (!sample.mask().empty()) DecodeMask(sample, SizeOf(content.pixels), scratch.record.decoder, scratch.mask);
+  if (schema_.box_masks()) DrawInstances(sample, content.pixels.height, content.pixels.width, scratch.instances);
+}
+
+RecordDatabase::Content RecordDatabase::Load(int64_t i, Scratch& scratch) const {
+  Content content;
+  if (kind_ == Kind::kSample) {
+    LoadSample(i, scratch, content);
+    return content;
+  }
+  std::string_view wire = reader_.value(i);
+  if (kind_ == Kind::kAnnotated) {
+    ParseAnnotated(wire, scratch.annotated);
+    wire = scratch.annotated.datum;
+    for (const Annotated& a : scratch.annotated.annotations) content.boxes.push_back(a.group_label);
+  }
+  const DatumView datum = ParseDatum(wire);
+  content.is_file = datum.encoded;
+  if (kind_ == Kind::kDatum) content.label = datum.label;
+  content.pixels = LoadDatum(wire, ImageChannels::kAsStored, scratch.record).pixels;
+  return content;
+}
+
+std::optional<int64_t> RecordDatabase::ClassOf(int64_t i, Scratch& scratch) const {
+  if (kind_ == Kind::kDatum) return ParseDatum(reader_.value(i)).label;
+  if (kind_ == Kind::kAnnotated || schema_.label_size() != 1) return std::nullopt;
+  ParseSample(reader_.value(i), schema_, scratch.sample);
+  return scratch.sample.label(0);
+}
+
+}  // namespace moka

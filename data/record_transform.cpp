@@ -1,0 +1,199 @@
+#include "data/record_transform.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/augment/cut.h"
+#include "data/layer_fields.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+void CheckFields(const LayerParameter& layer) {
+  constexpr std::array<std::string_view, 12> kRead = {
+      "scale",  "mirror", "crop_size", "mean_value",   "force_color",       "force_gray",
+      "crop_h", "crop_w", "std_value", "resize_short", "rand_resized_crop", "augment"};
+  CheckTransformFields(layer, kRead);
+  const auto fail = [&](std::string_view field, std::string_view text) {
+    throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", field, " ", text));
+  };
+  const RecordDataParameter& p = layer.record_data_param();
+  constexpr uint32_t kMaxSide = 1U << 14U;
+  if ((p.height() > 0) != (p.width() > 0) || std::max(p.height(), p.width()) > kMaxSide) {
+    fail("record_data_param.height",
+         StrCat("and width are ", p.height(), " and ", p.width(), ", expected both none or both 1..", kMaxSide));
+  }
+  if (p.height() > 0 && layer.transform_param().resize_short() > 0) {
+    fail("transform_param.resize_short", "does not go with record_data_param.height and width; keep one");
+  }
+  if (!(p.min_visible() >= 0 && p.min_visible() <= 1)) {
+    fail("record_data_param.min_visible", StrCat("is ", p.min_visible(), ", expected 0..1"));
+  }
+  if (p.ignore_label() > 255) fail("record_data_param.ignore_label", StrCat("is ", p.ignore_label(), ", at most 255"));
+}
+
+void Mirror(Image& image) {
+  for (int64_t y = 0; y < image.height; ++y) {
+    uint8_t* row = image.pixels.data() + y * image.width * image.channels;
+    for (int64_t left = 0, right = image.width - 1; left < right; ++left, --right) {
+      std::swap_ranges(row + left * image.channels, row + (left + 1) * image.channels, row + right * image.channels);
+    }
+  }
+}
+
+// The pixels under the centres of the result's. Requires: 1 channel.
+void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scratch) {
+  const auto pixel = [](double at, int64_t side) {
+    return std::clamp<int64_t>(static_cast<int64_t>(std::floor(at)), 0, side - 1);
+  };
+  const double step_x = part.box.width / static_cast<double>(part.width);
+  const double step_y = part.box.height / static_cast<double>(part.height);
+  scratch.Resize(part.width, part.height, 1);
+  size_t to = 0;
+  for (int64_t y = 0; y < part.height; ++y) {
+    const int64_t row = pixel(part.box.y + (static_cast<double>(y) + 0.5) * step_y, image.height) * image.width;
+    for (int64_t i = 0; i < part.width; ++i, ++to) {
+      const int64_t x = mirror ? part.width - 1 - i : i;
+      const int64_t column = pixel(part.box.x + (static_cast<double>(x) + 0.5) * step_x, image.width);
+      scratch.pixels[to] = image.pixels[static_cast<size_t>(row + column)];
+    }
+  }
+  std::swap(image, scratch);
+}
+
+// A place of the picture, in pixels, as a fraction of what is cut.
+struct CutPlaces {
+  ImageBox box;
+  bool mirror = false;
+  float X(double x) const {
+    const double at = (x - box.x) / box.width;
+    return static_cast<float>(mirror ? 1 - at : at);
+  }
+  float Y(double y) const { return static_cast<float>((y - box.y) / box.height); }
+};
+
+}  // namespace
+
+RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted)
+    : transform_((CheckFields(layer), layer.transform_param()), phase, seed, {}),
+      param_(layer.record_data_param()),
+      wanted_(wanted) {}
+
+ImageSize RecordTransform::Open(const SampleRecord& record, ImageDecoder& decoder) const {
+  if (record.height() > 0) return {record.channels(), record.height(), record.width()};
+  return decoder.Open(record.picture(), {.channels = transform_.channels()});
+}
+
+Shape RecordTransform::OutputShape(const RecordPictureScratch& scratch, ImageDecoder& decoder) const {
+  ImageSize size = Open(scratch.record, decoder);
+  if (param_.height() > 0) size = {size.channels, param_.height(), param_.width()};
+  return transform_.OutputShape(size);
+}
+
+ResamplePart RecordTransform::PartOf(const ImageSize& size, const SampleId& id) const {
+  ImageSize resized = size;
+  if (param_.height() > 0) resized = {size.channels, param_.height(), param_.width()};
+  ResamplePart part = transform_.PartOf(resized, id).value();  // there is no padding and no mean image
+  const double x = static_cast<double>(size.width) / static_cast<double>(resized.width);
+  const double y = static_cast<double>(size.height) / static_cast<double>(resized.height);
+  part.box = {part.box.x * x, part.box.y * y, part.box.width * x, part.box.height * y};
+  if (param_.height() > 0) part.limits = BoxOf({0, 0, size.width, size.height});
+  return part;
+}
+
+void RecordTransform::CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
+                               RecordPictureScratch& scratch) const {
+  if (wanted_.mask) {
+    DecodeMask(scratch.record, size, decoder, scratch.mask);
+    CutNearest(part, mirror, scratch.mask, scratch.other);
+  }
+  if (wanted_.instances) {
+    DrawInstances(scratch.record, size.height, size.width, scratch.instances);
+    CutNearest(part, mirror, scratch.instances.low, scratch.other);
+    CutNearest(part, mirror, scratch.instances.high, scratch.other);
+  }
+}
+
+void RecordTransform::CutBoxes(std::vector<Annotated>& boxes) const {
+  constexpr NormalBox kPicture{0, 0, 1, 1};
+  std::erase_if(boxes, [&](Annotated& a) {
+    if (!(Coverage(a.box, kPicture) >= param_.min_visible())) return true;
+    a.box = {std::clamp(a.box.xmin, 0.0F, 1.0F), std::clamp(a.box.ymin, 0.0F, 1.0F), std::clamp(a.box.xmax, 0.0F, 1.0F),
+             std::clamp(a.box.ymax, 0.0F, 1.0F)};
+    return !(a.box.Area() > 0);
+  });
+}
+
+void RecordTransform::PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror,
+                                     RecordPictureScratch& scratch) const {
+  const CutPlaces places{cut, mirror};
+  const auto width = static_cast<double>(size.width);
+  const auto height = static_cast<double>(size.height);
+  scratch.boxes.clear();
+  for (int i = 0; i < scratch.record.box_size(); ++i) {
+    const SampleBox& b = scratch.record.box(i);
+    if ((b.difficult() && !param_.keep_difficult()) || (b.crowd() && !param_.keep_crowd())) continue;
+    NormalBox box{places.X(double{b.xmin()} * width), places.Y(double{b.ymin()} * height),
+                  places.X(double{b.xmax()} * width), places.Y(double{b.ymax()} * height)};
+    if (mirror) std::swap(box.xmin, box.xmax);
+    scratch.boxes.push_back({box, b.label(), i + 1, b.difficult()});
+  }
+  CutBoxes(scratch.boxes);
+  scratch.points.clear();
+  for (const SamplePoint& p : scratch.record.point()) {
+    KeyPoint point{places.X(double{p.x()} * width), places.Y(double{p.y()} * height), p.visible()};
+    if (!(point.x >= 0 && point.x < 1 && point.y >= 0 && point.y < 1)) point.is_visible = false;
+    scratch.points.push_back(point);
+  }
+}
+
+void RecordTransform::Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const {
+  std::array<FollowingMask, 3> masks;
+  size_t count = 0;
+  if (wanted_.mask) masks.at(count++) = {&scratch.mask, static_cast<uint8_t>(param_.ignore_label())};
+  if (wanted_.instances) {
+    masks.at(count++) = {&scratch.instances.low, 0};
+    masks.at(count++) = {&scratch.instances.high, 0};
+  }
+  transform_.augmenter().Change(id, scratch.picture,
+                                {.masks = std::span(masks).first(count),
+                                 .boxes = &scratch.boxes,
+                                 .cut_boxes = [&] { CutBoxes(scratch.boxes); },
+                                 .points = &scratch.points},
+                                augment);
+}
+
+void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder& decoder, StageClock& clock,
+                            TransformScratch& transform, RecordPictureScratch& scratch, std::span<float> data) const {
+  const SampleRecord& record = scratch.record;
+  const ImageSize size = Open(record, decoder);
+  const ResamplePart part = PartOf(size, id);
+  if (Shape{size.channels, part.height, part.width} != shape) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat("its sample is ", Shape{size.channels, part.height, part.width}.ToString(),
+                       ", the first record's was ", shape.ToString()),
+                "all samples of a layer have one shape: set record_data_param.height and width, or a crop");
+  }
+  const bool mirror = transform_.mirrors(id);
+  if (record.height() > 0) {
+    clock.Enter(Stage::kTransform);
+    ResampleToImage(PictureOf(record).pixels, part, transform.resample, scratch.picture);
+  } else {
+    const DecodedPart decoded = DecodePart(part, decoder);
+    clock.Enter(Stage::kTransform);
+    ResampleToImage(ViewOf(*decoded.image), decoded.part, transform.resample, scratch.picture);
+  }
+  if (mirror) Mirror(scratch.picture);
+  CutMasks(size, part, mirror, decoder, scratch);
+
+  PlaceFollowers(size, part.box, mirror, scratch);
+  Change(id, transform.augment, scratch);
+  transform_.Normalise(scratch.picture, data);
+  transform_.augmenter().Erase(id, shape, data);
+}
+
+}  // namespace moka

@@ -1,0 +1,61 @@
+// What RecordData does to a record's picture and to all that belongs to it: resized, cut and mirrored (Transform), then
+// changed at random (data/augment); boxes, masks, instances and points follow each step. Random choices are a pure
+// function of (seed, epoch, record).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/annotated_record.h"
+#include "data/sample_record.h"
+#include "data/stage_clock.h"
+#include "data/transform.h"
+
+namespace moka {
+
+// Scratch memory of one worker, and what is left of the record.
+struct RecordPictureScratch {
+  SampleRecord record;
+  Image picture;
+  Image mask;
+  InstancePictures instances;
+  std::vector<Annotated> boxes;  // instance_id: the record's box, from 1
+  std::vector<KeyPoint> points;
+  Image other;
+};
+
+class RecordTransform {
+ public:
+  struct Wanted {
+    bool mask = false;
+    bool instances = false;
+  };
+  // Errors: kConfig for fields that do not go with boxes and masks.
+  RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted);
+
+  // [C,H,W] of the data of a record that is in the scratch. Errors: kBadData.
+  Shape OutputShape(const RecordPictureScratch& scratch, ImageDecoder& decoder) const;
+  // Fills the rest of the scratch from its record and writes the picture. Errors: kBadData, too when the shape is
+  // another.
+  void Apply(const SampleId& id, const Shape& shape, ImageDecoder& decoder, StageClock& clock,
+             TransformScratch& transform, RecordPictureScratch& scratch, std::span<float> data) const;
+
+ private:
+  ImageSize Open(const SampleRecord& record, ImageDecoder& decoder) const;
+  // What of the picture is resized to what.
+  ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
+  void CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
+                RecordPictureScratch& scratch) const;
+  // The record's boxes and points, as fractions of what was cut.
+  void PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror, RecordPictureScratch& scratch) const;
+  void Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const;
+  // Boxes are cut to the picture; those of which too little is left go.
+  void CutBoxes(std::vector<Annotated>& boxes) const;
+
+  Transform transform_;
+  RecordDataParameter param_;
+  Wanted wanted_;
+};
+
+}  // namespace moka

@@ -1,0 +1,142 @@
+#include "data/sample_record.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/text_format.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
+
+void CheckCount(std::string_view what, int found, int expected) {
+  if (found != expected) Bad(StrCat("it has ", found, " ", what, ", by the database's schema ", expected));
+}
+
+bool IsPart(float value) { return value >= 0 && value <= 1; }
+
+void CheckBox(const SampleBox& box, int at, const SampleSchema& schema) {
+  const bool is_ordered = box.xmin() <= box.xmax() && box.ymin() <= box.ymax();
+  if (!is_ordered || !IsPart(box.xmin()) || !IsPart(box.ymin()) || !IsPart(box.xmax()) || !IsPart(box.ymax())) {
+    Bad(StrCat("box ", at, " is from (", box.xmin(), ", ", box.ymin(), ") to (", box.xmax(), ", ", box.ymax(),
+               "), expected fractions of the picture in order"));
+  }
+  const int classes = schema.box_class_size();
+  if (box.label() < 1 || (classes > 0 && box.label() >= classes)) {
+    Bad(StrCat("box ", at, " has the class ", box.label(), ", expected 1",
+               classes > 0 ? StrCat("..", classes - 1) : " or more"));
+  }
+  if (!box.run().empty() && !schema.box_masks()) Bad(StrCat("box ", at, " has a mask, by the schema boxes have none"));
+}
+
+}  // namespace
+
+bool HasSampleSchema(const fs::path& database) {
+  std::error_code ignored;
+  return fs::is_regular_file(database / kSchemaFile, ignored);
+}
+
+SampleSchema ReadSampleSchema(const fs::path& database) {
+  const fs::path file = database / kSchemaFile;
+  SampleSchema schema;
+  ParseText(ReadTextFile(file, "a schema of records"), file.string(), schema);
+  if (schema.version() > kSampleVersion) {
+    throw Error(ErrorKind::kBadData, StrCat(file.string(), ": its records are of version ", schema.version(),
+                                            ", this program reads up to ", kSampleVersion));
+  }
+  return schema;
+}
+
+void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord& record) {
+  if (wire.size() > INT32_MAX || !record.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) {
+    Bad("not a SampleRecord");
+  }
+  if (record.version() < 1 || record.version() > kSampleVersion) {
+    Bad(StrCat("it is of version ", record.version(), ", this program reads 1..", kSampleVersion));
+  }
+  if (record.picture().empty()) Bad("it has no picture");
+  if (record.height() > 0) {
+    const uint64_t pixels = uint64_t{record.height()} * record.width();
+    if ((record.channels() != 1 && record.channels() != 3) || pixels > INT32_MAX ||
+        pixels * record.channels() != record.picture().size()) {
+      Bad(StrCat("a picture of ", record.channels(), "x", record.height(), "x", record.width(), " with ",
+                 record.picture().size(), " bytes"));
+    }
+  }
+  CheckCount("labels", record.label_size(), schema.label_size());
+  CheckCount("targets", record.target_size(), schema.target_size());
+  CheckCount("points", record.point_size(), schema.point_size());
+  CheckCount("texts", record.text_size(), schema.text_size());
+  if (!schema.boxes()) CheckCount("boxes", record.box_size(), 0);
+  if (record.mask().empty() == schema.mask()) {
+    Bad(schema.mask() ? "it has no mask, by the database's schema it must" : "it has a mask, by the schema none");
+  }
+  for (int i = 0; i < record.label_size(); ++i) {
+    const int classes = schema.label(i).class_name_size();
+    if (record.label(i) >= 0 && (classes == 0 || record.label(i) < classes)) continue;
+    Bad(StrCat("label ", i, " is ", record.label(i), ", expected 0", classes > 0 ? StrCat("..", classes - 1) : "",
+               classes > 0 ? "" : " or more"));
+  }
+  for (const float target : record.target()) {
+    if (!std::isfinite(target)) Bad("a target is not a finite number");
+  }
+  for (const SamplePoint& point : record.point()) {
+    if (!std::isfinite(point.x()) || !std::isfinite(point.y())) Bad("a point is not of finite numbers");
+  }
+  for (int i = 0; i < record.box_size(); ++i) CheckBox(record.box(i), i, schema);
+}
+
+Record PictureOf(const SampleRecord& record) {
+  if (record.height() == 0) return {.file = record.picture()};
+  return {.pixels = {.order = PixelView::Order::kPlanar,
+                     .channels = record.channels(),
+                     .height = record.height(),
+                     .width = record.width(),
+                     .bytes = reinterpret_cast<const uint8_t*>(record.picture().data())}};
+}
+
+void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecoder& decoder, Image& mask) {
+  decoder.Decode(record.mask(), {}, mask);
+  if (mask.channels != 1) Bad("its mask is no picture of one channel");
+  if (mask.height == picture.height && mask.width == picture.width) return;
+  Bad(StrCat("its mask is ", mask.height, "x", mask.width, ", its picture ", picture.height, "x", picture.width));
+}
+
+void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, InstancePictures& instances) {
+  constexpr int kMost = (1 << 16) - 1;
+  if (record.box_size() > kMost)
+    Bad(StrCat("it has ", record.box_size(), " boxes, at most ", kMost, " can have masks"));
+  for (Image* image : {&instances.low, &instances.high}) {
+    image->Resize(width, height, 1);
+    std::ranges::fill(image->pixels, uint8_t{0});
+  }
+  const int64_t pixels = height * width;
+  for (int i = 0; i < record.box_size(); ++i) {
+    const auto& runs = record.box(i).run();
+    int64_t at = 0;  // down the columns
+    bool is_object = false;
+    for (const uint32_t run : runs) {
+      const int64_t end = at + run;
+      if (end > pixels) break;
+      for (; is_object && at < end; ++at) {
+        const auto pixel = static_cast<size_t>(at % height * width + at / height);
+        instances.low.pixels[pixel] = static_cast<uint8_t>(i + 1);
+        instances.high.pixels[pixel] = static_cast<uint8_t>((i + 1) >> 8);
+      }
+      at = end;
+      is_object = !is_object;
+    }
+    int64_t sum = 0;
+    for (const uint32_t run : runs) sum += run;
+    if (!runs.empty() && sum != pixels) {
+      Bad(StrCat("the runs of box ", i, " sum to ", sum, ", its picture has ", height, "x", width, " pixels"));
+    }
+  }
+}
+
+}  // namespace moka

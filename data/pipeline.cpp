@@ -59,20 +59,21 @@ void RefuseForeign(const LayerParameter& layer) {
   }
 }
 
-// What layers that read an LMDB have in common.
-void CheckDatabase(const LayerParameter& layer, int most_tops = 2) {
+// What layers that read a database have in common.
+void CheckFolder(const LayerParameter& layer, int most_tops) {
   CheckTops(layer, most_tops);
+  if (!layer.data_param().source().empty()) return;
+  throw ErrorAt(layer, "data_param.source", StrCat("layer \"", layer.name(), "\": data_param.source is not set"),
+                "name the database folder");
+}
+
+void CheckBackend(const LayerParameter& layer) {
   const DataParameter& param = layer.data_param();
-  if (param.source().empty()) {
-    throw ErrorAt(layer, "data_param.source", StrCat("layer \"", layer.name(), "\": data_param.source is not set"),
-                  "name the database folder");
-  }
-  if (param.backend() != DataParameter::LMDB) {
-    throw ErrorAt(layer, "data_param.backend",
-                  StrCat("layer \"", layer.name(), "\": backend LEVELDB",
-                         param.has_backend() ? "" : " (the default when none is set)", " is not supported"),
-                  "set `backend: LMDB`, and make the database with `moka data import`");
-  }
+  if (param.backend() == DataParameter::LMDB) return;
+  throw ErrorAt(layer, "data_param.backend",
+                StrCat("layer \"", layer.name(), "\": backend LEVELDB",
+                       param.has_backend() ? "" : " (the default when none is set)", " is not supported"),
+                "set `backend: LMDB`, and make the database with `moka data import`");
 }
 
 // A pool of batches to draw from is a poorer shuffle, of databases that are read in order only.
@@ -109,7 +110,8 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
                          "program that runs the net"));
   }
   constexpr int kTops = 3;
-  CheckDatabase(layer, kTops);
+  CheckFolder(layer, kTops);
+  CheckBackend(layer);
   if (layer.data_param().cache_mb() > 0) {
     throw ErrorAt(layer, "data_param.cache_mb",
                   StrCat("layer \"", layer.name(), "\": cache_mb is read by Data layers, not by AnnotatedData"));
@@ -135,8 +137,9 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
 }
 
 std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const PipelineOptions& options) {
-  CheckDatabase(layer, RecordDataParameter::Output_ARRAYSIZE);
+  CheckFolder(layer, RecordDataParameter::Output_ARRAYSIZE);
   const DataParameter& param = layer.data_param();
+  if (param.has_backend()) CheckBackend(layer);
   if (param.cache_mb() > 0) {
     throw ErrorAt(layer, "data_param.cache_mb",
                   StrCat("layer \"", layer.name(), "\": cache_mb is read by Data layers, not by RecordData"));
@@ -148,7 +151,9 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
-  CheckDatabase(layer);
+  constexpr int kTops = 2;
+  CheckFolder(layer, kTops);
+  CheckBackend(layer);
   RefuseForeign(layer);
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());

@@ -116,26 +116,31 @@ void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, In
     std::ranges::fill(image->pixels, uint8_t{0});
   }
   const int64_t pixels = height * width;
+  int64_t painted = 0;
   for (int i = 0; i < record.box_size(); ++i) {
     const auto& runs = record.box(i).run();
+    if (runs.empty()) continue;
     int64_t at = 0;  // down the columns
     bool is_object = false;
     for (const uint32_t run : runs) {
-      const int64_t end = at + run;
-      if (end > pixels) break;
-      for (; is_object && at < end; ++at) {
-        const auto pixel = static_cast<size_t>(at % height * width + at / height);
+      if (is_object) painted += run;
+      const int64_t end = std::min(at + run, pixels);
+      for (int64_t p = at; is_object && p < end; ++p) {
+        const auto pixel = static_cast<size_t>(p % height * width + p / height);
         instances.low.pixels[pixel] = static_cast<uint8_t>(i + 1);
         instances.high.pixels[pixel] = static_cast<uint8_t>((i + 1) >> 8);
       }
-      at = end;
+      at += run;
       is_object = !is_object;
+      if (at > pixels) break;
     }
-    int64_t sum = 0;
-    for (const uint32_t run : runs) sum += run;
-    if (!runs.empty() && sum != pixels) {
-      Bad(StrCat("the runs of box ", i, " sum to ", sum, ", its picture has ", height, "x", width, " pixels"));
+    if (at != pixels) {
+      Bad(StrCat("the runs of box ", i, at < pixels ? " end before" : " go on beyond", " its picture of ", height, "x",
+                 width, " pixels"));
     }
+    // A few bytes say as much as a whole picture.
+    constexpr int64_t kMostLayers = 256;
+    if (painted > kMostLayers * pixels) Bad(StrCat("its masks lie over each other more than ", kMostLayers, " deep"));
   }
 }
 

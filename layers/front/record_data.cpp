@@ -49,7 +49,7 @@ LayerDef RecordDataLayer() {
   top: "data"
   top: "boxes"
   top: "mask"
-  data_param { source: "cells" batch_size: 2 backend: LMDB shuffle: true }
+  data_param { source: "cells" batch_size: 2 shuffle: true }
   record_data_param { output: PICTURE output: BOXES output: MASK height: 40 width: 48 max_boxes: 3 }
   transform_param { crop_size: 32 mirror: true mean_value: 128 augment { affine { degrees: 10 } } }
 })"});

@@ -107,8 +107,8 @@ class RecordLayers : public PictureLayers {
   // Outputs with as many tops.
   static std::string Fields(const std::vector<std::string>& outputs, const std::string& more, int64_t batch = 1,
                             const std::string& record_fields = "") {
-    std::string text = "data_param { source: 'db' backend: LMDB batch_size: " + std::to_string(batch) +
-                       " } record_data_param { " + record_fields;
+    std::string text =
+        "data_param { source: 'db' batch_size: " + std::to_string(batch) + " } record_data_param { " + record_fields;
     for (const std::string& output : outputs) text += " output: " + output;
     text += " } " + more;
     for (const std::string& output : outputs) text += " top: '" + output + "'";
@@ -348,11 +348,19 @@ TEST_F(RecordLayers, MasksMustFitThePicture) {
   WriteRecords({record}, kSchema, "runs");
   std::string fields = Fields({"PICTURE", "INSTANCES"}, "");
   fields.replace(fields.find("'db'"), 4, "'runs'");
-  EXPECT_THAT(OpenError("RecordData", fields), HasSubstr("the runs of box 1 sum to 71, its picture has 8x8 pixels"));
+  EXPECT_THAT(OpenError("RecordData", fields), HasSubstr("the runs of box 1 go on beyond its picture of 8x8 pixels"));
   const LmdbVerdict verdict = VerifyLmdb(At("runs"));
   ASSERT_EQ(verdict.bad.size(), 1U);
-  EXPECT_THAT(verdict.bad[0].reason, HasSubstr("the runs of box 1 sum to 71"));
+  EXPECT_THAT(verdict.bad[0].reason, HasSubstr("the runs of box 1 go on beyond"));
   EXPECT_EQ(VerifyLmdb(At("db")).bad.size(), 1U);
+  InstancePictures instances;
+  record.mutable_box(1)->mutable_run()->Clear();
+  record.mutable_box(1)->add_run(63);
+  EXPECT_THAT(ErrorOf([&] { DrawInstances(record, 8, 8, instances); }), HasSubstr("the runs of box 1 end before"));
+  record.mutable_box(1)->set_run(0, 0);
+  record.mutable_box(1)->add_run(64);
+  for (int i = 0; i < 256; ++i) *record.add_box() = record.box(1);
+  EXPECT_THAT(ErrorOf([&] { DrawInstances(record, 8, 8, instances); }), HasSubstr("more than 256 deep"));
 }
 
 TEST_F(RecordLayers, FieldsThatDoNotGoAreErrors) {

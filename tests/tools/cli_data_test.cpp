@@ -87,5 +87,22 @@ TEST_F(CliDataTest, AHistogramAndASheet) {
   EXPECT_EQ(header.height, 4 + 10 * (18 + 100 + 4));
 }
 
+TEST_F(CliDataTest, AVocabularyOfTexts) {
+  WriteFileAtomically(folder_ / "text.txt", "The dog.\nA dog, a man\n");
+  const Outcome all = Moka("data vocabulary text.txt words.txt");
+  EXPECT_EQ(all.out,
+            "words.txt: 6 of 6 different words, with the marks 10 numbers; of 8 words in 2 lines 100.00 % are known\n")
+      << all.err;
+  EXPECT_EQ(ReadFile(folder_ / "words.txt"), "<pad>\n<s>\n</s>\n<unk>\na\ndog\n,\n.\nman\nthe\n");
+  const Outcome few = Moka("data vocabulary text.txt words.txt --tokens blanks --min-count 1 --most 2");
+  EXPECT_EQ(few.out,
+            "words.txt: 2 of 6 different words, with the marks 6 numbers; of 6 words in 2 lines 33.33 % are known\n");
+  EXPECT_EQ(ReadFile(folder_ / "words.txt"), "<pad>\n<s>\n</s>\n<unk>\nA\nThe\n");
+  WriteFileAtomically(folder_ / "qa.txt", "1 A man slept.\n2 Who slept?\tman\t1\n");
+  EXPECT_EQ(Moka("data vocabulary qa.txt words.txt --stories").code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "words.txt"), "<pad>\n<s>\n</s>\n<unk>\nman\nslept\na\nwho\n");
+  EXPECT_EQ(Moka("data vocabulary qa.txt words.txt --stories --tokens words").code, 64);
+}
+
 }  // namespace
 }  // namespace moka

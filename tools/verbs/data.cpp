@@ -1,4 +1,4 @@
-// moka data export|import|inspect|mean|preview|shuffle|split|table|verify: databases of training records.
+// moka data export|import|inspect|mean|preview|shuffle|split|table|verify|vocabulary: what nets are trained with.
 #include <fmt/format.h>
 
 #include <array>
@@ -449,7 +449,7 @@ Verb DataVerb() {
   verb.summary = "make, inspect and verify databases of records";
   verb.usage = "SUBVERB ...";
   verb.examples = {"moka data import flowers/ data/flowers"};
-  verb.subverbs = {exported, import, inspect, mean, preview, shuffle, split, table, verify};
+  verb.subverbs = {exported, import, inspect, mean, preview, shuffle, split, table, verify, VocabularyVerb()};
   return verb;
 }
 

@@ -23,5 +23,6 @@ Verb TestVerb();
 Verb TimeVerb();
 Verb TrainVerb();
 Verb VersionVerb();
+Verb VocabularyVerb();  // a subverb of data
 
 }  // namespace moka

@@ -1,0 +1,126 @@
+#include "data/text/letters.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+
+namespace moka {
+namespace {
+
+// Capitals first, first + step, .., last, and what is added to each.
+struct Capitals {
+  char32_t first;
+  char32_t last;
+  uint32_t step;
+  int32_t distance;
+};
+// Beyond ASCII, ascending; made by tests/data/text/letters.py from Unicode's tables.
+constexpr Capitals kCapitals[] = {
+    {0x00C0, 0x00D6, 1, 32},    {0x00D8, 0x00DE, 1, 32},    {0x0100, 0x012E, 2, 1},    {0x0130, 0x0130, 1, -199},
+    {0x0132, 0x0136, 2, 1},     {0x0139, 0x0147, 2, 1},     {0x014A, 0x0176, 2, 1},    {0x0178, 0x0178, 1, -121},
+    {0x0179, 0x017D, 2, 1},     {0x0181, 0x0181, 1, 210},   {0x0182, 0x0184, 2, 1},    {0x0186, 0x0186, 1, 206},
+    {0x0187, 0x0187, 1, 1},     {0x0189, 0x018A, 1, 205},   {0x018B, 0x018B, 1, 1},    {0x018E, 0x018E, 1, 79},
+    {0x018F, 0x018F, 1, 202},   {0x0190, 0x0190, 1, 203},   {0x0191, 0x0191, 1, 1},    {0x0193, 0x0193, 1, 205},
+    {0x0194, 0x0194, 1, 207},   {0x0196, 0x0196, 1, 211},   {0x0197, 0x0197, 1, 209},  {0x0198, 0x0198, 1, 1},
+    {0x019C, 0x019C, 1, 211},   {0x019D, 0x019D, 1, 213},   {0x019F, 0x019F, 1, 214},  {0x01A0, 0x01A4, 2, 1},
+    {0x01A6, 0x01A6, 1, 218},   {0x01A7, 0x01A7, 1, 1},     {0x01A9, 0x01A9, 1, 218},  {0x01AC, 0x01AC, 1, 1},
+    {0x01AE, 0x01AE, 1, 218},   {0x01AF, 0x01AF, 1, 1},     {0x01B1, 0x01B2, 1, 217},  {0x01B3, 0x01B5, 2, 1},
+    {0x01B7, 0x01B7, 1, 219},   {0x01B8, 0x01B8, 1, 1},     {0x01BC, 0x01BC, 1, 1},    {0x01C4, 0x01C4, 1, 2},
+    {0x01C5, 0x01C5, 1, 1},     {0x01C7, 0x01C7, 1, 2},     {0x01C8, 0x01C8, 1, 1},    {0x01CA, 0x01CA, 1, 2},
+    {0x01CB, 0x01DB, 2, 1},     {0x01DE, 0x01EE, 2, 1},     {0x01F1, 0x01F1, 1, 2},    {0x01F2, 0x01F4, 2, 1},
+    {0x01F6, 0x01F6, 1, -97},   {0x01F7, 0x01F7, 1, -56},   {0x01F8, 0x021E, 2, 1},    {0x0220, 0x0220, 1, -130},
+    {0x0222, 0x0232, 2, 1},     {0x023A, 0x023A, 1, 10795}, {0x023B, 0x023B, 1, 1},    {0x023D, 0x023D, 1, -163},
+    {0x023E, 0x023E, 1, 10792}, {0x0241, 0x0241, 1, 1},     {0x0243, 0x0243, 1, -195}, {0x0244, 0x0244, 1, 69},
+    {0x0245, 0x0245, 1, 71},    {0x0246, 0x024E, 2, 1},     {0x0370, 0x0372, 2, 1},    {0x0376, 0x0376, 1, 1},
+    {0x037F, 0x037F, 1, 116},   {0x0386, 0x0386, 1, 38},    {0x0388, 0x038A, 1, 37},   {0x038C, 0x038C, 1, 64},
+    {0x038E, 0x038F, 1, 63},    {0x0391, 0x03A1, 1, 32},    {0x03A3, 0x03AB, 1, 32},   {0x03CF, 0x03CF, 1, 8},
+    {0x03D8, 0x03EE, 2, 1},     {0x03F4, 0x03F4, 1, -60},   {0x03F7, 0x03F7, 1, 1},    {0x03F9, 0x03F9, 1, -7},
+    {0x03FA, 0x03FA, 1, 1},     {0x03FD, 0x03FF, 1, -130},  {0x0400, 0x040F, 1, 80},   {0x0410, 0x042F, 1, 32},
+    {0x0460, 0x0480, 2, 1},     {0x048A, 0x04BE, 2, 1},     {0x04C0, 0x04C0, 1, 15},   {0x04C1, 0x04CD, 2, 1},
+    {0x04D0, 0x052E, 2, 1},     {0x0531, 0x0556, 1, 48},    {0x1E00, 0x1E94, 2, 1},    {0x1E9E, 0x1E9E, 1, -7615},
+    {0x1EA0, 0x1EFE, 2, 1},
+};
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+// Beyond ASCII, ascending; from the same script.
+constexpr Range kMarks[] = {
+    {0x00A1, 0x00A9},  {0x00AB, 0x00AC}, {0x00AE, 0x00B1}, {0x00B4, 0x00B4}, {0x00B6, 0x00B8}, {0x00BB, 0x00BB},
+    {0x00BF, 0x00BF},  {0x00D7, 0x00D7}, {0x00F7, 0x00F7}, {0x02C2, 0x02C5}, {0x02D2, 0x02DF}, {0x02E5, 0x02EB},
+    {0x02ED, 0x02ED},  {0x02EF, 0x02FF}, {0x0375, 0x0375}, {0x037E, 0x037E}, {0x0384, 0x0385}, {0x0387, 0x0387},
+    {0x03F6, 0x03F6},  {0x0482, 0x0482}, {0x055A, 0x055F}, {0x0589, 0x058A}, {0x058D, 0x058F}, {0x2010, 0x2027},
+    {0x2030, 0x205E},  {0x207A, 0x207E}, {0x208A, 0x208E}, {0x20A0, 0x20CF}, {0x2100, 0x2101}, {0x2103, 0x2106},
+    {0x2108, 0x2109},  {0x2114, 0x2114}, {0x2116, 0x2118}, {0x211E, 0x2123}, {0x2125, 0x2125}, {0x2127, 0x2127},
+    {0x2129, 0x2129},  {0x212E, 0x212E}, {0x213A, 0x213B}, {0x2140, 0x2144}, {0x214A, 0x214D}, {0x214F, 0x214F},
+    {0x218A, 0x218B},  {0x2190, 0x245F}, {0x249C, 0x24E9}, {0x2500, 0x2775}, {0x2794, 0x2BFF}, {0x2E00, 0x2E2E},
+    {0x2E30, 0x2E5D},  {0x3001, 0x3004}, {0x3008, 0x3020}, {0x3030, 0x3030}, {0x3036, 0x3037}, {0x303D, 0x303F},
+    {0xFF01, 0xFF0F},  {0xFF1A, 0xFF20}, {0xFF3B, 0xFF40}, {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE6}, {0xFFE8, 0xFFEE},
+    {0x1F000, 0x1FAFF}};
+constexpr Range kBlanks[] = {{0x007F, 0x00A0}, {0x1680, 0x1680}, {0x2000, 0x200B}, {0x2028, 0x2029},
+                             {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+
+// The row that may hold the code: the last that begins at or before it; null if none does.
+template <class Row, size_t n>
+const Row* Find(const Row (&rows)[n], char32_t code) {
+  const Row* after = std::ranges::upper_bound(rows, code, {}, &Row::first);
+  return after == std::begin(rows) ? nullptr : after - 1;
+}
+
+template <size_t n>
+bool IsIn(const Range (&ranges)[n], char32_t code) {
+  const Range* range = Find(ranges, code);
+  return range != nullptr && code <= range->last;
+}
+
+constexpr bool IsLetterOrDigit(char32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+}  // namespace
+
+Character CharacterAt(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() - at < bytes) return {};
+  char32_t code = lead & (0x7FU >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return {};
+    code = code << 6U | (byte(i) & 0x3FU);
+  }
+  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (code < kLeast.at(bytes) || is_surrogate || code > 0x10FFFF) return {};
+  return {code, bytes};
+}
+
+void AppendCharacter(char32_t code, std::string& text) {
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+    return;
+  }
+  constexpr std::array<uint32_t, 4> kLeads = {0, 0xC0, 0xE0, 0xF0};
+  const uint32_t more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  text += static_cast<char>(kLeads.at(more) | code >> 6U * more);
+  for (uint32_t i = more; i > 0; --i) text += static_cast<char>(0x80U | (code >> 6U * (i - 1) & 0x3FU));
+}
+
+char32_t LowerCase(char32_t code) {
+  if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
+  const Capitals* row = Find(kCapitals, code);
+  const bool is_capital = row != nullptr && code <= row->last && (code - row->first) % row->step == 0;
+  return is_capital ? static_cast<char32_t>(static_cast<int32_t>(code) + row->distance) : code;
+}
+
+bool IsBlank(char32_t code) { return code <= 0x20 || (code >= 0x7F && IsIn(kBlanks, code)); }
+
+bool IsMark(char32_t code) {
+  if (code < 0x7F) return code > 0x20 && !IsLetterOrDigit(code);
+  return IsIn(kMarks, code);
+}
+
+}  // namespace moka

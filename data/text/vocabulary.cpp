@@ -1,0 +1,133 @@
+#include "data/text/vocabulary.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/text/stories.h"
+#include "data/text/tokens.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kMostWords = 1 << 24;
+
+bool IsMarkWord(std::string_view word) { return std::ranges::find(kMarkWords, word) != kMarkWords.end(); }
+
+class WordCounts {
+ public:
+  void Add(const std::string& word) {
+    ++tokens_;
+    ++counts_[word];
+  }
+  int64_t tokens() const { return tokens_; }
+  // Words that are spelt like a mark keep the mark's number and are not listed.
+  std::vector<std::pair<std::string_view, int64_t>> Ranked() const {
+    std::vector<std::pair<std::string_view, int64_t>> words;
+    for (const auto& [word, count] : counts_) {
+      if (!IsMarkWord(word)) words.emplace_back(word, count);
+    }
+    std::ranges::sort(words, [](const auto& a, const auto& b) {
+      return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
+    return words;
+  }
+
+ private:
+  WordMap<int64_t> counts_;
+  int64_t tokens_ = 0;
+};
+
+void CountLines(const std::filesystem::path& file, TextTokens tokens, WordCounts& counts, int64_t& count) {
+  TextLines lines(file);
+  for (std::vector<std::string> words; lines.Next(); ++count) {
+    try {
+      SplitWords(lines.line(), tokens, words);
+    } catch (Error& e) {
+      e.SetPlace(lines.place());
+      throw;
+    }
+    for (const std::string& word : words) counts.Add(word);
+  }
+}
+
+void CountStories(const std::filesystem::path& file, WordCounts& counts, int64_t& count) {
+  ReadStoryLines(file, [&](const StoryLine& line, int /*file_line*/) {
+    for (const std::string& word : line.words) counts.Add(word);
+    if (line.answer) counts.Add(*line.answer);
+    ++count;
+  });
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary(const std::filesystem::path& path) {
+  TextLines lines(path);
+  const auto fail = [&](const std::string& text, const std::string& hint = {}) {
+    throw Error(ErrorKind::kBadData, lines.place(), text, hint);
+  };
+  std::vector<std::string> words;
+  while (lines.Next()) {
+    const auto number = static_cast<size_t>(lines.number()) - 1;
+    if (number < kMarkWords.size()) {
+      if (lines.line() != kMarkWords.at(number)) {
+        fail(StrCat("expected \"", kMarkWords.at(number), "\", found \"", Printable(lines.line()), "\""),
+             "a vocabulary begins with the marks <pad>, <s>, </s> and <unk>; `moka data vocabulary` makes one");
+      }
+      continue;
+    }
+    try {
+      SplitWords(lines.line(), BLANKS, words);
+    } catch (const Error& e) {
+      fail(e.text(), e.hint());
+    }
+    if (words.size() != 1 || words[0] != lines.line() || IsMarkWord(words[0])) {
+      fail(StrCat("expected a word, found \"", Printable(lines.line()), "\""));
+    }
+    if (static_cast<int64_t>(number) >= kMostWords) fail(StrCat("more than ", kMostWords, " words"));
+    const auto [before, is_new] = numbers_.emplace(words[0], static_cast<int32_t>(number));
+    if (!is_new) fail(StrCat("\"", Printable(words[0]), "\" stands in line ", before->second + 1, " already"));
+  }
+  if (lines.number() < static_cast<int>(kMarkWords.size())) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(path.string(), ": ", lines.number(), " lines; a vocabulary begins with the marks <pad>, <s>, ",
+                       "</s> and <unk>"),
+                "`moka data vocabulary` makes one");
+  }
+}
+
+int32_t Vocabulary::NumberOf(std::string_view word) const {
+  const auto found = numbers_.find(word);
+  return found == numbers_.end() ? kUnknownWord : found->second;
+}
+
+VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
+                                const VocabularyOptions& options) {
+  WordCounts counts;
+  VocabularyReport report;
+  for (const std::filesystem::path& file : files) {
+    if (options.are_stories)
+      CountStories(file, counts, report.lines);
+    else
+      CountLines(file, options.tokens, counts, report.lines);
+  }
+  std::string text;
+  for (const std::string_view mark : kMarkWords) text += StrCat(mark, "\n");
+  const auto ranked = counts.Ranked();
+  if (ranked.empty()) throw Error(ErrorKind::kBadData, StrCat(files.front().string(), ": no words"));
+  report.tokens = counts.tokens();
+  report.types = static_cast<int64_t>(ranked.size());
+  const int64_t most =
+      std::min(options.most > 0 ? options.most : kMostWords, kMostWords - static_cast<int64_t>(kMarkWords.size()));
+  for (const auto& [word, count] : ranked) {
+    if (report.kept == most || count < options.min_count) break;
+    text += StrCat(word, "\n");
+    ++report.kept;
+    report.known += count;
+  }
+  WriteFileAtomically(out, text);
+  return report;
+}
+
+}  // namespace moka

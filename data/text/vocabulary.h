@@ -1,0 +1,62 @@
+// Vocabularies: text files of a word a line, whose number is the line's, from 0. The first four are marks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+inline constexpr int32_t kNoWord = 0;  // where there is none
+inline constexpr int32_t kBeginWord = 1;
+inline constexpr int32_t kEndWord = 2;
+inline constexpr int32_t kUnknownWord = 3;
+inline constexpr std::array<std::string_view, 4> kMarkWords = {"<pad>", "<s>", "</s>", "<unk>"};
+
+// Lets a map of strings be searched without making one.
+struct WordHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
+};
+template <class Value>
+using WordMap = std::unordered_map<std::string, Value, WordHash, std::equal_to<>>;
+
+class Vocabulary {
+ public:
+  // Errors: kNoInput; kBadData at the line: other marks than those above, a word that stands there twice (both lines
+  // named), a line that is not one word, bytes that are no UTF-8, more than 2^24 words (their numbers are floats).
+  explicit Vocabulary(const std::filesystem::path& path);
+  // kUnknownWord for words that it lacks and for those that are spelt like a mark.
+  int32_t NumberOf(std::string_view word) const;
+  int64_t size() const { return static_cast<int64_t>(numbers_.size()) + static_cast<int64_t>(kMarkWords.size()); }
+
+ private:
+  WordMap<int32_t> numbers_;  // without the marks
+};
+
+struct VocabularyOptions {
+  TextTokens tokens = WORDS;
+  bool are_stories = false;  // bAbI's form: words of sentences and questions, and whole answers
+  int64_t min_count = 1;     // rarer words are left out
+  int64_t most = 0;          // words kept, besides the marks; 0: all
+};
+struct VocabularyReport {
+  int64_t lines = 0;
+  int64_t tokens = 0;  // words of the text
+  int64_t types = 0;   // different ones
+  int64_t kept = 0;    // of these in the vocabulary
+  int64_t known = 0;   // words of the text that are in the vocabulary
+};
+// Counts the words of text files (.gz too) and writes the marks and then the words by falling count, then by bytes.
+// Errors: those of the files, at the line; kBadData when they have no word; those of writing.
+VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
+                                const VocabularyOptions& options);
+
+}  // namespace moka

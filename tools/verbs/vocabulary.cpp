@@ -1,0 +1,59 @@
+// moka data vocabulary: the words of texts, numbered for the layers that read texts.
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/text/vocabulary.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+TextTokens TokensOf(const Arguments& arguments) {
+  const std::string tokens = arguments.Get("tokens", "words");
+  if (tokens == "words") return WORDS;
+  if (tokens == "blanks") return BLANKS;
+  throw Error(ErrorKind::kUsage, StrCat("--tokens wants words or blanks, found \"", Printable(tokens), "\""));
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.positionals.size() < 2) {
+    throw Error(ErrorKind::kUsage, "missing argument: text files, then the vocabulary to write");
+  }
+  if (!arguments.overrides.empty()) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("nothing here takes key=value, found \"", Printable(arguments.overrides[0]), "\""));
+  }
+  VocabularyOptions options{.tokens = TokensOf(arguments), .are_stories = arguments.Has("stories")};
+  if (options.are_stories && arguments.Has("tokens")) {
+    throw Error(ErrorKind::kUsage, "--tokens does not go with --stories, whose form says what words are");
+  }
+  options.min_count = arguments.Int("min-count", options.min_count, 1, INT64_MAX);
+  options.most = arguments.Int("most", options.most, 1, INT64_MAX);
+  const std::vector<std::filesystem::path> files(arguments.positionals.begin(), arguments.positionals.end() - 1);
+  const std::string& out = arguments.positionals.back();
+  const VocabularyReport report = MakeVocabulary(files, out, options);
+  fmt::print("{}: {} of {} different words, with the marks {} numbers; of {} words in {} lines {:.2f} % are known\n",
+             out, report.kept, report.types, report.kept + static_cast<int64_t>(kMarkWords.size()), report.tokens,
+             report.lines, 100 * static_cast<double>(report.known) / static_cast<double>(report.tokens));
+  return 0;
+}
+
+}  // namespace
+
+Verb VocabularyVerb() {
+  Verb verb;
+  verb.name = "vocabulary";
+  verb.summary = "count the words of texts and number them for TextPairData and StoryData";
+  verb.usage = "FILE.. OUT [--flags]";
+  verb.examples = {"moka data vocabulary train.de.gz de.txt --min-count 2",
+                   "moka data vocabulary qa1_train.txt qa1_test.txt words.txt --stories"};
+  verb.options = {{"tokens", "KIND", "words (lower case, punctuation marks are words; default) or blanks"},
+                  {"min-count", "N", "leave out words that come less often (default 1)"},
+                  {"most", "N", "at most N words, besides the four marks"},
+                  {"stories", "", "bAbI's form: sentences, questions and answers"}};
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -111,6 +111,10 @@ Shape ClipMaker::DataTop(int64_t batch_size, const Shape& sample) const {
   return sample.With(0, (Size(batch_size) * sample[0]).value());
 }
 
+int64_t ClipMaker::RowsOf(const Shape& sample) const {
+  return options_.dialect == ClipOptions::Dialect::kItems ? sample[0] : 1;
+}
+
 std::vector<Shape> ClipMaker::LabelShapes(int64_t batch_size, const Shape& sample) const {
   if (options_.dialect == ClipOptions::Dialect::kItems) return {{batch_size, 1, 1, 1}};
   if (!options_.label_pattern.empty()) return {sample.With(0, 1).Inserted(0, batch_size)};

@@ -38,6 +38,7 @@ class ClipMaker final : public SampleMaker {
   std::string NameOf(int64_t record) const override;
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   Shape DataTop(int64_t batch_size, const Shape& sample) const override;
+  int64_t RowsOf(const Shape& sample) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;

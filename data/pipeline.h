@@ -49,7 +49,10 @@ class Pipeline {
   void Seek(int64_t sample);
   // Records of the data set (all ranks together); 0 when there is no end (DummyData).
   virtual int64_t epoch_size() const = 0;
-  int64_t batch_size() const { return types_.empty() || types_[0].shape.rank() == 0 ? 1 : types_[0].shape[0]; }
+  int64_t batch_size() const {
+    if (batch_size_ > 0) return batch_size_;
+    return types_.empty() || types_[0].shape.rank() == 0 ? 1 : types_[0].shape[0];
+  }
   // To be called by the consumer's thread.
   PipelineStatistics statistics() const {
     PipelineStatistics all = statistics_;
@@ -69,6 +72,7 @@ class Pipeline {
 
   std::vector<TensorType> types_;
   std::vector<std::string> top_names_;
+  int64_t batch_size_ = 0;  // 0: the first axis of the first top
 
  private:
   void CountBatch();

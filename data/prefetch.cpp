@@ -35,7 +35,8 @@ PrefetchPipeline::PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, con
   FindShape();
   const int64_t batch = options_.batch_size;
   types_.push_back({DType::kFloat32, maker_->DataTop(batch, sample_shape_), {}});
-  rows_ = types_[0].shape[0] / batch;
+  rows_ = maker_->RowsOf(sample_shape_);
+  batch_size_ = batch * rows_;
   const std::vector<Shape> labels = maker_->LabelShapes(batch, sample_shape_);
   Require(top_names_.size() <= labels.size() + 1, "PrefetchPipeline: the maker fills every top");
   for (const Shape& label : labels) {
@@ -241,7 +242,9 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
 // Where samples and labels lie in the slot as in the tops.
 std::span<const Tensor> PrefetchPipeline::Lend(PipelineStatistics& statistics) {
   const bool is_whole = types_.size() < 2 || (types_.size() == 2 && label_sizes_[0] == label_width_);
-  if (options_.mixer || maker_->steps() > 1 || !is_whole) return {};
+  bool has_steps = false;
+  for (size_t top = 0; top < types_.size(); ++top) has_steps = has_steps || maker_->StepsOf(top) > 1;
+  if (options_.mixer || has_steps || !is_whole) return {};
   const Slot& slot = Await(statistics);
   lent_ = {Tensor(types_[0], slot.data.data())};
   if (types_.size() > 1) lent_.emplace_back(types_[1], slot.labels.data());
@@ -270,16 +273,15 @@ void PrefetchPipeline::CopyBatch(const Slot& slot, std::span<const Tensor> tops)
     options_.mixer->MixLabels(plan, {labels, samples}, tops[1].as<float>());
     return;
   }
-  CopyParts(FloatsOf(slot.data), count, count, tops[0].as<float>().data());
+  CopyParts(FloatsOf(slot.data), count, count, maker_->StepsOf(0), tops[0].as<float>().data());
   for (size_t top = 1; top < tops.size(); ++top) {
     const int64_t size = label_sizes_[top - 1];
-    CopyParts(labels, label_width_, size, tops[top].as<float>().data());
+    CopyParts(labels, label_width_, size, maker_->StepsOf(top), tops[top].as<float>().data());
     labels += size;
   }
 }
 
-void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size, float* to) const {
-  const int64_t steps = maker_->steps();
+void PrefetchPipeline::CopyParts(const float* from, int64_t stride, int64_t size, int64_t steps, float* to) const {
   const int64_t batch = options_.batch_size;
   if (steps == 1 && stride == size) {
     std::copy_n(from, batch * size, to);

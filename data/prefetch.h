@@ -67,8 +67,8 @@ class PrefetchPipeline : public Pipeline {
   void MakeSlots();
   // A full slot to the tops; mixed ones are made on the way.
   void CopyBatch(const Slot& slot, std::span<const Tensor> tops) const;
-  // Samples' parts of `size` floats, `stride` apart, to their places in a top.
-  void CopyParts(const float* from, int64_t stride, int64_t size, float* to) const;
+  // Samples' parts of `size` floats, `stride` apart, to their places in a top, in `steps` parts each.
+  void CopyParts(const float* from, int64_t stride, int64_t size, int64_t steps, float* to) const;
   Slot& SlotOf(int64_t batch) { return slots_[static_cast<size_t>(batch) % slots_.size()]; }
 
   void StartWorkers();
@@ -92,7 +92,7 @@ class PrefetchPipeline : public Pipeline {
   Sampler sampler_;
   PrefetchOptions options_;
   Shape sample_shape_;                // [C,H,W]
-  int64_t rows_ = 1;                  // of the first top that a sample has: what positions count
+  int64_t rows_ = 1;                  // of a sample: what positions count
   std::vector<int64_t> label_sizes_;  // floats of a sample, one a top after the first
   int64_t label_width_ = 0;           // their sum
   int64_t parts_a_batch_ = 1;

@@ -46,9 +46,11 @@ class SampleMaker {
   virtual Shape DataShape(int64_t record, SampleScratch& scratch) const = 0;
   // Shape of the first top of a batch whose samples have the shape `sample`.
   virtual Shape DataTop(int64_t batch_size, const Shape& sample) const { return sample.Inserted(0, batch_size); }
-  // Equal parts of a sample, and of its labels in each top, that lie apart in a batch: first parts of all samples, then
-  // their second ones, as recurrent nets take sequences.
-  virtual int64_t steps() const { return 1; }
+  // Rows of the first top that a sample has, where they are items of the batch: positions count them.
+  virtual int64_t RowsOf(const Shape& /*sample*/) const { return 1; }
+  // Equal parts of a sample in a top that lie apart in a batch: first parts of all samples, then their second ones, as
+  // recurrent nets take sequences.
+  virtual int64_t StepsOf(size_t /*top*/) const { return 1; }
   // Shapes of the tops after the data of a batch whose samples have the shape `sample`; each holds batch_size equal
   // parts, one a sample.
   virtual std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& /*sample*/) const { return {{batch_size}}; }

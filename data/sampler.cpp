@@ -9,7 +9,7 @@ namespace moka {
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options) {
   if (options.records < 1) throw Error(ErrorKind::kBadData, "the data set has no records");
-  const bool has_groups = options.group >= 1 && options.group <= options.records;
+  const bool has_groups = options.group >= 1 && (options.draw || options.group <= options.records);
   if (!has_groups) {
     throw Error(ErrorKind::kBadData,
                 StrCat("groups of ", options.group, " records, and the data set has ", options.records));

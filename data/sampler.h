@@ -20,14 +20,15 @@ struct SamplerOptions {
   int64_t rank = 0;
   int64_t world = 1;
   int64_t skip = 0;  // samples left out at the very start (rand_skip)
-  // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown.
+  // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown. Of a
+  // draw: as many of its positions.
   int64_t group = 1;
   // Shuffled: blocks of so many consecutive records, `window` of them open at once (data/windowed_order.h); 0: any
   // record may follow any other.
   int64_t block = 0;
   int64_t window = 16;
   // In place of an order: which record comes at each position, `records` of them an epoch.
-  std::shared_ptr<const WeightedDraw> draw = nullptr;
+  std::shared_ptr<const RecordDraw> draw = nullptr;
 };
 
 class Sampler {

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kRoundSeed = 0xC1A5;
 constexpr uint64_t kDrawSeed = 0xD2A3;
 
-class ClassRounds final : public WeightedDraw {
+class ClassRounds final : public RecordDraw {
  public:
   explicit ClassRounds(RecordsByClass classes) : classes_(std::move(classes)) {}
   SampleId At(uint64_t position, uint64_t seed) const override {
@@ -29,7 +29,7 @@ class ClassRounds final : public WeightedDraw {
   RecordsByClass classes_;
 };
 
-class WeightedClasses final : public WeightedDraw {
+class WeightedClasses final : public RecordDraw {
  public:
   WeightedClasses(RecordsByClass classes, const std::vector<double>& weights)
       : classes_(std::move(classes)), table_(weights) {}
@@ -45,7 +45,7 @@ class WeightedClasses final : public WeightedDraw {
   AliasTable table_;
 };
 
-class WeightedRecords final : public WeightedDraw {
+class WeightedRecords final : public RecordDraw {
  public:
   explicit WeightedRecords(const std::vector<double>& weights) : table_(weights) {}
   SampleId At(uint64_t position, uint64_t seed) const override {
@@ -91,15 +91,15 @@ AliasTable::AliasTable(const std::vector<double>& weights) : share_(weights.size
   }
 }
 
-std::unique_ptr<const WeightedDraw> DrawClassesEqually(RecordsByClass classes) {
+std::unique_ptr<const RecordDraw> DrawClassesEqually(RecordsByClass classes) {
   return std::make_unique<ClassRounds>(std::move(classes));
 }
 
-std::unique_ptr<const WeightedDraw> DrawClassesByWeight(RecordsByClass classes, const std::vector<double>& weights) {
+std::unique_ptr<const RecordDraw> DrawClassesByWeight(RecordsByClass classes, const std::vector<double>& weights) {
   return std::make_unique<WeightedClasses>(std::move(classes), weights);
 }
 
-std::unique_ptr<const WeightedDraw> DrawRecordsByWeight(const std::vector<double>& weights) {
+std::unique_ptr<const RecordDraw> DrawRecordsByWeight(const std::vector<double>& weights) {
   return std::make_unique<WeightedRecords>(weights);
 }
 

@@ -1,5 +1,5 @@
-// Orders in which records do not come equally often: classes in equal shares, or records and classes by weight. Drawn
-// with replacement; what comes at a position is a pure function of it and the seed.
+// Orders that are not a plain shuffle. Those made here draw with replacement: classes in equal shares, or records and
+// classes by weight. What comes at a position is a pure function of it and the seed.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace moka {
 
-class WeightedDraw {
+class RecordDraw {
  public:
-  WeightedDraw() = default;
-  WeightedDraw(const WeightedDraw&) = delete;
-  WeightedDraw& operator=(const WeightedDraw&) = delete;
-  virtual ~WeightedDraw() = default;
+  RecordDraw() = default;
+  RecordDraw(const RecordDraw&) = delete;
+  RecordDraw& operator=(const RecordDraw&) = delete;
+  virtual ~RecordDraw() = default;
   // A record, and as its epoch a number that differs each time the record comes, so that its random changes do too.
   virtual SampleId At(uint64_t position, uint64_t seed) const = 0;
 };
@@ -46,10 +46,10 @@ struct RecordsByClass {
 // Any K positions from a multiple of K on hold each of the K classes once, in a random order; a class's records come in
 // a new order each time they have all come, so each is used as often as the others of its class. Requires: a class,
 // none without records.
-std::unique_ptr<const WeightedDraw> DrawClassesEqually(RecordsByClass classes);
+std::unique_ptr<const RecordDraw> DrawClassesEqually(RecordsByClass classes);
 // A class by its weight, then any record of it. Requires: as AliasTable; classes of a weight above 0 have records.
-std::unique_ptr<const WeightedDraw> DrawClassesByWeight(RecordsByClass classes, const std::vector<double>& weights);
+std::unique_ptr<const RecordDraw> DrawClassesByWeight(RecordsByClass classes, const std::vector<double>& weights);
 // Records by weights, one each. Requires: as AliasTable.
-std::unique_ptr<const WeightedDraw> DrawRecordsByWeight(const std::vector<double>& weights);
+std::unique_ptr<const RecordDraw> DrawRecordsByWeight(const std::vector<double>& weights);
 
 }  // namespace moka

@@ -27,6 +27,21 @@ constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers
 
 std::string NameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
 
+void CheckFields(const LayerParameter& layer, std::string_view name, const google::protobuf::Message& message,
+                 std::span<const std::string_view> known, std::span<const std::string_view> harmless) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  const auto is_in = [](std::span<const std::string_view> names, std::string_view field) {
+    return std::ranges::find(names, field) != names.end();
+  };
+  for (const auto* field : fields) {
+    if (is_in(known, field->name()) || is_in(harmless, field->name())) continue;
+    const std::string path = StrCat(name, ".", field->name());
+    throw ErrorAt(layer, path, StrCat(NameOf(layer), ": ", layer.type(), " does not read ", path),
+                  known.empty() ? std::string() : StrCat("it reads ", Join({known.begin(), known.end()}, ", ")));
+  }
+}
+
 }  // namespace
 
 uint64_t DataSeed(uint64_t seed, std::string_view use) {
@@ -63,17 +78,11 @@ void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t
 void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known) {
   constexpr std::array<std::string_view, 5> kHarmless = {"forward_packing", "use_gpu_transform", "display",
                                                          "random_seed", "num_labels"};
-  const TransformationParameter& transform = layer.transform_param();
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  transform.GetReflection()->ListFields(transform, &fields);
-  for (const auto* field : fields) {
-    const std::string_view name = field->name();
-    if (std::ranges::find(kHarmless, name) != kHarmless.end() || std::ranges::find(known, name) != known.end())
-      continue;
-    const std::string path = StrCat("transform_param.", name);
-    throw ErrorAt(layer, path, StrCat(NameOf(layer), ": ", layer.type(), " does not read ", path),
-                  StrCat("it reads ", Join({known.begin(), known.end()}, ", ")));
-  }
+  CheckFields(layer, "transform_param", layer.transform_param(), known, kHarmless);
+}
+
+void CheckDataFields(const LayerParameter& layer, std::span<const std::string_view> known) {
+  CheckFields(layer, "data_param", layer.data_param(), known, {});
 }
 
 CropSize CropOf(const LayerParameter& layer) {

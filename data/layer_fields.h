@@ -30,6 +30,8 @@ int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_
 void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width);
 // Errors: kConfig at the first field of transform_param that is set and is not one of these, nor one without effect.
 void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known);
+// Errors: kConfig at the first field of data_param that is set and is not one of these.
+void CheckDataFields(const LayerParameter& layer, std::span<const std::string_view> known);
 // Height and width of the crop, {0, 0} for none, from crop_size, crop_height and crop_width, or crop_h and crop_w.
 struct CropSize {
   int64_t height = 0;
@@ -80,6 +82,8 @@ std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const Pip
 // caffe_qi's ImageData of sequences, which has three tops; RgbVideoData and FlowVideoData.
 std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const PipelineOptions& options);
 
 // What is taken from each pixel before the scale: an image, or values.
 struct PixelMean {

@@ -273,6 +273,8 @@ const std::vector<Opener>& Openers() {
                                               {"MultilabelImageData", OpenMultilabelImageData},
                                               {"RecordData", OpenRecordData},
                                               {"RgbVideoData", OpenSpreadData},
+                                              {"StoryData", OpenStoryData},
+                                              {"TextPairData", OpenTextPairData},
                                               {"TridimData", OpenTridimData},
                                               {"VideoData", OpenVideoData},
                                               {"VideoDataRNN", OpenActionVideo},

@@ -10,6 +10,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
+#include "data/text/text_layers.h"
 
 namespace moka {
 namespace {
@@ -257,6 +258,10 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     return guess;
   }
   if (fields.batch <= 0) return guess;
+  if (layer.type() == "TextPairData" || layer.type() == "StoryData") {
+    for (const Shape& shape : GuessTexts(layer, guess.assumed)) guess.types.push_back(Floats(shape));
+    return guess;
+  }
   const Shape known = KnownImage(layer, fields.source);
   int64_t channels = fields.is_color ? known[0] : 1;
   // A mean for each channel says how many there are: clips in a database have their frames one after another.

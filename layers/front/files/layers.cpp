@@ -4,8 +4,8 @@ namespace moka {
 
 std::vector<LayerDef> FileLayers() {
   return {FlowVideoDataLayer(),       Hdf5OutputLayer(),   ImageLabelmapDataLayer(), ImageVideoDataLayer(),
-          MultiLabelImageDataLayer(), RgbVideoDataLayer(), TridimDataLayer(),        VideoDataRnnLayer(),
-          VideoDataSegLayer(),        WindowSegDataLayer()};
+          MultiLabelImageDataLayer(), RgbVideoDataLayer(), StoryDataLayer(),         TextPairDataLayer(),
+          TridimDataLayer(),          VideoDataRnnLayer(), VideoDataSegLayer(),      WindowSegDataLayer()};
 }
 
 }  // namespace moka

@@ -1,5 +1,5 @@
-// Layers that read and write files: lists of labels, label images, clips and sequences, HDF5. One file each or one a
-// family, alphabetical.
+// Layers that read and write files: lists of labels, label images, clips and sequences, texts, HDF5. One file each or
+// one a family, alphabetical.
 #pragma once
 
 #include <vector>
@@ -16,6 +16,8 @@ LayerDef ImageLabelmapDataLayer();
 LayerDef ImageVideoDataLayer();
 LayerDef MultiLabelImageDataLayer();
 LayerDef RgbVideoDataLayer();
+LayerDef StoryDataLayer();
+LayerDef TextPairDataLayer();
 LayerDef TridimDataLayer();
 LayerDef VideoDataRnnLayer();
 LayerDef VideoDataSegLayer();

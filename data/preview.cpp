@@ -54,7 +54,7 @@ LayerParameter ForPreview(const LayerParameter& layer, int64_t batch) {
     if (size != nullptr && size->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT32) {
       message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(batch));
     }
-    for (const char* name : {"shuffle", "mean_file", "rand_skip", "shuffle_pool_size"}) {
+    for (const char* name : {"shuffle", "mean_file", "rand_skip", "shuffle_pool_size", "bucket"}) {
       const auto* order = message->GetDescriptor()->FindFieldByName(name);
       if (order != nullptr) message->GetReflection()->ClearField(message, order);
     }

@@ -66,7 +66,9 @@ void StoryMaker::ReadSource(size_t source, const Vocabulary& vocabulary) {
                       .answer = vocabulary.NumberOf(*line.answer),
                       .source = static_cast<int32_t>(source),
                       .line = file_line};
-    if (question.answer == kUnknownWord && options_.phase == TRAIN) {
+    // With validation both phases must leave out the same questions.
+    const bool needs_answer = options_.phase == TRAIN || options_.fields.validation() > 0;
+    if (question.answer == kUnknownWord && needs_answer) {
       throw Error(ErrorKind::kBadData, {},
                   StrCat("the answer \"", Printable(*line.answer), "\" is not in ", options_.vocabulary.string()),
                   "make the vocabulary with `moka data vocabulary --stories`");

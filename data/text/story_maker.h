@@ -27,8 +27,8 @@ Shape StoryShape(StoryDataParameter::Output output, int64_t batch_size, int64_t 
 class StoryMaker final : public SampleMaker {
  public:
   // Reads files and vocabulary. Errors: kNoInput; kBadData at the line: those of ReadStoryLines, a sentence or question
-  // of more than `words` words, an answer that the vocabulary lacks (TRAIN), support that is no sentence of the story;
-  // kBadData when no question is left; those of the vocabulary.
+  // of more than `words` words, an answer that the vocabulary lacks (TRAIN, or with validation), support that is no
+  // sentence of the story; kBadData when no question is left; those of the vocabulary.
   explicit StoryMaker(StoryOptions options);
   int64_t record_count() const override { return static_cast<int64_t>(questions_.size()); }
   // "qa1_train.txt:3", where the question stands.

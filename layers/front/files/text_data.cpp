@@ -98,7 +98,8 @@ LayerDef StoryDataLayer() {
               "sentences take L of the L + b places, drawn in their order, and TIME is the place, from 1, at most "
               "S.\n\nWith validation the layer in TRAIN leaves out that part of all questions, and the one in TEST, "
               "given the same sources, shows these only. Which they are depends on the number of questions alone, so "
-              "that they are the same in each run.\n\nAn answer that the vocabulary lacks is an error in TRAIN. With "
+              "that they are the same in each run.\n\nAn answer that the vocabulary lacks is an error in TRAIN and "
+              "with validation. With "
               "`on_bad_record: SKIP` bad lines are left out and counted in a warning.",
           .gradient = kGradient,
           .source = "Moka's own; the form is that of Weston et al., \"Towards AI-complete question answering: a set "

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "data/preview.h"
 #include "tests/data/text/text_fixture.h"
 
 namespace moka {
@@ -224,6 +225,12 @@ TEST_F(ManyPairs, RanksTogetherShowTheOrderOfOne) {
       }
     }
   }
+}
+
+TEST_F(ManyPairs, TheyAreNoPictures) {
+  const PreviewOptions options{.base_folder = folder_};
+  EXPECT_THAT(ErrorOf([&] { PreviewLayer(Ten("bucket: 4"), options); }),
+              HasSubstr("samples of the shape [10,4] are no pictures"));
 }
 
 TEST_F(ManyPairs, RandSkipBeginsElsewhere) {

@@ -60,6 +60,15 @@ void CountStories(const std::filesystem::path& file, WordCounts& counts, int64_t
   });
 }
 
+// The last file of the command is written: a text that stands there by mistake must not be lost.
+void CheckWritable(const std::filesystem::path& out) {
+  if (!std::filesystem::exists(out)) return;
+  TextLines lines(out);
+  if (!lines.Next() || lines.line() == kMarkWords[0]) return;
+  throw Error(ErrorKind::kCantCreate, {}, StrCat(out.string(), " exists and is no vocabulary"),
+              "the vocabulary to write comes last, after the texts");
+}
+
 }  // namespace
 
 Vocabulary::Vocabulary(const std::filesystem::path& path) {
@@ -104,6 +113,7 @@ int32_t Vocabulary::NumberOf(std::string_view word) const {
 
 VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
                                 const VocabularyOptions& options) {
+  CheckWritable(out);
   WordCounts counts;
   VocabularyReport report;
   for (const std::filesystem::path& file : files) {

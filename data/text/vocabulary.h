@@ -55,7 +55,8 @@ struct VocabularyReport {
   int64_t known = 0;   // words of the text that are in the vocabulary
 };
 // Counts the words of text files (.gz too) and writes the marks and then the words by falling count, then by bytes.
-// Errors: those of the files, at the line; kBadData when they have no word; those of writing.
+// Errors: those of the files, at the line; kBadData when they have no word; kCantCreate where `out` is another file
+// than an older vocabulary; those of writing.
 VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
                                 const VocabularyOptions& options);
 

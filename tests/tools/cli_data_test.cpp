@@ -102,6 +102,10 @@ TEST_F(CliDataTest, AVocabularyOfTexts) {
   EXPECT_EQ(Moka("data vocabulary qa.txt words.txt --stories").code, 0);
   EXPECT_EQ(ReadFile(folder_ / "words.txt"), "<pad>\n<s>\n</s>\n<unk>\nman\nslept\na\nwho\n");
   EXPECT_EQ(Moka("data vocabulary qa.txt words.txt --stories --tokens words").code, 64);
+  const Outcome forgotten = Moka("data vocabulary qa.txt text.txt");
+  EXPECT_EQ(forgotten.code, 73);
+  EXPECT_TRUE(Has(forgotten.err, "text.txt exists and is no vocabulary")) << forgotten.err;
+  EXPECT_EQ(ReadFile(folder_ / "text.txt"), "The dog.\nA dog, a man\n");
 }
 
 }  // namespace

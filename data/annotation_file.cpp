@@ -26,13 +26,6 @@ namespace {
   throw Error(ErrorKind::kBadData, {}, std::move(text), std::move(hint));
 }
 
-struct Corners {
-  double xmin = 0;
-  double ymin = 0;
-  double xmax = 0;
-  double ymax = 0;
-};
-
 double NumberOf(std::string_view text, std::string_view what) {
   const std::string_view trimmed = Trim(text);
   double value = 0;
@@ -44,50 +37,45 @@ double NumberOf(std::string_view text, std::string_view what) {
   return value;
 }
 
-// Puts objects of a picture into a record.
+// Collects the objects of a picture.
 class ObjectWriter {
  public:
-  ObjectWriter(AnnotatedPicture size, AnnotatedDatum& record, std::vector<std::string>& warnings)
-      : size_(size), record_(record), warnings_(warnings) {
+  ObjectWriter(const PictureSize& size, AnnotatedObjects& found, std::vector<std::string>& warnings)
+      : found_(found), warnings_(warnings) {
     if (size.width < 1 || size.height < 1) Bad(StrCat("the picture's size is ", size.width, " x ", size.height));
+    found_.size = size;
   }
 
-  void Add(int32_t label, const Corners& c, bool difficult) {
-    const auto w = static_cast<double>(size_.width);
-    const auto h = static_cast<double>(size_.height);
-    const std::string box = StrCat("the box ", c.xmin, " ", c.ymin, " ", c.xmax, " ", c.ymax);
+  void Add(int32_t label, const PixelBox& c, bool difficult) {
+    const PictureSize& size = found_.size;
+    const auto w = static_cast<double>(size.width);
+    const auto h = static_cast<double>(size.height);
     if (std::min({c.xmin, c.ymin, c.xmax, c.ymax}) < 0 || std::max(c.xmin, c.xmax) > w || std::max(c.ymin, c.ymax) > h)
-      warnings_.push_back(StrCat(box, " reaches outside the picture of ", size_.width, " x ", size_.height));
-    if (c.xmin > c.xmax || c.ymin > c.ymax) warnings_.push_back(StrCat(box, " has its corners swapped"));
-    AnnotationGroup& group = GroupOf(label);
-    Annotation& object = *group.add_annotation();
-    object.set_instance_id(group.annotation_size() - 1);
-    NormalizedBBox& to = *object.mutable_bbox();
-    to.set_xmin(static_cast<float>(c.xmin / w));
-    to.set_ymin(static_cast<float>(c.ymin / h));
-    to.set_xmax(static_cast<float>(c.xmax / w));
-    to.set_ymax(static_cast<float>(c.ymax / h));
-    to.set_difficult(difficult);
+      Warn(c, StrCat("reaches outside the picture of ", size.width, " x ", size.height));
+    if (c.xmin > c.xmax || c.ymin > c.ymax) Warn(c, "has its corners swapped");
+    found_.objects.push_back({label, c, difficult});
   }
 
  private:
-  AnnotationGroup& GroupOf(int32_t label) {
-    for (AnnotationGroup& group : *record_.mutable_annotation_group()) {
-      if (group.group_label() == label) return group;
-    }
-    AnnotationGroup& group = *record_.add_annotation_group();
-    group.set_group_label(label);
-    return group;
+  void Warn(const PixelBox& box, const std::string& text) {
+    warnings_.push_back(StrCat("the box ", box.ToText(), " ", text));
   }
 
-  AnnotatedPicture size_;
-  AnnotatedDatum& record_;
+  AnnotatedObjects& found_;
   std::vector<std::string>& warnings_;
 };
 
+AnnotationGroup& GroupOf(int32_t label, AnnotatedDatum& record) {
+  for (AnnotationGroup& group : *record.mutable_annotation_group()) {
+    if (group.group_label() == label) return group;
+  }
+  AnnotationGroup& group = *record.add_annotation_group();
+  group.set_group_label(label);
+  return group;
+}
+
 // The size boxes are measured in.
-AnnotatedPicture SizeOf(std::optional<AnnotatedPicture> stated, const AnnotatedPicture& picture,
-                        std::vector<std::string>& warnings) {
+PictureSize SizeOf(std::optional<PictureSize> stated, const PictureSize& picture, std::vector<std::string>& warnings) {
   if (!stated) {
     warnings.push_back("no size is stated: the picture's is used");
     return picture;
@@ -138,13 +126,14 @@ double NumberIn(const xmlNode& node, std::string_view child) {
   return NumberOf(TextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
 }
 
-void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels, const AnnotatedPicture& picture,
-             AnnotatedDatum& record, std::vector<std::string>& warnings) {
+using Document = std::unique_ptr<xmlDoc, FreeDocument>;
+
+// Of an <annotation>.
+Document ParseXml(std::string_view text) {
   constexpr size_t kMostBytes = size_t{64} << 20U;
   if (text.size() > kMostBytes) Bad(StrCat("an annotation file of ", text.size(), " bytes"));
-  const std::unique_ptr<xmlDoc, FreeDocument> document(
-      xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
-                    XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
+  Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
+                                  XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
   if (document == nullptr) {
     const xmlError* const error = xmlGetLastError();
     if (error == nullptr || error->message == nullptr) Bad("this is no XML");
@@ -152,20 +141,33 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
   }
   const xmlNode* const root = xmlDocGetRootElement(document.get());
   if (root == nullptr || NameOf(*root) != "annotation") Bad("the XML is no <annotation>");
-  std::optional<AnnotatedPicture> stated;
-  if (const xmlNode* const size = ChildOf(*root, "size"); size != nullptr) {
+  return document;
+}
+
+template <class Visit>
+void VisitObjects(const xmlNode& root, Visit&& visit) {
+  for (const xmlNode* node = root.children; node != nullptr; node = node->next) {
+    if (node->type == XML_ELEMENT_NODE && NameOf(*node) == "object") visit(*node);
+  }
+}
+
+void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+             AnnotatedObjects& found, std::vector<std::string>& warnings) {
+  const Document document = ParseXml(text);
+  const xmlNode& root = *xmlDocGetRootElement(document.get());
+  std::optional<PictureSize> stated;
+  if (const xmlNode* const size = ChildOf(root, "size"); size != nullptr) {
     stated = {static_cast<int64_t>(NumberIn(*size, "width")), static_cast<int64_t>(NumberIn(*size, "height"))};
   }
-  ObjectWriter writer(SizeOf(stated, picture, warnings), record, warnings);
-  for (const xmlNode* node = root->children; node != nullptr; node = node->next) {
-    if (node->type != XML_ELEMENT_NODE || NameOf(*node) != "object") continue;
-    const xmlNode* const box = ChildOf(*node, "bndbox");
-    if (box == nullptr) Bad(StrCat("line ", xmlGetLineNo(node), ": <object> has no <bndbox>"));
-    const xmlNode* const difficult = ChildOf(*node, "difficult");
-    const Corners corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
-                             NumberIn(*box, "ymax")};
-    writer.Add(LabelOf(TextOf(*node, "name"), labels), corners, difficult != nullptr && TextOf(*difficult) == "1");
-  }
+  ObjectWriter writer(SizeOf(stated, picture, warnings), found, warnings);
+  VisitObjects(root, [&](const xmlNode& object) {
+    const xmlNode* const box = ChildOf(object, "bndbox");
+    if (box == nullptr) Bad(StrCat("line ", xmlGetLineNo(&object), ": <object> has no <bndbox>"));
+    const xmlNode* const difficult = ChildOf(object, "difficult");
+    const PixelBox corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
+                              NumberIn(*box, "ymax")};
+    writer.Add(LabelOf(TextOf(object, "name"), labels), corners, difficult != nullptr && TextOf(*difficult) == "1");
+  });
 }
 
 // ---- JSON ----
@@ -177,16 +179,16 @@ double NumberIn(const Json& json, std::string_view what) {
   return json.get<double>();
 }
 
-void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const AnnotatedPicture& picture,
-              AnnotatedDatum& record, std::vector<std::string>& warnings) {
+void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+              AnnotatedObjects& found, std::vector<std::string>& warnings) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) Bad("this is no JSON");
-  std::optional<AnnotatedPicture> stated;
+  std::optional<PictureSize> stated;
   if (const auto size = json.find("image"); size != json.end() && size->contains("width") && size->contains("height")) {
     stated = {static_cast<int64_t>(NumberIn((*size)["width"], "image.width")),
               static_cast<int64_t>(NumberIn((*size)["height"], "image.height"))};
   }
-  ObjectWriter writer(SizeOf(stated, picture, warnings), record, warnings);
+  ObjectWriter writer(SizeOf(stated, picture, warnings), found, warnings);
   const auto objects = json.find("annotation");
   if (objects == json.end() || !objects->is_array()) Bad("the JSON has no list \"annotation\"");
   for (const Json& object : *objects) {
@@ -199,7 +201,7 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
     const std::string name = category->is_string() ? category->get<std::string>() : category->dump(-1, ' ', true);
     const double x = NumberIn((*box)[0], "bbox[0]");
     const double y = NumberIn((*box)[1], "bbox[1]");
-    const Corners corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
+    const PixelBox corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
     const bool is_crowd = object.contains("iscrowd") && NumberIn(object["iscrowd"], "iscrowd") != 0;
     writer.Add(LabelOf(name, labels), corners, is_crowd);
   }
@@ -207,9 +209,9 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
 
 // ---- Text ----
 
-void ReadText(std::string_view text, const AnnotatedPicture& picture, AnnotatedDatum& record,
+void ReadText(std::string_view text, const PictureSize& picture, AnnotatedObjects& found,
               std::vector<std::string>& warnings) {
-  ObjectWriter writer(picture, record, warnings);
+  ObjectWriter writer(picture, found, warnings);
   int line_number = 0;
   for (const std::string& line : Split(text, '\n')) {
     ++line_number;
@@ -245,6 +247,17 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
   return labels;
 }
 
+std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels) {
+  constexpr int32_t kMost = 1 << 16;
+  std::vector<std::string> names;
+  for (const auto& [name, label] : labels) {
+    if (label < 0 || label >= kMost) return {};
+    while (names.size() <= static_cast<size_t>(label)) names.push_back(std::to_string(names.size()));
+    names[static_cast<size_t>(label)] = name;
+  }
+  return names;
+}
+
 AnnotationFormat AnnotationFormatNamed(std::string_view name) {
   if (name == "xml") return AnnotationFormat::kXml;
   if (name == "json") return AnnotationFormat::kJson;
@@ -252,12 +265,53 @@ AnnotationFormat AnnotationFormatNamed(std::string_view name) {
   throw Error(ErrorKind::kUsage, StrCat("annotation files are xml, json or txt, found \"", Printable(name), "\""));
 }
 
-void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                     const AnnotatedPicture& picture, AnnotatedDatum& record, std::vector<std::string>& warnings) {
+std::string PixelBox::ToText() const { return StrCat(xmin, " ", ymin, " ", xmax, " ", ymax); }
+
+AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
+                             const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+                             std::vector<std::string>& warnings) {
+  AnnotatedObjects found;
   switch (format) {
-    case AnnotationFormat::kXml: ReadXml(text, labels, picture, record, warnings); break;
-    case AnnotationFormat::kJson: ReadJson(text, labels, picture, record, warnings); break;
-    case AnnotationFormat::kText: ReadText(text, picture, record, warnings); break;
+    case AnnotationFormat::kXml: ReadXml(text, labels, picture, found, warnings); break;
+    case AnnotationFormat::kJson: ReadJson(text, labels, picture, found, warnings); break;
+    case AnnotationFormat::kText: ReadText(text, picture, found, warnings); break;
+  }
+  return found;
+}
+
+void InFile(const std::string& file, std::vector<std::string>& warnings, const std::function<void()>& read) {
+  const size_t before = warnings.size();
+  try {
+    read();
+  } catch (const Error& e) {
+    throw Error(e.kind(), {}, StrCat(file, ": ", e.text()), e.hint());
+  }
+  for (size_t i = before; i < warnings.size(); ++i) warnings[i] = StrCat(file, ": ", warnings[i]);
+}
+
+std::set<std::string> ClassesInXml(std::string_view text) {
+  std::set<std::string> classes;
+  const Document document = ParseXml(text);
+  VisitObjects(*xmlDocGetRootElement(document.get()),
+               [&](const xmlNode& object) { classes.insert(TextOf(object, "name")); });
+  return classes;
+}
+
+void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
+                     const PictureSize& picture, AnnotatedDatum& record, std::vector<std::string>& warnings) {
+  const AnnotatedObjects found = ReadObjects(text, format, labels, picture, warnings);
+  const auto w = static_cast<double>(found.size.width);
+  const auto h = static_cast<double>(found.size.height);
+  for (const AnnotatedObject& object : found.objects) {
+    AnnotationGroup& group = GroupOf(object.label, record);
+    Annotation& annotation = *group.add_annotation();
+    annotation.set_instance_id(group.annotation_size() - 1);
+    NormalizedBBox& to = *annotation.mutable_bbox();
+    to.set_xmin(static_cast<float>(object.box.xmin / w));
+    to.set_ymin(static_cast<float>(object.box.ymin / h));
+    to.set_xmax(static_cast<float>(object.box.xmax / w));
+    to.set_ymax(static_cast<float>(object.box.ymax / h));
+    to.set_difficult(object.is_difficult);
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,10 @@ class AnnotatedDatum;
 enum class LabelMapCheck { kNone, kUniqueNames };
 std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check);
 
+// Classes in the order of their labels: those without a name are called by their number. Empty where labels are below
+// 0 or above 65535.
+std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels);
+
 enum class AnnotationFormat {
   kXml,   // <annotation> with <object>s of <name>, <difficult> and <bndbox>
   kJson,  // {"image": {"height", "width"}, "annotation": [{"category_id", "bbox": [x, y, w, h], "iscrowd"}]}
@@ -26,15 +32,41 @@ enum class AnnotationFormat {
 // "xml", "json" or "txt". Errors: kUsage.
 AnnotationFormat AnnotationFormatNamed(std::string_view name);
 
-struct AnnotatedPicture {
+struct PictureSize {
   int64_t width = 0;  // pixels
   int64_t height = 0;
 };
+// Corners in pixels.
+struct PixelBox {
+  double xmin = 0;
+  double ymin = 0;
+  double xmax = 0;
+  double ymax = 0;
+
+  // "10 20 30 40".
+  std::string ToText() const;
+};
+struct AnnotatedObject {
+  int32_t label = 0;
+  PixelBox box;
+  bool is_difficult = false;  // or COCO's crowd
+};
+struct AnnotatedObjects {
+  PictureSize size;  // that the boxes are measured in: the one that the file states, or `picture` where it states none
+  std::vector<AnnotatedObject> objects;  // in the file's order
+};
+// Boxes that reach outside and sizes that are not the picture's are taken as they are and told in `warnings`. Errors:
+// kBadData saying what is wrong (the caller adds the file's name).
+AnnotatedObjects ReadObjects(std::string_view text, AnnotationFormat format,
+                             const std::map<std::string, int32_t>& labels, const PictureSize& picture,
+                             std::vector<std::string>& warnings);
+// Calls `read`; its errors and the warnings that it adds come to begin with the file's name.
+void InFile(const std::string& file, std::vector<std::string>& warnings, const std::function<void()>& read);
+// The names of the classes of an XML file's objects. Errors: as above.
+std::set<std::string> ClassesInXml(std::string_view text);
 // Appends the objects to `record`, those of a label in one group and numbered from 0, their corners as fractions of the
-// picture: of the size the file states, or `picture` where it states none. Boxes that reach outside and sizes that are
-// not the picture's are taken as they are and told in `warnings`. Errors: kBadData saying what is wrong (the caller
-// adds the file's name).
+// size they are measured in. Errors: as above.
 void ReadAnnotations(std::string_view text, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                     const AnnotatedPicture& picture, AnnotatedDatum& record, std::vector<std::string>& warnings);
+                     const PictureSize& picture, AnnotatedDatum& record, std::vector<std::string>& warnings);
 
 }  // namespace moka

@@ -24,14 +24,6 @@ using nlohmann::json;
 
 constexpr int64_t kBatchRecords = 16384;
 
-// The part of a key that is not its number.
-std::string_view NameIn(std::string_view key) {
-  constexpr size_t kDigits = 8;
-  const bool is_numbered = key.size() > kDigits && key[kDigits] == '_' &&
-                           std::all_of(key.begin(), key.begin() + kDigits, [](char c) { return c >= '0' && c <= '9'; });
-  return is_numbered ? key.substr(kDigits + 1) : key;
-}
-
 // Of the importer's checksums where there are any, otherwise of keys and sizes.
 uint32_t ChecksumOf(const LmdbReader& reader) {
   const std::vector<uint32_t>& sums = reader.checksums();
@@ -85,7 +77,7 @@ void CopyRecords(const LmdbReader& reader, const std::vector<int64_t>& order, co
   progress.done += writer.entries();
   for (auto n = static_cast<size_t>(writer.entries()); n < order.size(); ++n) {
     progress.Step();
-    writer.Put(LmdbKey(static_cast<int64_t>(n), NameIn(reader.key(order[n]))), reader.value(order[n]));
+    writer.Put(LmdbKey(static_cast<int64_t>(n), NameInKey(reader.key(order[n]))), reader.value(order[n]));
   }
   for (const char* name : {"labels.txt", kSchemaFile}) {
     const fs::path file = reader.path() / name;

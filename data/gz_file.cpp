@@ -87,6 +87,10 @@ void GzFile::Skip(int64_t bytes) {
   }
 }
 
+int64_t GzFile::offset() const { return gztell(static_cast<gzFile>(file_.get())); }
+
+bool GzFile::is_plain() const { return gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+
 bool TarReader::ReadHeader(char& type) {
   file_.Skip(pending_);
   pending_ = 0;

@@ -17,6 +17,10 @@ class GzFile {
   // Exactly `bytes` bytes. Errors: kBadData naming the path and `what` when the file ends before.
   void ReadExactly(char* data, int64_t bytes, std::string_view what);
   void Skip(int64_t bytes);
+  // Bytes read or skipped, after decompression.
+  int64_t offset() const;
+  // Whether the file is not compressed, so that an offset is a place in it. Requires: something was read.
+  bool is_plain() const;
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -35,6 +39,9 @@ class TarReader {
   bool Next();
   const std::string& name() const { return name_; }
   int64_t bytes() const { return bytes_; }
+  // Where its bytes begin in the archive. Requires: Read() was not called for it.
+  int64_t offset() const { return file_.offset(); }
+  bool is_plain() const { return file_.is_plain(); }
   // The whole present file. Requires: Next() returned true; called at most once for it.
   std::string Read();
 

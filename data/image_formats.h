@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "data/image.h"
@@ -38,6 +39,11 @@ Error CannotDecode(std::string_view format, std::string_view reason);
 // Requires: `header` is the file's, and its pixels are within the limit.
 // Errors: kBadData.
 void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
+// The samples of a PNG of grey or of a palette, as they are stored: indices stay indices, and the values of a few bits
+// are not stretched. Requires: as above. Errors: kBadData, also for other colour types.
+void DecodePngSamples(std::string_view file, const ImageHeader& header, std::vector<uint16_t>& samples);
+// Whether a PNG stores one byte of grey a pixel. Requires: it was decoded.
+bool IsGreyBytePng(std::string_view file);
 void DecodeBmp(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
 void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out);
 void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out);

@@ -72,23 +72,30 @@ std::string WithShorterLastChunk(std::string_view file) {
   return shorter;
 }
 
-}  // namespace
-
-void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out) {
+// `file` must stay where it is.
+Context OpenPng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, spng_ihdr& ihdr) {
   // Text and profiles are never used; a bomb among them may not take more than this.
   constexpr size_t kMetadataBytes = size_t{16} << 20U;
   const bool strict = damage == DecodeOptions::Damage::kStrict;
-  const Context context = NewContext(0);
+  Context context = NewContext(0);
   Check(
       spng_set_image_limits(context.get(), static_cast<uint32_t>(header.width), static_cast<uint32_t>(header.height)));
   Check(spng_set_chunk_limits(context.get(), kMetadataBytes, kMetadataBytes));
   // Chunks that no pixel depends on are left out when their checksum is wrong.
   Check(spng_set_crc_action(context.get(), strict ? SPNG_CRC_ERROR : SPNG_CRC_USE, SPNG_CRC_DISCARD));
+  Check(spng_set_png_buffer(context.get(), file.data(), file.size()));
+  Check(spng_get_ihdr(context.get(), &ihdr));
+  return context;
+}
+
+}  // namespace
+
+void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out) {
+  const bool strict = damage == DecodeOptions::Damage::kStrict;
   std::string repaired;
   if (!strict) file = repaired = WithShorterLastChunk(file);
-  Check(spng_set_png_buffer(context.get(), file.data(), file.size()));
   spng_ihdr ihdr = {};
-  Check(spng_get_ihdr(context.get(), &ihdr));
+  const Context context = OpenPng(file, header, damage, ihdr);
   const bool grey = ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE;
   out.Resize(header.width, header.height, grey ? 1 : 3);
   if (!strict) std::fill(out.pixels.begin(), out.pixels.end(), uint8_t{0});
@@ -101,6 +108,40 @@ void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::
   }
   DecodeRows(context.get(), grey ? SPNG_FMT_G8 : SPNG_FMT_RGB8, damage, out.pixels, row_bytes);
   if (!grey) SwapRedAndBlue(out);
+}
+
+void DecodePngSamples(std::string_view file, const ImageHeader& header, std::vector<uint16_t>& samples) {
+  constexpr auto kStrict = DecodeOptions::Damage::kStrict;
+  spng_ihdr ihdr = {};
+  const Context context = OpenPng(file, header, kStrict, ihdr);
+  if (ihdr.color_type != SPNG_COLOR_TYPE_GRAYSCALE && ihdr.color_type != SPNG_COLOR_TYPE_INDEXED) {
+    throw CannotDecode("PNG", "it has colours or transparency, where one channel (grey or a palette) is expected");
+  }
+  const auto width = static_cast<size_t>(header.width);
+  const auto height = static_cast<size_t>(header.height);
+  const size_t depth = ihdr.bit_depth;
+  const size_t row_bytes = (width * depth + 7) / 8;
+  std::vector<uint8_t> rows(row_bytes * height);
+  DecodeRows(context.get(), SPNG_FMT_RAW, kStrict, rows, row_bytes);
+  samples.resize(width * height);
+  for (size_t y = 0; y < height; ++y) {
+    const uint8_t* const row = rows.data() + y * row_bytes;
+    for (size_t x = 0; x < width; ++x) {
+      uint16_t& sample = samples[y * width + x];
+      if (depth == 16) {  // high byte first
+        sample = static_cast<uint16_t>(row[2 * x] << 8U | row[2 * x + 1]);
+      } else {
+        const size_t bit = x * depth;
+        sample = static_cast<uint16_t>(row[bit / 8] >> (8 - depth - bit % 8) & ((1U << depth) - 1));
+      }
+    }
+  }
+}
+
+bool IsGreyBytePng(std::string_view file) {
+  constexpr size_t kDepthAt = 24;  // in the header chunk, which stands first; the colour type follows
+  const BoundedBytes bytes(file);
+  return bytes.At(kDepthAt) == 8 && bytes.At(kDepthAt + 1) == SPNG_COLOR_TYPE_GRAYSCALE;
 }
 
 std::string EncodePng(const Image& image) {

@@ -1,5 +1,6 @@
-// Making LMDBs of Datums from what people have: idx files, CIFAR's binary batches, folders of class folders, image
-// lists, tar archives of images, drawn glyphs, and tables of numbers; and of AnnotatedDatums from pictures with boxes.
+// Making LMDBs from what people have: of Datums from idx files, CIFAR's binary batches, folders of class folders, image
+// lists, tar archives of images, drawn glyphs, and tables of numbers; of AnnotatedDatums from pictures with boxes; and
+// of SampleRecords (proto/record.proto) from pictures with boxes, masks, numbers or texts.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/image.h"
@@ -89,11 +91,28 @@ ImportReport ImportTar(const std::filesystem::path& tar, std::string_view split,
 // Drawn digits (glyphs.h).
 ImportReport ImportGlyphs(int64_t count, uint64_t seed, const std::filesystem::path& out, const ImportOptions& options);
 
-// Chooses among the above by the source's text:
-//   glyphs:COUNT[:SEED] · idx:IMAGES,LABELS · cifar10:FILE[,FILE...] · cifar100:FILE · list:FILE[,ROOT] ·
-//   tar:FILE[,SPLIT] · boxes:LIST,LABELMAP[,ROOT] · FOLDER · FILE.tar[.gz] · FILE.txt · an idx image file, whose label
-//   file's name differs as MNIST's do.
+// The next three make SampleRecords, and their folders may be a tar archive or a folder of one ("set.tar/pictures").
+
+// PASCAL VOC's layout: Annotations/NAME.xml, JPEGImages/NAME.jpg and the names in ImageSets/Main/SPLIT.txt, or in
+// ImageSets/Segmentation/SPLIT.txt where the former does not exist or the split is "Segmentation/SPLIT"; then
+// SegmentationClass/NAME.png are the masks. `classes` is a LabelMap or a list of names from class 1 on; empty: the
+// classes that the annotations name, in alphabetical order, from 1.
+ImportReport ImportVoc(const std::filesystem::path& folder, const std::string& split,
+                       const std::filesystem::path& classes, const std::filesystem::path& out,
+                       const ImportOptions& options);
+// A folder of pictures and one of PNGs of the same names (the extension aside), whose values are each pixel's class, or
+// the number of its object (all of class 1; 0: none). `list` names the pictures, a line each; empty: all of the folder.
+enum class MaskKind { kClasses, kInstances };
+ImportReport ImportMasks(const std::filesystem::path& pictures, const std::filesystem::path& masks,
+                         const std::filesystem::path& list, MaskKind kind, const std::filesystem::path& out,
+                         const ImportOptions& options);
+
+// Chooses among the above by the source's text: KIND:PARTS, FOLDER, FILE.tar[.gz], FILE.txt, or an idx image file,
+// whose label file's name differs as MNIST's do.
 ImportReport Import(std::string_view source, const std::filesystem::path& out, const ImportOptions& options);
+
+// How each kind of source is written, and what it is.
+std::vector<std::pair<std::string, std::string>> ImportSources();
 
 // A text table (blanks, commas or semicolons between columns, quotes allowed; a header line is found by itself) becomes
 // databases of float Datums: OUT/train_features, OUT/train_target, OUT/test_features, OUT/test_target, and

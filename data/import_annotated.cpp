@@ -53,18 +53,6 @@ AnnotationFormat FormatOf(const AnnotationOptions& options, const AnnotatedFile&
   }
 }
 
-// Classes in the order of their labels, for labels.txt: those without a name are called by their number.
-std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels) {
-  constexpr int32_t kMost = 1 << 16;
-  std::vector<std::string> names;
-  for (const auto& [name, label] : labels) {
-    if (label < 0 || label >= kMost) return {};
-    while (names.size() <= static_cast<size_t>(label)) names.push_back(std::to_string(names.size()));
-    names[static_cast<size_t>(label)] = name;
-  }
-  return names;
-}
-
 // As Caffe: without its file a picture has no objects. The root is put before the names as text.
 ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
                   const std::string& root, bool may_be_misdescribed) {
@@ -87,13 +75,9 @@ ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std:
       warnings.push_back(StrCat(file.annotation, " does not exist: ", file.picture, " has no objects"));
       return;
     }
-    std::vector<std::string> found;
-    try {
-      ReadAnnotations(**objects, format, labels, {image.width, image.height}, record, found);
-    } catch (const Error& e) {
-      throw Error(e.kind(), {}, StrCat(path, ": ", e.text()), e.hint());
-    }
-    for (const std::string& warning : found) warnings.push_back(StrCat(path, ": ", warning));
+    InFile(path, warnings, [&] {
+      ReadAnnotations(**objects, format, labels, {image.width, image.height}, record, warnings);
+    });
   };
   return item;
 }
@@ -117,7 +101,7 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
                       {.text = StrCat("boxes ", list.string(), " ", root),
                        .items = static_cast<int64_t>(files.size()),
                        .crc32c = crc,
-                       .is_annotated = true});
+                       .kind = RecordKind::kAnnotated});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
     const AnnotatedFile& file = files[static_cast<size_t>(i)];
     writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
@@ -132,7 +116,7 @@ ImportReport ImportAnnotatedClasses(const fs::path& list, const std::string& roo
                       {.text = StrCat("annotated list ", list.string(), " ", root),
                        .items = static_cast<int64_t>(images.size()),
                        .crc32c = ChecksumOf(images),
-                       .is_annotated = true});
+                       .kind = RecordKind::kAnnotated});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(images.size()), options)) {
     const ListedImage& image = images[static_cast<size_t>(i)];
     ImportItem item{.name = image.path, .label = image.label};

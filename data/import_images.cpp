@@ -1,14 +1,12 @@
-// Importers of image files: folders, lists, tar archives; and the choice among all importers.
+// Importers of image files: folders, lists, tar archives.
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <map>
 #include <set>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/file_tree.h"
 #include "data/gz_file.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"
@@ -17,28 +15,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsImageName(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"};
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string extension(name.substr(dot));
-  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
-}
-
-bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
-
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
-  std::error_code failed;
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    if (!IsHidden(it->path())) entries.push_back(it->path());
-  }
-  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
 
 struct File {
   fs::path path;
@@ -92,17 +68,12 @@ struct TarContents {
   }
 };
 
-void CheckStop(const ImportOptions& options) {
-  if (!options.wants_stop || !options.wants_stop()) return;
-  throw Error(ErrorKind::kInterrupted, "interrupted while looking through the source");
-}
-
 TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOptions& options) {
   TarContents contents;
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
   for (TarReader reader(tar); reader.Next();) {
-    CheckStop(options);
+    CheckImportStop(options);
     const std::string_view name = ClassOf(reader.name(), split);
     folders.insert(reader.name().substr(0, reader.name().find('/')));
     if (name.empty()) continue;
@@ -118,46 +89,6 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   }
   contents.labels.assign(classes.begin(), classes.end());
   return contents;
-}
-
-int64_t NumberOf(std::string_view text, std::string_view what) {
-  int64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < 0) {
-    throw Error(ErrorKind::kUsage, StrCat(what, ": expected a whole number, found \"", text, "\""));
-  }
-  return value;
-}
-
-std::string Replaced(std::string text, std::string_view from, std::string_view to) {
-  const size_t at = text.rfind(from);
-  return at == std::string::npos ? std::string() : text.replace(at, from.size(), to);
-}
-
-// "kind:rest".
-ImportReport ImportKind(std::string_view kind, std::string_view rest, const fs::path& out,
-                        const ImportOptions& options) {
-  if (kind == "glyphs") {
-    const std::vector<std::string> parts = Split(rest, ':');
-    const auto seed = parts.size() > 1 ? static_cast<uint64_t>(NumberOf(parts[1], "glyphs:COUNT:SEED")) : 1;
-    return ImportGlyphs(NumberOf(parts[0], "glyphs:COUNT"), seed, out, options);
-  }
-  const std::vector<std::string> parts = Split(rest, ',');
-  if (kind == "idx" && parts.size() == 2) return ImportIdx(parts[0], parts[1], out, options);
-  if (kind == "cifar10") return ImportCifar({parts.begin(), parts.end()}, CifarKind::kTen, out, options);
-  if (kind == "cifar100") return ImportCifar({parts.begin(), parts.end()}, CifarKind::kHundred, out, options);
-  if (kind == "list" && parts.size() <= 2) return ImportList(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
-  if (kind == "tar" && parts.size() <= 2) return ImportTar(parts[0], parts.size() > 1 ? parts[1] : "", out, options);
-  if (kind == "boxes" && (parts.size() == 2 || parts.size() == 3)) {
-    AnnotationOptions annotations;
-    annotations.label_map = parts[1];
-    annotations.stops_at_bad_file = options.on_bad_record == ImportOptions::OnBadRecord::kStop;
-    const std::string root = parts.size() > 2 && !parts[2].empty() ? StrCat(parts[2], "/") : std::string();
-    return ImportAnnotated(parts[0], root, annotations, out, options);
-  }
-  throw Error(ErrorKind::kUsage, {}, StrCat("cannot import \"", kind, ":", rest, "\""),
-              "expected glyphs:COUNT, idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT], "
-              "tar:FILE[,SPLIT] or boxes:LIST,LABELMAP[,ROOT]");
 }
 
 }  // namespace
@@ -228,7 +159,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   for (TarReader reader(tar); !writer.full() && reader.Next();) {
     const std::string_view name = ClassOf(reader.name(), split);
     if (name.empty()) continue;
-    CheckStop(options);
+    CheckImportStop(options);
     if (options.shuffle_seed) {
       members.push_back({reader.name(), reader.Read()});
     } else if (!writer.SkipKept()) {
@@ -243,25 +174,6 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
     }
   }
   return writer.Finish(std::move(contents.labels));
-}
-
-ImportReport Import(std::string_view source, const fs::path& out, const ImportOptions& options) {
-  const fs::path path(source);
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return ImportFolder(path, out, options);
-  if (fs::exists(path, ignored)) {
-    const std::string labels = Replaced(Replaced(path.filename().string(), "images", "labels"), "idx3", "idx1");
-    if (!labels.empty()) return ImportIdx(path, path.parent_path() / labels, out, options);
-    if (source.ends_with(".tar") || source.ends_with(".tar.gz") || source.ends_with(".tgz")) {
-      return ImportTar(path, "", out, options);
-    }
-    if (source.ends_with(".txt")) return ImportList(path, path.parent_path(), out, options);
-    throw Error(ErrorKind::kUsage, {}, StrCat("cannot tell what ", path.string(), " is"),
-                "name its kind: idx:IMAGES,LABELS, cifar10:FILES, cifar100:FILE, list:FILE[,ROOT] or tar:FILE[,SPLIT]");
-  }
-  const size_t colon = source.find(':');
-  if (colon == std::string_view::npos) throw Error(ErrorKind::kNoInput, StrCat(path.string(), " does not exist"));
-  return ImportKind(source.substr(0, colon), source.substr(colon + 1), out, options);
 }
 
 }  // namespace moka

@@ -143,6 +143,13 @@ std::string LmdbKey(int64_t index, std::string_view name) {
   return key.append(name);
 }
 
+std::string_view NameInKey(std::string_view key) {
+  constexpr size_t kDigits = 8;
+  const bool is_numbered = key.size() > kDigits && key[kDigits] == '_' &&
+                           std::all_of(key.begin(), key.begin() + kDigits, [](char c) { return c >= '0' && c <= '9'; });
+  return is_numbered ? key.substr(kDigits + 1) : key;
+}
+
 LmdbWriter::LmdbWriter(fs::path path, Options options) : path_(std::move(path)), options_(std::move(options)) {
   std::error_code ignored;
   if (!path_.has_filename()) path_ = path_.parent_path();

@@ -23,6 +23,8 @@ namespace moka {
 
 // "00000042_name". The name's tail is kept when the key would pass LMDB's 511 bytes.
 std::string LmdbKey(int64_t index, std::string_view name);
+// The part of such a key that is not its number; all of another key.
+std::string_view NameInKey(std::string_view key);
 
 // One thread. The map grows by itself.
 class LmdbWriter {

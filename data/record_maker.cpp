@@ -6,8 +6,19 @@
 #include "core/text.h"
 #include "data/annotated_record.h"
 #include "data/datum_view.h"
+#include "data/sample_writing.h"
 
 namespace moka {
+namespace {
+
+std::string_view DatumIn(std::string_view wire, RecordKind kind) {
+  if (kind != RecordKind::kAnnotated) return wire;
+  AnnotatedRecord record;
+  ParseAnnotated(wire, record);
+  return record.datum;
+}
+
+}  // namespace
 
 void CheckSizes(const ImportOptions& options) {
   constexpr int64_t kMaxSide = int64_t{1} << 14U;
@@ -25,9 +36,13 @@ void CheckSizes(const ImportOptions& options) {
 MadeRecord RecordMaker::Make(const ImportItem& item) {
   MadeRecord made;
   try {
+    if (item.record) {
+      CheckRecord(item, made);
+      return made;
+    }
     MakePicture(item, made);
     if (made.bad) return made;
-    if (item.describe) Describe(item, made);
+    if (item.describe || item.describe_sample) Describe(item, made);
     if (!made.bad) Serialise(item, made);
   } catch (...) {
     made.failed = std::current_exception();
@@ -56,10 +71,23 @@ void RecordMaker::MakePicture(const ImportItem& item, MadeRecord& made) {
 
 void RecordMaker::Describe(const ImportItem& item, MadeRecord& made) {
   annotated_.Clear();
+  sample_.Clear();
   try {
-    item.describe(decoded_, annotated_, made.warnings);
+    if (item.describe) item.describe(decoded_, annotated_, made.warnings);
+    if (item.describe_sample) item.describe_sample(decoded_, sample_, made.warnings);
   } catch (const Error& e) {
-    if (!item.may_be_misdescribed || e.kind() != ErrorKind::kBadData) throw;
+    const bool may_be_bad = item.may_be_misdescribed || item.describe_sample;
+    if (!may_be_bad || e.kind() != ErrorKind::kBadData) throw;
+    made.bad = e;
+  }
+}
+
+void RecordMaker::CheckRecord(const ImportItem& item, MadeRecord& made) {
+  try {
+    made.wire = item.record();
+    made.shape = ShapeOfRecord(made.wire, item.kind);
+    LoadDatum(DatumIn(made.wire, item.kind), ImageChannels::kAsStored, scratch_);
+  } catch (const Error& e) {
     made.bad = e;
   }
 }
@@ -123,6 +151,17 @@ void RecordMaker::StorePixels() {
   datum_.set_encoded(storage == ImportOptions::Storage::kJpeg || storage == ImportOptions::Storage::kPng);
 }
 
+void RecordMaker::MovePictureToSample() {
+  ResizeMasks({decoded_.width, decoded_.height}, {datum_.width(), datum_.height()}, sample_);
+  sample_.set_version(kSampleForm);
+  if (!datum_.encoded()) {
+    sample_.set_channels(static_cast<uint32_t>(datum_.channels()));
+    sample_.set_height(static_cast<uint32_t>(datum_.height()));
+    sample_.set_width(static_cast<uint32_t>(datum_.width()));
+  }
+  sample_.set_picture(std::move(*datum_.mutable_data()));
+}
+
 void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
   datum_.Clear();
   if (KeepsBytes()) {
@@ -135,8 +174,14 @@ void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
     StorePixels();
   }
   datum_.set_label(item.label);
-  made.shape = StrCat(datum_.channels(), "x", datum_.height(), "x", datum_.width());
   bool is_written = false;
+  if (item.describe_sample) {
+    MovePictureToSample();
+    is_written = sample_.SerializeToString(&made.wire);
+    if (!is_written) throw Error(ErrorKind::kBadData, StrCat(item.name, ": too large for a record"));
+    return;
+  }
+  made.shape = StrCat(datum_.channels(), "x", datum_.height(), "x", datum_.width());
   if (item.describe) {
     annotated_.mutable_datum()->Swap(&datum_);
     is_written = annotated_.SerializeToString(&made.wire);
@@ -146,10 +191,8 @@ void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
   if (!is_written) throw Error(ErrorKind::kBadData, StrCat(item.name, ": too large for a record"));
 }
 
-std::string ShapeOfRecord(std::string_view wire, bool is_annotated) {
-  AnnotatedRecord record;
-  if (is_annotated) ParseAnnotated(wire, record);
-  const DatumView datum = ParseDatum(is_annotated ? record.datum : wire);
+std::string ShapeOfRecord(std::string_view wire, RecordKind kind) {
+  const DatumView datum = ParseDatum(DatumIn(wire, kind));
   return StrCat(datum.channels, "x", datum.height, "x", datum.width);
 }
 

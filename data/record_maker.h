@@ -15,28 +15,41 @@
 #include "core/error.h"
 #include "data/image.h"
 #include "data/import.h"
+#include "data/record_source.h"
 #include "proto/moka.pb.h"
+#include "proto/record.pb.h"
 
 namespace moka {
+
+enum class RecordKind { kDatum, kAnnotated, kSample };
 
 // What an importer knows of a record before any work. The functions own what they need: a worker calls them later.
 struct ImportItem {
   std::string name;
+  std::string place = {};  // for messages, where the name alone does not say what is meant
   int32_t label = 0;
-  // One of the two gives the picture. An image file is decoded once, so that a bad one is found here and not while
+  // One of these gives the picture. An image file is decoded once, so that a bad one is found here and not while
   // training. Errors of `read` make the item a bad one.
   std::function<std::string()> read = {};
   std::function<void(Image&)> draw = {};
+  // Instead of them: a whole record of that kind, which is checked and stays as it is. Errors make the item a bad one.
+  std::function<std::string()> record = {};
+  RecordKind kind = RecordKind::kDatum;
   // With it, the record is an AnnotatedDatum: it is given the decoded picture and fills all but the datum.
   using Describe = std::function<void(const Image&, AnnotatedDatum&, std::vector<std::string>& warnings)>;
   Describe describe = {};
-  // Whether bad data that `describe` finds make the item a bad one; otherwise, they end the import.
+  // With it, the record is a SampleRecord: it is given the decoded picture and fills all but the picture; masks and run
+  // lengths are of that picture's size, whatever size is stored.
+  using DescribeSample = std::function<void(const Image&, SampleRecord&, std::vector<std::string>& warnings)>;
+  DescribeSample describe_sample = {};
+  // Whether bad data that `describe` finds make the item a bad one, as those of `describe_sample` do; otherwise, they
+  // end the import.
   bool may_be_misdescribed = false;
 };
 
 struct MadeRecord {
   std::string wire;
-  std::string shape;  // "CxHxW"
+  std::string shape;  // "CxHxW"; empty for a SampleRecord
   std::vector<std::string> warnings;
   std::optional<Error> bad;   // no record: the item cannot be read
   std::exception_ptr failed;  // no record: the import ends
@@ -50,11 +63,13 @@ class RecordMaker {
  private:
   void MakePicture(const ImportItem& item, MadeRecord& made);
   void Describe(const ImportItem& item, MadeRecord& made);
+  void CheckRecord(const ImportItem& item, MadeRecord& made);
   bool KeepsBytes() const;
   // [height, width] that an image is stored in.
   std::pair<int64_t, int64_t> SizeFor(const Image& image) const;
   ImportOptions::Storage StorageOfPixels() const;
   void StorePixels();
+  void MovePictureToSample();
   void Serialise(const ImportItem& item, MadeRecord& made);
 
   ImportOptions options_;
@@ -65,13 +80,15 @@ class RecordMaker {
   ImageHeader::Format file_format_ = ImageHeader::Format::kUnknown;
   Datum datum_;
   AnnotatedDatum annotated_;
+  SampleRecord sample_;
+  RecordScratch scratch_;
 };
 
 // Errors: kUsage for sizes out of range.
 void CheckSizes(const ImportOptions& options);
 
-// The shape of a record's picture as MadeRecord has it. Errors: kBadData.
-std::string ShapeOfRecord(std::string_view wire, bool is_annotated);
+// The shape of the picture of a Datum or an AnnotatedDatum as MadeRecord has it. Errors: kBadData.
+std::string ShapeOfRecord(std::string_view wire, RecordKind kind);
 
 // Planar copy [C,H,W] of an image's pixels.
 std::string PlanarBytes(const Image& image);

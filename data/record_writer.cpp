@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "proto/text_format.h"
 
 namespace moka {
 namespace {
@@ -88,10 +89,21 @@ LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOption
   made.restart = options.unfinished == ImportOptions::Unfinished::kRestart;
   made.batch_records = BatchRecords(source, options);
   made.expected_bytes = ExpectedBytes(source, options);
-  made.on_kept = [&report, is_annotated = source.is_annotated](std::string_view /*key*/, std::string_view value) {
-    report.shapes.insert(ShapeOfRecord(value, is_annotated));
+  made.on_kept = [&report, kind = source.kind](std::string_view /*key*/, std::string_view value) {
+    if (kind != RecordKind::kSample) report.shapes.insert(ShapeOfRecord(value, kind));
   };
   return made;
+}
+
+// Whether a message has the name, alone or at the end of a path.
+bool IsNamed(const std::string& text, std::string_view name) {
+  for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool begins = at == 0 || std::string_view("/ \"").find(text[at - 1]) != std::string_view::npos;
+    const bool ends = end == text.size() || std::string_view(": \",").find(text[end]) != std::string_view::npos;
+    if (begins && ends) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -208,10 +220,10 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
     report_.warnings.push_back(std::move(warning));
   }
   if (made.bad) {
-    AddBad(item.name, *made.bad);
+    AddBad(item.place.empty() ? item.name : item.place, *made.bad);
     return;
   }
-  report_.shapes.insert(std::move(made.shape));
+  if (!made.shape.empty()) report_.shapes.insert(std::move(made.shape));
   writer_.Put(LmdbKey(writer_.entries(), item.name), made.wire);
   constexpr int64_t kProgressStep = 256;
   if (options_.progress && (writer_.entries() % kProgressStep == 0 || writer_.entries() == total_)) {
@@ -221,8 +233,7 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
 
 void RecordWriter::AddBad(std::string_view name, const Error& error) {
   if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop) {
-    const bool is_named = error.text().find(name) != std::string::npos;
-    throw Error(error.kind(), is_named ? error.text() : StrCat(name, ": ", error.text()));
+    throw Error(error.kind(), IsNamed(error.text(), name) ? error.text() : StrCat(name, ": ", error.text()));
   }
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
   writer_.AddNote(kSkipped, report_.skipped.back());
@@ -237,7 +248,7 @@ void RecordWriter::CheckStop() const {
                        : "none was on disk yet: the same command begins anew");
 }
 
-ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
+void RecordWriter::WriteAll() {
   HandOver();
   while (under_way_ > 0) WriteFirst();
   if (writer_.entries() == 0) {
@@ -245,10 +256,31 @@ ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
                 StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good"));
   }
   report_.records = writer_.entries();
+}
+
+ImportReport RecordWriter::Finish(std::vector<std::string> labels) {
+  WriteAll();
   report_.labels = std::move(labels);
   if (!report_.labels.empty()) writer_.PutFile("labels.txt", Join(report_.labels, "\n") + "\n");
   writer_.Finish();
   return std::move(report_);
+}
+
+ImportReport RecordWriter::FinishSamples(const SampleSchema& schema) {
+  WriteAll();
+  const auto& names = schema.box_class_size() > 0    ? schema.box_class()
+                      : schema.mask_class_size() > 0 ? schema.mask_class()
+                      : schema.label_size() > 0      ? schema.label(0).class_name()
+                                                     : schema.box_class();
+  report_.labels.assign(names.begin(), names.end());
+  writer_.PutFile("schema.prototxt", ToText(schema));
+  writer_.Finish();
+  return std::move(report_);
+}
+
+void CheckImportStop(const ImportOptions& options) {
+  if (!options.wants_stop || !options.wants_stop()) return;
+  throw Error(ErrorKind::kInterrupted, "interrupted while looking through the source");
 }
 
 uint32_t ChecksumOf(const std::vector<ListedImage>& images) {

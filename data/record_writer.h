@@ -22,7 +22,7 @@ struct ImportSource {
   uint32_t crc32c = 0;   // of the items' names, labels and sizes in the source's order, or of their bytes
   int64_t bytes = 0;     // of the pictures' files where they are known; 0: not known
   int64_t channels = 3;  // of pixels at most
-  bool is_annotated = false;
+  RecordKind kind = RecordKind::kDatum;
 };
 
 // Items are given in order by one thread, which also writes; workers make the records in between. The bytes written do
@@ -43,6 +43,8 @@ class RecordWriter {
   // options' wants_stop says so; those of LmdbWriter.
   void Add(ImportItem item);
   ImportReport Finish(std::vector<std::string> labels);
+  // Of SampleRecords. The report's labels are the names of the first kind of classes that the schema names.
+  ImportReport FinishSamples(const SampleSchema& schema);
 
  private:
   // Several items, since handing one over costs as much as copying a small picture.
@@ -58,6 +60,7 @@ class RecordWriter {
   void Write(const ImportItem& item, MadeRecord& made);
   void AddBad(std::string_view name, const Error& error);
   void CheckStop() const;
+  void WriteAll();
 
   ImportOptions options_;
   int64_t total_;
@@ -77,6 +80,8 @@ class RecordWriter {
   std::vector<std::thread> workers_;
 };
 
+// While a source is looked through. Errors: kInterrupted when the options' wants_stop says so.
+void CheckImportStop(const ImportOptions& options);
 // Of the names and labels of a list, for ImportSource.
 uint32_t ChecksumOf(const std::vector<ListedImage>& images);
 // 0..count-1 in the options' order, cut to their limit.

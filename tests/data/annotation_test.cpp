@@ -23,7 +23,7 @@ struct Result {
   std::vector<std::string> warnings;
 };
 
-Result Read(const std::string& text, AnnotationFormat format, AnnotatedPicture picture = {40, 20}) {
+Result Read(const std::string& text, AnnotationFormat format, PictureSize picture = {40, 20}) {
   Result result;
   ReadAnnotations(text, format, kLabels, picture, result.record, result.warnings);
   return result;

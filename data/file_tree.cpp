@@ -1,0 +1,187 @@
+#include "data/file_tree.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/gz_file.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+// The archive that a path goes through, or empty.
+fs::path ArchiveIn(const fs::path& path) {
+  std::error_code ignored;
+  fs::path begin;
+  for (const fs::path& part : path) {
+    begin /= part;
+    if (IsArchiveName(begin.string()) && fs::is_regular_file(begin, ignored)) return begin;
+  }
+  return {};
+}
+
+// "a/b" of "./a//b/".
+std::string PlainName(const fs::path& name) {
+  std::string plain = name.lexically_normal().generic_string();
+  if (plain == ".") return {};
+  while (plain.ends_with('/')) plain.pop_back();
+  return plain;
+}
+
+// The folder that all names share: "a/b" of "a/b/x" and "a/b/c/y".
+std::string SharedFolder(const std::map<std::string, int64_t>& names) {
+  if (names.empty()) return {};
+  // In order, so that what the first and the last share is shared by all.
+  const std::string& first = names.begin()->first;
+  const std::string& last = names.rbegin()->first;
+  const auto shared = std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first - first.begin();
+  const size_t slash = first.substr(0, static_cast<size_t>(shared)).rfind('/');
+  return slash == std::string::npos ? std::string() : first.substr(0, slash);
+}
+
+}  // namespace
+
+bool IsImageName(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"};
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string extension(name.substr(dot));
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
+}
+
+bool IsArchiveName(std::string_view name) {
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
+std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }
+
+std::vector<fs::path> SortedEntries(const fs::path& folder) {
+  std::error_code failed;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (!IsHidden(it->path())) entries.push_back(it->path());
+  }
+  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+FileTree::FileTree(fs::path path, const std::function<void()>& step)
+    : path_(std::move(path)), archive_(ArchiveIn(path_)) {
+  std::error_code ignored;
+  if (!archive_.empty()) {
+    ReadArchive(step);
+  } else if (!fs::is_directory(path_, ignored)) {
+    throw Error(ErrorKind::kNoInput, StrCat(path_.string(), " is neither a folder nor one of a tar archive"));
+  }
+}
+
+FileTree::~FileTree() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void FileTree::ReadArchive(const std::function<void()>& step) {
+  std::map<std::string, Member> all;
+  std::map<std::string, int64_t> names;
+  for (TarReader tar(archive_); tar.Next();) {
+    step();
+    Member member{.offset = tar.offset(), .bytes = tar.bytes()};
+    is_plain_ = tar.is_plain();
+    if (!is_plain_) member.contents = tar.Read();
+    const std::string name = PlainName(tar.name());
+    names[name] = member.bytes;
+    all[name] = std::move(member);
+  }
+  const std::string inside = PlainName(path_.lexically_relative(archive_));
+  const std::string root = inside.empty() ? SharedFolder(names) : inside;
+  for (auto& [name, member] : all) {
+    if (root.empty()) {
+      members_[name] = std::move(member);
+    } else if (name.size() > root.size() && name.starts_with(root) && name[root.size()] == '/') {
+      members_[name.substr(root.size() + 1)] = std::move(member);
+    }
+  }
+  if (members_.empty()) {
+    throw Error(ErrorKind::kNoInput,
+                StrCat(archive_.string(), ": no files", inside.empty() ? "" : StrCat(" in its folder ", inside)));
+  }
+  if (!is_plain_) return;
+  fd_ = open(archive_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0) {
+    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", archive_.string(), ": ",
+                                            std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  }
+}
+
+std::vector<std::string> FileTree::FilesIn(const std::string& folder) const {
+  std::vector<std::string> files;
+  if (archive_.empty()) {
+    std::error_code ignored;
+    for (const fs::path& entry : SortedEntries(folder.empty() ? path_ : path_ / folder)) {
+      if (fs::is_regular_file(entry, ignored)) files.push_back(entry.filename().string());
+    }
+    return files;
+  }
+  const std::string front = folder.empty() ? std::string() : folder + "/";
+  for (auto it = members_.lower_bound(front); it != members_.end() && it->first.starts_with(front); ++it) {
+    std::string name = it->first.substr(front.size());
+    if (name.find('/') == std::string::npos && !name.starts_with('.')) files.push_back(std::move(name));
+  }
+  return files;
+}
+
+bool FileTree::Has(const std::string& name) const {
+  std::error_code ignored;
+  return archive_.empty() ? fs::is_regular_file(path_ / name, ignored) : members_.contains(PlainName(name));
+}
+
+int64_t FileTree::BytesOf(const std::string& name) const {
+  if (archive_.empty()) {
+    std::error_code failed;
+    const uintmax_t bytes = fs::file_size(path_ / name, failed);
+    return failed ? 0 : static_cast<int64_t>(bytes);
+  }
+  const auto found = members_.find(PlainName(name));
+  return found == members_.end() ? 0 : found->second.bytes;
+}
+
+std::string FileTree::PathOf(const std::string& name) const {
+  return name.empty() ? path_.string() : (path_ / name).string();
+}
+
+std::string FileTree::Read(const std::string& name) const {
+  if (archive_.empty()) return ReadFile(path_ / name);
+  const auto found = members_.find(PlainName(name));
+  if (found == members_.end()) throw Error(ErrorKind::kNoInput, StrCat(PathOf(name), " is not in the archive"));
+  return is_plain_ ? ReadMember(name, found->second) : found->second.contents;
+}
+
+std::string FileTree::ReadMember(const std::string& name, const Member& member) const {
+  std::string bytes(static_cast<size_t>(member.bytes), '\0');
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t got =
+        pread(fd_, bytes.data() + done, bytes.size() - done, member.offset + static_cast<int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw Error(ErrorKind::kIo, StrCat("cannot read ", PathOf(name), ": ",
+                                         std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+    }
+    if (got == 0) throw Error(ErrorKind::kBadData, StrCat(archive_.string(), ": ends inside ", name));
+    done += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace moka

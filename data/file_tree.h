@@ -1,0 +1,62 @@
+// Files by their names below a folder, or below a folder of a tar archive, from which nothing is unpacked: what the
+// importers of layouts of folders read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moka {
+
+// Of a plain archive the places of the members are kept, of a compressed one their bytes. May be read by any number of
+// threads.
+class FileTree {
+ public:
+  // A folder; an archive (.tar, .tar.gz, .tgz), whose root is the folder that all its files share; or a folder of one:
+  // "set.tar/pictures". `step` is called at each member that is looked at, and may throw.
+  // Errors: kNoInput, kNotAllowed, kBadData for a damaged archive.
+  explicit FileTree(
+      std::filesystem::path path, const std::function<void()>& step = [] {});
+  FileTree(const FileTree&) = delete;
+  FileTree& operator=(const FileTree&) = delete;
+  ~FileTree();
+
+  // The names of a folder's files, without the folder's, in order and without hidden ones. "" is the root.
+  std::vector<std::string> FilesIn(const std::string& folder) const;
+  bool Has(const std::string& name) const;
+  // 0 where there is no such file.
+  int64_t BytesOf(const std::string& name) const;
+  // Errors: kNoInput naming the file; those of reading.
+  std::string Read(const std::string& name) const;
+  // For messages.
+  std::string PathOf(const std::string& name) const;
+
+ private:
+  struct Member {
+    int64_t offset = 0;
+    int64_t bytes = 0;
+    std::string contents = {};  // of a compressed archive
+  };
+  void ReadArchive(const std::function<void()>& step);
+  std::string ReadMember(const std::string& name, const Member& member) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path archive_;          // empty: a folder
+  std::map<std::string, Member> members_;  // of the archive, by their names below the root
+  bool is_plain_ = true;
+  int fd_ = -1;
+};
+
+// Whether a name ends as those of pictures do: .jpg, .jpeg, .png, .bmp, .webp, .gif, in capitals too.
+bool IsImageName(std::string_view name);
+bool IsArchiveName(std::string_view name);
+// A file's name without its folders and its last extension.
+std::string StemOf(const std::string& name);
+// What a folder has, without hidden entries, in order. Errors: kNoInput.
+std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
+
+}  // namespace moka

@@ -1,0 +1,242 @@
+// Importers that make SampleRecords: VOC's and COCO's layouts, masks, numbered objects.
+#include <map>
+
+#include "core/text.h"
+#include "data/copy_records.h"
+#include "data/import.h"
+#include "tests/data/sample_fixture.h"
+#include "tests/data/tar_fixture.h"
+
+namespace moka {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// VOC -----------------------------------------------------------------------------------------------------------------
+
+std::string Object(const std::string& name, const std::string& corners, const std::string& more = "") {
+  const std::vector<std::string> c = Split(corners, ' ');
+  return StrCat("<object><name>", name, "</name>", more, "<bndbox><xmin>", c[0], "</xmin><ymin>", c[1], "</ymin><xmax>",
+                c[2], "</xmax><ymax>", c[3], "</ymax></bndbox></object>\n");
+}
+std::string Voc(const std::string& objects) {
+  return StrCat("<annotation><size><width>40</width><height>20</height><depth>3</depth></size>\n", objects,
+                "</annotation>\n");
+}
+
+class VocImports : public SampleImports {
+ protected:
+  std::map<std::string, std::string> Files() const {
+    const std::string jpeg = EncodeJpeg(Gradient(40, 20, 3));
+    return {{"JPEGImages/a.jpg", jpeg},
+            {"JPEGImages/b.jpg", jpeg},
+            {"JPEGImages/c.jpg", jpeg},
+            {"Annotations/a.xml", Voc(Object("dog", "10 5 20 15", "<difficult>1</difficult>") +
+                                      Object("cat", "0 0 40 20") + Object("dog", "3 4 3 9"))},
+            {"Annotations/b.xml", Voc("")},
+            {"Annotations/c.xml", Voc(Object("ant", "30 10 44 25"))},
+            {"ImageSets/Main/train.txt", "b\na\nc\n"},
+            {"ImageSets/Main/val.txt", "c"},
+            {"ImageSets/Main/dog_train.txt", "a  1\nb -1\n"},
+            {"ImageSets/Segmentation/train.txt", "a\nb\n"},
+            {"SegmentationClass/a.png", ReadFile(MOKA_SOURCE_DIR "/tests/data/images/palette_4x2.png")}};
+  }
+  void WriteFolder() const {
+    for (const auto& [name, bytes] : Files()) Write("voc/" + name, bytes);
+  }
+};
+
+TEST_F(VocImports, BoxesOfASplit) {
+  WriteFolder();
+  const ImportReport report = Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {});
+  EXPECT_EQ(report.records, 3);
+  EXPECT_THAT(report.labels, ElementsAre("none", "ant", "cat", "dog"));
+  const auto records = Records();
+  EXPECT_THAT(Boxes(records[0]), IsEmpty());
+  EXPECT_THAT(Boxes(records[1]), ElementsAre("3 0.25 0.25 0.5 0.75 difficult", "2 0 0 1 1"));
+  EXPECT_THAT(Boxes(records[2]), ElementsAre("1 0.75 0.5 1 1"));
+  EXPECT_EQ(records[1].picture(), Files().at("JPEGImages/a.jpg"));
+  EXPECT_FALSE(records[1].has_height());
+  EXPECT_EQ(LmdbReader(At("db")).key(1), "00000001_a");
+  const SampleSchema schema = Schema();
+  EXPECT_THAT(schema.box_class(), ElementsAre("none", "ant", "cat", "dog"));
+  EXPECT_TRUE(schema.boxes());
+  EXPECT_FALSE(schema.mask());
+  EXPECT_FALSE(std::filesystem::exists(At("db/labels.txt")));
+  EXPECT_THAT(
+      report.warnings,
+      ElementsAre(Text("voc/Annotations/a.xml") + ": the box 3 4 3 9 has no area in the picture: it is left out",
+                  Text("voc/Annotations/c.xml") + ": the box 30 10 44 25 reaches outside the picture of 40 x 20"));
+}
+
+TEST_F(VocImports, ClassesMayBeGiven) {
+  WriteFolder();
+  Write("names.txt", "dog\ncat\nant\n");
+  Import(StrCat("voc:", Text("voc"), ",train,", Text("names.txt")), At("db"), {});
+  EXPECT_THAT(Schema().box_class(), ElementsAre("none", "dog", "cat", "ant"));
+  EXPECT_THAT(Boxes(Records()[2]), ElementsAre("3 0.75 0.5 1 1"));
+  Write("map.prototxt", "item { name: 'background' label: 0 } item { name: 'ant' label: 2 }");
+  Import(StrCat("voc:", Text("voc"), ",val,", Text("map.prototxt")), At("val"), {});
+  EXPECT_THAT(Schema("val").box_class(), ElementsAre("background", "1", "ant"));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",train,", Text("map.prototxt")), At("none"), {}); }),
+              testing::EndsWith("Annotations/a.xml: the label map has no name \"dog\""));
+}
+
+TEST_F(VocImports, ListsOfAClassNameThePicturesThatShowIt) {
+  WriteFolder();
+  EXPECT_EQ(Import(StrCat("voc:", Text("voc"), ",dog_train"), At("db"), {}).records, 1);
+  EXPECT_EQ(LmdbReader(At("db")).key(0), "00000000_a");
+}
+
+TEST_F(VocImports, AnArchiveGivesTheSameRecords) {
+  WriteFolder();
+  Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {});
+  std::string tar;
+  for (const auto& [name, bytes] : Files()) tar += TarMember("./kit/VOC/" + name, bytes);
+  tar += std::string(1024, '\0');
+  Write("voc.tar", tar);
+  Write("voc.tar.gz", Gzipped(tar, At("scratch.gz")));
+  Import(StrCat("voc:", Text("voc.tar"), ",train"), At("plain"), {});
+  Import(StrCat("voc:", Text("voc.tar.gz"), ",train"), At("packed"), {.workers = 3});
+  Import(StrCat("voc:", Text("voc.tar/kit/VOC"), ",train"), At("inside"), {});
+  for (const char* name : {"plain/", "packed/", "inside/"}) {
+    EXPECT_EQ(ReadFile(At(name + std::string("data.mdb"))), ReadFile(At("db/data.mdb"))) << name;
+  }
+}
+
+TEST_F(VocImports, MasksOfASegmentationSplitKeepTheirIndices) {
+  WriteFolder();
+  const std::string small = EncodePng(Gradient(4, 2, 3));
+  Write("voc/JPEGImages/a.jpg", small);
+  const std::string source = StrCat("voc:", Text("voc"), ",Segmentation/train");
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {}); }),
+              HasSubstr("b: " + Text("voc/SegmentationClass/b.png") + " does not exist"));
+  const auto skip = ImportOptions::OnBadRecord::kSkip;
+  const ImportReport report = Import(source, At("db"), {.on_bad_record = skip});
+  EXPECT_THAT(report.skipped, ElementsAre("b: " + Text("voc/SegmentationClass/b.png") + " does not exist"));
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 1U);
+  const Image mask = Decoded(records[0].mask());
+  EXPECT_EQ(mask.channels, 1);
+  EXPECT_THAT(mask.pixels, ElementsAre(0, 1, 2, 255, 15, 15, 0, 1));
+  EXPECT_TRUE(Schema().mask());
+  EXPECT_EQ(Schema().mask_class_size(), 0);
+}
+
+TEST_F(VocImports, FaultsAreNamed) {
+  WriteFolder();
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",trian"), At("db"), {}); }),
+              HasSubstr("ImageSets/Main/trian.txt does not exist; did you mean \"train\"?"));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("nowhere"), ",train"), At("db"), {}); }),
+              HasSubstr("nowhere is neither a folder nor one of a tar archive"));
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc")), At("db"), {}); }),
+              HasSubstr("expected voc:ROOT,SPLIT[,CLASSES]"));
+  Write("voc/ImageSets/Main/odd.txt", "a\nb c\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",odd"), At("db"), {}); }),
+              HasSubstr("odd.txt:2: expected a name, or a name and -1, 0 or 1, found \"b c\""));
+  Write("voc/Annotations/c.xml", "<annotation>");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {}); }),
+              HasSubstr("c: " + Text("voc/Annotations/c.xml") + ": this is no XML"));
+  std::filesystem::remove(At("voc/JPEGImages/b.jpg"));
+  const ImportReport report =
+      Import(StrCat("voc:", Text("voc"), ",train"), At("db"), {.on_bad_record = ImportOptions::OnBadRecord::kSkip});
+  EXPECT_EQ(report.records, 1);
+  ASSERT_EQ(report.skipped.size(), 2U);
+  EXPECT_THAT(report.skipped[0], HasSubstr("b: cannot open"));
+  EXPECT_THAT(report.skipped[1], HasSubstr("c: "));
+}
+
+TEST_F(VocImports, AnotherAnnotationIsAnotherImport) {
+  WriteFolder();
+  int64_t asked = 0;
+  ImportOptions cut{.batch_records = 1, .wants_stop = [&] { return ++asked > 7; }};
+  const std::string source = StrCat("voc:", Text("voc"), ",train");
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), cut); }), HasSubstr("interrupted after"));
+  Write("voc/Annotations/c.xml", Voc(Object("ant", "30 10 39 19")));
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {.batch_records = 1}); }), HasSubstr("items_crc32c"));
+  const auto restart = ImportOptions::Unfinished::kRestart;
+  EXPECT_EQ(Import(source, At("db"), {.unfinished = restart, .batch_records = 1}).records, 3);
+}
+
+// Masks ---------------------------------------------------------------------------------------------------------------
+
+TEST_F(SampleImports, MasksOfClasses) {
+  Write("p/a.jpg", EncodeJpeg(Gradient(4, 2, 3)));
+  Write("p/b.v2.png", EncodePng(Gradient(4, 2, 1)));
+  const std::string grey = Grey(4, 2, {0, 1, 2, 3, 11, 255, 0, 7});
+  Write("m/a.png", grey);
+  Write("m/b.v2.png", ReadFile(MOKA_SOURCE_DIR "/tests/data/images/palette_4x2.png"));
+  const std::string source = StrCat("masks:", Text("p"), ",", Text("m"));
+  EXPECT_EQ(Import(source, At("db"), {}).records, 2);
+  const auto records = Records();
+  EXPECT_EQ(records[0].mask(), grey);
+  EXPECT_EQ(records[0].picture(), ReadFile(At("p/a.jpg")));
+  EXPECT_THAT(Decoded(records[1].mask()).pixels, ElementsAre(0, 1, 2, 255, 15, 15, 0, 1));
+  EXPECT_EQ(Schema().ShortDebugString(), "version: 1 mask: true");
+  EXPECT_EQ(ShuffleLmdb(At("db"), At("mixed"), {}), 2);
+  EXPECT_EQ(ReadFile(At("mixed/schema.prototxt")), ReadFile(At("db/schema.prototxt")));
+  Write("list.txt", "b.v2\n\na.jpg\n");
+  Import(StrCat(source, ",", Text("list.txt")), At("listed"), {});
+  EXPECT_EQ(LmdbReader(At("listed")).key(0), "00000000_b.v2.png");
+  EXPECT_EQ(LmdbReader(At("listed")).key(1), "00000001_a.jpg");
+}
+
+TEST_F(SampleImports, MasksFollowTheirPicturesSize) {
+  Write("p/a.png", EncodePng(Gradient(4, 2, 3)));
+  Write("m/a.png", Grey(4, 2, {1, 1, 2, 2, 3, 3, 9, 9}));
+  const std::string folders = StrCat(Text("p"), ",", Text("m"));
+  const ImportOptions half{.storage = ImportOptions::Storage::kRaw, .height = 4, .width = 2};
+  Import("masks:" + folders, At("db"), half);
+  const SampleRecord record = Records()[0];
+  EXPECT_EQ(record.channels(), 3U);
+  EXPECT_EQ(record.height(), 4U);
+  EXPECT_EQ(record.width(), 2U);
+  EXPECT_EQ(record.picture().size(), 24U);
+  EXPECT_THAT(Decoded(record.mask()).pixels, ElementsAre(1, 2, 1, 2, 3, 9, 3, 9));
+  Import("instances:" + folders, At("objects"), half);
+  const SampleRecord objects = Records("objects")[0];
+  EXPECT_THAT(Boxes(objects), ElementsAre("1 0 0 0.5 0.5", "1 0.5 0 1 0.5", "1 0 0.5 0.5 1", "1 0.5 0.5 1 1"));
+  EXPECT_THAT(Runs(objects.box(1)), ElementsAre(4, 2, 2));
+}
+
+TEST_F(SampleImports, ObjectsByNumber) {
+  Write("p/a.png", EncodePng(Gradient(4, 3, 1)));
+  Write("m/a.png",
+        ReadFile(MOKA_SOURCE_DIR "/tests/data/images/numbers16_4x3.png"));  // 0 300 300 0 / 7 300 0 0 / 7 7 0 65535
+  const ImportReport report = Import(StrCat("instances:", Text("p"), ",", Text("m")), At("db"), {});
+  EXPECT_EQ(report.records, 1);
+  const SampleRecord record = Records()[0];
+  EXPECT_THAT(Boxes(record), ElementsAre("1 0 0.33333334 0.5 1", "1 0.25 0 0.75 0.6666667", "1 0.75 0.6666667 1 1"));
+  EXPECT_THAT(Runs(record.box(0)), ElementsAre(1, 2, 2, 1, 6));
+  EXPECT_THAT(Runs(record.box(1)), ElementsAre(3, 2, 1, 1, 5));
+  EXPECT_THAT(Runs(record.box(2)), ElementsAre(11, 1));
+  EXPECT_EQ(Schema().ShortDebugString(),
+            "version: 1 box_class: \"none\" box_class: \"object\" boxes: true box_masks: true");
+}
+
+TEST_F(SampleImports, MasksFaultsAreNamed) {
+  Write("p/a.png", EncodePng(Gradient(4, 2, 3)));
+  const std::string source = StrCat("masks:", Text("p"), ",", Text("m"));
+  const auto fault = [&](const std::string& mask) {
+    Write("m/a.png", mask);
+    return ErrorOf([&] { Import(source, At("db"), {}); });
+  };
+  EXPECT_THAT(fault(EncodePng(Gradient(4, 2, 3))), HasSubstr("a.png: cannot decode the PNG: it has colours"));
+  EXPECT_THAT(fault(EncodePng(Gradient(4, 3, 1))), HasSubstr("a.png: the mask is 4 x 3 and the picture 4 x 2"));
+  EXPECT_THAT(fault(EncodeJpeg(Gradient(4, 2, 1))), HasSubstr("a.png: a mask must be a PNG"));
+  EXPECT_THAT(fault(ReadFile(MOKA_SOURCE_DIR "/tests/data/images/numbers16_4x3.png")), HasSubstr("the mask is 4 x 3"));
+  Write("p/a.png", EncodePng(Gradient(4, 3, 3)));
+  EXPECT_THAT(fault(ReadFile(MOKA_SOURCE_DIR "/tests/data/images/numbers16_4x3.png")),
+              HasSubstr("the mask has class 65535, at most 255 can be"));
+  std::filesystem::remove(At("m/a.png"));
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {}); }),
+              HasSubstr("a.png: " + Text("m") + " has no mask of its name"));
+  Write("list.txt", "a\nz\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat(source, ",", Text("list.txt")), At("db"), {}); }),
+              HasSubstr("list.txt:2: " + Text("p") + " has no picture of the name \"z\""));
+}
+
+}  // namespace
+}  // namespace moka

@@ -68,6 +68,10 @@ const std::vector<SourceKind>& SourceKinds() {
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportCifar({parts.begin(), parts.end()}, CifarKind::kHundred, out, options);
        }},
+      {"coco", "ANNOTATIONS,PICTURES", "COCO's JSON: boxes with masks", 2, 2,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportCoco(parts[0], parts[1], out, options);
+       }},
       {"glyphs", "COUNT[:SEED]", "drawn digits", 1, 2, FromGlyphs, ':'},
       {"idx", "IMAGES,LABELS", "MNIST's format", 2, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {

@@ -100,6 +100,9 @@ ImportReport ImportGlyphs(int64_t count, uint64_t seed, const std::filesystem::p
 ImportReport ImportVoc(const std::filesystem::path& folder, const std::string& split,
                        const std::filesystem::path& classes, const std::filesystem::path& out,
                        const ImportOptions& options);
+// COCO's annotations (coco_file.h) of a folder of pictures; classes count from 1 in the order of the categories' ids.
+ImportReport ImportCoco(const std::filesystem::path& annotations, const std::filesystem::path& pictures,
+                        const std::filesystem::path& out, const ImportOptions& options);
 // A folder of pictures and one of PNGs of the same names (the extension aside), whose values are each pixel's class, or
 // the number of its object (all of class 1; 0: none). `list` names the pictures, a line each; empty: all of the folder.
 enum class MaskKind { kClasses, kInstances };

@@ -1,0 +1,203 @@
+#include "data/coco_file.h"
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using Json = nlohmann::json;
+
+[[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
+
+std::string TextOf(const Json& json) {
+  constexpr size_t kMost = 100;
+  return Printable(json.dump(-1, ' ', true).substr(0, kMost));
+}
+
+int64_t WholeIn(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) {
+    Bad(StrCat("has no whole number \"", key, "\": ", TextOf(object)));
+  }
+  return found->get<int64_t>();
+}
+
+std::string TextIn(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) Bad(StrCat("has no text \"", key, "\": ", TextOf(object)));
+  return found->get<std::string>();
+}
+
+std::vector<double> NumbersOf(const Json& list, const char* what) {
+  std::vector<double> numbers;
+  for (const Json& number : list) {
+    if (!number.is_number()) Bad(StrCat("its ", what, " has ", TextOf(number), ", expected numbers"));
+    numbers.push_back(number.get<double>());
+  }
+  return numbers;
+}
+
+void ReadSegmentation(const Json& json, CocoObject& object) {
+  if (json.is_array()) {
+    for (const Json& polygon : json) {
+      if (!polygon.is_array()) Bad("its segmentation is no list of polygons");
+      object.polygons.push_back(NumbersOf(polygon, "polygon"));
+    }
+    return;
+  }
+  const auto size = json.find("size");
+  const auto counts = json.find("counts");
+  if (!json.is_object() || size == json.end() || counts == json.end()) {
+    Bad("its segmentation is neither a list of polygons nor run lengths (\"size\" and \"counts\")");
+  }
+  const std::vector<double> sides = NumbersOf(*size, "size");
+  constexpr double kMostSide = 1 << 24;
+  if (sides.size() != 2 || !(sides[0] >= 1 && sides[0] <= kMostSide && sides[1] >= 1 && sides[1] <= kMostSide)) {
+    Bad(StrCat("its segmentation's size is ", TextOf(*size), ", expected [height, width]"));
+  }
+  object.runs_size = {static_cast<int64_t>(sides[1]), static_cast<int64_t>(sides[0])};
+  if (counts->is_string()) {
+    object.runs = RunLengthsOf(std::string_view(counts->get_ref<const std::string&>()));
+    return;
+  }
+  for (const Json& count : *counts) {
+    if (!count.is_number_unsigned() || count.get<uint64_t>() > UINT32_MAX) {
+      Bad(StrCat("its run lengths have \"", TextOf(count), "\""));
+    }
+    object.runs.push_back(count.get<uint32_t>());
+  }
+}
+
+// What stands in the file, before the ids are looked up, which may come later than their use.
+class CocoReader {
+ public:
+  explicit CocoReader(const std::function<void()>& step) : step_(step) {}
+
+  void Read(const std::string& text) {
+    std::string list;
+    const auto keep = [&](int depth, Json::parse_event_t event, Json& json) {
+      if (depth == 1 && event == Json::parse_event_t::key) list = json.get<std::string>();
+      if (depth != 2 || event != Json::parse_event_t::object_end) return true;
+      step_();
+      Take(list, json);
+      return false;  // so that no more than one object is held as JSON
+    };
+    const Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
+    if (json.is_discarded() || !json.is_object()) Bad("this is no JSON object, or it is cut off");
+    for (const char* name : {"images", "annotations", "categories"}) {
+      if (!json.contains(name)) Bad(StrCat("has no list \"", name, "\""));
+    }
+  }
+
+  CocoFile Finish() {
+    std::map<int64_t, int32_t> labels;
+    file_.classes.emplace_back("none");
+    for (const auto& [id, name] : categories_) {
+      labels.emplace(id, static_cast<int32_t>(labels.size()) + 1);
+      file_.classes.push_back(name);
+    }
+    for (Listed& listed : objects_) {
+      const auto picture = pictures_.find(listed.picture);
+      const auto label = labels.find(listed.category);
+      const std::string name = StrCat("annotation ", listed.object.id);
+      if (picture == pictures_.end()) Bad(StrCat(name, " is of image ", listed.picture, ", which is not listed"));
+      if (label == labels.end()) Bad(StrCat(name, " is of category ", listed.category, ", which is not listed"));
+      listed.object.label = label->second;
+      file_.pictures[picture->second].objects.push_back(std::move(listed.object));
+    }
+    if (file_.pictures.empty()) Bad("no images");
+    return std::move(file_);
+  }
+
+ private:
+  struct Listed {
+    int64_t picture = 0;  // id
+    int64_t category = 0;
+    CocoObject object;
+  };
+
+  void Take(const std::string& list, const Json& json) {
+    const bool is_ours = list == "images" || list == "categories" || list == "annotations";
+    if (!is_ours) return;
+    const int64_t id = WholeIn(json, "id");
+    try {
+      if (list == "images") TakePicture(id, json);
+      if (list == "categories" && !categories_.emplace(id, TextIn(json, "name")).second) Bad("is listed twice");
+      if (list == "annotations") TakeObject(id, json);
+    } catch (const Error& e) {
+      Bad(StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id, ": ", e.text()));
+    }
+  }
+
+  void TakePicture(int64_t id, const Json& json) {
+    CocoPicture picture;
+    picture.file = TextIn(json, "file_name");
+    if (json.contains("width") && json.contains("height")) {
+      picture.size = {WholeIn(json, "width"), WholeIn(json, "height")};
+    }
+    if (!pictures_.emplace(id, file_.pictures.size()).second) Bad("is listed twice");
+    file_.pictures.push_back(std::move(picture));
+  }
+
+  void TakeObject(int64_t id, const Json& json) {
+    const auto box = json.find("bbox");
+    if (box == json.end() || !box->is_array() || box->size() != 4) Bad("has no \"bbox\" of four numbers");
+    const std::vector<double> b = NumbersOf(*box, "bbox");
+    Listed listed;
+    listed.picture = WholeIn(json, "image_id");
+    listed.category = WholeIn(json, "category_id");
+    listed.object.id = id;
+    listed.object.box = {b[0], b[1], b[0] + b[2], b[1] + b[3]};
+    const auto crowd = json.find("iscrowd");
+    listed.object.is_crowd = crowd != json.end() && *crowd != 0 && *crowd != false;
+    const auto segmentation = json.find("segmentation");
+    if (segmentation != json.end() && !segmentation->is_null()) ReadSegmentation(*segmentation, listed.object);
+    file_.has_masks = file_.has_masks || !listed.object.polygons.empty() || !listed.object.runs.empty();
+    objects_.push_back(std::move(listed));
+  }
+
+  const std::function<void()>& step_;
+  CocoFile file_;
+  std::map<int64_t, size_t> pictures_;  // by id
+  std::map<int64_t, std::string> categories_;
+  std::vector<Listed> objects_;
+};
+
+}  // namespace
+
+CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step) {
+  const std::string text = ReadFile(path);
+  std::vector<std::string> none;
+  CocoFile file;
+  InFile(path.string(), none, [&] {
+    CocoReader reader(step);
+    reader.Read(text);
+    file = reader.Finish();
+  });
+  file.crc32c = Crc32c(text);
+  return file;
+}
+
+RunLengths PixelsOf(const CocoObject& object, const PictureSize& size) {
+  std::vector<RunLengths> parts;
+  for (const std::vector<double>& polygon : object.polygons) {
+    parts.push_back(RunLengthsOf(polygon, size.width, size.height));
+  }
+  if (parts.empty()) {
+    if (object.runs.empty()) Bad("has no segmentation, as others have");
+    if (object.runs_size.width != size.width || object.runs_size.height != size.height) {
+      Bad(StrCat("has run lengths of a picture of ", object.runs_size.width, " x ", object.runs_size.height));
+    }
+    parts.push_back(object.runs);
+  }
+  return Union(parts, size.width, size.height);
+}
+
+}  // namespace moka

@@ -1,0 +1,47 @@
+// COCO's annotation files: {"images": [..], "categories": [..], "annotations": [..]}, each a list of objects that
+// refer to one another by "id". T.-Y. Lin et al., Microsoft COCO: Common Objects in Context, ECCV 2014.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/annotation_file.h"
+#include "data/run_lengths.h"
+
+namespace moka {
+
+struct CocoObject {
+  int64_t id = 0;
+  int32_t label = 0;  // from 1, in the order of the categories' ids
+  PixelBox box;
+  bool is_crowd = false;
+  // Its pixels: by the first of these two that is not empty.
+  std::vector<std::vector<double>> polygons = {};
+  RunLengths runs = {};
+  PictureSize runs_size = {};
+};
+
+struct CocoPicture {
+  std::string file;
+  PictureSize size;                      // 0: not stated
+  std::vector<CocoObject> objects = {};  // in the file's order
+};
+
+struct CocoFile {
+  std::vector<CocoPicture> pictures;  // in the file's order
+  std::vector<std::string> classes;   // names by label, from 0, which stands for none
+  bool has_masks = false;             // any object has pixels
+  uint32_t crc32c = 0;                // of the file
+};
+
+// `step` is called at each object that is read, and may throw.
+// Errors: kNoInput; kBadData naming the file and the object in it.
+CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step);
+
+// The pixels of an object in a picture of that size. Errors: kBadData.
+RunLengths PixelsOf(const CocoObject& object, const PictureSize& size);
+
+}  // namespace moka

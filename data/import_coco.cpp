@@ -1,0 +1,86 @@
+// Importer of COCO's annotations: boxes, and their masks where the file has segmentations.
+#include <cmath>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/coco_file.h"
+#include "data/file_tree.h"
+#include "data/record_writer.h"
+#include "data/sample_writing.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Boxes come rounded to hundredths of a pixel, so that some end a little outside.
+bool IsOutside(const PixelBox& box, const PictureSize& size) {
+  constexpr double kSlack = 1;  // pixels
+  return box.xmin < -kSlack || box.ymin < -kSlack || box.xmax > static_cast<double>(size.width) + kSlack ||
+         box.ymax > static_cast<double>(size.height) + kSlack;
+}
+
+void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks, SampleRecord& record,
+               std::vector<std::string>& warnings) {
+  const std::string name = StrCat("annotation ", object.id, ": the box ", object.box.ToText());
+  SampleBox* const box = AddBox(size, object.box, object.label, name, record, warnings);
+  if (box == nullptr) return;
+  if (IsOutside(object.box, size)) {
+    warnings.push_back(StrCat(name, " reaches outside the picture of ", size.width, " x ", size.height));
+  }
+  if (object.is_crowd) box->set_crowd(true);
+  if (!has_masks) return;
+  try {
+    const RunLengths runs = PixelsOf(object, size);
+    box->mutable_run()->Assign(runs.begin(), runs.end());
+  } catch (const Error& e) {
+    throw Error(e.kind(), StrCat("annotation ", object.id, ": ", e.text()));
+  }
+}
+
+void AddObjects(const CocoPicture& picture, bool has_masks, const Image& image, SampleRecord& record,
+                std::vector<std::string>& warnings) {
+  const PictureSize size{image.width, image.height};
+  const bool is_stated = picture.size.width > 0 && picture.size.height > 0;
+  if (is_stated && (picture.size.width != size.width || picture.size.height != size.height)) {
+    throw Error(ErrorKind::kBadData, StrCat("the size stated is ", picture.size.width, " x ", picture.size.height,
+                                            " and the picture's ", size.width, " x ", size.height));
+  }
+  for (const CocoObject& object : picture.objects) AddObject(object, size, has_masks, record, warnings);
+}
+
+}  // namespace
+
+ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, const fs::path& out,
+                        const ImportOptions& options) {
+  const auto step = [&] { CheckImportStop(options); };
+  const CocoFile coco = ReadCocoFile(annotations, step);
+  const FileTree tree(pictures, step);
+  int64_t bytes = 0;
+  for (const CocoPicture& picture : coco.pictures) bytes += tree.BytesOf(picture.file);
+  const auto count = static_cast<int64_t>(coco.pictures.size());
+  RecordWriter writer(out, options,
+                      {.text = StrCat("coco ", annotations.string(), " ", pictures.string()),
+                       .items = count,
+                       .crc32c = coco.crc32c,
+                       .bytes = bytes,
+                       .kind = RecordKind::kSample});
+  for (const int64_t i : ImportOrder(count, options)) {
+    const CocoPicture& picture = coco.pictures[static_cast<size_t>(i)];
+    ImportItem item{.name = picture.file};
+    item.read = [&] { return tree.Read(picture.file); };
+    item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
+      InFile(StrCat(annotations.string(), ": ", picture.file), warnings,
+             [&] { AddObjects(picture, coco.has_masks, image, record, warnings); });
+    };
+    writer.Add(std::move(item));
+  }
+  SampleSchema schema = NewSchema();
+  schema.set_boxes(true);
+  if (coco.has_masks) schema.set_box_masks(true);
+  for (const std::string& name : coco.classes) schema.add_box_class(name);
+  return writer.FinishSamples(schema);
+}
+
+}  // namespace moka

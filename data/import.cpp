@@ -81,6 +81,10 @@ const std::vector<SourceKind>& SourceKinds() {
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportMasks(parts[0], parts[1], PartOf(parts, 2), MaskKind::kInstances, out, options);
        }},
+      {"leveldb", "FOLDER", "Caffe's records of a LevelDB, as they are", 1, 1,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportLevelDb(parts[0], out, options);
+       }},
       {"list", "FILE[,ROOT]", "lines \"path label\"", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportList(parts[0], PartOf(parts, 1), out, options);

@@ -110,6 +110,11 @@ ImportReport ImportMasks(const std::filesystem::path& pictures, const std::files
                          const std::filesystem::path& list, MaskKind kind, const std::filesystem::path& out,
                          const ImportOptions& options);
 
+// The records of a LevelDB, Datums or AnnotatedDatums, as they are and in their order; the database is not changed.
+// Errors besides: kUsage for options that would change records; kInterrupted when another process has it open.
+ImportReport ImportLevelDb(const std::filesystem::path& folder, const std::filesystem::path& out,
+                           const ImportOptions& options);
+
 // Chooses among the above by the source's text: KIND:PARTS, FOLDER, FILE.tar[.gz], FILE.txt, or an idx image file,
 // whose label file's name differs as MNIST's do.
 ImportReport Import(std::string_view source, const std::filesystem::path& out, const ImportOptions& options);

@@ -71,7 +71,7 @@ TEST(StructureTest, IncludesPointDownTheRoomsTable) {
 
 TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
   static const std::regex foreign(
-      R"(^(dnnl|opencv2/|lmdb\.h|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium))");
+      R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium))");
   static const std::regex messages(R"(^proto/moka\.pb\.h$)");
   const std::vector<SourceFile> files = AllSources();
   std::map<std::string, std::string> tainted;  // header that shows a library -> its room

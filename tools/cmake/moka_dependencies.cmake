@@ -29,6 +29,12 @@ pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 pkg_check_modules(webp REQUIRED IMPORTED_TARGET libwebp)
 find_package(GIF REQUIRED)
 pkg_check_modules(lmdb REQUIRED IMPORTED_TARGET lmdb)
+# Debian's leveldbTargets.cmake asks for Snappy's development files, which nothing here needs.
+find_path(LEVELDB_INCLUDE_DIR leveldb/db.h REQUIRED)
+find_library(LEVELDB_LIBRARY leveldb REQUIRED)
+add_library(moka_leveldb INTERFACE)
+target_include_directories(moka_leveldb SYSTEM INTERFACE ${LEVELDB_INCLUDE_DIR})
+target_link_libraries(moka_leveldb INTERFACE ${LEVELDB_LIBRARY})
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 # Serial and MPI builds may both be installed: Caffe's files need the serial one.
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)

@@ -1,0 +1,164 @@
+// Importer of LevelDBs of Caffe's records, which convert_imageset made before LMDB was its default.
+//
+// Opening a LevelDB writes: it locks the folder, replays the log, begins a new manifest, and may merge tables. What is
+// opened is therefore a folder of links to the tables, which never change once they are written, beside copies of the
+// few files that do; so the source stays as it is, and may be read-only.
+#include <fcntl.h>
+#include <leveldb/db.h>
+#include <leveldb/iterator.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "data/file_tree.h"
+#include "data/record_writer.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsTable(const fs::path& file) { return file.extension() == ".ldb" || file.extension() == ".sst"; }
+
+// Its description: a table's name and size, the bytes of CURRENT. Logs and manifests by name and size.
+struct LevelDbFiles {
+  std::vector<fs::path> tables;
+  std::vector<fs::path> others;
+  uint32_t crc32c = 0;
+  int64_t bytes = 0;
+};
+
+LevelDbFiles FilesOf(const fs::path& folder) {
+  LevelDbFiles files;
+  for (const fs::path& file : SortedEntries(folder)) {
+    const std::string name = file.filename().string();
+    const bool is_table = IsTable(file);
+    if (!is_table && name != "CURRENT" && !name.starts_with("MANIFEST-") && file.extension() != ".log") continue;
+    const auto bytes = static_cast<int64_t>(fs::file_size(file));
+    files.crc32c = Crc32c(StrCat(name, "\t", bytes, "\n"), files.crc32c);
+    files.bytes += bytes;
+    (is_table ? files.tables : files.others).push_back(file);
+  }
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / "CURRENT", ignored)) {
+    throw Error(ErrorKind::kNoInput, StrCat(folder.string(), " is no LevelDB: it has no file CURRENT"));
+  }
+  files.crc32c = Crc32c(ReadFile(folder / "CURRENT"), files.crc32c);
+  return files;
+}
+
+// Whether a process has the database open. LevelDB locks its file LOCK as a whole.
+bool IsLocked(const fs::path& folder) {
+  const int fd = open((folder / "LOCK").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool is_locked = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(fd);
+  return is_locked;
+}
+
+// The folder of links, which goes away with it.
+class LinkedFolder {
+ public:
+  LinkedFolder(const LevelDbFiles& files, fs::path path) : path_(std::move(path)) {
+    Remove();  // of an import that was killed
+    CreateFolders(path_);
+    std::error_code failed;
+    for (const fs::path& table : files.tables) {
+      fs::create_symlink(fs::absolute(table), path_ / table.filename(), failed);
+      if (failed) Fail(table, failed);
+    }
+    for (const fs::path& file : files.others) {
+      fs::copy_file(file, path_ / file.filename(), failed);
+      if (failed) Fail(file, failed);
+    }
+  }
+  LinkedFolder(const LinkedFolder&) = delete;
+  LinkedFolder& operator=(const LinkedFolder&) = delete;
+  ~LinkedFolder() { Remove(); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  [[noreturn]] void Fail(const fs::path& file, const std::error_code& code) {
+    Remove();
+    throw Error(ErrorKind::kCantCreate,
+                StrCat("cannot link or copy ", file.string(), " to ", path_.string(), ": ", code.message()));
+  }
+  void Remove() const {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  fs::path path_;
+};
+
+void CheckStatus(const leveldb::Status& status, const fs::path& folder) {
+  if (status.ok()) return;
+  throw Error(status.IsIOError() ? ErrorKind::kIo : ErrorKind::kBadData,
+              StrCat(folder.string(), ": ", Printable(status.ToString())));
+}
+
+std::unique_ptr<leveldb::DB> OpenLevelDb(const fs::path& folder, const fs::path& links) {
+  leveldb::Options options;
+  options.create_if_missing = false;
+  options.paranoid_checks = true;
+  leveldb::DB* opened = nullptr;
+  CheckStatus(leveldb::DB::Open(options, links.string(), &opened), folder);
+  return std::unique_ptr<leveldb::DB>(opened);
+}
+
+// A Datum's first field is a number, an AnnotatedDatum's its Datum.
+RecordKind KindOf(std::string_view wire) {
+  constexpr char kDatumField = 10;  // field 1, of bytes
+  return !wire.empty() && wire[0] == kDatumField ? RecordKind::kAnnotated : RecordKind::kDatum;
+}
+
+void CheckOptions(const ImportOptions& options) {
+  const bool changes = options.storage != ImportOptions::Storage::kSource || options.height > 0 ||
+                       options.min_dim > 0 || options.max_dim > 0 || options.channels != ImageChannels::kAsStored;
+  if (!changes && !options.shuffle_seed) return;
+  throw Error(
+      ErrorKind::kUsage, {}, "records of a LevelDB are copied as they are and in their order",
+      options.shuffle_seed ? "mix the records afterwards: moka data shuffle" : "leave out --resize, --storage, --gray");
+}
+
+}  // namespace
+
+ImportReport ImportLevelDb(const fs::path& folder, const fs::path& out, const ImportOptions& options) {
+  CheckOptions(options);
+  const LevelDbFiles files = FilesOf(folder);
+  if (IsLocked(folder)) {
+    throw Error(ErrorKind::kInterrupted, StrCat("another process has the LevelDB ", folder.string(), " open"));
+  }
+  fs::path links = out;
+  links += ".links";
+  const LinkedFolder linked(files, links);
+  const std::unique_ptr<leveldb::DB> db = OpenLevelDb(folder, linked.path());
+  leveldb::ReadOptions reading;
+  reading.verify_checksums = true;
+  reading.fill_cache = false;
+  const std::unique_ptr<leveldb::Iterator> records(db->NewIterator(reading));
+  records->SeekToFirst();
+  CheckStatus(records->status(), folder);
+  if (!records->Valid()) throw Error(ErrorKind::kBadData, StrCat(folder.string(), ": no records"));
+  const RecordKind kind = KindOf({records->value().data(), records->value().size()});
+  RecordWriter writer(out, options,
+                      {.text = StrCat("leveldb ", folder.string()), .crc32c = files.crc32c, .kind = kind});
+  for (; records->Valid() && !writer.full(); records->Next()) {
+    if (writer.SkipKept()) continue;
+    ImportItem item{.name = std::string(NameInKey({records->key().data(), records->key().size()}))};
+    item.kind = kind;
+    item.record = [wire = records->value().ToString()] { return wire; };
+    writer.Add(std::move(item));
+  }
+  CheckStatus(records->status(), folder);
+  return writer.Finish({});
+}
+
+}  // namespace moka

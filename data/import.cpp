@@ -72,6 +72,10 @@ const std::vector<SourceKind>& SourceKinds() {
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportCoco(parts[0], parts[1], out, options);
        }},
+      {"csv", "FILE[,ROOT]", "lines \"path,number..\" with a header: targets", 1, 2,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportCsv(parts[0], PartOf(parts, 1), out, options);
+       }},
       {"glyphs", "COUNT[:SEED]", "drawn digits", 1, 2, FromGlyphs, ':'},
       {"idx", "IMAGES,LABELS", "MNIST's format", 2, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
@@ -92,6 +96,10 @@ const std::vector<SourceKind>& SourceKinds() {
       {"masks", "PICTURES,MASKS[,LIST]", "pictures and PNGs of their pixels' classes", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportMasks(parts[0], parts[1], PartOf(parts, 2), MaskKind::kClasses, out, options);
+       }},
+      {"shards", "NAMES", "WebDataset's tars: data-{000..012}.tar, data-*.tar", 1, 1,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportShards(parts[0], out, options);
        }},
       {"tar", "FILE[,SPLIT]", "members SPLIT/CLASS/PICTURE", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {

@@ -110,6 +110,13 @@ ImportReport ImportMasks(const std::filesystem::path& pictures, const std::files
                          const std::filesystem::path& list, MaskKind kind, const std::filesystem::path& out,
                          const ImportOptions& options);
 
+// SampleRecords of lines "path,number,number..", the first of which names the columns; paths below `root`.
+ImportReport ImportCsv(const std::filesystem::path& file, const std::filesystem::path& root,
+                       const std::filesystem::path& out, const ImportOptions& options);
+// WebDataset's shards: one name, names with a range ("data-{000..012}.tar") or with *, ? and []. Members are the parts
+// of a sample by their extensions: .jpg .jpeg .png .webp the picture, .cls its class, .txt a text, .target numbers,
+// .seg.png or .mask.png a mask; others are left out. Datums where all have picture and class alone, else SampleRecords.
+ImportReport ImportShards(const std::string& pattern, const std::filesystem::path& out, const ImportOptions& options);
 // The records of a LevelDB, Datums or AnnotatedDatums, as they are and in their order; the database is not changed.
 // Errors besides: kUsage for options that would change records; kInterrupted when another process has it open.
 ImportReport ImportLevelDb(const std::filesystem::path& folder, const std::filesystem::path& out,

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "data/import.h"
 #include "data/lmdb_writer.h"
+#include "data/text_table.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -17,79 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Table {
-  std::string path;
-  std::vector<std::string> header;  // empty: none
-  std::vector<std::vector<std::string>> rows;
-  std::vector<int> lines;  // of each row, from 1
-  size_t columns() const { return rows.front().size(); }
-};
-
-// Fields of a line. A blank separator stands for any run of blanks and tabs; quotes keep separators.
-std::vector<std::string> FieldsOf(std::string_view line, char separator) {
-  std::vector<std::string> fields;
-  std::string field;
-  bool quoted = false;
-  bool any = false;
-  const auto finish = [&] {
-    if (separator != ' ' || any) fields.emplace_back(Trim(field));
-    field.clear();
-    any = false;
-  };
-  for (const char c : line) {
-    const bool separates = !quoted && (c == separator || (separator == ' ' && c == '\t'));
-    if (separates) {
-      finish();
-    } else if (c == '"') {
-      quoted = !quoted;
-      any = true;
-    } else {
-      field += c;
-      any = true;
-    }
-  }
-  finish();
-  return fields;
-}
-
-bool ToNumber(std::string_view text, double& value) {
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size() && std::isfinite(value);
-}
-
-bool IsNumber(const std::string& text) {
-  double ignored = 0;
-  return ToNumber(text, ignored);
-}
-
-Table ReadTable(const fs::path& path) {
-  Table table;
-  table.path = path.string();
-  const std::string text = ReadFile(path);
-  const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
-  const char separator = first.find(';') != std::string_view::npos   ? ';'
-                         : first.find(',') != std::string_view::npos ? ','
-                                                                     : ' ';
-  int number = 0;
-  for (const std::string& line : Split(text, '\n')) {
-    ++number;
-    if (Trim(line).empty()) continue;
-    std::vector<std::string> fields = FieldsOf(Trim(line), separator);
-    if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
-      table.header = std::move(fields);
-      continue;
-    }
-    const size_t expected = !table.header.empty() ? table.header.size() : table.rows.empty() ? 0 : table.columns();
-    if (expected != 0 && fields.size() != expected) {
-      throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = number},
-                  StrCat("has ", fields.size(), " columns, the lines before have ", expected));
-    }
-    table.rows.push_back(std::move(fields));
-    table.lines.push_back(number);
-  }
-  if (table.rows.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": no rows"));
-  return table;
-}
+constexpr const char* kNumberHint = "leave the column out of the features, or make it one-hot";
 
 size_t ColumnOf(const Table& table, const std::string& name) {
   const auto found = std::find(table.header.begin(), table.header.end(), name);
@@ -100,19 +29,6 @@ size_t ColumnOf(const Table& table, const std::string& name) {
   throw Error(ErrorKind::kUsage, {},
               StrCat(table.path, " has no column \"", name, "\" (", table.columns(), " columns, numbered from 0)"),
               DidYouMean(name, table.header));
-}
-
-std::string NameOf(const Table& table, size_t column) {
-  return table.header.empty() ? StrCat("column ", column) : table.header[column];
-}
-
-double NumberAt(const Table& table, size_t row, size_t column) {
-  double value = 0;
-  if (ToNumber(table.rows[row][column], value)) return value;
-  throw Error(
-      ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
-      StrCat("\"", NameOf(table, column), "\" is \"", Printable(table.rows[row][column]), "\", expected a number"),
-      "leave the column out of the features, or make it one-hot");
 }
 
 // Rows with "?" in a column that is used are dropped, before rows are counted for the split.
@@ -162,7 +78,7 @@ Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, cons
     }
     features.names.push_back(NameOf(table, column));
     std::vector<double>& numbers = features.columns.emplace_back();
-    for (size_t row = 0; row < table.rows.size(); ++row) numbers.push_back(NumberAt(table, row, column));
+    for (size_t row = 0; row < table.rows.size(); ++row) numbers.push_back(NumberAt(table, row, column, kNumberHint));
   }
   return features;
 }
@@ -227,7 +143,7 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   std::vector<size_t> train;
   std::vector<size_t> test;
   for (size_t row = 0; row < table.rows.size(); ++row) {
-    targets.push_back(NumberAt(table, row, target));
+    targets.push_back(NumberAt(table, row, target, kNumberHint));
     const auto every = static_cast<size_t>(std::max<int64_t>(0, options.test_every));
     (every > 0 && row % every == every - 1 ? test : train).push_back(row);
   }

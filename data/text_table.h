@@ -1,0 +1,27 @@
+// Tables in text: a line a row; blanks, commas or semicolons between columns; quotes keep separators.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moka {
+
+struct Table {
+  std::string path;
+  std::vector<std::string> header;  // empty: none
+  std::vector<std::vector<std::string>> rows;
+  std::vector<int> lines;  // of each row, from 1
+  size_t columns() const { return rows.front().size(); }
+};
+
+// A first line without a number is the header. Errors: kNoInput; kBadData at "file:line" for a row of another number of
+// columns, or without rows.
+Table ReadTable(const std::filesystem::path& path);
+// By the header, or "column 2".
+std::string NameOf(const Table& table, size_t column);
+// A finite number. Errors: kBadData at "file:line", with the hint.
+double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint = {});
+
+}  // namespace moka

@@ -171,6 +171,9 @@ std::string HelpText(const Verb& verb, std::string_view path) {
     return text;
   };
   constexpr size_t kNameWidth = 24;
+  constexpr size_t kOperandWidth = 33;
+  if (!verb.operands.empty()) s += "\n";
+  for (const auto& [form, doc] : verb.operands) s += StrCat("  ", pad(form, kOperandWidth), " ", doc, "\n");
   if (!verb.subverbs.empty()) s += "\n";
   for (const Verb& subverb : verb.subverbs)
     s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");

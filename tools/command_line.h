@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace moka {
@@ -41,6 +42,7 @@ struct Verb {
   int (*run)(const Arguments&) = nullptr;
   std::vector<Verb> subverbs;
   bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
+  std::vector<std::pair<std::string, std::string>> operands = {};  // forms of what `usage` names, and what they are
 };
 
 // All verbs, sorted by name.

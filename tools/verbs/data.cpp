@@ -341,12 +341,11 @@ int RunPreview(const Arguments& arguments) {
 Verb DataVerb() {
   Verb import;
   import.name = "import";
-  import.summary = "make a database from folders, lists, boxes, tars, idx, CIFAR or drawn glyphs";
+  import.summary = "make a database from folders, lists, tars, boxes, masks, LevelDBs, idx, ..";
   import.usage = "SOURCE OUT [--flags]";
   import.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
-                     "moka data import idx:train-images-idx3-ubyte.gz,train-labels-idx1-ubyte.gz data/mnist/train",
-                     "moka data import tar:cifar10_jpeg_train.tar.gz,train data/cifar10/train --shuffle 1",
-                     "moka data import boxes:trainval.txt,labelmap_voc.prototxt,VOCdevkit data/voc/train --shuffle 1"};
+                     "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
+  import.operands = ImportSources();
   import.options = {{"resize", "HxW", "resize images (one number: both sides)"},
                     {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                     {"gray", "", "store one channel"},

@@ -67,7 +67,10 @@ bool IsLocked(const fs::path& folder) {
 class LinkedFolder {
  public:
   LinkedFolder(const LevelDbFiles& files, fs::path path) : path_(std::move(path)) {
-    Remove();  // of an import that was killed
+    if (IsLocked(path_)) {
+      throw Error(ErrorKind::kInterrupted, StrCat("another process imports a LevelDB through ", path_.string()));
+    }
+    Remove();  // what an import that was killed left
     CreateFolders(path_);
     std::error_code failed;
     for (const fs::path& table : files.tables) {
@@ -136,7 +139,7 @@ ImportReport ImportLevelDb(const fs::path& folder, const fs::path& out, const Im
   if (IsLocked(folder)) {
     throw Error(ErrorKind::kInterrupted, StrCat("another process has the LevelDB ", folder.string(), " open"));
   }
-  fs::path links = out;
+  fs::path links = out.has_filename() ? out : out.parent_path();
   links += ".links";
   const LinkedFolder linked(files, links);
   const std::unique_ptr<leveldb::DB> db = OpenLevelDb(folder, linked.path());

@@ -160,7 +160,12 @@ RunLengths RunLengthsOf(std::span<const double> polygon, int64_t width, int64_t 
   }
   corners.push_back(corners.front());
   std::vector<Point> outline;
-  for (size_t i = 1; i < corners.size(); ++i) AppendLine(corners[i - 1], corners[i], outline);
+  constexpr size_t kMostPoints = size_t{1} << 26U;
+  for (size_t i = 1; i < corners.size(); ++i) {
+    AppendLine(corners[i - 1], corners[i], outline);
+    if (outline.size() > kMostPoints)
+      Bad(StrCat("the outline of a polygon is longer than ", kMostPoints / 5, " pixels"));
+  }
   std::vector<int64_t> crossings = CrossingsOf(outline, width, height);
   if (crossings.size() % 2 == 1) crossings.push_back(width * height);
   RunWriter writer;

@@ -1,7 +1,7 @@
 // LevelDBs of Caffe's records, written by libleveldb as convert_imageset does it.
 #include <fcntl.h>
 #include <leveldb/db.h>
-#include <leveldb/write_batch.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <map>
@@ -118,27 +118,53 @@ TEST_F(LevelDbImports, FaultsAreNamed) {
   EXPECT_FALSE(std::filesystem::exists(At("db.links")));
 }
 
-TEST_F(LevelDbImports, AnotherProcessMayNotHaveItOpen) {
-  WriteMany(3);
-  int ready[2];
-  int done[2];
-  ASSERT_EQ(pipe(ready), 0);
-  ASSERT_EQ(pipe(done), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const int fd = open(At("ldb/LOCK").c_str(), O_RDWR);
+// A process that holds LevelDB's lock on a folder as long as it lives.
+class Holder {
+ public:
+  explicit Holder(const std::filesystem::path& folder) {
+    EXPECT_EQ(pipe(ready_), 0);
+    EXPECT_EQ(pipe(done_), 0);
+    child_ = fork();
+    if (child_ != 0) {
+      char byte = 0;
+      EXPECT_EQ(read(ready_[0], &byte, 1), 1);
+      EXPECT_EQ(byte, 'y');
+      return;
+    }
+    const int fd = open((folder / "LOCK").c_str(), O_RDWR | O_CREAT, 0600);
     struct flock lock = {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     char byte = fcntl(fd, F_SETLK, &lock) == 0 ? 'y' : 'n';
-    if (write(ready[1], &byte, 1) != 1 || read(done[0], &byte, 1) != 1) _exit(1);
-    _exit(0);
+    const bool is_told = write(ready_[1], &byte, 1) == 1 && read(done_[0], &byte, 1) == 1;
+    _exit(is_told ? 0 : 1);
   }
-  char byte = 0;
-  ASSERT_EQ(read(ready[0], &byte, 1), 1);
-  EXPECT_EQ(byte, 'y');
-  EXPECT_THAT(ErrorOf([&] { Import(Source(), At("db"), {}); }), HasSubstr("another process has the LevelDB"));
-  ASSERT_EQ(write(done[1], &byte, 1), 1);
+  ~Holder() {
+    EXPECT_EQ(write(done_[1], "", 1), 1);
+    int status = 0;
+    EXPECT_EQ(waitpid(child_, &status, 0), child_);
+    EXPECT_EQ(status, 0);
+  }
+
+ private:
+  int ready_[2] = {};
+  int done_[2] = {};
+  pid_t child_ = 0;
+};
+
+TEST_F(LevelDbImports, WhatAnotherProcessHasOpenIsRefused) {
+  WriteMany(3);
+  {
+    const Holder holder(At("ldb"));
+    EXPECT_THAT(ErrorOf([&] { Import(Source(), At("db"), {}); }), HasSubstr("another process has the LevelDB"));
+  }
+  std::filesystem::create_directories(At("db.links"));
+  {
+    const Holder holder(At("db.links"));
+    EXPECT_THAT(ErrorOf([&] { Import(Source(), At("db"), {}); }), HasSubstr("another process imports a LevelDB"));
+  }
+  Write("db.links/000005.ldb", "left by an import that was killed");
+  EXPECT_EQ(Import(Source(), At("db"), {}).records, 3);
 }
 
 }  // namespace

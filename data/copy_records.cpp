@@ -24,23 +24,12 @@ using nlohmann::json;
 
 constexpr int64_t kBatchRecords = 16384;
 
-// Of the importer's checksums where there are any, otherwise of keys and sizes.
-uint32_t ChecksumOf(const LmdbReader& reader) {
-  const std::vector<uint32_t>& sums = reader.checksums();
-  if (!sums.empty()) return Crc32c({reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(uint32_t)});
-  uint32_t crc = 0;
-  for (int64_t i = 0; i < reader.size(); ++i) {
-    crc = Crc32c(StrCat(reader.key(i), "\t", reader.value(i).size(), "\n"), crc);
-  }
-  return crc;
-}
-
-std::string IdentityOf(const LmdbReader& reader, json what) {
+std::string IdentityOf(const RecordDatabase& database, json what) {
   what["format"] = "moka-copy";
   what["version"] = 1;
-  what["source"] = reader.path().string();
-  what["items"] = reader.size();
-  what["items_crc32c"] = ChecksumOf(reader);
+  what["source"] = database.reader().path().string();
+  what["items"] = database.size();
+  what["items_crc32c"] = database.Checksum();
   return what.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -110,13 +99,14 @@ int64_t ClassOf(const RecordDatabase& database, int64_t i, RecordDatabase::Scrat
 }  // namespace
 
 int64_t ShuffleLmdb(const fs::path& from, const fs::path& out, const CopyOptions& options) {
-  const LmdbReader reader(from, LmdbReader::Access::kShuffled);
+  const RecordDatabase database(from, LmdbReader::Access::kShuffled);
+  const LmdbReader& reader = database.reader();
   if (reader.size() == 0) throw Error(ErrorKind::kBadData, StrCat(from.string(), ": no records"));
   const Permutation permutation(static_cast<uint64_t>(reader.size()), options.seed, StableHash("shuffle"));
   std::vector<int64_t> order(static_cast<size_t>(reader.size()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(permutation(i));
   Progress progress{options, reader.size()};
-  CopyRecords(reader, order, out, IdentityOf(reader, {{"shuffle", options.seed}}), progress);
+  CopyRecords(reader, order, out, IdentityOf(database, {{"shuffle", options.seed}}), progress);
   return reader.size();
 }
 
@@ -200,7 +190,7 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
   for (size_t i = 0; i < parts.size(); ++i) {
     std::sort(groups[i].begin(), groups[i].end());
     what["part"] = parts[i].name;
-    const std::string identity = IdentityOf(reader, what);
+    const std::string identity = IdentityOf(database, what);
     if (IsFinished(report.paths[i], identity)) {
       progress.done += report.records[i];
     } else {

@@ -93,6 +93,10 @@ const std::vector<SourceKind>& SourceKinds() {
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportList(parts[0], PartOf(parts, 1), out, options);
        }},
+      {"lmdb", "DATABASE", "its Datums anew, in another storage or size", 1, 1,
+       [](const Parts& parts, const fs::path& out, const Options& options) {
+         return ImportLmdb(parts[0], out, options);
+       }},
       {"masks", "PICTURES,MASKS[,LIST]", "pictures and PNGs of their pixels' classes", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportMasks(parts[0], parts[1], PartOf(parts, 2), MaskKind::kClasses, out, options);

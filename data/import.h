@@ -122,6 +122,11 @@ ImportReport ImportShards(const std::string& pattern, const std::filesystem::pat
 ImportReport ImportLevelDb(const std::filesystem::path& folder, const std::filesystem::path& out,
                            const ImportOptions& options);
 
+// The Datums of a database anew, in another storage or size: photographs decoded and made smaller, say, on a local
+// disk. Errors besides: kUsage for another kind of records.
+ImportReport ImportLmdb(const std::filesystem::path& database, const std::filesystem::path& out,
+                        const ImportOptions& options);
+
 // Chooses among the above by the source's text: KIND:PARTS, FOLDER, FILE.tar[.gz], FILE.txt, or an idx image file,
 // whose label file's name differs as MNIST's do.
 ImportReport Import(std::string_view source, const std::filesystem::path& out, const ImportOptions& options);

@@ -116,12 +116,6 @@ std::unique_ptr<leveldb::DB> OpenLevelDb(const fs::path& folder, const fs::path&
   return std::unique_ptr<leveldb::DB>(opened);
 }
 
-// A Datum's first field is a number, an AnnotatedDatum's its Datum.
-RecordKind KindOf(std::string_view wire) {
-  constexpr char kDatumField = 10;  // field 1, of bytes
-  return !wire.empty() && wire[0] == kDatumField ? RecordKind::kAnnotated : RecordKind::kDatum;
-}
-
 void CheckOptions(const ImportOptions& options) {
   const bool changes = options.storage != ImportOptions::Storage::kSource || options.height > 0 ||
                        options.min_dim > 0 || options.max_dim > 0 || options.channels != ImageChannels::kAsStored;

@@ -1,5 +1,6 @@
 #include "data/record_database.h"
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -7,12 +8,6 @@
 
 namespace moka {
 namespace {
-
-// An AnnotatedDatum begins with its Datum, field 1 of bytes; a Datum's field 1 is a number.
-bool IsAnnotated(std::string_view wire) {
-  constexpr char kBytesOfFieldOne = 0x0A;
-  return !wire.empty() && wire.front() == kBytesOfFieldOne;
-}
 
 // Of labels.txt, by label; empty without that file.
 std::vector<std::string> ReadLabelNames(const std::filesystem::path& path) {
@@ -31,7 +26,7 @@ std::vector<std::string> ReadLabelNames(const std::filesystem::path& path) {
 
 RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Access access) : reader_(path, access) {
   if (HasSampleSchema(path)) {
-    kind_ = Kind::kSample;
+    kind_ = RecordKind::kSample;
     schema_ = ReadSampleSchema(path);
     if (schema_.label_size() == 1) {
       label_names_.assign(schema_.label(0).class_name().begin(), schema_.label(0).class_name().end());
@@ -39,8 +34,16 @@ RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Ac
     box_names_.assign(schema_.box_class().begin(), schema_.box_class().end());
     return;
   }
-  if (size() > 0 && IsAnnotated(reader_.value(0))) kind_ = Kind::kAnnotated;
+  if (size() > 0) kind_ = KindOf(reader_.value(0));
   label_names_ = ReadLabelNames(path);
+}
+
+uint32_t RecordDatabase::Checksum() const {
+  const std::vector<uint32_t>& sums = reader_.checksums();
+  if (!sums.empty()) return Crc32c({reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(uint32_t)});
+  uint32_t crc = 0;
+  for (int64_t i = 0; i < size(); ++i) crc = Crc32c(StrCat(reader_.key(i), "\t", reader_.value(i).size(), "\n"), crc);
+  return crc;
 }
 
 std::string RecordDatabase::NameOf(int64_t i) const {
@@ -62,26 +65,26 @@ void RecordDatabase::LoadSample(int64_t i, Scratch& scratch, Content& content) c
 
 RecordDatabase::Content RecordDatabase::Load(int64_t i, Scratch& scratch) const {
   Content content;
-  if (kind_ == Kind::kSample) {
+  if (kind_ == RecordKind::kSample) {
     LoadSample(i, scratch, content);
     return content;
   }
   std::string_view wire = reader_.value(i);
-  if (kind_ == Kind::kAnnotated) {
+  if (kind_ == RecordKind::kAnnotated) {
     ParseAnnotated(wire, scratch.annotated);
     wire = scratch.annotated.datum;
     for (const Annotated& a : scratch.annotated.annotations) content.boxes.push_back(a.group_label);
   }
   const DatumView datum = ParseDatum(wire);
   content.is_file = datum.encoded;
-  if (kind_ == Kind::kDatum) content.label = datum.label;
+  if (kind_ == RecordKind::kDatum) content.label = datum.label;
   content.pixels = LoadDatum(wire, ImageChannels::kAsStored, scratch.record).pixels;
   return content;
 }
 
 std::optional<int64_t> RecordDatabase::ClassOf(int64_t i, Scratch& scratch) const {
-  if (kind_ == Kind::kDatum) return ParseDatum(reader_.value(i)).label;
-  if (kind_ == Kind::kAnnotated || schema_.label_size() != 1) return std::nullopt;
+  if (kind_ == RecordKind::kDatum) return ParseDatum(reader_.value(i)).label;
+  if (kind_ == RecordKind::kAnnotated || schema_.label_size() != 1) return std::nullopt;
   ParseSample(reader_.value(i), schema_, scratch.sample);
   return scratch.sample.label(0);
 }

@@ -9,6 +9,7 @@
 
 #include "data/annotated_record.h"
 #include "data/lmdb_file.h"
+#include "data/record_kind.h"
 #include "data/record_source.h"
 #include "data/sample_record.h"
 
@@ -23,6 +24,9 @@ class RecordDatabase {
 
   const LmdbReader& reader() const { return reader_; }
   int64_t size() const { return reader_.size(); }
+  RecordKind kind() const { return kind_; }
+  // Of keys and sizes, or of the importer's checksums where there are any.
+  uint32_t Checksum() const;
   // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
   std::string NameOf(int64_t i) const;
 
@@ -49,11 +53,10 @@ class RecordDatabase {
   const std::vector<std::string>& box_names() const { return box_names_; }
 
  private:
-  enum class Kind { kDatum, kAnnotated, kSample };
   void LoadSample(int64_t i, Scratch& scratch, Content& content) const;
 
   LmdbReader reader_;
-  Kind kind_ = Kind::kDatum;
+  RecordKind kind_ = RecordKind::kDatum;
   SampleSchema schema_;
   std::vector<std::string> label_names_;
   std::vector<std::string> box_names_;

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "data/annotated_record.h"
 #include "data/datum_view.h"
+#include "data/sample_record.h"
 #include "data/sample_writing.h"
 
 namespace moka {
@@ -153,7 +154,7 @@ void RecordMaker::StorePixels() {
 
 void RecordMaker::MovePictureToSample() {
   ResizeMasks({decoded_.width, decoded_.height}, {datum_.width(), datum_.height()}, sample_);
-  sample_.set_version(kSampleForm);
+  sample_.set_version(kSampleVersion);
   if (!datum_.encoded()) {
     sample_.set_channels(static_cast<uint32_t>(datum_.channels()));
     sample_.set_height(static_cast<uint32_t>(datum_.height()));

@@ -15,13 +15,12 @@
 #include "core/error.h"
 #include "data/image.h"
 #include "data/import.h"
+#include "data/record_kind.h"
 #include "data/record_source.h"
 #include "proto/moka.pb.h"
 #include "proto/record.pb.h"
 
 namespace moka {
-
-enum class RecordKind { kDatum, kAnnotated, kSample };
 
 // What an importer knows of a record before any work. The functions own what they need: a worker calls them later.
 struct ImportItem {

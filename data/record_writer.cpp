@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
+#include "data/sample_record.h"
 #include "proto/text_format.h"
 
 namespace moka {
@@ -273,7 +274,7 @@ ImportReport RecordWriter::FinishSamples(const SampleSchema& schema) {
                       : schema.label_size() > 0      ? schema.label(0).class_name()
                                                      : schema.box_class();
   report_.labels.assign(names.begin(), names.end());
-  writer_.PutFile("schema.prototxt", ToText(schema));
+  writer_.PutFile(kSchemaFile, ToText(schema));
   writer_.Finish();
   return std::move(report_);
 }

@@ -6,12 +6,13 @@
 #include "core/text.h"
 #include "data/image_formats.h"
 #include "data/run_lengths.h"
+#include "data/sample_record.h"
 
 namespace moka {
 
 SampleSchema NewSchema() {
   SampleSchema schema;
-  schema.set_version(kSampleForm);
+  schema.set_version(kSampleVersion);
   return schema;
 }
 

@@ -12,10 +12,7 @@
 
 namespace moka {
 
-// The version that is written.
-constexpr uint32_t kSampleForm = 1;
-
-// A schema of that version without anything.
+// A schema of the version that is written, without anything.
 SampleSchema NewSchema();
 // A box that was measured in a picture of that size; what reaches outside is cut. A box without area is left out,
 // which `warnings` tells, calling it `name`: then null is returned. Errors: kBadData for a label below 1.

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "data/datum_view.h"
 #include "data/inspect.h"
+#include "data/record_database.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/tar_fixture.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 class Imports : public DataTest {
  protected:
+  RecordDatabase::Scratch scratch_;
   std::vector<int> Labels() const {
     const LmdbReader reader(At("db"));
     std::vector<int> labels;
@@ -259,6 +261,58 @@ TEST_F(Imports, TarSplitsAndClasses) {
   Write("cut.tar", TarMember("train/dog/2.jpg", jpeg).substr(0, 600));
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("tar:", At("cut.tar").string(), ",train"), At("none"), {}); }),
               testing::HasSubstr("ends inside"));
+}
+
+// A database of photographs becomes one of small decoded pictures: labels, names and class names stay.
+TEST_F(Imports, DatumsOfADatabaseAreStoredAnew) {
+  Image picture;
+  picture.Resize(40, 20, 3);
+  for (size_t i = 0; i < picture.pixels.size(); ++i) picture.pixels[i] = static_cast<uint8_t>(i * 7 % 251);
+  for (const char* name : {"pictures/cat/1.png", "pictures/dog/2.png", "pictures/dog/3.png"}) {
+    Write(name, EncodePng(picture));
+  }
+  Import(At("pictures").string(), At("files"), {});
+  ImportOptions options;
+  options.storage = ImportOptions::Storage::kRaw;
+  options.max_dim = 10;
+  const ImportReport report = Import(StrCat("lmdb:", At("files").string()), At("db"), options);
+  EXPECT_EQ(report.records, 3);
+  EXPECT_THAT(Labels(), testing::ElementsAre(0, 1, 1));
+  const LmdbSummary summary = InspectLmdb(At("db"));
+  EXPECT_THAT(summary.label_names, testing::ElementsAre("cat", "dog"));
+  EXPECT_EQ(summary.encoded, 0);
+  EXPECT_EQ(summary.shapes, (std::map<std::string, int64_t>{{"3x5x10", 3}}));
+  EXPECT_EQ(LmdbReader(At("db")).key(2), LmdbReader(At("files")).key(2));
+  Image small;
+  ResizeImage(picture, 10, 5, Interpolation::kArea, small);
+  EXPECT_EQ(ImageOf(RecordDatabase(At("db")).Load(1, scratch_).pixels).pixels, small.pixels);
+
+  // Pixels back to files.
+  Import(StrCat("lmdb:", At("db").string()), At("png"), {.storage = ImportOptions::Storage::kPng});
+  const RecordDatabase files(At("png"));
+  const RecordDatabase::Content content = files.Load(1, scratch_);
+  EXPECT_TRUE(content.is_file);
+  EXPECT_EQ(ImageOf(content.pixels).pixels, small.pixels);
+}
+
+TEST_F(Imports, RecordsThatCannotBeStoredAnew) {
+  Datum floats;
+  floats.set_channels(1);
+  floats.set_height(1);
+  floats.set_width(1);
+  floats.add_float_data(1.5F);
+  WriteDatabase(At("floats"), {floats, RawDatum(1, 2, 2, 0, 4)});
+  const std::string source = StrCat("lmdb:", At("floats").string());
+  EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {}); }), testing::HasSubstr("it is no picture of bytes"));
+  const ImportReport report = Import(source, At("db"), {.on_bad_record = ImportOptions::OnBadRecord::kSkip});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_EQ(report.skipped.size(), 1U);
+  LmdbWriter writer(At("samples"));
+  writer.Put("0", "x");
+  writer.PutFile(kSchemaFile, "version: 1");
+  writer.Finish();
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("lmdb:", At("samples").string()), At("other"), {}); }),
+              testing::HasSubstr("are no Datums, and stay as they are"));
 }
 
 TEST_F(Imports, GlyphsAreReproducible) {

@@ -60,6 +60,9 @@ ImportOptions OptionsOf(const Arguments& arguments) {
     if (parts.size() > 1) numbers.options["resize"] = parts[1];
     options.width = numbers.Int("resize", 0, 1, 65535);
   }
+  constexpr int64_t kMostPixels = 1 << 14;
+  options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
+  if (options.max_dim > 0 && options.height > 0) throw Error(ErrorKind::kUsage, "--max-side and --resize: keep one");
   const std::string storage = arguments.Get("storage", "source");
   using Storage = ImportOptions::Storage;
   if (storage == "source")
@@ -347,6 +350,7 @@ Verb DataVerb() {
                      "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
   import.operands = ImportSources();
   import.options = {{"resize", "HxW", "resize images (one number: both sides)"},
+                    {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
                     {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                     {"gray", "", "store one channel"},
                     {"shuffle", "SEED", "shuffle the records"},

@@ -73,7 +73,7 @@ void CheckBackend(const LayerParameter& layer) {
   throw ErrorAt(layer, "data_param.backend",
                 StrCat("layer \"", layer.name(), "\": backend LEVELDB",
                        param.has_backend() ? "" : " (the default when none is set)", " is not supported"),
-                "set `backend: LMDB`, and make the database with `moka data import`");
+                "set `backend: LMDB`, and make the database with `moka data import` (leveldb:FOLDER copies one)");
 }
 
 // A pool of batches to draw from is a poorer shuffle, of databases that are read in order only.

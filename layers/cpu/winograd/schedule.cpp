@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/parallel.h"
 
@@ -16,11 +17,48 @@ int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // A stride for arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
 int64_t Stride(int64_t floats) { return (CeilOf(floats, kLineFloats) | 1) * kLineFloats; }
 
-Tiles TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
-  Tiles tiles;
-  tiles.first = c.tiles() * block / s.blocks;
-  tiles.count = c.tiles() * (block + 1) / s.blocks - tiles.first;
-  tiles.groups = CeilOf(tiles.count, c.functions->group_tiles);
+// The kinds of tiles that planes are cut into, some of them with none. Only three taps have narrow ones.
+std::array<TileKind, kKinds> KindsOf(const Correlation& c) {
+  const Frame& f = c.frames[0];
+  const auto rest = [&](int64_t outputs) { return c.points() == 36 ? static_cast<int>(outputs % kTile) : 0; };
+  const int below = rest(f.out_height);
+  const int right = rest(f.out_width);
+  const int64_t rows = f.tile_rows - (below > 0 ? 1 : 0);
+  const int64_t columns = f.tile_columns - (right > 0 ? 1 : 0);
+  std::array<TileKind, kKinds> kinds = {{{0, rows, 0, columns}}};
+  if (right > 0) kinds[1] = {0, rows, columns, 1, kTile, right};
+  if (below > 0) kinds[2] = {rows, 1, 0, columns, below, kTile};
+  if (right > 0 && below > 0) kinds[3] = {rows, 1, columns, 1, below, right};
+  return kinds;
+}
+
+// A block has its share of the tiles of each kind.
+TileBlock TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
+  TileBlock tiles;
+  int64_t before = 0;
+  for (size_t k = 0; k < kKinds; ++k) {
+    Tiles& t = tiles.kinds[k];
+    t.kind = KindsOf(c)[k];
+    const int64_t all = c.images * t.kind.rows * t.kind.columns;
+    t.first = all * block / s.blocks;
+    t.count = all * (block + 1) / s.blocks - t.first;
+    t.groups = CeilOf(t.count, c.functions->group_tiles);
+    t.before = before;
+    before += t.count;
+  }
+  return tiles;
+}
+
+int64_t GroupsOf(const TileBlock& tiles) {
+  int64_t groups = 0;
+  for (const Tiles& t : tiles.kinds) groups += t.groups;
+  return groups;
+}
+
+// The most tiles that any of so many blocks has.
+int64_t BlockTiles(const Correlation& c, int64_t blocks) {
+  int64_t tiles = 0;
+  for (const TileKind& kind : KindsOf(c)) tiles += CeilOf(c.images * kind.rows * kind.columns, blocks);
   return tiles;
 }
 
@@ -52,9 +90,9 @@ class GroupRun {
       float* m = v + c_.points() * s_.v_stride;
       if (s_.repeats) TransformWeights(0, items, own);
       for (int64_t block = first; block < last; ++block) {
-        const Tiles tiles = TilesOf(c_, s_, block);
+        const TileBlock tiles = TilesOf(c_, s_, block);
         for (int64_t phase = 0; phase < c_.y_phases; ++phase) {
-          for (int64_t g = 0; g < tiles.groups; ++g) Input(phase, tiles, g, 0, c_.in_blocks(), v);
+          TransformInputs(phase, tiles, 0, GroupsOf(tiles) * c_.in_blocks(), v);
           for (int64_t slice = 0; slice < s_.slices; ++slice) {
             Multiply(tiles, slice, 0, c_.depth(), u + SliceOffset(phase, slice), v, m);
             Output(phase, tiles, slice, m);
@@ -65,8 +103,8 @@ class GroupRun {
   }
 
   void WeightsOutside(int64_t span, int64_t phase) const {
-    const Tiles tiles = TilesOf(c_, s_, span);
-    const int64_t items = tiles.groups * c_.in_blocks();
+    const TileBlock tiles = TilesOf(c_, s_, span);
+    const int64_t items = GroupsOf(tiles) * c_.in_blocks();
     if (!s_.repeats) {
       ParallelFor(items, 1,
                   [&](int64_t begin, int64_t end, int) { TransformInputs(phase, tiles, begin, end, o_.scratch); });
@@ -103,12 +141,15 @@ class GroupRun {
     }
   }
 
-  // Of the span's tiles to v: items are groups of tiles by blocks of channels.
-  void TransformInputs(int64_t phase, const Tiles& tiles, int64_t begin, int64_t end, float* v) const {
+  // Of a block's or span's tiles to v: items are groups of tiles by blocks of channels.
+  void TransformInputs(int64_t phase, const TileBlock& tiles, int64_t begin, int64_t end, float* v) const {
+    const Tiles* kind = tiles.kinds;
+    int64_t groups_before = 0;  // of other kinds
     for (int64_t i = begin; i < end;) {
       const int64_t block = i % c_.in_blocks();
       const int64_t last = std::min(c_.in_blocks(), block + end - i);
-      Input(phase, tiles, i / c_.in_blocks(), block, last, v);
+      for (; i / c_.in_blocks() - groups_before >= kind->groups; ++kind) groups_before += kind->groups;
+      Input(phase, *kind, i / c_.in_blocks() - groups_before, block, last, v);
       i += last - block;
     }
   }
@@ -147,18 +188,21 @@ class GroupRun {
     c_.functions->weights(step);
   }
 
-  void Multiply(const Tiles& tiles, int64_t slice, int64_t in_begin, int64_t in_end, const float* u, const float* v,
+  void Multiply(const TileBlock& tiles, int64_t slice, int64_t in_begin, int64_t in_end, const float* u, const float* v,
                 float* m) const {
-    c_.functions->multiply({tiles, c_.padded_depth() / c_.lanes(), in_begin, in_end, VectorsOf(c_, s_, slice),
+    c_.functions->multiply({&tiles, c_.padded_depth() / c_.lanes(), in_begin, in_end, VectorsOf(c_, s_, slice),
                             in_begin > 0, u, s_.u_stride, v, s_.v_stride, m, s_.m_stride});
   }
 
-  void Output(int64_t phase, const Tiles& tiles, int64_t slice, const float* m) const {
+  void Output(int64_t phase, const TileBlock& tiles, int64_t slice, const float* m) const {
     const int64_t block = slice * s_.slice_vectors;
     const int64_t offset = block * FrameOf(phase).y_block_stride;
-    c_.functions->output({&FrameOf(phase), tiles, VectorsOf(c_, s_, slice), m, s_.m_stride,
-                          o_.bias + block * c_.lanes(), o_.summand == nullptr ? nullptr : o_.summand + offset, o_.floor,
-                          o_.y + offset});
+    for (const Tiles& kind : tiles.kinds) {
+      if (kind.count == 0) continue;
+      c_.functions->output({&FrameOf(phase), kind, VectorsOf(c_, s_, slice), m, s_.m_stride,
+                            o_.bias + block * c_.lanes(), o_.summand == nullptr ? nullptr : o_.summand + offset,
+                            o_.floor, o_.y + offset});
+    }
   }
 
   const Correlation& c_;
@@ -193,7 +237,7 @@ Schedule PlanTilesOutside(const Correlation& c, int64_t threads, const Caches& c
   s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
   s.parts = std::min(threads, c.tiles());
   s.blocks = std::min(c.tiles(), CeilOf(CeilOf(c.tiles(), most), s.parts) * s.parts);
-  s.block_tiles = CeilOf(c.tiles(), s.blocks);
+  s.block_tiles = BlockTiles(c, s.blocks);
   s.u_stride = Stride(c.out_blocks() * c.lanes() * c.depth());
   s.v_stride = Stride(s.block_tiles * in);
   s.m_stride = Stride(s.block_tiles * slice);
@@ -217,7 +261,7 @@ Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches&
   s.slices = CeilOf(c.out_blocks(), s.slice_vectors);
   s.parts = std::min(threads, s.slices);
   s.blocks = CeilOf(c.tiles(), std::max<int64_t>(1, most));
-  s.block_tiles = CeilOf(c.tiles(), s.blocks);
+  s.block_tiles = BlockTiles(c, s.blocks);
   s.v_stride = Stride(s.block_tiles * in);
   s.chunk = s.block_tiles < kFewTiles ? 64 : 128;
   s.u_stride = Stride(std::min(c.depth(), s.chunk) * slice);

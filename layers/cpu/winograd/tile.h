@@ -13,6 +13,9 @@
 //   u  transformed weights [points (u_stride)][input channel][vectors*L output channels]
 //   m  their products      [points (m_stride)][tile][vectors*L output channels]
 // Tiles go in groups of equal size, as many as the multiply step has registers for.
+//
+// With three taps, tiles at the lower and right edge of planes whose edges are no multiples of 4 are narrow: m outputs
+// along an axis, whose patch has m + 2 inputs there and takes part in m + 2 of the products (narrow_points.h).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +25,7 @@ namespace moka::winograd {
 inline constexpr int kTile = 4;        // outputs along an edge
 inline constexpr int kMaxVectors = 2;  // registers of output channels that are multiplied together
 inline constexpr int kPhases = 4;      // of a stride of 2
+inline constexpr int kKinds = 4;       // of tiles: inner ones, narrow ones on the right, below, in the corner
 
 // The planes of one correlation. Row i of the patch of tile row t is row (4t + i)*x_step - pad_top of x, and one
 // further in phases 2 and 3; likewise columns in phases 1 and 3.
@@ -45,11 +49,29 @@ struct Frame {
   int64_t y_block_stride = 0;
 };
 
-// Tiles [first, first + count) of all images' in row-major order; group g is [count*g/groups, count*(g+1)/groups).
+// The tiles of one kind: a part of every plane's grid of tiles.
+struct TileKind {
+  int64_t row = 0;  // first of the grid
+  int64_t rows = 0;
+  int64_t column = 0;
+  int64_t columns = 0;
+  int height = kTile;  // outputs of a tile
+  int width = kTile;
+};
+
+// Of a kind's tiles in all images, in row-major order, [first, first + count); group g is [count*g/groups,
+// count*(g+1)/groups).
 struct Tiles {
+  TileKind kind;
   int64_t first = 0;
   int64_t count = 0;
   int64_t groups = 0;
+  int64_t before = 0;  // tiles of other kinds that stand before these in v and m
+};
+
+// What is carried through the steps together.
+struct TileBlock {
+  Tiles kinds[kKinds];
 };
 
 struct InputStep {
@@ -92,7 +114,7 @@ struct WeightStep {
 
 // m (+)= v u over input channels [in_begin, in_end) of the product.
 struct MultiplyStep {
-  Tiles tiles;
+  const TileBlock* tiles = nullptr;
   int64_t blocks = 0;    // of all channels and phases in v
   int64_t in_begin = 0;  // a multiple of L
   int64_t in_end = 0;

@@ -2,6 +2,7 @@
 // channels], whose accumulators are a group of tiles by one or two vectors of output channels.
 #pragma once
 
+#include "layers/cpu/winograd/narrow_points.h"
 #include "layers/cpu/winograd/tile.h"
 #include "layers/cpu/winograd/vector.h"
 
@@ -70,21 +71,32 @@ MOKA_INLINE GroupFunction GroupFunctionOf(int64_t tiles, Indices<kTile...> /*til
   return kFunctions[tiles - 1];
 }
 
-template <class V, int kPoints>
+// Channels [c, c + channels) of one point and one kind of tiles.
+template <class V>
+MOKA_INLINE void MultiplyKind(const MultiplyStep& s, const Tiles& tiles, int64_t p, int64_t c, int64_t channels) {
+  const float* u = s.u + p * s.u_stride + (c - s.in_begin) * s.vectors * V::kLanes;
+  for (int64_t g = 0; g < tiles.groups; ++g) {
+    const int64_t begin = tiles.before + tiles.count * g / tiles.groups;
+    const int64_t size = tiles.before + tiles.count * (g + 1) / tiles.groups - begin;
+    const float* v = s.v + p * s.v_stride + begin * s.blocks * V::kLanes + c * size;
+    float* m = s.m + p * s.m_stride + begin * s.vectors * V::kLanes;
+    const typename IndicesTo<kGroupTiles<V>>::Type sizes;
+    const GroupFunction function =
+        s.vectors == 1 ? GroupFunctionOf<V, 1>(size, sizes) : GroupFunctionOf<V, 2>(size, sizes);
+    function(u, v, channels, m, s.adds || c > s.in_begin);
+  }
+}
+
+template <class V, int kPatch>
 void Multiply(const MultiplyStep& s) {
-  for (int64_t p = 0; p < kPoints; ++p) {
+  for (int p = 0; p < kPatch * kPatch; ++p) {
     for (int64_t c = s.in_begin; c < s.in_end; c += kChunk) {
       const int64_t channels = s.in_end - c < kChunk ? s.in_end - c : kChunk;
-      const float* u = s.u + p * s.u_stride + (c - s.in_begin) * s.vectors * V::kLanes;
-      for (int64_t g = 0; g < s.tiles.groups; ++g) {
-        const int64_t begin = s.tiles.count * g / s.tiles.groups;
-        const int64_t size = s.tiles.count * (g + 1) / s.tiles.groups - begin;
-        const float* v = s.v + p * s.v_stride + begin * s.blocks * V::kLanes + c * size;
-        float* m = s.m + p * s.m_stride + begin * s.vectors * V::kLanes;
-        const typename IndicesTo<kGroupTiles<V>>::Type sizes;
-        const GroupFunction function =
-            s.vectors == 1 ? GroupFunctionOf<V, 1>(size, sizes) : GroupFunctionOf<V, 2>(size, sizes);
-        function(u, v, channels, m, s.adds || c > s.in_begin);
+      for (const Tiles& tiles : s.tiles->kinds) {
+        const TileKind& kind = tiles.kind;
+        if (TakesPoint(kind.height, p / kPatch) && TakesPoint(kind.width, p % kPatch)) {
+          MultiplyKind<V>(s, tiles, p, c, channels);
+        }
       }
     }
   }

@@ -1,6 +1,7 @@
 // The steps of tile.h for one width of registers. Included by one source for each width.
 #pragma once
 
+#include "layers/cpu/winograd/narrow_points.h"
 #include "layers/cpu/winograd/points.h"
 #include "layers/cpu/winograd/tile.h"
 #include "layers/cpu/winograd/tile_multiply.h"
@@ -16,39 +17,55 @@ struct Place {
   int64_t row;
   int64_t column;
 
-  MOKA_INLINE Place(const Frame& f, int64_t tile)
-      : image(tile / (f.tile_rows * f.tile_columns)),
-        row(tile / f.tile_columns % f.tile_rows),
-        column(tile % f.tile_columns) {}
-  MOKA_INLINE void Next(const Frame& f) {
-    if (++column < f.tile_columns) return;
-    column = 0;
-    if (++row < f.tile_rows) return;
-    row = 0;
+  // tile: of the kind's.
+  MOKA_INLINE Place(const TileKind& kind, int64_t tile)
+      : image(tile / (kind.rows * kind.columns)),
+        row(kind.row + tile / kind.columns % kind.rows),
+        column(kind.column + tile % kind.columns) {}
+  MOKA_INLINE void Next(const TileKind& kind) {
+    if (++column < kind.column + kind.columns) return;
+    column = kind.column;
+    if (++row < kind.row + kind.rows) return;
+    row = kind.row;
     ++image;
   }
 };
 
+// The outputs and the points of a kind's tiles, along an edge the points kPatch of whole ones.
+template <int kPoints, int kTileHeight, int kTileWidth>
+struct Kind {
+  static constexpr int kPatch = kPoints;
+  static constexpr int kHeight = kTileHeight;
+  static constexpr int kWidth = kTileWidth;
+  static constexpr int kPatchHeight = kHeight + kPatch - kTile;
+  static constexpr int kPatchWidth = kWidth + kPatch - kTile;
+};
+
 // Rows [kFirst, kFirst + kRows) of the points. rows: those of the patch, from column `begin` on.
-template <class V, int kPatch, int kFirst, int kRows>
-MOKA_INLINE void TransformRows(const float* const (&rows)[kPatch], int64_t pixel_stride, int64_t begin, int64_t end,
-                               float* v, int64_t v_stride) {
-  V columns[kRows][kPatch];
+template <class V, class K, int kFirst, int kRows>
+MOKA_INLINE void TransformRows(const float* const (&rows)[K::kPatchHeight], int64_t pixel_stride, int64_t begin,
+                               int64_t end, float* v, int64_t v_stride) {
+  V columns[kRows][K::kPatchWidth];
 #pragma GCC unroll 6
-  for (int j = 0; j < kPatch; ++j) {
-    V d[kPatch];
-    for (int i = 0; i < kPatch; ++i) {
+  for (int j = 0; j < K::kPatchWidth; ++j) {
+    V d[K::kPatchHeight];
+    for (int i = 0; i < K::kPatchHeight; ++i) {
       d[i] = j < begin || j >= end ? V::Zero() : V::Load(rows[i] + (j - begin) * pixel_stride);
     }
-    V t[kPatch];
+    V t[K::kPatch];
     TransformInput(d, t);
-    for (int i = 0; i < kRows; ++i) columns[i][j] = t[kFirst + i];
+    for (int i = 0; i < kRows; ++i) {
+      if (TakesPoint(K::kHeight, kFirst + i)) columns[i][j] = t[kFirst + i];
+    }
   }
-#pragma GCC unroll 5
+#pragma GCC unroll 6
   for (int i = 0; i < kRows; ++i) {
-    V t[kPatch];
+    if (!TakesPoint(K::kHeight, kFirst + i)) continue;
+    V t[K::kPatch];
     TransformInput(columns[i], t);
-    for (int j = 0; j < kPatch; ++j) t[j].Store(v + ((kFirst + i) * kPatch + j) * v_stride);
+    for (int j = 0; j < K::kPatch; ++j) {
+      if (TakesPoint(K::kWidth, j)) t[j].Store(v + ((kFirst + i) * K::kPatch + j) * v_stride);
+    }
   }
 }
 
@@ -63,17 +80,18 @@ MOKA_INLINE int64_t StepOf(int64_t step) {
 }
 
 // One patch of pixels to its points; what lies outside the plane is zero.
-template <class V, int kPatch>
+template <class V, class K>
 MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phase, const float* plane, float* v,
                                 int64_t v_stride) {
+  constexpr int kPatch = K::kPatch;
   alignas(64) static constexpr float kZeros[2 * kPatch * V::kLanes] = {};
   const int64_t step = StepOf<kPatch>(f.x_step);
   const int64_t top = place.row * kTile * step + (phase >> 1) - f.pad_top;
   const int64_t left = place.column * kTile * step + (phase & 1) - f.pad_left;
-  const int64_t begin = Smaller(kPatch, Larger(0, StepsOf(-left, step)));
-  const int64_t end = Larger(begin, Smaller(kPatch, StepsOf(f.width - left, step)));
-  const float* rows[kPatch];
-  for (int64_t i = 0; i < kPatch; ++i) {
+  const int64_t begin = Smaller(K::kPatchWidth, Larger(0, StepsOf(-left, step)));
+  const int64_t end = Larger(begin, Smaller(K::kPatchWidth, StepsOf(f.width - left, step)));
+  const float* rows[K::kPatchHeight];
+  for (int64_t i = 0; i < K::kPatchHeight; ++i) {
     const int64_t row = top + i * step;
     const bool is_inside = row >= 0 && row < f.height && begin < end;
     rows[i] = is_inside ? plane + (row * f.width + left + begin * step) * V::kLanes : kZeros;
@@ -81,54 +99,57 @@ MOKA_INLINE void TransformPatch(const Frame& f, const Place& place, int64_t phas
   const int64_t pixel_stride = step * V::kLanes;
   // As many rows of points at a time as the registers hold.
   constexpr int kRows = V::kRegisters > kPatch * kPatch ? kPatch : 3;
-  TransformRows<V, kPatch, 0, kRows>(rows, pixel_stride, begin, end, v, v_stride);
+  TransformRows<V, K, 0, kRows>(rows, pixel_stride, begin, end, v, v_stride);
   if constexpr (kRows < kPatch) {
-    TransformRows<V, kPatch, kRows, kPatch - kRows>(rows, pixel_stride, begin, end, v, v_stride);
+    TransformRows<V, K, kRows, kPatch - kRows>(rows, pixel_stride, begin, end, v, v_stride);
   }
 }
 
-template <class V, int kPatch>
-void Input(const InputStep& s) {
+template <class V, class K>
+void InputOfKind(const InputStep& s) {
   const Frame& f = *s.frame;
   const int64_t begin = s.tiles.count * s.group / s.tiles.groups;
   const int64_t size = s.tiles.count * (s.group + 1) / s.tiles.groups - begin;
-  const int64_t phases = StepOf<kPatch>(f.x_phases);
-  float* group = s.v + begin * s.blocks * phases * V::kLanes;
+  const int64_t phases = StepOf<K::kPatch>(f.x_phases);
+  float* group = s.v + (s.tiles.before + begin) * s.blocks * phases * V::kLanes;
   for (int64_t block = s.block_begin; block < s.block_end; ++block) {
-    Place place(f, s.tiles.first + begin);
-    for (int64_t t = 0; t < size; ++t, place.Next(f)) {
+    Place place(s.tiles.kind, s.tiles.first + begin);
+    for (int64_t t = 0; t < size; ++t, place.Next(s.tiles.kind)) {
       const float* plane = s.x + place.image * f.x_image_stride + block * f.x_block_stride;
       for (int64_t phase = 0; phase < phases; ++phase) {
         float* v = group + ((block * phases + phase) * size + t) * V::kLanes;
-        TransformPatch<V, kPatch>(f, place, phase, plane, v, s.v_stride);
+        TransformPatch<V, K>(f, place, phase, plane, v, s.v_stride);
       }
     }
   }
 }
 
-// One tile of one vector of channels: products at the points to 4x4 outputs, of which `height` x `width` exist.
-template <class V, int kPatch>
+// One tile of one vector of channels: products at the points to its outputs, of which `height` x `width` exist.
+template <class V, class K>
 MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, int64_t at, int64_t height,
                                    int64_t width) {
   const V floor = V::All(s.floor);
-  V columns[kTile][kPatch];
+  V columns[K::kHeight][K::kPatch];
 #pragma GCC unroll 6
-  for (int j = 0; j < kPatch; ++j) {
-    V d[kPatch];
-    V t[kTile];
-    for (int i = 0; i < kPatch; ++i) d[i] = V::Load(m + (i * kPatch + j) * s.m_stride);
+  for (int j = 0; j < K::kPatch; ++j) {
+    if (!TakesPoint(K::kWidth, j)) continue;
+    V d[K::kPatch];
+    V t[K::kHeight];
+    for (int i = 0; i < K::kPatch; ++i) {
+      if (TakesPoint(K::kHeight, i)) d[i] = V::Load(m + (i * K::kPatch + j) * s.m_stride);
+    }
     TransformOutput(d, t);
-    for (int i = 0; i < kTile; ++i) columns[i][j] = t[i];
+    for (int i = 0; i < K::kHeight; ++i) columns[i][j] = t[i];
   }
-  const int64_t pixel_stride = StepOf<kPatch>(s.frame->y_step) * V::kLanes;
+  const int64_t pixel_stride = StepOf<K::kPatch>(s.frame->y_step) * V::kLanes;
   const int64_t row_stride = s.frame->y_width * pixel_stride;
 #pragma GCC unroll 4
-  for (int i = 0; i < kTile; ++i) {
+  for (int i = 0; i < K::kHeight; ++i) {
     if (i >= height) break;
-    V t[kTile];
+    V t[K::kWidth];
     TransformOutput(columns[i], t);
     const int64_t row = at + i * row_stride;
-    for (int j = 0; j < kTile; ++j) {
+    for (int j = 0; j < K::kWidth; ++j) {
       if (j >= width) break;
       V y = t[j] + bias;
       if (s.summand != nullptr) y = y + V::Load(s.summand + row + j * pixel_stride);
@@ -138,19 +159,56 @@ MOKA_INLINE void TransformProducts(const OutputStep& s, const float* m, V bias, 
   }
 }
 
-template <class V, int kPatch>
-void Output(const OutputStep& s) {
+template <class V, class K>
+void OutputOfKind(const OutputStep& s) {
   const Frame& f = *s.frame;
-  Place place(f, s.tiles.first);
-  for (int64_t t = 0; t < s.tiles.count; ++t, place.Next(f)) {
+  Place place(s.tiles.kind, s.tiles.first);
+  for (int64_t t = s.tiles.before; t < s.tiles.before + s.tiles.count; ++t, place.Next(s.tiles.kind)) {
     const int64_t top = place.row * kTile;
     const int64_t left = place.column * kTile;
-    const int64_t pixel = f.y_first + (top * f.y_width + left) * StepOf<kPatch>(f.y_step);
+    const int64_t pixel = f.y_first + (top * f.y_width + left) * StepOf<K::kPatch>(f.y_step);
     for (int64_t k = 0; k < s.vectors; ++k) {
       const int64_t at = place.image * f.y_image_stride + k * f.y_block_stride + pixel * V::kLanes;
-      TransformProducts<V, kPatch>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
-                                   Smaller(kTile, f.out_height - top), Smaller(kTile, f.out_width - left));
+      TransformProducts<V, K>(s, s.m + (t * s.vectors + k) * V::kLanes, V::Load(s.bias + k * V::kLanes), at,
+                              Smaller(K::kHeight, f.out_height - top), Smaller(K::kWidth, f.out_width - left));
     }
+  }
+}
+
+// Calls Of<kind>(s) for the kind of the step's tiles. With two taps there is one.
+template <class V, int kPatch>
+void Input(const InputStep& s) {
+  using Function = void (*)(const InputStep&);
+  if constexpr (kPatch == 5) {
+    InputOfKind<V, Kind<5, 4, 4>>(s);
+  } else {
+    static constexpr Function kFunctions[4][4] = {{InputOfKind<V, Kind<6, 1, 1>>, InputOfKind<V, Kind<6, 1, 2>>,
+                                                   InputOfKind<V, Kind<6, 1, 3>>, InputOfKind<V, Kind<6, 1, 4>>},
+                                                  {InputOfKind<V, Kind<6, 2, 1>>, InputOfKind<V, Kind<6, 2, 2>>,
+                                                   InputOfKind<V, Kind<6, 2, 3>>, InputOfKind<V, Kind<6, 2, 4>>},
+                                                  {InputOfKind<V, Kind<6, 3, 1>>, InputOfKind<V, Kind<6, 3, 2>>,
+                                                   InputOfKind<V, Kind<6, 3, 3>>, InputOfKind<V, Kind<6, 3, 4>>},
+                                                  {InputOfKind<V, Kind<6, 4, 1>>, InputOfKind<V, Kind<6, 4, 2>>,
+                                                   InputOfKind<V, Kind<6, 4, 3>>, InputOfKind<V, Kind<6, 4, 4>>}};
+    kFunctions[s.tiles.kind.height - 1][s.tiles.kind.width - 1](s);
+  }
+}
+
+template <class V, int kPatch>
+void Output(const OutputStep& s) {
+  using Function = void (*)(const OutputStep&);
+  if constexpr (kPatch == 5) {
+    OutputOfKind<V, Kind<5, 4, 4>>(s);
+  } else {
+    static constexpr Function kFunctions[4][4] = {{OutputOfKind<V, Kind<6, 1, 1>>, OutputOfKind<V, Kind<6, 1, 2>>,
+                                                   OutputOfKind<V, Kind<6, 1, 3>>, OutputOfKind<V, Kind<6, 1, 4>>},
+                                                  {OutputOfKind<V, Kind<6, 2, 1>>, OutputOfKind<V, Kind<6, 2, 2>>,
+                                                   OutputOfKind<V, Kind<6, 2, 3>>, OutputOfKind<V, Kind<6, 2, 4>>},
+                                                  {OutputOfKind<V, Kind<6, 3, 1>>, OutputOfKind<V, Kind<6, 3, 2>>,
+                                                   OutputOfKind<V, Kind<6, 3, 3>>, OutputOfKind<V, Kind<6, 3, 4>>},
+                                                  {OutputOfKind<V, Kind<6, 4, 1>>, OutputOfKind<V, Kind<6, 4, 2>>,
+                                                   OutputOfKind<V, Kind<6, 4, 3>>, OutputOfKind<V, Kind<6, 4, 4>>}};
+    kFunctions[s.tiles.kind.height - 1][s.tiles.kind.width - 1](s);
   }
 }
 
@@ -160,7 +218,7 @@ constexpr TileFunctions kTileFunctions = {.lanes = V::kLanes,
                                           .group_tiles = kGroupTiles<V>,
                                           .input = Input<V, kTaps + 3>,
                                           .weights = Weights<V, kTaps>,
-                                          .multiply = Multiply<V, (kTaps + 3) * (kTaps + 3)>,
+                                          .multiply = Multiply<V, kTaps + 3>,
                                           .output = Output<V, kTaps + 3>};
 
 }  // namespace moka::winograd

@@ -13,16 +13,6 @@
 
 namespace moka::winograd {
 
-// Whether tiles with so many outputs along an axis take part in the products at a point of it. Whole ones do at all.
-MOKA_INLINE constexpr bool TakesPoint(int outputs, int point) {
-  switch (point) {
-    case 0: return outputs >= 2;
-    case 3: return outputs >= 3;
-    case 4: return outputs == 4;
-    default: return true;
-  }
-}
-
 // v = B^T d at the points of one result; the others are left as they are.
 template <class V>
 MOKA_INLINE void TransformInput(const V (&d)[3], V (&v)[6]) {
@@ -75,6 +65,30 @@ MOKA_INLINE void TransformOutput(const V (&m)[6], V (&y)[3]) {
   y[0] = m[0] + (sum_a + m[3]);
   y[1] = Fma(V::All(kB), m[3], V::All(kA) * (m[1] - m[2]));
   y[2] = Fma(V::All(2.0F), m[3], Fma(V::All(0.5F), sum_a, m[5]));
+}
+
+// m = A y: the adjoints of TransformOutput.
+template <class V>
+MOKA_INLINE void TransformOutputAdjoint(const V (&y)[1], V (&m)[6]) {
+  m[1] = m[2] = m[5] = y[0];
+}
+
+template <class V>
+MOKA_INLINE void TransformOutputAdjoint(const V (&y)[2], V (&m)[6]) {
+  m[0] = y[0];
+  m[1] = Fma(V::All(kA), y[1], y[0]);
+  m[2] = Fnma(V::All(kA), y[1], y[0]);
+  m[5] = y[1];
+}
+
+template <class V>
+MOKA_INLINE void TransformOutputAdjoint(const V (&y)[3], V (&m)[6]) {
+  const V even = Fma(V::All(0.5F), y[2], y[0]);
+  m[0] = y[0];
+  m[1] = Fma(V::All(kA), y[1], even);
+  m[2] = Fnma(V::All(kA), y[1], even);
+  m[3] = Fma(V::All(2.0F), y[2], Fma(V::All(kB), y[1], y[0]));
+  m[5] = y[2];
 }
 
 }  // namespace moka::winograd

@@ -17,19 +17,9 @@ int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // A stride for arrays that are written side by side: an odd number of cache lines, lest they all fall into one set.
 int64_t Stride(int64_t floats) { return (CeilOf(floats, kLineFloats) | 1) * kLineFloats; }
 
-// The kinds of tiles that planes are cut into, some of them with none. Only three taps have narrow ones.
-std::array<TileKind, kKinds> KindsOf(const Correlation& c) {
-  const Frame& f = c.frames[0];
-  const auto rest = [&](int64_t outputs) { return c.points() == 36 ? static_cast<int>(outputs % kTile) : 0; };
-  const int below = rest(f.out_height);
-  const int right = rest(f.out_width);
-  const int64_t rows = f.tile_rows - (below > 0 ? 1 : 0);
-  const int64_t columns = f.tile_columns - (right > 0 ? 1 : 0);
-  std::array<TileKind, kKinds> kinds = {{{0, rows, 0, columns}}};
-  if (right > 0) kinds[1] = {0, rows, columns, 1, kTile, right};
-  if (below > 0) kinds[2] = {rows, 1, 0, columns, below, kTile};
-  if (right > 0 && below > 0) kinds[3] = {rows, 1, columns, 1, below, right};
-  return kinds;
+// Only three taps have narrow tiles.
+std::array<TileKind, kKinds> PlaneKinds(const Correlation& c) {
+  return KindsOf(c.frames[0].out_height, c.frames[0].out_width, c.points() == 36);
 }
 
 // A block has its share of the tiles of each kind.
@@ -38,7 +28,7 @@ TileBlock TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
   int64_t before = 0;
   for (size_t k = 0; k < kKinds; ++k) {
     Tiles& t = tiles.kinds[k];
-    t.kind = KindsOf(c)[k];
+    t.kind = PlaneKinds(c)[k];
     const int64_t all = c.images * t.kind.rows * t.kind.columns;
     t.first = all * block / s.blocks;
     t.count = all * (block + 1) / s.blocks - t.first;
@@ -58,7 +48,7 @@ int64_t GroupsOf(const TileBlock& tiles) {
 // The most tiles that any of so many blocks has.
 int64_t BlockTiles(const Correlation& c, int64_t blocks) {
   int64_t tiles = 0;
-  for (const TileKind& kind : KindsOf(c)) tiles += CeilOf(c.images * kind.rows * kind.columns, blocks);
+  for (const TileKind& kind : PlaneKinds(c)) tiles += CeilOf(c.images * kind.rows * kind.columns, blocks);
   return tiles;
 }
 
@@ -272,6 +262,19 @@ Schedule PlanWeightsOutside(const Correlation& c, int64_t threads, const Caches&
 }
 
 }  // namespace
+
+std::array<TileKind, kKinds> KindsOf(int64_t height, int64_t width, bool narrow) {
+  if (!narrow) return {{{}, {0, CeilOf(height, kTile), 0, CeilOf(width, kTile)}}};
+  const int64_t rows = height / kTile;
+  const int64_t columns = width / kTile;
+  const auto below = static_cast<int>(height % kTile);
+  const auto right = static_cast<int>(width % kTile);
+  std::array<TileKind, kKinds> kinds = {{{}, {0, rows, 0, columns}}};
+  if (right > 0) kinds[0] = {0, rows, columns, 1, kTile, right};
+  if (below > 0) kinds[2] = {rows, 1, 0, columns, below, kTile};
+  if (right > 0 && below > 0) kinds[3] = {rows, 1, columns, 1, below, right};
+  return kinds;
+}
 
 Caches MachineCaches() {
   return {CacheBytes(_SC_LEVEL2_CACHE_SIZE, int64_t{512} << 10), CacheBytes(_SC_LEVEL3_CACHE_SIZE, int64_t{8} << 20)};

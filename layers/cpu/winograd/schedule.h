@@ -9,6 +9,10 @@
 
 namespace moka::winograd {
 
+// The kinds of tiles that planes of these outputs are cut into, some of them without any; with narrow ones, or padded
+// to whole ones. In this order the kinds that take part at any one point are neighbours.
+std::array<TileKind, kKinds> KindsOf(int64_t height, int64_t width, bool narrow);
+
 // A correlation of x with weights: the forward pass, or the gradient of the input with dy as x, where the weights are
 // rotated and their axes change roles. The gradient of a stride of 2 is kPhases of them, which share x.
 struct Correlation {

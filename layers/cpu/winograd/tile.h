@@ -25,7 +25,7 @@ namespace moka::winograd {
 inline constexpr int kTile = 4;        // outputs along an edge
 inline constexpr int kMaxVectors = 2;  // registers of output channels that are multiplied together
 inline constexpr int kPhases = 4;      // of a stride of 2
-inline constexpr int kKinds = 4;       // of tiles: inner ones, narrow ones on the right, below, in the corner
+inline constexpr int kKinds = 4;       // of tiles: narrow ones on the right, whole, narrow below, in the corner
 
 // The planes of one correlation. Row i of the patch of tile row t is row (4t + i)*x_step - pad_top of x, and one
 // further in phases 2 and 3; likewise columns in phases 1 and 3.
@@ -58,6 +58,17 @@ struct TileKind {
   int height = kTile;  // outputs of a tile
   int width = kTile;
 };
+
+// Whether tiles with so many outputs along an axis take part in the products at a point of it; whole ones do at all.
+// Inlined, as sources for wider instructions use it too.
+[[gnu::always_inline]] constexpr bool TakesPoint(int outputs, int64_t point) {
+  switch (point) {
+    case 0: return outputs >= 2;
+    case 3: return outputs >= 3;
+    case 4: return outputs == kTile;
+    default: return true;
+  }
+}
 
 // Of a kind's tiles in all images, in row-major order, [first, first + count); group g is [count*g/groups,
 // count*(g+1)/groups).

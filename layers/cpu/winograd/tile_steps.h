@@ -4,42 +4,13 @@
 #include "layers/cpu/winograd/narrow_points.h"
 #include "layers/cpu/winograd/points.h"
 #include "layers/cpu/winograd/tile.h"
+#include "layers/cpu/winograd/tile_kinds.h"
 #include "layers/cpu/winograd/tile_multiply.h"
 #include "layers/cpu/winograd/tile_weights.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 
 namespace moka::winograd {
-
-// Where a tile lies: image, row and column of tiles; steps to its successor without divisions.
-struct Place {
-  int64_t image;
-  int64_t row;
-  int64_t column;
-
-  // tile: of the kind's.
-  MOKA_INLINE Place(const TileKind& kind, int64_t tile)
-      : image(tile / (kind.rows * kind.columns)),
-        row(kind.row + tile / kind.columns % kind.rows),
-        column(kind.column + tile % kind.columns) {}
-  MOKA_INLINE void Next(const TileKind& kind) {
-    if (++column < kind.column + kind.columns) return;
-    column = kind.column;
-    if (++row < kind.row + kind.rows) return;
-    row = kind.row;
-    ++image;
-  }
-};
-
-// The outputs and the points of a kind's tiles, along an edge the points kPatch of whole ones.
-template <int kPoints, int kTileHeight, int kTileWidth>
-struct Kind {
-  static constexpr int kPatch = kPoints;
-  static constexpr int kHeight = kTileHeight;
-  static constexpr int kWidth = kTileWidth;
-  static constexpr int kPatchHeight = kHeight + kPatch - kTile;
-  static constexpr int kPatchWidth = kWidth + kPatch - kTile;
-};
 
 // Rows [kFirst, kFirst + kRows) of the points. rows: those of the patch, from column `begin` on.
 template <class V, class K, int kFirst, int kRows>
@@ -68,9 +39,6 @@ MOKA_INLINE void TransformRows(const float* const (&rows)[K::kPatchHeight], int6
     }
   }
 }
-
-// Steps of 1 or 2 that it takes to cover n elements, which may be below zero.
-MOKA_INLINE int64_t StepsOf(int64_t n, int64_t step) { return step == 1 ? n : (n + 1) >> 1; }
 
 // Three taps have a stride of 1 and one phase: said to the compiler, because small planes feel every multiplication of
 // an address (planes of 8x8 to 32x32: 3 to 5 %).
@@ -175,51 +143,39 @@ void OutputOfKind(const OutputStep& s) {
   }
 }
 
-// Calls Of<kind>(s) for the kind of the step's tiles. With two taps there is one.
-template <class V, int kPatch>
-void Input(const InputStep& s) {
-  using Function = void (*)(const InputStep&);
-  if constexpr (kPatch == 5) {
-    InputOfKind<V, Kind<5, 4, 4>>(s);
-  } else {
-    static constexpr Function kFunctions[4][4] = {{InputOfKind<V, Kind<6, 1, 1>>, InputOfKind<V, Kind<6, 1, 2>>,
-                                                   InputOfKind<V, Kind<6, 1, 3>>, InputOfKind<V, Kind<6, 1, 4>>},
-                                                  {InputOfKind<V, Kind<6, 2, 1>>, InputOfKind<V, Kind<6, 2, 2>>,
-                                                   InputOfKind<V, Kind<6, 2, 3>>, InputOfKind<V, Kind<6, 2, 4>>},
-                                                  {InputOfKind<V, Kind<6, 3, 1>>, InputOfKind<V, Kind<6, 3, 2>>,
-                                                   InputOfKind<V, Kind<6, 3, 3>>, InputOfKind<V, Kind<6, 3, 4>>},
-                                                  {InputOfKind<V, Kind<6, 4, 1>>, InputOfKind<V, Kind<6, 4, 2>>,
-                                                   InputOfKind<V, Kind<6, 4, 3>>, InputOfKind<V, Kind<6, 4, 4>>}};
-    kFunctions[s.tiles.kind.height - 1][s.tiles.kind.width - 1](s);
-  }
+// Three taps have 16 kinds of tiles, by height and width; two have whole ones only.
+template <class V, int... kKind>
+MOKA_INLINE void InputOfAny(const InputStep& s, Indices<kKind...> /*kinds*/) {
+  static constexpr void (*kFunctions[])(const InputStep&) = {
+      InputOfKind<V, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
+  kFunctions[(s.tiles.kind.height - 1) * kTile + s.tiles.kind.width - 1](s);
+}
+template <class V, int... kKind>
+MOKA_INLINE void OutputOfAny(const OutputStep& s, Indices<kKind...> /*kinds*/) {
+  static constexpr void (*kFunctions[])(const OutputStep&) = {
+      OutputOfKind<V, Kind<6, 1 + kKind / kTile, 1 + kKind % kTile>>...};
+  kFunctions[(s.tiles.kind.height - 1) * kTile + s.tiles.kind.width - 1](s);
 }
 
-template <class V, int kPatch>
+template <class V, int kTaps>
+void Input(const InputStep& s) {
+  if constexpr (kTaps == 2) return InputOfKind<V, Kind<5, kTile, kTile>>(s);
+  if constexpr (kTaps == 3) InputOfAny<V>(s, IndicesTo<kTile * kTile>::Type{});
+}
+template <class V, int kTaps>
 void Output(const OutputStep& s) {
-  using Function = void (*)(const OutputStep&);
-  if constexpr (kPatch == 5) {
-    OutputOfKind<V, Kind<5, 4, 4>>(s);
-  } else {
-    static constexpr Function kFunctions[4][4] = {{OutputOfKind<V, Kind<6, 1, 1>>, OutputOfKind<V, Kind<6, 1, 2>>,
-                                                   OutputOfKind<V, Kind<6, 1, 3>>, OutputOfKind<V, Kind<6, 1, 4>>},
-                                                  {OutputOfKind<V, Kind<6, 2, 1>>, OutputOfKind<V, Kind<6, 2, 2>>,
-                                                   OutputOfKind<V, Kind<6, 2, 3>>, OutputOfKind<V, Kind<6, 2, 4>>},
-                                                  {OutputOfKind<V, Kind<6, 3, 1>>, OutputOfKind<V, Kind<6, 3, 2>>,
-                                                   OutputOfKind<V, Kind<6, 3, 3>>, OutputOfKind<V, Kind<6, 3, 4>>},
-                                                  {OutputOfKind<V, Kind<6, 4, 1>>, OutputOfKind<V, Kind<6, 4, 2>>,
-                                                   OutputOfKind<V, Kind<6, 4, 3>>, OutputOfKind<V, Kind<6, 4, 4>>}};
-    kFunctions[s.tiles.kind.height - 1][s.tiles.kind.width - 1](s);
-  }
+  if constexpr (kTaps == 2) return OutputOfKind<V, Kind<5, kTile, kTile>>(s);
+  if constexpr (kTaps == 3) OutputOfAny<V>(s, IndicesTo<kTile * kTile>::Type{});
 }
 
 template <class V, int kTaps>
 constexpr TileFunctions kTileFunctions = {.lanes = V::kLanes,
                                           .points = (kTaps + 3) * (kTaps + 3),
                                           .group_tiles = kGroupTiles<V>,
-                                          .input = Input<V, kTaps + 3>,
+                                          .input = Input<V, kTaps>,
                                           .weights = Weights<V, kTaps>,
                                           .multiply = Multiply<V, kTaps + 3>,
-                                          .output = Output<V, kTaps + 3>};
+                                          .output = Output<V, kTaps>};
 
 }  // namespace moka::winograd
 #endif

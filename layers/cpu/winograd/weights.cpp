@@ -35,6 +35,8 @@ using winograd::GradientProblem;
 using winograd::kSegment;
 using winograd::Product;
 using winograd::TiledPlane;
+using winograd::TileRange;
+using winograd::TilesAt;
 using winograd::WeightsLanes;
 using winograd::WeightsLanesFor;
 using winograd::WeightsLanesOf;
@@ -52,14 +54,21 @@ std::optional<BlockOrder> OrderOf(const TensorType& dw, int64_t lanes) {
 // Of the products: of a window of 4 every phase has every second one.
 int TapsOf(const Shape& dw) { return dw[3] == 3 ? 3 : 2; }
 
-TiledPlane PlaneOf(const Shape& shape, int64_t lanes, const Shape& y) {
+TiledPlane PlaneOf(const Shape& shape, int64_t lanes) {
   TiledPlane plane;
   plane.height = shape[2];
   plane.width = shape[3];
   plane.image_stride = CeilDiv(shape[1], lanes).value() * lanes * shape[2] * shape[3];
-  plane.tile_rows = CeilDiv(y[2], 4).value();
-  plane.tile_columns = CeilDiv(y[3], 4).value();
   return plane;
+}
+
+// Narrow tiles where segments are whole images that have whole tiles too; they are most of what padding costs.
+void CutIntoTiles(const Shape& dy, GradientProblem& p) {
+  const int64_t tiles = (CeilDiv(dy[2], winograd::kTile) * CeilDiv(dy[3], winograd::kTile)).value();
+  const bool narrow = p.lanes->taps == 3 && kSegment % tiles == 0 && std::min(dy[2], dy[3]) >= int64_t{winograd::kTile};
+  p.kinds = winograd::KindsOf(dy[2], dy[3], narrow);
+  p.unit = narrow ? tiles : 1;
+  p.tiles = dy[0] * tiles;
 }
 
 // Requires: Refuse said "".
@@ -73,13 +82,13 @@ GradientProblem ReadProblem(const KernelQuery& query) {
   p.order = *OrderOf(query.outputs[0], p.L());
   p.bias = query.outputs.size() > 1;
   p.groups = query.node.attributes.Int("groups");
-  p.x = PlaneOf(x, p.L(), dy);
-  p.dy = PlaneOf(dy, p.L(), dy);
+  p.x = PlaneOf(x, p.L());
+  p.dy = PlaneOf(dy, p.L());
   const Geometry geometry = ConvolutionGeometry(query.node.op->name, query.node.attributes, p.dw);
   p.x.pad_top = geometry.pad_begin[0];
   p.x.pad_left = geometry.pad_begin[1];
   p.x.step = geometry.stride[0];
-  p.tiles = x[0] * p.x.tile_rows * p.x.tile_columns;
+  CutIntoTiles(dy, p);
   p.c_panels = CeilDiv(p.dw[1], p.L()).value() * p.phases;
   p.k_panels = CeilDiv(dy[1] / p.groups, p.L()).value();
   return p;
@@ -121,26 +130,45 @@ class WinogradWeights final : public BoundKernel {
     });
   }
 
-  // One segment of a panel (of c, then of k) to copy's v or m, whose first tile is `begin`. with_sums: those of dy for
-  // the bias are written, if there is one.
-  void Transform(int64_t panel, int64_t first, int64_t begin, int64_t copy, bool with_sums) const {
-    const int64_t last = std::min(p_.tiles, first + kSegment);
-    const int64_t at = (first - begin) * p_.L();
+  // One segment of a panel (of c, then of k) to copy's v or m, which are of the tiles of `chunk`. with_sums: those of
+  // dy for the bias are written, if there is one.
+  void Transform(int64_t panel, int64_t first, const TileRange& chunk, int64_t copy, bool with_sums) const {
     if (panel < p_.c_panels) {
       TiledPlane plane = p_.x;
       const int64_t block = (group_ * p_.c_panels + panel) / p_.phases;
       plane.data = in<float>(0) + block * plane.height * plane.width * p_.L();
       plane.pad_top -= panel % p_.phases / 2;
       plane.pad_left -= panel % p_.phases % 2;
-      p_.lanes->transform_x(plane, first, last, v(copy) + panel * plan_.chunk * p_.L() + at, plan_.v_stride, nullptr);
+      float* to = v(copy) + panel * plan_.chunk * p_.L();
+      TransformKinds(p_.lanes->transform_x, plane, first, chunk, to, plan_.v_stride, nullptr);
       return;
     }
     const int64_t k = panel - p_.c_panels;
     TiledPlane plane = p_.dy;
     plane.data = in<float>(1) + (group_ * p_.k_panels + k) * plane.height * plane.width * p_.L();
-    const auto transform = p_.bias && with_sums ? p_.lanes->transform_and_sum_dy : p_.lanes->transform_dy;
-    transform(plane, first, last, m(copy) + k * plan_.chunk * p_.L() + at, plan_.m_stride,
-              sums() + (first / kSegment * p_.k_panels + k) * p_.L());
+    float* to = m(copy) + k * plan_.chunk * p_.L();
+    if (!p_.bias || !with_sums) {
+      TransformKinds(p_.lanes->transform_dy, plane, first, chunk, to, plan_.m_stride, nullptr);
+      return;
+    }
+    float* sum = sums() + (first / kSegment * p_.k_panels + k) * p_.L();
+    std::fill_n(sum, p_.L(), 0.0F);
+    TransformKinds(p_.lanes->transform_and_sum_dy, plane, first, chunk, to, plan_.m_stride, sum);
+  }
+
+  // The segment's tiles of each kind to their places among the chunk's.
+  void TransformKinds(WeightsLanes::Transform transform, TiledPlane& plane, int64_t first, const TileRange& chunk,
+                      float* to, int64_t stride, float* sum) const {
+    const int64_t last = std::min(p_.tiles, first + kSegment);
+    int64_t before = 0;
+    for (size_t k = 0; k < winograd::kKinds; ++k) {
+      const int64_t share = p_.share(k);
+      if (share == 0) continue;
+      plane.kind = p_.kinds[k];
+      const int64_t at = before + (first - chunk.begin) / p_.unit * share;
+      transform(plane, first / p_.unit * share, last / p_.unit * share, to + at * p_.L(), stride, sum);
+      before += chunk.size() / p_.unit * share;
+    }
   }
 
   // All threads transform the chunk's tiles from `begin` on.
@@ -148,26 +176,28 @@ class WinogradWeights final : public BoundKernel {
     const int64_t panels = p_.c_panels + p_.k_panels;
     Split(CeilDiv(end - begin, kSegment).value() * panels, [&](int64_t first, int64_t last, int64_t) {
       for (int64_t i = first; i < last; ++i) {
-        Transform(i % panels, begin + i / panels * kSegment, begin, 0, true);
+        Transform(i % panels, begin + i / panels * kSegment, {begin, end}, 0, true);
       }
     });
   }
 
-  // Adds `tiles` tiles of copy's block from panels c, k at a point to u, or begins with them.
+  // Adds copy's block from panels c, k at a point, of a chunk of so many tiles, to u, or begins with it.
   void Multiply(int64_t point, int64_t copy, int64_t c, int64_t k, int64_t tiles, float* u_block, int64_t u_row,
                 bool accumulate) const {
+    const TileRange range = TilesAt(p_, point, tiles);
     Product product;
-    product.v = v(copy) + point * plan_.v_stride + c * plan_.chunk * p_.L();
-    product.m = m(copy) + point * plan_.m_stride + k * plan_.chunk * p_.L();
+    product.v = v(copy) + point * plan_.v_stride + (c * plan_.chunk + range.begin) * p_.L();
+    product.m = m(copy) + point * plan_.m_stride + (k * plan_.chunk + range.begin) * p_.L();
     product.u = u_block + point * plan_.u_stride;
     product.v_stride = product.m_stride = plan_.chunk * p_.L();
     product.u_stride = u_row * p_.L() * p_.L();
     product.u_k_stride = p_.L() * p_.L();
     product.c_panels = std::min(plan_.c_block, p_.c_panels - c);
     product.k_panels = std::min(plan_.k_block, p_.k_panels - k);
-    for (int64_t done = 0; done < tiles; done += product.tiles) {
-      product.tiles = std::min(kTilesInRegisters, tiles - done);
-      product.accumulate = accumulate || done > 0;
+    const int64_t parts = CeilDiv(range.size(), kTilesInRegisters).value();
+    for (int64_t part = 0; part < parts; ++part) {
+      product.tiles = range.size() * (part + 1) / parts - range.size() * part / parts;
+      product.accumulate = accumulate || part > 0;
       p_.lanes->multiply(product);
       product.v += product.tiles * p_.L();
       product.m += product.tiles * p_.L();
@@ -247,7 +277,7 @@ class WinogradWeights final : public BoundKernel {
       for (int64_t begin = first * kSegment; begin < stop; begin += plan_.chunk) {
         const int64_t end = std::min(stop, begin + plan_.chunk);
         for (int64_t panel = 0; panel < panels; ++panel) {
-          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, begin, slot, true);
+          for (int64_t tile = begin; tile < end; tile += kSegment) Transform(panel, tile, {begin, end}, slot, true);
         }
         for (int64_t point = 0; point < p_.points(); ++point) {
           Multiply(point, slot, 0, 0, end - begin, u(slot), p_.k_panels, begin > first * kSegment);
@@ -260,13 +290,27 @@ class WinogradWeights final : public BoundKernel {
   int64_t c_blocks() const { return CeilDiv(p_.c_panels, plan_.c_block).value(); }
   int64_t k_blocks() const { return CeilDiv(p_.k_panels, plan_.k_block).value(); }
 
+  // Of points by so many blocks, the first item of a thread: all multiply equally much of a chunk.
+  int64_t ItemOf(int64_t thread, int64_t blocks, int64_t tiles) const {
+    int64_t all = 0;
+    for (int64_t point = 0; point < p_.points(); ++point) all += TilesAt(p_, point, tiles).size() * blocks;
+    int64_t before = all * thread / plan_.threads;
+    for (int64_t point = 0; point < p_.points(); ++point) {
+      const int64_t size = TilesAt(p_, point, tiles).size();
+      if (before < size * blocks) return point * blocks + before / size;
+      before -= size * blocks;
+    }
+    return p_.points() * blocks;
+  }
+
   void RunShared() const {
     const int64_t blocks = c_blocks() * k_blocks();
     for (int64_t begin = 0; begin < p_.tiles; begin += plan_.chunk) {
       const int64_t end = std::min(p_.tiles, begin + plan_.chunk);
       TransformChunk(begin, end);
-      Split(p_.points() * blocks, [&](int64_t first, int64_t last, int64_t) {
-        for (int64_t i = first; i < last; ++i) {
+      Split(plan_.threads, [&](int64_t slot, int64_t slot_end, int64_t) {
+        const int64_t last = ItemOf(slot_end, blocks, end - begin);
+        for (int64_t i = ItemOf(slot, blocks, end - begin); i < last; ++i) {
           const int64_t c = i % blocks / k_blocks() * plan_.c_block;
           const int64_t k = i % blocks % k_blocks() * plan_.k_block;
           Multiply(i / blocks, 0, c, k, end - begin, u(0) + (c * p_.k_panels + k) * p_.L() * p_.L(), p_.k_panels,
@@ -298,8 +342,8 @@ class WinogradWeights final : public BoundKernel {
       const int64_t k_begin = p_.k_panels * j / plan_.k_parts;
       const int64_t k_end = p_.k_panels * (j + 1) / plan_.k_parts;
       for (int64_t tile = 0; tile < p_.tiles; tile += kSegment) {
-        for (int64_t c = c_begin; c < c_end; ++c) Transform(c, tile, 0, slot, false);
-        for (int64_t k = k_begin; k < k_end; ++k) Transform(p_.c_panels + k, tile, 0, slot, i == 0);
+        for (int64_t c = c_begin; c < c_end; ++c) Transform(c, tile, {0, p_.tiles}, slot, false);
+        for (int64_t k = k_begin; k < k_end; ++k) Transform(p_.c_panels + k, tile, {0, p_.tiles}, slot, i == 0);
       }
       for (int64_t k = k_begin; k < k_end; k += plan_.k_block) {
         for (int64_t c = c_begin; c < c_end; ++c) {

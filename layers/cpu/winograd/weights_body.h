@@ -118,9 +118,9 @@ void InverseBlock(const float* u, int64_t point_stride, int64_t copies, int64_t 
 template <class V, int kTaps>
 constexpr WeightsLanes kWeightsLanes = {.lanes = V::kLanes,
                                         .taps = kTaps,
-                                        .transform_x = TransformTiles<V, InputTile<kTaps>, false>,
-                                        .transform_dy = TransformTiles<V, GradientTile<kTaps>, false>,
-                                        .transform_and_sum_dy = TransformTiles<V, GradientTile<kTaps>, true>,
+                                        .transform_x = TransformTiles<V, kTaps, InputTile, false>,
+                                        .transform_dy = TransformTiles<V, kTaps, GradientTile, false>,
+                                        .transform_and_sum_dy = TransformTiles<V, kTaps, GradientTile, true>,
                                         .multiply = MultiplyPoint<V>,
                                         .inverse = InverseBlock<V, kTaps>};
 

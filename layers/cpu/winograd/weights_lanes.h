@@ -5,10 +5,12 @@
 
 #include <cstdint>
 
+#include "layers/cpu/winograd/tile.h"
+
 namespace moka::winograd {
 
-// One channel block of a tensor [N,C,H,W] in channel blocks, and the tiles it is cut into: tile (n, i, j) begins at row
-// 4i*step - pad_top and column 4j*step - pad_left, and its rows and columns are `step` apart.
+// One channel block of a tensor [N,C,H,W] in channel blocks, and tiles of one kind that it is cut into: tile (n, i, j)
+// of the grid begins at row 4i*step - pad_top and column 4j*step - pad_left, and its rows and columns are `step` apart.
 struct TiledPlane {
   const float* data = nullptr;  // [H][W][L] of image 0
   int64_t image_stride = 0;     // in floats
@@ -17,8 +19,7 @@ struct TiledPlane {
   int64_t pad_top = 0;
   int64_t pad_left = 0;
   int64_t step = 1;  // 1 or 2
-  int64_t tile_rows = 0;
-  int64_t tile_columns = 0;
+  TileKind kind;
 };
 
 // u[c][k] = (or +=) sum over tiles t of v[t][c] * m[t][k], at one point.
@@ -40,8 +41,8 @@ struct Product {
 struct WeightsLanes {
   int lanes = 0;
   int taps = 0;
-  // Transforms tiles [first, last): element (point p, tile t) at to[p * point_stride + (t - first) * L]. The last also
-  // writes sum[L], the sum of the tiles' elements.
+  // Transforms tiles [first, last) of the kind: element (point p, tile t) at to[p * point_stride + (t - first) * L].
+  // The last also adds the tiles' elements to sum[L].
   using Transform = void (*)(const TiledPlane& plane, int64_t first, int64_t last, float* to, int64_t point_stride,
                              float* sum);
   Transform transform_x = nullptr;

@@ -106,6 +106,21 @@ const WeightsLanes* WeightsLanesOf(const TensorType& x, int taps) {
   return nullptr;
 }
 
+TileRange TilesAt(const GradientProblem& p, int64_t point, int64_t tiles) {
+  const int64_t edge = p.lanes->taps + 3;
+  TileRange range;
+  int64_t at = 0;
+  for (size_t k = 0; k < kKinds; ++k) {
+    const int64_t count = tiles / p.unit * p.share(k);
+    if (TakesPoint(p.kinds[k].height, point / edge) && TakesPoint(p.kinds[k].width, point % edge) && count > 0) {
+      if (range.size() == 0) range.begin = at;
+      range.end = at + count;
+    }
+    at += count;
+  }
+  return range;
+}
+
 GradientPlan PlanGradient(const GradientProblem& p, int64_t threads) {
   const int64_t lanes = p.L();
   GradientPlan plan;

@@ -1,9 +1,11 @@
 // How the weights' gradient of weights.cpp is cut into pieces that stay in the caches. Private to layers/cpu/winograd.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/types.h"
+#include "layers/cpu/winograd/schedule.h"
 #include "layers/cpu/winograd/weights_lanes.h"
 
 namespace moka::winograd {
@@ -27,6 +29,9 @@ struct GradientProblem {
   bool bias = false;
   int64_t groups = 1;
   int64_t tiles = 0;
+  // Tiles stand image by image, or `unit` of them by kind: of each kind its share of all units of a chunk.
+  std::array<TileKind, kKinds> kinds;
+  int64_t unit = 1;
   int64_t phases = 1;    // of x: 4 with stride 2
   int64_t c_panels = 0;  // channel blocks of a group of x, each phase its own
   int64_t k_panels = 0;  // and of dy
@@ -35,7 +40,17 @@ struct GradientProblem {
   int64_t points() const { return lanes->points(); }  // of a transformed tile
   int64_t window() const { return dw[3]; }
   int64_t segments() const { return (tiles + kSegment - 1) / kSegment; }
+  // Tiles of a kind in a unit.
+  int64_t share(size_t kind) const { return unit == 1 ? kind == 1 : kinds[kind].rows * kinds[kind].columns; }
 };
+
+// Of a chunk of so many tiles, [begin, end) take part at a point.
+struct TileRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+TileRange TilesAt(const GradientProblem& problem, int64_t point, int64_t tiles);
 
 // Four orders of work; weights.cpp says what they are.
 enum class GradientMode : uint8_t { kPrivate, kParts, kShared, kWhole };

@@ -234,6 +234,50 @@ TEST_P(Winograd, BitsDoNotDependOnTheThreads) {
   }
 }
 
+// Every rest of both edges, in planes with whole tiles and without.
+TEST_P(Winograd, NarrowTilesMatchTheReference) {
+  const int64_t lanes = GetParam();
+  for (const int64_t h : {1, 2, 3, 5, 6, 7, 14}) {
+    for (const int64_t w : {1, 2, 3, 4, 5, 6, 7, 13}) {
+      SCOPED_TRACE(StrCat(h, "x", w));
+      const Convolution c = Make(3, 20, 24, h, w, {1, 1}, {1, 1});
+      const OpCase op_case = Forward(c, true, true, true);
+      const Checked forward = CheckKernel("winograd", "convolution", op_case, ForwardLying(op_case, lanes, ""));
+      if (IsLacking(forward)) GTEST_SKIP() << forward.refusal;
+      EXPECT_LE(forward.worst_error, 4e-6);
+      const Checked data = CheckKernel("winograd", "convolution_backward_data", BackwardData(c),
+                                       {{Blocked(lanes), ""}, {Blocked(lanes)}});
+      EXPECT_LE(data.worst_error, 4e-6);
+    }
+  }
+}
+
+// The kinds cover every output once, and those that have tiles at a point are neighbours.
+TEST(WinogradKinds, CoverThePlane) {
+  for (int64_t height = 1; height <= 9; ++height) {
+    for (int64_t width = 1; width <= 9; ++width) {
+      const auto kinds = winograd::KindsOf(height, width, true);
+      int64_t outputs = 0;
+      for (const winograd::TileKind& k : kinds) outputs += k.rows * k.columns * k.height * k.width;
+      EXPECT_EQ(outputs, height * width);
+      for (int64_t point = 0; point < 36; ++point) {
+        std::string taking;
+        for (const winograd::TileKind& k : kinds) {
+          if (k.rows * k.columns == 0) continue;
+          const bool takes = winograd::TakesPoint(k.height, point / 6) && winograd::TakesPoint(k.width, point % 6);
+          taking += takes ? 'x' : ' ';
+        }
+        const size_t first = std::min(taking.find('x'), taking.size());
+        EXPECT_EQ(taking.find(" x", first), std::string::npos) << height << "x" << width << " point " << point;
+      }
+      const auto whole = winograd::KindsOf(height, width, false);
+      EXPECT_EQ(whole[1].rows, (height + 3) / 4);
+      EXPECT_EQ(whole[1].columns, (width + 3) / 4);
+      EXPECT_EQ(whole[0].rows + whole[2].rows + whole[3].rows, 0);
+    }
+  }
+}
+
 // Plans for any caches and threads cover every tile and channel once; the sums' order is the same in all.
 TEST_P(Winograd, PlansCoverTheWork) {
   winograd::TileFunctions functions;
@@ -247,8 +291,10 @@ TEST_P(Winograd, PlansCoverTheWork) {
     c.images = Pick(random, {1, 2, 16, 128});
     c.in_channels = Pick(random, {1, 16, 64, 512, 2048});
     c.out_channels = Pick(random, {1, 17, 64, 512, 2048});
-    c.frames[0].tile_rows = Pick(random, {1, 2, 14, 56});
-    c.frames[0].tile_columns = Pick(random, {1, 3, 14});
+    c.frames[0].out_height = Pick(random, {1, 7, 14, 56, 224});
+    c.frames[0].out_width = Pick(random, {3, 12, 14, 55});
+    c.frames[0].tile_rows = (c.frames[0].out_height + 3) / 4;
+    c.frames[0].tile_columns = (c.frames[0].out_width + 3) / 4;
     c.frames[0].x_phases = Pick(random, {1, winograd::kPhases});
     const int64_t threads = Pick(random, {1, 2, 5, 64});
     const int64_t core_bytes = Pick(random, {1 << 14, 1 << 20});

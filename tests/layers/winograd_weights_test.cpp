@@ -108,6 +108,8 @@ constexpr Problem kPrivatePhases = {2, 20, 36, 23, 18, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kWholePhases = {1, 60, 128, 5, 6, {1, 1, 1, 1}, 1, 4};
 constexpr Problem kSharedPhases = {130, 60, 128, 1, 1, {0, 0, 0, 0}, 1, 4};
 constexpr std::array kOrders = {kPrivate, kWhole, kShared, kPrivatePhases, kWholePhases, kSharedPhases};
+// With narrow tiles, whose planes fill segments.
+constexpr std::array kNarrow = {Problem{6, 20, 36, 14, 13}, Problem{3, 130, 128, 7, 6}, Problem{33, 130, 128, 5, 7}};
 
 // With few tiles the threads cut the channels, with many the tiles.
 TEST(WinogradWeights, FewTilesAreCutByChannels) {
@@ -123,6 +125,39 @@ TEST(WinogradWeights, FewTilesAreCutByChannels) {
   EXPECT_EQ(winograd::PlanGradient(p, 1).mode, GradientMode::kPrivate);
   p.tiles = 1024;
   EXPECT_EQ(winograd::PlanGradient(p, 4).mode, GradientMode::kPrivate);
+}
+
+// Every kind of narrow tiles, with and without whole ones beside it, and each order of work.
+TEST(WinogradWeights, NarrowTilesMatchTheReference) {
+  std::vector<Problem> problems(kNarrow.begin(), kNarrow.end());
+  for (const int64_t height : {3, 4, 5, 6, 7, 14}) {
+    for (const int64_t width : {4, 5, 6, 7, 13}) problems.push_back({5, 20, 24, height, width});
+  }
+  for (const Problem& p : problems) {
+    for (const int64_t block : Blocks()) {
+      SCOPED_TRACE(StrCat(p.channels, " channels, ", p.height, "x", p.width));
+      const Checked checked = CheckKernel("winograd", kOp, Case(p, true), Blocked(block, WeightLayouts(block)[0]));
+      EXPECT_EQ(checked.refusal, "");
+      EXPECT_LE(checked.worst_error, 2e-6);
+    }
+  }
+}
+
+// The tiles of a chunk that take part at a point are neighbours, and as many as have the point.
+TEST(WinogradWeights, NarrowTilesAreLeftOutOfProducts) {
+  if (Blocks().empty()) GTEST_SKIP() << "no such vectors";
+  winograd::GradientProblem p;
+  p.lanes = winograd::WeightsLanesFor(Blocks()[0], 3);
+  p.kinds = winograd::KindsOf(14, 7, true);  // columns of 4 and 3; rows of 4, 4, 4 and 2
+  p.unit = 8;
+  const auto range = [&](int64_t row, int64_t column) {
+    const winograd::TileRange r = winograd::TilesAt(p, 6 * row + column, 24);
+    return std::array{r.begin, r.end};
+  };
+  EXPECT_EQ(range(1, 1), (std::array<int64_t, 2>{0, 24}));
+  EXPECT_EQ(range(1, 4), (std::array<int64_t, 2>{9, 21}));  // not those on the right and in the corner
+  EXPECT_EQ(range(3, 3), (std::array<int64_t, 2>{0, 18}));  // not those below and in the corner
+  EXPECT_EQ(range(4, 4), (std::array<int64_t, 2>{9, 18}));
 }
 
 TEST(WinogradWeights, EveryOrderOfWorkFillsEveryLayout) {

@@ -151,7 +151,7 @@ void RecordDataMaker::WriteInstances(const RecordPictureScratch& scratch, std::s
     row_of[static_cast<size_t>(scratch.boxes[i].instance_id)] = static_cast<float>(i + 1);
   }
   for (size_t p = 0; p < out.size(); ++p) {
-    out[p] = row_of[scratch.instances.low.pixels[p] | static_cast<size_t>(scratch.instances.high.pixels[p]) << 8U];
+    out[p] = row_of[scratch.instances.At(p)];
   }
 }
 

@@ -151,6 +151,30 @@ void RecordTransform::PlaceFollowers(const ImageSize& size, const ImageBox& cut,
   }
 }
 
+void RecordTransform::TightenBoxes(RecordPictureScratch& scratch) {
+  std::vector<ImageWindow>& bounds = scratch.bounds;
+  bounds.assign(static_cast<size_t>(scratch.record.box_size()) + 1, {});
+  const int64_t width = scratch.picture.width;
+  const int64_t height = scratch.picture.height;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      ImageWindow& w = bounds[scratch.instances.At(static_cast<size_t>(y * width + x))];
+      if (w.height == 0) w = {x, y, 0, 0};
+      const int64_t right = std::max(w.x + w.width, x + 1);
+      w.x = std::min(w.x, x);
+      w.width = right - w.x;
+      w.height = y + 1 - w.y;
+    }
+  }
+  std::erase_if(scratch.boxes, [&](Annotated& a) {
+    if (scratch.record.box(a.instance_id - 1).run().empty()) return false;
+    const ImageWindow& w = bounds[static_cast<size_t>(a.instance_id)];
+    const auto part = [](int64_t pixels, int64_t of) { return static_cast<float>(pixels) / static_cast<float>(of); };
+    a.box = {part(w.x, width), part(w.y, height), part(w.x + w.width, width), part(w.y + w.height, height)};
+    return w.height == 0;
+  });
+}
+
 void RecordTransform::Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const {
   std::array<FollowingMask, 3> masks;
   size_t count = 0;
@@ -192,6 +216,7 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
 
   PlaceFollowers(size, part.box, mirror, scratch);
   Change(id, transform.augment, scratch);
+  if (wanted_.instances) TightenBoxes(scratch);
   transform_.Normalise(scratch.picture, data);
   transform_.augmenter().Erase(id, shape, data);
 }

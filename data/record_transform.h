@@ -23,6 +23,7 @@ struct RecordPictureScratch {
   std::vector<Annotated> boxes;  // instance_id: the record's box, from 1
   std::vector<KeyPoint> points;
   Image other;
+  std::vector<ImageWindow> bounds;  // of each instance's pixels
 };
 
 class RecordTransform {
@@ -50,6 +51,8 @@ class RecordTransform {
   // The record's boxes and points, as fractions of what was cut.
   void PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror, RecordPictureScratch& scratch) const;
   void Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const;
+  // Boxes with masks become the bounds of their pixels, of those that others do not hide; those without any go.
+  static void TightenBoxes(RecordPictureScratch& scratch);
   // Boxes are cut to the picture; those of which too little is left go.
   void CutBoxes(std::vector<Annotated>& boxes) const;
 

@@ -33,6 +33,7 @@ void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecod
 struct InstancePictures {
   Image low;
   Image high;
+  size_t At(size_t pixel) const { return low.pixels[pixel] | static_cast<size_t>(high.pixels[pixel]) << 8U; }
 };
 void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, InstancePictures& instances);
 

@@ -197,6 +197,20 @@ TEST_F(RecordLayers, EverythingFollowsThePicture) {
           EXPECT_TRUE(x > row[3] - pixel_x && x < row[5] + pixel_x) << transform;
           EXPECT_TRUE(y > row[4] - pixel_y && y < row[6] + pixel_y) << transform;
         }
+        if (row != nullptr) {
+          ImageWindow bounds{shape[3], shape[2], 0, 0};  // until a pixel is seen; then corners
+          for (int64_t i = 0; i < plane; ++i) {
+            if (tops[3][static_cast<size_t>(n * plane + i)] != row[2]) continue;
+            bounds = {std::min(bounds.x, i % shape[3]), std::min(bounds.y, i / shape[3]),
+                      std::max(bounds.width, i % shape[3] + 1), std::max(bounds.height, i / shape[3] + 1)};
+          }
+          const auto width = static_cast<float>(shape[3]);
+          const auto height = static_cast<float>(shape[2]);
+          EXPECT_THAT(std::vector(row + 3, row + 7),
+                      ElementsAre(static_cast<float>(bounds.x) / width, static_cast<float>(bounds.y) / height,
+                                  static_cast<float>(bounds.width) / width, static_cast<float>(bounds.height) / height))
+              << transform;
+        }
         const float* point = tops[4].data() + n * 6;
         const auto px = static_cast<int64_t>(point[0] * static_cast<float>(shape[3]));
         const auto py = static_cast<int64_t>(point[1] * static_cast<float>(shape[2]));

@@ -26,22 +26,20 @@ std::array<TileKind, kKinds> PlaneKinds(const Correlation& c) {
 TileBlock TilesOf(const Correlation& c, const Schedule& s, int64_t block) {
   TileBlock tiles;
   int64_t before = 0;
-  for (size_t k = 0; k < kKinds; ++k) {
-    Tiles& t = tiles.kinds[k];
-    t.kind = PlaneKinds(c)[k];
-    const int64_t all = c.images * t.kind.rows * t.kind.columns;
-    t.first = all * block / s.blocks;
-    t.count = all * (block + 1) / s.blocks - t.first;
-    t.groups = CeilOf(t.count, c.functions->group_tiles);
-    t.before = before;
-    before += t.count;
+  for (const TileKind& kind : PlaneKinds(c)) {
+    const int64_t all = c.images * kind.rows * kind.columns;
+    const int64_t first = all * block / s.blocks;
+    const int64_t count = all * (block + 1) / s.blocks - first;
+    if (count == 0) continue;
+    tiles.kinds[tiles.size++] = {kind, first, count, CeilOf(count, c.functions->group_tiles), before};
+    before += count;
   }
   return tiles;
 }
 
 int64_t GroupsOf(const TileBlock& tiles) {
   int64_t groups = 0;
-  for (const Tiles& t : tiles.kinds) groups += t.groups;
+  for (const Tiles& t : tiles) groups += t.groups;
   return groups;
 }
 
@@ -187,8 +185,7 @@ class GroupRun {
   void Output(int64_t phase, const TileBlock& tiles, int64_t slice, const float* m) const {
     const int64_t block = slice * s_.slice_vectors;
     const int64_t offset = block * FrameOf(phase).y_block_stride;
-    for (const Tiles& kind : tiles.kinds) {
-      if (kind.count == 0) continue;
+    for (const Tiles& kind : tiles) {
       c_.functions->output({&FrameOf(phase), kind, VectorsOf(c_, s_, slice), m, s_.m_stride,
                             o_.bias + block * c_.lanes(), o_.summand == nullptr ? nullptr : o_.summand + offset,
                             o_.floor, o_.y + offset});

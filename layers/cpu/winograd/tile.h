@@ -80,9 +80,12 @@ struct Tiles {
   int64_t before = 0;  // tiles of other kinds that stand before these in v and m
 };
 
-// What is carried through the steps together.
+// What is carried through the steps together: the kinds that have tiles here.
 struct TileBlock {
   Tiles kinds[kKinds];
+  int64_t size = 0;
+  [[gnu::always_inline]] const Tiles* begin() const { return kinds; }
+  [[gnu::always_inline]] const Tiles* end() const { return kinds + size; }
 };
 
 struct InputStep {

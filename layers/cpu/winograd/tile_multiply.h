@@ -92,7 +92,7 @@ void Multiply(const MultiplyStep& s) {
   for (int p = 0; p < kPatch * kPatch; ++p) {
     for (int64_t c = s.in_begin; c < s.in_end; c += kChunk) {
       const int64_t channels = s.in_end - c < kChunk ? s.in_end - c : kChunk;
-      for (const Tiles& tiles : s.tiles->kinds) {
+      for (const Tiles& tiles : *s.tiles) {
         const TileKind& kind = tiles.kind;
         if (TakesPoint(kind.height, p / kPatch) && TakesPoint(kind.width, p % kPatch)) {
           MultiplyKind<V>(s, tiles, p, c, channels);

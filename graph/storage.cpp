@@ -10,6 +10,9 @@
 namespace moka {
 namespace {
 
+// Less scratch stays in the cores' own caches, where the next step's results may well be written over it (ResNet-20).
+constexpr int64_t kRestingBytes = int64_t{2} << 20;
+
 // Time runs over the constants, then over the steps; constants that steps read have memory of their own.
 class StoragePlanner {
  public:
@@ -200,7 +203,8 @@ class StoragePlanner {
     const double peak = *std::ranges::max_element(alive);
     for (Tenant& tenant : tenants) {
       const int next = tenant.item.last + 1;
-      if (!tenant.is_scratch || next == end() || next == constant_steps()) continue;
+      if (!tenant.is_scratch || tenant.item.bytes < kRestingBytes) continue;
+      if (next == end() || next == constant_steps()) continue;
       if (TrackOf(next - 1) >= 0 || TrackOf(next) >= 0) continue;
       double& then = alive[static_cast<size_t>(next)];
       if (then + static_cast<double>(tenant.item.bytes) > peak) continue;

@@ -36,9 +36,11 @@ class SleepingThreads {
     state_.fetch_add(1);
     for (;;) {
       const uint32_t seen = version_.load();
+      // Before ready(), so that whoever finds it set knows that a check follows; and after the version, so that one who
+      // sets it from now on changes that: left set by a wake-up that came before, it would be the last one.
+      state_.fetch_and(~kWaking);
       if (ready()) break;
       version_.wait(seen);
-      state_.fetch_and(~kWaking);  // before ready(): whoever finds it still set knows that a check follows
     }
     // Leaves, and takes along a wake-up that was meant for it.
     uint32_t state = state_.load();
@@ -159,13 +161,20 @@ class BoundedQueue {
   };
 
   bool is_finished() const { return is_closed() && head_.load() == (tail_.load() & ~kClosed); }
+  // Of the first place that is not claimed when it is looked at: who claims it meanwhile does not wake others.
   bool HasValue() const {
-    const uint64_t place = head_.load();
-    return cells_[place & mask_].turn.load() == place + 1;
+    for (;;) {
+      const uint64_t place = head_.load();
+      if (cells_[place & mask_].turn.load() == place + 1) return true;
+      if (head_.load() == place) return false;
+    }
   }
   bool HasPlace() const {
-    const uint64_t place = tail_.load() & ~kClosed;
-    return cells_[place & mask_].turn.load() == place;
+    for (;;) {
+      const uint64_t place = tail_.load();
+      if (cells_[place & mask_].turn.load() == (place & ~kClosed)) return true;
+      if (tail_.load() == place) return false;
+    }
   }
 
   // Whether the thread has slept.

@@ -10,8 +10,7 @@
 // a value or a place first stores the turn and then looks for sleepers, so that one of the two sees the other.
 //
 // Waiting spins shortly, gives its processor away a few times, then sleeps. At most one sleeper of a side is being
-// woken at a time; it wakes the next one if there is more to do, so that a burst of pushes costs one call of the
-// system.
+// woken at a time; it wakes the next one if there is more to do, so a burst of pushes costs one call of the system.
 #pragma once
 
 #include <atomic>
@@ -36,8 +35,8 @@ class SleepingThreads {
     state_.fetch_add(1);
     for (;;) {
       const uint32_t seen = version_.load();
-      // Before ready(), so that whoever finds it set knows that a check follows; and after the version, so that one who
-      // sets it from now on changes that: left set by a wake-up that came before, it would be the last one.
+      // Before ready(): who finds it set knows that a check follows. After the version: who sets it from now on changes
+      // that, and what an earlier wake-up left set would keep off all later ones.
       state_.fetch_and(~kWaking);
       if (ready()) break;
       version_.wait(seen);

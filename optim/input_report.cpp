@@ -13,8 +13,9 @@ PipelineStatistics Within(PipelineStatistics statistics, double seconds) {
 }
 
 std::string LineOf(const std::string& layer, const PipelineStatistics& s) {
-  return StrCat("input \"", layer, "\": ", InputSentence(s), " (each stage alone on ", s.threads,
-                s.threads == 1 ? " thread: " : " threads: ", StageRates(s), ")");
+  const std::string rates = StageRates(s);
+  const std::string alone = StrCat(" (each stage alone on ", s.threads, s.threads == 1 ? " thread: " : " threads: ");
+  return StrCat("input \"", layer, "\": ", InputSentence(s), rates.empty() ? "" : StrCat(alone, rates, ")"));
 }
 
 Metrics MetricsOf(const PipelineStatistics& s) {
@@ -49,7 +50,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
   for (size_t i = 0; i < now.size(); ++i) {
     const PipelineStatistics before = i < at_epoch_.size() ? at_epoch_[i].statistics : PipelineStatistics{};
     const PipelineStatistics s = Within(now[i].statistics.Since(before), seconds);
-    if (s.worker_micros() == 0) continue;
+    if (s.threads == 0) continue;
     LogToFile(LineOf(now[i].layer, s));
     if (run == nullptr) continue;
     Metrics metrics = MetricsOf(s);
@@ -64,7 +65,7 @@ void InputReport::Epoch(const Feed& feed, const RunFolder* run, int64_t iteratio
 void InputReport::End(const Feed& feed, double seconds) {
   for (const FeedStatistics& layer : feed.statistics()) {
     const PipelineStatistics s = Within(layer.statistics, seconds);
-    if (s.worker_micros() > 0) LogInfo(LineOf(layer.layer, s));
+    if (s.threads > 0) LogInfo(LineOf(layer.layer, s));
   }
 }
 

@@ -67,7 +67,7 @@ TEST_F(InputReportTest, EachEpochHasALineOfParts) {
   int64_t bad = 0;
   for (const MetricLine& line : lines) {
     const double parts = Of(line, "read") + Of(line, "decode") + Of(line, "transform") + Of(line, "idle");
-    EXPECT_NEAR(parts, 1, 1e-6);
+    EXPECT_TRUE(parts == 0 || std::abs(parts - 1) < 1e-6) << parts;  // 0: all was made an epoch ahead
     EXPECT_GE(Of(line, "wait"), 0);
     EXPECT_LE(Of(line, "wait"), 1);
     EXPECT_GE(Of(line, "wait_ms"), 0);

@@ -17,6 +17,7 @@
 #include "data/gz_file.h"
 #include "data/record_writer.h"
 #include "data/sample_writing.h"
+#include "data/text/letters.h"
 
 namespace moka {
 namespace {
@@ -229,10 +230,14 @@ int32_t LabelOf(const Group& group) {
   return label;
 }
 
-bool IsUtf8(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 127; }, ' ');
-  return Printable(text) == text;
+bool IsUtf8(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t bytes = CharacterAt(text, at).bytes;
+    if (bytes == 0) return false;
+    at += bytes;
+  }
+  return true;
 }
 
 void Describe(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -145,6 +146,22 @@ int64_t LmdbReader::Find(std::string_view wanted) const {
     }
   }
   return low < size() && key(low) == wanted ? low : -1;
+}
+
+std::string LmdbReader::NameOf(int64_t i) const {
+  return StrCat("record \"", Printable(key(i)), "\" (index ", i, ") of ", path_.string());
+}
+
+int64_t LmdbReader::MostOf(const std::function<int64_t(std::string_view value)>& count) const {
+  int64_t most = 0;
+  for (int64_t i = 0; i < size(); ++i) {
+    try {
+      most = std::max(most, count(value(i)));
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return most;
 }
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,11 @@ class LmdbReader {
   std::string_view key(int64_t i) const;
   std::string_view value(int64_t i) const;
   bool reads_ahead() const { return reads_ahead_; }
+  // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
+  std::string NameOf(int64_t i) const;
+  // The most that `count` finds of a value; values that it cannot read (Error) count nothing: they are reported, or
+  // skipped, when their turn comes.
+  int64_t MostOf(const std::function<int64_t(std::string_view value)>& count) const;
   // Tells the system to fetch a record's pages; does not wait for them.
   void WillNeed(int64_t i) const;
   // Index of a key, or -1.

@@ -29,7 +29,8 @@ RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesys
       transform_(layer, phase, seed,
                  {.mask = Has(param_, Parameter::MASK), .instances = Has(param_, Parameter::INSTANCES)}) {
   CheckOutputs(layer);
-  if (Has(param_, Parameter::BOXES)) CountBoxes();
+  if (!Has(param_, Parameter::BOXES)) return;
+  rows_ = std::max<int64_t>(1, param_.max_boxes() > 0 ? param_.max_boxes() : MostBoxes());
 }
 
 void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
@@ -61,23 +62,12 @@ void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
   }
 }
 
-void RecordDataMaker::CountBoxes() {
-  rows_ = param_.max_boxes();
-  if (rows_ > 0) return;
+int64_t RecordDataMaker::MostBoxes() const {
   SampleRecord record;
-  for (int64_t i = 0; i < reader_.size(); ++i) {
-    try {
-      ParseSample(reader_.value(i), schema_, record);
-      rows_ = std::max<int64_t>(rows_, record.box_size());
-    } catch (const Error&) {
-      continue;  // reported, or skipped, when its turn comes
-    }
-  }
-  rows_ = std::max<int64_t>(rows_, 1);
-}
-
-std::string RecordDataMaker::NameOf(int64_t record) const {
-  return StrCat("record \"", Printable(reader_.key(record)), "\" (index ", record, ") of ", reader_.path().string());
+  return reader_.MostOf([&](std::string_view value) {
+    ParseSample(value, schema_, record);
+    return int64_t{record.box_size()};
+  });
 }
 
 void RecordDataMaker::Load(int64_t record, SampleScratch& scratch) const {

@@ -18,7 +18,7 @@ class RecordDataMaker final : public SampleMaker {
   RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database, LmdbReader::Access access,
                   Phase phase, uint64_t seed);
   int64_t record_count() const override { return reader_.size(); }
-  std::string NameOf(int64_t record) const override;
+  std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   std::optional<int64_t> ClassOf(int64_t record) const override;
@@ -29,7 +29,7 @@ class RecordDataMaker final : public SampleMaker {
 
  private:
   void CheckOutputs(const LayerParameter& layer) const;
-  void CountBoxes();
+  int64_t MostBoxes() const;  // of any record
   // Shape of an output's part of one sample.
   Shape PartShape(RecordDataParameter::Output output, const Shape& sample) const;
   void Load(int64_t record, SampleScratch& scratch) const;

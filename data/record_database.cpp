@@ -46,10 +46,6 @@ uint32_t RecordDatabase::Checksum() const {
   return crc;
 }
 
-std::string RecordDatabase::NameOf(int64_t i) const {
-  return StrCat("record \"", Printable(reader_.key(i)), "\" (index ", i, ") of ", reader_.path().string());
-}
-
 void RecordDatabase::LoadSample(int64_t i, Scratch& scratch, Content& content) const {
   SampleRecord& sample = scratch.sample;
   ParseSample(reader_.value(i), schema_, sample);

@@ -27,8 +27,7 @@ class RecordDatabase {
   RecordKind kind() const { return kind_; }
   // Of keys and sizes, or of the importer's checksums where there are any.
   uint32_t Checksum() const;
-  // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
-  std::string NameOf(int64_t i) const;
+  std::string NameOf(int64_t i) const { return reader_.NameOf(i); }
 
   struct Scratch {
     RecordScratch record;

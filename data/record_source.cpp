@@ -83,10 +83,6 @@ void LmdbSource::Keep(int64_t i, const Image& picture, float label) const {
 
 std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_.value(i)).label; }
 
-std::string LmdbSource::NameOf(int64_t i) const {
-  return StrCat("record \"", Printable(reader_.key(i)), "\" (index ", i, ") of ", reader_.path().string());
-}
-
 std::vector<ListedImage> ReadImageList(const fs::path& path) {
   std::vector<ListedImage> images;
   const std::string text = ReadFile(path);

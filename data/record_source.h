@@ -78,7 +78,7 @@ class LmdbSource : public RecordSource {
   LmdbSource(const std::filesystem::path& path, LmdbReader::Access access, ImageChannels channels,
              int64_t cache_bytes = 0);
   int64_t size() const override { return reader_.size(); }
-  std::string NameOf(int64_t i) const override;
+  std::string NameOf(int64_t i) const override { return reader_.NameOf(i); }
   ImageChannels channels() const override { return channels_; }
   Record Read(int64_t i, RecordScratch& scratch) const override;
   void Keep(int64_t i, const Image& picture, float label) const override;

@@ -36,15 +36,6 @@ void CheckFields(const LayerParameter& layer) {
   if (p.ignore_label() > 255) fail("record_data_param.ignore_label", StrCat("is ", p.ignore_label(), ", at most 255"));
 }
 
-void Mirror(Image& image) {
-  for (int64_t y = 0; y < image.height; ++y) {
-    uint8_t* row = image.pixels.data() + y * image.width * image.channels;
-    for (int64_t left = 0, right = image.width - 1; left < right; ++left, --right) {
-      std::swap_ranges(row + left * image.channels, row + (left + 1) * image.channels, row + right * image.channels);
-    }
-  }
-}
-
 // The pixels under the centres of the result's. Requires: 1 channel.
 void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scratch) {
   const auto pixel = [](double at, int64_t side) {
@@ -211,7 +202,10 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
     clock.Enter(Stage::kTransform);
     ResampleToImage(ViewOf(*decoded.image), decoded.part, transform.resample, scratch.picture);
   }
-  if (mirror) Mirror(scratch.picture);
+  if (mirror) {
+    CutPicture(ViewOf(scratch.picture), {.window = {0, 0, part.width, part.height}, .mirror = true}, scratch.other);
+    std::swap(scratch.picture, scratch.other);
+  }
   CutMasks(size, part, mirror, decoder, scratch);
 
   PlaceFollowers(size, part.box, mirror, scratch);

@@ -68,18 +68,11 @@ AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Ac
                                BoxLabels labels)
     : reader_(path, access), transform_(std::move(transform)), labels_(std::move(labels)) {
   AnnotatedRecord record;
-  for (int64_t i = 0; i < reader_.size(); ++i) {
-    try {
-      ParseAnnotated(reader_.value(i), record);
-      rows_ = std::max(rows_, static_cast<int64_t>(record.annotations.size()));
-    } catch (const Error&) {
-      continue;  // reported, or skipped, when its turn comes
-    }
-  }
-}
-
-std::string AnnotatedMaker::NameOf(int64_t record) const {
-  return StrCat("record \"", Printable(reader_.key(record)), "\" (index ", record, ") of ", reader_.path().string());
+  const int64_t most = reader_.MostOf([&](std::string_view value) {
+    ParseAnnotated(value, record);
+    return static_cast<int64_t>(record.annotations.size());
+  });
+  rows_ = std::max(rows_, most);
 }
 
 void AnnotatedMaker::Load(int64_t record, SampleScratch& scratch) const {

@@ -107,7 +107,7 @@ class AnnotatedMaker final : public SampleMaker {
   AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform,
                  BoxLabels labels);
   int64_t record_count() const override { return reader_.size(); }
-  std::string NameOf(int64_t record) const override;
+  std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   bool reads_ahead() const override { return reader_.reads_ahead(); }

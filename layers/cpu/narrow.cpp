@@ -43,16 +43,16 @@ const Lanes* LanesOf(const TensorType& dy) {
 }
 
 // The taps of one axis that results of phase f see: e, e + stride, ..
-struct Phase {
+struct TapPhase {
   int64_t h = 0;
   int64_t e = 0;
   int64_t taps = 0;
   int64_t count = 0;  // results
 };
 
-Phase PhaseOf(const Geometry& g, size_t axis, int64_t f, int64_t size) {
+TapPhase PhaseOf(const Geometry& g, size_t axis, int64_t f, int64_t size) {
   const int64_t s = g.stride[axis];
-  Phase phase;
+  TapPhase phase;
   phase.h = (f + g.pad_begin[axis]) / s;
   phase.e = (f + g.pad_begin[axis]) % s;
   phase.taps = std::max<int64_t>(0, (g.kernel[axis] - phase.e + s - 1) / s);
@@ -122,7 +122,7 @@ class NarrowBackwardData final : public BoundKernel {
     const int64_t c_stride = WeightStride(1, 1);
     const int64_t tap_stride = WeightStride(3, 1);
     for (int64_t row = 0; row < g_.kernel[0]; ++row) {
-      for (const Phase& phase : phases_) {
+      for (const TapPhase& phase : phases_) {
         for (int64_t j = 0; j < phase.taps; ++j) {
           const float* tap = w + (row * g_.kernel[1] + phase.e + j * g_.stride[1]) * tap_stride;
           for (int64_t i = 0; i < blocks_ * x_[1]; ++i) {
@@ -167,7 +167,7 @@ class NarrowBackwardData final : public BoundKernel {
     const int64_t at = r + g_.pad_begin[0];
     const float* weights = scratch<float>();
     for (int64_t f = 0; f < g_.stride[1]; ++f) {
-      const Phase& phase = phases_[static_cast<size_t>(f)];
+      const TapPhase& phase = phases_[static_cast<size_t>(f)];
       const int64_t tap_floats = blocks_ * x_[1] * L();
       narrow::Row row;
       for (int64_t t = at % g_.stride[0]; t < g_.kernel[0] && t <= at; t += g_.stride[0]) {
@@ -200,10 +200,10 @@ class NarrowBackwardData final : public BoundKernel {
   int64_t bands_;   // of rows of dx
   int64_t parts_;   // that run at once
   std::string implementation_;
-  std::vector<Phase> phases_;  // of columns
-  int64_t left_ = 0;           // zeros before a row of dy
-  int64_t width_ = 0;          // with them and those behind
-  int64_t band_rows_ = 0;      // the most rows of dy that a band needs
+  std::vector<TapPhase> phases_;  // of columns
+  int64_t left_ = 0;              // zeros before a row of dy
+  int64_t width_ = 0;             // with them and those behind
+  int64_t band_rows_ = 0;         // the most rows of dy that a band needs
   int64_t weight_floats_ = 0;
   int64_t weight_bytes_ = 0;
   int64_t part_bytes_ = 0;

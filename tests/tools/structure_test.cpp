@@ -1,5 +1,5 @@
 // The structure held by machine: includes point down the rooms table only, headers that show a library stay in their
-// room, files keep their budgets.
+// room, files keep their budgets, no type shares a message's name.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -95,6 +95,30 @@ TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
 TEST(StructureTest, FilesKeepTheirBudgets) {
   for (const SourceFile& file : AllSources()) {
     EXPECT_LE(file.lines.size(), file.is_header ? 200U : 500U) << file.path;
+  }
+}
+
+// Messages and our own types share one namespace, and the precompiled headers show every source all messages: two types
+// of one name break that build, and without it the linker may mix them.
+TEST(StructureTest, NoTypeIsNamedLikeAMessage) {
+  static const std::regex message(R"(^(?:message|enum) (\w+))");
+  static const std::regex type(R"(^(?:struct|class|enum class|enum|union) (\w+)(?: final)?(?: :.*)? \{)");
+  std::set<std::string> messages;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(MOKA_SOURCE_DIR) / "proto")) {
+    if (entry.path().extension() != ".proto") continue;
+    std::ifstream stream(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(stream, line);) {
+      if (std::regex_search(line, match, message)) messages.insert(match[1]);
+    }
+  }
+  ASSERT_TRUE(messages.contains("LayerParameter") && messages.contains("Phase"));
+  for (const SourceFile& file : AllSources()) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      std::smatch match;
+      if (!std::regex_search(file.lines[i], match, type)) continue;
+      EXPECT_FALSE(messages.contains(match[1])) << file.path << ":" << i + 1 << ": " << match[1];
+    }
   }
 }
 

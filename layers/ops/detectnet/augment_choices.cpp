@@ -84,7 +84,7 @@ class Chooser {
     if (Happens(kRotationChance, "rotation_prob")) {
       row[5] = static_cast<float>((U(kRotation) - 0.5) * 2 * a_.Float("max_rotate_degree"));
     }
-    if (Augmentation{.rotation = static_cast<float>(row[5])}.rotates()) {
+    if (PictureChange{.rotation = static_cast<float>(row[5])}.rotates()) {
       const Rotation turned = RotationOf(width, height, static_cast<float>(row[5]));
       width = turned.width;
       height = turned.height;

@@ -30,7 +30,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
 
 using Pixel = std::array<double, 3>;  // B, G, R
 
-Pixel Changed(const Pixel& pixel, const Augmentation& augmentation) {
+Pixel Changed(const Pixel& pixel, const PictureChange& augmentation) {
   const auto& [b, g, r] = pixel;
   const double value = std::max({b, g, r});
   const double range = value - std::min({b, g, r});
@@ -66,7 +66,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   const Shape& x = in[0].type.shape;
   const auto plane = static_cast<size_t>(x[2] * x[3]);
   for (int64_t n = 0; n < x[0]; ++n) {
-    const Augmentation augmentation = AugmentationAt(in[1], n);
+    const PictureChange augmentation = AugmentationAt(in[1], n);
     const bool is_changed = augmentation.turns_hue() || augmentation.fades();
     const double* from = in[0].values.data() + static_cast<size_t>(n) * 3 * plane;
     double* to = out[0].values.data() + static_cast<size_t>(n) * 3 * plane;

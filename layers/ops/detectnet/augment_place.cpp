@@ -107,7 +107,7 @@ Plane Rotated(const Plane& from, float degrees) {
 }
 
 // The plane from `values`, changed.
-Plane Placed(const double* values, int64_t width, int64_t height, const Augmentation& augmentation) {
+Plane Placed(const double* values, int64_t width, int64_t height, const PictureChange& augmentation) {
   Plane plane(width, height);
   for (int64_t y = 0; y < height; ++y) {
     const double* row = values + y * width;
@@ -126,7 +126,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   const int64_t width = out[0].type.shape[3];
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t i = 0; i < x[0] * x[1]; ++i) {
-    const Augmentation augmentation = AugmentationAt(in[1], i / x[1]);
+    const PictureChange augmentation = AugmentationAt(in[1], i / x[1]);
     const Plane plane = Placed(in[0].values.data() + i * x[2] * x[3], x[3], x[2], augmentation);
     const int64_t begin = std::max<int64_t>(0, -augmentation.crop_x);
     const int64_t end = std::min(width, plane.width - augmentation.crop_x);

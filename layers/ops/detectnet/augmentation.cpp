@@ -42,11 +42,11 @@ int64_t Whole(double value, double low, double high) {
 
 }  // namespace
 
-bool Augmentation::turns_hue() const { return std::abs(hue) > FLT_EPSILON; }
-bool Augmentation::fades() const { return saturation < 1.0 - 1.0 / 255; }
-bool Augmentation::rotates() const { return std::abs(rotation) > FLT_EPSILON; }
+bool PictureChange::turns_hue() const { return std::abs(hue) > FLT_EPSILON; }
+bool PictureChange::fades() const { return saturation < 1.0 - 1.0 / 255; }
+bool PictureChange::rotates() const { return std::abs(rotation) > FLT_EPSILON; }
 
-Augmentation AugmentationAt(const RefTensor& rows, int64_t n) {
+PictureChange AugmentationAt(const RefTensor& rows, int64_t n) {
   const double* row = rows.values.data() + n * kAugmentationColumns;
   constexpr double kSide = kMaxAugmentedSide;
   return {.hue = static_cast<float>(row[0]),

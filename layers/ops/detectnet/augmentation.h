@@ -12,7 +12,7 @@ namespace moka {
 inline constexpr int64_t kAugmentationColumns = 8;
 inline constexpr int64_t kMaxAugmentedSide = 32768;  // of a resized image, pixels
 
-struct Augmentation {
+struct PictureChange {
   float hue = 0;
   float saturation = 1;
   bool is_mirrored = false;
@@ -29,7 +29,7 @@ struct Augmentation {
 };
 
 // Row n of augmentations [N,8]; whatever the numbers are, the sizes are possible ones.
-Augmentation AugmentationAt(const RefTensor& rows, int64_t n);
+PictureChange AugmentationAt(const RefTensor& rows, int64_t n);
 // Errors: kConfig unless the type is [images,8].
 void CheckAugmentations(std::string_view op, const TensorType& type, int64_t images);
 

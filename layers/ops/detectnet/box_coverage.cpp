@@ -84,7 +84,7 @@ Rect Shared(const Rect& a, const Rect& b) {
 float Middle(float low, float high) { return static_cast<float>(static_cast<double>(low + high) * 0.5); }
 
 // A box where its image's changes take it.
-Rect Moved(Rect box, const Augmentation& augmentation, int64_t width, int64_t height) {
+Rect Moved(Rect box, const PictureChange& augmentation, int64_t width, int64_t height) {
   if (augmentation.is_mirrored) box.x = static_cast<float>(width) - box.x - box.width - 1;
   if (augmentation.width != width || augmentation.height != height) {
     const float scale_x = static_cast<float>(augmentation.width) / static_cast<float>(width);
@@ -200,7 +200,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t n = 0; n < x[0]; ++n) {
     const double* label = in[0].values.data() + n * x[2] * kLabelColumns;
-    const Augmentation augmentation = AugmentationAt(in[1], n);
+    const PictureChange augmentation = AugmentationAt(in[1], n);
     Grid grid(a, y, out[0].values.data() + n * y.Count(1, 4));
     for (int64_t i = 1; i < x[2] && static_cast<double>(i) <= std::floor(label[0]); ++i) {
       const double* row = label + i * kLabelColumns;

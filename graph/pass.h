@@ -39,4 +39,9 @@ void RunPasses(const std::vector<Pass>& passes, Graph& graph, const PassContext&
 // convolution + ReLU). Requires: nothing. Ensures: the same outputs; a joined value had one reader and was no output.
 bool ComposeForward(Graph& graph, int64_t* visits = nullptr);
 
+// Before differentiation: strided convolutions by windows of one element that read the same positions of a value (a
+// residual unit's branch and its shortcut) share a copy of them; a batch norm with a residual that nothing else reads
+// makes no others. Ensures: the same outputs.
+bool ShareSubsamples(Graph& graph);
+
 }  // namespace moka

@@ -94,6 +94,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
   ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
+  ShareSubsamples(net.graph);
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   pulse();
   const std::vector<ValueId> gradients = Gradients(net, trained);

@@ -43,6 +43,7 @@ std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solve
     throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
   net.graph.AddOutput("@loss", net.loss);
   ComposeForward(net.graph);
+  ShareSubsamples(net.graph);
   CheckOptimizer(solver);
   const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
   std::vector<ValueId> states;

@@ -2,6 +2,7 @@
 // shift, batch_norm + residual sum, batch_norm + ReLU, convolution or matmul + ReLU. Requires: a verified graph.
 // Ensures: the same outputs; each value that disappears had one reader and was no output.
 #include <algorithm>
+#include <map>
 
 #include "graph/expression.h"
 #include "graph/op.h"
@@ -131,7 +132,81 @@ bool ComposeRelu(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId us
   return true;
 }
 
+// Whether the node is a convolution that reads each stride-th position of x alone, by windows of one element.
+bool Subsamples(const Graph& graph, const Node& node) {
+  if (node.op->name != "convolution" || node.inputs[0] == node.inputs[1]) return false;
+  const auto all = [](std::span<const int64_t> values, int64_t value) {
+    return std::ranges::all_of(values, [&](int64_t v) { return v == value; });
+  };
+  const Attributes& attributes = node.attributes;
+  return all(graph.shape(node.inputs[1]).dims().subspan(2), 1) && !all(attributes.Get<Ints>("stride"), 1) &&
+         all(attributes.Get<Ints>("pad_begin"), 0) && all(attributes.Get<Ints>("pad_end"), 0);
+}
+
+// y of a batch_norm with a residual, made at the positions alone that its readers take; kNoId unless x is one that
+// nothing else reads.
+ValueId SampledNorm(Graph& graph, Rewriter& rewriter, ValueId x, const Ints& stride, size_t sharers) {
+  const NodeId producer = graph.value(x).producer;
+  if (producer == kNoId || rewriter.IsPinned(x) || rewriter.Readers(x).size() != sharers) return kNoId;
+  const Node norm = graph.node(producer);
+  if (norm.op->name != "batch_norm" || !norm.attributes.Bool("sum") || graph.shape(x).rank() != 4) return kNoId;
+  if (norm.outputs[0] != x || !norm.attributes.Get<Ints>("stride").empty()) return kNoId;
+  Attributes attributes = norm.attributes;
+  attributes.Set("stride", stride);
+  const std::vector<ValueId> made = GraphBuilder(graph, norm.origin).Add("batch_norm", norm.inputs, attributes);
+  for (size_t i = 1; i < made.size(); ++i) rewriter.ReplaceUses(norm.outputs[i], made[i]);
+  return made[0];
+}
+
+// The positions as averages over windows of one.
+ValueId SampledCopy(Graph& graph, const NodeOrigin& origin, ValueId x, const Ints& stride) {
+  const Ints zeros(stride.size(), 0);
+  return GraphBuilder(graph, origin)
+      .Add1("pool_average", {x},
+            {{"kernel", Ints(stride.size(), 1)},
+             {"stride", stride},
+             {"pad_begin", zeros},
+             {"pad_end", zeros},
+             {"count_begin", zeros},
+             {"count_end", zeros}});
+}
+
+// The positions lie together, are read as such, and their gradients are summed before they spread over the large value.
+void ShareSubsample(Graph& graph, Rewriter& rewriter, const std::vector<NodeId>& sharers) {
+  const Node first = graph.node(sharers[0]);
+  const ValueId x = first.inputs[0];
+  const NodeId producer = graph.value(x).producer;
+  const Ints stride = first.attributes.Get<Ints>("stride");
+  ValueId positions = SampledNorm(graph, rewriter, x, stride, sharers.size());
+  const bool is_norm = positions != kNoId;
+  if (!is_norm) positions = SampledCopy(graph, first.origin, x, stride);
+  for (const NodeId sharer : sharers) {
+    const Node node = graph.node(sharer);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = positions;
+    Attributes attributes = node.attributes;
+    attributes.Set("stride", Ints(stride.size(), 1));
+    const std::vector<ValueId> outputs = GraphBuilder(graph, node.origin).Add("convolution", inputs, attributes);
+    graph.SetName(outputs[0], graph.value(node.outputs[0]).name);
+    rewriter.ReplaceUses(node.outputs[0], outputs[0]);
+    rewriter.RemoveNode(sharer);
+  }
+  if (is_norm) rewriter.RemoveNode(producer);
+}
+
 }  // namespace
+
+bool ShareSubsamples(Graph& graph) {
+  std::map<std::pair<ValueId, Ints>, std::vector<NodeId>> readers;  // by the value and the strides
+  for (const NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    if (Subsamples(graph, node)) readers[{node.inputs[0], node.attributes.Get<Ints>("stride")}].push_back(id);
+  }
+  std::erase_if(readers, [](const auto& entry) { return entry.second.size() < 2; });
+  Rewriter rewriter(graph);
+  for (const auto& [place, sharers] : readers) ShareSubsample(graph, rewriter, sharers);
+  return !readers.empty();
+}
 
 bool ComposeForward(Graph& graph, int64_t* visits) {
   Rewriter rewriter(graph);

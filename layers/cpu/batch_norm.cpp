@@ -32,7 +32,8 @@ class ForwardKernel final : public TwoSweeps {
         eps_(query.node.attributes.Float("eps")),
         activation_(query.node.attributes.Bool("relu") ? Activation::kRelu : Activation::kNone),
         sums_(query.node.attributes.Bool("sum")),
-        affine_(query.inputs.size() >= 3) {}
+        affine_(query.inputs.size() >= 3),
+        sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.outputs[0])) {}
 
   void Bind(const KernelArgs& args) override {
     x_ = args.inputs[0].as<float>().data();
@@ -44,7 +45,7 @@ class ForwardKernel final : public TwoSweeps {
     variance_ = args.outputs[2].as<float>().data();
     const int64_t stretch = s_.positions * s_.lanes * static_cast<int64_t>(sizeof(float));
     streams_ = s_.pads_last_group && args.outputs[0].type().Bytes() > kStreamedBytes && stretch >= kStreamedStretch &&
-               y_ != x_ && y_ != residual_;
+               y_ != x_ && y_ != residual_ && !sampling_;
     BindScratch(args.scratch);
   }
 
@@ -72,9 +73,9 @@ class ForwardKernel final : public TwoSweeps {
     const LaneValues factor = Lanes(group, Coefficient::kFactor);
     const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
-    VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
+    VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
       const float* residual = residual_ == nullptr ? nullptr : residual_ + at;
-      (streams_ ? StreamStrip : ApplyStrip)(strip, c, activation_, x_ + at, residual, y_ + at);
+      (streams_ ? StreamStrip : ApplyStrip)(strip, c, activation_, x_ + at, residual, y_ + y_at);
     });
   }
 
@@ -82,6 +83,7 @@ class ForwardKernel final : public TwoSweeps {
   Activation activation_;
   bool sums_;
   bool affine_;
+  std::optional<Sampling> sampling_;
   bool streams_ = false;
   const float* x_ = nullptr;
   const float* scale_ = nullptr;
@@ -175,7 +177,9 @@ struct BackwardSpec {
 class BackwardKernel final : public TwoSweeps {
  public:
   BackwardKernel(const Strips& strips, const KernelQuery& query)
-      : TwoSweeps(strips, BackwardSpec(query.node.attributes).arrays()), spec_(query.node.attributes) {}
+      : TwoSweeps(strips, BackwardSpec(query.node.attributes).arrays()),
+        spec_(query.node.attributes),
+        sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.inputs[3])) {}
 
   void Bind(const KernelArgs& args) override {
     const auto input = [&](size_t i) { return args.inputs[i].as<float>().data(); };
@@ -217,9 +221,17 @@ class BackwardKernel final : public TwoSweeps {
     const LaneValues factor = Lanes(group, Coefficient::kFactor);
     const LaneValues shift = Lanes(group, Coefficient::kShift);
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
-    VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      SumGradientStrip(strip, c, in_.At(at), g_ == nullptr ? nullptr : g_ + at, sums);
+    VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
+      if (sampling_) ClearStrip(RowOf(group), g_ + at);
+      SumGradientStrip(strip, c, in_.At(at, y_at), g_ == nullptr ? nullptr : g_ + at, sums);
     });
+  }
+
+  // A row of x or g. Requires: strides.
+  StripShape RowOf(int64_t group) const {
+    StripShape row = sampling_->all;
+    if (!s_.is_plain) row.lanes = s_.width(group);
+    return row;
   }
 
   void Finish(int64_t channel, double first, double second) override {
@@ -239,14 +251,32 @@ class BackwardKernel final : public TwoSweeps {
     const LaneValues average = Lanes(group, Coefficient::kAverage);
     const LaneValues slope = Lanes(group, Coefficient::kSlope);
     const BackwardCoefficients c{{mean.data(), factor.data(), shift.data()}, average.data(), slope.data()};
+    if (sampling_) return ApplySampled(part, group, c);
     VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      GradientStreams in = in_.At(at);
-      if (g_ != nullptr) in = {.x = in.x, .dy = {g_ + at}, .gradients = 1, .mask = Mask::kNone, .y = nullptr};
+      const GradientStreams in = g_ == nullptr ? in_.At(at, at) : GradientStreams{.x = in_.x + at, .dy = {g_ + at}};
       ApplyGradientStrip(strip, c, in, dx_ + at);
     });
   }
 
+  // In rows that y does not have, g is 0: it need not be read, and is not written before.
+  void ApplySampled(int64_t part, int64_t group, const BackwardCoefficients& c) {
+    static constexpr std::array<float, kMaxLanes> kZeros{};
+    const StripShape row = RowOf(group);
+    StripShape empty = row;
+    empty.y_stride = 0;
+    int64_t at = part * s_.part_stride + group * s_.group_stride;
+    for (int64_t r = 0; r < sampling_->x_rows; ++r, at += sampling_->x_stride) {
+      if (r % sampling_->every == 0) {
+        ApplyGradientStrip(row, c, {.x = in_.x + at, .dy = {g_ + at}}, dx_ + at);
+      } else {
+        ApplyGradientStrip(empty, c, {.x = in_.x + at, .dy = {kZeros.data()}}, dx_ + at);
+        ClearStrip(row, g_ + at);
+      }
+    }
+  }
+
   BackwardSpec spec_;
+  std::optional<Sampling> sampling_;  // then g is written
   GradientStreams in_;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;

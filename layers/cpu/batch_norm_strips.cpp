@@ -127,7 +127,7 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
   const Float8 zero = {};
   // Below this, values become 0: nothing is below minus infinity. A NaN stays.
   const Float8 floor = zero - (activation == Activation::kRelu ? 0.0F : __builtin_inff());
-  for (int64_t i = 0, r = 0; r < strip.rows; ++r, i += strip.stride) {
+  for (int64_t i = 0, j = 0, r = 0; r < strip.rows; ++r, i += strip.stride, j += strip.y_stride) {
     for (size_t k = 0; k < L / 8; ++k) {
       Float8 v;
       Load(v, x + i + 8 * k);
@@ -139,15 +139,15 @@ MOKA_INLINE void ApplyBody(const StripShape& strip, const ForwardCoefficients& c
       }
       v = v < floor ? zero : v;
       if constexpr (kStreams) {
-        Stream(v, y + i + 8 * k);
+        Stream(v, y + j + 8 * k);
       } else {
-        Store(v, y + i + 8 * k);
+        Store(v, y + j + 8 * k);
       }
     }
   }
 }
 
-// g of eight elements; v is x there.
+// g of eight elements of y at `at`; v is x there.
 template <int L, Mask kMask>
 MOKA_INLINE void LoadGradient(const GradientStreams& in, const ForwardRow<L>& row, const Float8& v, int64_t at,
                               size_t k, Float8& g) {
@@ -174,16 +174,18 @@ MOKA_INLINE void SumGradientBody(const StripShape& strip, const ForwardCoefficie
   const ForwardRow<L> row(c);
   WideSums<L> all_first;
   WideSums<L> all_second;
-  for (int64_t i = 0, r = 0; r < strip.rows;) {
+  for (int64_t i = 0, j = 0, r = 0; r < strip.rows;) {
     Row<L> first{};
     Row<L> second{};
-    for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end; ++r, i += strip.stride) {
+    for (const int64_t end = std::min(strip.rows, r + kRowsInFloat); r < end;
+         ++r, i += strip.stride, j += strip.y_stride) {
       for (size_t k = 0; k < L / 8; ++k) {
-        const int64_t at = i + static_cast<int64_t>(8 * k);
+        const auto lane = static_cast<int64_t>(8 * k);
+        const int64_t at = i + lane;
         Float8 v;
         Load(v, in.x + at);
         Float8 g;
-        LoadGradient<L, kMask>(in, row, v, at, k, g);
+        LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
         if constexpr (kWrites) Store(g, out + at);
         first[k] += g;
         second[k] += g * (v - row.mean[k]);
@@ -204,13 +206,14 @@ MOKA_INLINE void ApplyGradientBody(const StripShape& strip, const BackwardCoeffi
   Row<L> slope;
   LoadAll(average, c.average);
   LoadAll(slope, c.slope);
-  for (int64_t i = 0, r = 0; r < strip.rows; ++r, i += strip.stride) {
+  for (int64_t i = 0, j = 0, r = 0; r < strip.rows; ++r, i += strip.stride, j += strip.y_stride) {
     for (size_t k = 0; k < L / 8; ++k) {
-      const int64_t at = i + static_cast<int64_t>(8 * k);
+      const auto lane = static_cast<int64_t>(8 * k);
+      const int64_t at = i + lane;
       Float8 v;
       Load(v, in.x + at);
       Float8 g;
-      LoadGradient<L, kMask>(in, row, v, at, k, g);
+      LoadGradient<L, kMask>(in, row, v, j + lane, k, g);
       const Float8 result = (g - average[k] - (v - row.mean[k]) * slope[k]) * row.factor[k];
       Store(result, dx + at);
     }
@@ -293,11 +296,13 @@ MOKA_VECTOR_CLONES void ApplyGradient8(const StripShape& s, const BackwardCoeffi
   ApplyGradientMasked<8>(s, c, in, dx);
 }
 
-// Calls f(lane, offset) over a strip of any width.
+// Calls f(lane, offset in x, offset in y) over a strip of any width.
 template <class F>
 void VisitStrip(const StripShape& strip, F&& f) {
   for (int64_t r = 0; r < strip.rows; ++r) {
-    for (int lane = 0; lane < strip.lanes; ++lane) f(static_cast<size_t>(lane), r * strip.stride + lane);
+    for (int lane = 0; lane < strip.lanes; ++lane) {
+      f(static_cast<size_t>(lane), r * strip.stride + lane, r * strip.y_stride + lane);
+    }
   }
 }
 
@@ -305,11 +310,11 @@ float ForwardAt(const ForwardCoefficients& c, float x, size_t lane) {
   return (x - c.mean[lane]) * c.factor[lane] + c.shift[lane];
 }
 
-float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t lane, int64_t i) {
-  if (in.mask == Mask::kOutput && !(in.y[i] > 0)) return 0.0F;
+float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t lane, int64_t i, int64_t j) {
+  if (in.mask == Mask::kOutput && !(in.y[j] > 0)) return 0.0F;
   if (in.mask == Mask::kInput && !(ForwardAt(c, in.x[i], lane) > 0)) return 0.0F;
-  float g = in.dy[0][i];
-  for (int n = 1; n < in.gradients; ++n) g += in.dy[static_cast<size_t>(n)][i];
+  float g = in.dy[0][j];
+  for (int n = 1; n < in.gradients; ++n) g += in.dy[static_cast<size_t>(n)][j];
   return g;
 }
 
@@ -318,7 +323,7 @@ float GradientOf(const GradientStreams& in, const ForwardCoefficients& c, size_t
 void SumStrip(const StripShape& strip, const float* x, LaneSums& sums) {
   if (strip.lanes == 16) return Sum16(strip, x, sums);
   if (strip.lanes == 8) return Sum8(strip, x, sums);
-  VisitStrip(strip, [&](size_t lane, int64_t i) {
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t) {
     sums.first[lane] += x[i];
     sums.second[lane] += static_cast<double>(x[i]) * x[i];
   });
@@ -328,9 +333,9 @@ void ApplyStrip(const StripShape& strip, const ForwardCoefficients& c, Activatio
                 const float* residual, float* y) {
   if (strip.lanes == 16) return Apply16(strip, c, activation, x, residual, y);
   if (strip.lanes == 8) return Apply8(strip, c, activation, x, residual, y);
-  VisitStrip(strip, [&](size_t lane, int64_t i) {
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
     const float v = ForwardAt(c, x[i], lane) + (residual == nullptr ? 0.0F : residual[i]);
-    y[i] = activation == Activation::kRelu && v < 0 ? 0.0F : v;
+    y[j] = activation == Activation::kRelu && v < 0 ? 0.0F : v;
   });
 }
 
@@ -345,8 +350,8 @@ void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, con
   const bool writes = out != nullptr;
   if (strip.lanes == 16) return writes ? WriteGradient16(strip, c, in, out, sums) : SumGradient16(strip, c, in, sums);
   if (strip.lanes == 8) return writes ? WriteGradient8(strip, c, in, out, sums) : SumGradient8(strip, c, in, sums);
-  VisitStrip(strip, [&](size_t lane, int64_t i) {
-    const float g = GradientOf(in, c, lane, i);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
+    const float g = GradientOf(in, c, lane, i, j);
     const double v = in.x[i] - c.mean[lane];
     if (writes) out[i] = g;
     sums.first[lane] += g;
@@ -354,11 +359,19 @@ void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, con
   });
 }
 
+void ClearStrip(const StripShape& strip, float* out) {
+  if (strip.lanes == strip.stride) {
+    std::fill_n(out, strip.rows * strip.stride, 0.0F);
+    return;
+  }
+  for (int64_t r = 0; r < strip.rows; ++r) std::fill_n(out + r * strip.stride, strip.lanes, 0.0F);
+}
+
 void ApplyGradientStrip(const StripShape& strip, const BackwardCoefficients& c, const GradientStreams& in, float* dx) {
   if (strip.lanes == 16) return ApplyGradient16(strip, c, in, dx);
   if (strip.lanes == 8) return ApplyGradient8(strip, c, in, dx);
-  VisitStrip(strip, [&](size_t lane, int64_t i) {
-    const float g = GradientOf(in, c.forward, lane, i);
+  VisitStrip(strip, [&](size_t lane, int64_t i, int64_t j) {
+    const float g = GradientOf(in, c.forward, lane, i, j);
     dx[i] = (g - c.average[lane] - (in.x[i] - c.forward.mean[lane]) * c.slope[lane]) * c.forward.factor[lane];
   });
 }

@@ -16,6 +16,7 @@ struct StripShape {
   int64_t rows = 0;
   int64_t stride = 0;
   int lanes = kMaxLanes;  // 16 and 8 are fast
+  int64_t y_stride = 0;   // of y and its gradients; another one where y has some positions of x alone
 };
 
 // Two sums a lane.
@@ -52,18 +53,21 @@ struct GradientStreams {
   Mask mask = Mask::kNone;
   const float* y = nullptr;  // if mask is kOutput
 
-  GradientStreams At(int64_t offset) const {
+  GradientStreams At(int64_t offset, int64_t y_offset) const {
     GradientStreams moved = *this;
     moved.x += offset;
-    for (int k = 0; k < gradients; ++k) moved.dy[static_cast<size_t>(k)] += offset;
-    if (y != nullptr) moved.y += offset;
+    for (int k = 0; k < gradients; ++k) moved.dy[static_cast<size_t>(k)] += y_offset;
+    if (y != nullptr) moved.y += y_offset;
     return moved;
   }
 };
 
-// first += g, second += g * (x - mean); g is written if `out` is not null.
+// first += g, second += g * (x - mean); g is written where x lies if `out` is not null.
 void SumGradientStrip(const StripShape& strip, const ForwardCoefficients& c, const GradientStreams& in, float* out,
                       LaneSums& sums);
+
+// out = 0 where x lies.
+void ClearStrip(const StripShape& strip, float* out);
 
 // dx = (g - average - (x - mean) * slope) * factor.
 struct BackwardCoefficients {

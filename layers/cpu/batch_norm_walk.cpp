@@ -80,6 +80,22 @@ std::optional<Strips> StripsOf(const TensorType& x) {
   return {};
 }
 
+std::optional<Sampling> Sampling::Of(const Attributes& attributes, const TensorType& x, const TensorType& y) {
+  const Ints& stride = attributes.Get<Ints>("stride");
+  if (stride.empty()) return {};
+  const std::optional<Strips> of_x = StripsOf(x);
+  const std::optional<Strips> of_y = StripsOf(y);
+  Require(of_x && of_y, "sampled tensors lie as strips");
+  // In plain memory a row's lanes are positions; those that are made lie apart, so each is a row of one.
+  const int64_t step = of_x->is_plain ? 1 : of_x->row_stride;
+  return Sampling{.y = *of_y,
+                  .x_rows = x.shape[2],
+                  .every = stride[0],
+                  .x_stride = x.shape[3] * step,
+                  .made = {y.shape[3], stride[1] * step, 1, step},
+                  .all = {x.shape[3], step, 1, step}};
+}
+
 int64_t TwoSweeps::scratch_bytes() const {
   const Size channels = PaddedChannels(s_);
   return (channels * s_.parts * 2 * int64_t{sizeof(double)} + channels * kCoefficients * int64_t{sizeof(float)})

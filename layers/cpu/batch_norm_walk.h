@@ -10,6 +10,7 @@
 #include <array>
 #include <optional>
 
+#include "graph/attributes.h"
 #include "graph/kernel.h"
 #include "layers/cpu/batch_norm_strips.h"
 
@@ -59,11 +60,41 @@ class LaneValues {
 template <class F>
 void VisitStrips(const Strips& s, int64_t part, int64_t group, F&& f) {
   const int64_t offset = part * s.part_stride + group * s.group_stride;
-  if (!s.is_plain) return f(StripShape{s.positions, s.row_stride, s.width(group)}, offset);
+  if (!s.is_plain) return f(StripShape{s.positions, s.row_stride, s.width(group), s.row_stride}, offset);
   const int64_t rows = s.positions / kMaxLanes;
   const auto rest = static_cast<int>(s.positions % kMaxLanes);
-  if (rows > 0) f(StripShape{rows, kMaxLanes, kMaxLanes}, offset);
-  if (rest > 0) f(StripShape{1, kMaxLanes, rest}, offset + rows * kMaxLanes);
+  if (rows > 0) f(StripShape{rows, kMaxLanes, kMaxLanes, kMaxLanes}, offset);
+  if (rest > 0) f(StripShape{1, kMaxLanes, rest, kMaxLanes}, offset + rows * kMaxLanes);
+}
+
+// Where y is made at every stride-th row and column of x [N,C,H,W] alone.
+struct Sampling {
+  // None without strides. Requires: StripsOf accepts both types.
+  static std::optional<Sampling> Of(const Attributes& attributes, const TensorType& x, const TensorType& y);
+
+  Strips y;
+  int64_t x_rows = 0;    // of a plane of x
+  int64_t every = 1;     // which of them are made
+  int64_t x_stride = 0;  // floats from a row of x to the next
+  StripShape made;       // the positions of a row that are made
+  StripShape all;        // all of them; of a gradient that lies as x
+};
+
+// Calls f(StripShape, offset in x, offset in y) for what y has of a part and group.
+template <class F>
+void VisitSampled(const Strips& s, const std::optional<Sampling>& sampling, int64_t part, int64_t group, F&& f) {
+  if (!sampling) {
+    return VisitStrips(s, part, group, [&](const StripShape& strip, int64_t at) { f(strip, at, at); });
+  }
+  StripShape made = sampling->made;
+  if (!s.is_plain) made.lanes = s.width(group);
+  int64_t at = part * s.part_stride + group * s.group_stride;
+  int64_t y_at = part * sampling->y.part_stride + group * sampling->y.group_stride;
+  for (int64_t row = 0; row < sampling->x_rows; row += sampling->every) {
+    f(made, at, y_at);
+    at += sampling->every * sampling->x_stride;
+    y_at += made.rows * made.y_stride;
+  }
 }
 
 // The coefficients of a channel that the sweeps read. Padding lanes hold 0, so that they give 0 for 0.

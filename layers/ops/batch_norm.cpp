@@ -1,6 +1,7 @@
 // Batch normalisation (Ioffe & Szegedy 2015) with the statistics of this batch: over every axis but the channels,
 // mean = E[x], variance = E[(x-mean)^2] (biased), y = (x-mean)/sqrt(variance+eps) * scale + shift, optionally plus a
-// residual summand r like x (He et al. 2016), optionally a ReLU.
+// residual summand r like x (He et al. 2016), optionally a ReLU. With strides, y is made at every stride-th position
+// only: where nothing but strided convolutions reads it.
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +10,7 @@
 #include "layers/ops/checks.h"
 #include "layers/ops/gradients.h"
 #include "layers/ops/ops.h"
+#include "layers/ops/sampled.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -36,8 +38,10 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     CheckSameDType("batch_norm", "x", in[0], "the residual", in.back());
     CheckShape("batch_norm", "the residual", in.back().shape, x, "x's shape");
   }
+  const Ints& stride = attributes.Get<Ints>("stride");
+  if (!stride.empty() && extra == 0) throw Error(ErrorKind::kConfig, "batch_norm: stride wants a residual");
   const TensorType statistic = PlainType(StatisticsType(in[0].dtype), Shape{x[1]});
-  return {PlainType(in[0].dtype, x), statistic, statistic};
+  return {PlainType(in[0].dtype, SampledShape("batch_norm", x, stride)), statistic, statistic};
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
@@ -47,16 +51,22 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   std::vector<double>& variance = out[2].values;
   std::ranges::fill(mean, 0.0);
   std::ranges::fill(variance, 0.0);
+  const Ints& stride = attributes.Get<Ints>("stride");
   const auto each = [&](auto&& f) {
-    VisitElements(x, [&](const Index& index, int64_t i) { f(static_cast<size_t>(i), static_cast<size_t>(index[1])); });
+    VisitElements(x, [&](const Index& index, int64_t i) {
+      f(static_cast<size_t>(i), static_cast<size_t>(index[1]), SampledPlace(out[0].type.shape, index, stride));
+    });
   };
-  each([&](size_t i, size_t c) { mean[c] += in[0].values[i] / count; });
-  each([&](size_t i, size_t c) { variance[c] += (in[0].values[i] - mean[c]) * (in[0].values[i] - mean[c]) / count; });
-  each([&](size_t i, size_t c) {
+  each([&](size_t i, size_t c, int64_t) { mean[c] += in[0].values[i] / count; });
+  each([&](size_t i, size_t c, int64_t) {
+    variance[c] += (in[0].values[i] - mean[c]) * (in[0].values[i] - mean[c]) / count;
+  });
+  each([&](size_t i, size_t c, int64_t place) {
+    if (place < 0) return;
     double y = (in[0].values[i] - mean[c]) / std::sqrt(variance[c] + attributes.Float("eps"));
     if (IsAffine(attributes, in.size())) y = y * in[1].values[c] + in[2].values[c];
     if (attributes.Bool("sum")) y += in.back().values[i];
-    out[0].values[i] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
+    out[0].values[static_cast<size_t>(place)] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
   });
 }
 
@@ -84,6 +94,7 @@ void Gradient(GradientContext& c) {
   const bool sum = c.attributes().Bool("sum");
   const bool affine = IsAffine(c.attributes(), static_cast<size_t>(c.input_count()));
   const bool relu = c.attributes().Bool("relu");
+  const Ints& stride = c.attributes().Get<Ints>("stride");
   const bool wants_residual = sum && c.wants(c.input_count() - 1);
   ValueId dx = kNoId;
   if (c.dy(0) != kNoId) {
@@ -92,9 +103,12 @@ void Gradient(GradientContext& c) {
     if (affine) inputs.push_back(c.x(1));
     if (affine && mask == "input") inputs.push_back(c.x(2));
     if (mask == "output") inputs.push_back(c.y(0));
-    const auto grads = c.b().Add(
-        "batch_norm_backward", inputs,
-        {{"eps", c.attributes().Float("eps")}, {"affine", affine}, {"mask", mask}, {"residual", wants_residual}});
+    const auto grads = c.b().Add("batch_norm_backward", inputs,
+                                 {{"eps", c.attributes().Float("eps")},
+                                  {"affine", affine},
+                                  {"mask", mask},
+                                  {"residual", wants_residual || !stride.empty()},
+                                  {"stride", stride}});
     dx = grads[0];
     for (int i = 1; affine && i < 3; ++i) {
       if (c.wants(i)) c.SetDx(i, grads[static_cast<size_t>(i)]);
@@ -122,26 +136,33 @@ std::vector<OpCase> Cases() {
       {"residual_relu", {blob, Float32({17}), Float32({17}), blob}, attributes(1e-5, true, true)},
       {"plain_residual_relu", {blob, blob}, attributes(1e-5, true, true)},
       {"three_dimensions", {Float32({2, 3, 3, 4, 5}), Float32({3}), Float32({3})}, attributes(1e-5, false)},
+      {"strides",
+       {blob, Float32({17}), Float32({17}), blob},
+       With(attributes(1e-5, true, true), {{"stride", Ints{2, 2}}})},
+      {"uneven_strides",
+       {Float32({3, 8, 7, 7}), Float32({3, 8, 7, 7})},
+       With(attributes(1e-5, false, true), {{"stride", Ints{1, 3}}})},
   };
 }
 
 }  // namespace
 
 OpDef BatchNormOp() {
-  return {
-      .name = "batch_norm",
-      .doc =
-          "(x [N,C,..][, scale [C], shift [C]][, r like x]) -> y like x, mean [C], variance [C]: normalised by this "
-          "batch's statistics; r is added to the result.",
-      .attributes = {{"eps", {}, "added to the variance, above 0"},
-                     {"relu", false, "whether a ReLU is applied last"},
-                     {"sum", false, "whether r is given"}},
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
-      // Each element of x and r is last read just before that of y is written.
-      .may_overwrite = [](const Attributes&, int, int output) { return output == 0; },
-      .cases = Cases};
+  return {.name = "batch_norm",
+          .doc =
+              "(x [N,C,..][, scale [C], shift [C]][, r like x]) -> y like x (with strides: [N,C,out..]), mean [C], "
+              "variance "
+              "[C]: normalised by this batch's statistics; r is added to the result.",
+          .attributes = {{"eps", {}, "added to the variance, above 0"},
+                         {"relu", false, "whether a ReLU is applied last"},
+                         {"sum", false, "whether r is given"},
+                         StrideSpec()},
+          .infer = Infer,
+          .reference = Reference,
+          .gradient = Gradient,
+          // Each element of x and r is last read just before that of y is written.
+          .may_overwrite = [](const Attributes&, int, int output) { return output == 0; },
+          .cases = Cases};
 }
 
 }  // namespace moka

@@ -8,6 +8,7 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/ops.h"
+#include "layers/ops/sampled.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -52,11 +53,16 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Shape channels{x[1]};
   CheckShape(kName, "mean", in[1].shape, channels, "one value a channel");
   CheckShape(kName, "variance", in[2].shape, channels, "one value a channel");
-  for (size_t i = 0; i < at.gradients; ++i) CheckShape(kName, "dy", in[3 + i].shape, x, "x's shape");
+  const Ints& stride = attributes.Get<Ints>("stride");
+  if (!stride.empty() && !attributes.Bool("residual"))
+    throw Error(ErrorKind::kConfig, StrCat(kName, ": stride wants residual"));
+  const Shape y = SampledShape(kName, x, stride);
+  const char* y_rule = stride.empty() ? "x's shape" : "x's shape over the strides";
+  for (size_t i = 0; i < at.gradients; ++i) CheckShape(kName, "dy", in[3 + i].shape, y, y_rule);
   for (size_t i = 3 + at.gradients; i < at.count(); ++i) {
     const bool is_y = at.masks_by_output && i == at.y();
     const char* name = is_y ? "y" : i == at.scale() ? "scale" : "shift";
-    CheckShape(kName, name, in[i].shape, is_y ? x : channels, is_y ? "x's shape" : "one value a channel");
+    CheckShape(kName, name, in[i].shape, is_y ? y : channels, is_y ? y_rule : "one value a channel");
   }
   std::vector<TensorType> out = {PlainType(in[0].dtype, x)};
   if (at.is_affine) out.insert(out.end(), 2, PlainType(in[at.scale()].dtype, channels));
@@ -76,9 +82,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
       const auto c = static_cast<size_t>(index[1]);
       const double r = 1 / std::sqrt(in[2].values[c] + attributes.Float("eps"));
       const double h = (in[0].values[i] - in[1].values[c]) * r;
+      const int64_t place = SampledPlace(in[3].type.shape, index, attributes.Get<Ints>("stride"));
+      const auto p = static_cast<size_t>(std::max<int64_t>(place, 0));
       double g = 0;
-      for (size_t k = 0; k < at.gradients; ++k) g += in[3 + k].values[i];
-      if (at.masks_by_output && !(in[at.y()].values[i] > 0)) g = 0;
+      for (size_t k = 0; place >= 0 && k < at.gradients; ++k) g += in[3 + k].values[p];
+      if (at.masks_by_output && !(in[at.y()].values[p] > 0)) g = 0;
       if (at.masks_by_input) {
         const double y = at.is_affine ? h * in[at.scale()].values[c] + in[at.shift()].values[c] : h;
         if (!(y > 0)) g = 0;
@@ -102,18 +110,23 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 
 std::vector<OpCase> Cases() {
   const auto make = [](const char* name, Shape x, bool affine, const std::string& mask, int64_t gradients = 1,
-                       bool residual = false) {
+                       bool residual = false, const Ints& stride = {}) {
     const TensorType full{DType::kFloat32, x, {}};
+    const TensorType sampled{DType::kFloat32, SampledShape(kName, x, stride), {}};
     const TensorType channel{DType::kFloat32, Shape{x[1]}, {}};
     OpCase c{.name = name,
              .inputs = {full, channel, channel},
-             .attributes =
-                 {{"eps", 1e-5}, {"affine", affine}, {"mask", mask}, {"gradients", gradients}, {"residual", residual}},
+             .attributes = {{"eps", 1e-5},
+                            {"affine", affine},
+                            {"mask", mask},
+                            {"gradients", gradients},
+                            {"residual", residual},
+                            {"stride", stride}},
              .ranges = {{2, 0.5, 1.25}}};
-    c.inputs.insert(c.inputs.end(), static_cast<size_t>(gradients), full);
+    c.inputs.insert(c.inputs.end(), static_cast<size_t>(gradients), sampled);
     if (affine) c.inputs.push_back(channel);
     if (affine && mask == "input") c.inputs.push_back(channel);
-    if (mask == "output") c.inputs.push_back(full);
+    if (mask == "output") c.inputs.push_back(sampled);
     return c;
   };
   return {make("plain", {3, 4, 5, 5}, false, ""),
@@ -127,13 +140,16 @@ std::vector<OpCase> Cases() {
           make("sum_of_four", {3, 9, 4, 5}, true, "input", 4),
           make("two_axes", {9, 6}, true, ""),
           make("one_dimension", {3, 4, 7}, false, ""),
-          make("three_dimensions", {2, 3, 3, 4, 5}, true, "")};
+          make("three_dimensions", {2, 3, 3, 4, 5}, true, ""),
+          make("strides", {2, 17, 5, 4}, true, "output", 2, true, {2, 2}),
+          make("uneven_strides", {3, 8, 7, 7}, false, "input", 1, true, {1, 3})};
 }
 
 // The sums take one sweep, which also writes g; dx takes another, which reads x and the gradients (or g alone) for the
-// last time. So dx may lie on any of them, g on all but x.
+// last time. So dx may lie on any of them, g on all but x; with strides, gradients lie elsewhere than dx's elements.
 bool MayOverwrite(const Attributes& attributes, int input, int output) {
   const bool is_affine = attributes.Bool("affine");
+  if (!attributes.Get<Ints>("stride").empty()) return input == 0 && output == 0;
   if (output == 0) return true;
   const int residual = is_affine ? 3 : 1;
   return output == residual && input != 0;
@@ -152,7 +168,8 @@ OpDef BatchNormBackwardOp() {
                           "\"input\" or \"output\" if the forward ended in a ReLU: whether y is "
                           "above 0 is told from x and the coefficients, or from y"},
                          {"gradients", int64_t{1}, "how many dy there are; their sum counts"},
-                         {"residual", false, "whether g, the masked sum, is a result: a residual summand's gradient"}},
+                         {"residual", false, "whether g, the masked sum, is a result: a residual summand's gradient"},
+                         StrideSpec()},
           .infer = Infer,
           .reference = Reference,
           .may_overwrite = MayOverwrite,

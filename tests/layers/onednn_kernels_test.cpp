@@ -192,6 +192,25 @@ TEST(BatchNorm, OwnKernelMatchesTheReferenceInEveryLayout) {
   }
 }
 
+// Forward and backward, y at every stride-th row and column.
+TEST(BatchNorm, StridesInEveryLayout) {
+  const Shape x{3, 20, 9, 7};
+  for (const Ints& stride : {Ints{2, 2}, Ints{1, 2}, Ints{3, 1}, Ints{10, 4}}) {
+    const auto sampled = [&](OpCase c, std::initializer_list<size_t> small) {
+      c.attributes.Set("stride", stride);
+      const Shape y = x.With(2, (x[2] + stride[0] - 1) / stride[0]).With(3, (x[3] + stride[1] - 1) / stride[1]);
+      for (const size_t i : small) c.inputs[i].shape = y;
+      return c;
+    };
+    for (const char* layout : kLayouts) {
+      const OpCase forward = sampled(BatchNormCase(x, true, true, true), {});
+      EXPECT_EQ(CheckProposal("moka", "batch_norm", forward, {{layout}, {}}).refusal, "") << layout;
+      const OpCase backward = sampled(BatchNormBackwardCase(x, true, {"output", 2, true}), {3, 4, 6});
+      EXPECT_EQ(CheckProposal("moka", "batch_norm_backward", backward, {{layout}, {}}).refusal, "") << layout;
+    }
+  }
+}
+
 // Groups too large for the caches are swept by all threads together.
 TEST(BatchNorm, LargeGroups) {
   for (const char* layout : {"abcd", "aBcd16b"}) {

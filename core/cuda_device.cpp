@@ -1,0 +1,227 @@
+// NVIDIA GPUs through CUDA's runtime, which is linked in whole and looks for the driver when first used: the same
+// binary starts where there is neither a driver nor a toolkit.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/device_backend.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+std::string_view HintFor(cudaError_t status) {
+  switch (status) {
+    case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
+    case cudaErrorSystemDriverMismatch: return "install a driver for this version of CUDA; `moka device` names both";
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice: return "`moka device` lists the GPUs there are; CUDA_VISIBLE_DEVICES may hide some";
+    case cudaErrorDevicesUnavailable: return "another program may hold the GPU for itself; see nvidia-smi";
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+      return "earlier work failed; with CUDA_LAUNCH_BLOCKING=1 the failing call is named";
+    case cudaErrorMemoryAllocation: return "a smaller batch_size needs less";
+    default: return {};
+  }
+}
+
+// Requires: status is that of the call just made.
+void Check(cudaError_t status, std::string_view call, int index) {
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // said here: the next call must not report it again
+  throw Error(ErrorKind::kUnavailable, {},
+              StrCat(NameOf({DeviceKind::kCuda, index}), ": ", call, " failed: ", cudaGetErrorString(status), " (",
+                     cudaGetErrorName(status), ")"),
+              std::string(HintFor(status)));
+}
+
+// Makes a device the calling thread's while it lives: what is created belongs to that one. Work that is queued later
+// goes to the stream's own device, whichever is the thread's.
+class CurrentGpu {
+ public:
+  explicit CurrentGpu(int index) {
+    Check(cudaGetDevice(&before_), "cudaGetDevice", index);
+    Check(cudaSetDevice(index), "cudaSetDevice", index);
+  }
+  ~CurrentGpu() { cudaSetDevice(before_); }
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+class CudaEvent : public Event {
+ public:
+  explicit CudaEvent(int index) : index_(index) {
+    const CurrentGpu current(index);
+    // Who waits sleeps: a spinning thread would take a core from those that make the batches.
+    Check(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync), "cudaEventCreate", index);
+  }
+  ~CudaEvent() override { cudaEventDestroy(event_); }
+
+  bool IsDone() const override {
+    const cudaError_t status = cudaEventQuery(event_);
+    if (status == cudaErrorNotReady) return false;
+    Check(status, "cudaEventQuery", index_);
+    return true;
+  }
+  void Wait() const override { Check(cudaEventSynchronize(event_), "cudaEventSynchronize", index_); }
+  double MillisSince(const Event& start) const override {
+    float ms = 0;
+    Check(cudaEventElapsedTime(&ms, HandleOf(start), event_), "cudaEventElapsedTime", index_);
+    return static_cast<double>(ms);
+  }
+
+  static cudaEvent_t HandleOf(const Event& event) {
+    const auto* cuda = dynamic_cast<const CudaEvent*>(&event);
+    Require(cuda != nullptr, "Stream: events are of the stream's kind of device");
+    return cuda->event_;
+  }
+
+ private:
+  int index_;
+  cudaEvent_t event_ = nullptr;
+};
+
+// Memory holds its stream, by which it goes back.
+class StreamHandle {
+ public:
+  explicit StreamHandle(int index) {
+    const CurrentGpu current(index);
+    Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate", index);
+  }
+  ~StreamHandle() { cudaStreamDestroy(stream_); }
+  StreamHandle(const StreamHandle&) = delete;
+  StreamHandle& operator=(const StreamHandle&) = delete;
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// The pool keeps what is given back: by default it returns all to the system at every synchronisation.
+void KeepPooledMemory(int index) {
+  cudaMemPool_t pool = nullptr;
+  Check(cudaDeviceGetDefaultMemPool(&pool, index), "cudaDeviceGetDefaultMemPool", index);
+  uint64_t threshold = std::numeric_limits<uint64_t>::max();
+  Check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), "cudaMemPoolSetAttribute", index);
+}
+
+class CudaStream : public Stream {
+ public:
+  explicit CudaStream(int index) : Stream({DeviceKind::kCuda, index}), handle_(std::make_shared<StreamHandle>(index)) {
+    KeepPooledMemory(index);
+  }
+  ~CudaStream() override { cudaStreamSynchronize(stream()); }  // an error comes again from the next call of any stream
+
+  void CopyToDevice(std::byte* to, const std::byte* from, int64_t bytes) override {
+    Copy(to, from, bytes, cudaMemcpyHostToDevice);
+  }
+  void CopyToHost(std::byte* to, const std::byte* from, int64_t bytes) override {
+    Copy(to, from, bytes, cudaMemcpyDeviceToHost);
+  }
+  void Call(void (*function)(void*), void* argument) override {
+    Check(cudaLaunchHostFunc(stream(), function, argument), "cudaLaunchHostFunc", device().index);
+  }
+  void Record(Event& event) override {
+    Check(cudaEventRecord(CudaEvent::HandleOf(event), stream()), "cudaEventRecord", device().index);
+  }
+  void WaitFor(const Event& event) override {
+    Check(cudaStreamWaitEvent(stream(), CudaEvent::HandleOf(event), 0), "cudaStreamWaitEvent", device().index);
+  }
+  void Synchronize() override { Check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize", device().index); }
+
+  DeviceBuffer Allocate(int64_t bytes) override {
+    Require(bytes >= 0, "Stream::Allocate: bytes not negative");
+    void* data = nullptr;
+    const cudaError_t status = cudaMallocAsync(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)), stream());
+    if (status == cudaErrorMemoryAllocation) throw OutOfMemory(bytes);
+    Check(status, "cudaMallocAsync", device().index);
+    // An error of cudaFreeAsync is that of earlier work, which the next call reports.
+    const auto give_back = [handle = handle_](std::byte* memory) { cudaFreeAsync(memory, handle->get()); };
+    return {std::shared_ptr<std::byte>(static_cast<std::byte*>(data), give_back), bytes};
+  }
+
+ private:
+  cudaStream_t stream() const { return handle_->get(); }
+  void Copy(std::byte* to, const std::byte* from, int64_t bytes, cudaMemcpyKind kind) {
+    Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream()), "cudaMemcpyAsync", device().index);
+  }
+  Error OutOfMemory(int64_t asked) const {
+    cudaGetLastError();
+    const CurrentGpu current(device().index);
+    size_t free = 0;
+    size_t total = 0;
+    Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device().index);
+    return OutOfDeviceMemory(device(), asked, static_cast<int64_t>(free), static_cast<int64_t>(total));
+  }
+
+  std::shared_ptr<StreamHandle> handle_;
+};
+
+// 13000 as "13.0".
+std::string VersionOf(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }
+
+std::string ReasonFor(cudaError_t status, const CudaFacts& facts) {
+  if (status == cudaErrorInsufficientDriver) {
+    if (facts.driver.empty()) return "CUDA driver not found";
+    return StrCat("the driver runs CUDA up to ", facts.driver, ", older than ", CudaRuntime());
+  }
+  return cudaGetErrorString(status);
+}
+
+}  // namespace
+
+std::string CudaRuntime() { return VersionOf(CUDART_VERSION); }
+
+CudaFacts FindCuda() {
+  CudaFacts facts;
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) facts.driver = VersionOf(driver);
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    facts.missing = ReasonFor(status, facts);
+    return facts;
+  }
+  if (count == 0) facts.missing = "none found";
+  for (int i = 0; i < count; ++i) {
+    GpuFacts& gpu = facts.gpus.emplace_back();
+    cudaDeviceProp properties{};
+    const cudaError_t asked = cudaGetDeviceProperties(&properties, i);
+    if (asked != cudaSuccess) {
+      gpu.name = cudaGetErrorString(asked);
+      continue;
+    }
+    gpu = {properties.name, static_cast<int64_t>(properties.totalGlobalMem), properties.major * 10 + properties.minor};
+  }
+  return facts;
+}
+
+std::unique_ptr<Event> MakeCudaEvent(int index) { return std::make_unique<CudaEvent>(index); }
+std::unique_ptr<Stream> MakeCudaStream(int index) { return std::make_unique<CudaStream>(index); }
+
+DeviceBuffer AllocateCudaPinned(int index, int64_t bytes) {
+  const CurrentGpu current(index);
+  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  void* data = nullptr;
+  // Portable: every GPU may copy from it.
+  const cudaError_t status = cudaHostAlloc(&data, size, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw Error(ErrorKind::kUnavailable, {}, StrCat("out of memory pinning ", BytesText(bytes), " of the host"),
+                "pinned memory cannot be swapped out: a smaller batch_size or `prefetch` needs less");
+  }
+  Check(status, "cudaHostAlloc", index);
+  std::memset(data, 0, size);
+  return {std::shared_ptr<std::byte>(static_cast<std::byte*>(data), [](std::byte* memory) { cudaFreeHost(memory); }),
+          bytes};
+}
+
+}  // namespace moka

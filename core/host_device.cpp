@@ -1,0 +1,133 @@
+// The CPU as a device: each stream is a thread with a queue. Copies, waits and calls run there in order, so that order,
+// overlap and reuse can be tested as they are on a GPU.
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "core/bounded_queue.h"
+#include "core/device_backend.h"
+#include "core/team.h"
+#include "core/trace.h"
+
+namespace moka {
+namespace {
+
+// An event counts its records: asked for by callers, reached by the stream. It is done when the two agree. Streams hold
+// the state too: an event may go while work in a queue still names it.
+struct EventState {
+  std::atomic<uint64_t> asked = 0;
+  std::atomic<uint64_t> reached = 0;
+  std::atomic<int64_t> micros = 0;  // of the last one reached
+
+  void WaitUntil(uint64_t count) const {
+    for (uint64_t seen = reached; seen < count; seen = reached) reached.wait(seen);
+  }
+};
+
+class HostEvent : public Event {
+ public:
+  bool IsDone() const override { return state_->reached >= state_->asked; }
+  void Wait() const override { state_->WaitUntil(state_->asked); }
+  double MillisSince(const Event& start) const override {
+    const EventState& from = *StateOf(start);
+    Require(state_->asked > 0 && from.asked > 0 && IsDone() && start.IsDone(), "Event::MillisSince: both are done");
+    return static_cast<double>(state_->micros - from.micros) * 1e-3;
+  }
+
+  static const std::shared_ptr<EventState>& StateOf(const Event& event) {
+    const auto* host = dynamic_cast<const HostEvent*>(&event);
+    Require(host != nullptr, "Stream: events are of the stream's kind of device");
+    return host->state_;
+  }
+
+ private:
+  std::shared_ptr<EventState> state_ = std::make_shared<EventState>();
+};
+
+// One entry of a queue: what its kind names, the rest stays empty. (Of a variant GCC 12 warns that it is read without
+// having been set.)
+struct Work {
+  enum class Kind { kCopy, kCall, kRecord, kWait, kFree } kind;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  int64_t bytes = 0;
+  void (*function)(void*) = nullptr;
+  void* argument = nullptr;
+  std::shared_ptr<EventState> event = nullptr;
+  uint64_t count = 0;                        // of the event's records
+  std::shared_ptr<Buffer> memory = nullptr;  // to be freed: goes with the entry
+};
+
+void Do(const Work& work) {
+  switch (work.kind) {
+    case Work::Kind::kCopy: std::memcpy(work.to, work.from, static_cast<size_t>(work.bytes)); break;
+    case Work::Kind::kCall: work.function(work.argument); break;
+    case Work::Kind::kRecord:
+      work.event->micros = NowMicros();
+      work.event->reached = work.count;
+      work.event->reached.notify_all();
+      break;
+    case Work::Kind::kWait: work.event->WaitUntil(work.count); break;
+    case Work::Kind::kFree: break;
+  }
+}
+
+using WorkQueue = BoundedQueue<Work>;
+
+class HostStream : public Stream {
+ public:
+  HostStream()
+      : Stream(Device{}), queue_(std::make_shared<WorkQueue>(kRoom)), thread_([queue = queue_] {
+          LeaveTeamCpus();
+          while (const std::optional<Work> work = queue->Pop()) Do(*work);
+        }) {}
+  ~HostStream() override { queue_->Close(); }  // the thread ends when the queue is empty
+
+  void CopyToDevice(std::byte* to, const std::byte* from, int64_t bytes) override {
+    queue_->Push({.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
+  }
+  void CopyToHost(std::byte* to, const std::byte* from, int64_t bytes) override { CopyToDevice(to, from, bytes); }
+  void Call(void (*function)(void*), void* argument) override {
+    queue_->Push({.kind = Work::Kind::kCall, .function = function, .argument = argument});
+  }
+  void Record(Event& event) override {
+    const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
+    queue_->Push({.kind = Work::Kind::kRecord, .event = state, .count = ++state->asked});
+  }
+  void WaitFor(const Event& event) override {
+    const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
+    queue_->Push({.kind = Work::Kind::kWait, .event = state, .count = state->asked});
+  }
+  void Synchronize() override {
+    Record(end_);
+    end_.Wait();
+  }
+  DeviceBuffer Allocate(int64_t bytes) override {
+    auto memory = std::make_shared<Buffer>(Buffer::Allocate(bytes));
+    std::byte* data = memory->data();
+    // A queue that is closed refuses: the stream is gone and its work done, so the memory may go at once.
+    const auto give_back = [queue = queue_, kept = std::move(memory)](std::byte*) mutable {
+      queue->Push({.kind = Work::Kind::kFree, .memory = std::move(kept)});
+    };
+    return {std::shared_ptr<std::byte>(data, give_back), bytes};
+  }
+
+ private:
+  static constexpr size_t kRoom = 1024;  // about what a GPU's queue holds; a full one makes the caller wait
+
+  std::shared_ptr<WorkQueue> queue_;
+  HostEvent end_;
+  std::jthread thread_;  // last: joined first
+};
+
+}  // namespace
+
+std::unique_ptr<Event> MakeHostEvent() { return std::make_unique<HostEvent>(); }
+std::unique_ptr<Stream> MakeHostStream() { return std::make_unique<HostStream>(); }
+
+DeviceBuffer AllocateHostPinned(int64_t bytes) {
+  const auto memory = std::make_shared<Buffer>(Buffer::Allocate(bytes));
+  return {std::shared_ptr<std::byte>(memory, memory->data()), bytes};
+}
+
+}  // namespace moka

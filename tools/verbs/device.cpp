@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/cpus.h"
+#include "core/device.h"
 #include "core/parallel.h"
 #include "core/team.h"
 #include "core/text.h"
@@ -42,12 +43,41 @@ std::string AllowedText() {
   return text;
 }
 
+void AddGpus(nlohmann::ordered_json& json, const CudaFacts& facts) {
+  const auto known = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  json["cuda"] = known(CudaRuntime());
+  json["cuda_driver"] = known(facts.driver);
+  json["no_gpu"] = known(facts.missing);
+  json["gpus"] = nlohmann::ordered_json::array();
+  for (const GpuFacts& gpu : facts.gpus) {
+    json["gpus"].push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory_bytes}, {"capability", gpu.capability}});
+  }
+}
+
+// "CUDA     13.0; no NVIDIA GPU: CUDA driver not found", or the driver's version and a line each GPU.
+std::string GpuText(const CudaFacts& facts) {
+  const std::string runtime = CudaRuntime();
+  if (runtime.empty()) return "CUDA     not built in\n";
+  std::string text = StrCat("CUDA     ", runtime, facts.driver.empty() ? "" : ", driver ", facts.driver);
+  text += facts.missing.empty() ? "\n" : StrCat("; no NVIDIA GPU: ", facts.missing, "\n");
+  for (size_t i = 0; i < facts.gpus.size(); ++i) {
+    const GpuFacts& gpu = facts.gpus[i];
+    text += StrCat("GPU ", i, "    ", gpu.name, ", ", BytesText(gpu.memory_bytes), ", compute capability ",
+                   gpu.capability / 10, ".", gpu.capability % 10, "\n");
+  }
+  return text;
+}
+
 int Run(const Arguments& arguments) {
   const int64_t memory = MachineMemoryBytes();
   nlohmann::ordered_json json = {
       {"cpu", CpuName()},         {"isa", IsaName()},       {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
       {"threads", ThreadCount()}, {"memory_bytes", memory}, {"onednn", OnednnVersion()}};
   AddTeam(json);
+  const CudaFacts cuda = FindCuda();
+  AddGpus(json, cuda);
   if (arguments.Has("ceilings")) {
     const Ceilings ceilings = MeasureCeilings();
     json["fma_gflops"] = ceilings.gflops;
@@ -64,6 +94,7 @@ int Run(const Arguments& arguments) {
   fmt::print("CPU      {} ({}), {} cores\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN));
   fmt::print("allowed  {}\nteam     {}\n", AllowedText(), TeamText());
   fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
+  fmt::print("{}", GpuText(cuda));
   if (arguments.Has("ceilings")) {
     fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add\n", json["fma_gflops"].get<double>());
     fmt::print("rates    {:.1f} GB/s copy, {:.1f} read, {:.1f} in place; {:.1f} in a core's caches\n",
@@ -78,7 +109,7 @@ int Run(const Arguments& arguments) {
 Verb DeviceVerb() {
   Verb verb;
   verb.name = "device";
-  verb.summary = "what this machine offers: cores, instructions, memory, measured limits";
+  verb.summary = "what this machine offers: cores, instructions, memory, GPUs, measured limits";
   verb.usage = "[--ceilings] [--json]";
   verb.examples = {"moka device", "moka device --ceilings", "moka device --ceilings --json --threads 1",
                    "moka device --pin cores"};

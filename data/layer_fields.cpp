@@ -143,7 +143,8 @@ std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const Pipeline
                                                             .batches_ahead = kBatchesAhead,
                                                             .workers = WorkersFor(options.threads, 0, fields.batch),
                                                             .top_names = {layer.top().begin(), layer.top().end()},
-                                                            .mixer = MixerFor(layer, options)});
+                                                            .mixer = MixerFor(layer, options),
+                                                            .device = options.device});
 }
 
 PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path& base_folder) {

@@ -97,7 +97,8 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
                            .batches_ahead = std::clamp<int64_t>(param.prefetch(), 1, kMostAhead),
                            .workers = WorkersFor(options.threads, param.threads(), batch),
                            .top_names = {layer.top().begin(), layer.top().end()},
-                           .mixer = MixerFor(layer, options)};
+                           .mixer = MixerFor(layer, options),
+                           .device = options.device};
   if (skips_bad) prefetch.on_bad_record = PrefetchOptions::OnBadRecord::kSkip;
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler, std::move(prefetch));
 }

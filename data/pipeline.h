@@ -22,6 +22,7 @@ struct PipelineOptions {
   int64_t world = 1;
   int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or tuned
   std::filesystem::path base_folder = {};  // relative paths of the layer start here
+  Device device = {};                      // that the batches go to: pooled ones lie where it copies from
 };
 
 // One consumer thread. Owned by the Trainer.
@@ -42,6 +43,8 @@ class Pipeline {
   // The next batch where the pipeline made it, without the copy of Next. It lasts until the next call of either, or of
   // Seek. Errors: as Next.
   std::span<const Tensor> NextInPlace();
+  // Whether NextInPlace gives memory that this device copies from by itself (core/device.h).
+  virtual bool LendsTo(const Device& /*device*/) const { return false; }
 
   // Samples this rank has consumed: with the seed, the pipeline's whole state.
   int64_t position() const { return position_; }

@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-float* FloatsOf(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+float* FloatsOf(const DeviceBuffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
 
 // A record may be bad by itself; anything else (memory, our own bugs) is never skipped.
 bool IsRecordFault(const Error& error) {
@@ -63,8 +63,8 @@ void PrefetchPipeline::MakeSlots() {
   parts_a_batch_ = (batch + kPart - 1) / kPart;
   parts_ = std::make_unique<BoundedQueue<int64_t>>(slots_.size() * static_cast<size_t>(parts_a_batch_));
   for (Slot& slot : slots_) {
-    slot.data = Buffer::Allocate(types_[0].Bytes());
-    slot.labels = Buffer::Allocate((Size(batch) * label_width_ * 4).value());
+    slot.data = AllocatePinned(options_.device, types_[0].Bytes());
+    slot.labels = AllocatePinned(options_.device, (Size(batch) * label_width_ * 4).value());
   }
   for (size_t i = 0; i < slots_.size(); ++i) Schedule(static_cast<int64_t>(i));
 }
@@ -239,12 +239,15 @@ void PrefetchPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics&
   Release();
 }
 
-// Where samples and labels lie in the slot as in the tops.
-std::span<const Tensor> PrefetchPipeline::Lend(PipelineStatistics& statistics) {
+bool PrefetchPipeline::CanLend() const {
   const bool is_whole = types_.size() < 2 || (types_.size() == 2 && label_sizes_[0] == label_width_);
   bool has_steps = false;
   for (size_t top = 0; top < types_.size(); ++top) has_steps = has_steps || maker_->StepsOf(top) > 1;
-  if (options_.mixer || has_steps || !is_whole) return {};
+  return !options_.mixer && !has_steps && is_whole;
+}
+
+std::span<const Tensor> PrefetchPipeline::Lend(PipelineStatistics& statistics) {
+  if (!CanLend()) return {};
   const Slot& slot = Await(statistics);
   lent_ = {Tensor(types_[0], slot.data.data())};
   if (types_.size() > 1) lent_.emplace_back(types_[1], slot.labels.data());

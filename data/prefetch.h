@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "core/bounded_queue.h"
+#include "core/device.h"
 #include "data/augment/mixer.h"
 #include "data/pipeline.h"
 #include "data/sample_maker.h"
@@ -36,6 +37,7 @@ struct PrefetchOptions {
   enum class OnBadRecord { kStop, kSkip } on_bad_record = OnBadRecord::kStop;
   std::vector<std::string> top_names = {};
   std::optional<Mixer> mixer = std::nullopt;  // of batches of labelled pictures: data [N,C,H,W], label [N]
+  Device device = {};                         // slots are pinned for it
 };
 
 class PrefetchPipeline : public Pipeline {
@@ -43,6 +45,7 @@ class PrefetchPipeline : public Pipeline {
   PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler, PrefetchOptions options);
   ~PrefetchPipeline() override;
   int64_t epoch_size() const override { return maker_->record_count() * rows_; }
+  bool LendsTo(const Device& device) const override { return CanLend() && device == options_.device; }
 
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
@@ -53,8 +56,8 @@ class PrefetchPipeline : public Pipeline {
  private:
   static constexpr int64_t kPart = 8;  // samples made at once
   struct Slot {
-    Buffer data;                          // float [N,C,H,W]
-    Buffer labels;                        // float [N, label_width_]: a sample's labels side by side
+    DeviceBuffer data;                    // float [N,C,H,W]
+    DeviceBuffer labels;                  // float [N, label_width_]: a sample's labels side by side
     int64_t batch = 0;                    // since the last Seek
     std::atomic<int64_t> parts_left = 0;  // not yet made
     std::atomic<uint32_t> is_full = 0;
@@ -63,6 +66,8 @@ class PrefetchPipeline : public Pipeline {
     std::exception_ptr error;  // of the batch's first bad sample; guarded likewise
   };
 
+  // Whether samples and labels lie in a slot as in the tops.
+  bool CanLend() const;
   void FindShape();
   void MakeSlots();
   // A full slot to the tops; mixed ones are made on the way.

@@ -49,6 +49,7 @@ PipelineStatistics PipelineStatistics::Since(const PipelineStatistics& before) c
   s.samples -= before.samples;
   s.bad_records -= before.bad_records;
   s.wait_micros -= before.wait_micros;
+  s.copy_micros -= before.copy_micros;
   s.total_micros -= before.total_micros;
   s.made_samples -= before.made_samples;
   s.read_micros -= before.read_micros;

@@ -10,7 +10,8 @@ struct PipelineStatistics {
   int64_t batches = 0;
   int64_t samples = 0;
   int64_t bad_records = 0;   // samples whose record was bad and replaced by the next good one
-  int64_t wait_micros = 0;   // time that Next() waited for a batch
+  int64_t wait_micros = 0;   // time that Next() waited for a batch; behind a DevicePrefetch, that the step did
+  int64_t copy_micros = 0;   // time that copies to the device took; of a DevicePrefetch
   int64_t total_micros = 0;  // since the first Next()
 
   // Of the workers, all together; 0 for pipelines without any. What is prepared ahead is counted when it is made.

@@ -60,7 +60,8 @@ std::unique_ptr<Pipeline> OpenTexts(const LayerParameter& layer, const PipelineO
       PrefetchOptions{.batch_size = param.batch_size(),
                       .batches_ahead = std::clamp<int64_t>(param.prefetch(), 1, kMostAhead),
                       .workers = WorkersFor(options.threads, param.threads(), param.batch_size()),
-                      .top_names = {layer.top().begin(), layer.top().end()}});
+                      .top_names = {layer.top().begin(), layer.top().end()},
+                      .device = options.device});
 }
 
 // The pairs' order where they lie in buckets; null elsewhere.

@@ -191,11 +191,13 @@ TEST_P(DeviceTest, EventsTellTheTimeBetweenThem) {
   EXPECT_LE(before->MillisSince(*after), 1 - kMs);
 }
 
-// Bytes that went back at once would be taken, and zeroed, by the next allocation.
+// Bytes that went back at once would be taken, and written to, by whoever asks next.
 TEST_P(DeviceTest, MemoryGoesBackInTheStreamsOrder) {
   Gate gate;
   auto stream = MakeStream(device_);
+  const auto other = MakeStream(device_);
   const DeviceBuffer from = Counting(7);
+  const DeviceBuffer zeros = AllocatePinned(device_, kBytes);
   const DeviceBuffer to = AllocatePinned(device_, kBytes);
   DeviceBuffer on_device = stream->Allocate(kBytes);
   stream->CopyToDevice(on_device.data(), from.data(), kBytes);
@@ -204,7 +206,11 @@ TEST_P(DeviceTest, MemoryGoesBackInTheStreamsOrder) {
   on_device = {};
   EXPECT_EQ(on_device.data(), nullptr);
   std::vector<DeviceBuffer> others;
-  for (int i = 0; i < 4; ++i) others.push_back(AllocatePinned(device_, kBytes));
+  for (int i = 0; i < 4; ++i) {
+    others.push_back(other->Allocate(kBytes));
+    other->CopyToDevice(others.back().data(), zeros.data(), kBytes);
+  }
+  other->Synchronize();
   gate.Open();
   stream->Synchronize();
   EXPECT_TRUE(AreEqual(to, from));

@@ -39,26 +39,15 @@ void Check(cudaError_t status, std::string_view call, int index) {
               std::string(HintFor(status)));
 }
 
-// Makes a device the calling thread's while it lives: what is created belongs to that one. Work that is queued later
-// goes to the stream's own device, whichever is the thread's.
-class CurrentGpu {
- public:
-  explicit CurrentGpu(int index) {
-    Check(cudaGetDevice(&before_), "cudaGetDevice", index);
-    Check(cudaSetDevice(index), "cudaSetDevice", index);
-  }
-  ~CurrentGpu() { cudaSetDevice(before_); }
-  CurrentGpu(const CurrentGpu&) = delete;
-  CurrentGpu& operator=(const CurrentGpu&) = delete;
-
- private:
-  int before_ = 0;
-};
+// Makes a device the calling thread's: what is created belongs to that one. Work that is queued later goes to the
+// stream's own device, whichever is the thread's. The device before is not made the thread's again: that would set up
+// and hold memory on a GPU that the program may not use at all.
+void Use(int index) { Check(cudaSetDevice(index), "cudaSetDevice", index); }
 
 class CudaEvent : public Event {
  public:
   explicit CudaEvent(int index) : index_(index) {
-    const CurrentGpu current(index);
+    Use(index);
     // Who waits sleeps: a spinning thread would take a core from those that make the batches.
     Check(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync), "cudaEventCreate", index);
   }
@@ -66,7 +55,10 @@ class CudaEvent : public Event {
 
   bool IsDone() const override {
     const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // it counts as an error, which others would find
+      return false;
+    }
     Check(status, "cudaEventQuery", index_);
     return true;
   }
@@ -92,7 +84,7 @@ class CudaEvent : public Event {
 class StreamHandle {
  public:
   explicit StreamHandle(int index) {
-    const CurrentGpu current(index);
+    Use(index);
     Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate", index);
   }
   ~StreamHandle() { cudaStreamDestroy(stream_); }
@@ -154,7 +146,7 @@ class CudaStream : public Stream {
   }
   Error OutOfMemory(int64_t asked) const {
     cudaGetLastError();
-    const CurrentGpu current(device().index);
+    Use(device().index);
     size_t free = 0;
     size_t total = 0;
     Check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo", device().index);
@@ -208,7 +200,7 @@ std::unique_ptr<Event> MakeCudaEvent(int index) { return std::make_unique<CudaEv
 std::unique_ptr<Stream> MakeCudaStream(int index) { return std::make_unique<CudaStream>(index); }
 
 DeviceBuffer AllocateCudaPinned(int index, int64_t bytes) {
-  const CurrentGpu current(index);
+  Use(index);
   const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   void* data = nullptr;
   // Portable: every GPU may copy from it.

@@ -1,8 +1,11 @@
 // Where a run computes as a person sees it: kernels it keeps over a resume and times again, threads and their cores.
+#include <gmock/gmock.h>
+
 #include <cmath>
 #include <set>
 
 #include "core/cpus.h"
+#include "core/device.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace moka {
@@ -86,6 +89,32 @@ TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {
   const std::string renewed = ReadFile(file);
   EXPECT_TRUE(renewed.starts_with(first));
   EXPECT_NE(renewed.find("\n-\t"), std::string::npos);
+}
+
+// Built with CUDA or without, with a GPU or none: what there is, or why there is nothing, is said once.
+TEST_F(CliTest, DeviceSaysWhatThereIsOfCuda) {
+  const Outcome outcome = Moka("device");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  const Json json = Json::parse(Moka("device --json").out);
+  const std::string runtime = CudaRuntime();
+  EXPECT_EQ(json.at("cuda"), runtime.empty() ? Json() : Json(runtime));
+  EXPECT_EQ(json.at("gpus").empty(), !json.at("no_gpu").is_null());
+  std::vector<std::string> lines;
+  for (const std::string& line : Split(outcome.out, '\n')) {
+    if (line.starts_with("CUDA") || line.starts_with("GPU")) lines.push_back(line);
+  }
+  ASSERT_EQ(lines.size(), 1 + json.at("gpus").size());
+  if (runtime.empty()) {
+    EXPECT_EQ(lines[0], "CUDA     not built in");
+  } else if (json.at("gpus").empty()) {
+    EXPECT_THAT(lines[0], testing::StartsWith("CUDA     " + runtime));
+    EXPECT_THAT(lines[0], testing::EndsWith("; no NVIDIA GPU: " + json.at("no_gpu").get<std::string>()));
+  } else {
+    EXPECT_EQ(lines[0], StrCat("CUDA     ", runtime, ", driver ", json.at("cuda_driver").get<std::string>()));
+    EXPECT_THAT(lines[1], testing::HasSubstr(json.at("gpus")[0].at("name").get<std::string>()));
+  }
+  EXPECT_THAT(Moka("version").out, testing::HasSubstr("\ncuda " + (runtime.empty() ? "not built in" : runtime) + "\n"));
 }
 
 TEST_F(CliTest, TheTeamIsPinnedWhenAsked) {

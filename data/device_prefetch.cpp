@@ -119,8 +119,7 @@ void DevicePrefetch::Fill(int64_t batch) {
   // The last copy from the memory that is written now, or goes back to the pipeline.
   const int64_t read_by = batch - (lends_ ? 1 : slots);
   if (read_by >= 0) MarksOf(read_by).copied->Wait();
-  // That copy is done, so is that of batch - slots, and so is what it waited for: the step before batch + 1 - 2 x
-  // slots.
+  // It is done, so is the copy of batch - slots, and so is the step that this one waited for: batch - 2 x slots.
   if (batch >= 2 * slots) CountTimes(batch + 1 - 2 * slots);
 
   Slot& slot = SlotOf(batch);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/size.h"
+#include "core/utf8.h"
 
 namespace moka {
 
@@ -114,24 +115,6 @@ std::string BytesText(int64_t bytes) {
   return std::string(buffer.data(), result.ptr) + " " + kUnits[unit];
 }
 
-namespace {
-
-// Bytes of the UTF-8 sequence that starts at text[i], 0 if it is not one.
-size_t Utf8Length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0U; };
-  const unsigned lead = byte(i);
-  size_t length = 0;
-  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
-  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
-  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
-  for (size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) & 0xC0U) != 0x80U) return 0;
-  }
-  return length;
-}
-
-}  // namespace
-
 std::string Printable(std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string s;
@@ -141,7 +124,7 @@ std::string Printable(std::string_view text) {
       s += text[i++];
       continue;
     }
-    if (const size_t length = c < 0x80 ? 0 : Utf8Length(text, i); length > 0) {
+    if (const size_t length = c < 0x80 ? 0 : CharacterAt(text, i).bytes; length > 0) {
       s += text.substr(i, length);
       i += length;
       continue;

@@ -13,11 +13,11 @@
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/file_tree.h"
 #include "data/gz_file.h"
 #include "data/record_writer.h"
 #include "data/sample_writing.h"
-#include "data/text/letters.h"
 
 namespace moka {
 namespace {

@@ -1,4 +1,4 @@
-// Characters of UTF-8 text: reading and writing them, which are blanks, which are marks, and lower case.
+// Characters of text: which are blanks, which are marks, and lower case.
 //
 // Lower case is Unicode 14's simple mapping, one character for one and whatever the neighbours, of the alphabets Latin
 // (U+0041-024F, 1E00-1EFF), Greek (without the accents of U+1F00-1FFF), Cyrillic and Armenian; other alphabets with
@@ -7,21 +7,7 @@
 // U+2010-2BFF and of East Asian text, and pictographs. What is neither is part of a word.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-
 namespace moka {
-
-struct Character {
-  char32_t code = 0;
-  size_t bytes = 0;  // 0: what stands there is no UTF-8
-};
-// The character at a byte of the text; RFC 3629: shortest forms only, no surrogates, up to U+10FFFF.
-// Requires: at < text.size().
-Character CharacterAt(std::string_view text, size_t at);
-
-void AppendCharacter(char32_t code, std::string& text);
 
 char32_t LowerCase(char32_t code);
 bool IsBlank(char32_t code);

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/text/letters.h"
 
 namespace moka {

@@ -1,6 +1,7 @@
 #include "data/text/tokens.h"
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/text/letters.h"
 
 namespace moka {

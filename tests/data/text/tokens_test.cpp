@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/text/letters.h"
 #include "data/text/vocabulary.h"
 #include "tests/data/data_fixture.h"
@@ -32,25 +33,6 @@ TEST(Letters, LowerCaseAndMarksAreUnicodes) {
   }
   EXPECT_EQ(StableHash(lower), 0x1d20489d1987ddc9U);
   EXPECT_EQ(StableHash(marks), 0x44556cc1db4f5375U);
-}
-
-TEST(Letters, EveryCharacterReadsBackAndNothingElseIsOne) {
-  int64_t characters = 0;
-  for (char32_t c = 0; c <= 0x10FFFF; ++c) {
-    if (c >= 0xD800 && c <= 0xDFFF) continue;
-    std::string text = "x";
-    AppendCharacter(c, text);
-    const Character read = CharacterAt(text, 1);
-    ASSERT_EQ(read.code, c);
-    ASSERT_EQ(read.bytes, text.size() - 1);
-    ++characters;
-  }
-  EXPECT_EQ(characters, 0x10FFFF + 1 - 2048);
-  for (const std::string_view bad :
-       {"\x80", "\xC0\x80", "\xC1\xBF", "\xC3", "\xC3(", "\xE0\x9F\xBF", "\xE2\x82", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
-        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF"}) {
-    EXPECT_EQ(CharacterAt(bad, 0).bytes, 0U) << Printable(bad);
-  }
 }
 
 TEST(Tokens, WordsAreLowerCasedAndMarksStandAlone) {

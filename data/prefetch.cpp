@@ -335,6 +335,7 @@ void PrefetchPipeline::Collect(PipelineStatistics& statistics) const {
   statistics.most_threads = options_.workers.most();
   statistics.is_tuned = options_.workers.is_tuned();
   statistics.cache_bytes = maker_->cache_bytes();
+  statistics.can_cache = maker_->can_cache();
 }
 
 }  // namespace moka

@@ -62,6 +62,7 @@ class RecordSource {
   virtual bool reads_ahead() const { return false; }
   virtual void WillNeed(int64_t /*i*/) const {}
   virtual int64_t cache_bytes() const { return 0; }
+  virtual bool can_cache() const { return false; }
 };
 
 // Decodes a record's file, if that is what it is, into the scratch. Errors: kBadData.
@@ -86,6 +87,7 @@ class LmdbSource : public RecordSource {
   bool reads_ahead() const override { return reader_.reads_ahead(); }
   void WillNeed(int64_t i) const override { reader_.WillNeed(i); }
   int64_t cache_bytes() const override { return cache_ ? cache_->bytes() : 0; }
+  bool can_cache() const override { return true; }
 
  private:
   LmdbReader reader_;

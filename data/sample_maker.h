@@ -65,6 +65,8 @@ class SampleMaker {
   virtual bool reads_ahead() const { return false; }
   virtual void WillNeed(int64_t /*record*/) const {}
   virtual int64_t cache_bytes() const { return 0; }
+  // Whether decoded pictures can be kept in memory, if data_param.cache_mb says so.
+  virtual bool can_cache() const { return false; }
 };
 
 // Images with one label each, or several of the shape `label`.
@@ -82,6 +84,8 @@ class LabelledMaker final : public SampleMaker {
   bool reads_ahead() const override { return source_->reads_ahead(); }
   void WillNeed(int64_t record) const override { source_->WillNeed(record); }
   int64_t cache_bytes() const override { return source_->cache_bytes(); }
+  // Pictures of which only parts are decoded are not kept.
+  bool can_cache() const override { return source_->can_cache() && !transform_.takes_parts(); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 

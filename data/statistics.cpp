@@ -36,7 +36,8 @@ std::string Advice(const PipelineStatistics& s, std::string_view doing) {
   }
   if (doing == "reading") return StrCat("a faster disk, or smaller records, would help; all threads", now, " are used");
   if (doing == "decoding") {
-    return StrCat("smaller stored pictures, or data_param.cache_mb, would help; all threads", now, " are used");
+    return StrCat("smaller stored pictures", s.can_cache ? ", or data_param.cache_mb," : "", " would help; all threads",
+                  now, " are used");
   }
   return StrCat("fewer or cheaper changes to the pictures would help; all threads", now, " are used");
 }

@@ -25,6 +25,7 @@ struct PipelineStatistics {
   int64_t idle_micros = 0;       // waited for a free batch
   int64_t cached_samples = 0;    // whose picture came from the cache
   int64_t cache_bytes = 0;       // of pictures kept
+  bool can_cache = false;        // whether the layer takes data_param.cache_mb
 
   double samples_per_second() const {
     return total_micros > 0 ? static_cast<double>(samples) * 1e6 / static_cast<double>(total_micros) : 0.0;

@@ -176,6 +176,11 @@ TEST_F(InputEngine, StatisticsSayWhereTheTimeWent) {
   EXPECT_THAT(InputSentence(s), testing::HasSubstr("of the time for input"));
   EXPECT_THAT(StageRates(s), testing::HasSubstr("transform "));
   EXPECT_EQ(s.Since(s).samples, 0);
+  EXPECT_TRUE(s.can_cache);
+  EXPECT_TRUE(s.Since(s).can_cache);
+  LayerParameter parts = Layer("");
+  parts.mutable_transform_param()->set_resize_short(12);
+  EXPECT_FALSE(Open(parts)->statistics().can_cache) << "cache_mb is refused there";
 }
 
 TEST(InputSentence, NamesTheBottleneckAndWhatHelps) {
@@ -198,6 +203,10 @@ TEST(InputSentence, NamesTheBottleneckAndWhatHelps) {
   long_run.decode_micros = 2'000'000;
   EXPECT_EQ(StageRates(long_run), "decode 50/s");
   s.threads = 2;
+  EXPECT_THAT(InputSentence(s),
+              testing::EndsWith("; smaller stored pictures would help; all threads (now 2 of 2) are used"))
+      << "of a layer that refuses data_param.cache_mb";
+  s.can_cache = true;
   EXPECT_THAT(InputSentence(s), testing::HasSubstr("data_param.cache_mb, would help; all threads (now 2 of 2)"));
   s.wait_micros = 2;
   s.idle_micros = 1000;

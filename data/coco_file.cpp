@@ -1,5 +1,6 @@
 #include "data/coco_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@ namespace moka {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr double kMostSide = 1 << 24;  // of a picture
 
 [[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
 
@@ -58,7 +61,6 @@ void ReadSegmentation(const Json& json, CocoObject& object) {
     Bad("its segmentation is neither a list of polygons nor run lengths (\"size\" and \"counts\")");
   }
   const std::vector<double> sides = NumbersOf(*size, "size");
-  constexpr double kMostSide = 1 << 24;
   if (sides.size() != 2 || !(sides[0] >= 1 && sides[0] <= kMostSide && sides[1] >= 1 && sides[1] <= kMostSide)) {
     Bad(StrCat("its segmentation's size is ", TextOf(*size), ", expected [height, width]"));
   }
@@ -73,6 +75,63 @@ void ReadSegmentation(const Json& json, CocoObject& object) {
     }
     object.runs.push_back(count.get<uint32_t>());
   }
+}
+
+// "keypoints": x, y and the flag of each point.
+void ReadPoints(const Json& json, CocoObject& object) {
+  const auto found = json.find("keypoints");
+  if (found != json.end() && !found->is_null()) {
+    if (!found->is_array()) Bad("its keypoints are no list");
+    const std::vector<double> numbers = NumbersOf(*found, "keypoints");
+    if (numbers.size() % 3 != 0) Bad(StrCat("its keypoints are ", numbers.size(), " numbers, expected three a point"));
+    for (size_t i = 0; i < numbers.size(); i += 3) {
+      const double flag = numbers[i + 2];
+      if (flag != 0 && flag != 1 && flag != 2) {
+        Bad(StrCat("key point ", i / 3 + 1, " has the flag ", flag, ", expected 0, 1 or 2"));
+      }
+      if (std::abs(numbers[i]) > kMostSide || std::abs(numbers[i + 1]) > kMostSide) {
+        Bad(StrCat("key point ", i / 3 + 1, " is at (", numbers[i], ", ", numbers[i + 1], "), which no picture holds"));
+      }
+      object.points.push_back({numbers[i], numbers[i + 1], static_cast<CocoPoint::Flag>(flag)});
+    }
+  }
+  if (!json.contains("num_keypoints")) return;
+  const int64_t stated = WholeIn(json, "num_keypoints");
+  const auto labelled = std::ranges::count_if(
+      object.points, [](const CocoPoint& point) { return point.flag != CocoPoint::Flag::kNotLabelled; });
+  if (stated != labelled) Bad(StrCat("its num_keypoints is ", stated, ", and ", labelled, " are labelled"));
+}
+
+struct CocoCategory {
+  std::string name;
+  std::vector<std::string> points = {};
+  std::vector<std::pair<uint32_t, uint32_t>> skeleton = {};
+};
+
+CocoCategory CategoryOf(const Json& json) {
+  CocoCategory category{.name = TextIn(json, "name")};
+  const auto points = json.find("keypoints");
+  if (points == json.end() || points->is_null()) return category;
+  if (!points->is_array()) Bad("its keypoints are no list");
+  for (const Json& name : *points) {
+    if (!name.is_string()) Bad(StrCat("its keypoints have ", TextOf(name), ", expected names"));
+    if (std::ranges::find(category.points, name.get<std::string>()) != category.points.end()) {
+      Bad(StrCat("has the key point ", TextOf(name), " twice"));
+    }
+    category.points.push_back(name.get<std::string>());
+  }
+  const auto skeleton = json.find("skeleton");
+  if (skeleton == json.end() || skeleton->is_null()) return category;
+  for (const Json& pair : *skeleton) {
+    const auto is_point = [&](const Json& at) {
+      return at.is_number_unsigned() && at.get<uint64_t>() >= 1 && at.get<uint64_t>() <= category.points.size();
+    };
+    if (!pair.is_array() || pair.size() != 2 || !is_point(pair[0]) || !is_point(pair[1])) {
+      Bad(StrCat("its skeleton has ", TextOf(pair), ", expected two of 1..", category.points.size()));
+    }
+    category.skeleton.emplace_back(pair[0].get<uint32_t>() - 1, pair[1].get<uint32_t>() - 1);
+  }
+  return category;
 }
 
 // What stands in the file, before the ids are looked up, which may come later than their use.
@@ -90,7 +149,10 @@ class CocoReader {
       return false;  // so that no more than one object is held as JSON
     };
     const Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
-    if (json.is_discarded() || !json.is_object()) Bad("this is no JSON object, or it is cut off");
+    if (json.is_discarded() || !json.is_object()) {
+      Bad(StrCat("this is no JSON object, or it is cut off",
+                 last_.empty() ? "" : StrCat(", after ", last_, " (numbers that are not finite are no JSON)")));
+    }
     for (const char* name : {"images", "annotations", "categories"}) {
       if (!json.contains(name)) Bad(StrCat("has no list \"", name, "\""));
     }
@@ -99,9 +161,10 @@ class CocoReader {
   CocoFile Finish() {
     std::map<int64_t, int32_t> labels;
     file_.classes.emplace_back("none");
-    for (const auto& [id, name] : categories_) {
+    for (const auto& [id, category] : categories_) {
       labels.emplace(id, static_cast<int32_t>(labels.size()) + 1);
-      file_.classes.push_back(name);
+      file_.classes.push_back(category.name);
+      TakePoints(category);
     }
     for (Listed& listed : objects_) {
       const auto picture = pictures_.find(listed.picture);
@@ -110,6 +173,11 @@ class CocoReader {
       if (picture == pictures_.end()) Bad(StrCat(name, " is of image ", listed.picture, ", which is not listed"));
       if (label == labels.end()) Bad(StrCat(name, " is of category ", listed.category, ", which is not listed"));
       listed.object.label = label->second;
+      const CocoCategory& category = categories_.at(listed.category);
+      if (!listed.object.points.empty() && listed.object.points.size() != category.points.size()) {
+        Bad(StrCat(name, " has ", listed.object.points.size(), " key points, its category \"", Printable(category.name),
+                   "\" ", category.points.size()));
+      }
       file_.pictures[picture->second].objects.push_back(std::move(listed.object));
     }
     if (file_.pictures.empty()) Bad("no images");
@@ -123,16 +191,28 @@ class CocoReader {
     CocoObject object;
   };
 
+  // Boxes of one data set have the same points.
+  void TakePoints(const CocoCategory& category) {
+    if (category.points.empty()) return;
+    const bool is_first = file_.point_names.empty();
+    if (!is_first && (file_.point_names != category.points || file_.skeleton != category.skeleton)) {
+      Bad(StrCat("the category \"", Printable(category.name), "\" has other key points than the one before it"));
+    }
+    file_.point_names = category.points;
+    file_.skeleton = category.skeleton;
+  }
+
   void Take(const std::string& list, const Json& json) {
     const bool is_ours = list == "images" || list == "categories" || list == "annotations";
     if (!is_ours) return;
     const int64_t id = WholeIn(json, "id");
+    last_ = StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id);
     try {
       if (list == "images") TakePicture(id, json);
-      if (list == "categories" && !categories_.emplace(id, TextIn(json, "name")).second) Bad("is listed twice");
+      if (list == "categories" && !categories_.emplace(id, CategoryOf(json)).second) Bad("is listed twice");
       if (list == "annotations") TakeObject(id, json);
     } catch (const Error& e) {
-      Bad(StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id, ": ", e.text()));
+      Bad(StrCat(last_, ": ", e.text()));
     }
   }
 
@@ -159,6 +239,7 @@ class CocoReader {
     listed.object.is_crowd = crowd != json.end() && *crowd != 0 && *crowd != false;
     const auto segmentation = json.find("segmentation");
     if (segmentation != json.end() && !segmentation->is_null()) ReadSegmentation(*segmentation, listed.object);
+    ReadPoints(json, listed.object);
     file_.has_masks = file_.has_masks || !listed.object.polygons.empty() || !listed.object.runs.empty();
     objects_.push_back(std::move(listed));
   }
@@ -166,8 +247,9 @@ class CocoReader {
   const std::function<void()>& step_;
   CocoFile file_;
   std::map<int64_t, size_t> pictures_;  // by id
-  std::map<int64_t, std::string> categories_;
+  std::map<int64_t, CocoCategory> categories_;
   std::vector<Listed> objects_;
+  std::string last_;  // what was read last: "annotation 7"
 };
 
 }  // namespace

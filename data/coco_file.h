@@ -6,12 +6,20 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/annotation_file.h"
 #include "data/run_lengths.h"
 
 namespace moka {
+
+// A key point: pixels, counted from 0, which are places of their centres.
+struct CocoPoint {
+  double x = 0;
+  double y = 0;
+  enum class Flag : uint8_t { kNotLabelled = 0, kHidden = 1, kVisible = 2 } flag = Flag::kNotLabelled;
+};
 
 struct CocoObject {
   int64_t id = 0;
@@ -22,6 +30,7 @@ struct CocoObject {
   std::vector<std::vector<double>> polygons = {};
   RunLengths runs = {};
   PictureSize runs_size = {};
+  std::vector<CocoPoint> points = {};  // by CocoFile's point_names, or none
 };
 
 struct CocoPicture {
@@ -34,7 +43,10 @@ struct CocoFile {
   std::vector<CocoPicture> pictures;  // in the file's order
   std::vector<std::string> classes;   // names by label, from 0, which stands for none
   bool has_masks = false;             // any object has pixels
-  uint32_t crc32c = 0;                // of the file
+  // Of the categories that have key points, which all have the same.
+  std::vector<std::string> point_names;
+  std::vector<std::pair<uint32_t, uint32_t>> skeleton;  // points that are joined, from 0
+  uint32_t crc32c = 0;                                  // of the file
 };
 
 // `step` is called at each object that is read, and may throw.

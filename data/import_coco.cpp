@@ -1,4 +1,4 @@
-// Importer of COCO's annotations: boxes, and their masks where the file has segmentations.
+// Importer of COCO's annotations: boxes, their masks where the file has segmentations, and their key points.
 #include <cmath>
 
 #include "core/checksum.h"
@@ -21,6 +21,18 @@ bool IsOutside(const PixelBox& box, const PictureSize& size) {
          box.ymax > static_cast<double>(size.height) + kSlack;
 }
 
+// A pixel's place is that of its centre.
+void AddPoints(const CocoObject& object, const PictureSize& size, SampleBox& box) {
+  for (const CocoPoint& point : object.points) {
+    SamplePoint& made = *box.add_point();
+    if (point.flag == CocoPoint::Flag::kNotLabelled) continue;
+    made.set_x(static_cast<float>((point.x + 0.5) / static_cast<double>(size.width)));
+    made.set_y(static_cast<float>((point.y + 0.5) / static_cast<double>(size.height)));
+    if (point.flag == CocoPoint::Flag::kVisible) made.set_visible(true);
+    if (point.flag == CocoPoint::Flag::kHidden) made.set_hidden(true);
+  }
+}
+
 void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks, SampleRecord& record,
                std::vector<std::string>& warnings) {
   const std::string name = StrCat("annotation ", object.id, ": the box ", object.box.ToText());
@@ -30,6 +42,7 @@ void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks
     warnings.push_back(StrCat(name, " reaches outside the picture of ", size.width, " x ", size.height));
   }
   if (object.is_crowd) box->set_crowd(true);
+  AddPoints(object, size, *box);
   if (!has_masks) return;
   try {
     const RunLengths runs = PixelsOf(object, size);
@@ -80,6 +93,12 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
   schema.set_boxes(true);
   if (coco.has_masks) schema.set_box_masks(true);
   for (const std::string& name : coco.classes) schema.add_box_class(name);
+  for (const std::string& name : coco.point_names) schema.add_box_point(name);
+  for (const auto& [from, to] : coco.skeleton) {
+    PointLink& link = *schema.add_skeleton();
+    link.set_from(from);
+    link.set_to(to);
+  }
   return writer.FinishSamples(schema);
 }
 

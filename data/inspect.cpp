@@ -54,6 +54,22 @@ struct ChannelSums {
   }
 };
 
+std::vector<PointCount> PointsOf(const SampleSchema& schema) {
+  std::vector<PointCount> points;
+  for (const auto* names : {&schema.point(), &schema.box_point()}) {
+    for (const std::string& name : *names) points.push_back({.name = name});
+  }
+  return points;
+}
+
+void Count(const google::protobuf::RepeatedPtrField<SamplePoint>& found, std::vector<PointCount>& points) {
+  for (int i = 0; i < found.size(); ++i) {
+    PointCount& count = points[static_cast<size_t>(i)];
+    count.visible += found[i].visible() ? 1 : 0;
+    count.hidden += !found[i].visible() && found[i].hidden() ? 1 : 0;
+  }
+}
+
 // The reason why a record is bad; empty when it is good.
 std::string Fault(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
@@ -92,6 +108,7 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
   summary.file_bytes = database.reader().file_bytes();
   summary.label_names = database.label_names();
   summary.box_names = database.box_names();
+  summary.points = PointsOf(database.schema());
   RecordDatabase::Scratch scratch;
   ChannelSums sums;
   for (int64_t i = 0; i < database.size(); ++i) {
@@ -103,6 +120,8 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
       summary.floats += content.pixels.floats != nullptr ? 1 : 0;
       if (content.label) ++summary.labels[*content.label];
       for (const int64_t label : content.boxes) ++summary.boxes[label];
+      Count(scratch.sample.point(), summary.points);
+      for (const SampleBox& box : scratch.sample.box()) Count(box.point(), summary.points);
       summary.boxless += content.boxes.empty() ? 1 : 0;
       ++summary.shapes[ShapeText(content.pixels)];
       sums.Add(content.pixels);

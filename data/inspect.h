@@ -22,6 +22,13 @@ struct BadRecord {
   std::string reason;
 };
 
+// How often a point of the schema was labelled.
+struct PointCount {
+  std::string name;
+  int64_t visible = 0;
+  int64_t hidden = 0;
+};
+
 struct LmdbSummary {
   int64_t records = 0;
   int64_t file_bytes = 0;
@@ -34,6 +41,7 @@ struct LmdbSummary {
   std::map<std::string, int64_t> shapes;  // "3x32x32" -> records
   std::vector<std::string> label_names;   // by label; empty where they are not known
   std::vector<std::string> box_names;     // by class
+  std::vector<PointCount> points;         // of records or boxes, in the schema's order
   std::vector<double> mean;               // a channel, over all pixels of records with the first record's channels
   std::vector<double> stddev;
   std::vector<BadRecord> bad;

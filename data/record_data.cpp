@@ -19,6 +19,11 @@ bool Has(const Parameter& param, Parameter::Output output) {
   return std::ranges::find(param.output(), output) != param.output().end();
 }
 
+// Of the record, or of each box.
+const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSchema& schema) {
+  return schema.box_point().empty() ? schema.point() : schema.box_point();
+}
+
 }  // namespace
 
 RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database,
@@ -27,9 +32,13 @@ RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesys
       schema_(ReadSampleSchema(database)),
       param_(layer.record_data_param()),
       transform_(layer, phase, seed,
-                 {.mask = Has(param_, Parameter::MASK), .instances = Has(param_, Parameter::INSTANCES)}) {
+                 {.mask = Has(param_, Parameter::MASK),
+                  .instances = Has(param_, Parameter::INSTANCES),
+                  .mirrored_points = MirroredPoints(PointNames(schema_)),
+                  .are_points_of_boxes = schema_.box_point_size() > 0}) {
   CheckOutputs(layer);
-  if (!Has(param_, Parameter::BOXES)) return;
+  const bool has_box_points = Has(param_, Parameter::POINTS) && schema_.box_point_size() > 0;
+  if (!Has(param_, Parameter::BOXES) && !has_box_points) return;
   rows_ = std::max<int64_t>(1, param_.max_boxes() > 0 ? param_.max_boxes() : MostBoxes());
 }
 
@@ -54,7 +63,7 @@ void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
                           (wanted == Parameter::BOXES && schema_.boxes()) ||
                           (wanted == Parameter::MASK && schema_.mask()) ||
                           (wanted == Parameter::INSTANCES && schema_.box_masks()) ||
-                          (wanted == Parameter::POINTS && schema_.point_size() > 0);
+                          (wanted == Parameter::POINTS && !PointNames(schema_).empty());
     if (!is_there) {
       fail(StrCat("wants ", name, ", which the records of ", reader_.path().string(), " have not"),
            StrCat("its ", kSchemaFile, " says what they have"));
@@ -95,7 +104,9 @@ Shape RecordDataMaker::PartShape(Parameter::Output output, const Shape& sample) 
     case Parameter::TARGETS: return {schema_.target_size()};
     case Parameter::MASK:
     case Parameter::INSTANCES: return {1, sample[1], sample[2]};
-    case Parameter::POINTS: return {schema_.point_size(), kPointNumbers};
+    case Parameter::POINTS:
+      if (schema_.box_point_size() > 0) return {rows_, schema_.box_point_size(), kPointNumbers};
+      return {schema_.point_size(), kPointNumbers};
     case Parameter::BOXES: return {rows_, kBoxNumbers};
     case Parameter::PICTURE: break;
   }
@@ -132,6 +143,28 @@ void RecordDataMaker::WriteBoxes(const RecordPictureScratch& scratch, int64_t it
   }
 }
 
+void RecordDataMaker::WritePoints(const RecordPictureScratch& scratch, std::span<float> out) const {
+  float* to = out.data();
+  if (schema_.box_point_size() == 0) {
+    for (const KeyPoint& point : scratch.points) {
+      to = std::ranges::copy(std::array{point.x, point.y, point.is_visible ? 1.0F : 0.0F}, to).out;
+    }
+    return;
+  }
+  std::ranges::fill(out, 0.0F);
+  const auto count = static_cast<size_t>(schema_.box_point_size());
+  const size_t rows = std::min<size_t>(scratch.boxes.size(), static_cast<size_t>(rows_));
+  for (size_t row = 0; row < rows; ++row) {
+    const auto box = static_cast<size_t>(scratch.boxes[row].instance_id - 1);
+    for (const KeyPoint& point : std::span(scratch.points).subspan(box * count, count)) {
+      const float flag = point.is_visible ? 2.0F : point.is_hidden ? 1.0F : 0.0F;
+      const std::array values = {point.x, point.y, flag};
+      if (flag > 0) std::ranges::copy(values, to);
+      to += kPointNumbers;
+    }
+  }
+}
+
 // Boxes that are no longer there, or have no row, leave no instance.
 void RecordDataMaker::WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const {
   std::vector<float> row_of(static_cast<size_t>(scratch.record.box_size()) + 1);
@@ -160,13 +193,7 @@ void RecordDataMaker::Make(int64_t record, const SampleId& id, int64_t item, con
       case Parameter::MASK: std::ranges::copy(p.mask.pixels, out.begin()); break;
       case Parameter::INSTANCES: WriteInstances(p, out); break;
       case Parameter::BOXES: WriteBoxes(p, item, out); break;
-      case Parameter::POINTS: {
-        float* to = out.data();
-        for (const KeyPoint& point : p.points) {
-          to = std::ranges::copy(std::array{point.x, point.y, point.is_visible ? 1.0F : 0.0F}, to).out;
-        }
-        break;
-      }
+      case Parameter::POINTS: WritePoints(p, out); break;
       case Parameter::PICTURE: break;
     }
   }

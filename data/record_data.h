@@ -34,13 +34,14 @@ class RecordDataMaker final : public SampleMaker {
   Shape PartShape(RecordDataParameter::Output output, const Shape& sample) const;
   void Load(int64_t record, SampleScratch& scratch) const;
   void WriteBoxes(const RecordPictureScratch& scratch, int64_t item, std::span<float> out) const;
+  void WritePoints(const RecordPictureScratch& scratch, std::span<float> out) const;
   void WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const;
 
   LmdbReader reader_;
   SampleSchema schema_;
   RecordDataParameter param_;
   RecordTransform transform_;
-  int64_t rows_ = 1;  // of BOXES, one item's
+  int64_t rows_ = 1;  // of BOXES and of boxes' points, one item's
 };
 
 }  // namespace moka

@@ -50,6 +50,8 @@ class RecordDatabase {
   // Names by label, and by class of a box; empty where they are not known.
   const std::vector<std::string>& label_names() const { return label_names_; }
   const std::vector<std::string>& box_names() const { return box_names_; }
+  // Of Moka's own records.
+  const SampleSchema& schema() const { return schema_; }
 
  private:
   void LoadSample(int64_t i, Scratch& scratch, Content& content) const;

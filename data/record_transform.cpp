@@ -56,17 +56,6 @@ void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scra
   std::swap(image, scratch);
 }
 
-// A place of the picture, in pixels, as a fraction of what is cut.
-struct CutPlaces {
-  ImageBox box;
-  bool mirror = false;
-  float X(double x) const {
-    const double at = (x - box.x) / box.width;
-    return static_cast<float>(mirror ? 1 - at : at);
-  }
-  float Y(double y) const { return static_cast<float>((y - box.y) / box.height); }
-};
-
 }  // namespace
 
 RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted)
@@ -119,27 +108,35 @@ void RecordTransform::CutBoxes(std::vector<Annotated>& boxes) const {
   });
 }
 
+void RecordTransform::PlacePoints(const google::protobuf::RepeatedPtrField<SamplePoint>& points,
+                                  const CutPlaces& places, std::vector<KeyPoint>& out) const {
+  for (int i = 0; i < static_cast<int>(wanted_.mirrored_points.size()); ++i) {
+    if (points.empty()) {
+      out.push_back({.is_visible = false});
+      continue;
+    }
+    const SamplePoint& p = points[places.mirror ? wanted_.mirrored_points[static_cast<size_t>(i)] : i];
+    KeyPoint point{places.X(p.x()), places.Y(p.y()), p.visible(), !p.visible() && p.hidden()};
+    if (!point.IsInside()) point.Leave();
+    out.push_back(point);
+  }
+}
+
 void RecordTransform::PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror,
                                      RecordPictureScratch& scratch) const {
-  const CutPlaces places{cut, mirror};
-  const auto width = static_cast<double>(size.width);
-  const auto height = static_cast<double>(size.height);
+  const CutPlaces places{cut, mirror, static_cast<double>(size.width), static_cast<double>(size.height)};
   scratch.boxes.clear();
+  scratch.points.clear();
   for (int i = 0; i < scratch.record.box_size(); ++i) {
     const SampleBox& b = scratch.record.box(i);
+    if (wanted_.are_points_of_boxes) PlacePoints(b.point(), places, scratch.points);
     if ((b.difficult() && !param_.keep_difficult()) || (b.crowd() && !param_.keep_crowd())) continue;
-    NormalBox box{places.X(double{b.xmin()} * width), places.Y(double{b.ymin()} * height),
-                  places.X(double{b.xmax()} * width), places.Y(double{b.ymax()} * height)};
+    NormalBox box{places.X(b.xmin()), places.Y(b.ymin()), places.X(b.xmax()), places.Y(b.ymax())};
     if (mirror) std::swap(box.xmin, box.xmax);
     scratch.boxes.push_back({box, b.label(), i + 1, b.difficult()});
   }
   CutBoxes(scratch.boxes);
-  scratch.points.clear();
-  for (const SamplePoint& p : scratch.record.point()) {
-    KeyPoint point{places.X(double{p.x()} * width), places.Y(double{p.y()} * height), p.visible()};
-    if (!(point.x >= 0 && point.x < 1 && point.y >= 0 && point.y < 1)) point.is_visible = false;
-    scratch.points.push_back(point);
-  }
+  if (!wanted_.are_points_of_boxes) PlacePoints(scratch.record.point(), places, scratch.points);
 }
 
 void RecordTransform::TightenBoxes(RecordPictureScratch& scratch) {

@@ -21,9 +21,22 @@ struct RecordPictureScratch {
   Image mask;
   InstancePictures instances;
   std::vector<Annotated> boxes;  // instance_id: the record's box, from 1
-  std::vector<KeyPoint> points;
+  std::vector<KeyPoint> points;  // the record's, or of its first box, its second, ..
   Image other;
   std::vector<ImageWindow> bounds;  // of each instance's pixels
+};
+
+// Places of a picture [height, width], given as fractions of it, as fractions of what is cut out of it.
+struct CutPlaces {
+  ImageBox box;  // pixels
+  bool mirror = false;
+  double width = 0;
+  double height = 0;
+  float X(float x) const {
+    const double at = (double{x} * width - box.x) / box.width;
+    return static_cast<float>(mirror ? 1 - at : at);
+  }
+  float Y(float y) const { return static_cast<float>((double{y} * height - box.y) / box.height); }
 };
 
 class RecordTransform {
@@ -31,6 +44,8 @@ class RecordTransform {
   struct Wanted {
     bool mask = false;
     bool instances = false;
+    std::vector<int> mirrored_points = {};  // of the record or of each box; data/sample_record.h
+    bool are_points_of_boxes = false;
   };
   // Errors: kConfig for fields that do not go with boxes and masks.
   RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted);
@@ -43,12 +58,15 @@ class RecordTransform {
              TransformScratch& transform, RecordPictureScratch& scratch, std::span<float> data) const;
 
  private:
+  // The points of a picture, or of one of its boxes.
+  void PlacePoints(const google::protobuf::RepeatedPtrField<SamplePoint>& points, const CutPlaces& places,
+                   std::vector<KeyPoint>& out) const;
   ImageSize Open(const SampleRecord& record, ImageDecoder& decoder) const;
   // What of the picture is resized to what.
   ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
   void CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
                 RecordPictureScratch& scratch) const;
-  // The record's boxes and points, as fractions of what was cut.
+  // The record's boxes and points, as fractions of what was cut, of boxes without points such as are not visible.
   void PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror, RecordPictureScratch& scratch) const;
   void Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const;
   // Boxes with masks become the bounds of their pixels, of those that others do not hide; those without any go.

@@ -20,6 +20,8 @@ void CheckCount(std::string_view what, int found, int expected) {
 
 bool IsPart(float value) { return value >= 0 && value <= 1; }
 
+bool IsFinite(const SamplePoint& point) { return std::isfinite(point.x()) && std::isfinite(point.y()); }
+
 void CheckBox(const SampleBox& box, int at, const SampleSchema& schema) {
   const bool is_ordered = box.xmin() <= box.xmax() && box.ymin() <= box.ymax();
   if (!is_ordered || !IsPart(box.xmin()) || !IsPart(box.ymin()) || !IsPart(box.xmax()) || !IsPart(box.ymax())) {
@@ -32,6 +34,24 @@ void CheckBox(const SampleBox& box, int at, const SampleSchema& schema) {
                classes > 0 ? StrCat("..", classes - 1) : " or more"));
   }
   if (!box.run().empty() && !schema.box_masks()) Bad(StrCat("box ", at, " has a mask, by the schema boxes have none"));
+  if (box.point_size() > 0 && box.point_size() != schema.box_point_size()) {
+    Bad(StrCat("box ", at, " has ", box.point_size(), " points, by the database's schema ", schema.box_point_size()));
+  }
+  if (!std::ranges::all_of(box.point(), IsFinite)) Bad(StrCat("a point of box ", at, " is not of finite numbers"));
+}
+
+// Errors: kBadData for what no record could keep to.
+void CheckPoints(const fs::path& file, const SampleSchema& schema) {
+  const auto bad = [&](const std::string& text) { Bad(StrCat(file.string(), ": ", text)); };
+  if (schema.point_size() > 0 && schema.box_point_size() > 0) {
+    bad("it has `point` and `box_point`: points belong to the picture or to its boxes");
+  }
+  if (schema.box_point_size() > 0 && !schema.boxes()) bad("it has `box_point` without `boxes: true`");
+  const auto points = static_cast<uint32_t>(schema.box_point_size());
+  for (const PointLink& link : schema.skeleton()) {
+    if (link.from() < points && link.to() < points) continue;
+    bad(StrCat("its skeleton joins the points ", link.from(), " and ", link.to(), ", and a box has ", points));
+  }
 }
 
 }  // namespace
@@ -49,6 +69,7 @@ SampleSchema ReadSampleSchema(const fs::path& database) {
     throw Error(ErrorKind::kBadData, StrCat(file.string(), ": its records are of version ", schema.version(),
                                             ", this program reads up to ", kSampleVersion));
   }
+  CheckPoints(file, schema);
   return schema;
 }
 
@@ -86,9 +107,24 @@ void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord
     if (!std::isfinite(target)) Bad("a target is not a finite number");
   }
   for (const SamplePoint& point : record.point()) {
-    if (!std::isfinite(point.x()) || !std::isfinite(point.y())) Bad("a point is not of finite numbers");
+    if (!IsFinite(point)) Bad("a point is not of finite numbers");
   }
   for (int i = 0; i < record.box_size(); ++i) CheckBox(record.box(i), i, schema);
+}
+
+std::vector<int> MirroredPoints(const google::protobuf::RepeatedPtrField<std::string>& names) {
+  constexpr std::string_view kLeft = "left_";
+  constexpr std::string_view kRight = "right_";
+  std::vector<int> places(static_cast<size_t>(names.size()));
+  for (int i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    std::string other = name;
+    if (name.starts_with(kLeft)) other = StrCat(kRight, name.substr(kLeft.size()));
+    if (name.starts_with(kRight)) other = StrCat(kLeft, name.substr(kRight.size()));
+    const auto found = std::ranges::find(names, other);
+    places[static_cast<size_t>(i)] = found == names.end() ? i : static_cast<int>(found - names.begin());
+  }
+  return places;
 }
 
 Record PictureOf(const SampleRecord& record) {

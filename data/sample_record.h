@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "data/image.h"
 #include "data/record_source.h"
@@ -21,6 +22,10 @@ SampleSchema ReadSampleSchema(const std::filesystem::path& database);
 
 // `record` keeps its capacity. Errors: kBadData saying what is wrong, or what the schema says otherwise.
 void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord& record);
+
+// Which point each takes the place of in a mirrored picture: of `left_ear` it is `right_ear`, where both are there, of
+// others themselves.
+std::vector<int> MirroredPoints(const google::protobuf::RepeatedPtrField<std::string>& names);
 
 // A record's picture, raw in place or an image file. Requires: ParseSample found no fault.
 Record PictureOf(const SampleRecord& record);

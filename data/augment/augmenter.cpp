@@ -90,7 +90,7 @@ void Move(const Geometry& geometry, uint8_t fill, Image& picture, const Follower
     const PicturePoint p = geometry.ResultOf({double{point.x} * w, double{point.y} * h});
     point.x = static_cast<float>(p.x / w);
     point.y = static_cast<float>(p.y / h);
-    if (!(p.x >= 0 && p.x < w && p.y >= 0 && p.y < h)) point.is_visible = false;
+    if (!(p.x >= 0 && p.x < w && p.y >= 0 && p.y < h)) point.Leave();
   }
 }
 

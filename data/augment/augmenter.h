@@ -18,11 +18,14 @@
 
 namespace moka {
 
-// A place in a picture, as fractions of it.
+// A place in a picture, as fractions of it; neither visible nor hidden once it has left the picture.
 struct KeyPoint {
   float x = 0;
   float y = 0;
-  bool is_visible = true;  // no longer once it has left the picture
+  bool is_visible = true;
+  bool is_hidden = false;  // something covers it
+  bool IsInside() const { return x >= 0 && x < 1 && y >= 0 && y < 1; }
+  void Leave() { is_visible = is_hidden = false; }
 };
 
 // Labels of a picture's pixels, of its size, and the label of what comes from outside.

@@ -37,7 +37,9 @@ LayerDef RecordDataLayer() {
            "where "
            "there is none, or where its box has no row.\n"
            "- POINTS [N,P,3]: x and y as fractions of top 0, then 1, or 0 for a point that is not visible or has left "
-           "the picture. Names of points do not change sides when the picture is mirrored.\n\n"
+           "the picture. Where boxes have the points it is [N,max_boxes,P,3], a row of BOXES each, with 2 for a "
+           "visible point, 1 for a hidden one, and zeros throughout for one that was not labelled or has left the "
+           "picture. In a mirrored picture points named left_X and right_X take each other's places.\n\n"
            "What records have stands in schema.prototxt in the database's folder; an output that they do not have is "
            "an "
            "error. Order, sampling and resuming are as in Data.",

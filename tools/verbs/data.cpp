@@ -202,6 +202,9 @@ int RunInspect(const Arguments& arguments) {
     for (const auto& [label, count] : summary.labels) json["labels"][std::to_string(label)] = count;
     for (const auto& [label, count] : summary.boxes) json["boxes"][std::to_string(label)] = count;
     if (!summary.boxes.empty()) json["box_names"] = summary.box_names;
+    for (const PointCount& point : summary.points) {
+      json["points"].push_back({{"name", point.name}, {"visible", point.visible}, {"hidden", point.hidden}});
+    }
     for (const BadRecord& bad : summary.bad) {
       json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
     }
@@ -215,6 +218,9 @@ int RunInspect(const Arguments& arguments) {
   PrintHistogram("label", summary.labels, summary.label_names);
   PrintHistogram("boxes", summary.boxes, summary.box_names);
   if (!summary.boxes.empty()) fmt::print("  records without a box: {}\n", summary.boxless);
+  for (const PointCount& point : summary.points) {
+    fmt::print("  point {:<16} {} visible, {} hidden\n", Printable(point.name), point.visible, point.hidden);
+  }
   for (const BadRecord& bad : summary.bad)
     fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
   return 0;

@@ -17,6 +17,9 @@ nets/<net>.json, nets/<net>_smooth.json:
   parameter_count       learned values; statistics of BatchNorm not counted
   float32               how far PyTorch in float32 is from this file: "losses" relative, "tops", "gradients" and
                         "statistics" relative to the tensor's largest value, the worst of each, and where
+  kinks                 of nets with few units near a kink (net_kinks.py): "units", how many there are, and for each
+                        gradient how far turning them moves "samples" (relative to the tensor's largest value) and the
+                        "norm" (relative to it)
   losses                total loss (weights applied) before each of the 20 updates, same batch each time
   tops                  "layer:top" -> summary, in the order of computing. A blob changed in place has one entry a layer
   gradients             "layer/index" -> summary of dLoss/dparameter at the first step, without decay; no BatchNorm
@@ -35,6 +38,7 @@ import torch
 
 import caffe_torch
 import moka_random
+import net_kinks
 import prototxt
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nets")
@@ -45,6 +49,8 @@ NETS = {
     "resnet50": (2, (3, 224, 224), 1000, 0.0001),
     "googlenet": (2, (3, 224, 224), 1000, 0.00001),
 }
+# Those of so few units near a kink that each can be turned.
+KINKED = ("lenet", "alexnet_bn")
 TABLES = ("tops", "gradients", "statistics")
 STEPS, MOMENTUM, DECAY = 20, 0.9, 5e-4
 
@@ -60,8 +66,7 @@ def summary(name, tensor):
     }
 
 
-def run(name, dtype, smooth):
-    batch, image, classes, rate = NETS[name]
+def layers_of(name, smooth):
     messages = prototxt.messages()
     net = prototxt.read_net(os.path.join(prototxt.ROOT, "models", name, "train_val.prototxt"))
     layers = prototxt.filter_net(net, messages.TRAIN)
@@ -72,10 +77,20 @@ def run(name, dtype, smooth):
             layer.type = "ELU"
         elif smooth and layer.type == "Pooling":
             layer.pooling_param.pool = layer.pooling_param.AVE
-    engine = caffe_torch.Net(layers, dtype)
+    return layers
+
+
+def inputs_of(name, dtype):
+    batch, image, classes, _ = NETS[name]
+    return {"data": torch.tensor(moka_random.data((batch, *image)), dtype=dtype),
+            "label": torch.tensor(moka_random.labels(batch, classes))}
+
+
+def run(name, dtype, smooth):
+    batch, image, classes, rate = NETS[name]
+    engine = caffe_torch.Net(layers_of(name, smooth), dtype)
     shape = (batch, *image)
-    inputs = {"data": torch.tensor(moka_random.data(shape), dtype=dtype),
-              "label": torch.tensor(moka_random.labels(batch, classes))}
+    inputs = inputs_of(name, dtype)
     solver = caffe_torch.CaffeSgd(engine, rate, MOMENTUM, DECAY)
     losses = []
     for step in range(STEPS):
@@ -132,6 +147,8 @@ def main():
             path = os.path.join(FOLDER, name + ("_smooth" if smooth else "") + ".json")
             content = run(name, torch.float64, smooth)
             content["float32"] = gaps(run(name, torch.float32, smooth), content)
+            if name in KINKED and not smooth:
+                content["kinks"] = net_kinks.bounds(layers_of(name, smooth), inputs_of(name, torch.float64))
             write_json(path, {key: content[key] for key in sorted(content, key=lambda k: k in TABLES)})
             print(os.path.basename(path), content["parameter_count"], "parameters, losses", content["losses"][0], "...",
                   content["losses"][-1], content["float32"], os.path.getsize(path), "bytes", flush=True)

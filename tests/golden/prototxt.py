@@ -23,10 +23,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def messages():
     """The Python module of proto/moka.proto; needs protoc and a matching protobuf package."""
     folder = tempfile.mkdtemp(prefix="moka_proto_")
-    proto = os.path.join(ROOT, "proto")
-    subprocess.run(["protoc", "-I", proto, "--python_out", folder, os.path.join(proto, "moka.proto")], check=True)
+    files = [os.path.join("proto", name) for name in ("common.proto", "forks.proto", "moka.proto")]
+    subprocess.run(["protoc", "-I", ROOT, "--python_out", folder, *files], check=True, cwd=ROOT)
     sys.path.insert(0, folder)
-    return importlib.import_module("moka_pb2")
+    return importlib.import_module("proto.moka_pb2")
 
 
 def parse_net(text):

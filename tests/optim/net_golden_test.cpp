@@ -68,6 +68,13 @@ struct Case {
   double gradient_tolerance = 1e-4;  // of the tensor's largest value
 };
 
+struct Tolerance {
+  double norm = 0;     // of the tensor's norm
+  double samples = 0;  // of its largest value
+};
+
+constexpr Tolerance kSmooth{1e-4, 1e-4};  // of what is a continuous function of the input
+
 class NetGolden : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -116,14 +123,23 @@ class NetGolden : public testing::TestWithParam<Case> {
     if (program.HasInput("random_key")) program.input("random_key").as<int64_t>()[0] = 1;
   }
 
-  // Norm and samples, relative to the tensor's largest value.
+  // A gradient's tolerance: units so near a kink that rounding may turn them move it by as much as the golden says.
+  Tolerance GradientTolerance(const std::string& blob) const {
+    Tolerance tolerance{GetParam().gradient_tolerance, GetParam().gradient_tolerance};
+    if (!golden_.contains("kinks")) return tolerance;
+    const Json& moved = golden_.at("kinks").at("gradients").at(blob);
+    tolerance.norm += moved.at("norm").get<double>();
+    tolerance.samples += moved.at("samples").get<double>();
+    return tolerance;
+  }
+
   static void ExpectSummary(const Json& expected, std::span<const float> found, std::string_view sample_name,
-                            double tolerance, const std::string& what) {
+                            Tolerance tolerance, const std::string& what) {
     const double scale = std::max(expected.at("max").get<double>(), 1e-30);
     double squares = 0;
     for (const float v : found) squares += static_cast<double>(v) * static_cast<double>(v);
     const double norm = expected.at("norm").get<double>();
-    EXPECT_NEAR(std::sqrt(squares), norm, tolerance * std::max(norm, 1e-30)) << what << ": norm";
+    EXPECT_NEAR(std::sqrt(squares), norm, tolerance.norm * std::max(norm, 1e-30)) << what << ": norm";
     const auto samples = expected.at("samples").get<std::vector<double>>();
     const std::vector<int64_t> indices = SampleIndices(sample_name, static_cast<int64_t>(found.size()));
     ASSERT_EQ(samples.size(), indices.size()) << what;
@@ -132,7 +148,7 @@ class NetGolden : public testing::TestWithParam<Case> {
       worst =
           std::max(worst, std::abs(static_cast<double>(found[static_cast<size_t>(indices[j])]) - samples[j]) / scale);
     }
-    EXPECT_LE(worst, tolerance) << what << ": samples";
+    EXPECT_LE(worst, tolerance.samples) << what << ": samples";
   }
 
   Json golden_;
@@ -164,15 +180,15 @@ TEST_P(NetGolden, ActivationsAndGradientsAgree) {
   Feed(*program);
   program->Run();
   for (const auto& [name, summary] : tops.items()) {
-    ExpectSummary(summary, program->output(name).as<const float>(), name, 1e-4, name);
+    ExpectSummary(summary, program->output(name).as<const float>(), name, kSmooth, name);
   }
   for (const NetBlob& blob : trained) {
     const std::string name = "gradient:" + blob.name;
     ExpectSummary(expected_gradients.at(blob.name), program->output(name).as<const float>(), name,
-                  GetParam().gradient_tolerance, name);
+                  GradientTolerance(blob.name), name);
   }
   for (const auto& [name, summary] : golden_.at("statistics").items()) {
-    ExpectSummary(summary, store.Values(name), "statistic:" + name, 1e-4, name);
+    ExpectSummary(summary, store.Values(name), "statistic:" + name, kSmooth, name);
   }
 }
 
@@ -208,7 +224,8 @@ TEST_P(NetGolden, TwentyStepsOfLossAgree) {
 }
 
 // Gradients of the deep ReLU nets cannot agree to 1e-4 in float32: PyTorch itself differs from its own float64 by 1e-2
-// there, since rounding turns units near zero on or off (tests/golden/README.md). The smooth twins hold 1e-4.
+// there, since rounding turns units near zero on or off (tests/golden/README.md). The smooth twins hold 1e-4. LeNet and
+// AlexNet-BN have so few such units that the golden says what each gradient may be moved by ("kinks").
 constexpr double kKinked = 5e-2;
 INSTANTIATE_TEST_SUITE_P(Zoo, NetGolden,
                          testing::Values(Case{"lenet", false, 1e-4}, Case{"lenet", true, 1e-4},

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -17,9 +21,53 @@ namespace fs = std::filesystem;
 constexpr const char* kName = "kernels.tsv";
 constexpr int64_t kLimitBytes = int64_t{64} << 20;
 
-std::string Head(const RunKernels& kernels) {
-  return fmt::format("# moka kernels 1 {} crc32c {:08x}", kernels.is_listed ? "listed" : "fastest",
-                     Crc32c(kernels.times));
+constexpr std::string_view kMark = "# ";  // before the name of a flag
+
+// A flag of sets of names, where a run keeps it and where a program reads it.
+struct NamesFlag {
+  const char* name;
+  std::set<std::string> RunKernels::*kept;
+  std::set<std::string> CompileOptions::*used;
+};
+constexpr std::array<NamesFlag, 3> kFlags = {{
+    {"disable-kernel", &RunKernels::disabled_kernels, &CompileOptions::disabled_kernels},
+    {"prefer-kernel", &RunKernels::preferred_kernels, &CompileOptions::preferred_kernels},
+    {"disable-pass", &RunKernels::disabled_passes, &CompileOptions::disabled_passes},
+}};
+
+std::string ListOf(const std::set<std::string>& names) { return Join({names.begin(), names.end()}, ","); }
+
+std::string Head(bool is_listed, std::string_view rest) {
+  return fmt::format("# moka kernels 1 {} crc32c {:08x}", is_listed ? "listed" : "fastest", Crc32c(rest));
+}
+
+// Takes the flags' lines from the front.
+RunKernels Parsed(bool is_listed, std::string_view rest) {
+  RunKernels kernels{.is_listed = is_listed};
+  while (rest.starts_with(kMark)) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    for (const NamesFlag& flag : kFlags) {
+      const std::string front = StrCat(kMark, flag.name, " ");
+      if (!line.starts_with(front)) continue;
+      for (const std::string& name : Split(line.substr(front.size()), ',')) (kernels.*flag.kept).insert(name);
+    }
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+  }
+  kernels.times = rest;
+  return kernels;
+}
+
+// The run's flags where none are given; others are said.
+void KeepFlags(const Arguments& arguments, const RunKernels& kept, CompileOptions& options) {
+  for (const NamesFlag& flag : kFlags) {
+    const std::set<std::string>& names = kept.*flag.kept;
+    if (!arguments.Has(flag.name)) {
+      options.*flag.used = names;
+    } else if (options.*flag.used != names) {
+      LogWarning(StrCat("--", flag.name, "=", arguments.Get(flag.name), " is not what the run was started with (",
+                        names.empty() ? "none" : ListOf(names), "): it may not go on bit for bit"));
+    }
+  }
 }
 
 }  // namespace
@@ -31,9 +79,9 @@ std::optional<RunKernels> ReadRunKernels(const fs::path& run_folder) {
   const std::string text = ReadFile(path, kLimitBytes);
   const size_t end = text.find('\n');
   if (end != std::string::npos) {
+    const std::string_view rest = std::string_view(text).substr(end + 1);
     for (const bool is_listed : {false, true}) {
-      RunKernels kernels{.is_listed = is_listed, .times = text.substr(end + 1)};
-      if (text.compare(0, end, Head(kernels)) == 0) return kernels;
+      if (text.compare(0, end, Head(is_listed, rest)) == 0) return Parsed(is_listed, rest);
     }
   }
   throw Error(ErrorKind::kBadData, {},
@@ -42,10 +90,13 @@ std::optional<RunKernels> ReadRunKernels(const fs::path& run_folder) {
 }
 
 void WriteRunKernels(const RunFolder& run, const CompileOptions& options) {
-  RunKernels kernels;
-  kernels.is_listed = options.search == nullptr;
-  if (options.search != nullptr) kernels.times = options.search->Used();
-  run.WriteConfig(kName, StrCat(Head(kernels), "\n", kernels.times));
+  std::string rest;
+  for (const NamesFlag& flag : kFlags) {
+    const std::set<std::string>& names = options.*flag.used;
+    if (!names.empty()) rest += StrCat(kMark, flag.name, " ", ListOf(names), "\n");
+  }
+  if (options.search != nullptr) rest += options.search->Used();
+  run.WriteConfig(kName, StrCat(Head(options.search == nullptr, rest), "\n", rest));
 }
 
 CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup& setup) {
@@ -58,12 +109,14 @@ CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup&
     return CompileOptionsOf(arguments, usual);
   }
   const KernelMode mode = KernelModeOf(arguments, kept->is_listed ? KernelMode::kListed : usual);
-  if (mode == KernelMode::kRenew || (mode == KernelMode::kListed) != kept->is_listed) {
+  const bool chooses_anew = mode == KernelMode::kRenew || (mode == KernelMode::kListed) != kept->is_listed;
+  if (chooses_anew) {
     LogWarning(StrCat("--kernels=", arguments.Get("kernels"),
                       " chooses other kernels than the run did: it may not go on bit for bit"));
-    return CompileOptionsOf(arguments, mode);
   }
-  return CompileOptionsOf(arguments, mode, kept->times);
+  CompileOptions options = CompileOptionsOf(arguments, mode, chooses_anew ? "" : kept->times);
+  KeepFlags(arguments, *kept, options);
+  return options;
 }
 
 }  // namespace moka

@@ -2,11 +2,13 @@
 // resumed run goes on bit for bit whatever became of those. The first line says how the run chooses and carries a
 // checksum of the rest, which are lines of graph/kernel_search.h:
 //
-//   # moka kernels 1 fastest crc32c 0a1b2c3d       (or: listed, and no lines)
+//   # moka kernels 1 fastest crc32c 0a1b2c3d       (or: listed, and no times)
+//   # disable-kernel winograd,onednn_winograd      (each flag that the run was started with and that changes kernels)
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "optim/run_folder.h"
@@ -18,6 +20,10 @@ namespace moka {
 struct RunKernels {
   bool is_listed = false;  // --kernels=listed: the first of the list is taken, nothing is timed
   std::string times{};     // what KernelSearch::Used() gave
+  // What --disable-kernel, --prefer-kernel and --disable-pass named.
+  std::set<std::string> disabled_kernels{};
+  std::set<std::string> preferred_kernels{};
+  std::set<std::string> disabled_passes{};
 };
 
 // Nothing if the run kept none. Errors: kBadData if the file is damaged.
@@ -26,7 +32,8 @@ std::optional<RunKernels> ReadRunKernels(const std::filesystem::path& run_folder
 void WriteRunKernels(const RunFolder& run, const CompileOptions& options);
 
 // The compile options of a training: those of the flags, and for a run that goes on from a checkpoint its own choice
-// of kernels, unless --kernels asks for another, which is said. Errors: those of CompileOptionsOf and ReadRunKernels.
+// of kernels, unless --kernels or a flag that names kernels or passes asks for another, which is said. Errors: those of
+// CompileOptionsOf and ReadRunKernels.
 CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup& setup);
 
 }  // namespace moka

@@ -77,6 +77,58 @@ TEST_F(CliTest, AnotherChoiceOfKernelsOnResumeIsSaid) {
   EXPECT_NE(warning("").find("did not keep its kernels"), std::string::npos);
 }
 
+TEST_F(CliTest, AResumedRunLeavesOutWhatTheRunLeftOut) {
+  Run();
+  const std::string flags = " --disable-kernel=pool_max/onednn,matmul/onednn --disable-pass=fuse";
+  const std::string start = Solver() + " max_iter=4 snapshot=4 --run less --kernels listed";
+  const std::string chosen = KernelLines(Moka(start + flags + " --dry-run").out);
+  ASSERT_NE(KernelLines(Moka(start + " --dry-run").out), chosen) << "what is left out would be seen";
+  const Outcome cut = Moka(start + flags);
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  const fs::path file = folder_ / "runs/less-0001/config/kernels.tsv";
+  const std::string kept = ReadFile(file);
+  EXPECT_NE(kept.find("\n# disable-kernel matmul/onednn,pool_max/onednn\n# disable-pass fuse\n"), std::string::npos)
+      << kept;
+  const auto resumed = [&](const std::string& more) {
+    return Moka("train --resume=runs/less-0001 max_iter=8 --dry-run" + more);
+  };
+  EXPECT_EQ(KernelLines(resumed("").out), chosen);
+  EXPECT_EQ(resumed("").err.find("was started with"), std::string::npos);
+  EXPECT_EQ(resumed(flags).err.find("was started with"), std::string::npos);
+  const Outcome other = resumed(" --disable-kernel=matmul/onednn");
+  EXPECT_NE(other.err.find(
+                "--disable-kernel=matmul/onednn is not what the run was started with (matmul/onednn,pool_max/onednn)"),
+            std::string::npos)
+      << other.err;
+  EXPECT_NE(KernelLines(other.out), chosen);
+  EXPECT_NE(resumed(" --prefer-kernel=matmul/onednn").err.find("was started with (none)"), std::string::npos);
+  ASSERT_EQ(Moka("train --resume=runs/less-0001 max_iter=8").code, 0);
+  EXPECT_EQ(ReadFile(file), kept) << "and it goes on keeping them";
+  std::string damaged = kept;
+  damaged.replace(damaged.find("fuse"), 4, "fuze");
+  WriteFileAtomically(file, damaged);
+  EXPECT_NE(resumed("").err.find("its checksum does not fit"), std::string::npos);
+}
+
+TEST_F(CliTest, QuantiseLooksInsideWithoutMeasuringAndTraces) {
+  const std::string quantise = StrCat("quantise ", Run(), " --batches 1 --iterations 1 --out ranges.json ");
+  const Outcome dry = Moka(quantise + "--dry-run");
+  ASSERT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("program calibrate\n"), std::string::npos) << dry.out;
+  EXPECT_NE(dry.out.find("program float32\n"), std::string::npos) << dry.out;
+  const Outcome explained = Moka(quantise + "--explain=ip1");
+  ASSERT_EQ(explained.code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("ip1"), std::string::npos) << explained.out;
+  EXPECT_FALSE(fs::exists(folder_ / "ranges.json")) << "nothing was measured";
+  const Outcome refused = Moka(quantise + "--int8 ranges.json");
+  EXPECT_EQ(refused.code, 64);
+  EXPECT_NE(refused.err.find("--int8 has no use here"), std::string::npos) << refused.err;
+  const Outcome traced = Moka(quantise + "--trace quantise.json");
+  ASSERT_EQ(traced.code, 0) << traced.err;
+  EXPECT_GE(Json::parse(ReadFile(folder_ / "quantise.json")).at("traceEvents").size(), 4U);
+  EXPECT_TRUE(fs::exists(folder_ / "ranges.json"));
+}
+
 TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {
   const std::string lenet = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --warmup 0 ");
   const std::string cache = "XDG_CACHE_HOME=cache3";

@@ -50,13 +50,19 @@ struct Candidate {
   double best_batch_ms = INFINITY;
 };
 
-Candidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
+// Without its weights.
+Candidate Compiled(const NetParameter& net, const CompileOptions& compile) {
   Candidate c;
   TestOptions options;
   options.data.phase = TEST;
   options.compile = compile;
   options.evaluation = Evaluation::kDetection;
   c.net = std::make_unique<TestNet>(net, options, c.store);
+  return c;
+}
+
+Candidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
+  Candidate c = Compiled(net, compile);
   LoadWeightFiles(weights, c.net->blobs(), c.store);
   return c;
 }
@@ -80,7 +86,19 @@ void Evaluate(Candidate& c, int64_t batches, const std::string& name) {
   }
 }
 
+// The programs that are known before the ranges are: the one that measures them and the one it is compared with.
+int Look(const Arguments& arguments, const NetParameter& param, const CompileOptions& observing,
+         const CompileOptions& compile) {
+  LookInside(arguments, "calibrate", Compiled(CalibrationNet(param), observing).net->program());
+  LookInside(arguments, "float32", Compiled(FilterNet(param, TEST), compile).net->program());
+  return 0;
+}
+
 int Run(const Arguments& arguments) {
+  if (arguments.Has("int8")) {
+    throw Error(ErrorKind::kUsage, {}, "moka quantise measures ranges, and takes none: --int8 has no use here",
+                "`moka test --int8 FILE` runs on integers; --out names the file that is written");
+  }
   const TestSource source = TestSourceOf(arguments, "quantise");
   NetReadOptions read;
   read.overrides = SplitByTarget(arguments.overrides).net;
@@ -91,6 +109,8 @@ int Run(const Arguments& arguments) {
 
   CompileOptions observing = compile;
   observing.observes_convolutions = true;
+  if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
+  BeginTrace(arguments);
   Calibration calibration;
   {
     Candidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
@@ -119,6 +139,7 @@ int Run(const Arguments& arguments) {
   const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);
   Evaluate(before, batches, "float32");
   Evaluate(after, batches, "int8");
+  EndTrace(arguments);
   int64_t converted = 0;
   int64_t convolutions = 0;
   for (const StepReport& step : after.net->program().steps()) {
@@ -145,7 +166,7 @@ Verb QuantiseVerb() {
   verb.summary = "measure the ranges for 8-bit inference, and what it costs and gains";
   verb.usage = "RUN|MODEL [--flags]";
   verb.examples = {"moka quantise runs/latest", "moka quantise models/lenet --weights lenet.caffemodel --batches 32",
-                   "moka test runs/latest --int8 runs/latest/net.int8.json"};
+                   "moka test runs/latest --int8 runs/latest/net.int8.json", "moka quantise runs/latest --dry-run"};
   verb.options = {{"model", "FILE", "training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},

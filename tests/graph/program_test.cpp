@@ -13,6 +13,7 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "tests/graph/weight.h"
 
 namespace moka {
 namespace {
@@ -28,14 +29,8 @@ struct SmallNet {
   ValueId loss = kNoId;
 
   ValueId Weight(const std::string& name, const Shape& shape) {
-    store.Add(name, shape);
-    std::vector<float> values(static_cast<size_t>(shape.Count()));
-    RandomStream random(3, StableHash(name));
-    for (float& v : values) v = static_cast<float>(random.Uniform(-0.5, 0.5));
-    store.Set(name, values);
-    const ValueId state = graph.AddState(name, Type(shape));
-    weights.push_back(state);
-    return state;
+    weights.push_back(AddWeight(graph, store, name, shape, 0.5));
+    return weights.back();
   }
 
   ValueId Unit(const std::string& name, ValueId x, int64_t channels, bool relu) {

@@ -13,6 +13,7 @@
 #include "graph/pass.h"
 #include "graph/program.h"
 #include "layers/catalog.h"
+#include "tests/graph/weight.h"
 
 namespace moka {
 namespace {
@@ -31,12 +32,7 @@ struct StridedNet {
   std::vector<ValueId> weights;
 
   ValueId Weight(const std::string& name, const Shape& shape) {
-    store.Add(name, shape);
-    std::vector<float> values(static_cast<size_t>(shape.Count()));
-    RandomStream random(3, StableHash(name));
-    for (float& v : values) v = static_cast<float>(random.Uniform(-0.5, 0.5));
-    store.Set(name, values);
-    weights.push_back(graph.AddState(name, {DType::kFloat32, shape, {}}));
+    weights.push_back(AddWeight(graph, store, name, shape, 0.5));
     return weights.back();
   }
 

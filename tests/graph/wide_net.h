@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "graph/program.h"
 #include "layers/catalog.h"
+#include "tests/graph/weight.h"
 
 namespace moka {
 
@@ -42,12 +43,7 @@ struct WideNet {
   std::unique_ptr<Program> Make(ParameterStore& store, const std::set<std::string>& disabled) const {
     Graph graph{StandardCatalog()};
     const auto weight = [&](const std::string& name, const Shape& shape) {
-      store.Add(name, shape);
-      std::vector<float> values(static_cast<size_t>(shape.Count()));
-      RandomStream random(3, StableHash(name));
-      for (float& v : values) v = static_cast<float>(random.Uniform(-0.2, 0.2));
-      store.Set(name, values);
-      return graph.AddState(name, {DType::kFloat32, shape, {}});
+      return AddWeight(graph, store, name, shape, 0.2);
     };
     const ValueId x = graph.AddInput("x", {DType::kFloat32, Shape{images, 3, size, size}, {}});
     const GraphBuilder b(graph, {"wide", {}, "", kNoId});

@@ -2,18 +2,15 @@
 // pipeline and queues their copies on a stream of its own:
 //
 //   slot of batch b = b mod slots:
-//     free --the pipeline's batch b, copies queued--> ahead --Next()--> read by the step --Next()--> free, for b +
-//     slots
+//     free --the pipeline's batch b, copies queued--> ahead --Next()--> read by the step --Next()--> free for later
 //
 // Invariants; what crosses from one stream to another is ordered by events, and no thread waits for the device but
 // where it says so:
 //  1. the step's stream waits for `copied` of batch b before work that is queued after Next() gave it;
-//  2. the copy of batch b waits for `consumed` of batch b - slots, recorded on the step's stream when the next is
-//  asked;
+//  2. the copy of batch b waits for `consumed` of batch b - slots, recorded on the step's stream by the next Next();
 //  3. host memory is written again only after the thread has waited for the `copied` that read it: staging memory is
-//  the
-//     slot's; memory that the pipeline lends (Pipeline::LendsTo) is copied from where it lies, without staging, and
-//     goes back when the next batch is taken;
+//     the slot's; memory that the pipeline lends (Pipeline::LendsTo) is copied from where it lies, without staging,
+//     and goes back when the next batch is taken;
 //  4. slots pass between the two threads through two queues of batch numbers (core/bounded_queue.h); nothing is
 //     allocated after the first batch;
 //  5. the position counts batches handed out, not those ahead.

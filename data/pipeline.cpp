@@ -147,8 +147,8 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
   }
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   return OpenPrefetch(layer, options, batch,
-                      std::make_unique<RecordDataMaker>(layer, options.base_folder / param.source(), AccessOf(param),
-                                                        options.phase, DataSeed(options.seed, "augment")));
+                      std::make_unique<RecordDataMaker>(layer, options.base_folder, AccessOf(param), options.phase,
+                                                        DataSeed(options.seed, "augment")));
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/text/tokens.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -26,10 +27,10 @@ const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSc
 
 }  // namespace
 
-RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database,
+RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder,
                                  LmdbReader::Access access, Phase phase, uint64_t seed)
-    : reader_(database, access),
-      schema_(ReadSampleSchema(database)),
+    : reader_(folder / layer.data_param().source(), access),
+      schema_(ReadSampleSchema(folder / layer.data_param().source())),
       param_(layer.record_data_param()),
       transform_(layer, phase, seed,
                  {.mask = Has(param_, Parameter::MASK),
@@ -37,6 +38,7 @@ RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesys
                   .mirrored_points = MirroredPoints(PointNames(schema_)),
                   .are_points_of_boxes = schema_.box_point_size() > 0}) {
   CheckOutputs(layer);
+  OpenVocabulary(layer, folder);
   const bool has_box_points = Has(param_, Parameter::POINTS) && schema_.box_point_size() > 0;
   if (!Has(param_, Parameter::BOXES) && !has_box_points) return;
   rows_ = std::max<int64_t>(1, param_.max_boxes() > 0 ? param_.max_boxes() : MostBoxes());
@@ -63,12 +65,34 @@ void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
                           (wanted == Parameter::BOXES && schema_.boxes()) ||
                           (wanted == Parameter::MASK && schema_.mask()) ||
                           (wanted == Parameter::INSTANCES && schema_.box_masks()) ||
-                          (wanted == Parameter::POINTS && !PointNames(schema_).empty());
+                          (wanted == Parameter::POINTS && !PointNames(schema_).empty()) ||
+                          (wanted == Parameter::TEXTS && schema_.text_size() > 0);
     if (!is_there) {
       fail(StrCat("wants ", name, ", which the records of ", reader_.path().string(), " have not"),
            StrCat("its ", kSchemaFile, " says what they have"));
     }
   }
+}
+
+void RecordDataMaker::OpenVocabulary(const LayerParameter& layer, const std::filesystem::path& folder) {
+  const auto fail = [&](const std::string& field, std::string_view text, std::string_view hint) {
+    throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", field, " ", text), std::string(hint));
+  };
+  if (!Has(param_, Parameter::TEXTS)) {
+    if (!param_.has_vocabulary()) return;
+    fail("record_data_param.vocabulary", "is of the output TEXTS, which no top has", "add it, or leave this out");
+  }
+  constexpr uint32_t kLeastWords = 2;  // one and the mark
+  constexpr uint32_t kMostWords = 1 << 16;
+  if (param_.text_length() < kLeastWords || param_.text_length() > kMostWords) {
+    fail("record_data_param.text_length",
+         StrCat("is ", param_.text_length(), ", expected ", kLeastWords, "..", kMostWords), "");
+  }
+  if (param_.vocabulary().empty()) {
+    fail("record_data_param.vocabulary", "is not given, and TEXTS are numbers of its words",
+         "`moka data vocabulary` makes one of text files");
+  }
+  vocabulary_.emplace(folder / param_.vocabulary());
 }
 
 int64_t RecordDataMaker::MostBoxes() const {
@@ -108,6 +132,7 @@ Shape RecordDataMaker::PartShape(Parameter::Output output, const Shape& sample) 
       if (schema_.box_point_size() > 0) return {rows_, schema_.box_point_size(), kPointNumbers};
       return {schema_.point_size(), kPointNumbers};
     case Parameter::BOXES: return {rows_, kBoxNumbers};
+    case Parameter::TEXTS: return {schema_.text_size(), int64_t{param_.text_length()}};
     case Parameter::PICTURE: break;
   }
   return sample;
@@ -165,6 +190,19 @@ void RecordDataMaker::WritePoints(const RecordPictureScratch& scratch, std::span
   }
 }
 
+void RecordDataMaker::WriteTexts(const SampleRecord& record, std::span<float> out) const {
+  std::ranges::fill(out, static_cast<float>(kNoWord));
+  const size_t length = param_.text_length();
+  std::vector<std::string> words;
+  for (int i = 0; i < record.text_size(); ++i) {
+    const std::span<float> row = out.subspan(static_cast<size_t>(i) * length, length);
+    SplitWords(record.text(i), param_.tokens(), words);
+    const size_t count = std::min(words.size(), length - 1);
+    for (size_t w = 0; w < count; ++w) row[w] = static_cast<float>(vocabulary_->NumberOf(words[w]));
+    row[count] = static_cast<float>(kEndWord);
+  }
+}
+
 // Boxes that are no longer there, or have no row, leave no instance.
 void RecordDataMaker::WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const {
   std::vector<float> row_of(static_cast<size_t>(scratch.record.box_size()) + 1);
@@ -194,6 +232,7 @@ void RecordDataMaker::Make(int64_t record, const SampleId& id, int64_t item, con
       case Parameter::INSTANCES: WriteInstances(p, out); break;
       case Parameter::BOXES: WriteBoxes(p, item, out); break;
       case Parameter::POINTS: WritePoints(p, out); break;
+      case Parameter::TEXTS: WriteTexts(p.record, out); break;
       case Parameter::PICTURE: break;
     }
   }

@@ -2,20 +2,22 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/lmdb_file.h"
 #include "data/record_transform.h"
 #include "data/sample_maker.h"
+#include "data/text/vocabulary.h"
 
 namespace moka {
 
 class RecordDataMaker final : public SampleMaker {
  public:
-  // Reads the schema and, for BOXES without max_boxes, every record. Errors: kConfig at the layer's fields, those of
-  // the database.
-  RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& database, LmdbReader::Access access,
+  // The layer's files are relative to `folder`. Reads the schema, a vocabulary if TEXTS is an output and, for BOXES
+  // without max_boxes, every record. Errors: kConfig at the layer's fields, those of the database and the vocabulary.
+  RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder, LmdbReader::Access access,
                   Phase phase, uint64_t seed);
   int64_t record_count() const override { return reader_.size(); }
   std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
@@ -29,19 +31,22 @@ class RecordDataMaker final : public SampleMaker {
 
  private:
   void CheckOutputs(const LayerParameter& layer) const;
+  void OpenVocabulary(const LayerParameter& layer, const std::filesystem::path& folder);
   int64_t MostBoxes() const;  // of any record
   // Shape of an output's part of one sample.
   Shape PartShape(RecordDataParameter::Output output, const Shape& sample) const;
   void Load(int64_t record, SampleScratch& scratch) const;
   void WriteBoxes(const RecordPictureScratch& scratch, int64_t item, std::span<float> out) const;
   void WritePoints(const RecordPictureScratch& scratch, std::span<float> out) const;
+  void WriteTexts(const SampleRecord& record, std::span<float> out) const;
   void WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const;
 
   LmdbReader reader_;
   SampleSchema schema_;
   RecordDataParameter param_;
   RecordTransform transform_;
-  int64_t rows_ = 1;  // of BOXES and of boxes' points, one item's
+  std::optional<Vocabulary> vocabulary_;  // of TEXTS
+  int64_t rows_ = 1;                      // of BOXES and of boxes' points, one item's
 };
 
 }  // namespace moka

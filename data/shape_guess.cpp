@@ -206,6 +206,7 @@ Shape RecordTop(const LayerParameter& layer, int top, int64_t batch, int64_t h, 
     case RecordDataParameter::MASK:
     case RecordDataParameter::INSTANCES: return {batch, 1, h, w};
     case RecordDataParameter::POINTS: return {batch, 1, 3};
+    case RecordDataParameter::TEXTS: return {batch, 1, int64_t{p.text_length()}};
     default: return {};
   }
 }

@@ -7,10 +7,11 @@ namespace moka {
 LayerDef RecordDataLayer() {
   return OutsideDataLayer(
       "RecordData",
-      "Pictures with what belongs to them - labels, numbers, boxes, masks, instances, points - from an LMDB of Moka's "
+      "Pictures with what belongs to them - labels, numbers, boxes, masks, instances, points, texts - from an LMDB of "
+      "Moka's "
       "own records (data_param). record_data_param.output says what each top is; transform_param's changes of shape "
       "are made to all of them.",
-      7,
+      8,
       {.params = {"data_param", "record_data_param", "transform_param", "sampling_param"},
        .formula =
            "N is batch_size. A picture is resized (record_data_param.height and width, or transform_param's "
@@ -39,7 +40,10 @@ LayerDef RecordDataLayer() {
            "- POINTS [N,P,3]: x and y as fractions of top 0, then 1, or 0 for a point that is not visible or has left "
            "the picture. Where boxes have the points it is [N,max_boxes,P,3], a row of BOXES each, with 2 for a "
            "visible point, 1 for a hidden one, and zeros throughout for one that was not labelled or has left the "
-           "picture. In a mirrored picture points named left_X and right_X take each other's places.\n\n"
+           "picture. In a mirrored picture points named left_X and right_X take each other's places.\n"
+           "- TEXTS [N,X,T]: of each of a record's X texts the numbers of its words in vocabulary (tokens says what "
+           "words are), the end mark 2, then 0; T is text_length, and a longer text is cut. 3 is a word that the "
+           "vocabulary lacks.\n\n"
            "What records have stands in schema.prototxt in the database's folder; an output that they do not have is "
            "an "
            "error. Order, sampling and resuming are as in Data.",

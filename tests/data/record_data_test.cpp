@@ -404,6 +404,43 @@ TEST_F(RecordLayers, FieldsThatDoNotGoAreErrors) {
   }
 }
 
+TEST_F(RecordLayers, TextsAreNumbersOfTheirWords) {
+  std::vector<SampleRecord> records(3, RecordOf(16, 24, {6, 4, 12, 8}, 2));
+  records[0].set_text(0, "A white dog!");
+  records[1].set_text(0, "white, unheard white dog");  // cut: the mark takes the last place
+  records[2].set_text(0, "");
+  WriteRecords(records);
+  Write("words.txt", "<pad>\n<s>\n</s>\n<unk>\nwhite\ndog\n!\na\n");
+  const std::string fields = "vocabulary: 'words.txt' text_length: 5 ";
+  const auto pipeline = Open("RecordData", Fields({"PICTURE", "TEXTS"}, "", 3, fields));
+  EXPECT_EQ(pipeline->types()[1].shape, (Shape{3, 1, 5}));
+  EXPECT_THAT(Next(*pipeline)[1], ElementsAre(7, 4, 5, 6, 2,  //
+                                              4, 3, 3, 4, 2,  //
+                                              2, 0, 0, 0, 0));
+  const auto blanks = Open("RecordData", Fields({"PICTURE", "TEXTS"}, "", 1, fields + "tokens: BLANKS "));
+  EXPECT_THAT(Next(*blanks)[1], ElementsAre(3, 4, 3, 2, 0));
+}
+
+TEST_F(RecordLayers, TextsWantAVocabularyAndUtf8) {
+  WriteRecords({RecordOf(16, 24, {6, 4, 12, 8}, 2)});
+  Write("words.txt", "<pad>\n<s>\n</s>\n<unk>\nwhite\n");
+  const auto error = [&](const std::vector<std::string>& outputs, const std::string& fields) {
+    return ErrorOf([&] { Open("RecordData", Fields(outputs, "", 1, fields)); });
+  };
+  EXPECT_THAT(error({"PICTURE", "TEXTS"}, ""), HasSubstr("record_data_param.vocabulary is not given"));
+  EXPECT_THAT(error({"PICTURE"}, "vocabulary: 'words.txt'"), HasSubstr("of the output TEXTS, which no top has"));
+  EXPECT_THAT(error({"PICTURE", "TEXTS"}, "vocabulary: 'none.txt'"), HasSubstr("none.txt"));
+  EXPECT_THAT(error({"PICTURE", "TEXTS"}, "vocabulary: 'words.txt' text_length: 1"),
+              HasSubstr("text_length is 1, expected 2..65536"));
+  std::vector<SampleRecord> records(1, RecordOf(16, 24, {6, 4, 12, 8}, 2));
+  records[0].set_text(0, "caf\xE9");
+  WriteRecords(records, kSchema, "latin");
+  const std::string layer = Fields({"PICTURE", "TEXTS"}, "", 1, "vocabulary: 'words.txt' ");
+  const auto pipeline =
+      Open("RecordData", "data_param { source: 'latin' batch_size: 1 } " + layer.substr(layer.find("record_data")));
+  EXPECT_THAT(ErrorOf([&] { Next(*pipeline); }), HasSubstr("UTF-8"));
+}
+
 TEST_F(RecordLayers, OutputsThatRecordsHaveNotAreErrors) {
   SampleRecord record;
   record.set_version(1);

@@ -14,6 +14,10 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;  // NOLINT(cppcoreguidelines-no-malloc)
   throw std::bad_alloc();
 }
+void* operator new(size_t bytes, const std::nothrow_t& /*unused*/) noexcept {
+  ++allocations;
+  return std::malloc(bytes == 0 ? 1 : bytes);  // NOLINT(cppcoreguidelines-no-malloc)
+}
 void operator delete(void* memory) noexcept { std::free(memory); }  // NOLINT(cppcoreguidelines-no-malloc)
 void operator delete(void* memory, size_t /*bytes*/) noexcept {
   std::free(memory);  // NOLINT(cppcoreguidelines-no-malloc)

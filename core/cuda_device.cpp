@@ -96,6 +96,24 @@ class StreamHandle {
   cudaStream_t stream_ = nullptr;
 };
 
+// A step as one graph of CUDA: the GPU begins each kernel when those before it are done, without the host.
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(cudaGraph_t graph, int index) : index_(index) {
+    const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
+    cudaGraphDestroy(graph);
+    Check(status, "cudaGraphInstantiate", index);
+  }
+  ~CudaRecording() override { cudaGraphExecDestroy(exec_); }
+  void Launch(Stream& stream) const override {
+    Check(cudaGraphLaunch(exec_, static_cast<cudaStream_t>(stream.native())), "cudaGraphLaunch", index_);
+  }
+
+ private:
+  int index_;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
 // The pool keeps what is given back: by default it returns all to the system at every synchronisation.
 void KeepPooledMemory(int index) {
   cudaMemPool_t pool = nullptr;
@@ -117,9 +135,22 @@ class CudaStream : public Stream {
   void CopyToHost(std::byte* to, const std::byte* from, int64_t bytes) override {
     Copy(to, from, bytes, cudaMemcpyDeviceToHost);
   }
+  void CopyOnDevice(std::byte* to, const std::byte* from, int64_t bytes) override {
+    Copy(to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
   void Call(void (*function)(void*), void* argument) override {
     Check(cudaLaunchHostFunc(stream(), function, argument), "cudaLaunchHostFunc", device().index);
   }
+  void Zero(std::byte* to, int64_t bytes) override {
+    Check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream()), "cudaMemsetAsync", device().index);
+  }
+  void* native() const override { return stream(); }
+  void Rehearse(std::function<void()> /*function*/) override { Require(false, "Stream: a GPU rehearses nothing"); }
+  void BeginRecording() override {
+    // Other threads may allocate meanwhile: those of the input do.
+    Check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", device().index);
+  }
+  std::unique_ptr<Recording> EndRecording() override;
   void Record(Event& event) override {
     Check(cudaEventRecord(CudaEvent::HandleOf(event), stream()), "cudaEventRecord", device().index);
   }
@@ -155,6 +186,12 @@ class CudaStream : public Stream {
 
   std::shared_ptr<StreamHandle> handle_;
 };
+
+std::unique_ptr<Recording> CudaStream::EndRecording() {
+  cudaGraph_t graph = nullptr;
+  Check(cudaStreamEndCapture(stream(), &graph), "cudaStreamEndCapture", device().index);
+  return std::make_unique<CudaRecording>(graph, device().index);
+}
 
 // 13000 as "13.0".
 std::string VersionOf(int version) { return StrCat(version / 1000, ".", version % 1000 / 10); }

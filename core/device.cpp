@@ -4,22 +4,29 @@
 #include "core/text.h"
 
 namespace moka {
+namespace {
+
+// Whether the CPU does the device's work.
+bool IsHost(const Device& device) { return device.is_cpu() || device.is_rehearsed(); }
+
+}  // namespace
 
 std::string NameOf(const Device& device) {
-  return device.kind == DeviceKind::kCpu ? "CPU" : StrCat("GPU ", device.index);
+  if (device.is_cpu()) return "CPU";
+  return device.is_rehearsed() ? "rehearsed GPU" : StrCat("GPU ", device.index);
 }
 
 DeviceBuffer AllocatePinned(const Device& device, int64_t bytes) {
   Require(bytes >= 0, "AllocatePinned: bytes not negative");
-  return device.kind == DeviceKind::kCpu ? AllocateHostPinned(bytes) : AllocateCudaPinned(device.index, bytes);
+  return IsHost(device) ? AllocateHostPinned(bytes) : AllocateCudaPinned(device.index, bytes);
 }
 
 std::unique_ptr<Event> MakeEvent(const Device& device) {
-  return device.kind == DeviceKind::kCpu ? MakeHostEvent() : MakeCudaEvent(device.index);
+  return IsHost(device) ? MakeHostEvent() : MakeCudaEvent(device.index);
 }
 
 std::unique_ptr<Stream> MakeStream(const Device& device) {
-  return device.kind == DeviceKind::kCpu ? MakeHostStream() : MakeCudaStream(device.index);
+  return IsHost(device) ? MakeHostStream(device) : MakeCudaStream(device.index);
 }
 
 Error OutOfDeviceMemory(const Device& device, int64_t asked, int64_t free, int64_t total) {

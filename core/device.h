@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@
 
 namespace moka {
 
-// "CPU", "GPU 0".
+// "CPU", "GPU 0", "rehearsed GPU".
 std::string NameOf(const Device& device);
 
 struct GpuFacts {
@@ -83,6 +84,23 @@ class Event {
 // Errors: kUnavailable when there is no such device.
 std::unique_ptr<Event> MakeEvent(const Device& device);
 
+class Stream;
+
+// Work of a stream, recorded to be done again and again for the price of one call.
+class Recording {
+ public:
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  virtual ~Recording() = default;
+
+  // Queues all of it. Requires: a stream of the device it was recorded on; it and the memory it names last until it is
+  // done.
+  virtual void Launch(Stream& stream) const = 0;
+
+ protected:
+  Recording() = default;
+};
+
 // An ordered queue of work; two streams have no order but that of events. Calls return when the work is queued; one
 // thread at a time. Errors of a GPU (kUnavailable) come from the call or, of work queued earlier, from a later one.
 class Stream {
@@ -97,8 +115,20 @@ class Stream {
   // caller waits.
   virtual void CopyToDevice(std::byte* to, const std::byte* from, int64_t bytes) = 0;
   virtual void CopyToHost(std::byte* to, const std::byte* from, int64_t bytes) = 0;
+  virtual void CopyOnDevice(std::byte* to, const std::byte* from, int64_t bytes) = 0;
   // Calls a function of the host. Requires: it neither throws nor calls a stream or an event.
   virtual void Call(void (*function)(void*), void* argument) = 0;
+  virtual void Zero(std::byte* to, int64_t bytes) = 0;
+
+  // The stream as the GPU's own libraries know it (cudaStream_t); null where a thread of the CPU does the work.
+  virtual void* native() const = 0;
+  // Calls a function of the host in the place of a GPU's. Requires: no native(); as for Call.
+  virtual void Rehearse(std::function<void()> function) = 0;
+
+  // From here on work is recorded and not done, until EndRecording gives what was recorded. Requires: copies, calls and
+  // zeroes alone.
+  virtual void BeginRecording() = 0;
+  virtual std::unique_ptr<Recording> EndRecording() = 0;
 
   virtual void Record(Event& event) = 0;
   // Work queued from here on begins when the event's last Record so far is done. Requires: an event of this kind of

@@ -8,7 +8,7 @@
 namespace moka {
 
 std::unique_ptr<Event> MakeHostEvent();
-std::unique_ptr<Stream> MakeHostStream();
+std::unique_ptr<Stream> MakeHostStream(const Device& device);
 DeviceBuffer AllocateHostPinned(int64_t bytes);
 
 std::unique_ptr<Event> MakeCudaEvent(int index);

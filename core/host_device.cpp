@@ -1,7 +1,8 @@
-// The CPU as a device: each stream is a thread with a queue. Copies, waits and calls run there in order, so that order,
-// overlap and reuse can be tested as they are on a GPU.
+// The CPU as a device, and as a rehearsed GPU: each stream is a thread with a queue. Copies, waits and calls run there
+// in order, so that order, overlap and reuse can be tested as they are on a GPU.
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "core/bounded_queue.h"
@@ -47,12 +48,13 @@ class HostEvent : public Event {
 // One entry of a queue: what its kind names, the rest stays empty. (Of a variant GCC 12 warns that it is read without
 // having been set.)
 struct Work {
-  enum class Kind { kCopy, kCall, kRecord, kWait, kFree } kind;
+  enum class Kind { kCopy, kZero, kCall, kRehearse, kRecord, kWait, kFree } kind;
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   int64_t bytes = 0;
   void (*function)(void*) = nullptr;
   void* argument = nullptr;
+  std::shared_ptr<const std::function<void()>> rehearsed = nullptr;
   std::shared_ptr<EventState> event = nullptr;
   uint64_t count = 0;                        // of the event's records
   std::shared_ptr<Buffer> memory = nullptr;  // to be freed: goes with the entry
@@ -61,7 +63,9 @@ struct Work {
 void Do(const Work& work) {
   switch (work.kind) {
     case Work::Kind::kCopy: std::memcpy(work.to, work.from, static_cast<size_t>(work.bytes)); break;
+    case Work::Kind::kZero: std::memset(work.to, 0, static_cast<size_t>(work.bytes)); break;
     case Work::Kind::kCall: work.function(work.argument); break;
+    case Work::Kind::kRehearse: (*work.rehearsed)(); break;
     case Work::Kind::kRecord:
       work.event->micros = NowMicros();
       work.event->reached = work.count;
@@ -74,29 +78,57 @@ void Do(const Work& work) {
 
 using WorkQueue = BoundedQueue<Work>;
 
+class HostStream;
+
+class HostRecording : public Recording {
+ public:
+  explicit HostRecording(std::vector<Work> works) : works_(std::move(works)) {}
+  void Launch(Stream& stream) const override;
+
+ private:
+  std::vector<Work> works_;
+};
+
 class HostStream : public Stream {
  public:
-  HostStream()
-      : Stream(Device{}), queue_(std::make_shared<WorkQueue>(kRoom)), thread_([queue = queue_] {
+  explicit HostStream(const Device& device)
+      : Stream(device), queue_(std::make_shared<WorkQueue>(kRoom)), thread_([queue = queue_] {
           LeaveTeamCpus();
           while (const std::optional<Work> work = queue->Pop()) Do(*work);
         }) {}
   ~HostStream() override { queue_->Close(); }  // the thread ends when the queue is empty
 
   void CopyToDevice(std::byte* to, const std::byte* from, int64_t bytes) override {
-    queue_->Push({.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
+    Add({.kind = Work::Kind::kCopy, .to = to, .from = from, .bytes = bytes});
   }
   void CopyToHost(std::byte* to, const std::byte* from, int64_t bytes) override { CopyToDevice(to, from, bytes); }
+  void CopyOnDevice(std::byte* to, const std::byte* from, int64_t bytes) override { CopyToDevice(to, from, bytes); }
   void Call(void (*function)(void*), void* argument) override {
-    queue_->Push({.kind = Work::Kind::kCall, .function = function, .argument = argument});
+    Add({.kind = Work::Kind::kCall, .function = function, .argument = argument});
+  }
+  void Zero(std::byte* to, int64_t bytes) override { Add({.kind = Work::Kind::kZero, .to = to, .bytes = bytes}); }
+  void* native() const override { return nullptr; }
+  void Rehearse(std::function<void()> function) override {
+    Add({.kind = Work::Kind::kRehearse,
+         .rehearsed = std::make_shared<const std::function<void()>>(std::move(function))});
+  }
+  void BeginRecording() override {
+    Require(!recorded_, "Stream: one recording at a time");
+    recorded_.emplace();
+  }
+  std::unique_ptr<Recording> EndRecording() override {
+    Require(recorded_.has_value(), "Stream: a recording was begun");
+    auto recording = std::make_unique<HostRecording>(*std::move(recorded_));
+    recorded_.reset();
+    return recording;
   }
   void Record(Event& event) override {
     const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
-    queue_->Push({.kind = Work::Kind::kRecord, .event = state, .count = ++state->asked});
+    AddUnrecorded({.kind = Work::Kind::kRecord, .event = state, .count = ++state->asked});
   }
   void WaitFor(const Event& event) override {
     const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
-    queue_->Push({.kind = Work::Kind::kWait, .event = state, .count = state->asked});
+    AddUnrecorded({.kind = Work::Kind::kWait, .event = state, .count = state->asked});
   }
   void Synchronize() override {
     Record(end_);
@@ -115,15 +147,36 @@ class HostStream : public Stream {
  private:
   static constexpr size_t kRoom = 1024;  // about what a GPU's queue holds; a full one makes the caller wait
 
+  friend HostRecording;
+
+  void Add(Work work) {
+    if (recorded_) {
+      recorded_->push_back(std::move(work));
+    } else {
+      queue_->Push(std::move(work));
+    }
+  }
+  void AddUnrecorded(Work work) {
+    Require(!recorded_, "Stream: no events while recording");
+    queue_->Push(std::move(work));
+  }
+
+  std::optional<std::vector<Work>> recorded_;
   std::shared_ptr<WorkQueue> queue_;
   HostEvent end_;
   std::jthread thread_;  // last: joined first
 };
 
+void HostRecording::Launch(Stream& stream) const {
+  auto* host = dynamic_cast<HostStream*>(&stream);
+  Require(host != nullptr, "Recording: a stream of the recording's device");
+  for (const Work& work : works_) host->Add(work);
+}
+
 }  // namespace
 
 std::unique_ptr<Event> MakeHostEvent() { return std::make_unique<HostEvent>(); }
-std::unique_ptr<Stream> MakeHostStream() { return std::make_unique<HostStream>(); }
+std::unique_ptr<Stream> MakeHostStream(const Device& device) { return std::make_unique<HostStream>(device); }
 
 DeviceBuffer AllocateHostPinned(int64_t bytes) {
   const auto memory = std::make_shared<Buffer>(Buffer::Allocate(bytes));

@@ -14,8 +14,14 @@ enum class DeviceKind : uint8_t { kCpu, kCuda };
 
 // Where memory lives and kernels run.
 struct Device {
+  // The index of a rehearsed GPU: programs for GPUs run on it as they do on a real one, with the same kernels' loops
+  // called by a thread of the CPU, so that they can be tested where there is no GPU.
+  static constexpr int kRehearsed = -1;
+
   DeviceKind kind = DeviceKind::kCpu;
   int index = 0;
+  bool is_cpu() const { return kind == DeviceKind::kCpu; }
+  bool is_rehearsed() const { return kind == DeviceKind::kCuda && index == kRehearsed; }
   friend bool operator==(const Device&, const Device&) = default;
 };
 

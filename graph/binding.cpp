@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "graph/hosted_kernel.h"
 #include "graph/kernel_search.h"
 
 namespace moka {
@@ -49,12 +50,13 @@ class ReferenceKernel : public Kernel {
   std::vector<Tensor> outputs_;
 };
 
-void AnnounceReference(const std::string& op, const std::vector<std::string>& refusals) {
+// Said once an op and manner.
+void Announce(const std::string& op, std::string_view manner, const std::vector<std::string>& refusals) {
   static std::mutex mutex;
   static std::set<std::string> announced;
   const std::scoped_lock lock(mutex);
-  if (!announced.insert(op).second) return;
-  LogWarning(StrCat("op ", op, " runs by its slow reference: ",
+  if (!announced.insert(StrCat(op, " ", manner)).second) return;
+  LogWarning(StrCat("op ", op, " runs ", manner, ": ",
                     refusals.empty() ? std::string("no kernel is listed") : Join(refusals, "; ")));
 }
 
@@ -62,7 +64,7 @@ void AnnounceReference(const std::string& op, const std::vector<std::string>& re
 
 std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op,
                                             const CompileOptions& options) {
-  std::vector<const KernelDef*> rows = catalog.KernelsOf(op, options.device);
+  std::vector<const KernelDef*> rows = catalog.KernelsOf(op, options.device.kind);
   const auto is_in = [&](const std::set<std::string>& names, const KernelDef* row) {
     return names.contains(row->name) || names.contains(StrCat(op, "/", row->name));
   };
@@ -72,8 +74,14 @@ std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_
   return rows;
 }
 
+KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::span<const TensorType> outputs,
+                    const CompileOptions& options) {
+  return {node, inputs, outputs, options.deterministic, options.device, options.compute == Compute::kTf32};
+}
+
 bool IsSearched(const Node& node, const CompileOptions& options) {
-  return options.search != nullptr && options.preferred_kernels.empty() && node.op->flops != nullptr;
+  return options.search != nullptr && options.device.is_cpu() && options.preferred_kernels.empty() &&
+         node.op->flops != nullptr;
 }
 
 Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options) {
@@ -86,7 +94,7 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
   }
   const std::vector<TensorType> inputs = graph.InputTypes(node);
   const std::vector<TensorType> outputs = graph.OutputTypes(node);
-  const KernelQuery query{node, inputs, outputs, options.deterministic};
+  const KernelQuery query = QueryOf(node, inputs, outputs, options);
   std::vector<const KernelDef*> accepted;
   for (const KernelDef* row : UsableKernels(graph.catalog(), node.op->name, options)) {
     const std::string refusal = row->refuse(query);
@@ -118,9 +126,18 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
                 StrCat("no kernel runs ", node.op->name, " of layer \"", node.origin.layer,
                        "\": ", Join(binding.refusals, "; ")));
   }
-  AnnounceReference(node.op->name, binding.refusals);
-  binding.kernel = "reference";
-  binding.object = std::make_unique<ReferenceKernel>(node);
+  if (options.device.is_cpu()) {
+    Announce(node.op->name, "by its slow reference", binding.refusals);
+    binding.kernel = "reference";
+    binding.object = std::make_unique<ReferenceKernel>(node);
+    return binding;
+  }
+  Announce(node.op->name, "on the CPU", binding.refusals);
+  CompileOptions on_host = options;
+  on_host.device = {};
+  Binding hosted = BindKernel(graph, id, on_host);
+  binding.kernel = StrCat("cpu_", hosted.kernel);
+  binding.object = MakeHostedKernel(std::move(hosted.object), query);
   return binding;
 }
 

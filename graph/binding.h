@@ -14,7 +14,7 @@ namespace moka {
 // A node with its kernel.
 struct Binding {
   NodeId node = kNoId;
-  std::string kernel;                 // row name, "reference" when no row accepted, "alias"
+  std::string kernel;                 // row name, "reference", of a GPU's program "cpu_" and that; "alias"
   std::unique_ptr<Kernel> object;     // null for aliases
   std::vector<std::string> refusals;  // "onednn: sentence", for --explain
 };
@@ -22,11 +22,16 @@ struct Binding {
 // The rows of an op in the order a program tries them: those it prefers, then as listed, without those it disables.
 std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op, const CompileOptions& options);
 
+// What a row is asked under these options.
+KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::span<const TensorType> outputs,
+                    const CompileOptions& options);
+
 // Whether the options want the rows of this node timed against each other.
 bool IsSearched(const Node& node, const CompileOptions& options);
 
-// The first row that accepts, or the fastest where a search is given. Falling back to the reference is announced once
-// an op. Errors: kUnavailable when layouts leave no kernel at all, with every refusal.
+// The first row that accepts, or the fastest where a search is given. Where none does the node runs by the reference,
+// in a GPU's program by a kernel of the CPU; both are announced once an op. Errors: kUnavailable when layouts leave no
+// kernel at all, with every refusal.
 Binding BindKernel(const Graph& graph, NodeId node, const CompileOptions& options);
 
 }  // namespace moka

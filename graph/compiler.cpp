@@ -16,8 +16,8 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/passes/passes.h"
+#include "graph/program_memory.h"
 #include "graph/schedule.h"
-#include "graph/storage.h"
 #include "graph/tracks.h"
 
 namespace moka {
@@ -46,14 +46,22 @@ std::string TypesText(std::span<const TensorType> types) {
 class FrozenProgram : public Program {
  public:
   FrozenProgram(Graph graph, ParameterStore& store, const CompileOptions& options)
-      : options_(options), graph_(std::move(graph)), store_(store) {}
+      : options_(options),
+        graph_(std::move(graph)),
+        store_(store),
+        stream_(options.device.is_cpu() ? nullptr : MakeStream(options.device)) {
+    Require(options.device == store.device(), "Compile: the store lies on the program's device");
+  }
+  ~FrozenProgram() override {
+    if (stream_) stream_->Synchronize();  // what is under way reads the program's memory
+  }
 
   // Passes to memory, once.
   void Freeze() {
     RunPasses(CompilePasses(), graph_, {options_, store_}, passes_);
     CheckStates();
     schedule_ = MakeSchedule(graph_, ConstantNodes(graph_, options_.inference));
-    FindTracks(graph_, ThreadCount(), schedule_);
+    if (!stream_) FindTracks(graph_, ThreadCount(), schedule_);
     track_errors_.resize(static_cast<size_t>(schedule_.track_count()));
     std::vector<Binding> bindings;
     std::vector<int64_t> scratch_bytes;
@@ -69,27 +77,43 @@ class FrozenProgram : public Program {
     Pulse();
     const StoragePlan plan = PlanStorage(graph_, schedule_, scratch_bytes);
     Pulse();
-    ReportMemory(plan);
+    data_.emplace(graph_, plan, memory_);
     CheckMemory();
-    Allocate(plan);
+    data_->Allocate(graph_, plan, store_, stream_.get());
     BindSteps(plan, bindings);
     Describe(bindings);
     RunConstants();
     if (options_.releases_states) ReleaseStates();
   }
 
-  Tensor input(std::string_view name) const override { return Find(inputs_, name, "input"); }
-  bool HasInput(std::string_view name) const override { return inputs_.find(name) != inputs_.end(); }
-  Tensor output(std::string_view name) const override { return Find(outputs_, name, "output"); }
+  Tensor input(std::string_view name) const override { return Find(data_->inputs(), name, "input"); }
+  bool HasInput(std::string_view name) const override { return data_->inputs().contains(name); }
+  Tensor output(std::string_view name) const override { return Find(data_->outputs(), name, "output"); }
   std::vector<std::string> OutputNames() const override {
     std::vector<std::string> names;
     for (const GraphOutput& output : graph_.outputs()) names.push_back(output.name);
     return names;
   }
 
-  void Run() override {
-    RunSteps([this](size_t i) { RunStep(i); });
-    CopyStates();
+  void Start() override {
+    if (!stream_) {
+      RunSteps([this](size_t i) { RunStep(i); });
+      data_->AssignStates();
+    } else if (recording_) {
+      recording_->Launch(*stream_);
+    } else if (std::exchange(has_run_, true)) {
+      // The first run is not recorded: libraries load what they need then, which no recording may hold.
+      stream_->BeginRecording();
+      QueueStep();
+      recording_ = stream_->EndRecording();
+      recording_->Launch(*stream_);
+    } else {
+      QueueStep();
+    }
+  }
+
+  void Finish() override {
+    if (stream_) stream_->Synchronize();
     CheckFaults();
   }
 
@@ -100,13 +124,14 @@ class FrozenProgram : public Program {
 
   void RunTimed(std::span<double> step_ms) override {
     Require(step_ms.size() == steps_.size(), "RunTimed: one number a step");
+    if (stream_) return RunTimedOnDevice(step_ms);
     const double tracks_ms = RunSteps([&](size_t i) {
       const auto begin = std::chrono::steady_clock::now();
       RunStep(i);
       step_ms[i] = MillisecondsSince(begin);
     });
     ShareOut(tracks_ms, step_ms);
-    CopyStates();
+    data_->AssignStates();
     CheckFaults();
   }
 
@@ -117,9 +142,10 @@ class FrozenProgram : public Program {
       const std::string layer = value.name.substr(0, value.name.find('/'));  // "conv1/0", "conv1/0/@history"
       if (auto found = Scan(store_.tensor(value.name), layer, "state " + value.name)) return found;
     }
-    for (const auto& [name, tensor] : inputs_) {
-      if (auto found = Scan(tensor, name, "input " + name)) return found;
+    for (const auto& [name, tensor] : data_->inputs()) {
+      if (auto found = ScanHost(tensor, name, "input " + name)) return found;
     }
+    data_->PutInputs();
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
       if (reports_[i].pass == "update") continue;
       std::optional<OneThread> alone;
@@ -161,9 +187,7 @@ class FrozenProgram : public Program {
     if (options_.on_pulse) options_.on_pulse();
   }
 
-  using TensorMap = std::map<std::string, Tensor, std::less<>>;
-
-  static Tensor Find(const TensorMap& tensors, std::string_view name, std::string_view kind) {
+  static Tensor Find(const ProgramMemory::TensorMap& tensors, std::string_view name, std::string_view kind) {
     const auto it = tensors.find(name);
     Require(it != tensors.end(), StrCat("the program has an ", kind, " \"", name, "\""));
     return it->second;
@@ -175,7 +199,7 @@ class FrozenProgram : public Program {
       const Value& value = graph_.value(id);
       if (value.kind != ValueKind::kState) continue;
       if (value.mirrored != kNoId && !store_.Has(value.name)) {
-        store_.AddMirror(value.name, graph_.value(value.mirrored).name, value.type.layout);
+        store_.AddMirror(value.name, graph_.value(value.mirrored).name, value.type);
       }
       Require(store_.Has(value.name), StrCat("state ", value.name, " is in the store"));
       store_.SetLayout(value.name, value.type.layout);
@@ -187,24 +211,14 @@ class FrozenProgram : public Program {
     }
   }
 
-  void ReportMemory(const StoragePlan& plan) {
-    memory_.arena_bytes = plan.arena_bytes;
-    memory_.bound_bytes = plan.bound_bytes;
-    memory_.constant_bytes = plan.constant_bytes;
-    for (const Storage& storage : plan.storages) {
-      if (storage.place == StoragePlace::kInput) memory_.input_bytes += RoundUp(storage.bytes, kArenaAlignment).value();
-      if (storage.place == StoragePlace::kState) memory_.state_bytes += storage.bytes;
-    }
-    for (const ValueId id : plan.largest) {
-      const NodeId producer = graph_.value(id).producer;
-      const Node& node = graph_.node(producer);
-      memory_.largest.emplace_back(StrCat(node.origin.layer, ".", node.op->name, " ", graph_.type(id).ToString()),
-                                   graph_.type(id).Bytes());
-    }
+  // A rehearsed GPU's is the machine's.
+  int64_t DeviceMemoryBytes() const {
+    if (options_.device.is_cpu() || options_.device.is_rehearsed()) return MachineMemoryBytes();
+    return FindCuda().gpus.at(static_cast<size_t>(options_.device.index)).memory_bytes;
   }
 
   void CheckMemory() const {
-    const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : MachineMemoryBytes();
+    const int64_t limit = options_.memory_limit_bytes > 0 ? options_.memory_limit_bytes : DeviceMemoryBytes();
     const Size needed = Size(memory_.arena_bytes) + memory_.constant_bytes + memory_.input_bytes;
     if (needed <= limit) return;
     std::string largest;
@@ -216,44 +230,6 @@ class FrozenProgram : public Program {
                 "use a smaller batch");
   }
 
-  void Allocate(const StoragePlan& plan) {
-    arena_ = Buffer::Allocate(memory_.arena_bytes);
-    constants_ = Buffer::Allocate(memory_.constant_bytes);
-    input_memory_ = Buffer::Allocate(memory_.input_bytes);
-    tensors_.resize(static_cast<size_t>(graph_.value_count()));
-    std::vector<std::byte*> input_at(plan.storages.size(), nullptr);
-    int64_t next_input = 0;
-    for (size_t i = 0; i < plan.storages.size(); ++i) {
-      if (plan.storages[i].place != StoragePlace::kInput) continue;
-      input_at[i] = input_memory_.data() + next_input;
-      next_input += RoundUp(plan.storages[i].bytes, kArenaAlignment).value();
-    }
-    for (ValueId id = 0; id < graph_.value_count(); ++id) {
-      const int index = plan.storage_of[static_cast<size_t>(id)];
-      if (index < 0) continue;
-      const Storage& storage = plan.storages[static_cast<size_t>(index)];
-      void* data = nullptr;
-      switch (storage.place) {
-        case StoragePlace::kArena: data = arena_.data() + storage.offset; break;
-        case StoragePlace::kConstant: data = constants_.data() + storage.offset; break;
-        case StoragePlace::kInput: data = input_at[static_cast<size_t>(index)]; break;
-        case StoragePlace::kState: data = store_.tensor(graph_.value(storage.owner).name).raw(); break;
-      }
-      tensors_[static_cast<size_t>(id)] = Tensor(graph_.type(id), data);
-      if (graph_.value(id).kind == ValueKind::kInput)
-        inputs_.emplace(graph_.value(id).name, tensors_[static_cast<size_t>(id)]);
-    }
-    for (const GraphOutput& output : graph_.outputs()) {
-      outputs_.emplace(output.name, tensors_[static_cast<size_t>(output.value)]);
-    }
-    for (size_t i = 0; i < graph_.assignments().size(); ++i) {
-      if (!plan.copied[i]) continue;
-      const Assignment& assignment = graph_.assignments()[i];
-      copies_.emplace_back(tensors_[static_cast<size_t>(assignment.value)],
-                           tensors_[static_cast<size_t>(assignment.state)]);
-    }
-  }
-
   void BindSteps(const StoragePlan& plan, std::vector<Binding>& bindings) {
     for (size_t i = 0; i < bindings.size(); ++i) {
       BoundStep step;
@@ -261,9 +237,11 @@ class FrozenProgram : public Program {
       step.kernel = std::move(bindings[i].object);
       step.refusals = std::move(bindings[i].refusals);
       const Node& node = graph_.node(step.node);
-      for (const ValueId id : node.inputs) step.inputs.push_back(tensors_[static_cast<size_t>(id)]);
-      for (const ValueId id : node.outputs) step.outputs.push_back(tensors_[static_cast<size_t>(id)]);
-      if (step.kernel) step.kernel->Bind({step.inputs, step.outputs, arena_.data() + plan.scratch_offset[i]});
+      for (const ValueId id : node.inputs) step.inputs.push_back(data_->tensor(id));
+      for (const ValueId id : node.outputs) step.outputs.push_back(data_->tensor(id));
+      if (step.kernel) {
+        step.kernel->Bind({step.inputs, step.outputs, data_->arena() + plan.scratch_offset[i], stream_.get()});
+      }
       steps_.push_back(std::move(step));
     }
     constant_count_ = schedule_.constants.size();
@@ -306,7 +284,13 @@ class FrozenProgram : public Program {
     Kernel* kernel = steps_[i].kernel.get();
     if (kernel == nullptr) return;
     const ScopedSpan span(reports_[i].layer, reports_[i].op);
-    kernel->Run();
+    if (!stream_) return kernel->Run();
+    try {
+      kernel->Run();
+    } catch (Error& e) {
+      e.AddNote(StrCat("in ", reports_[i].op, " of layer \"", reports_[i].layer, "\""));
+      throw;
+    }
   }
 
   // The track of step i, of constants and steps; -1 outside.
@@ -363,6 +347,34 @@ class FrozenProgram : public Program {
 
   void RunConstants() {
     for (size_t i = 0; i < constant_count_; ++i) RunStep(i);
+    if (stream_) stream_->Synchronize();
+  }
+
+  // One iteration into the stream: begins with the inputs' copies to the device and ends with the outputs' to the host.
+  void QueueStep() {
+    data_->PutInputs();
+    for (size_t i = constant_count_; i < steps_.size(); ++i) RunStep(i);
+    data_->AssignStates();
+    data_->TakeOutputs();
+  }
+
+  void RunTimedOnDevice(std::span<double> step_ms) {
+    std::vector<std::unique_ptr<Event>> events;
+    const auto record = [&] {
+      events.push_back(MakeEvent(options_.device));
+      stream_->Record(*events.back());
+    };
+    data_->PutInputs();
+    record();
+    for (size_t i = constant_count_; i < steps_.size(); ++i) {
+      RunStep(i);
+      record();
+    }
+    data_->AssignStates();
+    data_->TakeOutputs();
+    Finish();
+    for (size_t i = 1; i < events.size(); ++i)
+      step_ms[constant_count_ + i - 1] = events[i]->MillisSince(*events[i - 1]);
   }
 
   // Gives up the states that only constants read, directly or through an alias.
@@ -371,19 +383,15 @@ class FrozenProgram : public Program {
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
       for (const Tensor& input : steps_[i].inputs) read.insert(input.raw());
     }
-    for (const auto& [name, output] : outputs_) read.insert(output.raw());
+    for (const GraphOutput& output : graph_.outputs()) read.insert(data_->tensor(output.value).raw());
     std::vector<std::string> released;
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
-      if (value.kind == ValueKind::kState && !read.contains(tensors_[static_cast<size_t>(id)].raw())) {
+      if (value.kind == ValueKind::kState && !read.contains(data_->tensor(id).raw())) {
         released.push_back(value.name);
       }
     }
     store_.Remove(released);
-  }
-
-  void CopyStates() {
-    for (const auto& [from, to] : copies_) std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.type().Bytes()));
   }
 
   void CheckFaults() {
@@ -397,7 +405,12 @@ class FrozenProgram : public Program {
     }
   }
 
-  static std::optional<NonFinite> Scan(const Tensor& tensor, std::string_view layer, const std::string& what) {
+  std::optional<NonFinite> Scan(const Tensor& tensor, std::string_view layer, const std::string& what) const {
+    DeviceBuffer room;
+    return ScanHost(data_->OnHost(tensor, room), layer, what);
+  }
+
+  static std::optional<NonFinite> ScanHost(const Tensor& tensor, std::string_view layer, const std::string& what) {
     if (tensor.type().dtype != DType::kFloat32 || tensor.raw() == nullptr) return std::nullopt;
     const std::span<const float> values = tensor.as<const float>();
     const auto it = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
@@ -411,18 +424,15 @@ class FrozenProgram : public Program {
   Schedule schedule_;
   std::vector<PassReport> passes_;
   MemoryReport memory_;
-  Buffer arena_;
-  Buffer constants_;
-  Buffer input_memory_;
-  std::vector<Tensor> tensors_;  // by ValueId
-  TensorMap inputs_;
-  TensorMap outputs_;
-  std::vector<std::pair<Tensor, Tensor>> copies_;  // new value -> state, after the last step
-  std::vector<BoundStep> steps_;                   // constants first
+  std::unique_ptr<Stream> stream_;  // null on the CPU
+  std::optional<ProgramMemory> data_;
+  std::vector<BoundStep> steps_;  // constants first
   size_t constant_count_ = 0;
   std::vector<std::exception_ptr> track_errors_;  // of the run
   std::vector<StepReport> reports_;
   std::string text_;
+  bool has_run_ = false;
+  std::unique_ptr<Recording> recording_;  // GPU: a step, once it has run
 };
 
 }  // namespace

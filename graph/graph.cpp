@@ -52,11 +52,12 @@ ValueId Graph::AddState(std::string name, TensorType type) {
   return AddValue({ValueKind::kState, type, std::move(name), kNoId, 0});
 }
 
-ValueId Graph::AddMirror(ValueId state, const Layout& layout) {
+ValueId Graph::AddMirror(ValueId state, DType dtype, const Layout& layout) {
   const Value& original = value(state);
   Require(original.kind == ValueKind::kState && original.mirrored == kNoId, "AddMirror: of a state that is no mirror");
-  const TensorType type{original.type.dtype, original.type.shape, layout};
+  const TensorType type{dtype, original.type.shape, layout};
   std::string name = StrCat(original.name, "@", layout.Name(type.shape.rank()));
+  if (dtype != original.type.dtype) name += StrCat("@", NameOf(dtype));
   const ValueId mirror = AddState(std::move(name), type);
   values_[static_cast<size_t>(mirror)].mirrored = state;
   return mirror;

@@ -74,8 +74,9 @@ class Graph {
 
   ValueId AddInput(std::string name, TensorType type);
   ValueId AddState(std::string name, TensorType type);
-  // A state that repeats another one in a layout of its own; what assigns the one must assign the other.
-  ValueId AddMirror(ValueId state, const Layout& layout);
+  // A state that repeats another one in a layout and an element type of its own; what assigns the one must assign the
+  // other.
+  ValueId AddMirror(ValueId state, DType dtype, const Layout& layout);
   // Adds a node; its attributes are completed with the op's defaults and its outputs are typed by the op's infer.
   // Errors: what infer says, with the origin's layer and place added; kInternal for an unknown op or attribute.
   const Node& AddNode(std::string_view op, std::vector<ValueId> inputs, Attributes attributes, NodeOrigin origin);

@@ -18,6 +18,7 @@
 namespace moka {
 
 struct Node;
+class Stream;
 
 // What a kernel is asked about: the node and the types (with layouts) of its inputs and outputs.
 struct KernelQuery {
@@ -25,6 +26,8 @@ struct KernelQuery {
   std::span<const TensorType> inputs;
   std::span<const TensorType> outputs;
   bool deterministic = true;
+  Device device = {};
+  bool allows_tf32 = false;  // products of float32 may round their factors to 10 bits (GPUs)
 };
 
 // Layouts a kernel wants for a node.
@@ -38,6 +41,7 @@ struct KernelArgs {
   std::span<const Tensor> inputs;
   std::span<const Tensor> outputs;
   std::byte* scratch = nullptr;  // scratch_bytes() of them, 64-byte aligned, private during Run
+  Stream* stream = nullptr;      // of the program on a GPU: Run puts work into it and returns; null on the CPU
 };
 
 class Kernel {

@@ -100,6 +100,9 @@ struct OpDef {
   // keyed).
   bool is_pure = true;
   Precision precision = Precision::kFollow;
+  // Which floating inputs may be of a half type where the op takes one (statistics and parameters of normalisations
+  // stay float32); null: all.
+  bool (*takes_half)(const Attributes&, int input) = nullptr;
   // Floating-point operations of one run; null: one per output element.
   int64_t (*flops)(const Attributes&, std::span<const TensorType> inputs,
                    std::span<const TensorType> outputs) = nullptr;

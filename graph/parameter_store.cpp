@@ -5,21 +5,61 @@
 #include "core/text.h"
 
 namespace moka {
+namespace {
+
+Tensor PlainView(std::span<const float> values, const Shape& shape) {
+  return {TensorType{DType::kFloat32, shape, {}}, const_cast<float*>(values.data())};
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(const Device& device)
+    : device_(device), stream_(device.is_cpu() ? nullptr : MakeStream(device)) {}
+
+ParameterStore::StoredValue ParameterStore::NewValue(const TensorType& type) const {
+  StoredValue value;
+  if (stream_) {
+    value.memory = stream_->Allocate(type.Bytes());
+    stream_->Zero(value.memory.data(), type.Bytes());
+    stream_->Synchronize();
+  } else {
+    value.memory = AllocatePinned(device_, type.Bytes());
+  }
+  value.tensor = Tensor(type, value.memory.data());
+  return value;
+}
+
+void ParameterStore::CopyIn(const Tensor& from, const Tensor& to) const {
+  if (!stream_) return CopyTensor(from, to);
+  const DeviceBuffer staged = AllocatePinned(device_, to.type().Bytes());
+  CopyTensor(from, Tensor(to.type(), staged.data()));
+  stream_->CopyToDevice(static_cast<std::byte*>(to.raw()), staged.data(), staged.bytes());
+  stream_->Synchronize();
+}
+
+void ParameterStore::CopyOut(const Tensor& from, const Tensor& to) const {
+  if (!stream_) return CopyTensor(from, to);
+  const DeviceBuffer staged = AllocatePinned(device_, from.type().Bytes());
+  stream_->CopyToHost(staged.data(), static_cast<const std::byte*>(from.raw()), staged.bytes());
+  stream_->Synchronize();
+  CopyTensor(Tensor(from.type(), staged.data()), to);
+}
 
 void ParameterStore::Add(const std::string& name, const Shape& shape) {
   Require(!Has(name), StrCat("parameter ", name, " is added once"));
-  entries_.emplace(name, StoredValue{.tensor = OwnedTensor({DType::kFloat32, shape, {}})});
+  entries_.emplace(name, NewValue({DType::kFloat32, shape, {}}));
 }
 
-void ParameterStore::AddMirror(const std::string& mirror, const std::string& name, const Layout& layout) {
-  StoredValue& original = Entry(name);
-  Require(!original.written && !original.is_mirror, StrCat("AddMirror: nothing writes ", name, " yet"));
+void ParameterStore::AddMirror(const std::string& mirror, const std::string& name, const TensorType& type) {
+  Require(!Entry(name).written && !Entry(name).is_mirror, StrCat("AddMirror: nothing writes ", name, " yet"));
   Require(!Has(mirror), StrCat("mirror ", mirror, " is added once"));
-  StoredValue copy{
-      .tensor = OwnedTensor({DType::kFloat32, original.tensor.shape(), layout}), .fixed = true, .is_mirror = true};
-  CopyTensor(original.tensor.tensor(), copy.tensor.tensor());
+  StoredValue copy = NewValue(type);
+  copy.fixed = true;
+  copy.is_mirror = true;
+  const std::vector<float> values = Values(name);
+  CopyIn(PlainView(values, type.shape), copy.tensor);
   entries_.emplace(mirror, std::move(copy));
-  original.mirrors.push_back(mirror);
+  Entry(name).mirrors.push_back(mirror);
 }
 
 void ParameterStore::Remove(const std::vector<std::string>& names) {
@@ -52,18 +92,18 @@ const ParameterStore::StoredValue& ParameterStore::Entry(std::string_view name) 
 
 void ParameterStore::Set(std::string_view name, std::span<const float> values) {
   const StoredValue& entry = Entry(name);
-  const TensorType plain{DType::kFloat32, entry.tensor.shape(), {}};
-  Require(static_cast<int64_t>(values.size()) == plain.shape.Count(), StrCat("Set ", name, ": one value an element"));
-  const Tensor from(plain, const_cast<float*>(values.data()));
-  CopyTensor(from, entry.tensor.tensor());
-  for (const std::string& mirror : entry.mirrors) CopyTensor(from, Entry(mirror).tensor.tensor());
+  Require(static_cast<int64_t>(values.size()) == entry.tensor.shape().Count(),
+          StrCat("Set ", name, ": one value an element"));
+  const Tensor from = PlainView(values, entry.tensor.shape());
+  CopyIn(from, entry.tensor);
+  for (const std::string& mirror : entry.mirrors) CopyIn(from, Entry(mirror).tensor);
 }
 
 void ParameterStore::Get(std::string_view name, std::span<float> values) const {
-  const Tensor& tensor = Entry(name).tensor.tensor();
-  const TensorType plain{DType::kFloat32, tensor.shape(), {}};
-  Require(static_cast<int64_t>(values.size()) == plain.shape.Count(), StrCat("Get ", name, ": one value an element"));
-  CopyTensor(tensor, Tensor(plain, values.data()));
+  const Tensor& tensor = Entry(name).tensor;
+  Require(static_cast<int64_t>(values.size()) == tensor.shape().Count(),
+          StrCat("Get ", name, ": one value an element"));
+  CopyOut(tensor, PlainView(values, tensor.shape()));
 }
 
 std::vector<float> ParameterStore::Values(std::string_view name) const {
@@ -76,9 +116,11 @@ void ParameterStore::SetLayout(std::string_view name, const Layout& layout) {
   StoredValue& entry = Entry(name);
   if (entry.tensor.type().layout == layout) return;
   Require(!entry.fixed, StrCat("the layout of ", name, " is not fixed yet"));
-  OwnedTensor moved({DType::kFloat32, entry.tensor.shape(), layout});
-  CopyTensor(entry.tensor.tensor(), moved.tensor());
-  entry.tensor = std::move(moved);
+  const std::vector<float> values = Values(name);
+  StoredValue moved = NewValue({DType::kFloat32, entry.tensor.shape(), layout});
+  CopyIn(PlainView(values, entry.tensor.shape()), moved.tensor);
+  entry.memory = std::move(moved.memory);
+  entry.tensor = moved.tensor;
 }
 
 int64_t ParameterStore::Bytes() const {

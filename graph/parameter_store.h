@@ -4,22 +4,28 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/device.h"
 
 namespace moka {
 
 class ParameterStore {
  public:
+  // Values lie in the memory of a device. Errors: kUnavailable when there is no such device.
+  explicit ParameterStore(const Device& device = {});
+
+  const Device& device() const { return device_; }
   // Adds a zeroed float32 tensor. Requires: the name is new.
   void Add(const std::string& name, const Shape& shape);
-  // Adds a copy of a value in a layout of its own, fixed. Set keeps it up to date; a program that assigns the value
-  // assigns its mirrors too. Requires: the mirror's name is new, no program that is compiled already writes the value.
-  void AddMirror(const std::string& mirror, const std::string& name, const Layout& layout);
+  // Adds a copy of a value in a layout and an element type of its own, fixed. Set keeps it up to date; a program that
+  // assigns the value assigns its mirrors too. Requires: the mirror's name is new, no program that is compiled already
+  // writes the value.
+  void AddMirror(const std::string& mirror, const std::string& name, const TensorType& type);
   bool Has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
   // Frees the values' memory. Requires: no program that will run reads or writes them.
   void Remove(const std::vector<std::string>& names);
@@ -28,7 +34,8 @@ class ParameterStore {
 
   // Requires: the name is there (for all below).
   const TensorType& type(std::string_view name) const { return Entry(name).tensor.type(); }
-  Tensor tensor(std::string_view name) const { return Entry(name).tensor.tensor(); }
+  // In the device's memory.
+  Tensor tensor(std::string_view name) const { return Entry(name).tensor; }
   // Copies plain row-major values in or out. Requires: values.size() == shape count.
   void Set(std::string_view name, std::span<const float> values);
   void Get(std::string_view name, std::span<float> values) const;
@@ -49,7 +56,8 @@ class ParameterStore {
 
  private:
   struct StoredValue {
-    OwnedTensor tensor;
+    DeviceBuffer memory;
+    Tensor tensor;  // in it
     bool fixed = false;
     bool written = false;
     bool is_mirror = false;
@@ -57,7 +65,14 @@ class ParameterStore {
   };
   StoredValue& Entry(std::string_view name);
   const StoredValue& Entry(std::string_view name) const;
+  // Zeroed.
+  StoredValue NewValue(const TensorType& type) const;
+  // Between a tensor of the host and one of the device: types and layouts may differ.
+  void CopyIn(const Tensor& from, const Tensor& to) const;
+  void CopyOut(const Tensor& from, const Tensor& to) const;
 
+  Device device_;
+  std::unique_ptr<Stream> stream_;  // null on the CPU
   std::map<std::string, StoredValue, std::less<>> entries_;
 };
 

@@ -23,9 +23,14 @@ struct Quantization;
 // Bytes of physical memory; nothing larger is asked for.
 int64_t MachineMemoryBytes();
 
+// The arithmetic of products and convolutions, and the type of what lies between layers. tf32: float32 whose factors
+// GPUs round to 10 bits.
+enum class Compute : uint8_t { kFloat32, kTf32, kBFloat16, kFloat16 };
+
 struct CompileOptions {
   std::string name = "program";  // in dumps and traces
-  DeviceKind device = DeviceKind::kCpu;
+  Device device = {};            // of the store too
+  Compute compute = Compute::kFloat32;
   // Only what layers keep from run to run is assigned: what depends on the other states alone (folded batch norms,
   // packed weights) is computed once, by RefreshConstants, and batch norms fold into convolutions.
   bool inference = false;
@@ -99,15 +104,23 @@ class Program {
  public:
   virtual ~Program() = default;
 
-  // Plain tensors to fill before a run. Requires: the graph has that input.
+  // Plain tensors of the host to fill before a run. Requires: the graph has that input.
   virtual Tensor input(std::string_view name) const = 0;
   virtual bool HasInput(std::string_view name) const = 0;
-  // Plain tensors to read after a run. Requires: the graph has that output.
+  // Plain tensors of the host to read after a run. Requires: the graph has that output.
   virtual Tensor output(std::string_view name) const = 0;
   virtual std::vector<std::string> OutputNames() const = 0;
 
-  // One iteration. Errors: kBadData when a kernel finds bad data (a label outside its classes), naming the layer.
-  virtual void Run() = 0;
+  // Begins one iteration over the inputs as they are. A GPU works on while the caller does; the CPU is done on return.
+  virtual void Start() = 0;
+  // Waits for the iteration begun last: its outputs may be read, its inputs written. Errors: kBadData when a kernel
+  // finds bad data (a label outside its classes), naming the layer; kUnavailable when a GPU fails.
+  virtual void Finish() = 0;
+  // Start and Finish.
+  void Run() {
+    Start();
+    Finish();
+  }
   // Recomputes what depends on states alone. Call after the states changed (inference programs only). Requires: the
   // program keeps its states.
   virtual void RefreshConstants() = 0;

@@ -129,7 +129,7 @@ void Trainer::Diverge(double loss) {
 
 void Trainer::CheckWeights() {
   for (const NetBlob& blob : train_->blobs()) {
-    const std::span<const float> values = store_.tensor(blob.name).as<float>();
+    const std::vector<float> values = store_.Values(blob.name);
     const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
     if (bad == values.end()) continue;
     const std::string kept = last_checkpoint_.empty()

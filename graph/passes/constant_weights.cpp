@@ -19,7 +19,7 @@ constexpr Row kRows[] = {{"gru_forward", 3}, {"lstm_forward", 4}, {"matmul", 1}}
 }  // namespace
 
 bool MarkConstantWeights(Graph& graph, const PassContext& context) {
-  if (!context.options.inference) return false;
+  if (!context.options.inference || !context.options.device.is_cpu()) return false;
   const std::vector<bool> constant = ConstantNodes(graph, true);
   const std::vector<bool> written = WrittenStates(graph);
   const auto is_constant = [&](ValueId id) {

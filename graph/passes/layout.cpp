@@ -88,7 +88,7 @@ class LayoutPass {
     if (it != reorders_.end()) return it->second;
     if (may_mirror_.contains(id)) {
       changed_ = true;
-      return reorders_.emplace(key, graph_.AddMirror(id, wanted)).first->second;
+      return reorders_.emplace(key, graph_.AddMirror(id, graph_.type(id).dtype, wanted)).first->second;
     }
     origin.pass = "layout";
     const ValueId moved = GraphBuilder(graph_, origin).Add1("reorder", {id}, {{"layout", key.second}});
@@ -108,7 +108,8 @@ class LayoutPass {
     for (size_t i = 0; i < assignments.size(); ++i) {
       const ValueId state = assignments[i].state;
       for (const std::string& name : context_.store.MirrorsOf(graph_.value(state).name)) {
-        mirrors[state].push_back(graph_.AddMirror(state, context_.store.type(name).layout));
+        const TensorType& type = context_.store.type(name);
+        mirrors[state].push_back(graph_.AddMirror(state, type.dtype, type.layout));
       }
       // Read again: writing one mirror may have replaced the value.
       for (const ValueId mirror : mirrors[state]) {
@@ -147,7 +148,7 @@ class LayoutPass {
   bool IsTaken(const Node& node) const {
     const std::vector<TensorType> inputs = graph_.InputTypes(node);
     const std::vector<TensorType> outputs = graph_.OutputTypes(node);
-    const KernelQuery query{node, inputs, outputs, context_.options.deterministic};
+    const KernelQuery query = QueryOf(node, inputs, outputs, context_.options);
     const auto kernels = Rows(node);
     return std::any_of(kernels.begin(), kernels.end(), [&](const KernelDef* k) { return k->refuse(query).empty(); });
   }
@@ -189,7 +190,7 @@ class LayoutPass {
   }
 
   KernelQuery Query(const Node& node, const Offer& offer) const {
-    return {node, offer.inputs, offer.outputs, context_.options.deterministic};
+    return QueryOf(node, offer.inputs, offer.outputs, context_.options);
   }
 
   // The offers to choose from: the first, and behind it, where the rows are timed, those of the others.

@@ -189,7 +189,7 @@ class Splitter {
 }  // namespace
 
 bool SplitBatch(Graph& graph, const PassContext& context) {
-  if (!context.options.inference) return false;
+  if (!context.options.inference || !context.options.device.is_cpu()) return false;
   int rounds = 0;
   while (rounds < kMostRounds && Splitter(graph, context).Run()) ++rounds;
   return rounds > 0;

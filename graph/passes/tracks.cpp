@@ -128,7 +128,7 @@ class TrackCutter {
 }  // namespace
 
 bool CutIntoTracks(Graph& graph, const PassContext& context) {
-  if (!context.options.inference || !graph.assignments().empty()) return false;
+  if (!context.options.inference || !context.options.device.is_cpu() || !graph.assignments().empty()) return false;
   return TrackCutter(graph, context).Run(ThreadCount());
 }
 

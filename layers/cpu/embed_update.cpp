@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/tile_engine.h"
 #include "layers/ops/labels.h"

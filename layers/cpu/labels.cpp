@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/softmax_row.h"
 #include "layers/ops/labels.h"

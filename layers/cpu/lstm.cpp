@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/lstm_cell.h"

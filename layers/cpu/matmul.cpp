@@ -1,6 +1,6 @@
 // Matrix products of float32 over plain operands, or a right one in panels, whose inner loops keep more of the
 // arithmetic than oneDNN's (tools/bench/gemm_bench.cpp); small and batched ones are left to it.
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/gemm.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/panels.h"

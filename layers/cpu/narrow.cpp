@@ -12,7 +12,7 @@
 #include "core/parallel.h"
 #include "core/size.h"
 #include "core/text.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/narrow_lanes.h"

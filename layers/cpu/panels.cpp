@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "graph/graph.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/gemm.h"
 
 namespace moka {

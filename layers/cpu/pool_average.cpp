@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/ops/geometry.h"
 

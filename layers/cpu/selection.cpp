@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/visit.h"

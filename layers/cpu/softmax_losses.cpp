@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/visit.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/ops/ssd/detection.h"
 #include "layers/ops/ssd/evaluation.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "core/parallel.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/ops/segmentation/windows.h"
 

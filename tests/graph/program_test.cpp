@@ -389,7 +389,7 @@ TEST(ProgramTest, WhatAssignsAStateAssignsItsMirrors) {
   ParameterStore store;
   store.Add("w", Shape{2, 3});
   store.Set("w", std::vector<float>{1, 2, 3, 4, 5, 6});
-  store.AddMirror("w@ba", "w", Layout::Parse("ba"));
+  store.AddMirror("w@ba", "w", {DType::kFloat32, store.type("w").shape, Layout::Parse("ba")});
   Graph graph(StandardCatalog());
   const ValueId w = graph.AddState("w", Type(Shape{2, 3}));
   graph.Assign(w, GraphBuilder(graph, {"later", {}, "update", kNoId}).Pointwise("x0*2", {w}));

@@ -39,8 +39,9 @@ pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 # Serial and MPI builds may both be installed: Caffe's files need the serial one.
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
-# Of CUDA only the runtime's static library, which looks for the driver by itself when it is first used: nothing of CUDA
-# has to be there where the program runs.
+# Of CUDA only the compiler and the runtime's static library, which looks for the driver by itself when it is first used,
+# are linked; other libraries are loaded when a GPU's program asks for them: nothing of CUDA has to be there where the
+# program starts.
 set(MOKA_WITH_CUDA OFF)
 if(MOKA_CUDA STREQUAL "AUTO")
   find_package(CUDAToolkit QUIET)
@@ -53,6 +54,20 @@ elseif(MOKA_CUDA)
 endif()
 if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(MOKA_WITH_CUDA ON)
+  # Machine code of 8.0 runs on 8.6 and 8.9 too; newer chips compile the text of 9.0 for themselves.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  enable_language(CUDA)
+  # CMake 3.25 does not know that nvcc has had C++20 since version 12.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA_STANDARD 20)
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: built in")
 else()
   message(STATUS "CUDA: not built in (MOKA_CUDA is ${MOKA_CUDA})")

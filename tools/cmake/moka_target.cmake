@@ -19,24 +19,34 @@ set(MOKA_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> 
 
 add_library(moka_flags INTERFACE)
 target_include_directories(moka_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-target_compile_options(moka_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
-                       -Woverloaded-virtual -Wcast-qual -Werror -fno-math-errno -ffp-contract=off)
+# -fno-math-errno and -ffp-contract=off also where nvcc compiles the host's half of a kernel's file. What it makes of a
+# source for the host's compiler holds casts of the old style.
+set(MOKA_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+set(MOKA_MATHS -fno-math-errno -ffp-contract=off)
+list(JOIN MOKA_WARNINGS "," MOKA_CUDA_HOST_FLAGS)
+string(APPEND MOKA_CUDA_HOST_FLAGS ",-fno-math-errno,-ffp-contract=off")
+target_compile_options(moka_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};${MOKA_MATHS};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings --expt-relaxed-constexpr -Xcompiler=${MOKA_CUDA_HOST_FLAGS}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns wrongly on std::string: on concatenation (its bug 105651), and on strings inside aggregates at -O3.
-  target_compile_options(moka_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-maybe-uninitialized>
+                         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict,-Wno-maybe-uninitialized>)
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     # More of the same on std::string, which it does not say of system headers unless they come precompiled.
-    target_compile_options(moka_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
+    target_compile_options(moka_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
   endif()
 endif()
 target_compile_definitions(moka_flags INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 if(MOKA_SANITIZE)
-  target_compile_options(moka_flags INTERFACE -fsanitize=${MOKA_SANITIZE} -fno-omit-frame-pointer
-                         -fno-sanitize-recover=all)
+  foreach(flag -fsanitize=${MOKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flag}>
+                           "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=\"${flag}\">")
+  endforeach()
   target_link_options(moka_flags INTERFACE -fsanitize=${MOKA_SANITIZE})
 endif()
 if(MOKA_FUZZ)
-  target_compile_options(moka_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 # moka_headers(NAME [header ...]): a program that is nothing but the common headers and the given ones, compiled for

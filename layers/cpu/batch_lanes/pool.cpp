@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "graph/op.h"
 #include "layers/cpu/batch_lanes/problem.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 
 namespace moka {

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/instructions.h"
 
 namespace moka::batch_lanes {

@@ -17,7 +17,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/instructions.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/winograd/schedule.h"

@@ -20,7 +20,7 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/winograd/weights_plan.h"
 #include "layers/ops/geometry.h"

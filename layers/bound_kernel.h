@@ -1,5 +1,5 @@
-// What Moka's own CPU kernels share: a kernel that remembers its memory, the sentences of refusals, and one view of
-// plain, channel-blocked and channels-last tensors. Private to layers/cpu.
+// What Moka's own kernels share: a kernel that remembers its memory, the sentences of refusals, and one view of plain,
+// channel-blocked and channels-last tensors. Private to layers.
 #pragma once
 
 #include <optional>
@@ -20,6 +20,7 @@ class BoundKernel : public Kernel {
     inputs_.assign(args.inputs.begin(), args.inputs.end());
     outputs_.assign(args.outputs.begin(), args.outputs.end());
     scratch_ = args.scratch;
+    stream_ = args.stream;
   }
 
  protected:
@@ -35,6 +36,8 @@ class BoundKernel : public Kernel {
   T* scratch(int64_t offset_bytes = 0) const {
     return reinterpret_cast<T*>(scratch_ + offset_bytes);
   }
+  // Of a GPU.
+  Stream& stream() const { return *stream_; }
   size_t input_count() const { return inputs_.size(); }
   size_t output_count() const { return outputs_.size(); }
 
@@ -42,6 +45,7 @@ class BoundKernel : public Kernel {
   std::vector<Tensor> inputs_;
   std::vector<Tensor> outputs_;
   std::byte* scratch_ = nullptr;
+  Stream* stream_ = nullptr;
 };
 
 // "" or why not: every floating tensor must be float32; every tensor plain; every tensor of the first input's rank laid

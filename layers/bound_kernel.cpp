@@ -1,4 +1,4 @@
-#include "layers/cpu/bound_kernel.h"
+#include "layers/bound_kernel.h"
 
 #include <algorithm>
 

@@ -1,0 +1,68 @@
+#include "graph/hosted_kernel.h"
+
+#include "core/device.h"
+
+namespace moka {
+namespace {
+
+class HostedKernel : public Kernel {
+ public:
+  HostedKernel(std::unique_ptr<Kernel> kernel, const KernelQuery& query)
+      : kernel_(std::move(kernel)), device_(query.device) {}
+
+  void Bind(const KernelArgs& args) override {
+    stream_ = args.stream;
+    inputs_ = OnHost(args.inputs);
+    outputs_ = OnHost(args.outputs);
+    scratch_ = AllocatePinned(Device{}, kernel_->scratch_bytes());
+    std::vector<Tensor> inputs;
+    std::vector<Tensor> outputs;
+    for (const Copy& copy : inputs_) inputs.emplace_back(copy.device.type(), copy.host.data());
+    for (const Copy& copy : outputs_) outputs.emplace_back(copy.device.type(), copy.host.data());
+    kernel_->Bind({inputs, outputs, scratch_.data()});
+  }
+
+  void Run() override {
+    for (const Copy& copy : inputs_) {
+      stream_->CopyToHost(copy.host.data(), static_cast<const std::byte*>(copy.device.raw()), copy.host.bytes());
+    }
+    stream_->Call([](void* kernel) { static_cast<Kernel*>(kernel)->Run(); }, kernel_.get());
+    for (const Copy& copy : outputs_) {
+      stream_->CopyToDevice(static_cast<std::byte*>(copy.device.raw()), copy.host.data(), copy.host.bytes());
+    }
+  }
+
+  bool CanFault() const override { return kernel_->CanFault(); }
+  std::string TakeFault() override { return kernel_->TakeFault(); }
+  std::string_view implementation() const override { return kernel_->implementation(); }
+
+ private:
+  struct Copy {
+    Tensor device;
+    DeviceBuffer host;
+  };
+
+  std::vector<Copy> OnHost(std::span<const Tensor> tensors) const {
+    std::vector<Copy> copies;
+    copies.reserve(tensors.size());
+    for (const Tensor& tensor : tensors) {
+      copies.push_back({tensor, AllocatePinned(device_, tensor.type().Bytes())});
+    }
+    return copies;
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+  Device device_;
+  Stream* stream_ = nullptr;
+  std::vector<Copy> inputs_;
+  std::vector<Copy> outputs_;
+  DeviceBuffer scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeHostedKernel(std::unique_ptr<Kernel> kernel, const KernelQuery& query) {
+  return std::make_unique<HostedKernel>(std::move(kernel), query);
+}
+
+}  // namespace moka

@@ -1,0 +1,65 @@
+// The memory of a frozen program: arena, constants and inputs on its device, and what the host fills before a step and
+// reads after it. On the CPU these are one; on a GPU inputs and outputs lie once more in pinned memory of the host, and
+// the step begins and ends with their copies.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/device.h"
+#include "graph/graph.h"
+#include "graph/parameter_store.h"
+#include "graph/program.h"
+#include "graph/storage.h"
+
+namespace moka {
+
+class ProgramMemory {
+ public:
+  using TensorMap = std::map<std::string, Tensor, std::less<>>;
+
+  // Fills in the report's bytes. Allocates nothing yet.
+  ProgramMemory(const Graph& graph, const StoragePlan& plan, MemoryReport& report);
+
+  // Errors: kUnavailable when it does not fit. Requires: a stream of the store's device, null on the CPU.
+  void Allocate(const Graph& graph, const StoragePlan& plan, ParameterStore& store, Stream* stream);
+
+  std::byte* arena() const { return arena_.data(); }
+  // Of the device.
+  const Tensor& tensor(ValueId id) const { return tensors_[static_cast<size_t>(id)]; }
+  // Of the host, by name.
+  const TensorMap& inputs() const { return inputs_; }
+  const TensorMap& outputs() const { return outputs_; }
+
+  // Into the stream; on the CPU at once, or nothing where there is nothing to do. The inputs' copies to the device; new
+  // values' to the states they were not written over; the outputs' to the host.
+  void PutInputs() const;
+  void AssignStates() const;
+  void TakeOutputs() const;
+  // What a tensor of the device holds, on the host: itself on the CPU, else a copy in `room`. Waits for the stream.
+  Tensor OnHost(const Tensor& tensor, DeviceBuffer& room) const;
+
+ private:
+  DeviceBuffer NewMemory(int64_t bytes) const;
+  void Place(const Graph& graph, const StoragePlan& plan, ParameterStore& store);
+  void PlaceOnHost(const Graph& graph);
+
+  int64_t arena_bytes_ = 0;
+  int64_t constant_bytes_ = 0;
+  int64_t input_bytes_ = 0;
+  Stream* stream_ = nullptr;
+  DeviceBuffer arena_;
+  DeviceBuffer constants_;
+  DeviceBuffer input_memory_;
+  DeviceBuffer host_inputs_;     // GPU: laid out as input_memory_
+  DeviceBuffer host_outputs_;    // GPU
+  std::vector<Tensor> tensors_;  // by ValueId
+  TensorMap inputs_;
+  TensorMap outputs_;
+  std::vector<std::pair<Tensor, Tensor>> fetched_;  // GPU: output on the device -> on the host
+  std::vector<std::pair<Tensor, Tensor>> copies_;   // new value -> state
+};
+
+}  // namespace moka

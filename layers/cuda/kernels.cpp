@@ -1,0 +1,13 @@
+#include "layers/cuda/kernels.h"
+
+namespace moka {
+
+std::vector<KernelDef> AllCudaKernels() {
+  return {
+      CudaCast(),
+      CudaSoftmax(),
+      CudaSoftmaxBackward(),
+  };
+}
+
+}  // namespace moka

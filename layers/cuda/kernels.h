@@ -1,0 +1,18 @@
+// Every kernel for GPUs. Each function gives one row; kernels.cpp lists them, the fastest of an op first. A binary
+// built without CUDA has none (no_kernels.cpp).
+#pragma once
+
+#include <vector>
+
+#include "graph/kernel.h"
+
+namespace moka {
+
+KernelDef CudaCast();
+KernelDef CudaSoftmax();
+KernelDef CudaSoftmaxBackward();
+
+// All of the above.
+std::vector<KernelDef> AllCudaKernels();
+
+}  // namespace moka

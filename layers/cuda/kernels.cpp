@@ -5,6 +5,16 @@ namespace moka {
 std::vector<KernelDef> AllCudaKernels() {
   return {
       CudaCast(),
+      CudaConvolutionLoop(),
+      CudaConvolutionLoopBackwardData(),
+      CudaConvolutionLoopBackwardWeights(),
+      CudaGru(),
+      CudaGruBackward(),
+      CudaGruForward(),
+      CudaLstm(),
+      CudaLstmBackward(),
+      CudaLstmForward(),
+      CudaMatmul(),
       CudaSoftmax(),
       CudaSoftmaxBackward(),
   };

@@ -9,6 +9,16 @@
 namespace moka {
 
 KernelDef CudaCast();
+KernelDef CudaConvolutionLoop();
+KernelDef CudaConvolutionLoopBackwardData();
+KernelDef CudaConvolutionLoopBackwardWeights();
+KernelDef CudaGru();
+KernelDef CudaGruBackward();
+KernelDef CudaGruForward();
+KernelDef CudaLstm();
+KernelDef CudaLstmBackward();
+KernelDef CudaLstmForward();
+KernelDef CudaMatmul();
 KernelDef CudaSoftmax();
 KernelDef CudaSoftmaxBackward();
 

@@ -1,0 +1,229 @@
+// The recurrence of an LSTM (layers/ops/recurrent/lstm.cpp has the equations).
+#include <cmath>
+
+#include "layers/bound_kernel.h"
+#include "layers/cuda/kernels.h"
+#include "layers/cuda/recurrence.cuh"
+
+namespace moka {
+namespace {
+
+using cuda::Narrow;
+using cuda::StepView;
+using cuda::ToWide;
+using cuda::Wide;
+
+// The state that enters step 0, and the last states of rows that have no step.
+template <class T>
+struct LstmBegin {
+  StepView<T> v;
+  const T* h;
+  const T* c;
+  T* kept;  // what the next step multiplies
+  T* h_last;
+  T* c_last;
+  __host__ __device__ void operator()(int64_t i) const {
+    kept[i] = Narrow<T>(v.Kept(0, v.Row(i), ToWide(h[i])));
+    h_last[i] = h[i];
+    c_last[i] = c[i];
+  }
+};
+
+template <class T>
+struct LstmCell {
+  StepView<T> v;
+  Wide<T> forget_bias;
+  const T* x;
+  const Wide<T>* sums;
+  T* kept;
+  T* y;
+  T* h_last;
+  T* c_last;
+  T* gates;  // null where the gradient's values are not wanted, and cells
+  T* cells;
+
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    if (v.HasEnded(v.t, row)) {
+      y[v.At(i)] = Narrow<T>(0);
+      if (gates == nullptr) return;
+      for (int64_t g = 0; g < 4; ++g) gates[v.Gate(i, g)] = Narrow<T>(0);
+      cells[v.At(i)] = Narrow<T>(0);
+      return;
+    }
+    Wide<T> gate[4];
+    for (int64_t g = 0; g < 4; ++g) gate[g] = ToWide(x[v.Gate(i, g)]) + sums[v.Sum(i, g)];
+    gate[0] = cuda::Sigmoid(gate[0]);
+    gate[1] = cuda::Sigmoid(gate[1] + forget_bias);
+    gate[2] = cuda::Sigmoid(gate[2]);
+    gate[3] = tanh(gate[3]);
+    const Wide<T> c = gate[0] * gate[3] + gate[1] * v.Kept(v.t, row, ToWide(c_last[i]));
+    const Wide<T> h = gate[2] * tanh(c);
+    y[v.At(i)] = Narrow<T>(h);
+    h_last[i] = Narrow<T>(h);
+    c_last[i] = Narrow<T>(c);
+    if (v.t + 1 < v.steps) kept[i] = Narrow<T>(v.Kept(v.t + 1, row, h));
+    if (gates == nullptr) return;
+    for (int64_t g = 0; g < 4; ++g) gates[v.Gate(i, g)] = Narrow<T>(gate[g]);
+    cells[v.At(i)] = Narrow<T>(c);
+  }
+};
+
+class LstmKernel final : public BoundKernel {
+ public:
+  explicit LstmKernel(const KernelQuery& query)
+      : p_(query, query.inputs[0].shape, 4, false), forget_bias_(query.node.attributes.Float("forget_bias")) {}
+  int64_t scratch_bytes() const override {
+    return KeptBytes() + cuda::AlignedBytes(4 * p_.State(), 8) + p_.gemm->scratch_bytes();
+  }
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+  void Run() override {
+    cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
+  }
+
+ private:
+  int64_t KeptBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
+
+  template <class T>
+  void RunAs() const {
+    T* kept = scratch<T>();
+    auto* sums = scratch<Wide<T>>(KeptBytes());
+    auto* room = scratch<std::byte>(KeptBytes() + cuda::AlignedBytes(4 * p_.State(), 8));
+    StepView<T> view{p_.steps, p_.rows, p_.units, 4, 0, in<T>(1), input_count() > 5 ? in<T>(5) : nullptr};
+    cuda::ForEach(stream(), p_.State(), LstmBegin<T>{view, in<T>(2), in<T>(3), kept, out<T>(1), out<T>(2)});
+    const bool saves = output_count() == 5;
+    for (view.t = 0; view.t < p_.steps; ++view.t) {
+      p_.gemm->Run(stream(), kept, in<T>(4), nullptr, sums, room);
+      cuda::ForEach(stream(), p_.State(),
+                    LstmCell<T>{view, static_cast<Wide<T>>(forget_bias_), in<T>(0), sums, kept, out<T>(0), out<T>(1),
+                                out<T>(2), saves ? out<T>(3) : nullptr, saves ? out<T>(4) : nullptr});
+    }
+  }
+
+  cuda::RecurrentProduct p_;
+  double forget_bias_;
+};
+
+template <class T>
+struct LstmBackwardCell {
+  StepView<T> v;
+  const T* dy;
+  const T* dh_last;
+  const T* dc_last;
+  const T* gates;
+  const T* cells;
+  const T* c;           // before step 0
+  const T* more_gates;  // gradients of the gates and cells themselves; null: none
+  const T* more_cells;
+  const Wide<T>* sums;  // what the step after gives to h, before its mark
+  Wide<T>* carried;     // the gradient of c
+  T* dx;
+
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    if (v.t + 1 == v.steps) carried[i] = ToWide(dc_last[i]);
+    if (v.HasEnded(v.t, row)) {
+      for (int64_t g = 0; g < 4; ++g) dx[v.Gate(i, g)] = Narrow<T>(0);
+      return;
+    }
+    Wide<T> gate[4];
+    Wide<T> more[4] = {0, 0, 0, 0};
+    for (int64_t g = 0; g < 4; ++g) {
+      gate[g] = ToWide(gates[v.Gate(i, g)]);
+      if (more_gates != nullptr) more[g] = ToWide(more_gates[v.Gate(i, g)]);
+    }
+    const Wide<T> later = v.IsLast(row) ? ToWide(dh_last[i]) : v.Kept(v.t + 1, row, sums[i]);
+    const Wide<T> dh = later + ToWide(dy[v.At(i)]);
+    const Wide<T> cell = tanh(ToWide(cells[v.At(i)]));
+    const Wide<T> before = v.Kept(v.t, row, ToWide(v.t == 0 ? c[i] : cells[v.At(i) - v.rows * v.units]));
+    Wide<T> dc = carried[i] + dh * gate[2] * (1 - cell * cell);
+    if (more_cells != nullptr) dc += ToWide(more_cells[v.At(i)]);
+    const Wide<T> d[4] = {dc * gate[3] + more[0], dc * before + more[1], dh * cell + more[2], dc * gate[0] + more[3]};
+    for (int64_t g = 0; g < 3; ++g) dx[v.Gate(i, g)] = Narrow<T>(d[g] * gate[g] * (1 - gate[g]));
+    dx[v.Gate(i, 3)] = Narrow<T>(d[3] * (1 - gate[3] * gate[3]));
+    carried[i] = v.Kept(v.t, row, dc * gate[1]);
+  }
+};
+
+// The gradients of the states before step 0.
+template <class T>
+struct LstmBackwardEnd {
+  StepView<T> v;
+  const T* dh_last;
+  const Wide<T>* sums;
+  const Wide<T>* carried;
+  T* dh;
+  T* dc;
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    dh[i] = v.HasEnded(0, row) ? dh_last[i] : Narrow<T>(v.Kept(0, row, sums[i]));
+    dc[i] = Narrow<T>(carried[i]);
+  }
+};
+
+class LstmBackwardKernel final : public BoundKernel {
+ public:
+  explicit LstmBackwardKernel(const KernelQuery& query) : p_(query, query.inputs[3].shape, 4, true) {}
+  int64_t scratch_bytes() const override { return 2 * StateBytes() + p_.gemm->scratch_bytes(); }
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+  void Run() override {
+    cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
+  }
+
+ private:
+  int64_t StateBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
+
+  template <class T>
+  void RunAs() const {
+    auto* sums = scratch<Wide<T>>();
+    auto* carried = scratch<Wide<T>>(StateBytes());
+    auto* room = scratch<std::byte>(2 * StateBytes());
+    const size_t count = input_count();
+    StepView<T> view{p_.steps, p_.rows, p_.units, 4, 0, in<T>(5), count % 2 == 1 ? in<T>(8) : nullptr};
+    const T* more_gates = count >= 10 ? in<T>(count - 2) : nullptr;
+    const T* more_cells = count >= 10 ? in<T>(count - 1) : nullptr;
+    const int64_t step = p_.rows * 4 * p_.units;
+    for (view.t = p_.steps - 1; view.t >= 0; --view.t) {
+      cuda::ForEach(stream(), p_.State(),
+                    LstmBackwardCell<T>{view, in<T>(0), in<T>(1), in<T>(2), in<T>(3), in<T>(4), in<T>(6), more_gates,
+                                        more_cells, sums, carried, out<T>(0)});
+      if (view.t == 0 && output_count() == 1) break;
+      p_.gemm->Run(stream(), out<T>(0) + view.t * step, in<T>(7), nullptr, sums, room);
+    }
+    if (output_count() == 1) return;
+    view.t = 0;
+    cuda::ForEach(stream(), p_.State(), LstmBackwardEnd<T>{view, in<T>(1), sums, carried, out<T>(1), out<T>(2)});
+  }
+
+  cuda::RecurrentProduct p_;
+};
+
+template <class K>
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  return std::make_unique<K>(query);
+}
+
+}  // namespace
+
+KernelDef CudaLstm() {
+  return {
+      .name = "gemm", .op = "lstm", .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = Make<LstmKernel>};
+}
+
+KernelDef CudaLstmForward() {
+  return {.name = "gemm",
+          .op = "lstm_forward",
+          .device = DeviceKind::kCuda,
+          .refuse = RefuseUnlessPlain,
+          .make = Make<LstmKernel>};
+}
+
+KernelDef CudaLstmBackward() {
+  return {.name = "gemm",
+          .op = "lstm_backward",
+          .device = DeviceKind::kCuda,
+          .refuse = RefuseUnlessPlain,
+          .make = Make<LstmBackwardKernel>};
+}
+
+}  // namespace moka

@@ -47,6 +47,19 @@ std::string RefuseUnlessSameLayout(const KernelQuery& query) {
   });
 }
 
+Layout ChannelsLast(int rank) {
+  Require(rank >= 3 && rank <= 5, "ChannelsLast: a rank from 3 to 5");
+  static constexpr std::string_view kNames[] = {"acb", "acdb", "acdeb"};
+  return Layout::Parse(kNames[rank - 3]);
+}
+
+bool IsPlainOrChannelsLast(const TensorType& type) {
+  const int rank = type.shape.rank();
+  return type.layout.is_plain() || (rank >= 3 && rank <= 5 && type.layout == ChannelsLast(rank));
+}
+
+std::vector<Layout> PlainLayouts(std::span<const TensorType> types) { return std::vector<Layout>(types.size()); }
+
 std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query) {
   const TensorType& first = query.inputs[0];
   const auto layout_of = [&](const TensorType& type) {

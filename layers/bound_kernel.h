@@ -56,6 +56,13 @@ std::string RefuseUnlessSameLayout(const KernelQuery& query);
 // "" or why not: every tensor must be float32 and have elements.
 std::string RefuseUnlessFilledFloat32(const KernelQuery& query);
 
+// Channels last for a rank from 3 to 5: "acdb" for images.
+Layout ChannelsLast(int rank);
+// Whether a tensor of any rank is plain or, an image, channels last.
+bool IsPlainOrChannelsLast(const TensorType& type);
+// Plain for each.
+std::vector<Layout> PlainLayouts(std::span<const TensorType> types);
+
 // Tensors of the first input's rank in its layout, the others plain.
 std::optional<LayoutProposal> ProposeFirstLayout(const KernelQuery& query);
 

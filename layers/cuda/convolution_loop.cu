@@ -3,6 +3,7 @@
 // memory.
 #include "core/text.h"
 #include "layers/bound_kernel.h"
+#include "layers/cuda/channels.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/strides.cuh"
@@ -183,32 +184,13 @@ struct BackwardWeights {
   }
 };
 
-// A row is a channel of dy.
-template <class T>
-struct BiasGradient {
-  View y;
-  const T* dy;
-  T* db;
-
-  using State = cuda::Wide<T>;
-  __host__ __device__ State Start() const { return 0; }
-  __host__ __device__ void Add(int64_t channel, int64_t i, State& sum) const {
-    const int64_t inner = y.extents[2] * y.extents[3] * y.extents[4];
-    int64_t at[2 + kSpatial];
-    y.Split((i / inner * y.extents[1] + channel) * inner + i % inner, at);
-    sum += cuda::ToWide(dy[y.At(at)]);
-  }
-  __host__ __device__ static void Join(State& sum, const State& other) { sum += other; }
-  __host__ __device__ void Write(int64_t, int64_t, const State&) const {}
-  __host__ __device__ void Finish(int64_t channel, const State& sum) const { db[channel] = cuda::Narrow<T>(sum); }
-};
-
 std::string Refuse(const KernelQuery& query) {
   for (const auto& types : {query.inputs, query.outputs}) {
     for (const TensorType& type : types) {
       if (type.shape.rank() > 2 + kSpatial) return StrCat("it has up to three spatial axes, not ", type.ToString());
-      if (type.layout.block_count > 0) return StrCat("it knows no blocked layouts such as ", type.ToString());
       if (type.dtype != query.inputs[0].dtype) return "the tensors are not of one type";
+      if (!IsPlainOrChannelsLast(type))
+        return StrCat("it takes plain tensors and channels last, not ", type.ToString());
     }
   }
   return {};
@@ -258,20 +240,22 @@ class BackwardWeightsKernel final : public BoundKernel {
  public:
   explicit BackwardWeightsKernel(const KernelQuery& query)
       : windows_(WindowsOf(query, query.inputs[0], query.outputs[0], query.inputs[1])),
-        dtype_(query.outputs[0].dtype) {}
+        y_(query.inputs[1]),
+        has_bias_(query.outputs.size() == 2) {}
+  int64_t scratch_bytes() const override { return has_bias_ ? cuda::ChannelSumScratch(y_) : 0; }
   void Run() override {
     const int64_t positions = windows_.y.Count() / windows_.y.extents[1];
-    cuda::WithFloat(dtype_, [&]<class T>() {
+    cuda::WithFloat(y_.dtype, [&]<class T>() {
       cuda::ForEachRow(stream(), windows_.w.Count(), positions,
                        BackwardWeights<T>{windows_, in<T>(0), in<T>(1), out<T>(0)});
-      if (output_count() == 1) return;
-      cuda::ForEachRow(stream(), windows_.y.extents[1], positions, BiasGradient<T>{windows_.y, in<T>(1), out<T>(1)});
     });
+    if (has_bias_) cuda::SumChannels(stream(), y_, in<void>(1), out<void>(1), scratch<std::byte>());
   }
 
  private:
   Windows windows_;
-  DType dtype_;
+  TensorType y_;
+  bool has_bias_;
 };
 
 template <class K>

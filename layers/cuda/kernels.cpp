@@ -5,8 +5,11 @@ namespace moka {
 std::vector<KernelDef> AllCudaKernels() {
   return {
       CudaCast(),
+      CudnnConvolution(),
       CudaConvolutionLoop(),
+      CudnnConvolutionBackwardData(),
       CudaConvolutionLoopBackwardData(),
+      CudnnConvolutionBackwardWeights(),
       CudaConvolutionLoopBackwardWeights(),
       CudaGru(),
       CudaGruBackward(),

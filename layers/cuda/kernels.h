@@ -22,6 +22,10 @@ KernelDef CudaMatmul();
 KernelDef CudaSoftmax();
 KernelDef CudaSoftmaxBackward();
 
+KernelDef CudnnConvolution();
+KernelDef CudnnConvolutionBackwardData();
+KernelDef CudnnConvolutionBackwardWeights();
+
 // All of the above.
 std::vector<KernelDef> AllCudaKernels();
 

@@ -10,8 +10,8 @@ namespace moka::cuda {
 
 class SharedLibrary {
  public:
-  // The first of `files` ("libcudnn.so.9") that is found: where the loader looks, in the folder $MOKA_CUDA_LIBRARIES, in
-  // the toolkit's usual folders. It stays loaded. Errors: kUnavailable naming them; `package` is what brings it.
+  // The first of `files` ("libcudnn.so.9") that is found: where the loader looks, in the folder $MOKA_CUDA_LIBRARIES,
+  // in the toolkit's usual folders. It stays loaded. Errors: kUnavailable naming them; `package` is what brings it.
   SharedLibrary(const std::vector<std::string>& files, std::string_view package);
 
   // A function by its C type. Errors: kUnavailable if the library is too old to have it.

@@ -1,0 +1,190 @@
+// Convolution and its gradients by cuDNN. Sum, bias and ReLU are part of cuDNN's graph where an engine takes them, else
+// a step of their own behind it.
+#include <map>
+#include <mutex>
+
+#include "core/device.h"
+#include "core/text.h"
+#include "layers/bound_kernel.h"
+#include "layers/cuda/channels.h"
+#include "layers/cuda/cudnn/convolution_graph.h"
+#include "layers/cuda/kernels.h"
+
+namespace moka {
+namespace {
+
+using cudnn::ConvolutionProblem;
+
+constexpr int64_t kMostWorkspaceBytes = int64_t{1} << 30;
+
+// A plan with the graph it belongs to; or why there is none.
+struct Choice {
+  std::optional<cudnn::Plan> plan;
+  bool is_fused = false;
+  std::string refusal;
+};
+
+Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
+  const cudnn::Target target{cudnn::Handle::Of(query.device).get()};
+  const cudnn::PlanRules rules{.deterministic = query.deterministic,
+                               .may_round = query.allows_tf32 || problem.x.dtype != DType::kFloat32,
+                               .most_workspace_bytes = kMostWorkspaceBytes};
+  try {
+    for (const bool fused : {true, false}) {
+      if (fused && !problem.has_epilogue()) continue;
+      const cudnn::ConvolutionGraph graph(problem, fused, target);
+      std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
+      if (!plans.empty()) return {std::move(plans.front()), fused, {}};
+    }
+    return {{}, false, "cuDNN has no engine for it"};
+  } catch (const Error& error) {
+    return {{}, false, error.what()};
+  }
+}
+
+std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
+  std::string key = StrCat(static_cast<int>(p.pass), p.sum, p.bias, p.relu, query.deterministic, query.allows_tf32, " ",
+                           query.device.index, " ", p.x.ToString(), p.w.ToString(), p.y.ToString());
+  for (const Ints* values : {&p.geometry.stride, &p.geometry.pad_begin, &p.geometry.pad_end, &p.geometry.dilation}) {
+    for (const int64_t value : *values) key += StrCat(" ", value);
+  }
+  return key;
+}
+
+// Made once for each problem: a layer is asked about several times, and nets repeat their layers.
+const Choice& ChoiceOf(const KernelQuery& query) {
+  static std::mutex mutex;
+  static std::map<std::string, Choice> choices;
+  const ConvolutionProblem problem = cudnn::ConvolutionOf(query);
+  const std::scoped_lock lock(mutex);
+  const std::string key = KeyOf(problem, query);
+  const auto it = choices.find(key);
+  return it != choices.end() ? it->second : choices.emplace(key, Choose(problem, query)).first->second;
+}
+
+class ConvolutionKernel final : public BoundKernel {
+ public:
+  explicit ConvolutionKernel(const KernelQuery& query)
+      : problem_(cudnn::ConvolutionOf(query)), choice_(ChoiceOf(query)), handle_(cudnn::Handle::Of(query.device)) {
+    implementation_ = StrCat("cudnn ", choice_.plan->engine);
+    if (problem_.has_epilogue() && !choice_.is_fused) implementation_ += ", epilogue apart";
+    const bool has_bias_gradient = query.outputs.size() == 2;
+    if (has_bias_gradient) more_bytes_ = cuda::ChannelSumScratch(problem_.y);
+    // The summand may lie where y does: the sum of products may not be written there before it is read.
+    if (problem_.sum && !choice_.is_fused) more_bytes_ = problem_.y.Bytes();
+  }
+
+  int64_t scratch_bytes() const override { return Workspace() + more_bytes_; }
+  std::string_view implementation() const override { return implementation_; }
+
+  void Bind(const KernelArgs& args) override {
+    BoundKernel::Bind(args);
+    std::vector<int64_t> ids;
+    std::vector<void*> pointers;
+    const auto add = [&](int64_t id, const void* pointer) {
+      ids.push_back(id);
+      pointers.push_back(const_cast<void*>(pointer));
+    };
+    switch (problem_.pass) {
+      case cudnn::ConvolutionPass::kForward:
+        add(cudnn::kX, in<void>(0));
+        add(cudnn::kW, in<void>(1));
+        add(cudnn::kY, Products());
+        if (choice_.is_fused && problem_.bias) add(cudnn::kBias, in<void>(2));
+        if (choice_.is_fused && problem_.sum) add(cudnn::kSummand, in<void>(input_count() - 1));
+        break;
+      case cudnn::ConvolutionPass::kBackwardData:
+        add(cudnn::kY, in<void>(0));
+        add(cudnn::kW, in<void>(1));
+        add(cudnn::kX, out<void>(0));
+        break;
+      case cudnn::ConvolutionPass::kBackwardWeights:
+        add(cudnn::kX, in<void>(0));
+        add(cudnn::kY, in<void>(1));
+        add(cudnn::kW, out<void>(0));
+        break;
+    }
+    void* workspace = scratch<void>();
+    pack_.emplace(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack_->Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+    pack_->SetRaw(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
+                  pointers.data());
+    pack_->SetRaw(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    pack_->Finalize();
+  }
+
+  void Run() override {
+    handle_.Execute(stream().native(), choice_.plan->descriptor, *pack_);
+    if (problem_.has_epilogue() && !choice_.is_fused) {
+      cuda::AddEpilogue(stream(), problem_.y, Products(), problem_.sum ? in<void>(input_count() - 1) : nullptr,
+                        problem_.bias ? in<void>(2) : nullptr, problem_.relu, out<void>(0));
+    }
+    if (output_count() == 2) {
+      cuda::SumChannels(stream(), problem_.y, in<void>(1), out<void>(1), scratch<std::byte>(Workspace()));
+    }
+  }
+
+ private:
+  int64_t Workspace() const { return RoundUp(choice_.plan->workspace_bytes, 64).value(); }
+  // Where the forward pass's sums of products go.
+  void* Products() const {
+    const bool apart = problem_.sum && !choice_.is_fused;
+    return apart ? static_cast<void*>(scratch<std::byte>(Workspace())) : out<void>(0);
+  }
+
+  ConvolutionProblem problem_;
+  const Choice& choice_;
+  cudnn::Handle& handle_;
+  std::string implementation_;
+  int64_t more_bytes_ = 0;
+  std::optional<cudnn::Descriptor> pack_;
+};
+
+std::string Refuse(const KernelQuery& query) {
+  if (std::string reason = cudnn::Refusal(query.device); !reason.empty()) return reason;
+  for (const auto& types : {query.inputs, query.outputs}) {
+    for (const TensorType& type : types) {
+      if (type.dtype != query.inputs[0].dtype) return "the tensors are not of one type";
+      if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
+      if (!IsPlainOrChannelsLast(type))
+        return StrCat("it takes plain tensors and channels last, not ", type.ToString());
+    }
+  }
+  if (query.inputs[0].shape.rank() > 5) return "it has up to three spatial axes";
+  return ChoiceOf(query).refusal;
+}
+
+// Tensor cores read channels last; float32 without them lies as its input does.
+std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+  const TensorType& x = query.inputs[0];
+  const bool is_exact = x.dtype == DType::kFloat64 || (x.dtype == DType::kFloat32 && !query.allows_tf32);
+  if (is_exact && x.layout.is_plain()) return LayoutProposal{PlainLayouts(query.inputs), PlainLayouts(query.outputs)};
+  const auto last = [&](std::span<const TensorType> types) {
+    std::vector<Layout> layouts;
+    for (const TensorType& type : types) {
+      const bool is_image = type.shape.rank() == x.shape.rank() && type.shape.rank() > 2;
+      layouts.push_back(is_image ? ChannelsLast(type.shape.rank()) : Layout{});
+    }
+    return layouts;
+  };
+  return LayoutProposal{last(query.inputs), last(query.outputs)};
+}
+
+KernelDef Row(std::string op) {
+  return {.name = "cudnn",
+          .op = std::move(op),
+          .device = DeviceKind::kCuda,
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<ConvolutionKernel>(query);
+          }};
+}
+
+}  // namespace
+
+KernelDef CudnnConvolution() { return Row("convolution"); }
+KernelDef CudnnConvolutionBackwardData() { return Row("convolution_backward_data"); }
+KernelDef CudnnConvolutionBackwardWeights() { return Row("convolution_backward_weights"); }
+
+}  // namespace moka

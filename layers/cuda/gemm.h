@@ -29,6 +29,7 @@ struct GemmProblem {
   bool relu = false;
   DType inputs = DType::kFloat32;  // of a and b
   DType output = DType::kFloat32;  // as inputs; or float32 where those are of a half type
+  int64_t alignment_bytes = 64;    // of all pointers
 };
 
 class Gemm {

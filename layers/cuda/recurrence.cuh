@@ -67,6 +67,9 @@ struct RecurrentProduct {
     if (is_backward) p = {.m = rows, .n = units, .k = gates * units};
     p.inputs = dtype;
     p.output = dtype == DType::kFloat64 ? dtype : DType::kFloat32;
+    // Backward it reads one step after another of all gradients.
+    const int64_t step_bytes = rows * gates * units * BytesOf(dtype);
+    while (is_backward && step_bytes % p.alignment_bytes != 0) p.alignment_bytes /= 2;
     gemm = MakeGemm(p, query);
   }
   int64_t State() const { return rows * units; }

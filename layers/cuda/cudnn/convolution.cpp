@@ -31,7 +31,7 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
                                .most_workspace_bytes = kMostWorkspaceBytes};
   try {
     for (const bool fused : {true, false}) {
-      if (fused && !problem.has_epilogue()) continue;
+      if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
       const cudnn::ConvolutionGraph graph(problem, fused, target);
       std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
       if (!plans.empty()) return {std::move(plans.front()), fused, {}};

@@ -120,10 +120,11 @@ TEST_P(CudnnPlans, EveryConvolutionHasAnEngineInEveryPrecision) {
   }
 }
 
+// Engines fuse what has a bias: folded nets and those without batch norm.
 TEST_P(CudnnPlans, SumBiasAndReluAreFused) {
   for (const Window& window : kWindows) {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-      for (const int parts : {1, 2, 4, 5, 6, 7}) {  // bits: sum, bias, ReLU
+      for (const int parts : {2, 3, 6, 7}) {  // bits: sum, bias, ReLU
         ConvolutionProblem p = ProblemOf(window, dtype, true, ConvolutionPass::kForward);
         p.sum = (parts & 1) != 0;
         p.bias = (parts & 2) != 0;

@@ -1,0 +1,196 @@
+// Programs on a GPU, here a rehearsed one and where there is one a real one: the same results as on the CPU, from the
+// first run, which is queued, and from later ones, which are recorded; errors, times, constants and memory as there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/device.h"
+#include "graph/pass.h"
+#include "tests/graph/small_net.h"
+
+namespace moka {
+namespace {
+
+class DeviceProgram : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    const CudaFacts facts = FindCuda();
+    if (CudaRuntime().empty()) GTEST_SKIP() << facts.missing;
+    if (GetParam() >= static_cast<int>(facts.gpus.size())) GTEST_SKIP() << "no NVIDIA GPU: " << facts.missing;
+  }
+  Device device() const { return {DeviceKind::kCuda, GetParam()}; }
+  CompileOptions options() const {
+    CompileOptions options;
+    options.device = device();
+    return options;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Gpus, DeviceProgram, testing::Values(Device::kRehearsed, 0),
+                         [](const auto& index) { return index.param == 0 ? "Real" : "Rehearsed"; });
+
+// The small net in training, with all that is needed to run it.
+struct Training {
+  explicit Training(const CompileOptions& options) : net(options.device) {
+    net.Build();
+    ComposeForward(net.graph);
+    net.Train();
+    program = Compile(std::move(net.graph), net.store, options);
+    Feed(*program);
+  }
+  float Step() {
+    program->Run();
+    return program->output("loss").as<float>()[0];
+  }
+
+  SmallNet net;
+  std::unique_ptr<Program> program;
+};
+
+float Largest(const std::vector<float>& values) {
+  float largest = 0;
+  for (const float v : values) largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+void ExpectSameWeights(const ParameterStore& found, const ParameterStore& expected, float tolerance) {
+  for (const std::string& name : expected.Names()) {
+    const std::vector<float> a = found.Values(name);
+    const std::vector<float> b = expected.Values(name);
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * Largest(b)) << name << " " << i;
+  }
+}
+
+TEST_P(DeviceProgram, TrainsAsTheCpuDoes) {
+  Training cpu({});
+  Training gpu(options());
+  for (int step = 0; step < 6; ++step) {
+    const float expected = cpu.Step();
+    EXPECT_NEAR(gpu.Step(), expected, 1e-4F * std::abs(expected)) << "step " << step;
+  }
+  ExpectSameWeights(gpu.net.store, cpu.net.store, 1e-3F);
+}
+
+TEST_P(DeviceProgram, RunsRepeatBitForBit) {
+  Training first(options());
+  Training second(options());
+  for (int step = 0; step < 5; ++step) EXPECT_EQ(first.Step(), second.Step()) << "step " << step;
+  ExpectSameWeights(first.net.store, second.net.store, 0);
+}
+
+// Inputs may be written again as soon as the run that reads them is finished, not before.
+TEST_P(DeviceProgram, RunsReadTheInputsOfTheirOwn) {
+  Training gpu(options());
+  Training same(options());
+  for (int step = 0; step < 4; ++step) {
+    gpu.program->Start();
+    gpu.program->Finish();
+    for (float& v : gpu.program->input("x").as<float>()) v = -v;
+    const float loss = gpu.program->output("loss").as<float>()[0];
+    EXPECT_EQ(loss, same.Step());
+    for (float& v : same.program->input("x").as<float>()) v = -v;
+  }
+}
+
+TEST_P(DeviceProgram, NamesTheLayerOfABadLabel) {
+  Training gpu(options());
+  gpu.Step();
+  for (int run = 0; run < 3; ++run) {
+    gpu.program->input("label").as<float>()[2] = 77;
+    try {
+      gpu.program->Run();
+      FAIL() << "run " << run;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+      EXPECT_THAT(std::string(error.what()), testing::HasSubstr("layer \"head\": label 77 at index 2"));
+    }
+    gpu.program->input("label").as<float>()[2] = 4;
+    EXPECT_TRUE(std::isfinite(gpu.Step()));
+  }
+}
+
+TEST_P(DeviceProgram, TimesEachStep) {
+  Training gpu(options());
+  std::vector<double> ms(gpu.program->steps().size(), -1);
+  gpu.program->RunTimed(ms);
+  for (size_t i = 0; i < ms.size(); ++i) {
+    const StepReport& step = gpu.program->steps()[i];
+    if (step.is_constant) continue;
+    EXPECT_GE(ms[i], 0) << step.layer << " " << step.op;
+  }
+  Training plain(options());
+  plain.Step();
+  EXPECT_EQ(gpu.Step(), plain.Step()) << "a timed run is a run";
+}
+
+TEST_P(DeviceProgram, FindsTheFirstValueThatIsNotFinite) {
+  Training gpu(options());
+  gpu.Step();
+  EXPECT_EQ(gpu.program->FindNonFinite(), std::nullopt);
+  gpu.program->input("x").as<float>()[17] = std::numeric_limits<float>::infinity();
+  const auto input = gpu.program->FindNonFinite();
+  ASSERT_TRUE(input);
+  EXPECT_EQ(input->what, "input x");
+  EXPECT_EQ(input->index, 17);
+  Feed(*gpu.program);
+  std::vector<float> weights = gpu.net.store.Values("c/w");
+  weights[5] = std::nanf("");
+  gpu.net.store.Set("c/w", weights);
+  const auto state = gpu.program->FindNonFinite();
+  ASSERT_TRUE(state);
+  EXPECT_EQ(state->what, "state c/w");
+}
+
+// Weights written into the store reach the program at once, what follows from them alone when it is refreshed.
+TEST_P(DeviceProgram, RefreshesConstants) {
+  SmallNet net(device());
+  net.Build();
+  const ValueId flat = net.graph.value(net.weights.back()).producer;
+  EXPECT_EQ(flat, kNoId);
+  CompileOptions inference = options();
+  inference.inference = true;
+  const auto program = Compile(std::move(net.graph), net.store, inference);
+  Feed(*program);
+  program->Run();
+  const float before = program->output("loss").as<float>()[0];
+  std::vector<float> scale = net.store.Values("a/scale");
+  for (float& v : scale) v = 2 * v + 0.5F;
+  net.store.Set("a/scale", scale);
+  program->RefreshConstants();
+  program->Run();
+  program->Run();
+  const float after = program->output("loss").as<float>()[0];
+  EXPECT_NE(before, after);
+
+  SmallNet cpu;
+  cpu.Build();
+  CompileOptions on_cpu = inference;
+  on_cpu.device = {};
+  cpu.store.Set("a/scale", scale);
+  const auto same = Compile(std::move(cpu.graph), cpu.store, on_cpu);
+  Feed(*same);
+  same->Run();
+  EXPECT_NEAR(after, same->output("loss").as<float>()[0], 1e-4F * std::abs(after));
+}
+
+TEST_P(DeviceProgram, SaysWhatRunsOnTheCpu) {
+  Training gpu(options());
+  const auto& steps = gpu.program->steps();
+  const auto is = [&](std::string_view op, std::string_view kernel) {
+    return std::ranges::any_of(steps, [&](const StepReport& s) { return s.op == op && s.kernel == kernel; });
+  };
+  EXPECT_TRUE(is("matmul", "gemm")) << gpu.program->text();
+  EXPECT_GT(gpu.program->memory().arena_bytes, 0);
+}
+
+TEST_P(DeviceProgram, RefusesAStoreOfAnotherDevice) {
+  SmallNet net;
+  net.Build();
+  EXPECT_THROW(Compile(std::move(net.graph), net.store, options()), Error);
+}
+
+}  // namespace
+}  // namespace moka

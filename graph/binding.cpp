@@ -76,7 +76,13 @@ std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_
 
 KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::span<const TensorType> outputs,
                     const CompileOptions& options) {
-  return {node, inputs, outputs, options.deterministic, options.device, options.compute == Compute::kTf32};
+  return {.node = node,
+          .inputs = inputs,
+          .outputs = outputs,
+          .deterministic = options.deterministic,
+          .device = options.device,
+          .allows_tf32 = options.compute == Compute::kTf32,
+          .times_plans = options.search != nullptr};
 }
 
 bool IsSearched(const Node& node, const CompileOptions& options) {

@@ -95,6 +95,12 @@ class FrozenProgram : public Program {
     return names;
   }
 
+  Stream* stream() const override { return stream_.get(); }
+  Tensor TakeInput(std::string_view name) override {
+    Require(stream_ != nullptr && !has_run_, "TakeInput: a GPU's program, before its first run");
+    return data_->TakeInput(name);
+  }
+
   void Start() override {
     if (!stream_) {
       RunSteps([this](size_t i) { RunStep(i); });

@@ -28,6 +28,7 @@ struct KernelQuery {
   bool deterministic = true;
   Device device = {};
   bool allows_tf32 = false;  // products of float32 may round their factors to 10 bits (GPUs)
+  bool times_plans = false;  // what a library offers for the node may be timed to choose from it (GPUs)
 };
 
 // Layouts a kernel wants for a node.

@@ -111,6 +111,12 @@ class Program {
   virtual Tensor output(std::string_view name) const = 0;
   virtual std::vector<std::string> OutputNames() const = 0;
 
+  // The stream that a GPU's program puts its work into; null on the CPU.
+  virtual Stream* stream() const = 0;
+  // An input in the device's memory, for a caller that fills it there by work of stream(): from now on Start leaves the
+  // host's tensor of that name alone. Requires: a GPU's program that has not run yet and has that input.
+  virtual Tensor TakeInput(std::string_view name) = 0;
+
   // Begins one iteration over the inputs as they are. A GPU works on while the caller does; the CPU is done on return.
   virtual void Start() = 0;
   // Waits for the iteration begun last: its outputs may be read, its inputs written. Errors: kBadData when a kernel

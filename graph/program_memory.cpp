@@ -73,6 +73,7 @@ void ProgramMemory::Place(const Graph& graph, const StoragePlan& plan, Parameter
 
 void ProgramMemory::PlaceOnHost(const Graph& graph) {
   host_inputs_ = AllocatePinned(stream_->device(), input_bytes_);
+  fed_ = inputs_;
   for (auto& [name, input] : inputs_) {
     input = Tensor(input.type(), host_inputs_.data() + (static_cast<std::byte*>(input.raw()) - input_memory_.data()));
   }
@@ -88,9 +89,19 @@ void ProgramMemory::PlaceOnHost(const Graph& graph) {
   }
 }
 
+Tensor ProgramMemory::TakeInput(std::string_view name) {
+  const auto it = fed_.find(name);
+  Require(it != fed_.end(), StrCat("the host fills an input \"", name, "\""));
+  const Tensor input = it->second;
+  fed_.erase(it);
+  return input;
+}
+
 void ProgramMemory::PutInputs() const {
-  if (stream_ == nullptr || input_bytes_ == 0) return;
-  stream_->CopyToDevice(input_memory_.data(), host_inputs_.data(), input_bytes_);
+  for (const auto& [name, input] : fed_) {
+    stream_->CopyToDevice(static_cast<std::byte*>(input.raw()), static_cast<const std::byte*>(inputs_.at(name).raw()),
+                          input.type().Bytes());
+  }
 }
 
 void ProgramMemory::AssignStates() const {

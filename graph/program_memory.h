@@ -33,6 +33,9 @@ class ProgramMemory {
   const TensorMap& inputs() const { return inputs_; }
   const TensorMap& outputs() const { return outputs_; }
 
+  // An input on the device, which PutInputs leaves alone from now on.
+  Tensor TakeInput(std::string_view name);
+
   // Into the stream; on the CPU at once, or nothing where there is nothing to do. The inputs' copies to the device; new
   // values' to the states they were not written over; the outputs' to the host.
   void PutInputs() const;
@@ -58,6 +61,7 @@ class ProgramMemory {
   std::vector<Tensor> tensors_;  // by ValueId
   TensorMap inputs_;
   TensorMap outputs_;
+  TensorMap fed_;                                   // GPU: inputs on the device that the host fills
   std::vector<std::pair<Tensor, Tensor>> fetched_;  // GPU: output on the device -> on the host
   std::vector<std::pair<Tensor, Tensor>> copies_;   // new value -> state
 };

@@ -12,12 +12,17 @@ DataTypes Feed::types() {
   return [this](const LayerParameter& layer) {
     PipelineOptions options = options_;
     options.seed ^= StableHash(StrCat(name_, "/", layer.name()));
-    sources_.push_back({layer.name(), OpenPipeline(layer, options), {}, {}});
-    return sources_.back().pipeline->types();
+    Source& source = sources_.emplace_back();
+    source.layer = layer.name();
+    source.pipeline = OpenPipeline(layer, options);
+    source.batch_size = source.pipeline->batch_size();
+    source.epoch_size = source.pipeline->epoch_size();
+    return source.pipeline->types();
   };
 }
 
-void Feed::Bind(const Program& program, const std::vector<DataLayer>& layers) {
+void Feed::Bind(Program& program, const std::vector<DataLayer>& layers) {
+  program_ = &program;
   for (const DataLayer& layer : layers) {
     const auto find = [&] {
       return std::ranges::find_if(sources_, [&](const Source& s) { return s.layer == layer.param.name(); });
@@ -35,6 +40,10 @@ void Feed::Bind(const Program& program, const std::vector<DataLayer>& layers) {
     }
     it->tops.clear();
     it->unused.clear();
+    if (program.stream() != nullptr && IsPipelineLayer(layer.param.type())) {
+      BindOnDevice(*it, layer.tops);
+      continue;
+    }
     it->unused.reserve(layer.tops.size());
     for (size_t i = 0; i < layer.tops.size(); ++i) {
       if (program.HasInput(layer.tops[i])) {
@@ -46,33 +55,56 @@ void Feed::Bind(const Program& program, const std::vector<DataLayer>& layers) {
   }
 }
 
-void Feed::Next() {
-  for (Source& source : sources_) source.pipeline->Next(source.tops);
+void Feed::BindOnDevice(Source& source, const std::vector<std::string>& tops) {
+  source.ahead = std::make_unique<DevicePrefetch>(std::move(source.pipeline), program_->stream());
+  for (const std::string& top : tops) {
+    source.tops.push_back(program_->HasInput(top) ? program_->TakeInput(top) : Tensor());
+  }
 }
 
-int64_t Feed::batch_size() const { return sources_.empty() ? 0 : sources_.front().pipeline->batch_size(); }
-int64_t Feed::epoch_size() const { return sources_.empty() ? 0 : sources_.front().pipeline->epoch_size(); }
+void Feed::Next() {
+  for (Source& source : sources_) {
+    if (!source.ahead) {
+      source.pipeline->Next(source.tops);
+      continue;
+    }
+    const std::span<const Tensor> batch = source.ahead->Next();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (source.tops[i].raw() == nullptr) continue;  // nobody reads it
+      program_->stream()->CopyOnDevice(static_cast<std::byte*>(source.tops[i].raw()),
+                                       static_cast<const std::byte*>(batch[i].raw()), batch[i].type().Bytes());
+    }
+  }
+}
+
+int64_t Feed::batch_size() const { return sources_.empty() ? 0 : sources_.front().batch_size; }
+int64_t Feed::epoch_size() const { return sources_.empty() ? 0 : sources_.front().epoch_size; }
 
 void Feed::SavePositions(std::map<std::string, int64_t>& positions) const {
-  for (const Source& source : sources_) positions[StrCat(name_, "/", source.layer)] = source.pipeline->position();
+  for (const Source& source : sources_) {
+    positions[StrCat(name_, "/", source.layer)] = source.ahead ? source.ahead->position() : source.pipeline->position();
+  }
 }
 
 void Feed::Seek(const std::map<std::string, int64_t>& positions) {
   for (Source& source : sources_) {
     const auto it = positions.find(StrCat(name_, "/", source.layer));
-    source.pipeline->Seek(it == positions.end() ? 0 : it->second);
+    const int64_t sample = it == positions.end() ? 0 : it->second;
+    source.ahead ? source.ahead->Seek(sample) : source.pipeline->Seek(sample);
   }
 }
 
 int64_t Feed::bad_records() const {
   int64_t count = 0;
-  for (const Source& source : sources_) count += source.pipeline->statistics().bad_records;
+  for (const FeedStatistics& source : statistics()) count += source.statistics.bad_records;
   return count;
 }
 
 std::vector<FeedStatistics> Feed::statistics() const {
   std::vector<FeedStatistics> all;
-  for (const Source& source : sources_) all.push_back({source.layer, source.pipeline->statistics()});
+  for (const Source& source : sources_) {
+    all.push_back({source.layer, source.ahead ? source.ahead->statistics() : source.pipeline->statistics()});
+  }
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tensor.h"
+#include "data/device_prefetch.h"
 #include "data/pipeline.h"
 #include "graph/program.h"
 #include "layers/layer.h"
@@ -29,10 +30,11 @@ class Feed {
 
   // For NetOptions::data_types: opens the layer's pipeline.
   DataTypes types();
-  // Where batches go. Requires: the program was made from the net built with types(). Errors: kConfig when the program
-  // has an input that no data layer fills.
-  void Bind(const Program& program, const std::vector<DataLayer>& layers);
-  // Writes the next batch of every layer.
+  // Where batches go. Requires: the program was made from the net built with types(), has not run, and outlives the
+  // feed's use. Errors: kConfig when the program has an input that no data layer fills.
+  void Bind(Program& program, const std::vector<DataLayer>& layers);
+  // Writes the next batch of every layer. To a GPU's program batches come ahead, on a stream of their own, and are put
+  // into its inputs by work of its stream.
   void Next();
 
   // Samples of one batch and records of the data set, by the first pipeline; 0 when there is none.
@@ -49,13 +51,19 @@ class Feed {
  private:
   struct Source {
     std::string layer;
-    std::unique_ptr<Pipeline> pipeline;
-    std::vector<Tensor> tops;
+    std::unique_ptr<Pipeline> pipeline;     // null once `ahead` has it
+    std::unique_ptr<DevicePrefetch> ahead;  // GPU
+    std::vector<Tensor> tops;               // the program's inputs
+    int64_t batch_size = 0;
+    int64_t epoch_size = 0;
     std::vector<OwnedTensor> unused;  // tops the program does not read
   };
 
+  void BindOnDevice(Source& source, const std::vector<std::string>& tops);
+
   std::string name_;
   PipelineOptions options_;
+  Program* program_ = nullptr;
   std::vector<Source> sources_;
 };
 

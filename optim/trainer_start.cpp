@@ -107,7 +107,7 @@ void StopIfAsked() {
 }  // namespace
 
 Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerOptions options)
-    : solver_(solver), options_(std::move(options)) {
+    : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
   CheckTests(solver_, nets);

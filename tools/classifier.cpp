@@ -46,7 +46,8 @@ Shape InputShape(const NetParameter& net, int64_t batch, const std::filesystem::
 
 }  // namespace
 
-Classifier::Classifier(const ClassifierOptions& options) : batch_(options.batch), names_(ReadNames(options.labels)) {
+Classifier::Classifier(const ClassifierOptions& options)
+    : batch_(options.batch), store_(options.compile.device), names_(ReadNames(options.labels)) {
   NetState state;
   state.set_phase(TEST);
   NetReadOptions read;

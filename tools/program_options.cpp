@@ -14,6 +14,7 @@
 #include "graph/pass.h"
 #include "layers/catalog.h"
 #include "tools/calibration.h"
+#include "tools/device_choice.h"
 #include "tools/machine.h"
 
 namespace moka {
@@ -34,9 +35,11 @@ std::set<std::string> KernelNames(const Arguments& arguments, const std::string&
   if (!arguments.Has(flag)) return {};
   std::set<std::string> known;
   for (const OpDef& op : StandardCatalog().ops()) {
-    for (const KernelDef* row : StandardCatalog().KernelsOf(op.name, DeviceKind::kCpu)) {
-      known.insert(row->name);
-      known.insert(StrCat(op.name, "/", row->name));
+    for (const DeviceKind kind : {DeviceKind::kCpu, DeviceKind::kCuda}) {
+      for (const KernelDef* row : StandardCatalog().KernelsOf(op.name, kind)) {
+        known.insert(row->name);
+        known.insert(StrCat(op.name, "/", row->name));
+      }
     }
   }
   std::set<std::string> names;
@@ -58,7 +61,9 @@ KernelSearch::Unknown UnknownOf(KernelMode mode) {
 }  // namespace
 
 std::vector<OptionSpec> ProgramOptionSpecs() {
-  return {{"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
+  return {{"device", "NAME", "cpu, gpu, gpu:N or rehearsal (default: the first GPU, else the CPU)"},
+          {"gpu", "N", "the same as --device=gpu:N"},
+          {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
           {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
           {"dump-after", "PASS", "print the graph after a pass"},
           {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
@@ -85,6 +90,7 @@ KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback) {
 
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std::string_view times) {
   CompileOptions options;
+  options.device = DeviceOf(arguments);
   options.disabled_kernels = KernelNames(arguments, "disable-kernel");
   options.preferred_kernels = KernelNames(arguments, "prefer-kernel");
   mode = KernelModeOf(arguments, mode);

@@ -10,8 +10,8 @@
 
 namespace moka {
 
-// --dump-after=PASS, --disable-pass=LIST, --disable-kernel=LIST, --prefer-kernel=LIST, --kernels=MODE, --dry-run,
-// --explain=LAYER, --trace=FILE.
+// --device=NAME, --gpu=N, --dump-after=PASS, --disable-pass=LIST, --disable-kernel=LIST, --prefer-kernel=LIST,
+// --kernels=MODE, --dry-run, --explain=LAYER, --trace=FILE.
 std::vector<OptionSpec> ProgramOptionSpecs();
 
 // How kernels are chosen where several take a node (--kernels): the fastest measured here, the fastest of those that
@@ -20,9 +20,9 @@ enum class KernelMode : uint8_t { kFastest, kKnown, kListed, kRenew };
 // What --kernels says, or the fallback. Errors: kUsage.
 KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 
-// The compile options those flags mean; `mode` is what --kernels is when it is not given. `times` come before those of
-// the user's cache (KernelSearch). A dump goes to stdout. Errors: kUsage for an unknown pass, kernel or mode, nearest
-// named.
+// The compile options those flags mean, for the device of DeviceOf without a solver; `mode` is what --kernels is when
+// it is not given. `times` come before those of the user's cache (KernelSearch). A dump goes to stdout. Errors: kUsage
+// for an unknown pass, kernel or mode, nearest named.
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
                                 std::string_view times = {});
 

@@ -28,6 +28,8 @@ struct TimedPart {
 };
 
 struct TimedNet {
+  explicit TimedNet(const Device& device) : store(device) {}
+
   ParameterStore store;
   std::unique_ptr<Program> program;
   std::vector<TimedPart> others;  // run after it in every step, on the same parameters, as a GAN's other half is

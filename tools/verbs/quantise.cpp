@@ -106,6 +106,7 @@ int Run(const Arguments& arguments) {
   const std::filesystem::path out =
       arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
   CompileOptions compile = CompileOptionsOf(arguments);
+  compile.device = {};  // 8-bit kernels are the CPU's
 
   CompileOptions observing = compile;
   observing.observes_convolutions = true;

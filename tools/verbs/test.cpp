@@ -47,10 +47,10 @@ int Run(const Arguments& arguments) {
   if (arguments.Has("stage")) {
     for (const std::string& stage : Split(arguments.Get("stage"), ',')) state.add_stage(stage);
   }
-  ParameterStore store;
   TestOptions options;
   options.data.phase = TEST;
   options.compile = CompileOptionsOf(arguments);
+  ParameterStore store(options.compile.device);
   options.evaluation = Evaluation::kDetection;
   options.precision_rule = PrecisionRuleNamed(arguments.Get("ap-version", source.solver.ap_version()));
   TestNet net(FilterNet(ReadNet(source.net, read), state), options, store);

@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
+#include "tools/device_choice.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/run_kernels.h"
@@ -112,6 +113,7 @@ int Run(const Arguments& arguments) {
   TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
+  options.compile.device = DeviceOf(arguments, &setup.solver);
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);

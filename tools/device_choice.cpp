@@ -1,0 +1,76 @@
+#include "tools/device_choice.h"
+
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// A GPU's number; none for other text.
+std::optional<int> IndexOf(std::string_view text) {
+  int index = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc() || end != text.data() + text.size() || index < 0) return std::nullopt;
+  return index;
+}
+
+// What a name means, whether or not the GPU is there.
+std::optional<Device> DeviceNamed(std::string_view name) {
+  if (name == "cpu") return Device{};
+  if (name == "gpu") return Device{DeviceKind::kCuda, 0};
+  if (name == "rehearsal") return Device{DeviceKind::kCuda, Device::kRehearsed};
+  if (!name.starts_with("gpu:")) return std::nullopt;
+  const std::optional<int> index = IndexOf(name.substr(4));
+  return index ? std::optional(Device{DeviceKind::kCuda, *index}) : std::nullopt;
+}
+
+Device Required(const Device& device) {
+  if (device.is_cpu()) return device;
+  const CudaFacts facts = FindCuda();
+  if (CudaRuntime().empty()) {
+    throw Error(ErrorKind::kUnavailable, {}, StrCat(NameOf(device), ": this moka was built without CUDA"),
+                "install a CUDA toolkit and configure with -DMOKA_CUDA=ON");
+  }
+  if (device.is_rehearsed() || device.index < static_cast<int>(facts.gpus.size())) return device;
+  const std::string found = facts.gpus.empty() ? facts.missing : StrCat("this machine has ", facts.gpus.size());
+  throw Error(ErrorKind::kUnavailable, {}, StrCat("there is no ", NameOf(device), ": ", found),
+              "--device=cpu computes on the CPU; `moka device` lists the GPUs");
+}
+
+Device OfCommandLine(const Arguments& arguments) {
+  if (arguments.Has("device")) {
+    const std::string name = arguments.Get("device");
+    if (const std::optional<Device> device = DeviceNamed(name)) return Required(*device);
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--device wants cpu, gpu, gpu:N or rehearsal, found \"", Printable(name), "\""),
+                DidYouMean(name, {"cpu", "gpu", "gpu:0", "rehearsal"}));
+  }
+  const std::string text = arguments.Get("gpu");
+  if (const std::optional<int> index = IndexOf(text)) return Required({DeviceKind::kCuda, *index});
+  throw Error(ErrorKind::kUsage, {}, StrCat("--gpu wants the number of one GPU, found \"", Printable(text), "\""),
+              "one process computes on one device");
+}
+
+}  // namespace
+
+Device DeviceOf(const Arguments& arguments, const SolverParameter* solver) {
+  if (arguments.Has("device") || arguments.Has("gpu")) return OfCommandLine(arguments);
+  // 8-bit kernels are the CPU's.
+  if (arguments.Has("int8") || (solver != nullptr && solver->solver_mode() == SolverParameter::CPU)) return {};
+  const CudaFacts facts = FindCuda();
+  const int index = solver != nullptr && solver->device_id_size() > 0 ? solver->device_id(0) : 0;
+  if (index >= 0 && index < static_cast<int>(facts.gpus.size())) return {DeviceKind::kCuda, index};
+  if (solver != nullptr && solver->has_solver_mode()) {
+    LogInfo(StrCat("solver_mode: GPU, but ",
+                   facts.gpus.empty() ? StrCat("there is none (", facts.missing, ")")
+                                      : StrCat("device_id ", index, " is not one of ", facts.gpus.size()),
+                   ": the CPU computes"));
+  }
+  return {};
+}
+
+}  // namespace moka

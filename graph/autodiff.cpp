@@ -76,10 +76,10 @@ class Differentiator {
     }
   }
 
-  void Run(ValueId loss) {
+  void Run(ValueId loss, ValueId seed) {
     const GraphBuilder b(graph_, {{}, {}, "autodiff", kNoId});
     if (!wanted_[static_cast<size_t>(loss)]) return;
-    parts_[loss] = {b.Full(graph_.shape(loss), 1.0, graph_.type(loss).dtype)};
+    parts_[loss] = {seed == kNoId ? b.Full(graph_.shape(loss), 1.0, graph_.type(loss).dtype) : seed};
     for (size_t i = order_.size(); i-- > 0;) Visit(order_[i]);
   }
 
@@ -134,10 +134,10 @@ class Differentiator {
 
 }  // namespace
 
-std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const ValueId> wrt) {
+std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const ValueId> wrt, ValueId seed) {
   Require(graph.shape(loss).rank() == 0, "Differentiate: the loss is a scalar");
   Differentiator differentiator(graph, wrt);
-  differentiator.Run(loss);
+  differentiator.Run(loss, seed);
   std::vector<ValueId> gradients;
   gradients.reserve(wrt.size());
   for (const ValueId id : wrt) gradients.push_back(differentiator.Gradient(id, {{}, {}, "autodiff", kNoId}));

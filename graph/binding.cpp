@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "graph/hosted_kernel.h"
 #include "graph/kernel_search.h"
+#include "graph/widened_kernel.h"
 
 namespace moka {
 namespace {
@@ -60,6 +61,45 @@ void Announce(const std::string& op, std::string_view manner, const std::vector<
                     refusals.empty() ? std::string("no kernel is listed") : Join(refusals, "; ")));
 }
 
+// Asks the rows about a query: takes the first that accepts, or the fastest where a search is given. Without any the
+// binding has no object.
+void Choose(const Graph& graph, const KernelQuery& query, const CompileOptions& options, Binding& binding) {
+  std::vector<const KernelDef*> accepted;
+  for (const KernelDef* row : UsableKernels(graph.catalog(), query.node.op->name, options)) {
+    const std::string refusal = row->refuse(query);
+    if (!refusal.empty()) {
+      binding.refusals.push_back(StrCat(row->name, ": ", refusal));
+      continue;
+    }
+    accepted.push_back(row);
+    if (!IsSearched(query.node, options)) break;
+  }
+  if (accepted.empty()) return;
+  size_t best = 0;
+  if (accepted.size() > 1) {
+    const std::vector<double> ms = options.search->Milliseconds(accepted, query, options.on_pulse);
+    best = KernelSearch::Best(ms);
+    for (size_t i = 0; i < ms.size(); ++i) {
+      if (i == best) continue;
+      binding.refusals.push_back(
+          StrCat(accepted[i]->name, ": takes ", ms[i], " ms, ", accepted[best]->name, " ", ms[best], " ms"));
+    }
+  }
+  binding.kernel = accepted[best]->name;
+  binding.object = accepted[best]->make(query);
+}
+
+// A kernel for float32 between conversions, where the CPU has none for a half type.
+void ChooseWidened(const Graph& graph, const KernelQuery& query, const CompileOptions& options, Binding& binding) {
+  if (!HasHalf(query.inputs) && !HasHalf(query.outputs)) return;
+  const std::vector<TensorType> inputs = Widened(query.inputs);
+  const std::vector<TensorType> outputs = Widened(query.outputs);
+  Choose(graph, QueryOf(query.node, inputs, outputs, options), options, binding);
+  if (!binding.object) return;
+  binding.kernel = StrCat("converted_", binding.kernel);
+  binding.object = MakeWidenedKernel(std::move(binding.object), query);
+}
+
 }  // namespace
 
 std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_view op,
@@ -101,31 +141,9 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
   const std::vector<TensorType> inputs = graph.InputTypes(node);
   const std::vector<TensorType> outputs = graph.OutputTypes(node);
   const KernelQuery query = QueryOf(node, inputs, outputs, options);
-  std::vector<const KernelDef*> accepted;
-  for (const KernelDef* row : UsableKernels(graph.catalog(), node.op->name, options)) {
-    const std::string refusal = row->refuse(query);
-    if (!refusal.empty()) {
-      binding.refusals.push_back(StrCat(row->name, ": ", refusal));
-      continue;
-    }
-    accepted.push_back(row);
-    if (!IsSearched(node, options)) break;
-  }
-  if (!accepted.empty()) {
-    size_t best = 0;
-    if (accepted.size() > 1) {
-      const std::vector<double> ms = options.search->Milliseconds(accepted, query, options.on_pulse);
-      best = KernelSearch::Best(ms);
-      for (size_t i = 0; i < ms.size(); ++i) {
-        if (i == best) continue;
-        binding.refusals.push_back(
-            StrCat(accepted[i]->name, ": takes ", ms[i], " ms, ", accepted[best]->name, " ", ms[best], " ms"));
-      }
-    }
-    binding.kernel = accepted[best]->name;
-    binding.object = accepted[best]->make(query);
-    return binding;
-  }
+  Choose(graph, query, options, binding);
+  if (!binding.object && options.device.is_cpu()) ChooseWidened(graph, query, options, binding);
+  if (binding.object) return binding;
   const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };
   if (!std::all_of(inputs.begin(), inputs.end(), plain) || !std::all_of(outputs.begin(), outputs.end(), plain)) {
     throw Error(ErrorKind::kUnavailable, node.origin.place,

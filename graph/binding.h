@@ -14,8 +14,9 @@ namespace moka {
 // A node with its kernel.
 struct Binding {
   NodeId node = kNoId;
-  std::string kernel;                 // row name, "reference", of a GPU's program "cpu_" and that; "alias"
-  std::unique_ptr<Kernel> object;     // null for aliases
+  std::string kernel;              // row name, "converted_" and that where half types are widened for it, "reference",
+                                   // of a GPU's program "cpu_" and one of those; "alias"
+  std::unique_ptr<Kernel> object;  // null for aliases
   std::vector<std::string> refusals;  // "onednn: sentence", for --explain
 };
 
@@ -29,8 +30,9 @@ KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::s
 // Whether the options want the rows of this node timed against each other.
 bool IsSearched(const Node& node, const CompileOptions& options);
 
-// The first row that accepts, or the fastest where a search is given. Where none does the node runs by the reference,
-// in a GPU's program by a kernel of the CPU; both are announced once an op. Errors: kUnavailable when layouts leave no
+// The first row that accepts, or the fastest where a search is given. Where none does half types are
+// widened to float32 for a row (CPU); else the node runs by the reference, in a GPU's program by a kernel of the CPU;
+// both are announced once an op. Errors: kUnavailable when layouts leave no
 // kernel at all, with every refusal.
 Binding BindKernel(const Graph& graph, NodeId node, const CompileOptions& options);
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "core/half.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/binding.h"
@@ -417,11 +418,17 @@ class FrozenProgram : public Program {
   }
 
   static std::optional<NonFinite> ScanHost(const Tensor& tensor, std::string_view layer, const std::string& what) {
-    if (tensor.type().dtype != DType::kFloat32 || tensor.raw() == nullptr) return std::nullopt;
-    const std::span<const float> values = tensor.as<const float>();
-    const auto it = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-    if (it == values.end()) return std::nullopt;
-    return NonFinite{std::string(layer), what, it - values.begin(), static_cast<double>(*it)};
+    const DType dtype = tensor.type().dtype;
+    if (!IsFloat(dtype) || dtype == DType::kFloat64 || tensor.raw() == nullptr) return std::nullopt;
+    const auto at = [&](int64_t i) {
+      if (dtype == DType::kFloat32) return static_cast<const float*>(tensor.raw())[i];
+      const uint16_t half = static_cast<const uint16_t*>(tensor.raw())[i];
+      return dtype == DType::kFloat16 ? FloatOfHalf(half) : FloatOfBFloat16(half);
+    };
+    for (int64_t i = 0; i < tensor.type().StoredCount(); ++i) {
+      if (!std::isfinite(at(i))) return NonFinite{std::string(layer), what, i, static_cast<double>(at(i))};
+    }
+    return std::nullopt;
   }
 
   CompileOptions options_;

@@ -31,6 +31,8 @@ struct CompileOptions {
   std::string name = "program";  // in dumps and traces
   Device device = {};            // of the store too
   Compute compute = Compute::kFloat32;
+  // Layers that compute in float32 whatever `compute` says.
+  std::set<std::string> keep32_layers;
   // Only what layers keep from run to run is assigned: what depends on the other states alone (folded batch norms,
   // packed weights) is computed once, by RefreshConstants, and batch norms fold into convolutions.
   bool inference = false;

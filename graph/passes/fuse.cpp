@@ -1,7 +1,8 @@
 // Fuse. Substitutes a pointwise producer into its only reader (pointwise or reduce_sum), so a chain touches memory
-// once, gives batch_norm_backward the summands of the gradient it reads, and moves a ReLU's mask behind max pooling.
-// Requires: a verified graph. Ensures: the same outputs bit for bit (the arithmetic is the same, element by element);
-// expressions stay under a size that the tile interpreter holds in cache.
+// once, lets these nodes read and write what casts beside them did, gives batch_norm_backward the summands of the
+// gradient it reads, and moves a ReLU's mask behind max pooling. Requires: a verified graph. Ensures: the same outputs
+// bit for bit (the arithmetic is the same, element by element; a value that is no longer stored in a half type is not
+// rounded); expressions stay under a size that the tile interpreter holds in cache.
 #include <algorithm>
 
 #include "graph/expression.h"
@@ -73,6 +74,25 @@ bool IsWide(const Node& reader) {
   return static_cast<size_t>(std::unique(inputs.begin(), inputs.end()) - inputs.begin()) > kMaxInputs + 1;
 }
 
+// The reader over other inputs, in its place. Results keep their types: an expression that reads others names them.
+void Replace(Graph& graph, Rewriter& rewriter, const Node& reader, const std::vector<ValueId>& inputs,
+             const Attributes& attributes) {
+  const std::vector<ValueId> outputs = GraphBuilder(graph, reader.origin).Add(reader.op->name, inputs, attributes);
+  Strings dtypes;
+  for (const ValueId id : reader.outputs) dtypes.emplace_back(NameOf(graph.type(id).dtype));
+  if (dtypes.front() != NameOf(graph.type(outputs[0]).dtype)) {
+    Attributes typed = attributes;
+    typed.Set(reader.op->name == "reduce_sum" ? "dtype" : "dtypes",
+              reader.op->name == "reduce_sum" ? AttributeValue(dtypes.front()) : AttributeValue(dtypes));
+    graph.SetAttributes(graph.value(outputs[0]).producer, typed);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    graph.SetName(outputs[i], graph.value(reader.outputs[i]).name);
+    rewriter.ReplaceUses(reader.outputs[i], outputs[i]);
+  }
+  rewriter.RemoveNode(reader.id);
+}
+
 // The first of the reader's inputs that a pointwise node computes for it alone and over its whole shape, and that may
 // be joined.
 bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
@@ -94,17 +114,57 @@ bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
     } else {
       attributes.Set("exprs", fused.texts);
     }
-    const std::vector<ValueId> outputs =
-        GraphBuilder(graph, reader.origin).Add(reader.op->name, fused.inputs, attributes);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      graph.SetName(outputs[i], graph.value(reader.outputs[i]).name);
-      rewriter.ReplaceUses(reader.outputs[i], outputs[i]);
-    }
-    rewriter.RemoveNode(id);
+    Replace(graph, rewriter, reader, fused.inputs, attributes);
     rewriter.RemoveNode(producer_id);
     return true;
   }
   return false;
+}
+
+bool IsFloatCast(const Graph& graph, NodeId id) {
+  if (id == kNoId || !graph.IsAlive(id) || graph.node(id).op->name != "cast") return false;
+  const Node& cast = graph.node(id);
+  return IsFloat(graph.type(cast.inputs[0]).dtype) && IsFloat(graph.type(cast.outputs[0]).dtype);
+}
+
+// The reader reads what a cast to a wider type read, or a cast for it alone: it computes in float32 all the same.
+bool ReadPastCast(Graph& graph, Rewriter& rewriter, NodeId id) {
+  const Node reader = graph.node(id);
+  std::vector<ValueId> inputs = reader.inputs;
+  for (ValueId& input : inputs) {
+    const NodeId producer = graph.value(input).producer;
+    if (!IsFloatCast(graph, producer)) continue;
+    const ValueId source = graph.node(producer).inputs[0];
+    const bool widens = BytesOf(graph.type(source).dtype) < BytesOf(graph.type(input).dtype);
+    if (widens || rewriter.OnlyUser(input) == id) input = source;
+  }
+  if (inputs == reader.inputs) return false;
+  Replace(graph, rewriter, reader, inputs, reader.attributes);
+  for (const ValueId input : reader.inputs) {
+    const NodeId producer = graph.value(input).producer;
+    if (!IsFloatCast(graph, producer)) continue;
+    if (rewriter.reads(input) == 0 && !rewriter.IsPinned(input)) rewriter.RemoveNode(producer);
+  }
+  return true;
+}
+
+// A pointwise node whose result only this cast reads gives the type wanted itself.
+bool CastInProducer(Graph& graph, Rewriter& rewriter, NodeId id) {
+  if (!IsFloatCast(graph, id)) return false;
+  const Node cast = graph.node(id);
+  const ValueId between = cast.inputs[0];
+  const NodeId producer_id = graph.value(between).producer;
+  if (producer_id == kNoId || rewriter.OnlyUser(between) != id) return false;
+  const Node producer = graph.node(producer_id);
+  if (producer.op->name != "pointwise" || producer.outputs.size() != 1) return false;
+  Attributes attributes = producer.attributes;
+  attributes.Set("dtypes", Strings{cast.attributes.String("dtype")});
+  const ValueId result = GraphBuilder(graph, producer.origin).Add1("pointwise", producer.inputs, attributes);
+  graph.SetName(result, graph.value(cast.outputs[0]).name);
+  rewriter.ReplaceUses(cast.outputs[0], result);
+  rewriter.RemoveNode(id);
+  rewriter.RemoveNode(producer_id);
+  return true;
 }
 
 // As many gradients as the kernels of batch_norm_backward add.
@@ -136,12 +196,7 @@ bool JoinGradients(Graph& graph, Rewriter& rewriter, NodeId id) {
   inputs.insert(inputs.end(), reader.inputs.begin() + kFirst + 1, reader.inputs.end());
   Attributes attributes = reader.attributes;
   attributes.Set("gradients", static_cast<int64_t>(count));
-  const std::vector<ValueId> outputs = GraphBuilder(graph, reader.origin).Add(reader.op->name, inputs, attributes);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    graph.SetName(outputs[i], graph.value(reader.outputs[i]).name);
-    rewriter.ReplaceUses(reader.outputs[i], outputs[i]);
-  }
-  rewriter.RemoveNode(id);
+  Replace(graph, rewriter, reader, inputs, attributes);
   rewriter.RemoveNode(producer);
   return true;
 }
@@ -154,7 +209,9 @@ bool FusePointwise(Graph& graph, const PassContext& context) {
     const std::string& op = graph.node(id).op->name;
     if (op == "batch_norm_backward") return JoinGradients(graph, rewriter, id);
     if (op == "pointwise" && MaskPooled(graph, rewriter, id)) return true;
-    return (op == "pointwise" || op == "reduce_sum") && FuseOne(graph, rewriter, id);
+    if (op == "cast") return CastInProducer(graph, rewriter, id);
+    if (op != "pointwise" && op != "reduce_sum") return false;
+    return ReadPastCast(graph, rewriter, id) || FuseOne(graph, rewriter, id);
   });
   context.Count(rewriter.visits());
   return changed;

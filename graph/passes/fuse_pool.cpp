@@ -28,7 +28,8 @@ bool MaskPooled(Graph& graph, Rewriter& rewriter, NodeId id) {
   const NodeId forward_id = graph.value(backward.inputs[1]).producer;
   if (forward_id == kNoId || graph.node(forward_id).op->name != "pool_max") return false;
   const Node& forward = graph.node(forward_id);
-  if (forward.inputs[0] != mask.inputs[1] || graph.type(forward.outputs[0]) != graph.type(backward.inputs[0])) {
+  if (forward.inputs[0] != mask.inputs[1] || graph.type(forward.outputs[0]) != graph.type(backward.inputs[0]) ||
+      graph.type(mask.outputs[0]).dtype != graph.type(backward.outputs[0]).dtype) {
     return false;
   }
   const GraphBuilder b(graph, backward.origin);

@@ -3,7 +3,8 @@
 // each (value, layout). A state that no program has fixed yet takes the layout its first reader asks for, so weights
 // stay packed between runs. A state that is assigned here and that a later reader wants otherwise gets a mirror: a
 // second state in that layout, which the update writes in the same pass over memory (a convolution and its gradient
-// never agree on their weights). Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned
+// never agree on their weights). So does a state of which readers want a half type: what they read through a cast is a
+// mirror of that type. Requires: every layout plain. Ensures: final layouts; outputs plain; each assigned
 // value lies as its state; the mirrors of an assigned state are assigned.
 #include <algorithm>
 #include <map>
@@ -17,6 +18,7 @@
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
 #include "graph/tracks.h"
+#include "graph/widened_kernel.h"
 
 namespace moka {
 namespace {
@@ -57,7 +59,7 @@ class LayoutPass {
       assignment.value = Reordered(assignment.value, graph_.type(assignment.state).layout, origin);
     }
     AssignMirrors();
-    return changed_;
+    return RemoveDeadNodes(graph_) || changed_;  // casts that mirrors took the place of
   }
 
  private:
@@ -79,16 +81,26 @@ class LayoutPass {
     return it != open_.end() && it->second;
   }
 
-  // The value in the layout wanted: itself, or what a reorder made of it.
+  // The state that a value repeats in another type, and that may have a mirror; kNoId for other values.
+  ValueId StateCast(ValueId id) const {
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == kNoId || graph_.node(producer).op->name != "cast") return kNoId;
+    const ValueId source = graph_.node(producer).inputs[0];
+    return may_mirror_.contains(source) ? source : kNoId;
+  }
+
+  // The value in the layout wanted: itself, a mirror, or what a reorder made of it.
   ValueId Reordered(ValueId id, const Layout& layout, NodeOrigin origin) {
     const Layout wanted = layout.Simplified(graph_.shape(id));
-    if (graph_.type(id).layout == wanted) return id;
+    const ValueId cast_state = StateCast(id);
+    if (graph_.type(id).layout == wanted && cast_state == kNoId) return id;
     const auto key = std::make_pair(id, wanted.Name(graph_.shape(id).rank()));
     const auto it = reorders_.find(key);
     if (it != reorders_.end()) return it->second;
-    if (may_mirror_.contains(id)) {
+    if (may_mirror_.contains(id) || cast_state != kNoId) {
       changed_ = true;
-      return reorders_.emplace(key, graph_.AddMirror(id, graph_.type(id).dtype, wanted)).first->second;
+      const ValueId state = cast_state == kNoId ? id : cast_state;
+      return reorders_.emplace(key, graph_.AddMirror(state, graph_.type(id).dtype, wanted)).first->second;
     }
     origin.pass = "layout";
     const ValueId moved = GraphBuilder(graph_, origin).Add1("reorder", {id}, {{"layout", key.second}});
@@ -119,21 +131,40 @@ class LayoutPass {
     context_.Count(rewriter.visits());
   }
 
-  // A value once more, as the mirror lies: an output of the pointwise node that computes it, else a reorder.
+  // A value in the type of a mirror: cast as it lies, then reordered.
+  ValueId Converted(ValueId id, ValueId mirror, NodeOrigin origin) {
+    const TensorType& wanted = graph_.type(mirror);
+    const Layout layout = wanted.layout;
+    if (graph_.type(id).dtype != wanted.dtype) {
+      const Layout lies = graph_.type(id).layout;
+      origin.pass = "layout";
+      id = GraphBuilder(graph_, origin).Add1("cast", {id}, {{"dtype", std::string(NameOf(wanted.dtype))}});
+      SetLayout(id, lies);
+    }
+    return Reordered(id, layout, origin);
+  }
+
+  // A value once more, as the mirror lies: an output of the pointwise node that computes it, else a node of its own.
   ValueId Copied(Rewriter& rewriter, ValueId id, ValueId mirror) {
-    const Layout layout = graph_.type(mirror).layout;
     const NodeId producer = graph_.value(id).producer;
     const Node node = producer == kNoId ? Node{} : graph_.node(producer);
-    if (node.op == nullptr || node.op->name != "pointwise") return Reordered(id, layout, node.origin);
+    if (node.op == nullptr || node.op->name != "pointwise") return Converted(id, mirror, node.origin);
     Strings expressions = node.attributes.Get<Strings>("exprs");
     expressions.push_back(expressions[static_cast<size_t>(graph_.value(id).output_index)]);
-    const std::vector<ValueId> outputs = GraphBuilder(graph_, node.origin).Pointwise(expressions, node.inputs);
     std::vector<TensorType> types = graph_.OutputTypes(node);
     types.push_back(graph_.type(mirror));
+    Attributes attributes = node.attributes;
+    attributes.Set("exprs", expressions);
+    if (types.back().dtype != types.front().dtype || !node.attributes.Get<Strings>("dtypes").empty()) {
+      Strings dtypes;
+      for (const TensorType& type : types) dtypes.emplace_back(NameOf(type.dtype));
+      attributes.Set("dtypes", dtypes);
+    }
+    const std::vector<ValueId> outputs = GraphBuilder(graph_, node.origin).Add("pointwise", node.inputs, attributes);
     for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], types[i]);
     if (!IsTaken(graph_.node(graph_.value(outputs[0]).producer))) {
       rewriter.RemoveNode(graph_.value(outputs[0]).producer);
-      return Reordered(id, layout, node.origin);
+      return Converted(id, mirror, node.origin);
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) rewriter.ReplaceUses(node.outputs[i], outputs[i]);
     rewriter.RemoveNode(node.id);
@@ -148,9 +179,18 @@ class LayoutPass {
   bool IsTaken(const Node& node) const {
     const std::vector<TensorType> inputs = graph_.InputTypes(node);
     const std::vector<TensorType> outputs = graph_.OutputTypes(node);
-    const KernelQuery query = QueryOf(node, inputs, outputs, context_.options);
-    const auto kernels = Rows(node);
-    return std::any_of(kernels.begin(), kernels.end(), [&](const KernelDef* k) { return k->refuse(query).empty(); });
+    const std::vector<const KernelDef*> kernels = Rows(node);
+    const auto takes = [&](std::span<const TensorType> in, std::span<const TensorType> out) {
+      const KernelQuery query = QueryOf(node, in, out, context_.options);
+      return std::any_of(kernels.begin(), kernels.end(), [&](const KernelDef* k) { return k->refuse(query).empty(); });
+    };
+    if (takes(inputs, outputs)) return true;
+    return MayWiden(node) && takes(Widened(inputs), Widened(outputs));
+  }
+
+  // Whether half types may be widened for a row.
+  bool MayWiden(const Node& node) const {
+    return context_.options.device.is_cpu() && (HasHalf(graph_.InputTypes(node)) || HasHalf(graph_.OutputTypes(node)));
   }
 
   // Moves a node's inputs and outputs to the layouts proposed.
@@ -163,7 +203,7 @@ class LayoutPass {
     for (size_t i = 0; i < node.outputs.size(); ++i) SetLayout(node.outputs[i], proposal.outputs[i]);
   }
 
-  // A row's proposal and the node's types under it.
+  // A row's proposal and the node's types under it, those that the row is asked about: half ones may be widened.
   struct Offer {
     const KernelDef* row;
     LayoutProposal proposal;
@@ -172,8 +212,9 @@ class LayoutPass {
   };
 
   // None if the row does not take the node under its own proposal.
-  std::optional<Offer> MakeOffer(const KernelDef& row, const Node& node, std::vector<TensorType> inputs) const {
-    Offer offer{&row, Plain(node), std::move(inputs), graph_.OutputTypes(node)};
+  std::optional<Offer> MakeOffer(const KernelDef& row, const Node& node, std::vector<TensorType> inputs,
+                                 std::vector<TensorType> outputs) const {
+    Offer offer{&row, Plain(node), std::move(inputs), std::move(outputs)};
     if (row.propose != nullptr) {
       std::optional<LayoutProposal> proposal = row.propose(Query(node, offer));
       if (!proposal) return {};
@@ -195,9 +236,16 @@ class LayoutPass {
 
   // The offers to choose from: the first, and behind it, where the rows are timed, those of the others.
   std::vector<Offer> Offers(const Node& node) const {
+    std::vector<Offer> offers = Offers(node, graph_.InputTypes(node), graph_.OutputTypes(node));
+    if (!offers.empty() || !MayWiden(node)) return offers;
+    return Offers(node, Widened(graph_.InputTypes(node)), Widened(graph_.OutputTypes(node)));
+  }
+
+  std::vector<Offer> Offers(const Node& node, const std::vector<TensorType>& inputs,
+                            const std::vector<TensorType>& outputs) const {
     std::vector<Offer> offers;
     for (const KernelDef* row : Rows(node)) {
-      std::optional<Offer> offer = MakeOffer(*row, node, graph_.InputTypes(node));
+      std::optional<Offer> offer = MakeOffer(*row, node, inputs, outputs);
       if (!offer) continue;
       offers.push_back(std::move(*offer));
       if (!IsSearched(node, context_.options)) break;
@@ -215,14 +263,11 @@ class LayoutPass {
     const Node& node = graph_.node(reader);
     if (node.op->is_alias) return type.layout.is_plain();
     std::vector<TensorType> inputs = graph_.InputTypes(node);
-    inputs[input] = type;
-    for (const KernelDef* row : Rows(node)) {
-      const std::optional<Offer> offer = MakeOffer(*row, node, inputs);
-      if (!offer) continue;
-      if (offer->inputs[input].layout == type.layout) return true;
-      if (!IsSearched(node, context_.options)) return false;
-    }
-    return false;
+    inputs[input].layout = type.layout;
+    std::vector<Offer> offers = Offers(node, inputs, graph_.OutputTypes(node));
+    if (offers.empty() && MayWiden(node)) offers = Offers(node, Widened(inputs), Widened(graph_.OutputTypes(node)));
+    const auto reads = [&](const Offer& offer) { return offer.inputs[input].layout == type.layout; };
+    return std::any_of(offers.begin(), offers.end(), reads);
   }
 
   // For moving an offer's results to where their readers want them; 0 for all where the offers agree on the results.
@@ -269,6 +314,7 @@ class LayoutPass {
     const Node node = graph_.node(id);  // a copy: reorders are added below
     std::optional<OneThread> alone;
     if (IsInTrack(node)) alone.emplace();
+    if (!node.outputs.empty() && StateCast(node.outputs[0]) != kNoId) return;  // its readers get mirrors
     if (!node.op->is_alias) {
       const std::vector<Offer> offers = Offers(node);
       if (!offers.empty()) return Apply(node, Fastest(node, offers).proposal);

@@ -9,6 +9,7 @@ bool Simplify(Graph& graph, const PassContext& context);
 bool FoldInference(Graph& graph, const PassContext& context);
 bool QuantizeInference(Graph& graph, const PassContext& context);
 bool ObserveConvolutions(Graph& graph, const PassContext& context);
+bool AssignPrecision(Graph& graph, const PassContext& context);
 bool FusePointwise(Graph& graph, const PassContext& context);
 bool UpdateSparsely(Graph& graph, const PassContext& context);
 bool Recompute(Graph& graph, const PassContext& context);

@@ -15,6 +15,8 @@ const std::vector<Pass>& CompilePasses() {
        FoldInference},
       {"observe", "calibration: inputs, results and weights of convolutions are outputs", ObserveConvolutions, false},
       {"quantize", "inference: convolutions with known ranges run on 8-bit integers", QuantizeInference},
+      {"precision", "half precision, if asked for: products, and what lies between them, are of a half type",
+       AssignPrecision, false},
       {"fuse", "chains of pointwise nodes are one node; reductions take their pointwise producer in", FusePointwise},
       {"sparse_updates", "a table whose update keeps rows without gradient is updated row by row", UpdateSparsely},
       {"recompute", "if asked for: results of batch norms are made again for the backward pass instead of kept",

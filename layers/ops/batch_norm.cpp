@@ -35,7 +35,9 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     CheckShape("batch_norm", i == 1 ? "scale" : "shift", in[i].shape, Shape{x[1]}, "one value a channel");
   }
   if (extra > 0) {
-    CheckSameDType("batch_norm", "x", in[0], "the residual", in.back());
+    if (in.back().dtype != StatisticsType(in[0].dtype)) {
+      CheckSameDType("batch_norm", "x", in[0], "the residual", in.back());
+    }
     CheckShape("batch_norm", "the residual", in.back().shape, x, "x's shape");
   }
   const Ints& stride = attributes.Get<Ints>("stride");
@@ -162,6 +164,8 @@ OpDef BatchNormOp() {
           .gradient = Gradient,
           // Each element of x and r is last read just before that of y is written.
           .may_overwrite = [](const Attributes&, int, int output) { return output == 0; },
+          .takes_half = [](const Attributes& attributes,
+                           int input) { return input == 0 || (attributes.Bool("sum") && input != 1 && input != 2); },
           .cases = Cases};
 }
 

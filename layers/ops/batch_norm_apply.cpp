@@ -59,6 +59,7 @@ OpDef BatchNormApplyOp() {
           .infer = Infer,
           .reference = Reference,
           .may_overwrite = [](const Attributes&, int, int) { return true; },
+          .takes_half = [](const Attributes&, int input) { return input == 0; },
           .cases = Cases};
 }
 

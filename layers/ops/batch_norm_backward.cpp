@@ -145,6 +145,13 @@ std::vector<OpCase> Cases() {
           make("uneven_strides", {3, 8, 7, 7}, false, "input", 1, true, {1, 3})};
 }
 
+// x, the gradients and y; statistics, scale and shift are float32.
+bool TakesHalf(const Attributes& attributes, int input) {
+  const Inputs at(attributes);
+  const auto i = static_cast<size_t>(input);
+  return i == 0 || (i >= 3 && i < at.scale()) || (at.masks_by_output && i == at.y());
+}
+
 // The sums take one sweep, which also writes g; dx takes another, which reads x and the gradients (or g alone) for the
 // last time. So dx may lie on any of them, g on all but x; with strides, gradients lie elsewhere than dx's elements.
 bool MayOverwrite(const Attributes& attributes, int input, int output) {
@@ -173,6 +180,7 @@ OpDef BatchNormBackwardOp() {
           .infer = Infer,
           .reference = Reference,
           .may_overwrite = MayOverwrite,
+          .takes_half = TakesHalf,
           .cases = Cases};
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/text.h"
+#include "layers/ops/checks.h"
 #include "layers/ops/visit.h"
 
 namespace moka {
@@ -37,6 +38,19 @@ Shape BroadcastShape(std::string_view op, std::span<const TensorType> inputs) {
 DType ResultDType(std::span<const TensorType> inputs) {
   const auto it = std::ranges::find_if(inputs, [](const TensorType& type) { return IsFloat(type.dtype); });
   return it == inputs.end() ? DType::kFloat32 : it->dtype;
+}
+
+DType NamedResultDType(std::string_view op, std::string_view name, std::span<const TensorType> inputs) {
+  if (name.empty()) return ResultDType(inputs);
+  const DType dtype = DTypeNamed(op, name);
+  if (IsFloat(dtype)) return dtype;
+  throw Error(ErrorKind::kConfig, StrCat(op, ": results are of a floating type, and dtype says ", name));
+}
+
+ValueId LikeInput(const GraphBuilder& b, ValueId gradient, ValueId input) {
+  const DType dtype = b.type(input).dtype;
+  if (b.type(gradient).dtype == dtype) return gradient;
+  return b.Add1("cast", {gradient}, {{"dtype", std::string(NameOf(dtype))}});
 }
 
 Ints BroadcastAxes(const Shape& from, const Shape& to) {

@@ -15,6 +15,10 @@ namespace moka {
 Shape BroadcastShape(std::string_view op, std::span<const TensorType> inputs);
 // The dtype of results: the first floating input's, float32 if there is none.
 DType ResultDType(std::span<const TensorType> inputs);
+// The dtype an attribute of a node names; "" stands for ResultDType. Errors: kConfig unless it is a floating one.
+DType NamedResultDType(std::string_view op, std::string_view name, std::span<const TensorType> inputs);
+// A gradient in the dtype of the value it is of.
+ValueId LikeInput(const GraphBuilder& b, ValueId gradient, ValueId input);
 // Axes along which `from` is repeated to become `to`: all of them for a scalar.
 Ints BroadcastAxes(const Shape& from, const Shape& to);
 // Errors: kConfig unless there are inputs, as many as the expression uses, with one-element keys for rand.

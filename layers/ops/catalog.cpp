@@ -17,6 +17,16 @@
 #include "layers/ops/yolo/ops.h"
 
 namespace moka {
+namespace {
+
+// Ops of boxes, labels, indices, losses and states that are carried along: a half type would round their coordinates
+// and sums away.
+std::vector<OpDef> InFloat32(std::vector<OpDef> ops) {
+  for (OpDef& op : ops) op.precision = Precision::kKeep32;
+  return ops;
+}
+
+}  // namespace
 
 std::vector<OpDef> AllOps() {
   std::vector<OpDef> all = {
@@ -58,7 +68,7 @@ std::vector<OpDef> AllOps() {
   };
   for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, RecurrentOps,
                                         RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
-    std::ranges::move(group(), std::back_inserter(all));
+    std::ranges::move(InFloat32(group()), std::back_inserter(all));
   }
   return all;
 }

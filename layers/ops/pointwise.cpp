@@ -1,6 +1,7 @@
 // y_j = e_j(x_0, x_1, ...) elementwise over broadcast inputs (graph/expression.h): all activations, sums, scales,
 // dropout masks and optimiser updates are this op. The gradient is dx_i = sum_j dy_j * de_j/dx_i, summed over the axes
-// along which x_i was repeated.
+// along which x_i was repeated. Whatever the types of the inputs, expressions are computed in float32 or wider and
+// rounded once, to the type of the output.
 #include "core/text.h"
 #include "layers/ops/broadcast.h"
 #include "layers/ops/checks.h"
@@ -14,8 +15,17 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   if (expression.results().empty()) throw Error(ErrorKind::kConfig, "pointwise: exprs is empty; give one an output");
   CheckExpressionInputs("pointwise", expression, inputs);
-  const TensorType type = PlainType(ResultDType(inputs), BroadcastShape("pointwise", inputs));
-  return std::vector<TensorType>(expression.results().size(), type);
+  const Strings& dtypes = attributes.Get<Strings>("dtypes");
+  if (!dtypes.empty() && dtypes.size() != expression.results().size()) {
+    throw Error(ErrorKind::kConfig, StrCat("pointwise: ", dtypes.size(), " dtypes for ", expression.results().size(),
+                                           " expressions; give each one, or none"));
+  }
+  const Shape shape = BroadcastShape("pointwise", inputs);
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < expression.results().size(); ++i) {
+    types.push_back(PlainType(NamedResultDType("pointwise", dtypes.empty() ? "" : dtypes[i], inputs), shape));
+  }
+  return types;
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
@@ -57,10 +67,10 @@ void Gradient(GradientContext& ctx) {
     const Shape x = b.shape(ctx.x(i));
     Ints axes = BroadcastAxes(x, y);
     if (axes.empty()) {
-      ctx.SetDx(i, b.Pointwise(text.Texts().front(), inputs));
+      ctx.SetDx(i, LikeInput(b, b.Pointwise(text.Texts().front(), inputs), ctx.x(i)));
     } else {
-      ctx.SetDx(
-          i, b.Reshape(b.Add1("reduce_sum", inputs, {{"expr", text.Texts().front()}, {"axes", std::move(axes)}}), x));
+      const ValueId sum = b.Add1("reduce_sum", inputs, {{"expr", text.Texts().front()}, {"axes", std::move(axes)}});
+      ctx.SetDx(i, b.Reshape(LikeInput(b, sum, ctx.x(i)), x));
     }
   }
 }
@@ -79,7 +89,9 @@ int64_t Flops(const Attributes& attributes, std::span<const TensorType>, std::sp
 OpDef PointwiseOp() {
   return {.name = "pointwise",
           .doc = "Elementwise expressions over broadcast inputs; one output each.",
-          .attributes = {{"exprs", std::nullopt, "one expression an output (graph/expression.h)"}},
+          .attributes = {{"exprs", std::nullopt, "one expression an output (graph/expression.h)"},
+                         {"dtypes", Strings{},
+                          "the element type of each output, \"\" or none: that of the first floating input"}},
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,

@@ -77,6 +77,7 @@ OpDef PoolStochasticOp() {
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
+          .takes_half = [](const Attributes&, int input) { return input == 0; },  // not the random numbers
           .cases = Cases};
 }
 

@@ -26,7 +26,8 @@ Shape ReducedShape(const Attributes& attributes, const Shape& shape) {
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   const Expression expression = Expression::Parse(attributes.String("expr"));
   CheckExpressionInputs("reduce_sum", expression, inputs);
-  return {PlainType(ResultDType(inputs), ReducedShape(attributes, BroadcastShape("reduce_sum", inputs)))};
+  const DType dtype = NamedResultDType("reduce_sum", attributes.String("dtype"), inputs);
+  return {PlainType(dtype, ReducedShape(attributes, BroadcastShape("reduce_sum", inputs)))};
 }
 
 std::vector<TensorType> TypesOf(std::span<const RefTensor> tensors) {
@@ -80,9 +81,12 @@ void Gradient(GradientContext& ctx) {
     }
     Ints axes = BroadcastAxes(x, full);
     const std::string expr = text.Texts().front();
-    ctx.SetDx(i, axes.empty()
-                     ? b.Pointwise(expr, operands)
-                     : b.Reshape(b.Add1("reduce_sum", operands, {{"expr", expr}, {"axes", std::move(axes)}}), x));
+    if (axes.empty()) {
+      ctx.SetDx(i, LikeInput(b, b.Pointwise(expr, operands), ctx.x(i)));
+    } else {
+      const ValueId sum = b.Add1("reduce_sum", operands, {{"expr", expr}, {"axes", std::move(axes)}});
+      ctx.SetDx(i, b.Reshape(LikeInput(b, sum, ctx.x(i)), x));
+    }
   }
 }
 
@@ -98,16 +102,18 @@ int64_t Flops(const Attributes& attributes, std::span<const TensorType> inputs, 
 }  // namespace
 
 OpDef ReduceSumOp() {
-  return {.name = "reduce_sum",
-          .doc = "Sum over axes of an expression of broadcast inputs; the summed axes stay as dimensions of 1.",
-          .attributes = {{"expr", std::string("x0"), "expression summed (graph/expression.h)"},
-                         {"axes", std::nullopt, "axes summed over; none gives the expression itself"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = ReduceSumCases};
+  return {
+      .name = "reduce_sum",
+      .doc = "Sum over axes of an expression of broadcast inputs; the summed axes stay as dimensions of 1.",
+      .attributes = {{"expr", std::string("x0"), "expression summed (graph/expression.h)"},
+                     {"axes", std::nullopt, "axes summed over; none gives the expression itself"},
+                     {"dtype", std::string(), "the element type of the sum, \"\": that of the first floating input"}},
+      .infer = Infer,
+      .reference = Reference,
+      .gradient = Gradient,
+      .precision = Precision::kKeep32,
+      .flops = Flops,
+      .cases = ReduceSumCases};
 }
 
 }  // namespace moka

@@ -143,7 +143,7 @@ TEST(SparseUpdatesTest, TextBeforeAndAfter) {
       "state @w:float32[20,8]\n";
   EXPECT_EQ(ToText(graph), inputs + R"(%5:float32[6,8] = embed($index, @w)  # words
 %6:float32[20,8] = embed_backward($index, $dy){rows=20}  # words
-%7:float32[20,8] = pointwise(@w, %6, $lr, $guard){exprs=["x0-x2*x1"]}  # words
+%7:float32[20,8] = pointwise(@w, %6, $lr, $guard){dtypes=[], exprs=["x0-x2*x1"]}  # words
 assign @w = %7
 output y = %5
 )");

@@ -1,0 +1,108 @@
+#include "graph/widened_kernel.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/half.h"
+#include "core/parallel.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kLine = 64;     // bytes of a cache line
+constexpr int64_t kGrain = 8192;  // elements worth a thread
+
+bool IsHalf(const TensorType& type) { return type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16; }
+
+TensorType WidenedType(TensorType type) {
+  if (IsHalf(type)) type.dtype = DType::kFloat32;
+  return type;
+}
+
+// Bytes of a tensor's copy, in whole cache lines.
+int64_t CopyBytes(const TensorType& type) {
+  return IsHalf(type) ? (WidenedType(type).Bytes() + kLine - 1) / kLine * kLine : 0;
+}
+
+// A half tensor and its copy, which lies alike.
+struct Copy {
+  Tensor half;
+  float* wide = nullptr;
+
+  void Widen() const {
+    const auto* from = static_cast<const uint16_t*>(half.raw());
+    const bool is_brain = half.type().dtype == DType::kBFloat16;
+    ParallelFor(half.type().StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) wide[i] = is_brain ? FloatOfBFloat16(from[i]) : FloatOfHalf(from[i]);
+    });
+  }
+  void Narrow() const {
+    auto* to = static_cast<uint16_t*>(half.raw());
+    const bool is_brain = half.type().dtype == DType::kBFloat16;
+    ParallelFor(half.type().StoredCount(), kGrain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) to[i] = is_brain ? BFloat16OfFloat(wide[i]) : HalfOfFloat(wide[i]);
+    });
+  }
+};
+
+class WidenedKernel final : public Kernel {
+ public:
+  WidenedKernel(std::unique_ptr<Kernel> kernel, const KernelQuery& query) : kernel_(std::move(kernel)) {
+    for (const TensorType& type : query.inputs) copied_bytes_ += CopyBytes(type);
+    for (const TensorType& type : query.outputs) copied_bytes_ += CopyBytes(type);
+  }
+
+  void Bind(const KernelArgs& args) override {
+    std::byte* at = args.scratch;
+    const std::vector<Tensor> inputs = Copied(args.inputs, at, inputs_);
+    const std::vector<Tensor> outputs = Copied(args.outputs, at, outputs_);
+    kernel_->Bind({inputs, outputs, at});
+  }
+  void Run() override {
+    for (const Copy& copy : inputs_) copy.Widen();
+    kernel_->Run();
+    for (const Copy& copy : outputs_) copy.Narrow();
+  }
+  int64_t scratch_bytes() const override { return copied_bytes_ + kernel_->scratch_bytes(); }
+  bool CanFault() const override { return kernel_->CanFault(); }
+  std::string TakeFault() override { return kernel_->TakeFault(); }
+  std::string_view implementation() const override { return kernel_->implementation(); }
+
+ private:
+  // The tensors with copies in place of those that are half, which take their memory from `at` on.
+  static std::vector<Tensor> Copied(std::span<const Tensor> tensors, std::byte*& at, std::vector<Copy>& copies) {
+    std::vector<Tensor> copied;
+    for (const Tensor& tensor : tensors) {
+      if (!IsHalf(tensor.type())) {
+        copied.push_back(tensor);
+        continue;
+      }
+      copied.emplace_back(WidenedType(tensor.type()), at);
+      copies.push_back({tensor, static_cast<float*>(static_cast<void*>(at))});
+      at += CopyBytes(tensor.type());
+    }
+    return copied;
+  }
+
+  std::unique_ptr<Kernel> kernel_;
+  int64_t copied_bytes_ = 0;
+  std::vector<Copy> inputs_;
+  std::vector<Copy> outputs_;
+};
+
+}  // namespace
+
+bool HasHalf(std::span<const TensorType> types) { return std::ranges::any_of(types, IsHalf); }
+
+std::vector<TensorType> Widened(std::span<const TensorType> types) {
+  std::vector<TensorType> widened;
+  widened.reserve(types.size());
+  for (const TensorType& type : types) widened.push_back(WidenedType(type));
+  return widened;
+}
+
+std::unique_ptr<Kernel> MakeWidenedKernel(std::unique_ptr<Kernel> kernel, const KernelQuery& query) {
+  return std::make_unique<WidenedKernel>(std::move(kernel), query);
+}
+
+}  // namespace moka

@@ -77,6 +77,7 @@ void TrainReport::Train(const Display& display) {
                      {"lr", progress.lr},
                      {"images_per_s", progress.images_per_s},
                      {"input_wait_ms", display.input_wait_ms}};
+  if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
   run_->AppendMetrics(display.iteration, progress.epoch, "train", metrics);
   for (const auto& [name, value] : metrics) events_->AddScalar(StrCat("train/", name), display.iteration, value);
 }
@@ -120,6 +121,7 @@ void TrainReport::Plot() const {
   for (auto& [key, s] : series) {
     s.name = key;
     const double half_life = static_cast<double>(s.points.size()) / kHalfLives;
+    if (key == "train loss_scale") continue;
     if (key == "train loss" && half_life >= 1) s.smoothing = half_life;
     if (key == "train lr") {
       s.name = "learning rate";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ class TrainReport {
     double seconds = 0;
     TrainProgress progress;
     std::vector<OutputValue> outputs;
-    double input_wait_ms = 0;  // of an iteration, on average
+    double input_wait_ms = 0;               // of an iteration, on average
+    std::optional<double> loss_scale = {};  // of the next iteration, where it changes while training
   };
   void Train(const Display& display);
   void TestBegins(int net, int64_t iteration);

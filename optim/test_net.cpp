@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
+#include "optim/precision.h"
 #include "optim/update.h"
 
 namespace moka {
@@ -50,6 +51,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   CompileOptions compile = options.compile;
   compile.name = options.name;
   compile.inference = true;
+  SetPrecision(param_, compile);
   const std::vector<DataLayer> layers = net.data;
   program_ = Compile(std::move(net.graph), store, compile);
   feed_.Bind(*program_, layers);

@@ -1,5 +1,6 @@
 #include "optim/train_net.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -10,13 +11,14 @@
 #include "layers/catalog.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
+#include "optim/precision.h"
 #include "proto/places.h"
 
 namespace moka {
 namespace {
 
 // Gradients of the loss; no graph is left without anything to do.
-std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& trained) {
+std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed) {
   if (net.loss == kNoId) {
     throw Error(ErrorKind::kConfig, PlaceOf(net.param),
                 StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
@@ -29,7 +31,7 @@ std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& traine
   std::vector<ValueId> wanted;
   wanted.reserve(trained.size());
   for (const NetBlob& blob : trained) wanted.push_back(blob.state);
-  return Differentiate(net.graph, net.loss, wanted);
+  return Differentiate(net.graph, net.loss, wanted, seed);
 }
 
 // Layers that compute as they should but whose training is more than gradients.
@@ -40,6 +42,17 @@ void RefuseUntrainable(const NetParameter& net) {
                   StrCat("layer \"", layer.name(), "\": training ", layer.type(),
                          ", which fixes weights at powers of two, is not part of Moka"),
                   "test the net, or take the layer without INQ to train it in full precision");
+  }
+}
+
+// A threshold on gradients inside a layer is of gradients as they are, not of those of a scaled loss.
+void RefuseClippedGradients(const Graph& graph) {
+  for (const NodeId id : graph.TopologicalOrder()) {
+    const Node& node = graph.node(id);
+    if (node.op->name != "clip_gradient") continue;
+    throw Error(ErrorKind::kConfig, node.origin.place,
+                StrCat("layer \"", node.origin.layer, "\" clips gradients, which a scaled loss would mislead"),
+                "train it with loss_scale: 1, or in bfloat16 or float32");
   }
 }
 
@@ -97,24 +110,37 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   ShareSubsamples(net.graph);
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   pulse();
-  const std::vector<ValueId> gradients = Gradients(net, trained);
-  pulse();
-  GuardAssignments(net.graph, net.loss);
-
   CompileOptions step_options = compile;
   step_options.name = "train";
   step_options.inference = false;
+  step_options.compute = PrecisionOf(solver_, param_, compile.compute);
+  step_options.keep32_layers = LayersInFloat32(param_);
+  const LossScaling scaling = ScalingOf(solver_, param_, step_options.compute);
+  AddLossScaleStates(scaling, store);
+  LossScale scale(net.graph, scaling);
+  if (scale.seed() != kNoId) RefuseClippedGradients(net.graph);
+  const std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  pulse();
+
   if (solver_.iter_size() == 1) {
-    updates_ = AddUpdates(
-        net.graph, {.solver = &solver_, .blobs = trained, .gradients = gradients, .guard = net.loss, .net = &param_});
+    const ValueId guard = scale.Guard(net.loss, gradients);
+    GuardAssignments(net.graph, guard);
+    updates_ = AddUpdates(net.graph, {.solver = &solver_,
+                                      .blobs = trained,
+                                      .gradients = gradients,
+                                      .guard = guard,
+                                      .unscale = scale.unscale(),
+                                      .net = &param_});
+    scale.Finish();
     AddSlots(updates_.slots, store);
   } else {
+    GuardAssignments(net.graph, net.loss);
     std::vector<NetBlob> reached;
     for (size_t i = 0; i < trained.size(); ++i) {
       if (gradients[i] != kNoId) reached.push_back(trained[i]);
     }
     AddAccumulation(net.graph, trained, gradients);
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling);
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = step_options;
@@ -123,6 +149,11 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   }
   // What layers keep goes into checkpoints as the slots do.
   for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
+  if (scaling.is_dynamic) {
+    for (const std::string_view state : {kLossScaleState, kGoodStepsState}) {
+      updates_.slots.push_back({std::string(state), {}, Shape{}});
+    }
+  }
   const std::vector<DataLayer> layers = net.data;
   step_ = Compile(std::move(net.graph), store, step_options);
   feed_.Bind(*step_, layers);
@@ -133,7 +164,18 @@ void TrainNet::BindInputs(Program& updating) {
   for (const std::string& name : updates_.inputs) scalars_.push_back({name, updating.input(name)});
   if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
   loss_ = step_->output(kLossOutput);
+  const std::vector<std::string> outputs = updating.OutputNames();
+  if (std::ranges::find(outputs, kSkippedOutput) == outputs.end()) return;
+  loss_scale_ = updating.output(kLossScaleState);
+  skipped_ = updating.output(kSkippedOutput);
 }
+
+std::optional<double> TrainNet::loss_scale() const {
+  if (loss_scale_.raw() == nullptr) return std::nullopt;
+  return loss_scale_.as<const float>()[0];
+}
+
+double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : skipped_.as<const float>()[0]; }
 
 void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
   if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = RandomKey(seed_, iteration, micro_batch);

@@ -40,6 +40,11 @@ class TrainNet {
   // After a Step whose loss was not finite: where it came from.
   std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
 
+  // Dynamic loss scaling: the scale of the next step, and the one at which a gradient of the last step was not finite
+  // (no state was changed then), 0 if all were.
+  std::optional<double> loss_scale() const;
+  double overflowed_at() const;
+
   // Outputs of the last batch, in Caffe's order.
   std::vector<OutputValue> Outputs() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
@@ -71,6 +76,8 @@ class TrainNet {
   std::vector<ScalarInput> scalars_;
   Tensor random_key_;  // no data when the net draws nothing
   Tensor loss_;
+  Tensor loss_scale_;  // no data unless the scale is dynamic
+  Tensor skipped_;
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.

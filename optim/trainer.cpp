@@ -82,6 +82,12 @@ void Trainer::Iterate() {
   train_s_ += SecondsSince(begin);
   if (std::isfinite(loss)) {
     Smooth(loss);
+    if (train_->overflowed_at() > 0) {
+      ++state_.skipped_updates;
+      LogWarning(StrCat("iteration ", state_.iteration, ": a gradient overflowed at loss scale ",
+                        General(train_->overflowed_at()), "; this update is skipped (", state_.skipped_updates,
+                        " so far), scale ", General(*train_->loss_scale())));
+    }
   } else if (solver_.on_nan() == SolverParameter::STOP) {
     Diverge(loss);
   } else {
@@ -150,6 +156,7 @@ void Trainer::Display() {
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
   display.outputs = train_->Outputs();
+  display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
   report_->Train(display);

@@ -10,6 +10,7 @@
 #include "optim/caffe_state.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
+#include "optim/precision.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "optim/update.h"
@@ -178,6 +179,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.data = data;
     test.data.phase = TEST;
     test.compile = options_.compile;
+    test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
     test.seed = seed_;
     test.use_means = solver_.ema_decay() > 0;
     test.evaluation = EvaluationOf(solver_);

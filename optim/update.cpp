@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "optim/gradient_sums.h"
 #include "optim/lr_policy.h"
 #include "optim/optimizers/optimizer.h"
 #include "proto/places.h"
@@ -13,43 +14,18 @@
 namespace moka {
 namespace {
 
-constexpr size_t kSumWidth = 16;  // values one pointwise node adds: scalars only, so its size does not matter
-
 GraphBuilder UpdateBuilder(Graph& graph, std::string layer) {
   return {graph, NodeOrigin{std::move(layer), {}, "update"}};
 }
 
-// Sum of scalars, as a tree of pointwise nodes.
-ValueId SumOf(const GraphBuilder& b, std::vector<ValueId> terms) {
-  while (terms.size() > 1) {
-    std::vector<ValueId> sums;
-    for (size_t begin = 0; begin < terms.size(); begin += kSumWidth) {
-      const size_t end = std::min(begin + kSumWidth, terms.size());
-      std::vector<std::string> texts;
-      for (size_t i = begin; i < end; ++i) texts.push_back(StrCat("x", i - begin));
-      sums.push_back(b.Pointwise(Join(texts, "+"), {terms.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                    terms.begin() + static_cast<std::ptrdiff_t>(end)}));
-    }
-    terms = std::move(sums);
-  }
-  return terms.front();
-}
-
 // The scalar min(1, limit / |all gradients together|) that every gradient is multiplied by.
 ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
-  std::vector<ValueId> squares;
-  for (const ValueId g : spec.gradients) {
-    if (g == kNoId) continue;
-    Ints axes;
-    for (int axis = 0; axis < b.shape(g).rank(); ++axis) axes.push_back(axis);
-    const ValueId sum = b.Add1("reduce_sum", {g}, {{"expr", std::string("x0*x0")}, {"axes", std::move(axes)}});
-    squares.push_back(b.Reshape(sum, Shape{}));
-  }
-  if (squares.empty()) return kNoId;
+  const bool is_scaled = spec.unscale != kNoId;
+  const ValueId squares = SumOverGradients(b, spec.gradients, is_scaled ? "(x0*x1)*(x0*x1)" : "x0*x0", spec.unscale);
+  if (squares == kNoId) return kNoId;
   const std::string limit = ConstantText(spec.solver->clip_gradients());
   const std::string norm = StrCat("(sqrt(x0)*", ConstantText(std::abs(spec.gradient_scale)), ")");
-  return b.Pointwise(StrCat("select(gt(", norm, ",", limit, "),", limit, "/", norm, ",1)"),
-                     {SumOf(b, std::move(squares))});
+  return b.Pointwise(StrCat("select(gt(", norm, ",", limit, "),", limit, "/", norm, ",1)"), {squares});
 }
 
 // What forks have for some solvers only, or not at all here, must not be passed over in silence.
@@ -131,6 +107,7 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
                                    .builder = UpdateBuilder(graph, spec.blobs[i].layer),
                                    .guard = spec.guard,
                                    .clip = clip,
+                                   .unscale = spec.unscale,
                                    .scale = spec.gradient_scale / spec.solver->iter_size(),
                                    .net = spec.net,
                                    .updates = &updates};
@@ -176,12 +153,12 @@ std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> bl
 }
 
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
-                             const NetParameter* net) {
+                             const NetParameter* net, const LossScaling& scaling) {
   UpdateGraph built{Graph(catalog), {}};
   Graph& graph = built.graph;
   UpdateSpec spec{
       .solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId, .net = net};
-  spec.guard = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
+  const ValueId loss = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
   std::vector<SlotState> sums;
   for (NetBlob& blob : spec.blobs) {
     const TensorType type{DType::kFloat32, blob.shape, {}};
@@ -190,7 +167,11 @@ UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solv
     spec.gradients.push_back(graph.AddState(name, type));
     sums.push_back({name, blob.name, blob.shape});
   }
+  LossScale scale(graph, scaling);
+  spec.unscale = scale.unscale();
+  spec.guard = scale.Guard(loss, spec.gradients);
   built.updates = AddUpdates(graph, spec);
+  scale.Finish();
   for (size_t i = 0; i < sums.size(); ++i) {
     const GraphBuilder b = UpdateBuilder(graph, spec.blobs[i].layer);
     graph.Assign(spec.gradients[i], b.Full(spec.blobs[i].shape, 0));

@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "layers/layer.h"
+#include "optim/loss_scale.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -34,6 +35,7 @@ struct UpdateSpec {
   // A scalar (the loss): when it is not finite every state keeps its value. kNoId: no guard.
   ValueId guard = kNoId;
   double gradient_scale = 1;  // every gradient is multiplied by it first
+  ValueId unscale = kNoId;    // and by this scalar, before anything is squared: 1 / the loss scale; kNoId: 1
   // The net of the blobs, for what its layers ask of their updates (optim/optimizers/groups.h); null: nothing.
   const NetParameter* net = nullptr;
 };
@@ -71,6 +73,6 @@ struct UpdateGraph {
   Updates updates;
 };
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
-                             const NetParameter* net = nullptr);
+                             const NetParameter* net = nullptr, const LossScaling& scaling = {});
 
 }  // namespace moka

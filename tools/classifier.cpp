@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/net_weights.h"
+#include "optim/precision.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/deploy_net.h"
@@ -67,6 +68,7 @@ Classifier::Classifier(const ClassifierOptions& options)
   CompileOptions compile = options.compile;
   compile.name = net.name();
   compile.inference = true;
+  SetPrecision(deploy, compile);
   compile.releases_states = true;
   const std::string input = ImageInput(deploy).top(0);
   program_ = Compile(std::move(built.graph), store_, compile);

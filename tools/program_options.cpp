@@ -13,6 +13,7 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "optim/precision.h"
 #include "tools/calibration.h"
 #include "tools/device_choice.h"
 #include "tools/machine.h"
@@ -66,6 +67,7 @@ std::vector<OptionSpec> ProgramOptionSpecs() {
           {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
           {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
           {"dump-after", "PASS", "print the graph after a pass"},
+          {"precision", "NAME", "float32, tf32, bfloat16 or float16: the arithmetic of products and convolutions"},
           {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
           {"disable-pass", "LIST", "leave out optional passes"},
           {"kernels", "MODE",
@@ -102,6 +104,7 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     options.quantization = std::move(quantization);
   }
   options.recompute = arguments.Has("recompute");
+  if (arguments.Has("precision")) options.compute = ComputeNamed(arguments.Get("precision"), ErrorKind::kUsage);
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
     for (const std::string& name : Split(arguments.Get("disable-pass"), ',')) options.disabled_passes.insert(name);

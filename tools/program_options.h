@@ -10,8 +10,8 @@
 
 namespace moka {
 
-// --device=NAME, --gpu=N, --dump-after=PASS, --disable-pass=LIST, --disable-kernel=LIST, --prefer-kernel=LIST,
-// --kernels=MODE, --dry-run, --explain=LAYER, --trace=FILE.
+// --device=NAME, --gpu=N, --precision=NAME, --dump-after=PASS, --disable-pass=LIST, --disable-kernel=LIST,
+// --prefer-kernel=LIST, --kernels=MODE, --dry-run, --explain=LAYER, --trace=FILE.
 std::vector<OptionSpec> ProgramOptionSpecs();
 
 // How kernels are chosen where several take a node (--kernels): the fastest measured here, the fastest of those that

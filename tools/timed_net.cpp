@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "optim/net_weights.h"
+#include "optim/precision.h"
 #include "optim/update.h"
 #include "proto/overrides.h"
 #include "tools/net_source.h"
@@ -219,6 +220,8 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
   for (size_t i = 0; i < nets.size(); ++i) {
     CompileOptions compile_options = compile;
     compile_options.name = nets[i].param.name();
+    SetPrecision(nets[i].param, compile_options);
+    if (phase == TRAIN) compile_options.compute = PrecisionOf(solver, nets[i].param, compile_options.compute);
     compile_options.inference = phase == TEST;
     compile_options.recompute = compile.recompute || solver.recompute();
     compile_options.releases_states = phase == TEST && nets.size() == 1;

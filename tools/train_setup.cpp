@@ -148,6 +148,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
 
   setup.overrides = arguments.overrides;
   if (arguments.Has("iterations")) setup.overrides.push_back("max_iter=" + arguments.Get("iterations"));
+  if (arguments.Has("precision")) setup.overrides.push_back("precision=" + arguments.Get("precision"));
   if (arguments.Has("seed")) setup.overrides.push_back("random_seed=" + arguments.Get("seed"));
   const SplitOverrides split = SplitByTarget(setup.overrides);
   SolverReadOptions solver_options;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "optim/gradient_sums.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -80,6 +81,7 @@ std::string ParameterUpdate::Use(ValueId value) {
 
 std::string ParameterUpdate::Gradient() {
   std::string g = Use(gradient_);
+  if (shared_.unscale != kNoId) g = StrCat("(", g, "*", Use(shared_.unscale), ")");
   if (shared_.clip != kNoId) g = StrCat("(", g, "*", Use(shared_.clip), ")");
   if (shared_.scale != 1) g = StrCat("(", g, "*", ConstantText(shared_.scale), ")");
   return g;
@@ -137,15 +139,15 @@ ValueId ParameterUpdate::SlotState(std::string_view slot) {
 std::string ParameterUpdate::Slot(std::string_view slot) { return Use(SlotState(slot)); }
 
 ValueId ParameterUpdate::Norm(ValueId value) {
-  const GraphBuilder& b = builder();
-  Ints axes;
-  for (int axis = 0; axis < b.shape(value).rank(); ++axis) axes.push_back(axis);
-  const ValueId squares = b.Add1("reduce_sum", {value}, {{"expr", std::string("x0*x0")}, {"axes", std::move(axes)}});
-  return b.Pointwise("sqrt(x0)", {b.Reshape(squares, Shape{})});
+  return builder().Pointwise("sqrt(x0)", {SumOverGradients(builder(), {&value, 1}, "x0*x0")});
 }
 
 ValueId ParameterUpdate::GradientNorm() {
-  const ValueId raw = Norm(gradient_);
+  const ValueId raw =
+      shared_.unscale == kNoId
+          ? Norm(gradient_)
+          : builder().Pointwise("sqrt(x0)",
+                                {SumOverGradients(builder(), {&gradient_, 1}, "(x0*x1)*(x0*x1)", shared_.unscale)});
   if (shared_.clip != kNoId)
     return builder().Pointwise(StrCat("x0*x1*", ConstantText(std::abs(shared_.scale))), {raw, shared_.clip});
   return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", ConstantText(std::abs(shared_.scale))), {raw});
@@ -160,9 +162,17 @@ std::string ParameterUpdate::Guarded(const std::string& expression, ValueId old)
   return StrCat("select(le(abs(", Use(shared_.guard), "),3e38),", expression, ",", Use(old), ")");
 }
 
+ValueId ParameterUpdate::Kept(ValueId value) {
+  if (solver().solver_data_type() != FLOAT16) return value;
+  const ValueId half = builder().Add1("cast", {value}, {{"dtype", std::string("float16")}});
+  return builder().Add1("cast", {half}, {{"dtype", std::string("float32")}});
+}
+
 std::vector<ValueId> ParameterUpdate::AddNode(Strings expressions) {
   std::vector<ValueId> outputs = builder().Pointwise(std::move(expressions), inputs_);
-  for (size_t i = 0; i < slot_updates_.size(); ++i) builder().graph().Assign(slot_updates_[i].first, outputs[i]);
+  for (size_t i = 0; i < slot_updates_.size(); ++i) {
+    builder().graph().Assign(slot_updates_[i].first, Kept(outputs[i]));
+  }
   outputs.erase(outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(slot_updates_.size()));
   inputs_.clear();
   slot_updates_.clear();
@@ -188,7 +198,7 @@ void ParameterUpdate::Finish() {
   Strings expressions;
   for (const auto& [state, expression] : slot_updates_) expressions.push_back(Guarded(expression, state));
   expressions.push_back(Guarded(weight_, blob_.state));
-  builder().graph().Assign(blob_.state, AddNode(std::move(expressions)).front());
+  builder().graph().Assign(blob_.state, Kept(AddNode(std::move(expressions)).front()));
 }
 
 }  // namespace moka

@@ -21,8 +21,9 @@ class ParameterUpdate {
     const SolverParameter& solver;
     GraphBuilder builder;
     ValueId guard = kNoId;
-    ValueId clip = kNoId;  // scalar every gradient is multiplied by; kNoId: none
-    double scale = 1;      // constant every gradient is multiplied by: gradient_scale / iter_size
+    ValueId clip = kNoId;     // scalar every gradient is multiplied by; kNoId: none
+    ValueId unscale = kNoId;  // 1 / the loss scale, which gradients are multiplied by before anything; kNoId: 1
+    double scale = 1;         // constant every gradient is multiplied by: gradient_scale / iter_size
     const NetParameter* net = nullptr;
     Updates* updates = nullptr;
   };
@@ -71,6 +72,8 @@ class ParameterUpdate {
  private:
   ValueId SlotState(std::string_view slot);
   std::string Guarded(const std::string& expression, ValueId old);
+  // As a state keeps it: rounded to float16 if the solver's own data are of that type (solver_data_type).
+  ValueId Kept(ValueId value);
   std::vector<ValueId> AddNode(Strings expressions);
 
   Shared& shared_;

@@ -1,0 +1,46 @@
+#include "optim/gradient_sums.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+constexpr size_t kSumWidth = 16;  // values one pointwise node adds: scalars only, so its size does not matter
+
+// Sum of scalars, as a tree of pointwise nodes.
+ValueId SumOf(const GraphBuilder& b, std::vector<ValueId> terms) {
+  while (terms.size() > 1) {
+    std::vector<ValueId> sums;
+    for (size_t begin = 0; begin < terms.size(); begin += kSumWidth) {
+      const size_t end = std::min(begin + kSumWidth, terms.size());
+      std::vector<std::string> texts;
+      for (size_t i = begin; i < end; ++i) texts.push_back(StrCat("x", i - begin));
+      sums.push_back(b.Pointwise(Join(texts, "+"), {terms.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                    terms.begin() + static_cast<std::ptrdiff_t>(end)}));
+    }
+    terms = std::move(sums);
+  }
+  return terms.front();
+}
+
+}  // namespace
+
+ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradients, const std::string& expression,
+                         ValueId scalar) {
+  std::vector<ValueId> sums;
+  for (const ValueId g : gradients) {
+    if (g == kNoId) continue;
+    Ints axes;
+    for (int axis = 0; axis < b.shape(g).rank(); ++axis) axes.push_back(axis);
+    std::vector<ValueId> inputs = {g};
+    if (scalar != kNoId) inputs.push_back(scalar);
+    const ValueId sum = b.Add1("reduce_sum", inputs, {{"expr", expression}, {"axes", std::move(axes)}});
+    sums.push_back(b.Reshape(sum, Shape{}));
+  }
+  return sums.empty() ? kNoId : SumOf(b, std::move(sums));
+}
+
+}  // namespace moka

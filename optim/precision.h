@@ -1,0 +1,30 @@
+// Which arithmetic a run has: what the solver says (precision, loss_scale), else NVCaffe's fields of the net
+// (default_forward_type, global_grad_scale, global_grad_scale_adaptive), else float32.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "core/error.h"
+#include "graph/program.h"
+#include "optim/loss_scale.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// float32, tf32, bfloat16, float16; also fp32, bf16, fp16. Errors: `kind` at the place, with the nearest name.
+Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace& place = {});
+
+// `fallback` where neither speaks. Errors: kConfig at the solver's field.
+Compute PrecisionOf(const SolverParameter& solver, const NetParameter& net, Compute fallback);
+// Errors: kConfig at the solver's field for a negative scale or a window below 1.
+LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Compute compute);
+
+// Layers that compute in float32 in any run: losses, and those whose forward_type or backward_type says FLOAT
+// (NVCaffe).
+std::set<std::string> LayersInFloat32(const NetParameter& net);
+// For a net without a solver: float16 where its default_forward_type says so and nothing else was asked for, and the
+// layers that stay.
+void SetPrecision(const NetParameter& net, CompileOptions& options);
+
+}  // namespace moka

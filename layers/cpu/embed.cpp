@@ -28,7 +28,7 @@ class EmbedKernel final : public BoundKernel {
   std::string TakeFault() override {
     const int64_t at = std::exchange(wrong_at_, -1);
     if (at < 0) return {};
-    return StrCat("index ", double{wrong_value_}, " at position ", at, " is not a row from 0 to ", t_.rows - 1);
+    return WrongRowText(t_.rows, at, double{wrong_value_});
   }
 
   void Run() override {

@@ -50,10 +50,7 @@ class LabelKernel : public BoundKernel {
   std::string TakeFault() override {
     const int64_t line = std::exchange(wrong_line_, -1);
     if (line < 0) return {};
-    std::string text =
-        StrCat("label ", double{wrong_value_}, " at index ", line, " is not a class from 0 to ", lines_.x.size - 1);
-    if (lines_.has_ignore) text += StrCat(" nor the ignored label ", lines_.ignore_label);
-    return text;
+    return WrongLabelText({lines_.x.size, lines_.has_ignore, lines_.ignore_label}, line, double{wrong_value_});
   }
 
  protected:

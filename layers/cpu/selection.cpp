@@ -29,23 +29,18 @@ std::string Refuse(const KernelQuery& query) {
 class IndexKernel : public BoundKernel {
  public:
   IndexKernel(const Attributes& attributes, std::string what, int64_t limit)
-      : what_(std::move(what)),
-        limit_(limit),
-        has_ignore_(attributes.Bool("has_ignore")),
-        ignore_(attributes.Int("ignore_label")) {}
+      : what_(std::move(what)), rule_{limit, attributes.Bool("has_ignore"), attributes.Int("ignore_label")} {}
   bool CanFault() const override { return true; }
   std::string TakeFault() override {
     const int64_t at = std::exchange(wrong_at_, -1);
     if (at < 0) return {};
-    std::string text = StrCat(what_, " ", double{wrong_value_}, " at index ", at, " is not from 0 to ", limit_ - 1);
-    if (has_ignore_) text += StrCat(" nor the ignored one, ", ignore_);
-    return text;
+    return WrongNumberText(what_, rule_, at, double{wrong_value_});
   }
 
  protected:
-  int64_t limit() const { return limit_; }
+  int64_t limit() const { return rule_.classes; }
   // The number, or a negative one if it counts for nothing.
-  int64_t Read(float value) const { return ReadLabel(has_ignore_, ignore_, double{value}, limit_); }
+  int64_t Read(float value) const { return rule_.Read(value); }
   // Keeps the first wrong number for TakeFault.
   void Check(const float* values, int64_t count) {
     for (int64_t i = 0; i < count && wrong_at_ < 0; ++i) {
@@ -57,9 +52,7 @@ class IndexKernel : public BoundKernel {
 
  private:
   std::string what_;
-  int64_t limit_;
-  bool has_ignore_;
-  int64_t ignore_;
+  LabelRule rule_;
   int64_t wrong_at_ = -1;
   float wrong_value_ = 0;
 };

@@ -33,7 +33,7 @@ class LineKernel : public BoundKernel {
   std::string TakeFault() override {
     const int64_t line = wrong_.exchange(-1);
     if (line < 0) return {};
-    return StrCat("label ", double{in<float>(1)[line]}, " at index ", line, " is not a class from 0 to ", x_.size - 1);
+    return WrongLabelText({.classes = x_.size}, line, double{in<float>(1)[line]});
   }
 
  protected:

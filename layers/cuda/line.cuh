@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "graph/kernel.h"
+#include "layers/cuda/launch.cuh"
 #include "layers/ops/checks.h"
 #include "layers/ops/visit.h"
 
@@ -20,11 +21,35 @@ struct LineMap {
   }
 };
 
-// Along the node's attribute "axis" of its first input.
-inline LineMap LinesOf(const KernelQuery& query) {
-  const Shape& shape = query.inputs[0].shape;
-  const AxisSplit split = SplitAt(shape, CanonicalAxis(query.node.attributes.Int("axis"), shape, "axis"));
+// Along the attribute "axis" of a tensor of this shape, and of the node's first input.
+inline LineMap LinesOf(const Attributes& attributes, const Shape& shape) {
+  const AxisSplit split = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   return {split.outer, split.size, split.inner};
+}
+inline LineMap LinesOf(const KernelQuery& query) { return LinesOf(query.node.attributes, query.inputs[0].shape); }
+
+// A line gone through by one thread.
+template <class F>
+struct LineInThread {
+  F f;
+  int64_t length;
+  __host__ __device__ void operator()(int64_t line) const {
+    typename F::State all = f.Start();
+    for (int64_t i = 0; i < length; ++i) f.Add(line, i, all);
+    for (int64_t i = 0; i < length; ++i) f.Write(line, i, all);
+    f.Finish(line, all);
+  }
+};
+
+// As ForEachRow, for functors that read along lines: neighbouring threads read neighbouring memory whether elements of
+// a line lie together or those of neighbouring lines do.
+template <class F>
+void ForEachLine(Stream& stream, const LineMap& lines, const F& f) {
+  if (lines.inner == 1) {
+    ForEachRow(stream, lines.Count(), lines.size, f);
+  } else {
+    ForEach(stream, lines.Count(), LineInThread<F>{f, lines.size});
+  }
 }
 
 }  // namespace moka::cuda

@@ -15,30 +15,15 @@
 #include "core/text.h"
 #include "graph/autodiff.h"
 #include "graph/interpreter.h"
-#include "tests/layers/op_run.h"
+#include "tests/layers/kernel_run.h"
 
 namespace moka {
 namespace {
 
-struct Subject {
-  const OpDef* op;
-  OpCase op_case;
-};
+class OpCases : public testing::TestWithParam<OpSubject> {};
 
-std::vector<Subject> AllSubjects() {
-  std::vector<Subject> subjects;
-  for (const OpDef& op : StandardCatalog().ops()) {
-    if (op.cases == nullptr) continue;
-    for (OpCase& c : op.cases()) subjects.push_back({&op, std::move(c)});
-  }
-  return subjects;
-}
-
-class OpCases : public testing::TestWithParam<Subject> {};
-
-INSTANTIATE_TEST_SUITE_P(Catalog, OpCases, testing::ValuesIn(AllSubjects()), [](const auto& subject) {
-  return StrCat(subject.param.op->name, "__", subject.param.op_case.name);
-});
+INSTANTIATE_TEST_SUITE_P(Catalog, OpCases, testing::ValuesIn(AllOpSubjects()),
+                         [](const auto& subject) { return subject.param.Name(); });
 
 TEST_P(OpCases, ReferenceWritesEveryOutput) {
   const auto& [op, op_case] = GetParam();
@@ -56,105 +41,6 @@ TEST_P(OpCases, ReferenceWritesEveryOutput) {
 }
 
 // Kernels ------------------------------------------------------------------------------------------------------------
-
-// What a kernel is run with: the layouts of its inputs and outputs.
-struct Variant {
-  std::string name;
-  std::vector<TensorType> inputs;
-  std::vector<TensorType> outputs;
-};
-
-class KernelRun {
- public:
-  KernelRun(const KernelDef& kernel, const Node& node, const Variant& variant, std::span<const RefTensor> inputs)
-      : variant_(variant) {
-    for (size_t i = 0; i < inputs.size(); ++i) inputs_.push_back(ToTensor(inputs[i], variant.inputs[i]));
-    for (const TensorType& type : variant.outputs) {
-      outputs_.emplace_back(type);
-      std::memset(outputs_.back().tensor().raw(), 0x7B, static_cast<size_t>(type.Bytes()));
-    }
-    for (const OwnedTensor& x : inputs_) input_views_.push_back(x.tensor());
-    for (const OwnedTensor& y : outputs_) output_views_.push_back(y.tensor());
-    kernel_ = kernel.make({node, variant_.inputs, variant_.outputs});
-  }
-
-  // Output o is written over input i.
-  void Overwrite(size_t i, size_t o) { output_views_[o] = Tensor(variant_.outputs[o], input_views_[i].raw()); }
-
-  std::vector<RefTensor> Run() {
-    scratch_ = Buffer::Allocate(kernel_->scratch_bytes());
-    kernel_->Bind({input_views_, output_views_, scratch_.data()});
-    kernel_->Run();
-    EXPECT_EQ(kernel_->CanFault() ? kernel_->TakeFault() : "", "");
-    std::vector<RefTensor> results;
-    for (const Tensor& y : output_views_) results.push_back(FromTensor(y));
-    return results;
-  }
-  void RunAgain() { kernel_->Run(); }
-  std::span<const Tensor> outputs() const { return output_views_; }
-
- private:
-  const Variant& variant_;
-  std::vector<OwnedTensor> inputs_;
-  std::vector<OwnedTensor> outputs_;
-  std::vector<Tensor> input_views_;
-  std::vector<Tensor> output_views_;
-  Buffer scratch_;
-  std::unique_ptr<Kernel> kernel_;
-};
-
-bool Accepts(const KernelDef& kernel, const Node& node, const Variant& v) {
-  return kernel.refuse == nullptr || kernel.refuse({node, v.inputs, v.outputs}).empty();
-}
-
-void AddProposal(const KernelDef& kernel, const Node& node, Variant v, std::vector<Variant>& variants) {
-  if (kernel.propose == nullptr) return;
-  const std::optional<LayoutProposal> proposal = kernel.propose({node, v.inputs, v.outputs});
-  if (!proposal) return;
-  ASSERT_EQ(proposal->inputs.size(), v.inputs.size());
-  ASSERT_EQ(proposal->outputs.size(), v.outputs.size());
-  for (size_t i = 0; i < v.inputs.size(); ++i) v.inputs[i].layout = proposal->inputs[i];
-  for (size_t o = 0; o < v.outputs.size(); ++o) v.outputs[o].layout = proposal->outputs[o];
-  v.name = StrCat("proposed from ", v.name);
-  variants.push_back(std::move(v));
-}
-
-// The plain layouts, and what the kernel proposes when its inputs are plain, blocked or channels last.
-std::vector<Variant> VariantsOf(const KernelDef& kernel, const OpGraph& built) {
-  const Node& node = built.graph.node(built.node);
-  const Variant plain{"plain", built.graph.InputTypes(node), built.graph.OutputTypes(node)};
-  std::vector<Variant> variants = {plain};
-  AddProposal(kernel, node, plain, variants);
-  for (const char* name : {"aBcd16b", "aBcd8b", "acdb"}) {
-    Variant v = plain;
-    v.name = name;
-    for (TensorType& x : v.inputs) {
-      if (x.shape.rank() == 4) x.layout = Layout::Parse(name);
-    }
-    AddProposal(kernel, node, v, variants);
-  }
-  std::erase_if(variants, [&](const Variant& v) { return !Accepts(kernel, node, v); });
-  return variants;
-}
-
-// The largest error relative to the largest magnitude of the expected output.
-double WorstError(const RefTensor& found, const RefTensor& expected) {
-  double largest = 1e-30;
-  for (const double v : expected.values) largest = std::max(largest, std::abs(v));
-  double worst = 0;
-  for (size_t i = 0; i < expected.values.size(); ++i) {
-    const double error = std::abs(found.values[i] - expected.values[i]) / largest;
-    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-  }
-  return worst;
-}
-
-void ExpectClose(const std::vector<RefTensor>& found, const std::vector<RefTensor>& expected, double tolerance) {
-  for (size_t o = 0; o < expected.size(); ++o) {
-    const double allowed = IsFloat(expected[o].type.dtype) ? tolerance : 0;
-    EXPECT_LE(WorstError(found[o], expected[o]), allowed) << "output " << o << " " << expected[o].type.ToString();
-  }
-}
 
 TEST_P(OpCases, KernelsMatchTheReference) {
   const auto& [op, op_case] = GetParam();

@@ -10,11 +10,15 @@
 
 namespace moka {
 
-OpGraph BuildOp(const OpDef& op, const OpCase& op_case, DType dtype) {
+OpGraph BuildOp(const OpDef& op, const OpCase& op_case, DType dtype, WholeInputs whole) {
   OpGraph built{Graph(StandardCatalog()), kNoId, {}, {}};
+  const bool is_half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
   for (size_t i = 0; i < op_case.inputs.size(); ++i) {
+    const auto input = static_cast<int>(i);
     TensorType type = op_case.inputs[i];
-    if (type.dtype == DType::kFloat32) type.dtype = dtype;
+    const bool stays = (whole == WholeInputs::kFloat32 && IsWhole(op_case, input, type.dtype)) ||
+                       (is_half && op.takes_half != nullptr && !op.takes_half(op_case.attributes, input));
+    if (type.dtype == DType::kFloat32 && !stays) type.dtype = dtype;
     built.inputs.push_back(built.graph.AddInput(StrCat("x", i), type));
   }
   const Node& node = built.graph.AddNode(op.name, built.inputs, op_case.attributes, {op_case.name, {}, "test"});

@@ -10,14 +10,18 @@
 
 namespace moka {
 
-// A graph of one node: an input for each of the case's, all float32 turned into `dtype`.
+// Whether inputs of whole numbers (labels, indices, masks) become another floating type with the rest.
+enum class WholeInputs : uint8_t { kFollow, kFloat32 };
+
+// A graph of one node: an input for each of the case's, all float32 turned into `dtype` but those that the op keeps
+// (OpDef::takes_half).
 struct OpGraph {
   Graph graph;
   NodeId node;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 };
-OpGraph BuildOp(const OpDef& op, const OpCase& op_case, DType dtype);
+OpGraph BuildOp(const OpDef& op, const OpCase& op_case, DType dtype, WholeInputs whole = WholeInputs::kFollow);
 
 // Deterministic values for each input of a case (graph/op.h says how low, high, ranges and min_gap are meant), already
 // rounded to the element type.

@@ -41,8 +41,9 @@ std::vector<SourceFile> AllSources() {
   for (const auto& [room, allowed] : AllowedIncludes()) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room)) {
       const std::string extension = entry.path().extension().string();
-      if (extension != ".h" && extension != ".cpp" && extension != ".cu") continue;
-      SourceFile file{room, fs::relative(entry.path(), root).string(), {}, extension == ".h"};
+      const bool is_header = extension == ".h" || extension == ".cuh";
+      if (!is_header && extension != ".cpp" && extension != ".cu") continue;
+      SourceFile file{room, fs::relative(entry.path(), root).string(), {}, is_header};
       std::ifstream stream(entry.path());
       for (std::string line; std::getline(stream, line);) file.lines.push_back(line);
       files.push_back(std::move(file));

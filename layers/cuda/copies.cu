@@ -1,0 +1,242 @@
+// Data movement: full, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over dimensions with a
+// stride on either side, in the order in which the output lies, so that writes are coalesced; any layout without
+// blocks. Values are moved as bits of their width.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "layers/bound_kernel.h"
+#include "layers/cuda/kernels.h"
+#include "layers/cuda/launch.cuh"
+#include "layers/ops/visit.h"
+
+namespace moka {
+namespace {
+
+// One side of a walk, dimension by dimension.
+using Strides = std::array<int64_t, Shape::kMaxRank>;
+
+struct Walk {
+  int rank = 0;
+  int64_t count = 1;
+  int64_t dims[Shape::kMaxRank] = {};  // slowest first
+  int64_t from[Shape::kMaxRank] = {};
+  int64_t to[Shape::kMaxRank] = {};
+  int64_t from_start = 0;
+  int64_t to_start = 0;
+
+  void Add(int64_t dim, int64_t from_stride, int64_t to_stride) {
+    count *= dim;
+    if (dim == 1) return;
+    if (rank > 0 && from[rank - 1] == from_stride * dim && to[rank - 1] == to_stride * dim) {  // two that walk as one
+      dims[rank - 1] *= dim;
+      from[rank - 1] = from_stride;
+      to[rank - 1] = to_stride;
+      return;
+    }
+    dims[rank] = dim;
+    from[rank] = from_stride;
+    to[rank++] = to_stride;
+  }
+};
+
+template <class T>
+struct CopyEach {
+  Walk walk;
+  const T* x;
+  T* y;
+  __host__ __device__ void operator()(int64_t i) const {
+    int64_t from = walk.from_start;
+    int64_t to = walk.to_start;
+    for (int d = walk.rank - 1; d > 0; --d) {
+      const int64_t at = i % walk.dims[d];
+      from += at * walk.from[d];
+      to += at * walk.to[d];
+      i /= walk.dims[d];
+    }
+    if (walk.rank > 0) {
+      from += i * walk.from[0];
+      to += i * walk.to[0];
+    }
+    y[to] = x[from];
+  }
+};
+
+template <class T>
+struct FillEach {
+  T value;
+  T* y;
+  __host__ __device__ void operator()(int64_t i) const { y[i] = value; }
+};
+
+// f.template operator()<T>() for an unsigned integer as wide as the type.
+template <class F>
+void WithBits(int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: return f.template operator()<uint8_t>();
+    case 2: return f.template operator()<uint16_t>();
+    case 4: return f.template operator()<uint32_t>();
+    default: return f.template operator()<uint64_t>();
+  }
+}
+
+// Of each axis of a tensor whose layout has no blocks.
+Strides StridesOf(const TensorType& type) {
+  Strides strides{};
+  int64_t stride = 1;
+  for (int i = type.shape.rank() - 1; i >= 0; --i) {
+    const int axis = type.layout.is_plain() ? i : type.layout.order[static_cast<size_t>(i)];
+    strides[static_cast<size_t>(axis)] = stride;
+    stride *= type.shape[axis];
+  }
+  return strides;
+}
+
+// Over all elements of `part`, in the order in which `order` (of the same rank) lies.
+Walk WalkOver(const Shape& part, const TensorType& order, const Strides& from, const Strides& to) {
+  Walk walk;
+  for (int i = 0; i < part.rank(); ++i) {
+    const int axis = order.layout.is_plain() ? i : order.layout.order[static_cast<size_t>(i)];
+    const auto a = static_cast<size_t>(axis);
+    walk.Add(part[axis], from[a], to[a]);
+  }
+  return walk;
+}
+
+std::string RefuseBlocks(const KernelQuery& query) {
+  for (const auto& types : {query.inputs, query.outputs}) {
+    for (const TensorType& type : types) {
+      if (type.layout.block_count != 0) return StrCat("it works on tensors without blocks, not ", type.ToString());
+    }
+  }
+  return {};
+}
+
+// Walks, each from an input to an output.
+class CopyKernel final : public BoundKernel {
+ public:
+  struct Part {
+    size_t input = 0;
+    size_t output = 0;
+    Walk walk;
+  };
+  CopyKernel(int64_t width, std::vector<Part> parts) : width_(width), parts_(std::move(parts)) {}
+
+  void Run() override {
+    WithBits(width_, [&]<class T>() {
+      for (const Part& part : parts_) {
+        cuda::ForEach(stream(), part.walk.count, CopyEach<T>{part.walk, in<T>(part.input), out<T>(part.output)});
+      }
+    });
+  }
+
+ private:
+  int64_t width_;
+  std::vector<Part> parts_;
+};
+
+std::unique_ptr<Kernel> MakeCopy(const KernelQuery& query, std::vector<CopyKernel::Part> parts) {
+  return std::make_unique<CopyKernel>(BytesOf(query.inputs[0].dtype), std::move(parts));
+}
+
+std::unique_ptr<Kernel> MakeExpand(const KernelQuery& query) {
+  const TensorType& y = query.outputs[0];
+  const Shape& x = query.inputs[0].shape;
+  Strides from = StridesOf(query.inputs[0]);
+  for (int axis = 0; axis < Shape::kMaxRank; ++axis) {
+    if (axis >= x.rank() || x[axis] == 1) from[static_cast<size_t>(axis)] = 0;
+  }
+  return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, from, StridesOf(y))}});
+}
+
+std::unique_ptr<Kernel> MakeTranspose(const KernelQuery& query) {
+  const TensorType& y = query.outputs[0];
+  const Strides x = StridesOf(query.inputs[0]);
+  const Ints& perm = query.node.attributes.Get<Ints>("perm");
+  Strides from{};
+  for (size_t i = 0; i < perm.size(); ++i) from[i] = x[static_cast<size_t>(perm[i])];
+  return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, from, StridesOf(y))}});
+}
+
+std::unique_ptr<Kernel> MakeReorder(const KernelQuery& query) {
+  const TensorType& y = query.outputs[0];
+  return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, StridesOf(query.inputs[0]), StridesOf(y))}});
+}
+
+std::unique_ptr<Kernel> MakeFlip(const KernelQuery& query) {
+  const TensorType& y = query.outputs[0];
+  Strides from = StridesOf(query.inputs[0]);
+  int64_t start = 0;
+  for (int axis = 0; axis < y.shape.rank(); ++axis) {
+    if (std::ranges::find(query.node.attributes.Get<Ints>("axes"), axis) ==
+        query.node.attributes.Get<Ints>("axes").end())
+      continue;
+    auto& stride = from[static_cast<size_t>(axis)];
+    start += (y.shape[axis] - 1) * stride;
+    stride = -stride;
+  }
+  Walk walk = WalkOver(y.shape, y, from, StridesOf(y));
+  walk.from_start = start;
+  return MakeCopy(query, {{0, 0, walk}});
+}
+
+// concat: its inputs are the parts; slice: its outputs are.
+std::unique_ptr<Kernel> MakeParts(const KernelQuery& query) {
+  const bool is_concat = query.node.op->name == "concat";
+  const std::span<const TensorType> parts = is_concat ? query.inputs : query.outputs;
+  const TensorType& whole = is_concat ? query.outputs[0] : query.inputs[0];
+  const int axis = CanonicalAxis(query.node.attributes.Int("axis"), whole.shape, "axis");
+  const Strides strides = StridesOf(whole);
+  std::vector<CopyKernel::Part> copies;
+  int64_t start = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Strides of_part = StridesOf(parts[i]);
+    Walk walk = is_concat ? WalkOver(parts[i].shape, whole, of_part, strides)
+                          : WalkOver(parts[i].shape, parts[i], strides, of_part);
+    (is_concat ? walk.to_start : walk.from_start) = start * strides[static_cast<size_t>(axis)];
+    start += parts[i].shape[axis];
+    if (walk.count == 0) continue;
+    copies.push_back(is_concat ? CopyKernel::Part{i, 0, walk} : CopyKernel::Part{0, i, walk});
+  }
+  return MakeCopy(query, std::move(copies));
+}
+
+class FullKernel final : public BoundKernel {
+ public:
+  FullKernel(const TensorType& type, double value) : count_(type.shape.Count()), width_(BytesOf(type.dtype)) {
+    CopyTensor(Tensor({DType::kFloat64, Shape{}, {}}, &value), Tensor({type.dtype, Shape{}, {}}, &bits_));
+  }
+  void Run() override {
+    WithBits(width_, [&]<class T>() {
+      T value;  // the first bytes of bits_
+      std::memcpy(&value, &bits_, sizeof(T));
+      cuda::ForEach(stream(), count_, FillEach<T>{value, out<T>(0)});
+    });
+  }
+
+ private:
+  int64_t count_;
+  int64_t width_;
+  uint64_t bits_ = 0;
+};
+
+KernelDef CopyRow(const char* op, decltype(KernelDef::propose) propose, decltype(KernelDef::make) make) {
+  return {
+      .name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseBlocks, .propose = propose, .make = make};
+}
+
+}  // namespace
+
+KernelDef CudaConcat() { return CopyRow("concat", ProposeFirstLayout, MakeParts); }
+KernelDef CudaExpand() { return CopyRow("expand", nullptr, MakeExpand); }
+KernelDef CudaFlip() { return CopyRow("flip", ProposeFirstLayout, MakeFlip); }
+KernelDef CudaFull() {
+  return CopyRow("full", nullptr, [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+    return std::make_unique<FullKernel>(query.outputs[0], query.node.attributes.Float("value"));
+  });
+}
+KernelDef CudaReorder() { return CopyRow("reorder", nullptr, MakeReorder); }
+KernelDef CudaSlice() { return CopyRow("slice", ProposeFirstLayout, MakeParts); }
+KernelDef CudaTranspose() { return CopyRow("transpose", nullptr, MakeTranspose); }
+
+}  // namespace moka

@@ -1,0 +1,316 @@
+// Pooling over plain or channels-last images: a thread makes one element. Backward passes gather: each element of x
+// sums, in order, what the windows that hold it give. Ties and NaN are taken as the reference takes them: the first
+// element of a window is the best until a greater one comes.
+#include "layers/bound_kernel.h"
+#include "layers/cuda/kernels.h"
+#include "layers/cuda/launch.cuh"
+#include "layers/cuda/planes.cuh"
+#include "layers/cuda/refuse.h"
+#include "layers/cuda/types.cuh"
+#include "layers/ops/geometry.h"
+
+namespace moka {
+namespace {
+
+// What pooling x to y is.
+struct Pool {
+  cuda::Planes x;
+  cuda::Planes y;
+  cuda::Windows windows;
+};
+
+// The types of x and y, whichever is the input.
+Pool PoolOf(const KernelQuery& query, const TensorType& x, const TensorType& y) {
+  return {cuda::PlanesOf(x), cuda::PlanesOf(y),
+          cuda::WindowsOf(PoolGeometry(query.node.op->name, query.node.attributes))};
+}
+
+// Positions inside windows, of 8 or 32 bits as the window is small or large; neither where nobody keeps them.
+struct Positions {
+  uint8_t* narrow = nullptr;
+  int32_t* wide = nullptr;
+  __host__ __device__ int64_t Get(int64_t i) const { return narrow != nullptr ? int64_t{narrow[i]} : int64_t{wide[i]}; }
+  __host__ __device__ void Set(int64_t i, int64_t position) const {
+    if (narrow != nullptr) narrow[i] = static_cast<uint8_t>(position);
+    if (wide != nullptr) wide[i] = static_cast<int32_t>(position);
+  }
+};
+
+template <class T>
+struct MaxEach {
+  Pool p;
+  const T* x;
+  T* y;
+  Positions argmax;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place o = p.y.At(i);
+    T best{};
+    int64_t best_at = -1;
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
+      const T value = x[p.x.Offset(o.n, o.c, at)];
+      if (best_at >= 0 && !(cuda::ToWide(value) > cuda::ToWide(best))) return;
+      best = value;
+      best_at = position;
+    });
+    y[i] = best;
+    argmax.Set(i, best_at);
+  }
+};
+
+template <class T>
+struct MaxBackwardEach {
+  Pool p;
+  const T* dy;
+  Positions argmax;
+  T* dx;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place place = p.x.At(i);
+    cuda::Wide<T> sum = 0;
+    p.windows.VisitHolding(p.y, place.at, [&](const auto&, int64_t at, int64_t position) {
+      const int64_t o = p.y.Offset(place.n, place.c, at);
+      if (argmax.Get(o) == position) sum += cuda::ToWide(dy[o]);
+    });
+    dx[i] = cuda::Narrow<T>(sum);
+  }
+};
+
+struct MaskEach {
+  Pool p;
+  Positions argmax;
+  float* mask;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place o = p.y.At(i);
+    const int64_t wanted = argmax.Get(i);
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
+      if (position == wanted) mask[i] = static_cast<float>(at);
+    });
+  }
+};
+
+template <class T>
+struct StochasticEach {
+  Pool p;
+  const T* x;
+  const T* u;
+  T* y;
+  Positions argmax;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place o = p.y.At(i);
+    cuda::Wide<T> total = 0;
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) { total += cuda::ToWide(x[p.x.Offset(o.n, o.c, at)]); });
+    const cuda::Wide<T> mark = cuda::ToWide(u[i]) * total;
+    cuda::Wide<T> sum = 0;
+    bool is_chosen = false;
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
+      if (is_chosen) return;
+      const T value = x[p.x.Offset(o.n, o.c, at)];
+      sum += cuda::ToWide(value);
+      is_chosen = sum >= mark;
+      y[i] = value;
+      argmax.Set(i, position);
+    });
+  }
+};
+
+// The divisor of average pooling counts what lies in [-begin, size + end) of each axis.
+struct Counts {
+  int64_t begin[3] = {};
+  int64_t end[3] = {};
+  __host__ __device__ int64_t Divisor(const Pool& p, const int64_t (&o)[3]) const {
+    int64_t divisor = 1;
+    for (int a = 0; a < 3; ++a) {
+      const int64_t start = p.windows.axis[a].Start(o[a]);
+      const int64_t stop = start + p.windows.axis[a].kernel;
+      const int64_t low = start > -begin[a] ? start : -begin[a];
+      const int64_t high = stop < p.x.size[a] + end[a] ? stop : p.x.size[a] + end[a];
+      divisor *= high - low;
+    }
+    return divisor;
+  }
+};
+
+template <class T>
+struct AverageEach {
+  Pool p;
+  Counts counts;
+  const T* x;
+  T* y;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place o = p.y.At(i);
+    cuda::Wide<T> sum = 0;
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) { sum += cuda::ToWide(x[p.x.Offset(o.n, o.c, at)]); });
+    y[i] = cuda::Narrow<T>(sum / static_cast<cuda::Wide<T>>(counts.Divisor(p, o.at)));
+  }
+};
+
+template <class T>
+struct AverageBackwardEach {
+  Pool p;
+  Counts counts;
+  const T* dy;
+  T* dx;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place place = p.x.At(i);
+    cuda::Wide<T> sum = 0;
+    p.windows.VisitHolding(p.y, place.at, [&](const auto& o, int64_t at, int64_t) {
+      sum += cuda::ToWide(dy[p.y.Offset(place.n, place.c, at)]) / static_cast<cuda::Wide<T>>(counts.Divisor(p, o));
+    });
+    dx[i] = cuda::Narrow<T>(sum);
+  }
+};
+
+// Max pooling's kernels: those that write positions, and those that read them.
+class PositionsKernel : public BoundKernel {
+ protected:
+  PositionsKernel(const Pool& pool, DType positions) : pool_(pool), positions_(positions) {}
+  const Pool& pool() const { return pool_; }
+  Positions At(void* memory) const {
+    if (positions_ == DType::kUInt8) return {.narrow = static_cast<uint8_t*>(memory)};
+    return {.wide = static_cast<int32_t*>(memory)};
+  }
+  Positions Read(size_t input) const { return At(const_cast<void*>(in<void>(input))); }
+
+ private:
+  Pool pool_;
+  DType positions_;
+};
+
+class PoolMaxKernel final : public PositionsKernel {
+ public:
+  explicit PoolMaxKernel(const KernelQuery& query)
+      : PositionsKernel(PoolOf(query, query.inputs[0], query.outputs[0]),
+                        query.outputs.size() > 1 ? query.outputs[1].dtype : DType::kUInt8),
+        dtype_(query.inputs[0].dtype) {}
+  void Run() override {
+    cuda::WithType(dtype_, [&]<class T>() {
+      if constexpr (sizeof(T) == 1 || !std::is_integral_v<T>) {
+        const Positions argmax = output_count() > 1 ? At(out<void>(1)) : Positions{};
+        cuda::ForEach(stream(), pool().y.Count(), MaxEach<T>{pool(), in<T>(0), out<T>(0), argmax});
+      }
+    });
+  }
+
+ private:
+  DType dtype_;
+};
+
+class PoolMaxBackwardKernel final : public PositionsKernel {
+ public:
+  explicit PoolMaxBackwardKernel(const KernelQuery& query)
+      : PositionsKernel(PoolOf(query, query.outputs[0], query.inputs[0]), query.inputs[1].dtype),
+        dtype_(query.inputs[0].dtype) {}
+  void Run() override {
+    cuda::WithFloat(dtype_, [&]<class T>() {
+      cuda::ForEach(stream(), pool().x.Count(), MaxBackwardEach<T>{pool(), in<T>(0), Read(1), out<T>(0)});
+    });
+  }
+
+ private:
+  DType dtype_;
+};
+
+// The pooled x, whose shape alone is known, as if it lay like the positions.
+Pool MaskedPool(const KernelQuery& query) {
+  const Shape x(std::span<const int64_t>(query.node.attributes.Get<Ints>("input_shape")));
+  return PoolOf(query, {DType::kFloat32, x, query.inputs[0].layout}, query.inputs[0]);
+}
+
+class PoolMaxMaskKernel final : public PositionsKernel {
+ public:
+  explicit PoolMaxMaskKernel(const KernelQuery& query) : PositionsKernel(MaskedPool(query), query.inputs[0].dtype) {}
+  void Run() override { cuda::ForEach(stream(), pool().y.Count(), MaskEach{pool(), Read(0), out<float>(0)}); }
+};
+
+class PoolStochasticKernel final : public PositionsKernel {
+ public:
+  explicit PoolStochasticKernel(const KernelQuery& query)
+      : PositionsKernel(PoolOf(query, query.inputs[0], query.outputs[0]), query.outputs[1].dtype),
+        dtype_(query.inputs[0].dtype) {}
+  void Run() override {
+    cuda::WithFloat(dtype_, [&]<class T>() {
+      cuda::ForEach(stream(), pool().y.Count(),
+                    StochasticEach<T>{pool(), in<T>(0), in<T>(1), out<T>(0), At(out<void>(1))});
+    });
+  }
+
+ private:
+  DType dtype_;
+};
+
+class PoolAverageKernel final : public BoundKernel {
+ public:
+  PoolAverageKernel(const KernelQuery& query, bool is_backward)
+      : pool_(is_backward ? PoolOf(query, query.outputs[0], query.inputs[0])
+                          : PoolOf(query, query.inputs[0], query.outputs[0])),
+        dtype_(query.inputs[0].dtype),
+        is_backward_(is_backward) {
+    const Ints& begin = query.node.attributes.Get<Ints>("count_begin");
+    const Ints& end = query.node.attributes.Get<Ints>("count_end");
+    for (size_t i = 0; i < begin.size(); ++i) {
+      counts_.begin[3 - begin.size() + i] = begin[i];
+      counts_.end[3 - begin.size() + i] = end[i];
+    }
+  }
+  void Run() override {
+    cuda::WithFloat(dtype_, [&]<class T>() {
+      if (is_backward_) {
+        cuda::ForEach(stream(), pool_.x.Count(), AverageBackwardEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
+      } else {
+        cuda::ForEach(stream(), pool_.y.Count(), AverageEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
+      }
+    });
+  }
+
+ private:
+  Pool pool_;
+  Counts counts_;
+  DType dtype_;
+  bool is_backward_;
+};
+
+std::string RefuseMax(const KernelQuery& query) {
+  const DType dtype = query.inputs[0].dtype;
+  if (!IsFloat(dtype) && dtype != DType::kUInt8 && dtype != DType::kInt8) {
+    return StrCat("it works on real numbers and 8-bit integers, not ", NameOf(dtype));
+  }
+  return cuda::RefuseUnlessImages(query);
+}
+
+std::string RefuseStochastic(const KernelQuery& query) {
+  if (query.inputs[1].dtype != query.inputs[0].dtype) return "its numbers that choose must be of x's type";
+  return cuda::RefuseUnlessImages(query);
+}
+
+template <class K>
+KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
+  return {.name = "moka",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = refuse,
+          .propose = cuda::ProposeImages,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
+}
+
+template <bool kBackward>
+KernelDef AverageRow(const char* op) {
+  return {.name = "moka",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = cuda::RefuseUnlessImages,
+          .propose = cuda::ProposeImages,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<PoolAverageKernel>(query, kBackward);
+          }};
+}
+
+}  // namespace
+
+KernelDef CudaPoolMax() { return Row<PoolMaxKernel>("pool_max", RefuseMax); }
+KernelDef CudaPoolMaxForward() { return Row<PoolMaxKernel>("pool_max_forward", RefuseMax); }
+KernelDef CudaPoolMaxBackward() { return Row<PoolMaxBackwardKernel>("pool_max_backward", cuda::RefuseUnlessImages); }
+KernelDef CudaPoolMaxMask() { return Row<PoolMaxMaskKernel>("pool_max_mask", cuda::RefuseUnlessImages); }
+KernelDef CudaPoolStochastic() { return Row<PoolStochasticKernel>("pool_stochastic", RefuseStochastic); }
+KernelDef CudaPoolAverage() { return AverageRow<false>("pool_average"); }
+KernelDef CudaPoolAverageBackward() { return AverageRow<true>("pool_average_backward"); }
+
+}  // namespace moka

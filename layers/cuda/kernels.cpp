@@ -4,6 +4,9 @@ namespace moka {
 
 std::vector<KernelDef> AllCudaKernels() {
   return {
+      CudaBatchNorm(),
+      CudaBatchNormApply(),
+      CudaBatchNormBackward(),
       CudaCast(),
       CudnnConvolution(),
       CudaConvolutionLoop(),
@@ -26,7 +29,11 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaFlip(),
       CudaFull(),
       CudaHardExampleMask(),
+      CudaInterpolate(),
+      CudaInterpolateBackward(),
       CudaLabelMask(),
+      CudaLrn(),
+      CudaLrnBackward(),
       CudaPoolAverage(),
       CudaPoolAverageBackward(),
       CudaPoolMax(),
@@ -34,6 +41,7 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaPoolMaxForward(),
       CudaPoolMaxMask(),
       CudaPoolStochastic(),
+      CudaPriorBox(),
       CudaReindex(),
       CudaReindexBackward(),
       CudaReorder(),
@@ -45,6 +53,10 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaTakeRowsBackward(),
       CudaTopKMask(),
       CudaTranspose(),
+      CudaUnpool(),
+      CudaUnpoolBackward(),
+      CudaUnpoolMax(),
+      CudaUnpoolMaxBackward(),
   };
 }
 

@@ -8,6 +8,9 @@
 
 namespace moka {
 
+KernelDef CudaBatchNorm();
+KernelDef CudaBatchNormApply();
+KernelDef CudaBatchNormBackward();
 KernelDef CudaCast();
 KernelDef CudaConvolutionLoop();
 KernelDef CudaConvolutionLoopBackwardData();
@@ -27,7 +30,11 @@ KernelDef CudaFilterIndex();
 KernelDef CudaFlip();
 KernelDef CudaFull();
 KernelDef CudaHardExampleMask();
+KernelDef CudaInterpolate();
+KernelDef CudaInterpolateBackward();
 KernelDef CudaLabelMask();
+KernelDef CudaLrn();
+KernelDef CudaLrnBackward();
 KernelDef CudaPoolAverage();
 KernelDef CudaPoolAverageBackward();
 KernelDef CudaPoolMax();
@@ -35,6 +42,7 @@ KernelDef CudaPoolMaxBackward();
 KernelDef CudaPoolMaxForward();
 KernelDef CudaPoolMaxMask();
 KernelDef CudaPoolStochastic();
+KernelDef CudaPriorBox();
 KernelDef CudaReindex();
 KernelDef CudaReindexBackward();
 KernelDef CudaReorder();
@@ -46,6 +54,10 @@ KernelDef CudaTakeRows();
 KernelDef CudaTakeRowsBackward();
 KernelDef CudaTopKMask();
 KernelDef CudaTranspose();
+KernelDef CudaUnpool();
+KernelDef CudaUnpoolBackward();
+KernelDef CudaUnpoolMax();
+KernelDef CudaUnpoolMaxBackward();
 
 KernelDef CudnnConvolution();
 KernelDef CudnnConvolutionBackwardData();

@@ -112,12 +112,14 @@ struct StochasticEach {
   }
 };
 
-// The divisor of average pooling counts what lies in [-begin, size + end) of each axis.
+// The divisor of average pooling counts what lies in [-begin, size + end) of each axis; sums have none.
 struct Counts {
+  bool divides = true;
   int64_t begin[3] = {};
   int64_t end[3] = {};
   __host__ __device__ int64_t Divisor(const Pool& p, const int64_t (&o)[3]) const {
     int64_t divisor = 1;
+    if (!divides) return divisor;
     for (int a = 0; a < 3; ++a) {
       const int64_t start = p.windows.axis[a].Start(o[a]);
       const int64_t stop = start + p.windows.axis[a].kernel;
@@ -237,23 +239,14 @@ class PoolStochasticKernel final : public PositionsKernel {
   DType dtype_;
 };
 
-class PoolAverageKernel final : public BoundKernel {
+// Average pooling and its gradient, which unpooling without a mask is, over windows of its own.
+class AverageKernel final : public BoundKernel {
  public:
-  PoolAverageKernel(const KernelQuery& query, bool is_backward)
-      : pool_(is_backward ? PoolOf(query, query.outputs[0], query.inputs[0])
-                          : PoolOf(query, query.inputs[0], query.outputs[0])),
-        dtype_(query.inputs[0].dtype),
-        is_backward_(is_backward) {
-    const Ints& begin = query.node.attributes.Get<Ints>("count_begin");
-    const Ints& end = query.node.attributes.Get<Ints>("count_end");
-    for (size_t i = 0; i < begin.size(); ++i) {
-      counts_.begin[3 - begin.size() + i] = begin[i];
-      counts_.end[3 - begin.size() + i] = end[i];
-    }
-  }
+  AverageKernel(const Pool& pool, const Counts& counts, DType dtype, bool spreads)
+      : pool_(pool), counts_(counts), dtype_(dtype), spreads_(spreads) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
-      if (is_backward_) {
+      if (spreads_) {
         cuda::ForEach(stream(), pool_.x.Count(), AverageBackwardEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
       } else {
         cuda::ForEach(stream(), pool_.y.Count(), AverageEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
@@ -265,8 +258,36 @@ class PoolAverageKernel final : public BoundKernel {
   Pool pool_;
   Counts counts_;
   DType dtype_;
-  bool is_backward_;
+  bool spreads_;  // each window's value over its elements
 };
+
+template <bool kBackward>
+std::unique_ptr<Kernel> MakeAverage(const KernelQuery& query) {
+  const TensorType& input = query.inputs[0];
+  const TensorType& output = query.outputs[0];
+  Counts counts;
+  const Ints& begin = query.node.attributes.Get<Ints>("count_begin");
+  const Ints& end = query.node.attributes.Get<Ints>("count_end");
+  for (size_t i = 0; i < begin.size(); ++i) {
+    counts.begin[3 - begin.size() + i] = begin[i];
+    counts.end[3 - begin.size() + i] = end[i];
+  }
+  const Pool pool = kBackward ? PoolOf(query, output, input) : PoolOf(query, input, output);
+  return std::make_unique<AverageKernel>(pool, counts, input.dtype, kBackward);
+}
+
+template <bool kBackward>
+std::unique_ptr<Kernel> MakeUnpool(const KernelQuery& query) {
+  const TensorType& small = kBackward ? query.outputs[0] : query.inputs[0];
+  const TensorType& large = kBackward ? query.inputs[0] : query.outputs[0];
+  Pool pool{cuda::PlanesOf(large), cuda::PlanesOf(small), {}};
+  for (size_t i = 0; i < 2; ++i) {
+    pool.windows.axis[i + 1] = {query.node.attributes.Get<Ints>("kernel")[i],
+                                query.node.attributes.Get<Ints>("stride")[i], 0};
+  }
+  const Counts counts{.divides = query.node.attributes.Bool("mean")};
+  return std::make_unique<AverageKernel>(pool, counts, query.inputs[0].dtype, !kBackward);
+}
 
 std::string RefuseMax(const KernelQuery& query) {
   const DType dtype = query.inputs[0].dtype;
@@ -291,16 +312,13 @@ KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
 }
 
-template <bool kBackward>
-KernelDef AverageRow(const char* op) {
+KernelDef MeanRow(const char* op, decltype(KernelDef::make) make) {
   return {.name = "moka",
           .op = op,
           .device = DeviceKind::kCuda,
           .refuse = cuda::RefuseUnlessImages,
           .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<PoolAverageKernel>(query, kBackward);
-          }};
+          .make = make};
 }
 
 }  // namespace
@@ -310,7 +328,9 @@ KernelDef CudaPoolMaxForward() { return Row<PoolMaxKernel>("pool_max_forward", R
 KernelDef CudaPoolMaxBackward() { return Row<PoolMaxBackwardKernel>("pool_max_backward", cuda::RefuseUnlessImages); }
 KernelDef CudaPoolMaxMask() { return Row<PoolMaxMaskKernel>("pool_max_mask", cuda::RefuseUnlessImages); }
 KernelDef CudaPoolStochastic() { return Row<PoolStochasticKernel>("pool_stochastic", RefuseStochastic); }
-KernelDef CudaPoolAverage() { return AverageRow<false>("pool_average"); }
-KernelDef CudaPoolAverageBackward() { return AverageRow<true>("pool_average_backward"); }
+KernelDef CudaPoolAverage() { return MeanRow("pool_average", MakeAverage<false>); }
+KernelDef CudaPoolAverageBackward() { return MeanRow("pool_average_backward", MakeAverage<true>); }
+KernelDef CudaUnpool() { return MeanRow("unpool", MakeUnpool<false>); }
+KernelDef CudaUnpoolBackward() { return MeanRow("unpool_backward", MakeUnpool<true>); }
 
 }  // namespace moka

@@ -1,5 +1,6 @@
 // Choosing by value, label or loss: the indices that a selector keeps, masks of labels, of hard examples and of the
-// largest elements, and written tables. A choice counts what comes before each element, so that all are made at once.
+// largest elements, written tables and default boxes. A choice counts what comes before each element, so that all are
+// made at once.
 #include <cmath>
 
 #include "layers/bound_kernel.h"
@@ -10,6 +11,8 @@
 #include "layers/cuda/refuse.h"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/labels.h"
+#include "layers/ops/ssd/boxes.h"
+#include "layers/ops/ssd/ops.h"
 #include "layers/ops/top_k_mask.h"
 
 namespace moka {
@@ -161,18 +164,33 @@ class LabelMaskKernel final : public BoundKernel {
   cuda::LabelFault fault_;
 };
 
-// Copied from pinned memory, which holds the table for as long as the kernel lives.
-class TableKernel final : public BoundKernel {
+// Values known beforehand, copied from pinned memory, which holds them for as long as the kernel lives.
+class ConstantKernel final : public BoundKernel {
  public:
-  explicit TableKernel(const KernelQuery& query) : values_(AllocatePinned(query.device, query.outputs[0].Bytes())) {
-    auto* value = reinterpret_cast<float*>(values_.data());
-    for (const double from : query.node.attributes.Get<Doubles>("values")) *value++ = static_cast<float>(from);
-  }
+  explicit ConstantKernel(const KernelQuery& query) : values_(AllocatePinned(query.device, query.outputs[0].Bytes())) {}
+  float* values() const { return reinterpret_cast<float*>(values_.data()); }
   void Run() override { stream().CopyToDevice(out<std::byte>(0), values_.data(), values_.bytes()); }
 
  private:
   DeviceBuffer values_;
 };
+
+std::unique_ptr<Kernel> MakeTable(const KernelQuery& query) {
+  auto kernel = std::make_unique<ConstantKernel>(query);
+  float* value = kernel->values();
+  for (const double from : query.node.attributes.Get<Doubles>("values")) *value++ = static_cast<float>(from);
+  return kernel;
+}
+
+std::unique_ptr<Kernel> MakePriorBox(const KernelQuery& query) {
+  auto kernel = std::make_unique<ConstantKernel>(query);
+  FillPriorBoxes(query.node.attributes, RealsOut(kernel->values()));
+  return kernel;
+}
+
+KernelDef ConstantRow(const char* op, decltype(KernelDef::make) make) {
+  return {.name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = make};
+}
 
 std::string RefuseMixed(const KernelQuery& query) {
   for (const TensorType& type : query.inputs) {
@@ -200,7 +218,8 @@ KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
 KernelDef CudaFilterIndex() { return Row<FilterIndexKernel>("filter_index", RefuseUnlessPlain); }
 KernelDef CudaHardExampleMask() { return Row<HardExampleMaskKernel>("hard_example_mask", RefuseMixed); }
 KernelDef CudaLabelMask() { return Row<LabelMaskKernel>("label_mask", RefuseLabels); }
-KernelDef CudaTable() { return Row<TableKernel>("table", RefuseUnlessPlain); }
+KernelDef CudaPriorBox() { return ConstantRow("prior_box", MakePriorBox); }
+KernelDef CudaTable() { return ConstantRow("table", MakeTable); }
 KernelDef CudaTopKMask() { return Row<TopKMaskKernel>("top_k_mask", RefuseUnlessPlain); }
 
 }  // namespace moka

@@ -1,0 +1,177 @@
+// Batch normalisation by this batch's statistics or by given ones (formulas in layers/ops/batch_norm.cpp). One sweep
+// sums x and x^2 in double, where the products of floats are exact; another makes y.
+#include <cmath>
+
+#include "layers/cuda/kernels.h"
+#include "layers/cuda/normal.cuh"
+
+namespace moka {
+namespace {
+
+template <class T>
+struct Statistics {
+  const T* x;
+  int64_t count;  // elements a channel
+  cuda::ChannelValues mean;
+  cuda::ChannelValues variance;
+  cuda::ChannelValues scale;
+  cuda::ChannelValues shift;
+  double eps;
+  cuda::Coefficients<cuda::Wide<T>> coefficients;
+
+  struct State {
+    double sum;
+    double squares;
+  };
+  template <int V>
+  struct Context {};
+  template <int V>
+  __host__ __device__ Context<V> Enter(int64_t) const {
+    return {};
+  }
+  template <int V>
+  __host__ __device__ void Add(const Context<V>&, int64_t i, State (&states)[V]) const {
+    const auto pack = cuda::LoadPack<V>(x + i);
+    for (int k = 0; k < V; ++k) {
+      const auto value = static_cast<double>(cuda::ToWide(pack.values[k]));
+      states[k].sum += value;
+      states[k].squares += value * value;
+    }
+  }
+  __host__ __device__ static void Join(State& s, const State& later) {
+    s.sum += later.sum;
+    s.squares += later.squares;
+  }
+  __host__ __device__ void Finish(int64_t c, const State& s) const {
+    const double m = s.sum / static_cast<double>(count);
+    const double v = s.squares / static_cast<double>(count) - m * m;
+    mean.Set(c, m);
+    variance.Set(c, v < 0 ? 0 : v);  // a NaN stays one
+    coefficients.Set(c, mean.Get(c), variance.Get(c), eps, scale, shift);
+  }
+};
+
+// V elements of y, and of x where they come from.
+template <class T, int V>
+struct NormaliseEach {
+  cuda::ChannelMap map;  // y's
+  cuda::SampledPlanes sampled;
+  cuda::Coefficients<cuda::Wide<T>> coefficients;
+  bool is_relu;
+  const T* x;
+  const T* residual;  // null: none
+  T* y;
+
+  __host__ __device__ void operator()(int64_t i) const {
+    using W = cuda::Wide<T>;
+    const int64_t to = i * V;
+    const int64_t from = sampled.PlaceInX(to);
+    const auto c = cuda::LoadCoefficients<V>(coefficients, map.Channel(to), !map.is_last);
+    auto pack = cuda::LoadPack<V>(x + from);
+    const auto more = residual == nullptr ? pack : cuda::LoadPack<V>(residual + from);
+    for (int k = 0; k < V; ++k) {
+      W value = c.Normal(k, cuda::ToWide(pack.values[k]));
+      if (residual != nullptr) value += cuda::ToWide(more.values[k]);
+      if (is_relu && value < 0) value = 0;
+      pack.values[k] = cuda::Narrow<T>(value);
+    }
+    cuda::StorePack<V>(y + to, pack);
+  }
+};
+
+// f.template operator()<V>(): the widest pack if everything packs, otherwise 1.
+template <class T, class F>
+void WithPack(bool packs, F&& f) {
+  if (packs) return f.template operator()<cuda::kPack<T>>();
+  return f.template operator()<1>();
+}
+
+// batch_norm, and batch_norm_apply, to which mean and variance are given.
+class BatchNormKernel final : public BoundKernel {
+ public:
+  explicit BatchNormKernel(const KernelQuery& query)
+      : x_(cuda::ChannelMapOf(query.inputs[0])),
+        y_(cuda::ChannelMapOf(query.outputs[0])),
+        dtype_(query.inputs[0].dtype),
+        eps_(query.node.attributes.Float("eps")),
+        is_relu_(query.node.attributes.Bool("relu")),
+        applies_(query.outputs.size() == 1),
+        has_residual_(!applies_ && query.node.attributes.Bool("sum")) {
+    if (has_residual_) sampled_ = cuda::SampledPlanesOf(query.node.attributes, query.inputs[0], query.outputs[0]);
+    const size_t first = applies_ ? 3 : 1;
+    const bool is_affine = query.inputs.size() >= first + 2 + (has_residual_ ? 1U : 0U);
+    scale_at_ = is_affine ? first : 0;
+    for (const TensorType& type : query.inputs) input_types_.push_back(type.dtype);
+    for (const TensorType& type : query.outputs) output_types_.push_back(type.dtype);
+  }
+  int64_t scratch_bytes() const override {
+    const int64_t narrow = cuda::ChannelPlan(x_, 1).ScratchBytes<Statistics<float>::State>();
+    const int64_t wide = cuda::ChannelPlan(x_, Pack()).ScratchBytes<Statistics<float>::State>();
+    return CoefficientBytes() + std::max(narrow, wide);
+  }
+
+  void Run() override {
+    cuda::WithFloat(dtype_, [&]<class T>() { WithPack<T>(Packs<T>(), [&]<int V>() { RunPacked<T, V>(); }); });
+  }
+
+ private:
+  int Pack() const { return static_cast<int>(16 / BytesOf(dtype_)); }
+  int64_t CoefficientBytes() const { return (3 * x_.channels * int64_t{sizeof(double)} + 15) / 16 * 16; }
+  // The positions that strides leave of plain planes are no neighbours.
+  template <class T>
+  bool Packs() const {
+    const bool is_aligned = cuda::IsPackAligned(in<T>(0)) && cuda::IsPackAligned(out<T>(0)) &&
+                            (!has_residual_ || cuda::IsPackAligned(in<T>(input_count() - 1)));
+    return is_aligned && x_.Packs(Pack()) && (x_.is_last || !sampled_.is_sampled);
+  }
+  cuda::ChannelValues Given(size_t i) const { return {const_cast<void*>(in<void>(i)), input_types_[i]}; }
+  cuda::ChannelValues Wanted(size_t o) const { return {out<void>(o), output_types_[o]}; }
+
+  template <class T, int V>
+  void RunPacked() {
+    const cuda::Coefficients<cuda::Wide<T>> coefficients(scratch<cuda::Wide<T>>(), x_.channels);
+    const cuda::ChannelValues scale = scale_at_ == 0 ? cuda::ChannelValues{} : Given(scale_at_);
+    const cuda::ChannelValues shift = scale_at_ == 0 ? cuda::ChannelValues{} : Given(scale_at_ + 1);
+    if (applies_) {
+      cuda::ForEach(stream(), x_.channels,
+                    cuda::SetCoefficients<cuda::Wide<T>>{coefficients, Given(1), Given(2), scale, shift, eps_});
+    } else {
+      cuda::SumChannels<V>(
+          stream(), cuda::ChannelPlan(x_, V), scratch<typename Statistics<T>::State>(CoefficientBytes()),
+          Statistics<T>{in<T>(0), x_.PerChannel(), Wanted(1), Wanted(2), scale, shift, eps_, coefficients});
+    }
+    const T* residual = has_residual_ ? in<T>(input_count() - 1) : nullptr;
+    cuda::ForEach(stream(), y_.Count() / V,
+                  NormaliseEach<T, V>{y_, sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
+  }
+
+  cuda::ChannelMap x_;
+  cuda::ChannelMap y_;
+  cuda::SampledPlanes sampled_;
+  DType dtype_;
+  double eps_;
+  bool is_relu_;
+  bool applies_;
+  bool has_residual_;
+  size_t scale_at_ = 0;  // its place among the inputs; 0: not given
+  std::vector<DType> input_types_;
+  std::vector<DType> output_types_;
+};
+
+KernelDef Row(const char* op) {
+  return {.name = "moka",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = cuda::RefuseUnlessNormal,
+          .propose = cuda::ProposeImages,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<BatchNormKernel>(query);
+          }};
+}
+
+}  // namespace
+
+KernelDef CudaBatchNorm() { return Row("batch_norm"); }
+KernelDef CudaBatchNormApply() { return Row("batch_norm_apply"); }
+
+}  // namespace moka

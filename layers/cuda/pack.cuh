@@ -1,0 +1,31 @@
+// Neighbouring elements read and written with one instruction of up to 16 bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cuda/types.cuh"
+
+namespace moka::cuda {
+
+// Requires, for memory seen as packs: its address and every offset are multiples of the pack.
+template <class T, int V>
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
+  T values[V];
+};
+
+template <int V, class T>
+__host__ __device__ Pack<T, V> LoadPack(const T* from) {
+  return *reinterpret_cast<const Pack<T, V>*>(from);
+}
+template <int V, class T>
+__host__ __device__ void StorePack(T* to, const Pack<T, V>& pack) {
+  *reinterpret_cast<Pack<T, V>*>(to) = pack;
+}
+
+// Elements of the widest pack.
+template <class T>
+inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+
+inline bool IsPackAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
+}  // namespace moka::cuda

@@ -3,9 +3,9 @@
 #include <dnnl.h>
 
 #include <cctype>
-#include <cstdlib>
 #include <fstream>
 
+#include "core/cache.h"
 #include "core/text.h"
 
 namespace moka {
@@ -47,21 +47,13 @@ int WeightLimit() {
 }
 
 std::filesystem::path KernelTimesFile() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
-  const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
-  std::filesystem::path folder;
-  if (cache != nullptr && *cache != '\0') {
-    folder = cache;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
+  const std::filesystem::path folder = CacheFolder();
+  if (folder.empty()) return {};
   std::string name = StrCat(CpuName(), "-", IsaName(), "-onednn-", OnednnVersion());
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '.' && c != '-') c = '_';
   }
-  return folder / "moka" / StrCat("kernels-", name, ".tsv");
+  return folder / StrCat("kernels-", name, ".tsv");
 }
 
 }  // namespace moka

@@ -3,11 +3,14 @@
 #include <map>
 #include <mutex>
 
+#include "core/cache.h"
+#include "core/checksum.h"
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/bound_kernel.h"
 #include "layers/cuda/channels.h"
 #include "layers/cuda/cudnn/convolution_graph.h"
+#include "layers/cuda/cudnn/plan_timing.h"
 #include "layers/cuda/kernels.h"
 
 namespace moka {
@@ -24,24 +27,6 @@ struct Choice {
   std::string refusal;
 };
 
-Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
-  const cudnn::Target target{cudnn::Handle::Of(query.device).get()};
-  const cudnn::PlanRules rules{.deterministic = query.deterministic,
-                               .may_round = query.allows_tf32 || problem.x.dtype != DType::kFloat32,
-                               .most_workspace_bytes = kMostWorkspaceBytes};
-  try {
-    for (const bool fused : {true, false}) {
-      if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
-      const cudnn::ConvolutionGraph graph(problem, fused, target);
-      std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
-      if (!plans.empty()) return {std::move(plans.front()), fused, {}};
-    }
-    return {{}, false, "cuDNN has no engine for it"};
-  } catch (const Error& error) {
-    return {{}, false, error.what()};
-  }
-}
-
 std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
   std::string key = StrCat(static_cast<int>(p.pass), p.sum, p.bias, p.relu, query.deterministic, query.allows_tf32, " ",
                            query.device.index, " ", p.x.ToString(), p.w.ToString(), p.y.ToString());
@@ -49,6 +34,61 @@ std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
     for (const int64_t value : *values) key += StrCat(" ", value);
   }
   return key;
+}
+
+// What the GPU, its library and the problem are called.
+std::filesystem::path FileOf(const ConvolutionProblem& problem, const KernelQuery& query) {
+  const std::filesystem::path folder = CacheFolder();
+  if (folder.empty()) return {};
+  const CudaFacts facts = FindCuda();
+  return folder /
+         StrCat("cudnn-",
+                Sha256(StrCat(cudnn::Functions().get_version(), " ",
+                              facts.gpus.at(static_cast<size_t>(query.device.index)).name, " ", KeyOf(problem, query))),
+                ".plan");
+}
+
+std::vector<cudnn::PackedTensor> TensorsOf(const ConvolutionProblem& p, bool fused) {
+  std::vector<cudnn::PackedTensor> tensors = {
+      {cudnn::kX, p.x.Bytes()}, {cudnn::kW, p.w.Bytes()}, {cudnn::kY, p.y.Bytes()}};
+  if (fused && p.bias) tensors.emplace_back(cudnn::kBias, p.w.shape[0] * BytesOf(p.y.dtype));
+  if (fused && p.sum) tensors.emplace_back(cudnn::kSummand, p.y.Bytes());
+  return tensors;
+}
+
+// The plan that an earlier search kept, cuDNN's first, or where plans may be timed the fastest of its first few, which
+// is kept for the next time.
+Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
+  constexpr size_t kTried = 8;
+  constexpr std::string_view kFused = "fused\n";
+  const cudnn::Target target{cudnn::Handle::Of(query.device).get()};
+  const cudnn::PlanRules rules{.deterministic = query.deterministic,
+                               .may_round = query.allows_tf32 || problem.x.dtype != DType::kFloat32,
+                               .most_workspace_bytes = kMostWorkspaceBytes};
+  try {
+    const std::filesystem::path file = FileOf(problem, query);
+    if (const std::optional<std::string> kept = ReadKept(file)) {
+      const bool fused = kept->starts_with(kFused);
+      auto plan = cudnn::PlanOf(fused ? kept->substr(kFused.size()) : *kept, target, rules);
+      if (plan) return {std::move(plan), fused, {}};
+    }
+    for (const bool fused : {true, false}) {
+      if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
+      const cudnn::ConvolutionGraph graph(problem, fused, target);
+      std::vector<cudnn::Plan> plans =
+          cudnn::FindPlans(graph.descriptor(), target, rules, query.times_plans ? kTried : 1);
+      if (plans.empty()) continue;
+      size_t best = 0;
+      if (query.times_plans) {
+        best = cudnn::FastestPlan(plans, TensorsOf(problem, fused), query.device);
+        Keep(file, StrCat(fused ? kFused : "", cudnn::TextOf(plans[best])));
+      }
+      return {std::move(plans[best]), fused, {}};
+    }
+    return {{}, false, "cuDNN has no engine for it"};
+  } catch (const Error& error) {
+    return {{}, false, error.what()};
+  }
 }
 
 // Made once for each problem: a layer is asked about several times, and nets repeat their layers.
@@ -79,12 +119,8 @@ class ConvolutionKernel final : public BoundKernel {
 
   void Bind(const KernelArgs& args) override {
     BoundKernel::Bind(args);
-    std::vector<int64_t> ids;
-    std::vector<void*> pointers;
-    const auto add = [&](int64_t id, const void* pointer) {
-      ids.push_back(id);
-      pointers.push_back(const_cast<void*>(pointer));
-    };
+    std::vector<std::pair<int64_t, void*>> tensors;
+    const auto add = [&](int64_t id, const void* pointer) { tensors.emplace_back(id, const_cast<void*>(pointer)); };
     switch (problem_.pass) {
       case cudnn::ConvolutionPass::kForward:
         add(cudnn::kX, in<void>(0));
@@ -104,13 +140,7 @@ class ConvolutionKernel final : public BoundKernel {
         add(cudnn::kW, out<void>(0));
         break;
     }
-    void* workspace = scratch<void>();
-    pack_.emplace(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack_->Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-    pack_->SetRaw(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
-                  pointers.data());
-    pack_->SetRaw(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    pack_->Finalize();
+    pack_.emplace(cudnn::MakePack(tensors, scratch<std::byte>()));
   }
 
   void Run() override {

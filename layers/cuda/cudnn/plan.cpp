@@ -57,28 +57,31 @@ bool Obeys(const Descriptor& configuration, const PlanRules& rules) {
   });
 }
 
-std::optional<Plan> TryPlan(const Descriptor& configuration, const Target& target, const PlanRules& rules) {
-  Plan plan{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, {}};
-  plan.descriptor.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-  if (target.properties != nullptr) {
-    plan.descriptor.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
-  } else {
-    plan.descriptor.SetRaw(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-  }
-  if (!plan.descriptor.TryFinalize()) return {};  // the engine finds that it does not take this graph after all
-  plan.workspace_bytes = plan.descriptor.GetInt(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
-  if (plan.workspace_bytes > rules.most_workspace_bytes) return {};
-  return plan;
-}
-
 // `"engineId":37` and what follows in the plan's own text.
 std::string EngineOf(const Plan& plan) {
-  const std::string text = plan.descriptor.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
+  const std::string text = TextOf(plan);
   const std::string key = "\"engineId\":";
   const size_t at = text.find(key);
   if (at == std::string::npos) return "engine";
   const size_t begin = at + key.size();
   return StrCat("engine ", text.substr(begin, text.find_first_not_of("0123456789", begin) - begin));
+}
+
+void AimAt(const Target& target, Plan& plan) {
+  if (target.properties != nullptr) {
+    plan.descriptor.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
+  } else {
+    plan.descriptor.SetRaw(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
+  }
+}
+
+// None if the engine finds that it does not take the graph after all, or wants too much memory.
+std::optional<Plan> Finished(Plan plan, const PlanRules& rules) {
+  if (!plan.descriptor.TryFinalize()) return {};
+  plan.workspace_bytes = plan.descriptor.GetInt(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  if (plan.workspace_bytes > rules.most_workspace_bytes) return {};
+  plan.engine = EngineOf(plan);
+  return plan;
 }
 
 }  // namespace
@@ -99,14 +102,26 @@ std::vector<Plan> FindPlans(const Descriptor& graph, const Target& target, const
     for (const Descriptor& configuration : Configurations(graph, target, mode)) {
       if (plans.size() == most) return plans;
       if (!Obeys(configuration, rules)) continue;
-      if (std::optional<Plan> plan = TryPlan(configuration, target, rules)) {
-        plan->engine = EngineOf(*plan);
-        plans.push_back(std::move(*plan));
-      }
+      Plan plan{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, {}};
+      plan.descriptor.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      AimAt(target, plan);
+      if (std::optional<Plan> made = Finished(std::move(plan), rules)) plans.push_back(std::move(*made));
     }
     if (!plans.empty()) break;  // the fallback is for graphs that the first mode knows nothing for
   }
   return plans;
+}
+
+std::string TextOf(const Plan& plan) { return plan.descriptor.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION); }
+
+std::optional<Plan> PlanOf(const std::string& text, const Target& target, const PlanRules& rules) {
+  Plan plan{Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR), 0, {}};
+  AimAt(target, plan);
+  const cudnnStatus_t status =
+      Functions().set_attribute(plan.descriptor.handle(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                CUDNN_TYPE_CHAR, static_cast<int64_t>(text.size()), text.data());
+  if (status != CUDNN_STATUS_SUCCESS) return {};
+  return Finished(std::move(plan), rules);
 }
 
 Handle& Handle::Of(const Device& device) {

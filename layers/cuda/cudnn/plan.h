@@ -35,6 +35,11 @@ Descriptor MakeGraph(const std::vector<const Descriptor*>& operations, const Tar
 // graph. Errors: those of Check.
 std::vector<Plan> FindPlans(const Descriptor& graph, const Target& target, const PlanRules& rules, size_t most);
 
+// A plan as text, and a plan of a text that TextOf gave, on this machine or another with such a GPU; none if cuDNN does
+// not take it (of another version, say) or it breaks the rules.
+std::string TextOf(const Plan& plan);
+std::optional<Plan> PlanOf(const std::string& text, const Target& target, const PlanRules& rules);
+
 // A handle of the GPU for all kernels of the process: its stream is set and work queued under one lock. Errors:
 // kUnavailable.
 class Handle {

@@ -98,7 +98,6 @@ class CudnnPlans : public testing::TestWithParam<Chip> {
     return plans.size();
   }
 
- private:
   std::optional<cudnn::Descriptor> properties_;
 };
 
@@ -152,6 +151,25 @@ TEST_P(CudnnPlans, OneAndThreeSpatialAxes) {
     volume.geometry = {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}};
     EXPECT_GT(PlanCount(volume, false, true), 0U) << NameOf(dtype);
   }
+}
+
+// What a search found is kept as text.
+TEST_P(CudnnPlans, PlansComeBackFromTheirText) {
+  const cudnn::Target target{nullptr, &*properties_};
+  const cudnn::PlanRules rules{.most_workspace_bytes = int64_t{1} << 30};
+  const ConvolutionProblem p = ProblemOf(kWindows[3], DType::kFloat16, true, ConvolutionPass::kForward);
+  const cudnn::ConvolutionGraph graph(p, false, target);
+  const std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 3);
+  ASSERT_EQ(plans.size(), 3U);
+  for (const cudnn::Plan& plan : plans) {
+    const std::optional<cudnn::Plan> again = cudnn::PlanOf(cudnn::TextOf(plan), target, rules);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->engine, plan.engine);
+    EXPECT_EQ(again->workspace_bytes, plan.workspace_bytes);
+    EXPECT_EQ(cudnn::TextOf(*again), cudnn::TextOf(plan));
+  }
+  EXPECT_FALSE(cudnn::PlanOf("{\"no\": 1}", target, rules));
+  EXPECT_FALSE(cudnn::PlanOf("", target, rules));
 }
 
 TEST_P(CudnnPlans, WhatDoesNotFitTogetherIsAnError) {

@@ -1,0 +1,49 @@
+#include "core/cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+constexpr size_t kDigest = 64;  // hex digits of SHA-256, first in a file
+
+}  // namespace
+
+std::filesystem::path CacheFolder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
+  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "moka";
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
+  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "moka";
+  return {};
+}
+
+std::optional<std::string> ReadKept(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  try {
+    const std::string kept = ReadFile(file);
+    std::string bytes = kept.substr(std::min(kept.size(), kDigest));
+    if (kept.substr(0, kDigest) == Sha256(bytes)) return bytes;
+  } catch (const Error&) {
+    // Cannot be read: made again.
+  }
+  return std::nullopt;
+}
+
+void Keep(const std::filesystem::path& file, std::string_view bytes) {
+  if (file.empty()) return;
+  try {
+    CreateFolders(file.parent_path());
+    WriteFileAtomically(file, StrCat(Sha256(bytes), bytes));
+  } catch (const Error&) {
+    // It is made again the next time, no more.
+  }
+}
+
+}  // namespace moka

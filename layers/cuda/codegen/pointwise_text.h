@@ -1,0 +1,25 @@
+// Generated kernels of pointwise: one thread takes a few neighbouring elements.
+#pragma once
+
+#include "layers/cuda/codegen/nest.h"
+#include "layers/cuda/codegen/prelude.h"
+
+namespace moka::cuda {
+
+// Arguments of the kernel: the inputs, the outputs, the count of elements. `width`: elements a thread,
+// VectorWidth(nest) or, where memory is not aligned to 16 bytes, 1.
+KernelText PointwiseText(std::string name, const Expression& expression, const Nest& nest, int width);
+inline int64_t PointwiseBlocks(const Nest& nest, int width) {
+  const int64_t a_block = int64_t{kBlockThreads} * width;
+  return (nest.Count() + a_block - 1) / a_block;
+}
+
+// The same expression over the members of a group, each dense and of its own count. Arguments of the kernel: a table of
+// members in the device's memory (the pointers of each, then its count) and a table of chunks (member and first
+// element, 64 bits each), one a block.
+KernelText GroupText(std::string name, const Expression& expression, const Nest& nest, int width);
+// Elements of a chunk: a block goes through it in several steps.
+inline constexpr int64_t kChunkSteps = 8;
+inline int64_t ChunkElements(int width) { return kChunkSteps * kBlockThreads * width; }
+
+}  // namespace moka::cuda

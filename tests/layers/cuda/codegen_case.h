@@ -1,0 +1,29 @@
+// Cases of pointwise and reduce_sum under the types and layouts that a GPU sees: those of the catalogue, and shapes
+// that reach vectors, chunks and every order of kept and summed dimensions.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/layers/op_run.h"
+
+namespace moka {
+
+struct CodegenCase {
+  const OpDef* op = nullptr;
+  OpCase op_case;
+  std::string variant;
+  std::shared_ptr<OpGraph> built;
+  std::vector<TensorType> inputs;
+  std::vector<TensorType> outputs;
+
+  std::string name() const;
+  KernelQuery query() const;
+  std::vector<RefTensor> Values() const { return MakeInputs(op_case, inputs); }
+  std::vector<RefTensor> Expected(const std::vector<RefTensor>& values) const;
+};
+
+std::vector<CodegenCase> CodegenCases();
+
+}  // namespace moka

@@ -62,6 +62,10 @@ KernelDef CudaUnpoolMaxBackward();
 KernelDef CudnnConvolution();
 KernelDef CudnnConvolutionBackwardData();
 KernelDef CudnnConvolutionBackwardWeights();
+KernelDef InterpretedPointwise();
+KernelDef InterpretedReduceSum();
+KernelDef NvrtcPointwise();
+KernelDef NvrtcReduceSum();
 
 // All of the above.
 std::vector<KernelDef> AllCudaKernels();

@@ -62,11 +62,16 @@ Generated GenerateReduction(const std::string& name, const Expression& expressio
 
 }  // namespace
 
-Generated Generate(const std::string& name, const KernelQuery& query, Alignment alignment) {
+NodeNest NestOf(const KernelQuery& query) {
+  Expression expression = ExpressionOf(query);
   const Shape shape = ShapeOf(query);
-  if (shape.Count() == 0) return {};
-  const Expression expression = ExpressionOf(query);
-  const Nest nest = MakeNest(expression, shape, LayoutOf(query, shape), query.inputs, query.outputs);
+  Nest nest = MakeNest(expression, shape, LayoutOf(query, shape), query.inputs, query.outputs);
+  return {std::move(expression), std::move(nest)};
+}
+
+Generated Generate(const std::string& name, const KernelQuery& query, Alignment alignment) {
+  const auto [expression, nest] = NestOf(query);
+  if (nest.Count() == 0) return {};
   return IsReduction(query) ? GenerateReduction(name, expression, nest, query, alignment)
                             : GeneratePointwise(name, expression, nest, query, alignment);
 }
@@ -77,6 +82,14 @@ std::string RefuseGenerated(const KernelQuery& query) {
     if (!IsFloat(output.dtype)) return StrCat("writes floating types, not ", NameOf(output.dtype));
   }
   return RefuseNest(ShapeOf(query), query.inputs, query.outputs);
+}
+
+std::optional<LayoutProposal> ProposeGenerated(const KernelQuery& query) {
+  if (query.outputs.empty()) return std::nullopt;
+  const Shape shape = ShapeOf(query);
+  const Layout layout = CommonLayout(query.inputs, shape);
+  return LayoutProposal{OperandLayouts(query.inputs, shape, layout),
+                        std::vector<Layout>(query.outputs.size(), IsReduction(query) ? Layout{} : layout)};
 }
 
 std::vector<uint64_t> ArgumentWords(const GeneratedStage& stage, std::span<const Tensor> inputs,

@@ -1,12 +1,14 @@
 // From a node to its generated kernels: pointwise and reduce_sum.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/tensor.h"
 #include "graph/kernel.h"
+#include "layers/cuda/codegen/nest.h"
 #include "layers/cuda/codegen/prelude.h"
 
 namespace moka::cuda {
@@ -39,6 +41,15 @@ struct Generated {
 Generated Generate(const std::string& name, const KernelQuery& query, Alignment alignment);
 // Empty, or why not.
 std::string RefuseGenerated(const KernelQuery& query);
+// The layout of the first input of the full shape for all of that shape, the others plain.
+std::optional<LayoutProposal> ProposeGenerated(const KernelQuery& query);
+
+// What a node's kernel goes through.
+struct NodeNest {
+  Expression expression;
+  Nest nest;
+};
+NodeNest NestOf(const KernelQuery& query);
 
 // The words of a kernel's Arguments, 8 bytes each.
 std::vector<uint64_t> ArgumentWords(const GeneratedStage& stage, std::span<const Tensor> inputs,

@@ -1,11 +1,33 @@
 #include "tests/layers/cuda/codegen_case.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "layers/ops/cases.h"
 
 namespace moka {
 namespace {
+
+// The largest error relative to the largest magnitude.
+double WorstError(const RefTensor& found, const RefTensor& expected) {
+  double largest = 1e-30;
+  double worst = 0;
+  for (const double v : expected.values) largest = std::max(largest, std::abs(v));
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    const double error = std::abs(found.values[i] - expected.values[i]) / largest;
+    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+  }
+  return worst;
+}
+
+double ToleranceOf(DType dtype, double of_float32) {
+  if (dtype == DType::kFloat16) return 0x1p-10;
+  return dtype == DType::kBFloat16 ? 0x1p-7 : of_float32;
+}
 
 CodegenCase CaseOf(const OpDef& op, const OpCase& op_case, DType dtype) {
   CodegenCase c{.op = &op,
@@ -128,10 +150,15 @@ KernelQuery CodegenCase::query() const {
   return {.node = built->graph.node(built->node), .inputs = inputs, .outputs = outputs};
 }
 
-std::vector<RefTensor> CodegenCase::Expected(const std::vector<RefTensor>& values) const {
+void CodegenCase::ExpectReference(const std::vector<RefTensor>& values, const std::vector<Tensor>& found) const {
+  SCOPED_TRACE(name());
   std::vector<TensorType> plain = outputs;
   for (TensorType& type : plain) type.layout = {};
-  return RunReference(*op, built->graph.node(built->node).attributes, values, plain);
+  const auto expected = RunReference(*op, built->graph.node(built->node).attributes, values, plain);
+  for (size_t o = 0; o < found.size(); ++o) {
+    EXPECT_LE(WorstError(FromTensor(found[o]), expected[o]), ToleranceOf(outputs[o].dtype, op_case.tolerance))
+        << "output " << o;
+  }
 }
 
 std::vector<CodegenCase> CodegenCases() {

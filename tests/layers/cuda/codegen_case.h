@@ -21,7 +21,8 @@ struct CodegenCase {
   std::string name() const;
   KernelQuery query() const;
   std::vector<RefTensor> Values() const { return MakeInputs(op_case, inputs); }
-  std::vector<RefTensor> Expected(const std::vector<RefTensor>& values) const;
+  // Expects the reference's values in the outputs, within what their types hold.
+  void ExpectReference(const std::vector<RefTensor>& values, const std::vector<Tensor>& found) const;
 };
 
 std::vector<CodegenCase> CodegenCases();

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -76,23 +75,6 @@ class HostKernels {
   void* library_ = nullptr;
 };
 
-// The largest error relative to the largest magnitude.
-double WorstError(const RefTensor& found, const RefTensor& expected) {
-  double largest = 1e-30;
-  double worst = 0;
-  for (const double v : expected.values) largest = std::max(largest, std::abs(v));
-  for (size_t i = 0; i < expected.values.size(); ++i) {
-    const double error = std::abs(found.values[i] - expected.values[i]) / largest;
-    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
-  }
-  return worst;
-}
-
-double ToleranceOf(DType dtype, double of_float32) {
-  if (dtype == DType::kFloat16) return 0x1p-10;
-  return dtype == DType::kBFloat16 ? 0x1p-7 : of_float32;
-}
-
 void RunAndCompare(const HostKernels& kernels, const Job& job) {
   const CodegenCase& subject = job.subject;
   SCOPED_TRACE(subject.name());
@@ -109,12 +91,7 @@ void RunAndCompare(const HostKernels& kernels, const Job& job) {
     const std::vector<uint64_t> words = ArgumentWords(stage, inputs, outputs, scratch.data());
     kernels.Run(stage.kernel.name, stage.blocks, words.data());
   }
-  const std::vector<RefTensor> expected = subject.Expected(values);
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    EXPECT_LE(WorstError(FromTensor(outputs[o]), expected[o]),
-              ToleranceOf(subject.outputs[o].dtype, subject.op_case.tolerance))
-        << "output " << o;
-  }
+  subject.ExpectReference(values, outputs);
 }
 
 TEST(CodegenTest, EveryCaseMatchesTheReferenceOnTheHost) {

@@ -1,0 +1,73 @@
+// The rows of pointwise and reduce_sum for GPUs on a rehearsed one: generated code refuses, the interpreter computes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/device.h"
+#include "core/text.h"
+#include "layers/catalog.h"
+#include "tests/layers/cuda/codegen_case.h"
+
+namespace moka {
+namespace {
+
+constexpr Device kRehearsal{DeviceKind::kCuda, Device::kRehearsed};
+
+const KernelDef& RowNamed(std::string_view name, std::string_view op) {
+  for (const KernelDef* row : StandardCatalog().KernelsOf(op, DeviceKind::kCuda)) {
+    if (row->name == name) return *row;
+  }
+  throw Error(ErrorKind::kInternal, StrCat("no row ", name, " of ", op));
+}
+
+TEST(InterpreterTest, EveryCaseMatchesTheReference) {
+  const auto stream = MakeStream(kRehearsal);
+  for (const CodegenCase& subject : CodegenCases()) {
+    SCOPED_TRACE(subject.name());
+    const KernelDef& row = RowNamed("interpreter", subject.op->name);
+    KernelQuery query = subject.query();
+    query.device = kRehearsal;
+    ASSERT_EQ(row.refuse(query), "");
+    const std::vector<RefTensor> values = subject.Values();
+    std::vector<OwnedTensor> memory;
+    std::vector<Tensor> inputs;
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < values.size(); ++i) {
+      inputs.push_back(memory.emplace_back(ToTensor(values[i], subject.inputs[i])).tensor());
+    }
+    for (const TensorType& type : subject.outputs) outputs.push_back(memory.emplace_back(type).tensor());
+    const auto kernel = row.make(query);
+    kernel->Bind({.inputs = inputs, .outputs = outputs, .scratch = nullptr, .stream = stream.get()});
+    kernel->Run();
+    stream->Synchronize();
+    subject.ExpectReference(values, outputs);
+  }
+}
+
+TEST(InterpreterTest, GeneratedCodeRefusesARehearsedGpu) {
+  const CodegenCase subject = CodegenCases().front();
+  KernelQuery query = subject.query();
+  query.device = kRehearsal;
+  EXPECT_THAT(RowNamed("nvrtc", "pointwise").refuse(query), testing::HasSubstr("rehearsed"));
+}
+
+TEST(InterpreterTest, BlocksAreRefused) {
+  CodegenCase subject = CodegenCases().front();
+  subject.inputs[0].layout = Layout::Parse("aBcd16b");
+  EXPECT_THAT(RowNamed("interpreter", "pointwise").refuse(subject.query()), testing::HasSubstr("without blocks"));
+}
+
+TEST(InterpreterTest, ProposalsFollowTheFirstInput) {
+  for (CodegenCase& subject : CodegenCases()) {
+    if (subject.op_case.name != "channels" || subject.variant != "float32 channels last") continue;
+    const auto proposal = RowNamed("interpreter", "reduce_sum").propose(subject.query());
+    ASSERT_TRUE(proposal);
+    EXPECT_EQ(proposal->inputs[1], Layout::Parse("acdb"));
+    EXPECT_TRUE(proposal->inputs[2].is_plain());
+    EXPECT_TRUE(proposal->outputs[0].is_plain());
+    return;
+  }
+  FAIL() << "no such case";
+}
+
+}  // namespace
+}  // namespace moka

@@ -219,13 +219,11 @@ TEST(PrecisionTrainingTest, LarsNeedsFloat32Masters) {
     const double moved = Norm(exact.Weight(w), exact.start.at(w));
     const double error = Norm(with.Weight(w), exact.Weight(w)) / moved;
     const double lost = Norm(without.Weight(w), exact.Weight(w)) / moved;
-    RecordProperty(StrCat(w, " with masters"), StrCat(error));
-    RecordProperty(StrCat(w, " without"), StrCat(lost));
-    std::printf("%s: error of the way gone %.4f with masters, %.4f without; moved %.3f and %.3f\n", w, error, lost,
-                PartMoved(with, w), PartMoved(without, w));
     EXPECT_GT(PartMoved(exact, w), 0.95) << w;
     EXPECT_LT(error, 0.02) << w;
-    EXPECT_GT(lost, 0.5) << w;
+    // Found: 0.0001 to 0.002 of the way gone with masters; 0.86 to 0.92 without, where 7 to 17 % of the elements move.
+    EXPECT_GT(lost, 0.7) << w;
+    EXPECT_LT(PartMoved(without, w), 0.3) << w;
   }
 }
 

@@ -39,7 +39,8 @@ SolverParameter SolverOf(const std::vector<std::string>& overrides) {
 }
 
 // Returns the scalar inputs of the update.
-std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, ParameterStore& store) {
+std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, Compute compute,
+                                     ParameterStore& store) {
   if (net.loss == kNoId)
     throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
   net.graph.AddOutput("@loss", net.loss);
@@ -50,9 +51,18 @@ std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solve
   std::vector<ValueId> states;
   states.reserve(trained.size());
   for (const NetBlob& blob : trained) states.push_back(blob.state);
-  const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states);
-  Updates updates =
-      AddUpdates(net.graph, {.solver = &solver, .blobs = trained, .gradients = gradients, .net = &net.param});
+  const LossScaling scaling = ScalingOf(solver, net.param, PrecisionOf(solver, net.param, compute));
+  AddLossScaleStates(scaling, store);
+  LossScale scale(net.graph, scaling);
+  const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states, scale.seed());
+  const ValueId guard = scaling.is_dynamic ? scale.Guard(net.loss, gradients) : kNoId;
+  Updates updates = AddUpdates(net.graph, {.solver = &solver,
+                                           .blobs = trained,
+                                           .gradients = gradients,
+                                           .guard = guard,
+                                           .unscale = scale.unscale(),
+                                           .net = &net.param});
+  scale.Finish();
   for (const SlotState& slot : updates.slots) {
     if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
   }
@@ -214,7 +224,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
     AddKept(net, StrCat("time", i), timed->store);
     for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
     fillings.push_back(Describe(net, *timed));
-    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, timed->store);
+    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, compile.compute, timed->store);
   }
   const int64_t built = NowMicros();
   for (size_t i = 0; i < nets.size(); ++i) {

@@ -26,7 +26,8 @@ Shape ReducedShape(const Attributes& attributes, const Shape& shape) {
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
   const Expression expression = Expression::Parse(attributes.String("expr"));
   CheckExpressionInputs("reduce_sum", expression, inputs);
-  const DType dtype = NamedResultDType("reduce_sum", attributes.String("dtype"), inputs);
+  const std::string name = attributes.Has("dtype") ? attributes.String("dtype") : "";
+  const DType dtype = NamedResultDType("reduce_sum", name, inputs);
   return {PlainType(dtype, ReducedShape(attributes, BroadcastShape("reduce_sum", inputs)))};
 }
 

@@ -222,6 +222,30 @@ TEST(PrecisionTest, MastersHaveHalfMirrors) {
   }
 }
 
+// Nodes without a kernel of the GPU run on the CPU, there too between conversions.
+TEST(PrecisionTest, ARehearsedGpuAgreesWithTheCpu) {
+  const auto train = [](const Device& device) {
+    SmallNet net;
+    net.Trained();
+    ParameterStore store(device);
+    for (const std::string& name : net.store.Names()) {
+      store.Add(name, net.store.type(name).shape);
+      store.Set(name, net.store.Values(name));
+    }
+    CompileOptions options = In(Compute::kFloat16);
+    options.device = device;
+    const auto program = Compile(net.graph, store, options);
+    RandomStream random(7, 1);
+    for (float& v : program->input("x").as<float>()) v = static_cast<float>(random.Uniform(-1, 1));
+    for (int i = 0; i < 3; ++i) program->Run();
+    return std::pair(program->output("loss").as<float>()[0], store.Values("w1"));
+  };
+  const auto [loss, weights] = train({});
+  const auto [gpu_loss, gpu_weights] = train({DeviceKind::kCuda, Device::kRehearsed});
+  EXPECT_NEAR(gpu_loss / loss, 1, 2e-3);
+  for (size_t i = 0; i < weights.size(); ++i) ASSERT_NEAR(gpu_weights[i], weights[i], 2e-3) << i;
+}
+
 TEST(PrecisionTest, InferenceAgreesWithFloat32) {
   const auto run = [](Compute compute) {
     SmallNet net;

@@ -185,6 +185,17 @@ TEST(PrecisionTrainingTest, ALossThatIsNotFiniteLeavesTheScale) {
   EXPECT_EQ(run.Weight("ip1/0"), run.start.at("ip1/0"));
 }
 
+TEST(PrecisionTrainingTest, AForwardOverflowIsFoundInHalfResults) {
+  Training run("precision: \"float16\"", Without(TaskNet(16, false), "bn", "relu"));
+  std::vector<float> large(run.Weight("ip1/0").size(), 6e4F);
+  run.store.Set("ip1/0", large);
+  EXPECT_FALSE(std::isfinite(run.Train(1)));
+  const std::optional<NonFinite> first = run.net.FindNonFinite();
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->layer, "ip1+relu");
+  EXPECT_EQ(run.Weight("ip1/0"), large);
+}
+
 // Gradients near 1e-9 are zero in float16 (its smallest number is 6e-8); scaled by 65536 they are not.
 TEST(PrecisionTrainingTest, SmallGradientsNeedTheScale) {
   std::string net = TaskNet(16, false);

@@ -6,13 +6,6 @@
 
 namespace moka::cuda {
 
-// A plain tensor, or one whose channels lie last ("acdb" and its like of rank 3 and 5).
-inline bool IsPlainOrChannelsLast(const TensorType& type) {
-  if (type.layout.is_plain()) return true;
-  const std::optional<PlaneView> view = ViewPlanes(type);
-  return view && type.layout.block_count == 0;
-}
-
 // "" or why not: every tensor of the first input's rank must lie as that does, plain or with channels last; others are
 // plain.
 inline std::string RefuseUnlessImages(const KernelQuery& query) {

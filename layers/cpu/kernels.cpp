@@ -1,5 +1,7 @@
 #include "layers/cpu/kernels.h"
 
+#include "layers/group_kernel.h"
+
 namespace moka {
 
 std::vector<KernelDef> AllCpuKernels() {
@@ -57,6 +59,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnMatmul(),
       MokaMultiboxMatch(),
       MokaPointwise(),
+      GroupRow<MokaPointwise>(),
       OnednnPoolAverage(),
       MokaPoolAverage(),
       OnednnPoolAverageBackward(),

@@ -1,5 +1,7 @@
 #include "layers/cuda/kernels.h"
 
+#include "layers/group_kernel.h"
+
 namespace moka {
 
 std::vector<KernelDef> AllCudaKernels() {
@@ -61,6 +63,8 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaUnpoolBackward(),
       CudaUnpoolMax(),
       CudaUnpoolMaxBackward(),
+      CudaCast(),       NvrtcPointwise(),       InterpretedPointwise(), GroupRow<InterpretedPointwise>(),
+      NvrtcReduceSum(), InterpretedReduceSum(), CudaSoftmax(),          CudaSoftmaxBackward(),
   };
 }
 

@@ -45,6 +45,7 @@ std::vector<OpDef> AllOps() {
       LrnBackwardOp(),
       LrnOp(),
       MatmulOp(),
+      PointwiseGroupOp(),
       PointwiseOp(),
       PoolAverageBackwardOp(),
       PoolAverageOp(),

@@ -23,6 +23,7 @@ OpDef FullOp();
 OpDef LrnBackwardOp();
 OpDef LrnOp();
 OpDef MatmulOp();
+OpDef PointwiseGroupOp();
 OpDef PointwiseOp();
 OpDef PoolAverageBackwardOp();
 OpDef PoolAverageOp();

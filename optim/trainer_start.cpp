@@ -111,6 +111,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
+  (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
   CheckTests(solver_, nets);
   if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
     LogWarning("snapshot_diff: only snapshots in Caffe's formats have diffs, and those need a snapshot_prefix");

@@ -1,11 +1,14 @@
 #include "layers/cuda/kernels.h"
 
 #include "layers/group_kernel.h"
+#include "layers/cuda/on_host.h"
 
 namespace moka {
 
 std::vector<KernelDef> AllCudaKernels() {
-  return {
+  std::vector<KernelDef> kernels = {
+      CudaAccuracy(),
+      CudaArgmax(),
       CudaBatchNorm(),
       CudaBatchNormApply(),
       CudaBatchNormBackward(),
@@ -23,7 +26,13 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaLstmBackward(),
       CudaLstmForward(),
       CudaMatmul(),
+      CudaClassCounts(),
+      CudaClipGradient(),
+      CudaCol2Im(),
       CudaConcat(),
+      CudaCorrelation(),
+      CudaCorrelationBackward(),
+      CudaDequantize(),
       CudaEmbed(),
       CudaEmbedBackward(),
       CudaExpand(),
@@ -31,6 +40,7 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaFlip(),
       CudaFull(),
       CudaHardExampleMask(),
+      CudaIm2Col(),
       CudaInterpolate(),
       CudaInterpolateBackward(),
       CudaLabelMask(),
@@ -44,9 +54,18 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaPoolMaxMask(),
       CudaPoolStochastic(),
       CudaPriorBox(),
+      CudaPsroiPool(),
+      CudaPsroiPoolBackward(),
+      CudaQuantize(),
       CudaReindex(),
       CudaReindexBackward(),
       CudaReorder(),
+      CudaReverseTime(),
+      CudaRoiAlign(),
+      CudaRoiAlignBackward(),
+      CudaRoiPool(),
+      CudaRoiPoolBackward(),
+      CudaSequenceLength(),
       CudaSlice(),
       NvrtcPointwise(),
       InterpretedPointwise(),
@@ -54,6 +73,11 @@ std::vector<KernelDef> AllCudaKernels() {
       InterpretedReduceSum(),
       CudaSoftmax(),
       CudaSoftmaxBackward(),
+      CudaSoftmaxLoss(),
+      CudaSoftmaxLossBackward(),
+      CudaSoftmaxLossForward(),
+      CudaSoftmaxLosses(),
+      CudaSoftmaxLossesBackward(),
       CudaTable(),
       CudaTakeRows(),
       CudaTakeRowsBackward(),
@@ -66,6 +90,8 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaCast(),       NvrtcPointwise(),       InterpretedPointwise(), GroupRow<InterpretedPointwise>(),
       NvrtcReduceSum(), InterpretedReduceSum(), CudaSoftmax(),          CudaSoftmaxBackward(),
   };
+  for (KernelDef& row : KernelsOnHost()) kernels.push_back(std::move(row));
+  return kernels;
 }
 
 }  // namespace moka

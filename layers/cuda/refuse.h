@@ -6,13 +6,29 @@
 
 namespace moka::cuda {
 
+// Whether two tensors of a rank lie alike: by layouts that mean the same for one of the shapes, as plain and channels
+// last do for planes of one element.
+inline bool LieAlike(const TensorType& a, const TensorType& b) {
+  return a.layout.Simplified(a.shape) == b.layout.Simplified(a.shape) ||
+         a.layout.Simplified(b.shape) == b.layout.Simplified(b.shape);
+}
+
 // "" or why not: every tensor of the first input's rank must lie as that does, plain or with channels last; others are
 // plain.
 inline std::string RefuseUnlessImages(const KernelQuery& query) {
-  if (!IsPlainOrChannelsLast(query.inputs[0])) {
-    return StrCat("it works on plain or channels-last tensors, not ", query.inputs[0].ToString());
+  const TensorType& first = query.inputs[0];
+  for (const auto& types : {query.inputs, query.outputs}) {
+    for (const TensorType& type : types) {
+      const bool follows = type.shape.rank() == first.shape.rank();
+      if (!(follows ? IsPlainOrChannelsLast(type) : type.layout.is_plain())) {
+        return StrCat("it works on plain or channels-last tensors, not ", type.ToString());
+      }
+      if (follows && !LieAlike(type, first)) {
+        return StrCat("the layout of ", type.ToString(), " is not the one of ", first.ToString());
+      }
+    }
   }
-  return RefuseUnlessSameLayout(query);
+  return {};
 }
 
 // The first input's layout if images may have it, otherwise plain.

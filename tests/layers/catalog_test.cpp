@@ -129,35 +129,6 @@ TEST_P(OpCases, OwnKernelsDoNotDependOnTheThreads) {
 
 // Labels -------------------------------------------------------------------------------------------------------------
 
-// What the kernel of an op says after a run over these labels.
-std::string FaultOf(std::string_view op_name, Attributes attributes, std::vector<double> labels) {
-  const OpDef& op = StandardCatalog().Op(op_name);
-  const auto count = static_cast<int64_t>(labels.size());
-  const OpCase op_case{.name = "labels",
-                       .inputs = {{DType::kFloat32, Shape{count, 3}, {}}, {DType::kFloat32, Shape{count}, {}}},
-                       .attributes = std::move(attributes)};
-  const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
-  const Node& node = built.graph.node(built.node);
-  auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
-  inputs[1].values = std::move(labels);
-  const KernelDef& kernel = *StandardCatalog().KernelsOf(op_name, DeviceKind::kCpu).front();
-  const auto inputs_types = built.graph.InputTypes(node);
-  const auto output_types = built.graph.OutputTypes(node);
-  std::vector<OwnedTensor> memory;
-  for (const RefTensor& x : inputs) memory.push_back(ToTensor(x, x.type));
-  for (const TensorType& y : output_types) memory.emplace_back(y);
-  std::vector<Tensor> views;
-  for (const OwnedTensor& tensor : memory) views.push_back(tensor.tensor());
-  const auto made = kernel.make({node, inputs_types, output_types});
-  const Buffer scratch = Buffer::Allocate(made->scratch_bytes());
-  made->Bind({std::span(views).first(2), std::span(views).subspan(2), scratch.data()});
-  made->Run();
-  EXPECT_TRUE(made->CanFault());
-  std::string fault = made->TakeFault();
-  EXPECT_EQ(made->TakeFault(), "") << "a fault is told once";
-  return fault;
-}
-
 TEST(Labels, OutsideTheClassesAreFaults) {
   const Attributes ignoring{{"has_ignore", true}, {"ignore_label", int64_t{255}}};
   for (const char* op : {"softmax_loss", "accuracy"}) {

@@ -135,19 +135,23 @@ std::vector<Tensor> KernelRun::outputs() const {
   return tensors;
 }
 
-std::vector<RefTensor> KernelRun::CopyOut() {
+// Waits for the work and brings the outputs into the host's memory.
+void KernelRun::Fetch() {
+  if (stream_ == nullptr) return;
   const std::vector<Tensor> tensors = outputs();
-  if (stream_ != nullptr) {
-    for (size_t o = 0; o < tensors.size(); ++o) {
-      const int i = overwritten_[o];
-      const Place& place = i < 0 ? outputs_[o] : inputs_[static_cast<size_t>(i)];
-      stream_->CopyToHost(static_cast<std::byte*>(tensors[o].raw()), place.device.data(), tensors[o].type().Bytes());
-    }
-    stream_->Synchronize();
+  for (size_t o = 0; o < tensors.size(); ++o) {
+    const int i = overwritten_[o];
+    const Place& place = i < 0 ? outputs_[o] : inputs_[static_cast<size_t>(i)];
+    stream_->CopyToHost(static_cast<std::byte*>(tensors[o].raw()), place.device.data(), tensors[o].type().Bytes());
   }
+  stream_->Synchronize();
+}
+
+std::vector<RefTensor> KernelRun::CopyOut() {
+  Fetch();
   EXPECT_EQ(kernel_->CanFault() ? kernel_->TakeFault() : "", "");
   std::vector<RefTensor> results;
-  for (const Tensor& y : tensors) results.push_back(FromTensor(y));
+  for (const Tensor& y : outputs()) results.push_back(FromTensor(y));
   return results;
 }
 
@@ -156,6 +160,17 @@ std::vector<RefTensor> KernelRun::Run() {
   CopyIn();
   kernel_->Run();
   return CopyOut();
+}
+
+std::string KernelRun::RunForFault() {
+  Bind();
+  CopyIn();
+  kernel_->Run();
+  Fetch();
+  EXPECT_TRUE(kernel_->CanFault());
+  std::string fault = kernel_->TakeFault();
+  EXPECT_EQ(kernel_->TakeFault(), "") << "a fault is told once";
+  return fault;
 }
 
 std::vector<RefTensor> KernelRun::RunAgain() {
@@ -179,6 +194,21 @@ void ExpectClose(const std::vector<RefTensor>& found, const std::vector<RefTenso
     const double allowed = IsFloat(expected[o].type.dtype) ? tolerance : 0;
     EXPECT_LE(WorstError(found[o], expected[o]), allowed) << "output " << o << " " << expected[o].type.ToString();
   }
+}
+
+std::string FaultOf(std::string_view op_name, Attributes attributes, std::vector<double> labels, Device device) {
+  const OpDef& op = StandardCatalog().Op(op_name);
+  const auto count = static_cast<int64_t>(labels.size());
+  const OpCase op_case{.name = "labels",
+                       .inputs = {{DType::kFloat32, Shape{count, 3}, {}}, {DType::kFloat32, Shape{count}, {}}},
+                       .attributes = std::move(attributes)};
+  const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  auto inputs = MakeInputs(op_case, built.graph.InputTypes(node));
+  inputs[1].values = std::move(labels);
+  const KernelDef& kernel = *StandardCatalog().KernelsOf(op_name, device.kind).front();
+  const Variant plain{"plain", built.graph.InputTypes(node), built.graph.OutputTypes(node)};
+  return KernelRun(kernel, node, plain, inputs, device).RunForFault();
 }
 
 }  // namespace moka

@@ -45,9 +45,10 @@ class KernelRun {
   std::vector<RefTensor> RunAgain();
   // A run recorded, and launched twice over fresh inputs. Requires: a GPU.
   std::vector<RefTensor> RunRecorded();
+  // Runs once and gives what the kernel says went wrong.
+  std::string RunForFault();
   // The outputs as they lie, in the host's memory, after a run.
   std::vector<Tensor> outputs() const;
-  Kernel& kernel() { return *kernel_; }
 
  private:
   struct Place {
@@ -58,6 +59,7 @@ class KernelRun {
   void* Address(const Place& place) const;
   void Bind();
   void CopyIn();
+  void Fetch();
   std::vector<RefTensor> CopyOut();
 
   Variant variant_;
@@ -74,5 +76,8 @@ class KernelRun {
 
 // Expects outputs within `tolerance` of the largest magnitude of each; integers exactly.
 void ExpectClose(const std::vector<RefTensor>& found, const std::vector<RefTensor>& expected, double tolerance);
+
+// What an op's first kernel on a device says after a run over these labels, of 3 classes.
+std::string FaultOf(std::string_view op, Attributes attributes, std::vector<double> labels, Device device = {});
 
 }  // namespace moka

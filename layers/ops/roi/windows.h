@@ -8,23 +8,25 @@
 #include <cmath>
 #include <cstdint>
 
+#include "layers/device_function.h"
+
 namespace moka {
 
 // Pixels [begin, end) of one axis.
 struct PixelRange {
   int64_t begin = 0;
   int64_t end = 0;
-  bool is_empty() const { return end <= begin; }
+  MOKA_HOST_DEVICE bool is_empty() const { return end <= begin; }
 };
 
 // Coordinates are held within +-2^20 (NaN is 0): sums stay exact and fit an integer.
 template <class T>
-T HeldCoordinate(T value) {
+MOKA_HOST_DEVICE T HeldCoordinate(T value) {
   constexpr T kLimit = 1 << 20;
   return std::isnan(value) ? 0 : std::clamp(value, -kLimit, kLimit);
 }
 
-inline PixelRange PixelsInside(float begin, float end, int64_t size) {
+MOKA_HOST_DEVICE inline PixelRange PixelsInside(float begin, float end, int64_t size) {
   const auto inside = [size](float at) {
     return std::clamp<int64_t>(static_cast<int64_t>(HeldCoordinate(at)), 0, size);
   };
@@ -33,7 +35,7 @@ inline PixelRange PixelsInside(float begin, float end, int64_t size) {
 
 // The row's image, or -1 if there are not so many.
 template <class T>
-int64_t ImageOfRoi(T index, int64_t images) {
+MOKA_HOST_DEVICE int64_t ImageOfRoi(T index, int64_t images) {
   return index >= 0 && index < static_cast<T>(images) ? static_cast<int64_t>(index) : -1;
 }
 
@@ -44,7 +46,8 @@ bool IsPaddingRoi(T index) {
 }
 
 // ROIPooling (Girshick 2015): both ends rounded after scaling, both included, at least one pixel.
-inline PixelRange RoiPoolRange(float first, float last, float scale, int64_t bin, int64_t bins, int64_t size) {
+MOKA_HOST_DEVICE inline PixelRange RoiPoolRange(float first, float last, float scale, int64_t bin, int64_t bins,
+                                                int64_t size) {
   const float start = std::round(HeldCoordinate(first * scale));
   const float extent = std::max(std::round(HeldCoordinate(last * scale)) - start + 1, 1.0F);
   const float step = extent / static_cast<float>(bins);
@@ -53,7 +56,8 @@ inline PixelRange RoiPoolRange(float first, float last, float scale, int64_t bin
 }
 
 // PSROIPooling (Dai et al. 2016): both ends rounded before scaling, both included, at least a tenth of a pixel.
-inline PixelRange PsroiPoolRange(float first, float last, float scale, int64_t bin, int64_t bins, int64_t size) {
+MOKA_HOST_DEVICE inline PixelRange PsroiPoolRange(float first, float last, float scale, int64_t bin, int64_t bins,
+                                                  int64_t size) {
   const float start = std::round(HeldCoordinate(first)) * scale;
   const float end = (std::round(HeldCoordinate(last)) + 1) * scale;
   const float step = std::max(end - start, 0.1F) / static_cast<float>(bins);
@@ -73,7 +77,7 @@ struct Taps {
 // A position less than `margin` beyond the first or last pixel takes the value of that pixel; farther out there is
 // none.
 template <class T>
-Taps<T> TapsAt(T position, int64_t size, T margin) {
+MOKA_HOST_DEVICE Taps<T> TapsAt(T position, int64_t size, T margin) {
   const auto last = static_cast<T>(size - 1);
   if (!(position >= -margin && position <= last + margin)) return {};
   const T at = std::clamp<T>(position, 0, last);
@@ -90,7 +94,7 @@ struct AlignAxis {
   int64_t size = 0;
   T margin = 1;  // pixels beyond the first or last one that still have its value
 
-  Taps<T> At(int64_t bin, int64_t sample) const {
+  MOKA_HOST_DEVICE Taps<T> At(int64_t bin, int64_t sample) const {
     const T part = (static_cast<T>(sample) + T(0.5)) / static_cast<T>(grid);
     return TapsAt<T>(start + (static_cast<T>(bin) + part) * step, size, margin);
   }
@@ -106,7 +110,7 @@ struct AlignFields {
 
 // sampling_ratio 0 takes as many samples as the bin has pixels, at most as many as the map has.
 template <class T>
-AlignAxis<T> AlignAxisOf(T first, T last, const AlignFields& fields, int64_t bins, int64_t size) {
+MOKA_HOST_DEVICE AlignAxis<T> AlignAxisOf(T first, T last, const AlignFields& fields, int64_t bins, int64_t size) {
   const T pad = (last - first + 1) * static_cast<T>(fields.pad_ratio);
   const auto scale = static_cast<T>(fields.scale);
   const T offset = fields.aligned ? T(0.5) : T(0);
@@ -120,7 +124,7 @@ AlignAxis<T> AlignAxisOf(T first, T last, const AlignFields& fields, int64_t bin
 
 // Calls f(row * width + column, weight) for the pixels of one sample.
 template <class T, class F>
-void VisitTaps(const Taps<T>& y, const Taps<T>& x, int64_t width, F&& f) {
+MOKA_HOST_DEVICE void VisitTaps(const Taps<T>& y, const Taps<T>& x, int64_t width, F&& f) {
   f(y.low * width + x.low, (1 - y.high_weight) * (1 - x.high_weight));
   f(y.low * width + x.high, (1 - y.high_weight) * x.high_weight);
   f(y.high * width + x.low, y.high_weight * (1 - x.high_weight));
@@ -129,7 +133,7 @@ void VisitTaps(const Taps<T>& y, const Taps<T>& x, int64_t width, F&& f) {
 
 // Calls f(pixel, weight) for every pixel that the mean over a bin's samples takes; weights are divided by the count.
 template <class T, class F>
-void VisitAlignBin(const AlignAxis<T>& y, const AlignAxis<T>& x, int64_t bin_y, int64_t bin_x, F&& f) {
+MOKA_HOST_DEVICE void VisitAlignBin(const AlignAxis<T>& y, const AlignAxis<T>& x, int64_t bin_y, int64_t bin_x, F&& f) {
   const T share = 1 / static_cast<T>(std::max<int64_t>(1, y.grid * x.grid));
   for (int64_t j = 0; j < y.grid; ++j) {
     const Taps<T> row = y.At(bin_y, j);

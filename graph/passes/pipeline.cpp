@@ -26,6 +26,7 @@ const std::vector<Pass>& CompilePasses() {
        CutIntoTracks},
       {"split_batch", "inference: where memory is widest, nodes run on a part of the images at a time", SplitBatch},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
+      {"group_updates", "on a GPU: updates by the same expressions are one node", GroupUpdates},
   };
   return passes;
 }

@@ -186,6 +186,24 @@ TEST_P(DeviceProgram, SaysWhatRunsOnTheCpu) {
   EXPECT_GT(gpu.program->memory().arena_bytes, 0);
 }
 
+// The updates of all weights are one kernel, with the same results as one by one.
+TEST_P(DeviceProgram, GroupsUpdates) {
+  const auto updates = [](const Program& program, std::string_view op) {
+    return std::ranges::count_if(program.steps(),
+                                 [&](const StepReport& s) { return s.op == op && s.pass == "update"; });
+  };
+  CompileOptions apart = options();
+  apart.disabled_passes = {"group_updates"};
+  Training grouped(options());
+  Training single(apart);
+  EXPECT_EQ(updates(*grouped.program, "pointwise_group"), 1) << grouped.program->text();
+  EXPECT_EQ(updates(*grouped.program, "pointwise"), 0);
+  EXPECT_EQ(updates(*single.program, "pointwise_group"), 0);
+  EXPECT_EQ(updates(*single.program, "pointwise"), 7);
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(grouped.Step(), single.Step());
+  ExpectSameWeights(grouped.net.store, single.net.store, 0);
+}
+
 TEST_P(DeviceProgram, RefusesAStoreOfAnotherDevice) {
   SmallNet net;
   net.Build();

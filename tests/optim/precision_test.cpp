@@ -196,6 +196,21 @@ TEST(PrecisionTrainingTest, AForwardOverflowIsFoundInHalfResults) {
   EXPECT_EQ(run.Weight("ip1/0"), large);
 }
 
+// A threshold inside a layer is of gradients as they are, and would cut scaled ones.
+TEST(PrecisionTrainingTest, LayersThatClipGradientsRefuseAScale) {
+  std::string net = TaskNet(16, false);
+  const std::string lstm =
+      "layer { name: \"ip1\" type: \"Lstm\" bottom: \"data\" top: \"ip1\" lstm_param { num_output: 16 batch_size: 16 "
+      "clipping_threshold: 0.1 weight_filler { type: \"xavier\" } } }\n";
+  const size_t begin = net.find("layer { name: \"ip1\"");
+  net.replace(begin, net.find("layer { name: \"bn\"") - begin, lstm);
+  const Caught caught = ErrorOf([&] { Training run("precision: \"float16\"", net); });
+  EXPECT_EQ(caught.kind, ErrorKind::kConfig);
+  EXPECT_THAT(caught.text, testing::HasSubstr("layer \"ip1\" clips gradients"));
+  Training run("precision: \"bfloat16\"", net);
+  EXPECT_TRUE(std::isfinite(run.Train(2)));
+}
+
 // Gradients near 1e-9 are zero in float16 (its smallest number is 6e-8); scaled by 65536 they are not.
 TEST(PrecisionTrainingTest, SmallGradientsNeedTheScale) {
   std::string net = TaskNet(16, false);

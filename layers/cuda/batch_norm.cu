@@ -115,7 +115,7 @@ class BatchNormKernel final : public BoundKernel {
   }
 
  private:
-  int Pack() const { return static_cast<int>(16 / BytesOf(dtype_)); }
+  int Pack() const { return cuda::PackOf(dtype_); }
   int64_t CoefficientBytes() const { return (3 * x_.channels * int64_t{sizeof(double)} + 15) / 16 * 16; }
   // The positions that strides leave of plain planes are no neighbours.
   template <class T>

@@ -160,7 +160,7 @@ class BatchNormBackwardKernel final : public BoundKernel {
   }
 
  private:
-  int Pack() const { return static_cast<int>(16 / BytesOf(dtype_)); }
+  int Pack() const { return cuda::PackOf(dtype_); }
   // Three coefficients, a and b.
   int64_t ValueBytes() const { return (5 * map_.channels * int64_t{sizeof(double)} + 15) / 16 * 16; }
   size_t Y() const { return input_count() - 1; }

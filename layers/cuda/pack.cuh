@@ -22,9 +22,10 @@ __host__ __device__ void StorePack(T* to, const Pack<T, V>& pack) {
   *reinterpret_cast<Pack<T, V>*>(to) = pack;
 }
 
-// Elements of the widest pack.
+// Elements of the widest pack; doubles, which no net is trained in, go one by one.
 template <class T>
-inline constexpr int kPack = 16 / static_cast<int>(sizeof(T));
+inline constexpr int kPack = sizeof(T) == 8 ? 1 : 16 / static_cast<int>(sizeof(T));
+inline int PackOf(DType dtype) { return BytesOf(dtype) == 8 ? 1 : static_cast<int>(16 / BytesOf(dtype)); }
 
 inline bool IsPackAligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 

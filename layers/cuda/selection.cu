@@ -57,7 +57,7 @@ struct HardExampleEach {
   int64_t count;
   int64_t keep;
   const T* loss;
-  const T* group;
+  const float* group;
   T* y;
   // Larger losses first, NaN last, the earlier of equals.
   __host__ __device__ bool IsBefore(int64_t i, int64_t j) const {
@@ -67,10 +67,10 @@ struct HardExampleEach {
     return a != b ? a > b : i < j;
   }
   __host__ __device__ void operator()(int64_t i) const {
-    const auto own = cuda::ToWide(group[i]);
+    const float own = group[i];
     int64_t before = 0;
     for (int64_t j = 0; j < count && own >= 0; ++j) {
-      const auto other = cuda::ToWide(group[j]);
+      const float other = group[j];
       if (other >= 0 && trunc(other) == trunc(own) && IsBefore(j, i)) ++before;
     }
     y[i] = cuda::Narrow<T>(own >= 0 && before < keep ? 1 : 0);
@@ -85,7 +85,7 @@ class HardExampleMaskKernel final : public BoundKernel {
         keep_(query.node.attributes.Int("keep")) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), count_, HardExampleEach<T>{count_, keep_, in<T>(0), in<T>(1), out<T>(0)});
+      cuda::ForEach(stream(), count_, HardExampleEach<T>{count_, keep_, in<T>(0), in<float>(1), out<T>(0)});
     });
   }
 
@@ -192,10 +192,8 @@ KernelDef ConstantRow(const char* op, decltype(KernelDef::make) make) {
   return {.name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = make};
 }
 
-std::string RefuseMixed(const KernelQuery& query) {
-  for (const TensorType& type : query.inputs) {
-    if (type.dtype != query.inputs[0].dtype) return "its inputs must be of one type";
-  }
+std::string RefuseGroups(const KernelQuery& query) {
+  if (std::string reason = cuda::RefuseUnlessFloat32At(query, 1); !reason.empty()) return reason;
   return RefuseUnlessPlain(query);
 }
 
@@ -216,7 +214,7 @@ KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
 }  // namespace
 
 KernelDef CudaFilterIndex() { return Row<FilterIndexKernel>("filter_index", RefuseUnlessPlain); }
-KernelDef CudaHardExampleMask() { return Row<HardExampleMaskKernel>("hard_example_mask", RefuseMixed); }
+KernelDef CudaHardExampleMask() { return Row<HardExampleMaskKernel>("hard_example_mask", RefuseGroups); }
 KernelDef CudaLabelMask() { return Row<LabelMaskKernel>("label_mask", RefuseLabels); }
 KernelDef CudaPriorBox() { return ConstantRow("prior_box", MakePriorBox); }
 KernelDef CudaTable() { return ConstantRow("table", MakeTable); }

@@ -126,6 +126,24 @@ TEST(CudaLabels, OutsideTheClassesAreFaults) {
   EXPECT_EQ(FaultOf("reindex", {}, {1, 2}, device), "row 2 at index 1 is not from 0 to 1");
 }
 
+// Whether a row takes a case in a type, in some layout.
+bool IsTaken(const OpDef& op, const OpGraph& built) {
+  const Device device{DeviceKind::kCuda, Device::kRehearsed};
+  const auto kernels = StandardCatalog().KernelsOf(op.name, DeviceKind::kCuda);
+  return std::ranges::any_of(kernels,
+                             [&](const KernelDef* kernel) { return !VariantsOf(*kernel, built, device).empty(); });
+}
+
+TEST(CudaCatalog, WhatTakesFloat32TakesTheHalfTypes) {
+  for (const OpSubject& subject : AllOpSubjects()) {
+    SCOPED_TRACE(subject.Name());
+    if (!IsTaken(*subject.op, BuildTyped(*subject.op, subject.op_case, DType::kFloat32))) continue;
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      EXPECT_TRUE(IsTaken(*subject.op, BuildTyped(*subject.op, subject.op_case, dtype))) << NameOf(dtype);
+    }
+  }
+}
+
 // Ops of products, which libraries for GPUs make and no rehearsal has, and of expressions, which are compiled for them.
 bool IsElsewhere(std::string_view op) {
   for (const std::string_view family : {"convolution", "gru", "lstm", "matmul", "pointwise", "reduce_sum"}) {

@@ -22,8 +22,13 @@ void AddProposal(const KernelDef& kernel, const Node& node, Variant v, Device de
   if (!proposal) return;
   ASSERT_EQ(proposal->inputs.size(), v.inputs.size());
   ASSERT_EQ(proposal->outputs.size(), v.outputs.size());
-  for (size_t i = 0; i < v.inputs.size(); ++i) v.inputs[i].layout = proposal->inputs[i];
-  for (size_t o = 0; o < v.outputs.size(); ++o) v.outputs[o].layout = proposal->outputs[o];
+  // As the layout pass takes them.
+  for (size_t i = 0; i < v.inputs.size(); ++i) {
+    v.inputs[i].layout = proposal->inputs[i].Simplified(v.inputs[i].shape);
+  }
+  for (size_t o = 0; o < v.outputs.size(); ++o) {
+    v.outputs[o].layout = proposal->outputs[o].Simplified(v.outputs[o].shape);
+  }
   v.name = StrCat("proposed from ", v.name);
   variants.push_back(std::move(v));
 }

@@ -144,6 +144,21 @@ TEST(CudaCatalog, WhatTakesFloat32TakesTheHalfTypes) {
   }
 }
 
+// What a proposal of channels last comes to for planes of one element: their layout is plain then.
+TEST(CudaCatalog, GlobalPoolingKeepsChannelsLast) {
+  const OpDef& op = StandardCatalog().Op("pool_average");
+  const Device device{DeviceKind::kCuda, Device::kRehearsed};
+  for (const OpCase& op_case : op.cases()) {
+    if (op_case.name != "global") continue;
+    const auto variants = VariantsOf(*StandardCatalog().KernelsOf("pool_average", DeviceKind::kCuda).front(),
+                                     BuildOp(op, op_case, DType::kFloat32), device);
+    const bool found = std::ranges::any_of(variants, [](const Variant& v) { return v.name == "proposed from acdb"; });
+    EXPECT_TRUE(found);
+    return;
+  }
+  FAIL() << "there is no case of global pooling";
+}
+
 // Ops of products, which libraries for GPUs make and no rehearsal has, and of expressions, which are compiled for them.
 bool IsElsewhere(std::string_view op) {
   for (const std::string_view family : {"convolution", "gru", "lstm", "matmul", "pointwise", "reduce_sum"}) {

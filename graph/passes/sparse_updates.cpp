@@ -93,6 +93,7 @@ bool Replace(Graph& graph, Rewriter& rewriter, NodeId id) {
 }  // namespace
 
 bool UpdateSparsely(Graph& graph, const PassContext& context) {
+  if (!context.options.device.is_cpu()) return false;  // a sweep over the table is no work for a GPU
   Rewriter rewriter(graph);
   const bool changed =
       rewriter.Sweep([&](NodeId id) { return graph.node(id).op->name == "pointwise" && Replace(graph, rewriter, id); });

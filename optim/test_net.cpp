@@ -51,7 +51,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   CompileOptions compile = options.compile;
   compile.name = options.name;
   compile.inference = true;
-  SetPrecision(param_, compile);
+  compile.keep32_layers = LayersInFloat32(param_);
   const std::vector<DataLayer> layers = net.data;
   program_ = Compile(std::move(net.graph), store, compile);
   feed_.Bind(*program_, layers);

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "core/trace.h"
 #include "optim/net_weights.h"
+#include "optim/precision.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
 #include "proto/filter.h"
@@ -53,7 +54,11 @@ int Run(const Arguments& arguments) {
   ParameterStore store(options.compile.device);
   options.evaluation = Evaluation::kDetection;
   options.precision_rule = PrecisionRuleNamed(arguments.Get("ap-version", source.solver.ap_version()));
-  TestNet net(FilterNet(ReadNet(source.net, read), state), options, store);
+  const NetParameter param = FilterNet(ReadNet(source.net, read), state);
+  if (!arguments.Has("precision")) {
+    options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
+  }
+  TestNet net(param, options, store);
   if (LookInside(arguments, "test", net.program())) return 0;
   LoadWeightFiles(source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();

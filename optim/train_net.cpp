@@ -108,8 +108,6 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
   ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
   ShareSubsamples(net.graph);
-  const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
-  pulse();
   CompileOptions step_options = compile;
   step_options.name = "train";
   step_options.inference = false;
@@ -117,10 +115,28 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   step_options.keep32_layers = LayersInFloat32(param_);
   const LossScaling scaling = ScalingOf(solver_, param_, step_options.compute);
   AddLossScaleStates(scaling, store);
+  pulse();
+  AddTraining(net, scaling, step_options, store);
+  pulse();
+  // What layers keep goes into checkpoints as the slots do.
+  for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
+  if (scaling.is_dynamic) {
+    for (const std::string_view state : {kLossScaleState, kGoodStepsState}) {
+      updates_.slots.push_back({std::string(state), {}, Shape{}});
+    }
+  }
+  const std::vector<DataLayer> layers = net.data;
+  step_ = Compile(std::move(net.graph), store, step_options);
+  feed_.Bind(*step_, layers);
+  BindInputs(update_ ? *update_ : *step_);
+}
+
+void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
+                           ParameterStore& store) {
+  const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) RefuseClippedGradients(net.graph);
   const std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
-  pulse();
 
   if (solver_.iter_size() == 1) {
     const ValueId guard = scale.Guard(net.loss, gradients);
@@ -143,21 +159,10 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling);
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
-    CompileOptions update_options = step_options;
+    CompileOptions update_options = options;
     update_options.name = "update";
     update_ = Compile(std::move(update.graph), store, update_options);
   }
-  // What layers keep goes into checkpoints as the slots do.
-  for (const KeptState& kept : net.kept) updates_.slots.push_back({kept.name, {}, kept.shape});
-  if (scaling.is_dynamic) {
-    for (const std::string_view state : {kLossScaleState, kGoodStepsState}) {
-      updates_.slots.push_back({std::string(state), {}, Shape{}});
-    }
-  }
-  const std::vector<DataLayer> layers = net.data;
-  step_ = Compile(std::move(net.graph), store, step_options);
-  feed_.Bind(*step_, layers);
-  BindInputs(update_ ? *update_ : *step_);
 }
 
 void TrainNet::BindInputs(Program& updating) {

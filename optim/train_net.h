@@ -62,6 +62,8 @@ class TrainNet {
     Tensor tensor;
   };
   void SetInputs(int64_t iteration, int micro_batch, int plateau_step);
+  // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
+  void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
   void BindInputs(Program& updating);
 
   const SolverParameter& solver_;

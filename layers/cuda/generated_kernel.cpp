@@ -1,4 +1,5 @@
-// pointwise and reduce_sum by generated code: NVRTC compiles a kernel for the node while the program is prepared.
+// pointwise, pointwise_group and reduce_sum by generated code: NVRTC compiles a kernel for the node while the program
+// is prepared.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -8,9 +9,10 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "layers/bound_kernel.h"
-#include "layers/cuda/codegen/generate.h"
+#include "layers/cuda/codegen/group.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/nvrtc.h"
+#include "layers/group_kernel.h"
 
 namespace moka {
 namespace {
@@ -50,6 +52,19 @@ cudaKernel_t LoadKernel(const cuda::KernelText& text, const Device& device) {
   return loaded.emplace(std::pair(device.index, source), kernel).first->second;
 }
 
+// Whether vectors of 16 bytes may be read from all of them. Views into tensors may begin anywhere.
+bool AreAligned(const KernelArgs& args) {
+  const auto is_aligned = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.raw()) % 16 == 0; };
+  return std::ranges::all_of(args.inputs, is_aligned) && std::ranges::all_of(args.outputs, is_aligned);
+}
+
+void Launch(cudaKernel_t kernel, int64_t blocks, std::vector<uint64_t>& words, const Stream& stream) {
+  void* arguments[] = {words.data()};
+  Check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)),
+                         dim3(cuda::kBlockThreads), arguments, 0, static_cast<cudaStream_t>(stream.native())),
+        "cudaLaunchKernel");
+}
+
 class GeneratedKernel final : public BoundKernel {
  public:
   explicit GeneratedKernel(const KernelQuery& query)
@@ -62,9 +77,8 @@ class GeneratedKernel final : public BoundKernel {
   void Bind(const KernelArgs& args) override {
     BoundKernel::Bind(args);
     outputs_.assign(args.outputs.begin(), args.outputs.end());
-    const auto is_aligned = [](const Tensor& tensor) { return reinterpret_cast<uintptr_t>(tensor.raw()) % 16 == 0; };
-    if (!std::ranges::all_of(args.inputs, is_aligned) || !std::ranges::all_of(args.outputs, is_aligned)) {
-      generated_ = unaligned_;  // views into tensors
+    if (!AreAligned(args)) {
+      generated_ = unaligned_;
       Load();
     }
     arguments_.clear();
@@ -79,11 +93,7 @@ class GeneratedKernel final : public BoundKernel {
       for (const Tensor& y : outputs_) stream().Zero(static_cast<std::byte*>(y.raw()), y.type().Bytes());
     }
     for (size_t s = 0; s < generated_.stages.size(); ++s) {
-      void* arguments[] = {arguments_[s].data()};
-      const dim3 blocks(static_cast<unsigned>(generated_.stages[s].blocks));
-      Check(cudaLaunchKernel(reinterpret_cast<const void*>(kernels_[s]), blocks, dim3(cuda::kBlockThreads), arguments,
-                             0, static_cast<cudaStream_t>(stream().native())),
-            "cudaLaunchKernel");
+      Launch(kernels_[s], generated_.stages[s].blocks, arguments_[s], stream());
     }
   }
 
@@ -101,10 +111,63 @@ class GeneratedKernel final : public BoundKernel {
   std::vector<Tensor> outputs_;
 };
 
-std::string Refuse(const KernelQuery& query) {
+class GeneratedGroupKernel final : public BoundKernel {
+ public:
+  explicit GeneratedGroupKernel(const KernelQuery& query)
+      : device_(query.device),
+        attributes_(query.node.attributes),
+        generated_(cuda::GenerateGroup("generated", query, cuda::Alignment::kVectors)),
+        unaligned_(cuda::GenerateGroup("generated", query, cuda::Alignment::kElements)),
+        kernel_(LoadKernel(generated_.kernel, device_)) {}
+
+  void Bind(const KernelArgs& args) override {
+    BoundKernel::Bind(args);
+    const bool is_aligned = AreAligned(args);
+    if (!is_aligned) kernel_ = LoadKernel(unaligned_.kernel, device_);
+    const int width = is_aligned ? generated_.width : unaligned_.width;
+    tables_ = cuda::TablesOf(attributes_, width, args.inputs, args.outputs);
+    members_ = OnDevice(tables_.members);
+    chunks_ = OnDevice(tables_.chunks);
+    stream().Synchronize();
+    words_ = {reinterpret_cast<uintptr_t>(members_.data()), reinterpret_cast<uintptr_t>(chunks_.data())};
+  }
+  void Run() override {
+    if (tables_.blocks() > 0) Launch(kernel_, tables_.blocks(), words_, stream());
+  }
+
+ private:
+  DeviceBuffer OnDevice(const std::vector<uint64_t>& words) {
+    const auto bytes = static_cast<int64_t>(words.size() * sizeof(uint64_t));
+    DeviceBuffer buffer = stream().Allocate(bytes);
+    stream().CopyToDevice(buffer.data(), reinterpret_cast<const std::byte*>(words.data()), bytes);
+    return buffer;
+  }
+
+  Device device_;
+  Attributes attributes_;
+  cuda::GeneratedGroup generated_;
+  cuda::GeneratedGroup unaligned_;
+  cudaKernel_t kernel_;
+  cuda::GroupTables tables_;
+  DeviceBuffer members_;
+  DeviceBuffer chunks_;
+  std::vector<uint64_t> words_;
+};
+
+// Empty, or why no code can be generated and compiled here.
+std::string RefuseHere(const KernelQuery& query) {
   if (query.device.is_rehearsed()) return "generated code runs on GPUs alone, and this one is rehearsed";
-  if (std::string missing = cuda::MissingNvrtc(); !missing.empty()) return missing;
-  return cuda::RefuseGenerated(query);
+  return cuda::MissingNvrtc();
+}
+
+std::string Refuse(const KernelQuery& query) {
+  std::string refusal = RefuseHere(query);
+  return refusal.empty() ? cuda::RefuseGenerated(query) : refusal;
+}
+
+std::string RefuseGroup(const KernelQuery& query) {
+  std::string refusal = RefuseHere(query);
+  return refusal.empty() ? cuda::RefuseGroup(query) : refusal;
 }
 
 KernelDef RowOf(std::string op) {
@@ -121,6 +184,14 @@ KernelDef RowOf(std::string op) {
 }  // namespace
 
 KernelDef NvrtcPointwise() { return RowOf("pointwise"); }
+KernelDef NvrtcPointwiseGroup() {
+  KernelDef row = GroupRow<NvrtcPointwise>();
+  row.refuse = RefuseGroup;
+  row.make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+    return std::make_unique<GeneratedGroupKernel>(query);
+  };
+  return row;
+}
 KernelDef NvrtcReduceSum() { return RowOf("reduce_sum"); }
 
 }  // namespace moka

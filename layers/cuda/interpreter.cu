@@ -8,6 +8,7 @@
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/types.cuh"
+#include "layers/group_kernel.h"
 
 namespace moka {
 namespace {
@@ -266,6 +267,7 @@ KernelDef RowOf(std::string op) {
 }  // namespace
 
 KernelDef InterpretedPointwise() { return RowOf("pointwise"); }
+KernelDef InterpretedPointwiseGroup() { return GroupRow<InterpretedPointwise>(); }
 KernelDef InterpretedReduceSum() { return RowOf("reduce_sum"); }
 
 }  // namespace moka

@@ -1,6 +1,5 @@
 #include "layers/cuda/kernels.h"
 
-#include "layers/group_kernel.h"
 #include "layers/cuda/on_host.h"
 
 namespace moka {
@@ -69,6 +68,8 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaSlice(),
       NvrtcPointwise(),
       InterpretedPointwise(),
+      NvrtcPointwiseGroup(),
+      InterpretedPointwiseGroup(),
       NvrtcReduceSum(),
       InterpretedReduceSum(),
       CudaSoftmax(),
@@ -87,8 +88,6 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaUnpoolBackward(),
       CudaUnpoolMax(),
       CudaUnpoolMaxBackward(),
-      CudaCast(),       NvrtcPointwise(),       InterpretedPointwise(), GroupRow<InterpretedPointwise>(),
-      NvrtcReduceSum(), InterpretedReduceSum(), CudaSoftmax(),          CudaSoftmaxBackward(),
   };
   for (KernelDef& row : KernelsOnHost()) kernels.push_back(std::move(row));
   return kernels;

@@ -86,8 +86,10 @@ KernelDef CudnnConvolution();
 KernelDef CudnnConvolutionBackwardData();
 KernelDef CudnnConvolutionBackwardWeights();
 KernelDef InterpretedPointwise();
+KernelDef InterpretedPointwiseGroup();
 KernelDef InterpretedReduceSum();
 KernelDef NvrtcPointwise();
+KernelDef NvrtcPointwiseGroup();
 KernelDef NvrtcReduceSum();
 
 // All of the above.

@@ -161,6 +161,13 @@ void CodegenCase::ExpectReference(const std::vector<RefTensor>& values, const st
   }
 }
 
+Memory::Memory(const CodegenCase& subject) : values(subject.Values()) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    inputs.push_back(owned.emplace_back(ToTensor(values[i], subject.inputs[i])).tensor());
+  }
+  for (const TensorType& type : subject.outputs) outputs.push_back(owned.emplace_back(type).tensor());
+}
+
 std::vector<CodegenCase> CodegenCases() {
   std::vector<CodegenCase> cases;
   const OpDef& pointwise = StandardCatalog().Op("pointwise");
@@ -174,6 +181,15 @@ std::vector<CodegenCase> CodegenCases() {
   for (const OpCase& c : MoreSums()) {
     AddVariants(reduce_sum, c, cases);
     AddMixed(reduce_sum, c, cases);
+  }
+  return cases;
+}
+
+std::vector<CodegenCase> GroupCases() {
+  std::vector<CodegenCase> cases;
+  const OpDef& group = StandardCatalog().Op("pointwise_group");
+  for (const OpCase& c : group.cases()) {
+    for (const DType dtype : {DType::kFloat32, DType::kFloat16}) cases.push_back(CaseOf(group, c, dtype));
   }
   return cases;
 }

@@ -25,6 +25,18 @@ struct CodegenCase {
   void ExpectReference(const std::vector<RefTensor>& values, const std::vector<Tensor>& found) const;
 };
 
+// The tensors of a case, the inputs filled.
+struct Memory {
+  explicit Memory(const CodegenCase& subject);
+  std::vector<RefTensor> values;
+  std::vector<OwnedTensor> owned;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+// Of pointwise and reduce_sum.
 std::vector<CodegenCase> CodegenCases();
+// Of pointwise_group, in float32 and float16.
+std::vector<CodegenCase> GroupCases();
 
 }  // namespace moka

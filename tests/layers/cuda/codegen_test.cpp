@@ -13,7 +13,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "layers/catalog.h"
-#include "layers/cuda/codegen/generate.h"
+#include "layers/cuda/codegen/group.h"
 #include "layers/cuda/nvrtc.h"
 #include "tests/layers/cuda/codegen_case.h"
 #include "tests/layers/op_run.h"
@@ -62,6 +62,11 @@ class HostKernels {
     if (is_compiled_) library_ = dlopen((folder / "kernels.so").c_str(), RTLD_NOW);
     fs::remove_all(folder);
   }
+  HostKernels(const HostKernels&) = delete;
+  HostKernels& operator=(const HostKernels&) = delete;
+  ~HostKernels() {
+    if (library_ != nullptr) dlclose(library_);  // the next has the same name
+  }
   bool is_compiled() const { return is_compiled_ && library_ != nullptr; }
   void Run(const std::string& name, int64_t blocks, const void* arguments) const {
     using Entry = void (*)(unsigned, const void*);
@@ -78,20 +83,13 @@ class HostKernels {
 void RunAndCompare(const HostKernels& kernels, const Job& job) {
   const CodegenCase& subject = job.subject;
   SCOPED_TRACE(subject.name());
-  std::vector<OwnedTensor> memory;
-  std::vector<Tensor> inputs;
-  std::vector<Tensor> outputs;
-  const std::vector<RefTensor> values = subject.Values();
-  for (size_t i = 0; i < values.size(); ++i) {
-    inputs.push_back(memory.emplace_back(ToTensor(values[i], subject.inputs[i])).tensor());
-  }
-  for (const TensorType& type : subject.outputs) outputs.push_back(memory.emplace_back(type).tensor());
+  const Memory memory(subject);
   const Buffer scratch = Buffer::Allocate(job.generated.scratch_bytes);
   for (const GeneratedStage& stage : job.generated.stages) {
-    const std::vector<uint64_t> words = ArgumentWords(stage, inputs, outputs, scratch.data());
+    const std::vector<uint64_t> words = ArgumentWords(stage, memory.inputs, memory.outputs, scratch.data());
     kernels.Run(stage.kernel.name, stage.blocks, words.data());
   }
-  subject.ExpectReference(values, outputs);
+  subject.ExpectReference(memory.values, memory.outputs);
 }
 
 TEST(CodegenTest, EveryCaseMatchesTheReferenceOnTheHost) {
@@ -132,6 +130,69 @@ TEST(CodegenTest, AKernelOfHalvesBecomesMachineCode) {
   ASSERT_GE(jobs.size(), 10U);
   const std::string code = CompileCuda(SourceOfAll(jobs, Target::kDevice), {.capability = 90, .wants_ptx = false});
   EXPECT_EQ(code.substr(1, 3), "ELF");
+}
+
+TEST(CodegenTest, GroupsMatchTheReferenceOnTheHost) {
+  const std::vector<CodegenCase> cases = GroupCases();
+  std::vector<GeneratedGroup> groups;
+  std::string source(Prelude(Target::kHost));
+  std::string device_source(Prelude(Target::kDevice));
+  for (const CodegenCase& subject : cases) {
+    ASSERT_EQ(RefuseGroup(subject.query()), "");
+    groups.push_back(GenerateGroup(StrCat("g", groups.size()), subject.query(), Alignment::kVectors));
+    source += WithEntry(groups.back().kernel, Target::kHost);
+    device_source += WithEntry(groups.back().kernel, Target::kDevice);
+  }
+  const HostKernels kernels(source);
+  ASSERT_TRUE(kernels.is_compiled());
+  for (size_t c = 0; c < cases.size(); ++c) {
+    const Memory memory(cases[c]);
+    const Attributes& attributes = cases[c].query().node.attributes;
+    const GroupTables tables = TablesOf(attributes, groups[c].width, memory.inputs, memory.outputs);
+    const void* const arguments[] = {tables.members.data(), tables.chunks.data()};
+    kernels.Run(groups[c].kernel.name, tables.blocks(), arguments);
+    cases[c].ExpectReference(memory.values, memory.outputs);
+  }
+  if (MissingNvrtc().empty()) CompileCuda(device_source, {.capability = 90, .wants_ptx = true});
+}
+
+TEST(CodegenTest, MembersThatLieDifferentlyAreNoGroup) {
+  CodegenCase subject = GroupCases().front();
+  subject.inputs[1].layout = Layout::Parse("acdb");
+  EXPECT_THAT(RefuseGroup(subject.query()), testing::HasSubstr("lie differently"));
+}
+
+// The text of a case of the list.
+std::string TextOf(const std::string& op_case, const std::string& variant) {
+  for (const Job& job : AllJobs()) {
+    if (job.subject.op_case.name != op_case || job.subject.variant != variant) continue;
+    return job.generated.stages.front().kernel.text;
+  }
+  return "no such case";
+}
+
+// What is found lies in the test's folder: it is copied over the old text when a change is meant.
+void ExpectText(const std::string& name, const std::string& text) {
+  const fs::path found = fs::path(testing::TempDir()) / (name + ".txt");
+  if (ReadFile(fs::path(MOKA_SOURCE_DIR) / "tests/layers/cuda/texts" / (name + ".txt")) == text) return;
+  WriteFileAtomically(found, text);
+  ADD_FAILURE() << "the text has changed; see " << found;
+}
+
+TEST(CodegenTest, TextsAreAsTheyWere) {
+  ExpectText("pointwise", TextOf("vectors", "float16"));
+  ExpectText("column_sums", TextOf("tall", "float16"));
+  ExpectText("row_sums", TextOf("bias_gradient", "float32"));
+}
+
+// Dense elements of 16 bits move 128 bits at a time.
+TEST(CodegenTest, VectorsAreReadAndWrittenAtOnce) {
+  const std::string missing = MissingNvrtc();
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  const KernelText text{"vectors", TextOf("vectors", "float16")};
+  const std::string ptx = CompileCuda(SourceOf(text, Target::kDevice), {.capability = 90, .wants_ptx = true});
+  EXPECT_THAT(ptx, testing::HasSubstr("ld.global.v4"));
+  EXPECT_THAT(ptx, testing::HasSubstr("st.global.v4"));
 }
 
 }  // namespace

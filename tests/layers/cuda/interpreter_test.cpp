@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/catalog.h"
@@ -21,25 +24,20 @@ const KernelDef& RowNamed(std::string_view name, std::string_view op) {
 
 TEST(InterpreterTest, EveryCaseMatchesTheReference) {
   const auto stream = MakeStream(kRehearsal);
-  for (const CodegenCase& subject : CodegenCases()) {
+  std::vector<CodegenCase> cases = CodegenCases();
+  std::ranges::move(GroupCases(), std::back_inserter(cases));
+  for (const CodegenCase& subject : cases) {
     SCOPED_TRACE(subject.name());
     const KernelDef& row = RowNamed("interpreter", subject.op->name);
     KernelQuery query = subject.query();
     query.device = kRehearsal;
     ASSERT_EQ(row.refuse(query), "");
-    const std::vector<RefTensor> values = subject.Values();
-    std::vector<OwnedTensor> memory;
-    std::vector<Tensor> inputs;
-    std::vector<Tensor> outputs;
-    for (size_t i = 0; i < values.size(); ++i) {
-      inputs.push_back(memory.emplace_back(ToTensor(values[i], subject.inputs[i])).tensor());
-    }
-    for (const TensorType& type : subject.outputs) outputs.push_back(memory.emplace_back(type).tensor());
+    const Memory memory(subject);
     const auto kernel = row.make(query);
-    kernel->Bind({.inputs = inputs, .outputs = outputs, .scratch = nullptr, .stream = stream.get()});
+    kernel->Bind({.inputs = memory.inputs, .outputs = memory.outputs, .scratch = nullptr, .stream = stream.get()});
     kernel->Run();
     stream->Synchronize();
-    subject.ExpectReference(values, outputs);
+    subject.ExpectReference(memory.values, memory.outputs);
   }
 }
 

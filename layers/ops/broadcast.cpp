@@ -47,6 +47,20 @@ DType NamedResultDType(std::string_view op, std::string_view name, std::span<con
   throw Error(ErrorKind::kConfig, StrCat(op, ": results are of a floating type, and dtype says ", name));
 }
 
+std::vector<TensorType> ResultTypes(std::string_view op, const Attributes& attributes, size_t results,
+                                    std::span<const TensorType> inputs, const Shape& shape) {
+  const Strings dtypes = attributes.Has("dtypes") ? attributes.Get<Strings>("dtypes") : Strings{};
+  if (!dtypes.empty() && dtypes.size() != results) {
+    throw Error(ErrorKind::kConfig,
+                StrCat(op, ": ", dtypes.size(), " dtypes for ", results, " expressions; give each one, or none"));
+  }
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < results; ++i) {
+    types.push_back(PlainType(NamedResultDType(op, dtypes.empty() ? "" : dtypes[i], inputs), shape));
+  }
+  return types;
+}
+
 ValueId LikeInput(const GraphBuilder& b, ValueId gradient, ValueId input) {
   const DType dtype = b.type(input).dtype;
   if (b.type(gradient).dtype == dtype) return gradient;

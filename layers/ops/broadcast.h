@@ -17,6 +17,10 @@ Shape BroadcastShape(std::string_view op, std::span<const TensorType> inputs);
 DType ResultDType(std::span<const TensorType> inputs);
 // The dtype an attribute of a node names; "" stands for ResultDType. Errors: kConfig unless it is a floating one.
 DType NamedResultDType(std::string_view op, std::string_view name, std::span<const TensorType> inputs);
+// Plain types of that shape, one a result: of what the attribute "dtypes" names, where it is given and not empty one
+// each. Errors: kConfig for another number of names and those of NamedResultDType.
+std::vector<TensorType> ResultTypes(std::string_view op, const Attributes& attributes, size_t results,
+                                    std::span<const TensorType> inputs, const Shape& shape);
 // A gradient in the dtype of the value it is of.
 ValueId LikeInput(const GraphBuilder& b, ValueId gradient, ValueId input);
 // Axes along which `from` is repeated to become `to`: all of them for a scalar.

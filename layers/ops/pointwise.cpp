@@ -15,17 +15,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   if (expression.results().empty()) throw Error(ErrorKind::kConfig, "pointwise: exprs is empty; give one an output");
   CheckExpressionInputs("pointwise", expression, inputs);
-  const Strings dtypes = attributes.Has("dtypes") ? attributes.Get<Strings>("dtypes") : Strings{};
-  if (!dtypes.empty() && dtypes.size() != expression.results().size()) {
-    throw Error(ErrorKind::kConfig, StrCat("pointwise: ", dtypes.size(), " dtypes for ", expression.results().size(),
-                                           " expressions; give each one, or none"));
-  }
-  const Shape shape = BroadcastShape("pointwise", inputs);
-  std::vector<TensorType> types;
-  for (size_t i = 0; i < expression.results().size(); ++i) {
-    types.push_back(PlainType(NamedResultDType("pointwise", dtypes.empty() ? "" : dtypes[i], inputs), shape));
-  }
-  return types;
+  return ResultTypes("pointwise", attributes, expression.results().size(), inputs, BroadcastShape("pointwise", inputs));
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {

@@ -62,7 +62,8 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
       CheckShape(kName, StrCat("shared input ", i - sizes.inputs), own[i].shape, Shape{}, "a scalar");
     }
     CheckExpressionInputs(kName, expression, own);
-    outputs.insert(outputs.end(), sizes.results, PlainType(ResultDType(own), own[0].shape));
+    const std::vector<TensorType> results = ResultTypes(kName, attributes, sizes.results, own, own[0].shape);
+    outputs.insert(outputs.end(), results.begin(), results.end());
   }
   return outputs;
 }
@@ -141,19 +142,21 @@ std::vector<Tensor> GroupSizes::OutputsOf(size_t member, std::span<const Tensor>
 }
 
 OpDef PointwiseGroupOp() {
-  return {.name = "pointwise_group",
-          .doc =
-              "The same elementwise expressions over several members: each member's inputs, then scalars that all "
-              "share; each member's results.",
-          .attributes = {{"exprs", std::nullopt, "one expression a result of a member (graph/expression.h)"},
-                         {"members", std::nullopt, "number of members"},
-                         {"shared", int64_t{0}, "number of scalars that all members share"}},
-          .infer = Infer,
-          .reference = Reference,
-          .may_overwrite = MayOverwrite,
-          .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = Cases};
+  return {
+      .name = "pointwise_group",
+      .doc =
+          "The same elementwise expressions over several members: each member's inputs, then scalars that all "
+          "share; each member's results.",
+      .attributes = {{"exprs", std::nullopt, "one expression a result of a member (graph/expression.h)"},
+                     {"members", std::nullopt, "number of members"},
+                     {"shared", int64_t{0}, "number of scalars that all members share"},
+                     {"dtypes", Strings{}, "element types of a member's results; none: of its first floating input"}},
+      .infer = Infer,
+      .reference = Reference,
+      .may_overwrite = MayOverwrite,
+      .precision = Precision::kKeep32,
+      .flops = Flops,
+      .cases = Cases};
 }
 
 }  // namespace moka

@@ -37,8 +37,8 @@ int64_t Nest::Count() const {
 }
 
 bool Nest::IsSmall() const {
-  // Room for the last thread's start beyond the end.
-  constexpr int64_t kMost = std::numeric_limits<uint32_t>::max() - (int64_t{1} << 20U);
+  // Half of what 32 bits hold: threads and chunks may start beyond the end.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const auto fits = [&](const NestOperand& operand) { return LastOffset(extents, operand.strides) < kMost; };
   return Count() < kMost && std::ranges::all_of(inputs, fits) && std::ranges::all_of(outputs, fits);
 }

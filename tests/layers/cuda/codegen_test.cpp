@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "layers/cuda/codegen/group.h"
+#include "layers/cuda/codegen/pointwise_text.h"
 #include "layers/cuda/nvrtc.h"
 #include "tests/layers/cuda/codegen_case.h"
 #include "tests/layers/op_run.h"
@@ -224,6 +225,18 @@ TEST(CodegenTest, TextsAreAsTheyWere) {
   ExpectText("pointwise", TextOf("vectors", "float16"));
   ExpectText("column_sums", TextOf("tall", "float16"));
   ExpectText("row_sums", TextOf("bias_gradient", "float32"));
+}
+
+TEST(CodegenTest, CountsBeyond31BitsAreCountedIn64) {
+  const NestOperand dense{DType::kFloat32, {1}};
+  Nest nest{.extents = {int64_t{1} << 20U}, .inputs = {dense}, .outputs = {dense}, .index = {0}};
+  const Expression expression = Expression::Parse("x0+1");
+  EXPECT_THAT(PointwiseText("small", expression, nest, 4).text, testing::HasSubstr("using Index = unsigned;"));
+  nest.extents = {int64_t{3} << 31U};
+  const KernelText text = PointwiseText("large", expression, nest, 4);
+  EXPECT_THAT(text.text, testing::HasSubstr("using Index = unsigned long long;"));
+  EXPECT_EQ(PointwiseBlocks(nest, 4), int64_t{3} << 21U);
+  if (MissingNvrtc().empty()) CompileCuda(SourceOf(text, Target::kDevice), {.capability = 90, .wants_ptx = true});
 }
 
 // Dense elements of 16 bits move 128 bits at a time.

@@ -10,7 +10,7 @@ namespace moka::cuda {
 namespace {
 
 constexpr int64_t kWantedBlocks = 132 * 8;  // fill a Hopper chip
-constexpr int64_t kLeastSteps = 8;         // of a thread in a chunk
+constexpr int64_t kLeastSteps = 8;          // of a thread in a chunk
 constexpr int64_t kFewSteps = 4;            // of a thread in a short row
 constexpr int64_t kMostAcross = 32;         // columns are read by whole warps
 

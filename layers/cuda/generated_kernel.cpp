@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/cache.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "layers/bound_kernel.h"
@@ -40,8 +41,8 @@ cudaKernel_t LoadKernel(const cuda::KernelText& text, const Device& device) {
   const std::lock_guard lock(mutex);
   if (const auto it = loaded.find({device.index, source}); it != loaded.end()) return it->second;
   Check(cudaSetDevice(device.index), "cudaSetDevice");
-  const std::string code = cuda::CompileCudaCached(source, {.capability = CapabilityOf(device), .wants_ptx = false},
-                                                   cuda::NvrtcCacheFolder());
+  const std::string code =
+      cuda::CompileCudaCached(source, {.capability = CapabilityOf(device), .wants_ptx = false}, CacheFolder());
   cudaLibrary_t library = nullptr;
   Check(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadData");
   cudaKernel_t kernel = nullptr;

@@ -2,14 +2,12 @@
 
 #include <nvrtc.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <system_error>
+#include <optional>
 #include <vector>
 
+#include "core/cache.h"
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "layers/cuda/shared_library.h"
 
@@ -86,8 +84,6 @@ std::vector<std::string> OptionsFor(const CompileTarget& target) {
           "-default-device", "--fmad=true"};
 }
 
-constexpr size_t kDigest = 64;  // hex digits of SHA-256, first in a file
-
 }  // namespace
 
 std::string MissingNvrtc() {
@@ -115,32 +111,10 @@ std::string CompileCudaCached(const std::string& source, const CompileTarget& ta
   for (const std::string& option : OptionsFor(target)) key += " " + option;
   const std::filesystem::path file =
       folder / StrCat("nvrtc-", Sha256(key + "\n" + source), target.wants_ptx ? ".ptx" : ".cubin");
-  std::error_code error;
-  if (std::filesystem::is_regular_file(file, error)) {
-    try {
-      const std::string kept = ReadFile(file);
-      const std::string code = kept.substr(std::min(kept.size(), kDigest));
-      if (kept.substr(0, kDigest) == Sha256(code)) return code;
-    } catch (const Error&) {
-      // Read by nobody else in a useful way either: made again below.
-    }
-  }
+  if (std::optional<std::string> kept = ReadKept(file)) return *std::move(kept);
   std::string code = CompileCuda(source, target);
-  try {
-    CreateFolders(folder);
-    WriteFileAtomically(file, Sha256(code) + code);
-  } catch (const Error&) {
-    // A home that cannot be written costs a compilation the next time, no more.
-  }
+  Keep(file, code);
   return code;
-}
-
-std::filesystem::path NvrtcCacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "moka";
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
-  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "moka";
-  return {};
 }
 
 }  // namespace moka::cuda

@@ -20,11 +20,9 @@ std::string MissingNvrtc();
 // without NVRTC, kInternal with its log where the text is wrong.
 std::string CompileCuda(const std::string& source, const CompileTarget& target);
 
-// The same by way of a folder: a file a text and target, named by their hash and NVRTC's version, with a checksum. What
-// is damaged is made again; a folder that cannot be written is done without. `folder` empty: no files.
+// The same by way of a folder: a file a text and target (core/cache.h), named by their hash and NVRTC's version.
+// `folder` empty: no files.
 std::string CompileCudaCached(const std::string& source, const CompileTarget& target,
                               const std::filesystem::path& folder);
-// $XDG_CACHE_HOME/moka, otherwise ~/.cache/moka; empty without a home.
-std::filesystem::path NvrtcCacheFolder();
 
 }  // namespace moka::cuda

@@ -51,15 +51,15 @@ struct Statistics {
   }
 };
 
-// V elements of y, and of x where they come from.
-template <class T, int V>
+// V elements of y, and of x where they come from. R: the residual's type.
+template <class T, class R, int V>
 struct NormaliseEach {
   cuda::ChannelMap map;  // y's
   cuda::SampledPlanes sampled;
   cuda::Coefficients<cuda::Wide<T>> coefficients;
   bool is_relu;
   const T* x;
-  const T* residual;  // null: none
+  const R* residual;  // null: none
   T* y;
 
   __host__ __device__ void operator()(int64_t i) const {
@@ -68,7 +68,8 @@ struct NormaliseEach {
     const int64_t from = sampled.PlaceInX(to);
     const auto c = cuda::LoadCoefficients<V>(coefficients, map.Channel(to), !map.is_last);
     auto pack = cuda::LoadPack<V>(x + from);
-    const auto more = residual == nullptr ? pack : cuda::LoadPack<V>(residual + from);
+    auto more = cuda::Pack<R, V>{};
+    if (residual != nullptr) more = cuda::LoadPack<V>(residual + from);
     for (int k = 0; k < V; ++k) {
       W value = c.Normal(k, cuda::ToWide(pack.values[k]));
       if (residual != nullptr) value += cuda::ToWide(more.values[k]);
@@ -140,9 +141,18 @@ class BatchNormKernel final : public BoundKernel {
           stream(), cuda::ChannelPlan(x_, V), scratch<typename Statistics<T>::State>(CoefficientBytes()),
           Statistics<T>{in<T>(0), x_.PerChannel(), Wanted(1), Wanted(2), scale, shift, eps_, coefficients});
     }
-    const T* residual = has_residual_ ? in<T>(input_count() - 1) : nullptr;
+    if (has_residual_ && input_types_.back() != dtype_) {
+      Normalise<T, float, V>(coefficients);
+    } else {
+      Normalise<T, T, V>(coefficients);
+    }
+  }
+
+  template <class T, class R, int V>
+  void Normalise(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
+    const R* residual = has_residual_ ? in<R>(input_count() - 1) : nullptr;
     cuda::ForEach(stream(), y_.Count() / V,
-                  NormaliseEach<T, V>{y_, sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
+                  NormaliseEach<T, R, V>{y_, sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
   }
 
   cuda::ChannelMap x_;
@@ -158,11 +168,24 @@ class BatchNormKernel final : public BoundKernel {
   std::vector<DType> output_types_;
 };
 
+// The residual may be wider than half images.
+std::string Refuse(const KernelQuery& query) {
+  if (query.outputs.size() == 1 || !query.node.attributes.Bool("sum")) return cuda::RefuseUnlessNormal(query);
+  if (query.inputs.back().dtype != query.inputs[0].dtype && query.inputs.back().dtype != DType::kFloat32) {
+    return "the residual must be of the images' type or float32";
+  }
+  std::vector<TensorType> inputs(query.inputs.begin(), query.inputs.end());
+  inputs.back().dtype = inputs[0].dtype;
+  KernelQuery alike = query;
+  alike.inputs = inputs;
+  return cuda::RefuseUnlessNormal(alike);
+}
+
 KernelDef Row(const char* op) {
   return {.name = "moka",
           .op = op,
           .device = DeviceKind::kCuda,
-          .refuse = cuda::RefuseUnlessNormal,
+          .refuse = Refuse,
           .propose = cuda::ProposeImages,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<BatchNormKernel>(query);

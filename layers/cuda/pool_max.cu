@@ -72,14 +72,14 @@ template <class T>
 struct StochasticEach {
   cuda::Pool p;
   const T* x;
-  const T* u;
+  const cuda::Wide<T>* u;
   T* y;
   Positions argmax;
   __host__ __device__ void operator()(int64_t i) const {
     const cuda::Place o = p.y.At(i);
     cuda::Wide<T> total = 0;
     p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) { total += cuda::ToWide(x[p.x.Offset(o.n, o.c, at)]); });
-    const cuda::Wide<T> mark = cuda::ToWide(u[i]) * total;
+    const cuda::Wide<T> mark = u[i] * total;
     cuda::Wide<T> sum = 0;
     bool is_chosen = false;
     p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
@@ -163,7 +163,7 @@ class PoolStochasticKernel final : public PositionsKernel {
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
       cuda::ForEach(stream(), pool().y.Count(),
-                    StochasticEach<T>{pool(), in<T>(0), in<T>(1), out<T>(0), At(out<void>(1))});
+                    StochasticEach<T>{pool(), in<T>(0), in<cuda::Wide<T>>(1), out<T>(0), At(out<void>(1))});
     });
   }
 
@@ -180,7 +180,8 @@ std::string RefuseMax(const KernelQuery& query) {
 }
 
 std::string RefuseStochastic(const KernelQuery& query) {
-  if (query.inputs[1].dtype != query.inputs[0].dtype) return "its numbers that choose must be of x's type";
+  const DType wide = query.inputs[0].dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  if (query.inputs[1].dtype != wide) return "its numbers that choose are float32, those of float64 images float64";
   return cuda::RefuseUnlessImages(query);
 }
 

@@ -110,9 +110,7 @@ class FrozenProgram : public Program {
       recording_->Launch(*stream_);
     } else if (std::exchange(has_run_, true)) {
       // The first run is not recorded: libraries load what they need then, which no recording may hold.
-      stream_->BeginRecording();
-      QueueStep();
-      recording_ = stream_->EndRecording();
+      RecordStep();
       recording_->Launch(*stream_);
     } else {
       QueueStep();
@@ -363,6 +361,21 @@ class FrozenProgram : public Program {
     for (size_t i = constant_count_; i < steps_.size(); ++i) RunStep(i);
     data_->AssignStates();
     data_->TakeOutputs();
+  }
+
+  void RecordStep() {
+    stream_->BeginRecording();
+    try {
+      QueueStep();
+    } catch (const Error&) {
+      try {
+        stream_->EndRecording();  // the stream works again
+      } catch (const Error&) {
+        // What broke the recording is told below.
+      }
+      throw;
+    }
+    recording_ = stream_->EndRecording();
   }
 
   void RunTimedOnDevice(std::span<double> step_ms) {

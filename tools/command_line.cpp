@@ -179,6 +179,7 @@ std::string HelpText(const Verb& verb, std::string_view path) {
     s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
   s += "\n";
   for (const OptionSpec& option : OptionsOf(verb)) {
+    if (option.doc.empty()) continue;
     const std::string name = "--" + option.name + (option.value.empty() ? "" : " " + option.value);
     s += StrCat("  ", pad(name, kNameWidth), " ", option.doc, "\n");
   }

@@ -14,8 +14,8 @@ namespace moka {
 struct OptionSpec {
   std::string name;   // without dashes
   std::string value;  // what its value is, for help ("FILE", "N"); empty: a switch; "[RUN]": may be left out
-  std::string doc;
-  char join = '\0';  // what joins the values of an option that is given several times; otherwise the last one counts
+  std::string doc;    // empty: another spelling, which help leaves out
+  char join = '\0';   // what joins the values of an option that is given several times; otherwise the last one counts
 };
 
 // What stood on the command line after the verb.

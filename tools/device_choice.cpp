@@ -29,16 +29,12 @@ std::optional<Device> DeviceNamed(std::string_view name) {
 }
 
 Device Required(const Device& device) {
-  if (device.is_cpu()) return device;
-  const CudaFacts facts = FindCuda();
-  if (CudaRuntime().empty()) {
-    throw Error(ErrorKind::kUnavailable, {}, StrCat(NameOf(device), ": this moka was built without CUDA"),
-                "install a CUDA toolkit and configure with -DMOKA_CUDA=ON");
-  }
-  if (device.is_rehearsed() || device.index < static_cast<int>(facts.gpus.size())) return device;
-  const std::string found = facts.gpus.empty() ? facts.missing : StrCat("this machine has ", facts.gpus.size());
-  throw Error(ErrorKind::kUnavailable, {}, StrCat("there is no ", NameOf(device), ": ", found),
-              "--device=cpu computes on the CPU; `moka device` lists the GPUs");
+  const bool is_there = device.is_rehearsed()
+                            ? !CudaRuntime().empty()
+                            : device.is_cpu() || device.index < static_cast<int>(FindCuda().gpus.size());
+  if (is_there) return device;
+  throw Error(ErrorKind::kUnavailable, {}, StrCat("there is no ", NameOf(device)),
+              "`moka device` lists the GPUs and says what is missing; --device=cpu computes on the CPU");
 }
 
 Device OfCommandLine(const Arguments& arguments) {

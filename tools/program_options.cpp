@@ -63,7 +63,7 @@ KernelSearch::Unknown UnknownOf(KernelMode mode) {
 
 std::vector<OptionSpec> ProgramOptionSpecs() {
   return {{"device", "NAME", "cpu, gpu, gpu:N or rehearsal (default: the first GPU, else the CPU)"},
-          {"gpu", "N", "the same as --device=gpu:N"},
+          {"gpu", "N", ""},  // Caffe's spelling of --device=gpu:N
           {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
           {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
           {"dump-after", "PASS", "print the graph after a pass"},

@@ -164,7 +164,7 @@ Verb TrainVerb() {
   verb.examples = {"moka train models/lenet",
                    "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
                    "moka train --resume=runs/lenet-0001"};
-  verb.options = {{"solver", "FILE", "the solver (Caffe's spelling of SOLVER)"},
+  verb.options = {{"solver", "FILE", ""},  // Caffe's spelling of SOLVER
                   {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
                   {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},
                   {"resume", "[RUN]", "continue a run: its folder, its name, nothing (the newest unfinished), or auto"},

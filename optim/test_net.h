@@ -64,11 +64,11 @@ class TestNet {
   void AddBatch(std::vector<OutputValue>& sums);
   static std::string WatchName(const std::string& blob) { return "watched " + blob; }
 
-  Feed feed_;
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;
   std::unique_ptr<Program> program_;
+  Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
   PrecisionRule precision_rule_;
   std::map<std::string, DetectionScores> detections_;  // by output; empty: no detections are evaluated

@@ -68,12 +68,12 @@ class TrainNet {
 
   const SolverParameter& solver_;
   uint64_t seed_;
-  Feed feed_;
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;
   std::unique_ptr<Program> step_;
   std::unique_ptr<Program> update_;  // iter_size > 1 only
+  Feed feed_;                        // goes before the program whose stream it reads ahead for
   Updates updates_;
   std::vector<ScalarInput> scalars_;
   Tensor random_key_;  // no data when the net draws nothing

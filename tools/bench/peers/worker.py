@@ -22,10 +22,10 @@ def moka_command(binary, net, mode, batch, threads, special):
 class Worker:
     """A process that answers "run N" with its step times."""
 
-    def __init__(self, name, command, environment, seconds):
+    def __init__(self, name, command, environment, seconds, errors=subprocess.DEVNULL):
         self.name, self.peak_bytes = name, 0
         self.process = subprocess.Popen(command, env=environment, cwd=ROOT, text=True, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.PIPE, stderr=errors)
         self.seconds = seconds
         self.hello = self.answer()
 

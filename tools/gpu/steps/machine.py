@@ -1,0 +1,136 @@
+"""Steps environment and tests: what the machine has, and the test programs."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+from steps.session import StepError, tail
+
+# Library, the function that gives its version.
+LIBRARIES = [("libcudnn.so.9", "cudnnGetVersion"), ("libcublasLt.so.13", "cublasLtGetVersion"), ("libnvrtc.so.13", "")]
+ASK = """import ctypes, json, sys
+found = {}
+for name, function in json.loads(sys.argv[1]):
+    try:
+        library = ctypes.CDLL(name)
+        if function:
+            getattr(library, function).restype = ctypes.c_size_t
+            found[name] = str(getattr(library, function)())
+        else:
+            parts = ctypes.c_int(), ctypes.c_int()
+            library.nvrtcVersion(ctypes.byref(parts[0]), ctypes.byref(parts[1]))
+            found[name] = f"{parts[0].value}.{parts[1].value}"
+    except (OSError, AttributeError) as error:
+        found[name] = f"missing: {error}"
+print(json.dumps(found))
+"""
+TORCH = """import json, torch
+print(json.dumps({"torch": torch.__version__, "torch_cuda": torch.version.cuda,
+                  "torch_cudnn": torch.backends.cudnn.version()}))
+"""
+
+
+def nvidia_folders(python):
+    """The lib folders of NVIDIA's wheels beside a Python, cuDNN's first; empty where there are none."""
+    out = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+                         capture_output=True, text=True, check=False)
+    packages = pathlib.Path(out.stdout.strip() or "/nonexistent")
+    folders = sorted({str(p.parent) for p in packages.glob("nvidia/**/lib/*.so*")})
+    return sorted(folders, key=lambda folder: "cudnn" not in folder)
+
+
+def gpus():
+    """[{name, driver, memory}] as the driver's own tool lists them; empty without one."""
+    try:
+        out = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total,compute_cap",
+                              "--format=csv,noheader"], capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    keys = ("name", "driver", "memory", "capability")
+    return [dict(zip(keys, line.split(", "))) for line in out.stdout.splitlines() if out.returncode == 0 and line]
+
+
+def environment(session):
+    """Device, driver and versions, and that every library Moka opens can be opened."""
+    session.facts["device"] = json.loads(session.run_moka("device", "--json"))
+    session.facts["gpus"] = gpus()
+    names = [gpu["name"] for gpu in session.facts["gpus"]]
+    session.add("environment", "device", ", ".join(names) or "rehearsed by the CPU")
+    found = json.loads(session.run([session.python, "-c", ASK, json.dumps(LIBRARIES)]).stdout or "{}")
+    session.facts["libraries"] = found
+    for name, version in found.items():
+        is_there = not version.startswith("missing")
+        session.add("environment", name, version, "can be loaded", None if session.is_rehearsal else is_there)
+    # PyTorch finds its own libraries; the packed ones are not for it.
+    done = session.run([session.python, "-c", TORCH], environment=dict(os.environ))
+    if done.returncode == 0:
+        session.facts.update(json.loads(done.stdout))
+    session.add("environment", "PyTorch", session.facts.get("torch", "missing: " + tail(done.stderr, 80)))
+
+
+def tests(session):
+    """Every test program: all its cases, or in a rehearsal those of rehearsed programs."""
+    if not session.programs:
+        session.add("tests", "programs", "the build has none", "", None)
+    for program in session.programs:
+        report = session.temporary / f"{program.name}.json"
+        words = [f"--gtest_output=json:{report}"]
+        if session.is_rehearsal and "cuda" not in program.name:
+            words.append("--gtest_filter=*Gpu*:*Cuda*:*Rehears*:*Device*:*Stream*")
+        try:
+            done = session.run([program, *words])
+        except StepError as error:
+            session.add("tests", program.name, str(error), "all pass", False)
+            continue
+        if not report.is_file():
+            session.add("tests", program.name, "no report: " + tail(done.stdout), "all pass", False)
+            continue
+        add_report(session, program.name, json.loads(report.read_text(encoding="utf-8")))
+
+
+def add_report(session, name, report):
+    cases = [case for suite in report["testsuites"] for case in suite["testsuite"]]
+    failed = [f"{case['classname']}.{case['name']}" for case in cases if case.get("failures")]
+    skipped = sum(case.get("result") == "SKIPPED" for case in cases)
+    session.facts.setdefault("failed_tests", {})[name] = failed
+    passed = len(cases) - len(failed) - skipped
+    text = f"{passed} pass, {skipped} skipped, {len(failed)} fail"
+    is_empty = session.is_rehearsal and not cases
+    session.add("tests", name, text + (f": {', '.join(failed[:3])}" if failed else ""), "some pass, none fails",
+                None if is_empty else not failed and passed > 0)
+
+
+def sanitizer(session):
+    """compute-sanitizer over every n-th case of the programs of GPU kernels."""
+    if session.is_rehearsal:
+        session.add("sanitizer", "memcheck, racecheck", "skipped: a rehearsed GPU runs nothing that could be watched")
+        return
+    programs = [p for p in session.programs if "cuda" in p.name and "plan" not in p.name]
+    for tool, count in (("memcheck", 12), ("racecheck", 6)):
+        for program in programs:
+            what = f"{tool} {program.name}"
+            try:
+                cases = sample(session.run([program, "--gtest_list_tests"], 10).stdout, count)
+                done = session.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", program,
+                                    "--gtest_filter=" + ":".join(cases)], session.left() / 2)
+                passed = re.search(r"\[  PASSED  \] (\d+)", done.stdout)
+                ran = int(passed[1]) if passed else 0  # cases that were skipped touched no device
+                result = "clean" if done.returncode == 0 else f"exit {done.returncode}: {tail(done.stdout)}"
+                session.add("sanitizer", what, f"{ran} of {len(cases)} cases pass: {result}", "no error, some pass",
+                            done.returncode == 0 and ran > 0)
+            except (StepError, OSError) as error:
+                session.add("sanitizer", what, str(error), "no error", False)
+
+
+def sample(listing, count):
+    """At most `count` names out of what --gtest_list_tests prints, evenly spread."""
+    names, suite = [], ""
+    for line in listing.splitlines():
+        name = line.split("#")[0].rstrip()
+        if name and not name.startswith(" ") and name.endswith("."):
+            suite = name
+        elif name.startswith("  ") and suite:
+            names.append(suite + name.strip())
+    return [names[i * len(names) // count] for i in range(count)] if len(names) > count else names

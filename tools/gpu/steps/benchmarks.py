@@ -8,6 +8,7 @@ Host time is the processor time of the process over a turn.
 """
 
 import concurrent.futures
+import contextlib
 import os
 import statistics
 import subprocess
@@ -42,7 +43,7 @@ class Contender:
         path = session.temporary / (name.replace(" ", "-") + ".err")
         try:
             with open(path, "w", encoding="utf-8") as errors:
-                self.worker = Worker(name, command, environment, max(1, session.left()), errors)
+                self.worker = Worker(name, command, environment, max(1, 0.6 * session.left()), errors)
         except (RuntimeError, OSError) as error:
             raise StepError(f"{error}: {tail(path.read_text(errors='replace'))}") from error
 
@@ -162,4 +163,5 @@ def bench(session):
         except (StepError, RuntimeError, OSError) as error:
             session.add("bench", f"{work[0]} {work[1]}", str(error), "", False)
         for contender in contenders:
-            contender.worker.close()
+            with contextlib.suppress(OSError):  # of one that ended by itself
+                contender.worker.close()

@@ -188,32 +188,10 @@ class GruBackwardKernel final : public BoundKernel {
   cuda::RecurrentProduct p_;
 };
 
-template <class K>
-std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  return std::make_unique<K>(query);
-}
-
 }  // namespace
 
-KernelDef CudaGru() {
-  return {
-      .name = "gemm", .op = "gru", .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = Make<GruKernel>};
-}
-
-KernelDef CudaGruForward() {
-  return {.name = "gemm",
-          .op = "gru_forward",
-          .device = DeviceKind::kCuda,
-          .refuse = RefuseUnlessPlain,
-          .make = Make<GruKernel>};
-}
-
-KernelDef CudaGruBackward() {
-  return {.name = "gemm",
-          .op = "gru_backward",
-          .device = DeviceKind::kCuda,
-          .refuse = RefuseUnlessPlain,
-          .make = Make<GruBackwardKernel>};
-}
+KernelDef CudaGru() { return cuda::RecurrentRow<GruKernel>("gru"); }
+KernelDef CudaGruForward() { return cuda::RecurrentRow<GruKernel>("gru_forward"); }
+KernelDef CudaGruBackward() { return cuda::RecurrentRow<GruBackwardKernel>("gru_backward"); }
 
 }  // namespace moka

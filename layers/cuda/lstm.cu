@@ -198,32 +198,10 @@ class LstmBackwardKernel final : public BoundKernel {
   cuda::RecurrentProduct p_;
 };
 
-template <class K>
-std::unique_ptr<Kernel> Make(const KernelQuery& query) {
-  return std::make_unique<K>(query);
-}
-
 }  // namespace
 
-KernelDef CudaLstm() {
-  return {
-      .name = "gemm", .op = "lstm", .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = Make<LstmKernel>};
-}
-
-KernelDef CudaLstmForward() {
-  return {.name = "gemm",
-          .op = "lstm_forward",
-          .device = DeviceKind::kCuda,
-          .refuse = RefuseUnlessPlain,
-          .make = Make<LstmKernel>};
-}
-
-KernelDef CudaLstmBackward() {
-  return {.name = "gemm",
-          .op = "lstm_backward",
-          .device = DeviceKind::kCuda,
-          .refuse = RefuseUnlessPlain,
-          .make = Make<LstmBackwardKernel>};
-}
+KernelDef CudaLstm() { return cuda::RecurrentRow<LstmKernel>("lstm"); }
+KernelDef CudaLstmForward() { return cuda::RecurrentRow<LstmKernel>("lstm_forward"); }
+KernelDef CudaLstmBackward() { return cuda::RecurrentRow<LstmBackwardKernel>("lstm_backward"); }
 
 }  // namespace moka

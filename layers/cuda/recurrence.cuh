@@ -3,7 +3,10 @@
 // stream.
 #pragma once
 
+#include <memory>
+
 #include "graph/kernel.h"
+#include "layers/bound_kernel.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/types.cuh"
@@ -74,6 +77,16 @@ struct RecurrentProduct {
   }
   int64_t State() const { return rows * units; }
 };
+
+// A row of a recurrence made by K.
+template <class K>
+KernelDef RecurrentRow(const char* op) {
+  return {.name = "gemm",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = RefuseUnlessPlain,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
+}
 
 // Floats of scratch, aligned as a kernel's pointers are.
 inline int64_t AlignedBytes(int64_t count, int64_t width) { return (count * width + 63) / 64 * 64; }

@@ -1,47 +1,20 @@
-// Softmax along an axis and its gradient, one row of threads a line: the largest value and the sum are found in one
-// sweep, the running sum being scaled when a larger value comes (Milakov & Gimelshein, "Online normalizer calculation
-// for softmax", 2018).
-#include <cmath>
-
+// Softmax along an axis and its gradient, one row of threads a line.
 #include "core/text.h"
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
-#include "layers/cuda/line.cuh"
-#include "layers/cuda/types.cuh"
+#include "layers/cuda/softmax_state.cuh"
 
 namespace moka {
 namespace {
 
 template <class T>
-struct SoftmaxLine {
-  cuda::LineMap lines;
-  const T* x;
+struct SoftmaxLine : cuda::SoftmaxState<T> {
+  using State = typename cuda::SoftmaxState<T>::State;
   T* y;
 
-  using W = cuda::Wide<T>;
-  struct State {
-    W max;
-    W sum;  // of exp(x - max)
-  };
-  __host__ __device__ State Start() const { return {-INFINITY, 0}; }
-  __host__ __device__ void Add(int64_t line, int64_t c, State& s) const {
-    Join(s, {cuda::ToWide(x[lines.Offset(line, c)]), 1});
-  }
-  __host__ __device__ static void Join(State& s, const State& other) {
-    if (other.sum == 0) return;
-    if (other.max > s.max) {
-      s.sum = s.sum == 0 ? other.sum : s.sum * exp(s.max - other.max) + other.sum;
-      s.max = other.max;
-    } else if (s.max == other.max) {
-      s.sum += other.sum;  // both may be infinite
-    } else {
-      s.sum += other.sum * exp(other.max - s.max);
-    }
-  }
   __host__ __device__ void Write(int64_t line, int64_t c, const State& s) const {
-    const int64_t i = lines.Offset(line, c);
-    y[i] = cuda::Narrow<T>(exp(cuda::ToWide(x[i]) - s.max) / s.sum);
+    y[this->lines.Offset(line, c)] = cuda::Narrow<T>(this->Probability(line, c, s));
   }
   __host__ __device__ void Finish(int64_t, const State&) const {}
 };
@@ -79,7 +52,7 @@ class SoftmaxKernel final : public BoundKernel {
         cuda::ForEachRow(stream(), lines_.Count(), lines_.size,
                          SoftmaxBackwardLine<T>{lines_, in<T>(0), in<T>(1), out<T>(0)});
       } else {
-        cuda::ForEachRow(stream(), lines_.Count(), lines_.size, SoftmaxLine<T>{lines_, in<T>(0), out<T>(0)});
+        cuda::ForEachRow(stream(), lines_.Count(), lines_.size, SoftmaxLine<T>{{lines_, in<T>(0)}, out<T>(0)});
       }
     });
   }

@@ -5,52 +5,31 @@
 
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/label_lines.cuh"
+#include "layers/cuda/softmax_state.cuh"
 
 namespace moka {
 namespace {
 
 // A line's loss and whether it counts; the probability is kept where it is a result. L: the losses' type.
 template <class T, class L>
-struct LossLine {
+struct LossLine : cuda::SoftmaxState<T> {
   using W = cuda::Wide<T>;
-  cuda::LineMap lines;
+  using State = typename cuda::SoftmaxState<T>::State;
   LabelRule rule;
   W smoothing;
-  const T* x;
   const float* label;
   L* loss;
   L* valid;
   T* probability;  // null: not wanted
   cuda::LabelRecord record;
 
-  struct State {
-    W max;
-    W sum;  // of exp(x - max)
-  };
-  __host__ __device__ State Start() const { return {-INFINITY, 0}; }
-  __host__ __device__ void Add(int64_t line, int64_t c, State& s) const {
-    Join(s, {cuda::ToWide(x[lines.Offset(line, c)]), 1});
-  }
-  __host__ __device__ static void Join(State& s, const State& other) {
-    if (other.sum == 0) return;
-    if (other.max > s.max) {
-      s.sum = s.sum == 0 ? other.sum : s.sum * exp(s.max - other.max) + other.sum;
-      s.max = other.max;
-    } else if (s.max == other.max) {
-      s.sum += other.sum;  // both may be infinite
-    } else {
-      s.sum += other.sum * exp(other.max - s.max);
-    }
-  }
-  __host__ __device__ W Probability(int64_t line, int64_t c, const State& s) const {
-    return exp(cuda::ToWide(x[lines.Offset(line, c)]) - s.max) / s.sum;
-  }
   __host__ __device__ void Write(int64_t line, int64_t c, const State& s) const {
-    if (probability != nullptr) probability[lines.Offset(line, c)] = cuda::Narrow<T>(Probability(line, c, s));
+    if (probability != nullptr)
+      probability[this->lines.Offset(line, c)] = cuda::Narrow<T>(this->Probability(line, c, s));
   }
   // A NaN stays one: a loss of 0 would hide that the training diverged.
   __host__ __device__ W Cost(int64_t line, int64_t c, const State& s) const {
-    const W p = Probability(line, c, s);
+    const W p = this->Probability(line, c, s);
     return -log(p < static_cast<W>(FLT_MIN) ? static_cast<W>(FLT_MIN) : p);
   }
   __host__ __device__ void Finish(int64_t line, const State& s) const {
@@ -58,8 +37,8 @@ struct LossLine {
     if (own == kWrongLabel) record.Report(line, label[line]);
     valid[line] = own < 0 ? 0 : 1;
     W sum = own < 0 ? W{0} : (1 - smoothing) * Cost(line, own, s);
-    for (int64_t c = 0; own >= 0 && smoothing != 0 && c < lines.size; ++c) {
-      sum += smoothing / static_cast<W>(lines.size) * Cost(line, c, s);
+    for (int64_t c = 0; own >= 0 && smoothing != 0 && c < this->lines.size; ++c) {
+      sum += smoothing / static_cast<W>(this->lines.size) * Cost(line, c, s);
     }
     loss[line] = static_cast<L>(sum);
   }
@@ -102,7 +81,7 @@ class SoftmaxLossKernel final : public cuda::LabelKernel {
       T* const probability = output_count() > 2 ? out<T>(2) : nullptr;
       cuda::ForEachLine(
           stream(), lines(),
-          LossLine<T, double>{lines(), rule(), W{0}, in<T>(0), in<float>(1), losses, valid, probability, record()});
+          LossLine<T, double>{{lines(), in<T>(0)}, rule(), W{0}, in<float>(1), losses, valid, probability, record()});
       cuda::ForEachRow(stream(), 1, lines().Count(), LossSum<W>{losses, valid, out<W>(0), out<W>(1)});
     });
   }
@@ -116,8 +95,14 @@ class SoftmaxLossesKernel final : public cuda::LabelKernel {
     cuda::WithFloat(dtype(), [&]<class T>() {
       using W = cuda::Wide<T>;
       cuda::ForEachLine(stream(), lines(),
-                        LossLine<T, W>{lines(), rule(), static_cast<W>(smoothing_), in<T>(0), in<float>(1), out<W>(0),
-                                       out<W>(1), out<T>(2), record()});
+                        LossLine<T, W>{{lines(), in<T>(0)},
+                                       rule(),
+                                       static_cast<W>(smoothing_),
+                                       in<float>(1),
+                                       out<W>(0),
+                                       out<W>(1),
+                                       out<T>(2),
+                                       record()});
     });
   }
 

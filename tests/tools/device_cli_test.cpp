@@ -55,7 +55,7 @@ max_iter: 40 display: 1 test_iter: 5 test_interval: 20 snapshot: 20 random_seed:
     for (const std::string& line : Split(ReadFile(run / "metrics.jsonl"), '\n')) {
       if (line.empty()) continue;
       const Json metrics = Json::parse(line);
-      if (metrics.contains("loss") && metrics.contains("lr")) losses[metrics.at("iteration")] = metrics.at("loss");
+      if (metrics.contains("loss") && metrics.contains("lr")) losses[metrics.at("iter")] = metrics.at("loss");
     }
     return losses;
   }

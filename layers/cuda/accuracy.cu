@@ -5,6 +5,7 @@
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/label_lines.cuh"
 #include "layers/cuda/launch.cuh"
+#include "layers/cuda/row.h"
 
 namespace moka {
 namespace {
@@ -185,18 +186,9 @@ std::string RefuseCounts(const KernelQuery& query) {
   return cuda::RefuseUnlessLabels(query);
 }
 
-template <class K>
-KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = refuse,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
-}
-
 }  // namespace
 
-KernelDef CudaAccuracy() { return Row<AccuracyKernel>("accuracy", cuda::RefuseUnlessLabels); }
-KernelDef CudaClassCounts() { return Row<ClassCountsKernel>("class_counts", RefuseCounts); }
+KernelDef CudaAccuracy() { return cuda::OwnRow<AccuracyKernel>("accuracy", cuda::RefuseUnlessLabels); }
+KernelDef CudaClassCounts() { return cuda::OwnRow<ClassCountsKernel>("class_counts", RefuseCounts); }
 
 }  // namespace moka

@@ -8,6 +8,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 
 namespace moka {
@@ -160,21 +161,13 @@ std::string Refuse(const KernelQuery& query) {
   return cuda::RefuseUnlessImages(query);
 }
 
-template <bool kBackward>
-KernelDef Row(const char* op) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = Refuse,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<CorrelationKernel>(query, kBackward);
-          }};
-}
-
 }  // namespace
 
-KernelDef CudaCorrelation() { return Row<false>("correlation"); }
-KernelDef CudaCorrelationBackward() { return Row<true>("correlation_backward"); }
+KernelDef CudaCorrelation() {
+  return cuda::OwnRow<CorrelationKernel, false>("correlation", Refuse, cuda::ProposeImages);
+}
+KernelDef CudaCorrelationBackward() {
+  return cuda::OwnRow<CorrelationKernel, true>("correlation_backward", Refuse, cuda::ProposeImages);
+}
 
 }  // namespace moka

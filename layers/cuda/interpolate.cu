@@ -5,6 +5,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/segmentation/taps.h"
 
@@ -95,21 +96,13 @@ class InterpolateKernel final : public BoundKernel {
   bool is_backward_;
 };
 
-template <bool kBackward>
-KernelDef Row(const char* op) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = cuda::RefuseUnlessImages,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<InterpolateKernel>(query, kBackward);
-          }};
-}
-
 }  // namespace
 
-KernelDef CudaInterpolate() { return Row<false>("interpolate"); }
-KernelDef CudaInterpolateBackward() { return Row<true>("interpolate_backward"); }
+KernelDef CudaInterpolate() {
+  return cuda::OwnRow<InterpolateKernel, false>("interpolate", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
+KernelDef CudaInterpolateBackward() {
+  return cuda::OwnRow<InterpolateKernel, true>("interpolate_backward", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
 
 }  // namespace moka

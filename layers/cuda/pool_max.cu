@@ -2,6 +2,7 @@
 // element of x sums, in order, what the windows that took it give. Ties and NaN are taken as the reference takes them:
 // the first element of a window is the best until a greater one comes.
 #include "layers/cuda/pool.cuh"
+#include "layers/cuda/row.h"
 
 namespace moka {
 namespace {
@@ -185,22 +186,20 @@ std::string RefuseStochastic(const KernelQuery& query) {
   return cuda::RefuseUnlessImages(query);
 }
 
-template <class K>
-KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = refuse,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
-}
-
 }  // namespace
 
-KernelDef CudaPoolMax() { return Row<PoolMaxKernel>("pool_max", RefuseMax); }
-KernelDef CudaPoolMaxForward() { return Row<PoolMaxKernel>("pool_max_forward", RefuseMax); }
-KernelDef CudaPoolMaxBackward() { return Row<PoolMaxBackwardKernel>("pool_max_backward", cuda::RefuseUnlessImages); }
-KernelDef CudaPoolMaxMask() { return Row<PoolMaxMaskKernel>("pool_max_mask", cuda::RefuseUnlessImages); }
-KernelDef CudaPoolStochastic() { return Row<PoolStochasticKernel>("pool_stochastic", RefuseStochastic); }
+KernelDef CudaPoolMax() { return cuda::OwnRow<PoolMaxKernel>("pool_max", RefuseMax, cuda::ProposeImages); }
+KernelDef CudaPoolMaxForward() {
+  return cuda::OwnRow<PoolMaxKernel>("pool_max_forward", RefuseMax, cuda::ProposeImages);
+}
+KernelDef CudaPoolMaxBackward() {
+  return cuda::OwnRow<PoolMaxBackwardKernel>("pool_max_backward", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
+KernelDef CudaPoolMaxMask() {
+  return cuda::OwnRow<PoolMaxMaskKernel>("pool_max_mask", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
+KernelDef CudaPoolStochastic() {
+  return cuda::OwnRow<PoolStochasticKernel>("pool_stochastic", RefuseStochastic, cuda::ProposeImages);
+}
 
 }  // namespace moka

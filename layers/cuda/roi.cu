@@ -5,6 +5,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/roi/windows.h"
 
@@ -299,25 +300,19 @@ std::string Refuse(const KernelQuery& query) {
   return cuda::RefuseUnlessImages(query);
 }
 
-template <class K, bool kBackward>
-KernelDef Row(const char* op) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = Refuse,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<K>(query, kBackward);
-          }};
-}
-
 }  // namespace
 
-KernelDef CudaPsroiPool() { return Row<PsroiPoolKernel, false>("psroi_pool"); }
-KernelDef CudaPsroiPoolBackward() { return Row<PsroiPoolKernel, true>("psroi_pool_backward"); }
-KernelDef CudaRoiAlign() { return Row<RoiAlignKernel, false>("roi_align"); }
-KernelDef CudaRoiAlignBackward() { return Row<RoiAlignKernel, true>("roi_align_backward"); }
-KernelDef CudaRoiPool() { return Row<RoiPoolKernel, false>("roi_pool"); }
-KernelDef CudaRoiPoolBackward() { return Row<RoiPoolKernel, true>("roi_pool_backward"); }
+KernelDef CudaPsroiPool() { return cuda::OwnRow<PsroiPoolKernel, false>("psroi_pool", Refuse, cuda::ProposeImages); }
+KernelDef CudaPsroiPoolBackward() {
+  return cuda::OwnRow<PsroiPoolKernel, true>("psroi_pool_backward", Refuse, cuda::ProposeImages);
+}
+KernelDef CudaRoiAlign() { return cuda::OwnRow<RoiAlignKernel, false>("roi_align", Refuse, cuda::ProposeImages); }
+KernelDef CudaRoiAlignBackward() {
+  return cuda::OwnRow<RoiAlignKernel, true>("roi_align_backward", Refuse, cuda::ProposeImages);
+}
+KernelDef CudaRoiPool() { return cuda::OwnRow<RoiPoolKernel, false>("roi_pool", Refuse, cuda::ProposeImages); }
+KernelDef CudaRoiPoolBackward() {
+  return cuda::OwnRow<RoiPoolKernel, true>("roi_pool_backward", Refuse, cuda::ProposeImages);
+}
 
 }  // namespace moka

@@ -9,6 +9,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/line.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/labels.h"
 #include "layers/ops/ssd/boxes.h"
@@ -202,22 +203,13 @@ std::string RefuseLabels(const KernelQuery& query) {
   return RefuseUnlessPlain(query);
 }
 
-template <class K>
-KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = refuse,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
-}
-
 }  // namespace
 
-KernelDef CudaFilterIndex() { return Row<FilterIndexKernel>("filter_index", RefuseUnlessPlain); }
-KernelDef CudaHardExampleMask() { return Row<HardExampleMaskKernel>("hard_example_mask", RefuseGroups); }
-KernelDef CudaLabelMask() { return Row<LabelMaskKernel>("label_mask", RefuseLabels); }
+KernelDef CudaFilterIndex() { return cuda::OwnRow<FilterIndexKernel>("filter_index", RefuseUnlessPlain); }
+KernelDef CudaHardExampleMask() { return cuda::OwnRow<HardExampleMaskKernel>("hard_example_mask", RefuseGroups); }
+KernelDef CudaLabelMask() { return cuda::OwnRow<LabelMaskKernel>("label_mask", RefuseLabels); }
 KernelDef CudaPriorBox() { return ConstantRow("prior_box", MakePriorBox); }
 KernelDef CudaTable() { return ConstantRow("table", MakeTable); }
-KernelDef CudaTopKMask() { return Row<TopKMaskKernel>("top_k_mask", RefuseUnlessPlain); }
+KernelDef CudaTopKMask() { return cuda::OwnRow<TopKMaskKernel>("top_k_mask", RefuseUnlessPlain); }
 
 }  // namespace moka

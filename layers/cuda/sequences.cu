@@ -7,6 +7,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 
 namespace moka {
@@ -165,24 +166,14 @@ std::string RefuseLength(const KernelQuery& query) {
   return IsFloat(query.inputs[0].dtype) ? RefuseUnlessPlain(query) : "it works on real numbers";
 }
 
-template <class K>
-KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse, decltype(KernelDef::propose) propose = nullptr) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = refuse,
-          .propose = propose,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
-}
-
 }  // namespace
 
 KernelDef CudaClipGradient() {
-  return Row<IdentityKernel>("clip_gradient", RefuseUnlessSameLayout, ProposeFirstLayout);
+  return cuda::OwnRow<IdentityKernel>("clip_gradient", RefuseUnlessSameLayout, ProposeFirstLayout);
 }
-KernelDef CudaDequantize() { return Row<QuantizeKernel>("dequantize", RefuseUnlessPlain); }
-KernelDef CudaQuantize() { return Row<QuantizeKernel>("quantize", RefuseUnlessPlain); }
-KernelDef CudaReverseTime() { return Row<ReverseTimeKernel>("reverse_time", RefuseReverse); }
-KernelDef CudaSequenceLength() { return Row<SequenceLengthKernel>("sequence_length", RefuseLength); }
+KernelDef CudaDequantize() { return cuda::OwnRow<QuantizeKernel>("dequantize", RefuseUnlessPlain); }
+KernelDef CudaQuantize() { return cuda::OwnRow<QuantizeKernel>("quantize", RefuseUnlessPlain); }
+KernelDef CudaReverseTime() { return cuda::OwnRow<ReverseTimeKernel>("reverse_time", RefuseReverse); }
+KernelDef CudaSequenceLength() { return cuda::OwnRow<SequenceLengthKernel>("sequence_length", RefuseLength); }
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/label_lines.cuh"
+#include "layers/cuda/row.h"
 #include "layers/cuda/softmax_state.cuh"
 
 namespace moka {
@@ -174,21 +175,18 @@ std::string RefuseBackward(const KernelQuery& query) {
   return cuda::RefuseUnlessLabels(query);
 }
 
-template <class K>
-KernelDef Row(const char* op, decltype(KernelDef::refuse) refuse) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = refuse,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
-}
-
 }  // namespace
 
-KernelDef CudaSoftmaxLoss() { return Row<SoftmaxLossKernel>("softmax_loss", cuda::RefuseUnlessLabels); }
-KernelDef CudaSoftmaxLossForward() { return Row<SoftmaxLossKernel>("softmax_loss_forward", cuda::RefuseUnlessLabels); }
-KernelDef CudaSoftmaxLossBackward() { return Row<LossBackwardKernel>("softmax_loss_backward", RefuseBackward); }
-KernelDef CudaSoftmaxLosses() { return Row<SoftmaxLossesKernel>("softmax_losses", cuda::RefuseUnlessLabels); }
-KernelDef CudaSoftmaxLossesBackward() { return Row<LossBackwardKernel>("softmax_losses_backward", RefuseBackward); }
+KernelDef CudaSoftmaxLoss() { return cuda::OwnRow<SoftmaxLossKernel>("softmax_loss", cuda::RefuseUnlessLabels); }
+KernelDef CudaSoftmaxLossForward() {
+  return cuda::OwnRow<SoftmaxLossKernel>("softmax_loss_forward", cuda::RefuseUnlessLabels);
+}
+KernelDef CudaSoftmaxLossBackward() {
+  return cuda::OwnRow<LossBackwardKernel>("softmax_loss_backward", RefuseBackward);
+}
+KernelDef CudaSoftmaxLosses() { return cuda::OwnRow<SoftmaxLossesKernel>("softmax_losses", cuda::RefuseUnlessLabels); }
+KernelDef CudaSoftmaxLossesBackward() {
+  return cuda::OwnRow<LossBackwardKernel>("softmax_losses_backward", RefuseBackward);
+}
 
 }  // namespace moka

@@ -4,6 +4,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 
 namespace moka {
@@ -102,21 +103,11 @@ std::string Refuse(const KernelQuery& query) {
   return cuda::RefuseUnlessImages(query);
 }
 
-template <bool kBackward>
-KernelDef Row(const char* op) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = Refuse,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<UnpoolMaxKernel>(query, kBackward);
-          }};
-}
-
 }  // namespace
 
-KernelDef CudaUnpoolMax() { return Row<false>("unpool_max"); }
-KernelDef CudaUnpoolMaxBackward() { return Row<true>("unpool_max_backward"); }
+KernelDef CudaUnpoolMax() { return cuda::OwnRow<UnpoolMaxKernel, false>("unpool_max", Refuse, cuda::ProposeImages); }
+KernelDef CudaUnpoolMaxBackward() {
+  return cuda::OwnRow<UnpoolMaxKernel, true>("unpool_max_backward", Refuse, cuda::ProposeImages);
+}
 
 }  // namespace moka

@@ -5,6 +5,7 @@
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
+#include "layers/cuda/row.h"
 #include "layers/cuda/types.cuh"
 
 namespace moka {
@@ -101,21 +102,13 @@ class ColumnsKernel final : public BoundKernel {
   bool is_sum_;
 };
 
-template <bool kSum>
-KernelDef Row(const char* op) {
-  return {.name = "moka",
-          .op = op,
-          .device = DeviceKind::kCuda,
-          .refuse = cuda::RefuseUnlessImages,
-          .propose = cuda::ProposeImages,
-          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
-            return std::make_unique<ColumnsKernel>(query, kSum);
-          }};
-}
-
 }  // namespace
 
-KernelDef CudaCol2Im() { return Row<true>("col2im"); }
-KernelDef CudaIm2Col() { return Row<false>("im2col"); }
+KernelDef CudaCol2Im() {
+  return cuda::OwnRow<ColumnsKernel, true>("col2im", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
+KernelDef CudaIm2Col() {
+  return cuda::OwnRow<ColumnsKernel, false>("im2col", cuda::RefuseUnlessImages, cuda::ProposeImages);
+}
 
 }  // namespace moka

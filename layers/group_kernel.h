@@ -1,4 +1,5 @@
-// A kernel of pointwise_group made of a pointwise row's kernels, one a member, run one after another.
+// A kernel of a group (pointwise_group, reduce_group) made of the kernels of a row for one member, run one after
+// another.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +10,11 @@
 
 #include "graph/graph.h"
 #include "graph/kernel.h"
-#include "layers/ops/pointwise_group.h"
+#include "layers/ops/group.h"
 
 namespace moka {
 
-// What a pointwise kernel is asked about one member: it finds the expressions in the group's attributes.
+// What a kernel is asked about one member: it finds the expressions in the group's attributes.
 struct MemberQuery {
   MemberQuery(const KernelQuery& group, const GroupSizes& sizes, size_t member)
       : inputs(sizes.InputsOf(member, group.inputs)), outputs(sizes.OutputsOf(member, group.outputs)), query(group) {
@@ -81,11 +82,11 @@ std::string RefuseForGroup(const KernelQuery& query) {
   return {};
 }
 
-// The row of pointwise_group that stands on a row of pointwise with `refuse` and `propose`.
+// The row of the group `op` that stands on a row for one member with `refuse` and `propose`.
 template <KernelDef (*kRow)()>
-KernelDef GroupRow() {
+KernelDef GroupRow(std::string op) {
   KernelDef row = kRow();
-  row.op = "pointwise_group";
+  row.op = std::move(op);
   row.refuse = RefuseForGroup<kRow>;
   row.propose = ProposeForGroup<kRow>;
   row.make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {

@@ -40,7 +40,9 @@ void Feed::Bind(Program& program, const std::vector<DataLayer>& layers) {
     }
     it->tops.clear();
     it->unused.clear();
-    if (program.stream() != nullptr && IsPipelineLayer(layer.param.type())) {
+    // What the caller fills may be filled anew between two steps, so it is not read ahead.
+    const bool is_filled = layer.param.type() == "MemoryData";
+    if (program.stream() != nullptr && IsPipelineLayer(layer.param.type()) && !is_filled) {
       BindOnDevice(*it, layer.tops);
       continue;
     }

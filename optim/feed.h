@@ -33,8 +33,8 @@ class Feed {
   // Where batches go. Requires: the program was made from the net built with types(), has not run, and outlives the
   // feed's use. Errors: kConfig when the program has an input that no data layer fills.
   void Bind(Program& program, const std::vector<DataLayer>& layers);
-  // Writes the next batch of every layer. To a GPU's program batches come ahead, on a stream of their own, and are put
-  // into its inputs by work of its stream.
+  // Writes the next batch of every layer. To a GPU's program batches come ahead (not those of MemoryData), on a stream
+  // of their own, and are put into its inputs by work of its stream.
   void Next();
 
   // Samples of one batch and records of the data set, by the first pipeline; 0 when there is none.

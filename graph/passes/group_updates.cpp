@@ -1,8 +1,10 @@
-// Group updates: on a GPU, updates that are the same expressions over tensors of their own and scalars that all read
-// become one pointwise_group: a net of a hundred small parameters then has one kernel to update them.
-// Requires: final layouts. Ensures: the same outputs and assignments; a grouped node's results were assigned and read
-// by nobody else; some kernel takes the group. Gradients of a group live until its last one is there.
+// Group updates: on a GPU, the updates' expressions that are the same over tensors of their own become one
+// pointwise_group, and sums of the same expression over whole tensors (norms, checks for what is not finite) one
+// reduce_group: a net of a hundred small parameters then has one kernel to update them.
+// Requires: final layouts. Ensures: the same outputs and assignments; some kernel takes each group. What members read
+// and give lives until the group has run.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -15,10 +17,11 @@
 namespace moka {
 namespace {
 
-// An update as a member of a group: its own tensors come first, then the scalars.
+// A node of the updates as a member of a group: its tensors come first, then its own scalars, then the shared ones.
 struct Member {
   NodeId node = kNoId;
-  std::vector<ValueId> own;
+  std::vector<ValueId> tensors;
+  std::vector<ValueId> scalars;
   std::vector<ValueId> shared;
   Strings texts;
   std::string key;  // what members of one group have in common
@@ -26,16 +29,19 @@ struct Member {
 
 class Grouper {
  public:
-  Grouper(Graph& graph, const PassContext& context) : graph_(graph), context_(context), uses_(graph.Uses()) {
-    is_output_.assign(static_cast<size_t>(graph.value_count()), false);
-    for (const GraphOutput& output : graph.outputs()) is_output_[static_cast<size_t>(output.value)] = true;
-  }
+  Grouper(Graph& graph, const PassContext& context) : graph_(graph), context_(context), uses_(graph.Uses()) {}
 
   bool Run() {
     std::map<std::string, std::vector<Member>> groups;
     for (const NodeId id : graph_.TopologicalOrder()) {
       context_.Count(1);
-      if (std::optional<Member> member = AsMember(graph_.node(id))) groups[member->key].push_back(std::move(*member));
+      const Node& node = graph_.node(id);
+      const int depth = DepthOf(node);
+      std::optional<Member> member = AsMember(node);
+      for (const ValueId output : node.outputs) depth_[output] = depth + (member ? 1 : 0);
+      if (!member) continue;
+      member->key += StrCat(" @", depth);
+      groups[member->key].push_back(std::move(*member));
     }
     bool changed = false;
     for (const auto& [key, members] : groups) changed = (members.size() > 1 && MakeGroup(members)) || changed;
@@ -43,64 +49,94 @@ class Grouper {
   }
 
  private:
-  bool IsReadBySteps(ValueId id) const {
-    return !uses_[static_cast<size_t>(id)].empty() || is_output_[static_cast<size_t>(id)];
+  // Of the ways from the graph's beginning to a node, how many possible members the one with most of them has. Nodes of
+  // one depth do not depend on one another, nor do they once nodes of other depths are grouped.
+  int DepthOf(const Node& node) const {
+    int depth = 0;
+    for (const ValueId input : node.inputs) {
+      const auto it = depth_.find(input);
+      if (it != depth_.end()) depth = std::max(depth, it->second);
+    }
+    return depth;
   }
 
+  // A scalar that is computed for one node alone.
+  bool IsOwn(ValueId scalar) const {
+    return graph_.value(scalar).producer != kNoId && uses_[static_cast<size_t>(scalar)].size() == 1;
+  }
+
+  static bool IsSum(const Node& node) { return node.op->name == "reduce_sum"; }
+
   std::optional<Member> AsMember(const Node& node) const {
-    if (node.op->name != "pointwise" || node.origin.pass != "update") return std::nullopt;
-    const TensorType& whole = graph_.type(node.outputs[0]);
+    if ((node.op->name != "pointwise" && !IsSum(node)) || node.origin.pass != "update") return std::nullopt;
+    const TensorType& whole = graph_.type(IsSum(node) ? node.inputs[0] : node.outputs[0]);
     const auto lies_alike = [&](ValueId id) {
       return graph_.type(id).shape == whole.shape && graph_.type(id).layout == whole.layout;
     };
-    if (!std::ranges::all_of(node.outputs, [&](ValueId id) { return lies_alike(id) && !IsReadBySteps(id); })) {
+    if (IsSum(node) ? graph_.shape(node.outputs[0]).Count() != 1 : !std::ranges::all_of(node.outputs, lies_alike)) {
       return std::nullopt;
     }
     Member member;
     member.node = node.id;
-    std::vector<bool> is_own;
     for (const ValueId input : node.inputs) {
       const bool is_scalar = graph_.shape(input).rank() == 0 && whole.shape.rank() > 0;
       if (!is_scalar && !lies_alike(input)) return std::nullopt;
-      is_own.push_back(!is_scalar);
-      (is_scalar ? member.shared : member.own).push_back(input);
+      (!is_scalar ? member.tensors : IsOwn(input) ? member.scalars : member.shared).push_back(input);
     }
-    if (member.own.empty()) return std::nullopt;
-    std::vector<int> places;
-    int own = 0;
-    int shared = static_cast<int>(member.own.size());
-    for (const bool is : is_own) places.push_back(is ? own++ : shared++);
-    member.texts = Expression::Parse(node.attributes.Get<Strings>("exprs")).Renumber(places).Texts();
-    member.key = Join(member.texts, "; ");
+    if (member.tensors.empty()) return std::nullopt;
+    member.texts = TextsOf(node, member);
+    member.key = StrCat(node.op->name, " ", Join(member.texts, "; "));
     for (const ValueId id : node.outputs) member.key += StrCat(" >", NameOf(graph_.type(id).dtype));
-    for (const ValueId id : member.own) member.key += StrCat(" ", NameOf(graph_.type(id).dtype));
+    for (const ValueId id : member.tensors) member.key += StrCat(" ", NameOf(graph_.type(id).dtype));
+    for (const ValueId id : member.scalars) member.key += StrCat(" ", NameOf(graph_.type(id).dtype), "[]");
     for (const ValueId id : member.shared) member.key += StrCat(" ", id);
     return member;
   }
 
+  // The node's expressions over the inputs in the member's order.
+  static Strings TextsOf(const Node& node, const Member& member) {
+    std::vector<ValueId> order = member.tensors;
+    order.insert(order.end(), member.scalars.begin(), member.scalars.end());
+    order.insert(order.end(), member.shared.begin(), member.shared.end());
+    std::vector<int> places;
+    for (const ValueId input : node.inputs) {
+      places.push_back(static_cast<int>(std::ranges::find(order, input) - order.begin()));
+    }
+    const Strings texts = IsSum(node) ? Strings{node.attributes.String("expr")} : node.attributes.Get<Strings>("exprs");
+    return Expression::Parse(texts).Renumber(places).Texts();
+  }
+
   // False if no kernel takes the group; the graph is then as it was.
   bool MakeGroup(const std::vector<Member>& members) {
+    const Member& first = members.front();
+    const Node& model = graph_.node(first.node);
     std::vector<ValueId> inputs;
+    const auto add = [&](const std::vector<ValueId>& values) {
+      std::ranges::transform(values, std::back_inserter(inputs), [&](ValueId id) {
+        const auto it = now_.find(id);
+        return it == now_.end() ? id : it->second;
+      });
+    };
     std::vector<ValueId> before;  // what the members gave
-    NodeOrigin origin = graph_.node(members.front().node).origin;
+    NodeOrigin origin = model.origin;
     Strings dtypes;
-    for (const ValueId id : graph_.node(members.front().node).outputs) {
-      dtypes.emplace_back(NameOf(graph_.type(id).dtype));
-    }
+    for (const ValueId id : model.outputs) dtypes.emplace_back(NameOf(graph_.type(id).dtype));
     for (const Member& member : members) {
-      inputs.insert(inputs.end(), member.own.begin(), member.own.end());
+      add(member.tensors);
+      add(member.scalars);
       const Node& node = graph_.node(member.node);
       before.insert(before.end(), node.outputs.begin(), node.outputs.end());
       origin.sequence = std::max(origin.sequence, node.origin.sequence);
     }
-    inputs.insert(inputs.end(), members.front().shared.begin(), members.front().shared.end());
+    add(first.shared);
     origin.layer = "updates";
     origin.place = {};
     const std::vector<ValueId> outputs = GraphBuilder(graph_, origin)
-                                             .Add("pointwise_group", inputs,
-                                                  {{"exprs", members.front().texts},
+                                             .Add(IsSum(model) ? "reduce_group" : "pointwise_group", inputs,
+                                                  {{"exprs", first.texts},
                                                    {"members", static_cast<int64_t>(members.size())},
-                                                   {"shared", static_cast<int64_t>(members.front().shared.size())},
+                                                   {"scalars", static_cast<int64_t>(first.scalars.size())},
+                                                   {"shared", static_cast<int64_t>(first.shared.size())},
                                                    {"dtypes", dtypes}});
     for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], graph_.type(before[i]));
     const NodeId group = graph_.value(outputs[0]).producer;
@@ -108,7 +144,10 @@ class Grouper {
       graph_.RemoveNode(group);
       return false;
     }
-    for (size_t i = 0; i < outputs.size(); ++i) graph_.ReplaceUses(before[i], outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      graph_.ReplaceUses(before[i], outputs[i]);
+      now_[before[i]] = outputs[i];
+    }
     for (const Member& member : members) graph_.RemoveNode(member.node);
     return true;
   }
@@ -123,8 +162,9 @@ class Grouper {
 
   Graph& graph_;
   const PassContext& context_;
-  std::vector<std::vector<NodeId>> uses_;
-  std::vector<bool> is_output_;
+  std::vector<std::vector<NodeId>> uses_;  // as before the groups
+  std::map<ValueId, int> depth_;           // possible members on the way to a value
+  std::map<ValueId, ValueId> now_;         // results of members, and of the groups in their place
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnMatmul(),
       MokaMultiboxMatch(),
       MokaPointwise(),
-      GroupRow<MokaPointwise>(),
+      GroupRow<MokaPointwise>("pointwise_group"),
       OnednnPoolAverage(),
       MokaPoolAverage(),
       OnednnPoolAverageBackward(),

@@ -1,4 +1,4 @@
-// pointwise, pointwise_group and reduce_sum by generated code: NVRTC compiles a kernel for the node while the program
+// pointwise, reduce_sum and their groups by generated code: NVRTC compiles a kernel for the node while the program
 // is prepared.
 #include <cuda_runtime_api.h>
 
@@ -119,24 +119,34 @@ class GeneratedGroupKernel final : public BoundKernel {
         attributes_(query.node.attributes),
         generated_(cuda::GenerateGroup("generated", query, cuda::Alignment::kVectors)),
         unaligned_(cuda::GenerateGroup("generated", query, cuda::Alignment::kElements)),
-        kernel_(LoadKernel(generated_.kernel, device_)) {}
+        member_count_(static_cast<int64_t>(GroupSizes(attributes_).members)) {
+    Load();
+  }
 
   void Bind(const KernelArgs& args) override {
     BoundKernel::Bind(args);
-    const bool is_aligned = AreAligned(args);
-    if (!is_aligned) kernel_ = LoadKernel(unaligned_.kernel, device_);
-    const int width = is_aligned ? generated_.width : unaligned_.width;
-    tables_ = cuda::TablesOf(attributes_, width, args.inputs, args.outputs);
+    if (!AreAligned(args)) {
+      generated_ = unaligned_;
+      Load();
+    }
+    tables_ = cuda::TablesOf(attributes_, generated_.width, args.inputs, args.outputs);
     members_ = OnDevice(tables_.members);
     chunks_ = OnDevice(tables_.chunks);
     stream().Synchronize();
-    words_ = {reinterpret_cast<uintptr_t>(members_.data()), reinterpret_cast<uintptr_t>(chunks_.data())};
+    words_ = {reinterpret_cast<uintptr_t>(members_.data()), reinterpret_cast<uintptr_t>(chunks_.data()),
+              reinterpret_cast<uintptr_t>(args.scratch)};
   }
+  int64_t scratch_bytes() const override { return std::max(generated_.scratch_bytes, unaligned_.scratch_bytes); }
   void Run() override {
     if (tables_.blocks() > 0) Launch(kernel_, tables_.blocks(), words_, stream());
+    if (generated_.joiner) Launch(joiner_, member_count_, words_, stream());
   }
 
  private:
+  void Load() {
+    kernel_ = LoadKernel(generated_.kernel, device_);
+    if (generated_.joiner) joiner_ = LoadKernel(*generated_.joiner, device_);
+  }
   DeviceBuffer OnDevice(const std::vector<uint64_t>& words) {
     const auto bytes = static_cast<int64_t>(words.size() * sizeof(uint64_t));
     DeviceBuffer buffer = stream().Allocate(bytes);
@@ -148,7 +158,9 @@ class GeneratedGroupKernel final : public BoundKernel {
   Attributes attributes_;
   cuda::GeneratedGroup generated_;
   cuda::GeneratedGroup unaligned_;
-  cudaKernel_t kernel_;
+  int64_t member_count_;
+  cudaKernel_t kernel_ = nullptr;
+  cudaKernel_t joiner_ = nullptr;
   cuda::GroupTables tables_;
   DeviceBuffer members_;
   DeviceBuffer chunks_;
@@ -182,17 +194,21 @@ KernelDef RowOf(std::string op) {
           }};
 }
 
-}  // namespace
-
-KernelDef NvrtcPointwise() { return RowOf("pointwise"); }
-KernelDef NvrtcPointwiseGroup() {
-  KernelDef row = GroupRow<NvrtcPointwise>();
+template <KernelDef (*kRow)()>
+KernelDef GeneratedGroupRow(std::string op) {
+  KernelDef row = GroupRow<kRow>(std::move(op));
   row.refuse = RefuseGroup;
   row.make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
     return std::make_unique<GeneratedGroupKernel>(query);
   };
   return row;
 }
+
+}  // namespace
+
+KernelDef NvrtcPointwise() { return RowOf("pointwise"); }
+KernelDef NvrtcPointwiseGroup() { return GeneratedGroupRow<NvrtcPointwise>("pointwise_group"); }
+KernelDef NvrtcReduceGroup() { return GeneratedGroupRow<NvrtcReduceSum>("reduce_group"); }
 KernelDef NvrtcReduceSum() { return RowOf("reduce_sum"); }
 
 }  // namespace moka

@@ -194,7 +194,7 @@ void SetOperand(const cuda::NestOperand& from, ProgramOperand& to) {
 class InterpretedKernel final : public BoundKernel {
  public:
   explicit InterpretedKernel(const KernelQuery& query)
-      : is_sum_(query.node.op->name == "reduce_sum"), is_double_(query.outputs[0].dtype == DType::kFloat64) {
+      : is_sum_(cuda::IsReduction(query)), is_double_(query.outputs[0].dtype == DType::kFloat64) {
     const auto [expression, nest] = cuda::NestOf(query);
     program_.dims = static_cast<int>(nest.extents.size());
     program_.instruction_count = static_cast<int>(expression.instructions().size());
@@ -267,7 +267,8 @@ KernelDef RowOf(std::string op) {
 }  // namespace
 
 KernelDef InterpretedPointwise() { return RowOf("pointwise"); }
-KernelDef InterpretedPointwiseGroup() { return GroupRow<InterpretedPointwise>(); }
+KernelDef InterpretedPointwiseGroup() { return GroupRow<InterpretedPointwise>("pointwise_group"); }
+KernelDef InterpretedReduceGroup() { return GroupRow<InterpretedReduceSum>("reduce_group"); }
 KernelDef InterpretedReduceSum() { return RowOf("reduce_sum"); }
 
 }  // namespace moka

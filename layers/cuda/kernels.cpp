@@ -70,6 +70,8 @@ std::vector<KernelDef> AllCudaKernels() {
       InterpretedPointwise(),
       NvrtcPointwiseGroup(),
       InterpretedPointwiseGroup(),
+      NvrtcReduceGroup(),
+      InterpretedReduceGroup(),
       NvrtcReduceSum(),
       InterpretedReduceSum(),
       CudaSoftmax(),

@@ -87,9 +87,11 @@ KernelDef CudnnConvolutionBackwardData();
 KernelDef CudnnConvolutionBackwardWeights();
 KernelDef InterpretedPointwise();
 KernelDef InterpretedPointwiseGroup();
+KernelDef InterpretedReduceGroup();
 KernelDef InterpretedReduceSum();
 KernelDef NvrtcPointwise();
 KernelDef NvrtcPointwiseGroup();
+KernelDef NvrtcReduceGroup();
 KernelDef NvrtcReduceSum();
 
 // All of the above.

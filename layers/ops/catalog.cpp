@@ -54,6 +54,7 @@ std::vector<OpDef> AllOps() {
       PoolMaxMaskOp(),
       PoolMaxOp(),
       PoolStochasticOp(),
+      ReduceGroupOp(),
       ReduceSumOp(),
       ReorderOp(),
       ReshapeOp(),

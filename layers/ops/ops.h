@@ -32,6 +32,7 @@ OpDef PoolMaxForwardOp();
 OpDef PoolMaxMaskOp();
 OpDef PoolMaxOp();
 OpDef PoolStochasticOp();
+OpDef ReduceGroupOp();
 OpDef ReduceSumOp();
 OpDef ReorderOp();
 OpDef ReshapeOp();

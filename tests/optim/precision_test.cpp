@@ -48,8 +48,11 @@ void FillPictures(Feed& feed) {
 
 // A train net with its own store.
 struct Training {
-  explicit Training(const std::string& solver_text, const std::string& net_text = TaskNet(16, false))
-      : solver(Base(solver_text)), net(NetFromText(net_text, "net.prototxt"), solver, {}, 3, {}, store) {
+  explicit Training(const std::string& solver_text, const std::string& net_text = TaskNet(16, false),
+                    const CompileOptions& compile = {})
+      : solver(Base(solver_text)),
+        store(compile.device),
+        net(NetFromText(net_text, "net.prototxt"), solver, {}, 3, compile, store) {
     if (net_text.find("conv1") == std::string::npos) {
       FillTask(net.feed());
     } else {
@@ -130,6 +133,29 @@ TEST(PrecisionTrainingTest, AScaleLeavesUpdatesAsTheyAre) {
     EXPECT_EQ(plain.Train(5), scaled.Train(5)) << fields;
     EXPECT_EQ(plain.All(), scaled.All()) << fields;
     EXPECT_NE(plain.Weight("ip1/0"), plain.start.at("ip1/0")) << fields;
+  }
+}
+
+// On GPUs norms, checks and updates of all weights are a few kernels, with the same results as one by one.
+TEST(PrecisionTrainingTest, UpdatesAreGroupedOnGpus) {
+  CompileOptions together;
+  together.device = Device{DeviceKind::kCuda, Device::kRehearsed};
+  CompileOptions apart = together;
+  apart.disabled_passes = {"group_updates"};
+  for (const char* fields : {"type: \"LARS\" lars_eta: 0.01 precision: \"float16\"", "clip_gradients: 0.05",
+                             "type: \"LAMB\" weight_decay: 0.01", "larc: true"}) {
+    Training grouped(fields, ConvNet(), together);
+    Training single(fields, ConvNet(), apart);
+    EXPECT_EQ(grouped.Train(3), single.Train(3)) << fields;
+    EXPECT_EQ(grouped.All(), single.All()) << fields;
+    EXPECT_NE(grouped.Weight("ip1/0"), grouped.start.at("ip1/0")) << fields;
+    const auto updates = [](Training& run, std::string_view op) {
+      return std::ranges::count_if(run.net.program().steps(),
+                                   [&](const StepReport& s) { return s.op == op && s.pass == "update"; });
+    };
+    EXPECT_GT(updates(single, "reduce_sum"), 5) << fields;
+    EXPECT_EQ(updates(grouped, "reduce_sum"), 0) << fields << "\n" << grouped.net.program().text();
+    EXPECT_LT(updates(grouped, "pointwise") + updates(grouped, "pointwise_group"), 10) << fields;
   }
 }
 

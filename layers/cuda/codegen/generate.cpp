@@ -14,10 +14,8 @@ namespace {
 
 using Kind = ArgumentSource::Kind;
 
-bool IsReduction(const KernelQuery& query) { return query.node.op->name == "reduce_sum"; }
-
 Expression ExpressionOf(const KernelQuery& query) {
-  if (IsReduction(query)) return Expression::Parse(query.node.attributes.String("expr"));
+  if (query.node.op->name == "reduce_sum") return Expression::Parse(query.node.attributes.String("expr"));
   return Expression::Parse(query.node.attributes.Get<Strings>("exprs"));
 }
 
@@ -61,6 +59,10 @@ Generated GenerateReduction(const std::string& name, const Expression& expressio
 }
 
 }  // namespace
+
+bool IsReduction(const KernelQuery& query) {
+  return query.node.op->name == "reduce_sum" || query.node.op->name == "reduce_group";
+}
 
 NodeNest NestOf(const KernelQuery& query) {
   Expression expression = ExpressionOf(query);

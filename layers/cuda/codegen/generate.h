@@ -44,6 +44,9 @@ std::string RefuseGenerated(const KernelQuery& query);
 // The layout of the first input of the full shape for all of that shape, the others plain.
 std::optional<LayoutProposal> ProposeGenerated(const KernelQuery& query);
 
+// Whether a sum is asked for: by reduce_sum, or by a member of reduce_group.
+bool IsReduction(const KernelQuery& query);
+
 // What a node's kernel goes through.
 struct NodeNest {
   Expression expression;

@@ -58,10 +58,14 @@ KernelText PointwiseText(std::string name, const Expression& expression, const N
   return {std::move(name), text + StepText("a.at", "count", "  ") + "}\n"};
 }
 
+std::string GroupRowsText() {
+  return "struct Member {\n  Operands at;\n  long long count;\n  long long first_chunk;\n  long long chunks;\n};\n"
+         "struct Chunk {\n  long long member;\n  long long first;\n};\n";
+}
+
 KernelText GroupText(std::string name, const Expression& expression, const Nest& nest, int width) {
   std::string text = StartText(expression, nest, width);
-  text += "struct Member {\n  Operands at;\n  long long count;\n};\n";
-  text += "struct Chunk {\n  long long member;\n  long long first;\n};\n";
+  text += GroupRowsText();
   text += "struct Arguments {\n  const Member* members;\n  const Chunk* chunks;\n};\n";
   text += "inline void Phase(const Arguments& a, Shared&, int, unsigned block, int thread) {\n";
   text += "  const Chunk chunk = a.chunks[block];\n";

@@ -15,9 +15,11 @@ inline int64_t PointwiseBlocks(const Nest& nest, int width) {
 }
 
 // The same expression over the members of a group, each dense and of its own count. Arguments of the kernel: a table of
-// members in the device's memory (the pointers of each, then its count) and a table of chunks (member and first
-// element, 64 bits each), one a block.
+// members in the device's memory and one of chunks, one a block.
 KernelText GroupText(std::string name, const Expression& expression, const Nest& nest, int width);
+// The rows of these tables: of a member its pointers, its count, its first chunk and their number; of a chunk its
+// member and first element. Words of 64 bits.
+std::string GroupRowsText();
 // Elements of a chunk: a block goes through it in several steps.
 inline constexpr int64_t kChunkSteps = 8;
 inline int64_t ChunkElements(int width) { return kChunkSteps * kBlockThreads * width; }

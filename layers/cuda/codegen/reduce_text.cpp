@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "layers/cuda/codegen/element_text.h"
+#include "layers/cuda/codegen/pointwise_text.h"
 
 namespace moka::cuda {
 namespace {
@@ -168,7 +169,54 @@ Nest NestOfPartials(const Nest& nest, const Split& s) {
   return left;
 }
 
+std::string GroupStartText(const Expression& expression, const Nest& nest, int width) {
+  return StrCat(DeclarationsText(expression, nest), "constexpr int kWidth = ", width,
+                ";\nconstexpr int kHalvings = ", std::countr_zero(static_cast<unsigned>(kBlockThreads)),
+                ";\nconstexpr int kPhases = kHalvings + 2;\n", GroupRowsText(),
+                "struct Arguments {\n  const Member* members;\n  const Chunk* chunks;\n  Wide* sums;\n};\n",
+                "struct Shared {\n  Wide sums[", kBlockThreads, "];\n};\n");
+}
+
+// `first` leaves a thread's sum in `sum`; `last` writes that of the block.
+std::string GroupPhaseText(std::string_view first, std::string_view last) {
+  return StrCat("inline void Phase(const Arguments& a, Shared& shared, int phase, unsigned block, int thread) {\n",
+                "  if (phase == 0) {\n    Wide sum = 0;\n", first, "    shared.sums[thread] = sum;\n",
+                "  } else if (phase <= kHalvings) {\n    const int reach = ", kBlockThreads, " >> phase;\n",
+                "    if (thread < reach) shared.sums[thread] += shared.sums[thread + reach];\n",
+                "  } else if (thread == 0) {\n    ", last, "\n  }\n}\n");
+}
+
 }  // namespace
+
+KernelText GroupSumText(std::string name, const Expression& expression, const Nest& nest, int width) {
+  const Split split{.width = width, .kept_dims = {}, .summed_dims = {0}};
+  const std::string first = StrCat(R"(    const Chunk chunk = a.chunks[block];
+    const Member member = a.members[chunk.member];
+    const Index count = static_cast<Index>(member.count);
+    Wide sums[kWidth] = {};
+)",
+                                   "    for (int step = 0; step < ", kChunkSteps,
+                                   "; ++step) {\n      const Index i = static_cast<Index>(chunk.first) + (step * ",
+                                   kBlockThreads, R"(u + thread) * kWidth;
+      if (i + kWidth <= count) {
+        Terms<kWidth>(member.at, 0, i, sums);
+      } else {
+        for (Index k = i; k < count; ++k) Terms<1>(member.at, 0, k, sums);
+      }
+    }
+    for (int j = 0; j < kWidth; ++j) sum += sums[j];
+)");
+  return {std::move(name), GroupStartText(expression, nest, width) + TermsText(expression, nest, split) +
+                               GroupPhaseText(first, "a.sums[block] = shared.sums[0];")};
+}
+
+KernelText GroupSumJoinerText(std::string name, const Expression& expression, const Nest& nest) {
+  const std::string first =
+      StrCat("    const Member member = a.members[block];\n    for (long long i = thread; i < member.chunks; i += ",
+             kBlockThreads, ") sum += a.sums[member.first_chunk + i];\n");
+  return {std::move(name),
+          GroupStartText(expression, nest, 1) + GroupPhaseText(first, "Set(*a.members[block].at.y0, shared.sums[0]);")};
+}
 
 ReducePlan PlanReduceSum(const std::string& name, const Expression& expression, const Nest& nest,
                          bool may_take_vectors) {

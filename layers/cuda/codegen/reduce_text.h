@@ -28,4 +28,9 @@ struct ReducePlan {
 ReducePlan PlanReduceSum(const std::string& name, const Expression& expression, const Nest& nest,
                          bool may_take_vectors);
 
+// The sums of the members of a group (pointwise_text.h has their tables): a block sums a chunk, then a block of the
+// joiner each member's chunks. Arguments of both: the two tables and the chunks' sums. `width`: elements a thread.
+KernelText GroupSumText(std::string name, const Expression& expression, const Nest& nest, int width);
+KernelText GroupSumJoinerText(std::string name, const Expression& expression, const Nest& nest);
+
 }  // namespace moka::cuda

@@ -187,9 +187,11 @@ std::vector<CodegenCase> CodegenCases() {
 
 std::vector<CodegenCase> GroupCases() {
   std::vector<CodegenCase> cases;
-  const OpDef& group = StandardCatalog().Op("pointwise_group");
-  for (const OpCase& c : group.cases()) {
-    for (const DType dtype : {DType::kFloat32, DType::kFloat16}) cases.push_back(CaseOf(group, c, dtype));
+  for (const char* name : {"pointwise_group", "reduce_group"}) {
+    const OpDef& group = StandardCatalog().Op(name);
+    for (const OpCase& c : group.cases()) {
+      for (const DType dtype : {DType::kFloat32, DType::kFloat16}) cases.push_back(CaseOf(group, c, dtype));
+    }
   }
   return cases;
 }

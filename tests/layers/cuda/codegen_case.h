@@ -36,7 +36,7 @@ struct Memory {
 
 // Of pointwise and reduce_sum.
 std::vector<CodegenCase> CodegenCases();
-// Of pointwise_group, in float32 and float16.
+// Of pointwise_group and reduce_group, in float32 and float16.
 std::vector<CodegenCase> GroupCases();
 
 }  // namespace moka

@@ -18,6 +18,7 @@
 #include "layers/cuda/codegen/group.h"
 #include "layers/cuda/codegen/pointwise_text.h"
 #include "layers/cuda/nvrtc.h"
+#include "layers/ops/group.h"
 #include "tests/layers/cuda/codegen_case.h"
 #include "tests/layers/op_run.h"
 
@@ -145,8 +146,11 @@ TEST(CodegenTest, GroupsMatchTheReferenceOnTheHost) {
   for (const CodegenCase& subject : cases) {
     ASSERT_EQ(RefuseGroup(subject.query()), "");
     groups.push_back(GenerateGroup(StrCat("g", groups.size()), subject.query(), Alignment::kVectors));
-    source += WithEntry(groups.back().kernel, Target::kHost);
-    device_source += WithEntry(groups.back().kernel, Target::kDevice);
+    for (const std::optional<KernelText>& kernel : {std::optional(groups.back().kernel), groups.back().joiner}) {
+      if (!kernel) continue;
+      source += WithEntry(*kernel, Target::kHost);
+      device_source += WithEntry(*kernel, Target::kDevice);
+    }
   }
   const HostKernels kernels(source);
   ASSERT_TRUE(kernels.is_compiled());
@@ -154,8 +158,11 @@ TEST(CodegenTest, GroupsMatchTheReferenceOnTheHost) {
     const Memory memory(cases[c]);
     const Attributes& attributes = cases[c].query().node.attributes;
     const GroupTables tables = TablesOf(attributes, groups[c].width, memory.inputs, memory.outputs);
-    const void* const arguments[] = {tables.members.data(), tables.chunks.data()};
+    const Buffer scratch = Buffer::Allocate(groups[c].scratch_bytes);
+    const void* const arguments[] = {tables.members.data(), tables.chunks.data(), scratch.data()};
     kernels.Run(groups[c].kernel.name, tables.blocks(), arguments);
+    ASSERT_EQ(groups[c].joiner.has_value(), cases[c].op->name == "reduce_group");
+    if (groups[c].joiner) kernels.Run(groups[c].joiner->name, GroupSizes(attributes).members, arguments);
     cases[c].ExpectReference(memory.values, memory.outputs);
   }
   if (MissingNvrtc().empty()) CompileCuda(device_source, {.capability = 90, .wants_ptx = true});

@@ -31,7 +31,7 @@ LossScale::LossScale(Graph& graph, const LossScaling& scaling) : graph_(graph), 
 }
 
 ValueId LossScale::Guard(ValueId loss, std::span<const ValueId> gradients) {
-  if (!scaling_.is_dynamic) return loss;
+  if (seed_ == kNoId) return loss;
   const GraphBuilder b = BuilderOf(graph_);
   loss_ = loss;
   overflows_ = SumOverGradients(b, gradients, "select(le(abs(x0),3e38),0,1)");
@@ -40,7 +40,13 @@ ValueId LossScale::Guard(ValueId loss, std::span<const ValueId> gradients) {
 }
 
 void LossScale::Finish() {
-  if (!scaling_.is_dynamic) return;
+  if (seed_ == kNoId) return;
+  if (!scaling_.is_dynamic) {
+    const ValueId skipped =
+        BuilderOf(graph_).Pointwise("select(le(abs(x0),3e38),select(gt(x1,0),x2,0),0)", {loss_, overflows_, seed_});
+    graph_.AddOutput(std::string(kSkippedOutput), skipped);
+    return;
+  }
   const std::string is_due = StrCat("ge(x1+1,", ConstantText(static_cast<double>(scaling_.window)), ")");
   const auto next = [&](const std::string& good, const std::string& overflowed, const std::string& old) {
     return StrCat("select(le(abs(x2),3e38),select(gt(x3,0),", overflowed, ",", good, "),", old, ")");

@@ -1,10 +1,10 @@
 // Loss scaling (Micikevicius et al., "Mixed precision training", ICLR 2018): the loss is multiplied by a scale before
 // it is differentiated, so that small gradients do not vanish in a half type, and gradients are divided by it in the
-// update. The scale is fixed, or found while training:
+// update. A gradient that is not finite leaves every state as it was. The scale is fixed, or found while training:
 //
 //   all gradients finite   -> good steps + 1; after `window` of them the scale doubles (at most 2^24), good steps 0
-//   one is not finite      -> every state keeps its value, the scale halves (at least 1), good steps 0
-//   the loss is not finite -> every state keeps its value, these two as well
+//   one is not finite      -> the scale halves (at least 1), good steps 0
+//   the loss is not finite -> these two keep their values as well
 //
 // All of it is part of the graph: nothing is decided by the host. The two scalars are states of the store and part of
 // checkpoints.
@@ -40,9 +40,9 @@ class LossScale {
   // The gradient of the loss to start from, and the scalar every gradient is to be multiplied by; kNoId: 1.
   ValueId seed() const { return seed_; }
   ValueId unscale() const { return unscale_; }
-  // Dynamic: a scalar that is the loss, and not finite if a gradient is not. Otherwise the loss itself.
+  // A scalar that is the loss, and not finite if a gradient of a scaled loss is not.
   ValueId Guard(ValueId loss, std::span<const ValueId> gradients);
-  // Dynamic: what becomes of the states, and the outputs. Requires: Guard was called.
+  // Of a scaled loss: what becomes of the states, and the outputs. Requires: Guard was called.
   void Finish();
 
  private:

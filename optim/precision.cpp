@@ -79,11 +79,4 @@ std::set<std::string> LayersInFloat32(const NetParameter& net) {
   return layers;
 }
 
-void SetPrecision(const NetParameter& net, CompileOptions& options) {
-  if (options.compute == Compute::kFloat32 && net.default_forward_type() == FLOAT16) {
-    options.compute = Compute::kFloat16;
-  }
-  options.keep32_layers = LayersInFloat32(net);
-}
-
 }  // namespace moka

@@ -23,8 +23,5 @@ LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Co
 // Layers that compute in float32 in any run: losses, and those whose forward_type or backward_type says FLOAT
 // (NVCaffe).
 std::set<std::string> LayersInFloat32(const NetParameter& net);
-// For a net without a solver: float16 where its default_forward_type says so and nothing else was asked for, and the
-// layers that stay.
-void SetPrecision(const NetParameter& net, CompileOptions& options);
 
 }  // namespace moka

@@ -45,14 +45,15 @@ void RefuseUntrainable(const NetParameter& net) {
   }
 }
 
-// A threshold on gradients inside a layer is of gradients as they are, not of those of a scaled loss.
-void RefuseClippedGradients(const Graph& graph) {
+// Numbers that gradients meet inside a layer are of gradients as they are: where the loss is scaled, so are they.
+void ScaleNumbersOfGradients(Graph& graph, ValueId scale) {
   for (const NodeId id : graph.TopologicalOrder()) {
-    const Node& node = graph.node(id);
-    if (node.op->name != "clip_gradient") continue;
-    throw Error(ErrorKind::kConfig, node.origin.place,
-                StrCat("layer \"", node.origin.layer, "\" clips gradients, which a scaled loss would mislead"),
-                "train it with loss_scale: 1, or in bfloat16 or float32");
+    const Node node = graph.node(id);  // a copy: nodes are added
+    if (node.op->name != "clip_gradient" && node.op->name != "output_decay") continue;
+    const ValueId scaled =
+        GraphBuilder(graph, node.origin).Add1(node.op->name, {node.inputs[0], scale}, node.attributes);
+    graph.ReplaceUses(node.outputs[0], scaled);
+    graph.RemoveNode(id);
   }
 }
 
@@ -135,7 +136,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                            ParameterStore& store) {
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   LossScale scale(net.graph, scaling);
-  if (scale.seed() != kNoId) RefuseClippedGradients(net.graph);
+  if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   const std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
 
   if (solver_.iter_size() == 1) {
@@ -170,9 +171,9 @@ void TrainNet::BindInputs(Program& updating) {
   if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
   loss_ = step_->output(kLossOutput);
   const std::vector<std::string> outputs = updating.OutputNames();
-  if (std::ranges::find(outputs, kSkippedOutput) == outputs.end()) return;
-  loss_scale_ = updating.output(kLossScaleState);
-  skipped_ = updating.output(kSkippedOutput);
+  const auto has = [&](std::string_view name) { return std::ranges::find(outputs, name) != outputs.end(); };
+  if (has(kSkippedOutput)) skipped_ = updating.output(kSkippedOutput);
+  if (has(kLossScaleState)) loss_scale_ = updating.output(kLossScaleState);
 }
 
 std::optional<double> TrainNet::loss_scale() const {

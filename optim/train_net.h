@@ -40,8 +40,8 @@ class TrainNet {
   // After a Step whose loss was not finite: where it came from.
   std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
 
-  // Dynamic loss scaling: the scale of the next step, and the one at which a gradient of the last step was not finite
-  // (no state was changed then), 0 if all were.
+  // Of a scaled loss: the scale of the next step if it is found while training, and the scale at which a gradient of
+  // the last step was not finite (no state was changed then), 0 if all were.
   std::optional<double> loss_scale() const;
   double overflowed_at() const;
 
@@ -79,7 +79,7 @@ class TrainNet {
   Tensor random_key_;  // no data when the net draws nothing
   Tensor loss_;
   Tensor loss_scale_;  // no data unless the scale is dynamic
-  Tensor skipped_;
+  Tensor skipped_;     // no data unless the loss is scaled
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.

@@ -84,9 +84,11 @@ void Trainer::Iterate() {
     Smooth(loss);
     if (train_->overflowed_at() > 0) {
       ++state_.skipped_updates;
+      const std::string next = train_->loss_scale() ? StrCat("scale ", General(*train_->loss_scale()))
+                                                    : std::string("loss_scale is fixed, a lower one may not overflow");
       LogWarning(StrCat("iteration ", state_.iteration, ": a gradient overflowed at loss scale ",
                         General(train_->overflowed_at()), "; this update is skipped (", state_.skipped_updates,
-                        " so far), scale ", General(*train_->loss_scale())));
+                        " so far), ", next));
     }
   } else if (solver_.on_nan() == SolverParameter::STOP) {
     Diverge(loss);

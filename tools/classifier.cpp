@@ -68,7 +68,8 @@ Classifier::Classifier(const ClassifierOptions& options)
   CompileOptions compile = options.compile;
   compile.name = net.name();
   compile.inference = true;
-  SetPrecision(deploy, compile);
+  if (!options.has_precision) compile.compute = PrecisionOf({}, deploy, compile.compute);
+  compile.keep32_layers = LayersInFloat32(deploy);
   compile.releases_states = true;
   const std::string input = ImageInput(deploy).top(0);
   program_ = Compile(std::move(built.graph), store_, compile);

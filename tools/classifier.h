@@ -22,6 +22,7 @@ struct ClassifierOptions {
   int64_t batch = 1;
   std::vector<std::string> overrides;
   CompileOptions compile;
+  bool has_precision = false;  // compile.compute stands, whatever the net says
 };
 
 struct Prediction {

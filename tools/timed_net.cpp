@@ -51,11 +51,11 @@ std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solve
   std::vector<ValueId> states;
   states.reserve(trained.size());
   for (const NetBlob& blob : trained) states.push_back(blob.state);
-  const LossScaling scaling = ScalingOf(solver, net.param, PrecisionOf(solver, net.param, compute));
+  const LossScaling scaling = ScalingOf(solver, net.param, compute);
   AddLossScaleStates(scaling, store);
   LossScale scale(net.graph, scaling);
   const std::vector<ValueId> gradients = Differentiate(net.graph, net.loss, states, scale.seed());
-  const ValueId guard = scaling.is_dynamic ? scale.Guard(net.loss, gradients) : kNoId;
+  const ValueId guard = scale.seed() != kNoId ? scale.Guard(net.loss, gradients) : kNoId;
   Updates updates = AddUpdates(net.graph, {.solver = &solver,
                                            .blobs = trained,
                                            .gradients = gradients,
@@ -216,6 +216,9 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
   std::vector<BuiltNet> nets;
   for (const NetParameter& param : params) nets.push_back(Build(param, phase, options));
   AddFeeds(nets);
+  const auto compute_of = [&](const BuiltNet& net) {
+    return options.has_precision ? compile.compute : PrecisionOf(solver, net.param, compile.compute);
+  };
   std::vector<std::vector<Filling>> fillings;
   std::vector<std::vector<std::string>> scalars(nets.size());
   for (size_t i = 0; i < nets.size(); ++i) {
@@ -224,14 +227,14 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
     AddKept(net, StrCat("time", i), timed->store);
     for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
     fillings.push_back(Describe(net, *timed));
-    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, compile.compute, timed->store);
+    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, compute_of(net), timed->store);
   }
   const int64_t built = NowMicros();
   for (size_t i = 0; i < nets.size(); ++i) {
     CompileOptions compile_options = compile;
     compile_options.name = nets[i].param.name();
-    SetPrecision(nets[i].param, compile_options);
-    if (phase == TRAIN) compile_options.compute = PrecisionOf(solver, nets[i].param, compile_options.compute);
+    compile_options.compute = compute_of(nets[i]);
+    compile_options.keep32_layers = LayersInFloat32(nets[i].param);
     compile_options.inference = phase == TEST;
     compile_options.recompute = compile.recompute || solver.recompute();
     compile_options.releases_states = phase == TEST && nets.size() == 1;

@@ -19,6 +19,7 @@ struct TimedOptions {
   std::map<std::string, Shape> shapes{};  // of tops of data layers by name; they win over `batch`
   std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4; its
                                           // `recompute` counts as CompileOptions' does
+  bool has_precision = false;             // CompileOptions' arithmetic stands, whatever solver and net say
 };
 
 // A program, and the inputs that programs of the same step before it feed: from an output, to an input.

@@ -37,6 +37,18 @@ void CheckActivation(std::string_view op, const Attributes& attributes) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": activation is \"", activation, "\" but only \"relu\" can be fused"));
 }
 
+void CheckScaledIdentity(std::string_view op, std::span<const TensorType> inputs) {
+  CheckInputCount(op, inputs, 1, 2);
+  CheckFloat(op, "x", inputs[0]);
+  if (inputs.size() > 1) CheckShape(op, "the scale", inputs[1].shape, Shape{}, "a scalar");
+}
+
+std::string ScaledText(GradientContext& context, double number, std::vector<ValueId>& inputs) {
+  if (context.input_count() == 1) return StrCat("(", number, ")");
+  inputs.push_back(context.x(1));
+  return StrCat("(", number, "*x", inputs.size() - 1, ")");
+}
+
 TensorType PlainType(DType dtype, const Shape& shape) {
   TensorType type{dtype, shape, {}};
   (void)type.Bytes();  // throws on overflow

@@ -23,6 +23,14 @@ void CheckSameDType(std::string_view op, std::string_view name_a, const TensorTy
 // Errors: kConfig unless activation is "" or "relu".
 void CheckActivation(std::string_view op, const Attributes& attributes);
 
+// For identities whose gradient has a number of its own (a threshold, a decay): x and, if the loss is scaled, the
+// scalar it is scaled by. Errors: kConfig.
+void CheckScaledIdentity(std::string_view op, std::span<const TensorType> inputs);
+// Of these inputs x alone may be of a half type (OpDef::takes_half).
+inline bool IsScaledIdentity(const Attributes&, int input) { return input == 0; }
+// The text of such a number in an expression over `inputs`, times the scale, which joins them.
+std::string ScaledText(GradientContext& context, double number, std::vector<ValueId>& inputs);
+
 // A plain type. Errors: size overflow if its bytes do not fit 63 bits.
 TensorType PlainType(DType dtype, const Shape& shape);
 // The type of sums and statistics over values of `dtype`: float32 for the half types, otherwise itself.

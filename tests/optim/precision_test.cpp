@@ -222,19 +222,37 @@ TEST(PrecisionTrainingTest, AForwardOverflowIsFoundInHalfResults) {
   EXPECT_EQ(run.Weight("ip1/0"), large);
 }
 
-// A threshold inside a layer is of gradients as they are, and would cut scaled ones.
-TEST(PrecisionTrainingTest, LayersThatClipGradientsRefuseAScale) {
+// A threshold or a decay inside a layer is of gradients as they are: it is scaled with the loss.
+TEST(PrecisionTrainingTest, NumbersInsideLayersMeetUnscaledGradients) {
   std::string net = TaskNet(16, false);
-  const std::string lstm =
+  const std::string layers =
       "layer { name: \"ip1\" type: \"Lstm\" bottom: \"data\" top: \"ip1\" lstm_param { num_output: 16 batch_size: 16 "
-      "clipping_threshold: 0.1 weight_filler { type: \"xavier\" } } }\n";
+      "clipping_threshold: 1e-4 weight_filler { type: \"xavier\" } } }\n";
   const size_t begin = net.find("layer { name: \"ip1\"");
-  net.replace(begin, net.find("layer { name: \"bn\"") - begin, lstm);
-  const Caught caught = ErrorOf([&] { Training run("precision: \"float16\"", net); });
-  EXPECT_EQ(caught.kind, ErrorKind::kConfig);
-  EXPECT_THAT(caught.text, testing::HasSubstr("layer \"ip1\" clips gradients"));
-  Training run("precision: \"bfloat16\"", net);
-  EXPECT_TRUE(std::isfinite(run.Train(2)));
+  net.replace(begin, net.find("layer { name: \"bn\"") - begin, layers);
+  Training plain("", net);
+  Training scaled("loss_scale: 1024", net);
+  Training unclipped("", std::string(net).replace(net.find("1e-4"), 4, "1e+4"));
+  EXPECT_EQ(plain.Train(5), scaled.Train(5));
+  EXPECT_EQ(plain.All(), scaled.All());
+  unclipped.Train(5);
+  EXPECT_NE(plain.Weight("ip1/0"), unclipped.Weight("ip1/0"));
+  Training half("precision: \"float16\"", net);
+  EXPECT_TRUE(std::isfinite(half.Train(2)));
+}
+
+TEST(PrecisionTrainingTest, AnOverflowAtAFixedScaleSkipsTheUpdate) {
+  for (const char* fields : {"", " iter_size: 2"}) {
+    Training run(StrCat("precision: \"float16\" loss_scale: 1e30", fields));
+    EXPECT_TRUE(std::isfinite(run.Train(1)));
+    EXPECT_FLOAT_EQ(static_cast<float>(run.net.overflowed_at()), 1e30F) << fields;
+    EXPECT_FALSE(run.net.loss_scale().has_value());
+    EXPECT_EQ(run.Weight("ip1/0"), run.start.at("ip1/0")) << fields;
+    Training fits(StrCat("precision: \"float16\" loss_scale: 128", fields));
+    fits.Train(1);
+    EXPECT_EQ(fits.net.overflowed_at(), 0) << fields;
+    EXPECT_NE(fits.Weight("ip1/0"), fits.start.at("ip1/0")) << fields;
+  }
 }
 
 // Gradients near 1e-9 are zero in float16 (its smallest number is 6e-8); scaled by 65536 they are not.

@@ -61,6 +61,7 @@ Bench Prepare(const Arguments& arguments) {
   options.shapes = ParseShapes(arguments.Get("shape"));
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   options.solver = overrides.solver;
+  options.has_precision = arguments.Has("precision");
   const fs::path file =
       FindConfig(ConfigOf(arguments.positionals[0]), result.is_training ? "train_val.prototxt" : "deploy.prototxt");
   const bool is_folder = file.filename() == "train_val.prototxt" || file.filename() == "deploy.prototxt";

@@ -69,6 +69,7 @@ ClassifierOptions OptionsOf(const Arguments& arguments) {
   }
   options.overrides = arguments.overrides;
   options.compile = CompileOptionsOf(arguments);
+  options.has_precision = arguments.Has("precision");
   return options;
 }
 

@@ -116,6 +116,7 @@ int Run(const Arguments& arguments) {
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   TimedOptions timed;
   timed.solver = overrides.solver;
+  timed.has_precision = arguments.Has("precision");
   const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
   if (LookInside(arguments, config, *net->program)) return 0;
   const int64_t iterations = arguments.Int("iterations", 10, 1, 1000000);

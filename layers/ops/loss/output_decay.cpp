@@ -8,8 +8,7 @@ namespace moka {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("output_decay", in, 1, 1);
-  CheckFloat("output_decay", "x", in[0]);
+  CheckScaledIdentity("output_decay", in);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
@@ -19,28 +18,34 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
 
 void Gradient(GradientContext& c) {
   if (!c.wants(0)) return;
-  const std::string decay = StrCat(c.attributes().Float("decay"));
+  std::vector<ValueId> inputs = {c.dy(0), c.x(0)};
+  const std::string decay = ScaledText(c, c.attributes().Float("decay"), inputs);
   const std::string term = c.attributes().Bool("l1") ? "sign(x1)" : "x1";
-  c.SetDx(0, c.b().Pointwise(StrCat("x0+(", decay, ")*", term), {c.dy(0), c.x(0)}));
+  c.SetDx(0, c.b().Pointwise(StrCat("x0+", decay, "*", term), inputs));
 }
 
 // Too small a decay for differences to see: the term is no derivative.
 std::vector<OpCase> Cases() {
   return {{"l1", {Float32({2, 3})}, {{"decay", 1e-12}, {"l1", true}}},
-          {"l2", {Float32({2, 3})}, {{"decay", 1e-12}, {"l1", false}}}};
+          {"l2", {Float32({2, 3})}, {{"decay", 1e-12}, {"l1", false}}},
+          {"of_a_scaled_loss", {Float32({2, 3}), Float32({})}, {{"decay", 1e-12}, {"l1", false}}}};
 }
 
 }  // namespace
 
 OpDef OutputDecayOp() {
-  return {.name = "output_decay",
-          .doc = "x -> y equal to x; x's gradient is y's plus decay * sign(x) (l1) or decay * x.",
-          .attributes = {{"decay", {}, "factor of the term"}, {"l1", false, "whether the term is the sign's"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .is_alias = true,
-          .cases = Cases};
+  return {
+      .name = "output_decay",
+      .doc =
+          "x -> y equal to x; x's gradient is y's plus decay * sign(x) (l1) or decay * x, times a scalar s where it is "
+          "the gradient of a loss scaled by s.",
+      .attributes = {{"decay", {}, "factor of the term"}, {"l1", false, "whether the term is the sign's"}},
+      .infer = Infer,
+      .reference = Reference,
+      .gradient = Gradient,
+      .is_alias = true,
+      .takes_half = IsScaledIdentity,
+      .cases = Cases};
 }
 
 }  // namespace moka

@@ -9,8 +9,7 @@ namespace moka {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount("clip_gradient", in, 1, 1);
-  CheckFloat("clip_gradient", "x", in[0]);
+  CheckScaledIdentity("clip_gradient", in);
   const double threshold = attributes.Float("threshold");
   if (!(threshold > 0)) {
     throw Error(ErrorKind::kConfig, StrCat("clip_gradient: threshold must be above 0, found ", threshold));
@@ -24,23 +23,34 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
 
 void Gradient(GradientContext& c) {
   if (!c.wants(0)) return;
-  const std::string threshold = StrCat(c.attributes().Float("threshold"));
-  c.SetDx(0, c.b().Pointwise(StrCat("max(min(x0,", threshold, "),-", threshold, ")"), {c.dy(0)}));
+  std::vector<ValueId> inputs = {c.dy(0)};
+  const std::string threshold = ScaledText(c, c.attributes().Float("threshold"), inputs);
+  c.SetDx(0, c.b().Pointwise(StrCat("max(min(x0,", threshold, "),-", threshold, ")"), inputs));
 }
 
 // The catalogue's weights lie in [-1, 1], so that differences never meet this threshold.
-std::vector<OpCase> Cases() { return {{"any", {Float32({2, 3})}, {{"threshold", 2.0}}}}; }
+std::vector<OpCase> Cases() {
+  return {{"any", {Float32({2, 3})}, {{"threshold", 2.0}}},
+          {.name = "of_a_scaled_loss",
+           .inputs = {Float32({2, 3}), Float32({})},
+           .attributes = {{"threshold", 2.0}},
+           .ranges = {{1, 1, 8}}}};
+}
 
 }  // namespace
 
 OpDef ClipGradientOp() {
   return {.name = "clip_gradient",
-          .doc = "x -> y equal to x; what y's gradient gives to x is cut to [-threshold, threshold].",
+          .doc =
+              "x -> y equal to x; what y's gradient gives to x is cut to [-threshold, threshold], times a scalar s "
+              "where it "
+              "is the gradient of a loss scaled by s.",
           .attributes = {{"threshold", {}, "the largest magnitude let through"}},
           .infer = Infer,
           .reference = Reference,
           .gradient = Gradient,
           .is_alias = true,
+          .takes_half = IsScaledIdentity,
           .cases = Cases};
 }
 

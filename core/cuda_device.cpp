@@ -40,9 +40,9 @@ void Check(cudaError_t status, std::string_view call, int index) {
               std::string(HintFor(status)));
 }
 
-// Makes a device the calling thread's: what is created belongs to that one. Work that is queued later goes to the
-// stream's own device, whichever is the thread's. The device before is not made the thread's again: that would set up
-// and hold memory on a GPU that the program may not use at all.
+// Makes a device the calling thread's: what is created belongs to that one, and kernels and libraries want their
+// stream's. The device before is not made the thread's again: that would set up and hold memory on a GPU that the
+// program may not use at all.
 void Use(int index) { Check(cudaSetDevice(index), "cudaSetDevice", index); }
 
 class CudaEvent : public Event {
@@ -115,20 +115,27 @@ class CudaRecording : public Recording {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-// The pool keeps what is given back: by default it returns all to the system at every synchronisation.
-void KeepPooledMemory(int index) {
+// Whether memory comes from a pool, which keeps what is given back: by default it returns all to the system at every
+// synchronisation. Some virtual GPUs have none.
+bool KeepPooledMemory(int index) {
+  int is_supported = 0;
+  Check(cudaDeviceGetAttribute(&is_supported, cudaDevAttrMemoryPoolsSupported, index), "cudaDeviceGetAttribute", index);
+  if (is_supported == 0) return false;
   cudaMemPool_t pool = nullptr;
   Check(cudaDeviceGetDefaultMemPool(&pool, index), "cudaDeviceGetDefaultMemPool", index);
   uint64_t threshold = std::numeric_limits<uint64_t>::max();
   Check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold), "cudaMemPoolSetAttribute", index);
+  return true;
 }
 
 class CudaStream : public Stream {
  public:
-  explicit CudaStream(int index) : Stream({DeviceKind::kCuda, index}), handle_(std::make_shared<StreamHandle>(index)) {
-    KeepPooledMemory(index);
-  }
-  ~CudaStream() override { cudaStreamSynchronize(stream()); }  // an error comes again from the next call of any stream
+  explicit CudaStream(int index)
+      : Stream({DeviceKind::kCuda, index}),
+        handle_(std::make_shared<StreamHandle>(index)),
+        has_pool_(KeepPooledMemory(index)) {}
+  // An error comes again from the next call of any stream.
+  ~CudaStream() override { cudaStreamSynchronize(handle_->get()); }
 
   void CopyToDevice(std::byte* to, const std::byte* from, int64_t bytes) override {
     Copy(to, from, bytes, cudaMemcpyHostToDevice);
@@ -176,16 +183,29 @@ class CudaStream : public Stream {
   DeviceBuffer Allocate(int64_t bytes) override {
     Require(bytes >= 0, "Stream::Allocate: bytes not negative");
     void* data = nullptr;
-    const cudaError_t status = cudaMallocAsync(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)), stream());
+    const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+    cudaStream_t mine = stream();
+    const cudaError_t status = has_pool_ ? cudaMallocAsync(&data, size, mine) : cudaMalloc(&data, size);
     if (status == cudaErrorMemoryAllocation) throw OutOfMemory(bytes);
-    Check(status, "cudaMallocAsync", device().index);
-    // An error of cudaFreeAsync is that of earlier work, which the next call reports.
-    const auto give_back = [handle = handle_](std::byte* memory) { cudaFreeAsync(memory, handle->get()); };
+    Check(status, has_pool_ ? "cudaMallocAsync" : "cudaMalloc", device().index);
+    // An error here is that of earlier work, which the next call reports.
+    const auto give_back = [handle = handle_, has_pool = has_pool_](std::byte* memory) {
+      if (has_pool) {
+        cudaFreeAsync(memory, handle->get());
+      } else {
+        cudaStreamSynchronize(handle->get());
+        cudaFree(memory);
+      }
+    };
     return {std::shared_ptr<std::byte>(static_cast<std::byte*>(data), give_back), bytes};
   }
 
  private:
-  cudaStream_t stream() const { return handle_->get(); }
+  // Any thread may come, each with a device of its own.
+  cudaStream_t stream() const {
+    Use(device().index);
+    return handle_->get();
+  }
   void Copy(std::byte* to, const std::byte* from, int64_t bytes, cudaMemcpyKind kind) {
     Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream()), "cudaMemcpyAsync", device().index);
   }
@@ -199,6 +219,7 @@ class CudaStream : public Stream {
   }
 
   std::shared_ptr<StreamHandle> handle_;
+  bool has_pool_;
   CudaEvent end_{device().index};
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/half.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/binding.h"
@@ -52,9 +53,14 @@ class FrozenProgram : public Program {
         store_(store),
         stream_(options.device.is_cpu() ? nullptr : MakeStream(options.device)) {
     Require(options.device == store.device(), "Compile: the store lies on the program's device");
+    if (stream_ && options.inference) done_ = MakeEvent(options.device);
   }
   ~FrozenProgram() override {
-    if (stream_) stream_->Synchronize();  // what is under way reads the program's memory
+    try {
+      if (stream_) stream_->Synchronize();  // what is under way reads the program's memory
+    } catch (const Error& broken) {
+      LogWarning(StrCat("program \"", options_.name, "\": ", broken.what()));
+    }
   }
 
   // Passes to memory, once.
@@ -101,6 +107,10 @@ class FrozenProgram : public Program {
     Require(stream_ != nullptr && !has_run_, "TakeInput: a GPU's program, before its first run");
     return data_->TakeInput(name);
   }
+  Tensor TakeOutput(std::string_view name) override {
+    Require(stream_ != nullptr && !has_run_, "TakeOutput: a GPU's program, before its first run");
+    return data_->TakeOutput(name);
+  }
 
   void Start() override {
     if (!stream_) {
@@ -108,16 +118,17 @@ class FrozenProgram : public Program {
       data_->AssignStates();
     } else if (recording_) {
       recording_->Launch(*stream_);
-    } else if (std::exchange(has_run_, true)) {
+    } else if (std::exchange(has_run_, true) && may_record_ && RecordStep()) {
       // The first run is not recorded: libraries load what they need then, which no recording may hold.
-      RecordStep();
       recording_->Launch(*stream_);
     } else {
       QueueStep();
     }
+    if (done_) stream_->Record(*done_);
   }
 
   void Finish() override {
+    if (done_) Watch(*done_);
     if (stream_) stream_->Synchronize();
     CheckFaults();
   }
@@ -363,32 +374,44 @@ class FrozenProgram : public Program {
     data_->TakeOutputs();
   }
 
-  void RecordStep() {
+  // False, and said once, if something in the step cannot be recorded: then it is queued anew every time.
+  bool RecordStep() {
     stream_->BeginRecording();
     try {
       QueueStep();
-    } catch (const Error&) {
-      try {
-        stream_->EndRecording();  // the stream works again
-      } catch (const Error&) {
-        // What broke the recording is told below.
-      }
-      throw;
+      recording_ = stream_->EndRecording();
+      return true;
+    } catch (const Error& broken) {
+      may_record_ = false;
+      LogWarning(StrCat("program \"", options_.name,
+                        "\" runs without a recorded step, with more work for the CPU: ", broken.what()));
     }
-    recording_ = stream_->EndRecording();
+    try {
+      stream_->EndRecording();  // the stream works again
+    } catch (const Error&) {
+      // It was ended above, or is broken as was said.
+    }
+    return false;
+  }
+
+  // Looks for the end of a short run without sleeping: to wake up takes longer than a picture's inference may last
+  // more.
+  static void Watch(const Event& done) {
+    constexpr auto kShort = std::chrono::milliseconds(2);
+    const auto begin = std::chrono::steady_clock::now();
+    while (!done.IsDone() && std::chrono::steady_clock::now() - begin < kShort) {
+    }
   }
 
   void RunTimedOnDevice(std::span<double> step_ms) {
+    // All made beforehand: what the host does between two steps would count as theirs.
     std::vector<std::unique_ptr<Event>> events;
-    const auto record = [&] {
-      events.push_back(MakeEvent(options_.device));
-      stream_->Record(*events.back());
-    };
+    for (size_t i = constant_count_; i <= steps_.size(); ++i) events.push_back(MakeEvent(options_.device));
     data_->PutInputs();
-    record();
+    stream_->Record(*events.front());
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
       RunStep(i);
-      record();
+      stream_->Record(*events[i - constant_count_ + 1]);
     }
     data_->AssignStates();
     data_->TakeOutputs();
@@ -458,6 +481,8 @@ class FrozenProgram : public Program {
   std::vector<StepReport> reports_;
   std::string text_;
   bool has_run_ = false;
+  bool may_record_ = true;
+  std::unique_ptr<Event> done_;           // GPU, inference: the end of the run begun last
   std::unique_ptr<Recording> recording_;  // GPU: a step, once it has run
 };
 

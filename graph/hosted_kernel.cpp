@@ -1,5 +1,8 @@
 #include "graph/hosted_kernel.h"
 
+#include <exception>
+#include <utility>
+
 #include "core/device.h"
 
 namespace moka {
@@ -26,14 +29,17 @@ class HostedKernel : public Kernel {
     for (const Copy& copy : inputs_) {
       stream_->CopyToHost(copy.host.data(), static_cast<const std::byte*>(copy.device.raw()), copy.host.bytes());
     }
-    stream_->Call([](void* kernel) { static_cast<Kernel*>(kernel)->Run(); }, kernel_.get());
+    stream_->Call([](void* self) { static_cast<HostedKernel*>(self)->RunOnHost(); }, this);
     for (const Copy& copy : outputs_) {
       stream_->CopyToDevice(static_cast<std::byte*>(copy.device.raw()), copy.host.data(), copy.host.bytes());
     }
   }
 
-  bool CanFault() const override { return kernel_->CanFault(); }
-  std::string TakeFault() override { return kernel_->TakeFault(); }
+  bool CanFault() const override { return true; }
+  std::string TakeFault() override {
+    if (!failure_.empty()) return std::exchange(failure_, {});
+    return kernel_->CanFault() ? kernel_->TakeFault() : std::string();
+  }
   std::string_view implementation() const override { return kernel_->implementation(); }
 
  private:
@@ -41,6 +47,15 @@ class HostedKernel : public Kernel {
     Tensor device;
     DeviceBuffer host;
   };
+
+  // In a thread of the stream, which nothing may be thrown into.
+  void RunOnHost() {
+    try {
+      kernel_->Run();
+    } catch (const std::exception& e) {
+      failure_ = e.what();
+    }
+  }
 
   std::vector<Copy> OnHost(std::span<const Tensor> tensors) const {
     std::vector<Copy> copies;
@@ -57,6 +72,7 @@ class HostedKernel : public Kernel {
   std::vector<Copy> inputs_;
   std::vector<Copy> outputs_;
   DeviceBuffer scratch_;
+  std::string failure_;  // of the last run: what a library complained of
 };
 
 }  // namespace

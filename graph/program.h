@@ -118,6 +118,9 @@ class Program {
   // An input in the device's memory, for a caller that fills it there by work of stream(): from now on Start leaves the
   // host's tensor of that name alone. Requires: a GPU's program that has not run yet and has that input.
   virtual Tensor TakeInput(std::string_view name) = 0;
+  // An output in the device's memory, for a caller that reads it there, after Finish or by work of stream(): from now
+  // on Start leaves the host's tensor of that name alone. Requires: as for TakeInput.
+  virtual Tensor TakeOutput(std::string_view name) = 0;
 
   // Begins one iteration over the inputs as they are. A GPU works on while the caller does; the CPU is done on return.
   virtual void Start() = 0;

@@ -80,21 +80,21 @@ void ProgramMemory::PlaceOnHost(const Graph& graph) {
   Size bytes = 0;
   for (const GraphOutput& output : graph.outputs()) bytes += RoundUp(graph.type(output.value).Bytes(), kArenaAlignment);
   host_outputs_ = AllocatePinned(stream_->device(), bytes.value());
+  fetched_ = outputs_;
   std::byte* next = host_outputs_.data();
   for (auto& [name, output] : outputs_) {
     const Tensor host(output.type(), next);
     next += RoundUp(output.type().Bytes(), kArenaAlignment).value();
-    fetched_.emplace_back(output, host);
     output = host;
   }
 }
 
-Tensor ProgramMemory::TakeInput(std::string_view name) {
-  const auto it = fed_.find(name);
-  Require(it != fed_.end(), StrCat("the host fills an input \"", name, "\""));
-  const Tensor input = it->second;
-  fed_.erase(it);
-  return input;
+Tensor ProgramMemory::Take(TensorMap& tensors, std::string_view name) {
+  const auto it = tensors.find(name);
+  Require(it != tensors.end(), StrCat("the host fills or reads a tensor \"", name, "\""));
+  const Tensor tensor = it->second;
+  tensors.erase(it);
+  return tensor;
 }
 
 void ProgramMemory::PutInputs() const {
@@ -116,9 +116,9 @@ void ProgramMemory::AssignStates() const {
 }
 
 void ProgramMemory::TakeOutputs() const {
-  for (const auto& [from, to] : fetched_) {
-    stream_->CopyToHost(static_cast<std::byte*>(to.raw()), static_cast<const std::byte*>(from.raw()),
-                        to.type().Bytes());
+  for (const auto& [name, output] : fetched_) {
+    stream_->CopyToHost(static_cast<std::byte*>(outputs_.at(name).raw()), static_cast<const std::byte*>(output.raw()),
+                        output.type().Bytes());
   }
 }
 

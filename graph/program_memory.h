@@ -33,8 +33,9 @@ class ProgramMemory {
   const TensorMap& inputs() const { return inputs_; }
   const TensorMap& outputs() const { return outputs_; }
 
-  // An input on the device, which PutInputs leaves alone from now on.
-  Tensor TakeInput(std::string_view name);
+  // An input on the device, which PutInputs leaves alone from now on; an output there, left alone by TakeOutputs.
+  Tensor TakeInput(std::string_view name) { return Take(fed_, name); }
+  Tensor TakeOutput(std::string_view name) { return Take(fetched_, name); }
 
   // Into the stream; on the CPU at once, or nothing where there is nothing to do. The inputs' copies to the device; new
   // values' to the states they were not written over; the outputs' to the host.
@@ -48,6 +49,7 @@ class ProgramMemory {
   DeviceBuffer NewMemory(int64_t bytes) const;
   void Place(const Graph& graph, const StoragePlan& plan, ParameterStore& store);
   void PlaceOnHost(const Graph& graph);
+  static Tensor Take(TensorMap& tensors, std::string_view name);
 
   int64_t arena_bytes_ = 0;
   int64_t constant_bytes_ = 0;
@@ -61,9 +63,9 @@ class ProgramMemory {
   std::vector<Tensor> tensors_;  // by ValueId
   TensorMap inputs_;
   TensorMap outputs_;
-  TensorMap fed_;                                   // GPU: inputs on the device that the host fills
-  std::vector<std::pair<Tensor, Tensor>> fetched_;  // GPU: output on the device -> on the host
-  std::vector<std::pair<Tensor, Tensor>> copies_;   // new value -> state
+  TensorMap fed_;                                  // GPU: inputs on the device that the host fills
+  TensorMap fetched_;                              // GPU: outputs on the device that the host reads
+  std::vector<std::pair<Tensor, Tensor>> copies_;  // new value -> state
 };
 
 }  // namespace moka

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/device.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -173,28 +174,53 @@ void AddFeeds(std::span<BuiltNet> nets) {
   }
 }
 
-std::vector<std::pair<Tensor, Tensor>> FeedsOf(Program& program, const std::vector<Filling>& inputs,
-                                               std::span<Program* const> earlier) {
+// Takes the inputs that earlier programs feed out of the list. On a GPU what they are fed stays there.
+std::vector<std::pair<Tensor, Tensor>> TakeFeeds(Program& program, std::vector<Filling>& inputs,
+                                                 std::span<Program* const> earlier) {
   std::vector<std::pair<Tensor, Tensor>> feeds;
-  for (const Filling& input : inputs) {
+  std::erase_if(inputs, [&](const Filling& input) {
     const std::string name = StrCat("@feed/", input.name);
-    for (const Program* source : earlier) {
-      const std::vector<std::string> outputs = source->OutputNames();
-      if (std::ranges::find(outputs, name) == outputs.end() || !program.HasInput(input.name)) continue;
-      feeds.emplace_back(source->output(name), program.input(input.name));
+    const auto source = std::ranges::find_if(earlier, [&](const Program* each) {
+      const std::vector<std::string> outputs = each->OutputNames();
+      return std::ranges::find(outputs, name) != outputs.end();
+    });
+    if (source == earlier.end() || !program.HasInput(input.name)) return false;
+    if (program.stream() == nullptr) {
+      feeds.emplace_back((*source)->output(name), program.input(input.name));
+    } else {
+      feeds.emplace_back((*source)->TakeOutput(name), program.TakeInput(input.name));
     }
-  }
+    return true;
+  });
   return feeds;
+}
+
+void Feed(const Program& program, const Tensor& from, const Tensor& to) {
+  if (program.stream() == nullptr) {
+    std::ranges::copy(from.as<float>(), to.as<float>().begin());
+  } else {
+    program.stream()->CopyOnDevice(static_cast<std::byte*>(to.raw()), static_cast<const std::byte*>(from.raw()),
+                                   from.type().Bytes());
+  }
 }
 
 }  // namespace
 
 void TimedNet::Run() const {
-  program->Run();
+  program->Start();
+  const Program* before = program.get();
   for (const TimedPart& part : others) {
-    for (const auto& [from, to] : part.feeds) std::ranges::copy(from.as<float>(), to.as<float>().begin());
-    part.program->Run();
+    if (Stream* stream = part.program->stream(); stream != nullptr) {
+      // One after another: they share the parameters.
+      before->stream()->Record(*part.earlier_done);
+      stream->WaitFor(*part.earlier_done);
+    }
+    for (const auto& [from, to] : part.feeds) Feed(*part.program, from, to);
+    part.program->Start();
+    before = part.program.get();
   }
+  program->Finish();
+  for (const TimedPart& part : others) part.program->Finish();
 }
 
 std::vector<Program*> TimedNet::Programs() const {
@@ -238,16 +264,17 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
     compile_options.inference = phase == TEST;
     compile_options.recompute = compile.recompute || solver.recompute();
     compile_options.releases_states = phase == TEST && nets.size() == 1;
-    TimedPart part{Compile(std::move(nets[i].graph), timed->store, compile_options), {}};
+    TimedPart part{Compile(std::move(nets[i].graph), timed->store, compile_options), {}, nullptr};
+    if (i > 0) part.feeds = TakeFeeds(*part.program, fillings[i], timed->Programs());
     Fill(*part.program, fillings[i]);
-    if (nets.size() == 1) KeepOnDevice(*part.program, fillings[i]);  // several feed each other through the host
+    KeepOnDevice(*part.program, fillings[i]);
     for (const std::string& name : scalars[i])
       part.program->input(name).as<float>()[0] = static_cast<float>(UpdateInput(solver, name, 0));
     if (i == 0) {
       timed->program = std::move(part.program);
       continue;
     }
-    part.feeds = FeedsOf(*part.program, fillings[i], timed->Programs());
+    if (part.program->stream() != nullptr) part.earlier_done = MakeEvent(compile.device);
     timed->others.push_back(std::move(part));
   }
   timed->build_ms = static_cast<double>(built - begin) * 1e-3;

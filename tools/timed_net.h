@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
 #include "layers/net.h"
@@ -26,6 +27,7 @@ struct TimedOptions {
 struct TimedPart {
   std::unique_ptr<Program> program;
   std::vector<std::pair<Tensor, Tensor>> feeds;
+  std::unique_ptr<Event> earlier_done;  // GPU: the programs before it
 };
 
 struct TimedNet {

@@ -12,8 +12,12 @@ namespace {
 
 std::vector<std::string> Folders() {
   std::vector<std::string> folders = {""};  // the loader's own places
-  if (const char* folder = std::getenv("MOKA_CUDA_LIBRARIES"); folder != nullptr && *folder != '\0') {
-    folders.insert(folders.begin(), StrCat(folder, "/"));
+  if (const char* named = std::getenv("MOKA_CUDA_LIBRARIES"); named != nullptr) {
+    std::vector<std::string> first;
+    for (const std::string& folder : Split(named, ':')) {
+      if (!folder.empty()) first.push_back(folder + "/");
+    }
+    folders.insert(folders.begin(), first.begin(), first.end());
   }
   folders.emplace_back("/usr/local/cuda/lib64/");
   folders.emplace_back("/usr/local/cuda/targets/x86_64-linux/lib/");
@@ -33,7 +37,7 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& files, std::string_
     }
   }
   throw Error(ErrorKind::kUnavailable, {}, StrCat("cannot load ", files.front(), ": ", reason),
-              StrCat("install ", package, ", or name the folder of its libraries with MOKA_CUDA_LIBRARIES"));
+              StrCat("install ", package, ", or name the folders of its libraries with MOKA_CUDA_LIBRARIES"));
 }
 
 void* SharedLibrary::Find(const char* name) const {

@@ -125,6 +125,16 @@ KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::s
           .times_plans = options.search != nullptr};
 }
 
+const KernelDef* FirstRow(const Graph& graph, NodeId id, const CompileOptions& options) {
+  const Node& node = graph.node(id);
+  const std::vector<TensorType> inputs = graph.InputTypes(node);
+  const std::vector<TensorType> outputs = graph.OutputTypes(node);
+  const KernelQuery query = QueryOf(node, inputs, outputs, options);
+  const std::vector<const KernelDef*> rows = UsableKernels(graph.catalog(), node.op->name, options);
+  const auto it = std::ranges::find_if(rows, [&](const KernelDef* row) { return row->refuse(query).empty(); });
+  return it == rows.end() ? nullptr : *it;
+}
+
 bool IsSearched(const Node& node, const CompileOptions& options) {
   return options.search != nullptr && options.device.is_cpu() && options.preferred_kernels.empty() &&
          node.op->flops != nullptr;

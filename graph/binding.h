@@ -27,6 +27,9 @@ std::vector<const KernelDef*> UsableKernels(const Catalog& catalog, std::string_
 KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::span<const TensorType> outputs,
                     const CompileOptions& options);
 
+// The first of these rows that accepts a node as it is typed; null if none does.
+const KernelDef* FirstRow(const Graph& graph, NodeId node, const CompileOptions& options);
+
 // Whether the options want the rows of this node timed against each other.
 bool IsSearched(const Node& node, const CompileOptions& options);
 

@@ -17,6 +17,7 @@ bool MarkConstantWeights(Graph& graph, const PassContext& context);
 bool CutIntoTracks(Graph& graph, const PassContext& context);
 bool SplitBatch(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
+bool SumChannelStatistics(Graph& graph, const PassContext& context);
 bool GroupUpdates(Graph& graph, const PassContext& context);
 
 // Removes nodes without effect. Shared by passes that leave some behind.

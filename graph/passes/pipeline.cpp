@@ -26,6 +26,8 @@ const std::vector<Pass>& CompilePasses() {
        CutIntoTracks},
       {"split_batch", "inference: where memory is widest, nodes run on a part of the images at a time", SplitBatch},
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
+      {"channel_statistics", "on a GPU: convolutions sum the statistics of the batch norms behind them",
+       SumChannelStatistics},
       {"group_updates", "on a GPU: updates by the same expressions are one node", GroupUpdates},
   };
   return passes;

@@ -101,7 +101,9 @@ class ApplyKernel final : public Kernel {
       : s_(strips),
         eps_(query.node.attributes.Float("eps")),
         activation_(query.node.attributes.Bool("relu") ? Activation::kRelu : Activation::kNone),
-        affine_(query.inputs.size() == 5) {}
+        sums_(query.node.attributes.Bool("sum")),
+        affine_(query.inputs.size() >= 5),
+        sampling_(Sampling::Of(query.node.attributes, query.inputs[0], query.outputs[0])) {}
 
   int64_t scratch_bytes() const override { return 3 * stride() * static_cast<int64_t>(sizeof(float)); }
   std::string_view implementation() const override { return s_.is_plain ? "plain" : "lanes"; }
@@ -113,6 +115,7 @@ class ApplyKernel final : public Kernel {
     variance_ = input(2);
     scale_ = affine_ ? input(3) : nullptr;
     shift_ = affine_ ? input(4) : nullptr;
+    residual_ = sums_ ? args.inputs.back().as<float>().data() : nullptr;
     y_ = args.outputs[0].as<float>().data();
     coefficients_ = static_cast<float*>(static_cast<void*>(args.scratch));
   }
@@ -137,20 +140,24 @@ class ApplyKernel final : public Kernel {
     const LaneValues factor(s_, group, coefficients_ + stride());
     const LaneValues shift(s_, group, coefficients_ + 2 * stride());
     const ForwardCoefficients c{mean.data(), factor.data(), shift.data()};
-    VisitStrips(s_, part, group, [&](const StripShape& strip, int64_t at) {
-      ApplyStrip(strip, c, activation_, x_ + at, nullptr, y_ + at);
+    VisitSampled(s_, sampling_, part, group, [&](const StripShape& strip, int64_t at, int64_t y_at) {
+      const float* residual = residual_ == nullptr ? nullptr : residual_ + at;
+      ApplyStrip(strip, c, activation_, x_ + at, residual, y_ + y_at);
     });
   }
 
   Strips s_;
   double eps_;
   Activation activation_;
+  bool sums_;
   bool affine_;
+  std::optional<Sampling> sampling_;
   const float* x_ = nullptr;
   const float* mean_ = nullptr;
   const float* variance_ = nullptr;
   const float* scale_ = nullptr;
   const float* shift_ = nullptr;
+  const float* residual_ = nullptr;
   float* y_ = nullptr;
   float* coefficients_ = nullptr;
 };

@@ -1,53 +1,26 @@
 // Batch normalisation by this batch's statistics or by given ones (formulas in layers/ops/batch_norm.cpp). One sweep
-// sums x and x^2 in double, where the products of floats are exact; another makes y.
+// makes the statistics (statistics.cuh); another makes y.
 #include <cmath>
 
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/normal.cuh"
+#include "layers/cuda/statistics.cuh"
 
 namespace moka {
 namespace {
 
+// The statistics, and what y takes of them.
 template <class T>
-struct Statistics {
-  const T* x;
-  int64_t count;  // elements a channel
-  cuda::ChannelValues mean;
-  cuda::ChannelValues variance;
+struct BatchStatistics : cuda::Statistics<T> {
+  using State = typename cuda::Statistics<T>::State;
   cuda::ChannelValues scale;
   cuda::ChannelValues shift;
   double eps;
   cuda::Coefficients<cuda::Wide<T>> coefficients;
 
-  struct State {
-    double sum;
-    double squares;
-  };
-  template <int V>
-  struct Context {};
-  template <int V>
-  __host__ __device__ Context<V> Enter(int64_t) const {
-    return {};
-  }
-  template <int V>
-  __host__ __device__ void Add(const Context<V>&, int64_t i, State (&states)[V]) const {
-    const auto pack = cuda::LoadPack<V>(x + i);
-    for (int k = 0; k < V; ++k) {
-      const auto value = static_cast<double>(cuda::ToWide(pack.values[k]));
-      states[k].sum += value;
-      states[k].squares += value * value;
-    }
-  }
-  __host__ __device__ static void Join(State& s, const State& later) {
-    s.sum += later.sum;
-    s.squares += later.squares;
-  }
   __host__ __device__ void Finish(int64_t c, const State& s) const {
-    const double m = s.sum / static_cast<double>(count);
-    const double v = s.squares / static_cast<double>(count) - m * m;
-    mean.Set(c, m);
-    variance.Set(c, v < 0 ? 0 : v);  // a NaN stays one
-    coefficients.Set(c, mean.Get(c), variance.Get(c), eps, scale, shift);
+    cuda::Statistics<T>::Finish(c, s);
+    coefficients.Set(c, this->out.mean.Get(c), this->out.variance.Get(c), eps, scale, shift);
   }
 };
 
@@ -97,7 +70,7 @@ class BatchNormKernel final : public BoundKernel {
         eps_(query.node.attributes.Float("eps")),
         is_relu_(query.node.attributes.Bool("relu")),
         applies_(query.outputs.size() == 1),
-        has_residual_(!applies_ && query.node.attributes.Bool("sum")) {
+        has_residual_(query.node.attributes.Bool("sum")) {
     if (has_residual_) sampled_ = cuda::SampledPlanesOf(query.node.attributes, query.inputs[0], query.outputs[0]);
     const size_t first = applies_ ? 3 : 1;
     const bool is_affine = query.inputs.size() >= first + 2 + (has_residual_ ? 1U : 0U);
@@ -106,8 +79,8 @@ class BatchNormKernel final : public BoundKernel {
     for (const TensorType& type : query.outputs) output_types_.push_back(type.dtype);
   }
   int64_t scratch_bytes() const override {
-    const int64_t narrow = cuda::ChannelPlan(x_, 1).ScratchBytes<Statistics<float>::State>();
-    const int64_t wide = cuda::ChannelPlan(x_, Pack()).ScratchBytes<Statistics<float>::State>();
+    const int64_t narrow = cuda::ChannelPlan(x_, 1).ScratchBytes<cuda::Statistics<float>::State>();
+    const int64_t wide = cuda::ChannelPlan(x_, Pack()).ScratchBytes<cuda::Statistics<float>::State>();
     return CoefficientBytes() + std::max(narrow, wide);
   }
 
@@ -138,8 +111,8 @@ class BatchNormKernel final : public BoundKernel {
                     cuda::SetCoefficients<cuda::Wide<T>>{coefficients, Given(1), Given(2), scale, shift, eps_});
     } else {
       cuda::SumChannels<V>(
-          stream(), cuda::ChannelPlan(x_, V), scratch<typename Statistics<T>::State>(CoefficientBytes()),
-          Statistics<T>{in<T>(0), x_.PerChannel(), Wanted(1), Wanted(2), scale, shift, eps_, coefficients});
+          stream(), cuda::ChannelPlan(x_, V), scratch<typename BatchStatistics<T>::State>(CoefficientBytes()),
+          BatchStatistics<T>{{in<T>(0), {x_.PerChannel(), Wanted(1), Wanted(2)}}, scale, shift, eps_, coefficients});
     }
     if (has_residual_ && input_types_.back() != dtype_) {
       Normalise<T, float, V>(coefficients);
@@ -170,7 +143,7 @@ class BatchNormKernel final : public BoundKernel {
 
 // The residual may be wider than half images.
 std::string Refuse(const KernelQuery& query) {
-  if (query.outputs.size() == 1 || !query.node.attributes.Bool("sum")) return cuda::RefuseUnlessNormal(query);
+  if (!query.node.attributes.Bool("sum")) return cuda::RefuseUnlessNormal(query);
   if (query.inputs.back().dtype != query.inputs[0].dtype && query.inputs.back().dtype != DType::kFloat32) {
     return "the residual must be of the images' type or float32";
   }

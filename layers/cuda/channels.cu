@@ -3,6 +3,7 @@
 #include "layers/cuda/channel_sums.cuh"
 #include "layers/cuda/launch.cuh"
 #include "layers/cuda/pack.cuh"
+#include "layers/cuda/statistics.cuh"
 #include "layers/cuda/types.cuh"
 
 namespace moka::cuda {
@@ -45,10 +46,25 @@ struct ChannelSum {
   __host__ __device__ void Finish(int64_t c, const State& sum) const { to[c] = Narrow<T>(sum); }
 };
 
-// Elements a thread reads at once.
-template <class T>
-int PackOf(const ChannelMap& map, const void* from) {
-  return map.is_last && map.Packs(kPack<T>) && IsPackAligned(from) ? kPack<T> : 1;
+struct OfSums {
+  const float* sums;
+  const float* squares;
+  StatisticsOut out;
+  __host__ __device__ void operator()(int64_t c) const {
+    out.Set(c, static_cast<double>(sums[c]), static_cast<double>(squares[c]));
+  }
+};
+
+// Sums by F over a tensor that lies as `type`, in the widest packs that fit it.
+template <template <class> class F, class T>
+void SumWhere(Stream& stream, const TensorType& type, const void* from, const F<T>& f, std::byte* scratch) {
+  const ChannelMap map = ChannelMapOf(type);
+  auto* partial = reinterpret_cast<typename F<T>::State*>(scratch);
+  if (map.is_last && map.Packs(kPack<T>) && IsPackAligned(from)) {
+    SumChannels<kPack<T>>(stream, ChannelPlan(map, kPack<T>), partial, f);
+  } else {
+    SumChannels<1>(stream, ChannelPlan(map, 1), partial, f);
+  }
 }
 
 }  // namespace
@@ -71,17 +87,32 @@ int64_t ChannelSumScratch(const TensorType& type) {
 }
 
 void SumChannels(Stream& stream, const TensorType& type, const void* from, void* to, std::byte* scratch) {
-  const ChannelMap map = ChannelMapOf(type);
   WithFloat(type.dtype, [&]<class T>() {
-    const ChannelSum<T> sum{static_cast<const T*>(from), static_cast<T*>(to)};
-    auto* partial = reinterpret_cast<Wide<T>*>(scratch);
-    const int pack = PackOf<T>(map, from);
-    if (pack == 1) {
-      SumChannels<1>(stream, ChannelPlan(map, 1), partial, sum);
-    } else {
-      SumChannels<kPack<T>>(stream, ChannelPlan(map, pack), partial, sum);
-    }
+    SumWhere(stream, type, from, ChannelSum<T>{static_cast<const T*>(from), static_cast<T*>(to)}, scratch);
   });
+}
+
+int64_t StatisticsScratch(const TensorType& type) {
+  using State = Statistics<float>::State;
+  const ChannelMap map = ChannelMapOf(type);
+  return std::max(ChannelPlan(map, 1).ScratchBytes<State>(),
+                  ChannelPlan(map, PackOf(type.dtype)).ScratchBytes<State>());
+}
+
+void TakeStatistics(Stream& stream, const TensorType& type, const void* from, void* mean, void* variance,
+                    std::byte* scratch) {
+  const DType dtype = type.dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const StatisticsOut out{ChannelMapOf(type).PerChannel(), {mean, dtype}, {variance, dtype}};
+  WithFloat(type.dtype, [&]<class T>() {
+    SumWhere(stream, type, from, Statistics<T>{static_cast<const T*>(from), out}, scratch);
+  });
+}
+
+void StatisticsOfSums(Stream& stream, const TensorType& type, const float* sums, const float* squares, float* mean,
+                      float* variance) {
+  const ChannelMap map = ChannelMapOf(type);
+  ForEach(stream, map.channels,
+          OfSums{sums, squares, {map.PerChannel(), {mean, DType::kFloat32}, {variance, DType::kFloat32}}});
 }
 
 }  // namespace moka::cuda

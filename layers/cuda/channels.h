@@ -21,5 +21,15 @@ void AddEpilogue(Stream& stream, const TensorType& type, const void* from, const
 int64_t ChannelSumScratch(const TensorType& type);
 void SumChannels(Stream& stream, const TensorType& type, const void* from, void* to, std::byte* scratch);
 
+// mean and variance [C] = the statistics of batch normalisation over all but the channels, in double where the tensor
+// is and else in float. Requires: StatisticsScratch() bytes.
+int64_t StatisticsScratch(const TensorType& type);
+void TakeStatistics(Stream& stream, const TensorType& type, const void* from, void* mean, void* variance,
+                    std::byte* scratch);
+// The same of a tensor in float or a half type from the sums of its elements and of their squares [C]. mean may be
+// sums, variance squares.
+void StatisticsOfSums(Stream& stream, const TensorType& type, const float* sums, const float* squares, float* mean,
+                      float* variance);
+
 }  // namespace cuda
 }  // namespace moka

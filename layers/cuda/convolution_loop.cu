@@ -6,6 +6,7 @@
 #include "layers/cuda/channels.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
+#include "layers/cuda/refuse.h"
 #include "layers/cuda/strides.cuh"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/geometry.h"
@@ -220,6 +221,33 @@ class ForwardKernel final : public BoundKernel {
   bool bias_;
 };
 
+// y as the forward kernel's, then a sweep over it.
+class StatisticsKernel final : public BoundKernel {
+ public:
+  explicit StatisticsKernel(const KernelQuery& query)
+      : windows_(WindowsOf(query, query.inputs[0], query.inputs[1], query.outputs[0])), y_(query.outputs[0]) {}
+  int64_t scratch_bytes() const override { return cuda::StatisticsScratch(y_); }
+  void Run() override {
+    cuda::WithFloat(y_.dtype, [&]<class T>() {
+      cuda::ForEach(stream(), windows_.y.Count(),
+                    Forward<T>{windows_, in<T>(0), in<T>(1), nullptr, nullptr, false, out<T>(0)});
+    });
+    cuda::TakeStatistics(stream(), y_, out<void>(0), out<void>(1), out<void>(2), scratch<std::byte>());
+  }
+
+ private:
+  Windows windows_;
+  TensorType y_;
+};
+
+// Of the images and weights; the statistics have a type of their own.
+std::string RefuseStatistics(const KernelQuery& query) {
+  if (query.outputs[0].shape.Count() == 0) return "there is nothing to take statistics of";
+  KernelQuery images = query;
+  images.outputs = query.outputs.first(1);
+  return Refuse(images);
+}
+
 class BackwardDataKernel final : public BoundKernel {
  public:
   explicit BackwardDataKernel(const KernelQuery& query)
@@ -269,6 +297,12 @@ KernelDef Row(std::string op, std::unique_ptr<Kernel> (*make)(const KernelQuery&
 
 }  // namespace
 
+KernelDef CudaConvolutionStatisticsLoop() {
+  KernelDef row = Row("convolution_statistics", Make<StatisticsKernel>);
+  row.refuse = RefuseStatistics;
+  row.propose = cuda::ProposeImages;
+  return row;
+}
 KernelDef CudaConvolutionLoop() { return Row("convolution", Make<ForwardKernel>); }
 KernelDef CudaConvolutionLoopBackwardData() { return Row("convolution_backward_data", Make<BackwardDataKernel>); }
 KernelDef CudaConvolutionLoopBackwardWeights() {

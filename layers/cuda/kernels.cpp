@@ -18,6 +18,8 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaConvolutionLoopBackwardData(),
       CudnnConvolutionBackwardWeights(),
       CudaConvolutionLoopBackwardWeights(),
+      CudnnConvolutionStatistics(),
+      CudaConvolutionStatisticsLoop(),
       CudaGru(),
       CudaGruBackward(),
       CudaGruForward(),

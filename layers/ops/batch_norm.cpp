@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/text.h"
+#include "layers/ops/batch_statistics.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/gradients.h"
@@ -47,24 +48,15 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 }
 
 void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Shape& x = in[0].type.shape;
-  const double count = static_cast<double>(x.Count()) / static_cast<double>(x[1]);
-  std::vector<double>& mean = out[1].values;
-  std::vector<double>& variance = out[2].values;
-  std::ranges::fill(mean, 0.0);
-  std::ranges::fill(variance, 0.0);
+  const std::vector<double>& mean = out[1].values;
+  const std::vector<double>& variance = out[2].values;
+  BatchStatistics(in[0], out[1].values, out[2].values);
   const Ints& stride = attributes.Get<Ints>("stride");
-  const auto each = [&](auto&& f) {
-    VisitElements(x, [&](const Index& index, int64_t i) {
-      f(static_cast<size_t>(i), static_cast<size_t>(index[1]), SampledPlace(out[0].type.shape, index, stride));
-    });
-  };
-  each([&](size_t i, size_t c, int64_t) { mean[c] += in[0].values[i] / count; });
-  each([&](size_t i, size_t c, int64_t) {
-    variance[c] += (in[0].values[i] - mean[c]) * (in[0].values[i] - mean[c]) / count;
-  });
-  each([&](size_t i, size_t c, int64_t place) {
+  VisitElements(in[0].type.shape, [&](const Index& index, int64_t offset) {
+    const int64_t place = SampledPlace(out[0].type.shape, index, stride);
     if (place < 0) return;
+    const auto i = static_cast<size_t>(offset);
+    const auto c = static_cast<size_t>(index[1]);
     double y = (in[0].values[i] - mean[c]) / std::sqrt(variance[c] + attributes.Float("eps"));
     if (IsAffine(attributes, in.size())) y = y * in[1].values[c] + in[2].values[c];
     if (attributes.Bool("sum")) y += in.back().values[i];

@@ -40,6 +40,7 @@ std::vector<OpDef> AllOps() {
       ConvolutionBackwardDataOp(),
       ConvolutionBackwardWeightsOp(),
       ConvolutionOp(),
+      ConvolutionStatisticsOp(),
       ExpandOp(),
       FullOp(),
       LrnBackwardOp(),

@@ -18,6 +18,7 @@ OpDef ConcatOp();
 OpDef ConvolutionBackwardDataOp();
 OpDef ConvolutionBackwardWeightsOp();
 OpDef ConvolutionOp();
+OpDef ConvolutionStatisticsOp();
 OpDef ExpandOp();
 OpDef FullOp();
 OpDef LrnBackwardOp();

@@ -204,6 +204,62 @@ TEST_P(DeviceProgram, GroupsUpdates) {
   ExpectSameWeights(grouped.net.store, single.net.store, 0);
 }
 
+int64_t CountOf(const Program& program, std::string_view op) {
+  return std::ranges::count_if(program.steps(), [&](const StepReport& s) { return s.op == op; });
+}
+
+// The loops sum what they wrote in the order of the batch norm's own sweep.
+TEST_P(DeviceProgram, ConvolutionsSumTheStatisticsOfBatchNorms) {
+  CompileOptions apart = options();
+  apart.disabled_passes = {"channel_statistics"};
+  Training joined(options());
+  Training single(apart);
+  if (device().is_rehearsed()) {
+    EXPECT_EQ(CountOf(*joined.program, "convolution_statistics"), 2) << joined.program->text();
+    EXPECT_EQ(CountOf(*joined.program, "batch_norm_apply"), 2) << "one of them with the residual";
+    EXPECT_EQ(CountOf(*joined.program, "batch_norm"), 0);
+    EXPECT_EQ(CountOf(*joined.program, "convolution"), 0);
+  }
+  EXPECT_EQ(CountOf(*single.program, "convolution_statistics"), 0);
+  EXPECT_EQ(CountOf(*single.program, "batch_norm"), 2);
+  for (int step = 0; step < 4; ++step) EXPECT_EQ(joined.Step(), single.Step());
+  ExpectSameWeights(joined.net.store, single.net.store, 0);
+}
+
+// Where no row sums statistics, or another than the one that takes the convolution, the graph is as it was.
+TEST_P(DeviceProgram, ConvolutionsWithoutSuchARowStayApart) {
+  CompileOptions without = options();
+  without.disabled_kernels = {"convolution_statistics/loop", "convolution_statistics/cudnn"};
+  Training apart(without);
+  EXPECT_EQ(CountOf(*apart.program, "convolution_statistics"), 0);
+  EXPECT_EQ(CountOf(*apart.program, "batch_norm"), 2);
+  CompileOptions hosted = options();
+  hosted.disabled_kernels = {"convolution/loop", "convolution/cudnn"};
+  Training other(hosted);
+  EXPECT_EQ(CountOf(*other.program, "convolution_statistics"), 0);
+  EXPECT_EQ(CountOf(*other.program, "convolution"), 2);
+  EXPECT_NEAR(other.Step(), apart.Step(), 1e-4F);
+}
+
+// A convolution with a bias or an activation of its own keeps them, and its batch norm its sweep.
+TEST_P(DeviceProgram, ConvolutionsWithAnEpilogueStayApart) {
+  for (const bool has_bias : {true, false}) {
+    Graph graph{StandardCatalog()};
+    ParameterStore store(device());
+    const ValueId x = graph.AddInput("x", Type(Shape{2, 3, 6, 6}));
+    const ValueId w = AddWeight(graph, store, "w", Shape{4, 3, 3, 3}, 0.5);
+    std::vector<ValueId> inputs = {x, w};
+    Attributes geometry = SmallNet::Geometry();
+    if (has_bias) inputs.push_back(AddWeight(graph, store, "b", Shape{4}, 0.5));
+    if (!has_bias) geometry.Set("activation", std::string("relu"));
+    const GraphBuilder b(graph, {"layer", {}, "", kNoId});
+    graph.AddOutput("y", b.Add("batch_norm", {b.Add1("convolution", inputs, geometry)}, {{"eps", 1e-5}})[0]);
+    const auto program = Compile(std::move(graph), store, options());
+    EXPECT_EQ(CountOf(*program, "convolution_statistics"), 0) << program->text();
+    EXPECT_EQ(CountOf(*program, "batch_norm"), 1);
+  }
+}
+
 TEST_P(DeviceProgram, RefusesAStoreOfAnotherDevice) {
   SmallNet net;
   net.Build();

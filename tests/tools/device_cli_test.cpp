@@ -104,7 +104,7 @@ TEST_F(DeviceCliTest, DryRunNamesTheKernels) {
   const Outcome dry = Moka("train solver.prototxt --dry-run --device=rehearsal");
   ASSERT_EQ(dry.code, 0) << dry.err;
   for (const char* kernel :
-       {"convolution loop", "batch_norm moka", "pointwise_group interpreter", "matmul gemm:loop"}) {
+       {"convolution_statistics loop", "batch_norm_apply moka", "pointwise_group interpreter", "matmul gemm:loop"}) {
     EXPECT_THAT(dry.out, testing::HasSubstr(kernel));
   }
   EXPECT_THAT(dry.out, testing::Not(testing::HasSubstr(" cpu_"))) << "every step is one of the GPU's";

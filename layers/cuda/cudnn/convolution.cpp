@@ -1,10 +1,11 @@
 // Convolution and its gradients by cuDNN. Sum, bias and ReLU are part of cuDNN's graph where an engine takes them, else
-// a step of their own behind it.
+// a step of their own behind it. Statistics of the result are summed in the graph or, where no engine does that faster
+// than a sweep of their own, refused.
+#include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "core/cache.h"
-#include "core/checksum.h"
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/bound_kernel.h"
@@ -28,56 +29,106 @@ struct Choice {
 };
 
 std::string KeyOf(const ConvolutionProblem& p, const KernelQuery& query) {
-  std::string key = StrCat(static_cast<int>(p.pass), p.sum, p.bias, p.relu, query.deterministic, query.allows_tf32, " ",
-                           query.device.index, " ", p.x.ToString(), p.w.ToString(), p.y.ToString());
+  std::string key =
+      StrCat(static_cast<int>(p.pass), p.sum, p.bias, p.relu, p.statistics, query.deterministic, query.allows_tf32, " ",
+             query.device.index, " ", p.x.ToString(), p.w.ToString(), p.y.ToString());
   for (const Ints* values : {&p.geometry.stride, &p.geometry.pad_begin, &p.geometry.pad_end, &p.geometry.dilation}) {
     for (const int64_t value : *values) key += StrCat(" ", value);
   }
   return key;
 }
 
-// What the GPU, its library and the problem are called.
-std::filesystem::path FileOf(const ConvolutionProblem& problem, const KernelQuery& query) {
-  const std::filesystem::path folder = CacheFolder();
-  if (folder.empty()) return {};
-  const CudaFacts facts = FindCuda();
-  return folder /
-         StrCat("cudnn-",
-                Sha256(StrCat(cudnn::Functions().get_version(), " ",
-                              facts.gpus.at(static_cast<size_t>(query.device.index)).name, " ", KeyOf(problem, query))),
-                ".plan");
-}
+// Of a float a channel.
+int64_t SumBytes(const ConvolutionProblem& p) { return p.y.shape[1] * int64_t{sizeof(float)}; }
 
 std::vector<cudnn::PackedTensor> TensorsOf(const ConvolutionProblem& p, bool fused) {
   std::vector<cudnn::PackedTensor> tensors = {
       {cudnn::kX, p.x.Bytes()}, {cudnn::kW, p.w.Bytes()}, {cudnn::kY, p.y.Bytes()}};
   if (fused && p.bias) tensors.emplace_back(cudnn::kBias, p.w.shape[0] * BytesOf(p.y.dtype));
   if (fused && p.sum) tensors.emplace_back(cudnn::kSummand, p.y.Bytes());
+  if (!fused || !p.statistics) return tensors;
+  for (const int64_t id : {cudnn::kSums, cudnn::kSquares}) tensors.emplace_back(id, SumBytes(p));
   return tensors;
+}
+
+constexpr std::string_view kFused = "fused\n";
+constexpr std::string_view kApart = "apart\n";
+constexpr size_t kTried = 8;
+
+// What an earlier search kept; no plan and no refusal if there is nothing.
+Choice Kept(const std::filesystem::path& file, const cudnn::Target& target, const cudnn::PlanRules& rules) {
+  const std::optional<std::string> kept = ReadKept(file);
+  if (!kept) return {};
+  if (*kept == kApart) return {{}, false, "a sweep of their own takes the statistics faster"};
+  const bool fused = kept->starts_with(kFused);
+  return {cudnn::PlanOf(fused ? kept->substr(kFused.size()) : *kept, target, rules), fused, {}};
+}
+
+// The index of the fastest of the plans that sum statistics; as many as there are if the plan for the convolution alone
+// and a sweep behind it are no slower.
+size_t FastestWithStatistics(const ConvolutionProblem& problem, const cudnn::Plan& alone,
+                             const std::vector<cudnn::Plan>& plans, const Device& device) {
+  const std::vector<cudnn::PackedTensor> tensors = TensorsOf(problem, true);
+  const cuda::Trial trial(
+      tensors, std::max({alone.workspace_bytes, cuda::StatisticsScratch(problem.y), cudnn::MostWorkspace(plans)}),
+      device);
+  const cudnn::Descriptor pack = cudnn::PackOf(trial, tensors);
+  const cudnn::Descriptor pack_alone = cudnn::PackOf(trial, TensorsOf(problem, false));
+  Stream& stream = trial.stream();
+  std::byte* const mean = trial.tensor(cudnn::kSums);
+  std::byte* const variance = trial.tensor(cudnn::kSquares);
+  cudnn::Handle& handle = cudnn::Handle::Of(device);
+  const size_t best = cuda::FastestOf(stream, plans.size() + 1, [&](size_t i) {
+    if (i == 0) {
+      handle.Execute(stream.native(), alone.descriptor, pack_alone);
+      cuda::TakeStatistics(stream, problem.y, trial.tensor(cudnn::kY), mean, variance, trial.scratch());
+    } else {
+      handle.Execute(stream.native(), plans[i - 1].descriptor, pack);
+      cuda::StatisticsOfSums(stream, problem.y, reinterpret_cast<float*>(mean), reinterpret_cast<float*>(variance),
+                             reinterpret_cast<float*>(mean), reinterpret_cast<float*>(variance));
+    }
+  });
+  return best == 0 ? plans.size() : best - 1;
+}
+
+Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query);
+
+// Engines that sum statistics are of an older kind than the fastest convolutions: only time tells which is better.
+Choice ChooseWithStatistics(const ConvolutionProblem& problem, const KernelQuery& query, std::vector<cudnn::Plan> plans,
+                            const std::filesystem::path& file) {
+  if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the statistics"};
+  ConvolutionProblem plain = problem;
+  plain.statistics = false;
+  Choice alone = Choose(plain, query);
+  if (!alone.plan) return alone;
+  const size_t best = FastestWithStatistics(problem, *alone.plan, plans, query.device);
+  if (best == plans.size()) {
+    Keep(file, kApart);
+    return {{}, false, "a sweep of their own takes the statistics faster"};
+  }
+  Keep(file, StrCat(kFused, cudnn::TextOf(plans[best])));
+  return {std::move(plans[best]), true, {}};
 }
 
 // The plan that an earlier search kept, cuDNN's first, or where plans may be timed the fastest of its first few, which
 // is kept for the next time.
 Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
-  constexpr size_t kTried = 8;
-  constexpr std::string_view kFused = "fused\n";
   const cudnn::Target target{cudnn::Handle::Of(query.device).get()};
   const cudnn::PlanRules rules{.deterministic = query.deterministic,
                                .may_round = query.allows_tf32 || problem.x.dtype != DType::kFloat32,
                                .most_workspace_bytes = kMostWorkspaceBytes};
   try {
-    const std::filesystem::path file = FileOf(problem, query);
-    if (const std::optional<std::string> kept = ReadKept(file)) {
-      const bool fused = kept->starts_with(kFused);
-      auto plan = cudnn::PlanOf(fused ? kept->substr(kFused.size()) : *kept, target, rules);
-      if (plan) return {std::move(plan), fused, {}};
-    }
+    const std::filesystem::path file =
+        cuda::ChoiceFile("cudnn", cudnn::Functions().get_version(), query.device, KeyOf(problem, query));
+    if (Choice kept = Kept(file, target, rules); kept.plan || !kept.refusal.empty()) return kept;
     for (const bool fused : {true, false}) {
-      if (fused && !problem.bias) continue;  // no engine fuses a sum or a ReLU alone
+      if (fused && !problem.bias && !problem.statistics) continue;  // no engine fuses a sum or a ReLU alone
+      if (!fused && problem.statistics) break;
       const cudnn::ConvolutionGraph graph(problem, fused, target);
       std::vector<cudnn::Plan> plans =
           cudnn::FindPlans(graph.descriptor(), target, rules, query.times_plans ? kTried : 1);
       if (plans.empty()) continue;
+      if (problem.statistics) return ChooseWithStatistics(problem, query, std::move(plans), file);
       size_t best = 0;
       if (query.times_plans) {
         best = cudnn::FastestPlan(plans, TensorsOf(problem, fused), query.device);
@@ -110,6 +161,7 @@ class ConvolutionKernel final : public BoundKernel {
     if (problem_.has_epilogue() && !choice_.is_fused) implementation_ += ", epilogue apart";
     const bool has_bias_gradient = query.outputs.size() == 2;
     if (has_bias_gradient) more_bytes_ = cuda::ChannelSumScratch(problem_.y);
+    if (problem_.statistics) more_bytes_ = 2 * PaddedSumBytes();
     // The summand may lie where y does: the sum of products may not be written there before it is read.
     if (problem_.sum && !choice_.is_fused) more_bytes_ = problem_.y.Bytes();
   }
@@ -128,6 +180,8 @@ class ConvolutionKernel final : public BoundKernel {
         add(cudnn::kY, Products());
         if (choice_.is_fused && problem_.bias) add(cudnn::kBias, in<void>(2));
         if (choice_.is_fused && problem_.sum) add(cudnn::kSummand, in<void>(input_count() - 1));
+        if (problem_.statistics) add(cudnn::kSums, Sums());
+        if (problem_.statistics) add(cudnn::kSquares, Squares());
         break;
       case cudnn::ConvolutionPass::kBackwardData:
         add(cudnn::kY, in<void>(0));
@@ -149,13 +203,19 @@ class ConvolutionKernel final : public BoundKernel {
       cuda::AddEpilogue(stream(), problem_.y, Products(), problem_.sum ? in<void>(input_count() - 1) : nullptr,
                         problem_.bias ? in<void>(2) : nullptr, problem_.relu, out<void>(0));
     }
-    if (output_count() == 2) {
+    if (problem_.statistics) {
+      cuda::StatisticsOfSums(stream(), problem_.y, Sums(), Squares(), out<float>(1), out<float>(2));
+    } else if (output_count() == 2) {
       cuda::SumChannels(stream(), problem_.y, in<void>(1), out<void>(1), scratch<std::byte>(Workspace()));
     }
   }
 
  private:
   int64_t Workspace() const { return RoundUp(choice_.plan->workspace_bytes, 64).value(); }
+  // For cuDNN's statistics, a float a channel each, on addresses that its tensors may have.
+  int64_t PaddedSumBytes() const { return RoundUp(SumBytes(problem_), 64).value(); }
+  float* Sums() const { return scratch<float>(Workspace()); }
+  float* Squares() const { return scratch<float>(Workspace() + PaddedSumBytes()); }
   // Where the forward pass's sums of products go.
   void* Products() const {
     const bool apart = problem_.sum && !choice_.is_fused;
@@ -172,7 +232,9 @@ class ConvolutionKernel final : public BoundKernel {
 
 std::string Refuse(const KernelQuery& query) {
   if (std::string reason = cudnn::Refusal(query.device); !reason.empty()) return reason;
-  for (const auto& types : {query.inputs, query.outputs}) {
+  // Statistics have a type of their own.
+  const bool has_statistics = query.node.op->name == "convolution_statistics";
+  for (const auto& types : {query.inputs, has_statistics ? query.outputs.first(1) : query.outputs}) {
     for (const TensorType& type : types) {
       if (type.dtype != query.inputs[0].dtype) return "the tensors are not of one type";
       if (type.shape.Count() == 0) return StrCat("the tensor ", type.ToString(), " is empty");
@@ -216,5 +278,6 @@ KernelDef Row(std::string op) {
 KernelDef CudnnConvolution() { return Row("convolution"); }
 KernelDef CudnnConvolutionBackwardData() { return Row("convolution_backward_data"); }
 KernelDef CudnnConvolutionBackwardWeights() { return Row("convolution_backward_weights"); }
+KernelDef CudnnConvolutionStatistics() { return Row("convolution_statistics"); }
 
 }  // namespace moka

@@ -90,6 +90,13 @@ OperationNames NamesOf(ConvolutionPass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 }
 
+// A value a channel of images that lie as `type`.
+TensorType PerChannel(const TensorType& type, DType dtype) {
+  Shape channels = type.shape;
+  for (int axis = 0; axis < channels.rank(); ++axis) channels = channels.With(axis, axis == 1 ? channels[1] : 1);
+  return {dtype, channels, type.layout};
+}
+
 }  // namespace
 
 ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
@@ -102,6 +109,9 @@ ConvolutionProblem ConvolutionOf(const KernelQuery& query) {
     p = {ConvolutionPass::kBackwardWeights, query.inputs[0], query.outputs[0], query.inputs[1], {}};
   } else {
     p = {ConvolutionPass::kForward, query.inputs[0], query.inputs[1], query.outputs[0], {}};
+    p.statistics = op == "convolution_statistics";
+  }
+  if (op == "convolution") {
     p.sum = attributes.Bool("sum");
     p.relu = attributes.String("activation") == "relu";
     p.bias = query.inputs.size() == (p.sum ? 4U : 3U);
@@ -123,14 +133,13 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
     const Descriptor* operand = nullptr;
     if (steps[i] == CUDNN_POINTWISE_ADD) {
       const bool is_bias = i > 0 || !problem.sum;
-      Shape channels = problem.y.shape;
-      for (int axis = 0; axis < channels.rank(); ++axis) channels = channels.With(axis, axis == 1 ? channels[1] : 1);
-      operand = is_bias ? &Tensor(kBias, {problem.y.dtype, channels, problem.y.layout}) : &Tensor(kSummand, problem.y);
+      operand = is_bias ? &Tensor(kBias, PerChannel(problem.y, problem.y.dtype)) : &Tensor(kSummand, problem.y);
     }
     const Descriptor& to = i + 1 == steps.size() ? y : Virtual(problem.y);
     operations_.push_back(&Pointwise(steps[i], *from, operand, to));
     from = &to;
   }
+  if (fused && problem.statistics) Statistics(problem, y);
   graph_.emplace(MakeGraph(operations_, target));
 }
 
@@ -179,6 +188,20 @@ void ConvolutionGraph::Operation(const ConvolutionProblem& problem, const Descri
   operation.Set(names.window, Window(problem));
   operation.SetRaw(names.alpha, scalar, 1, is_double ? static_cast<const void*>(&one) : &one_float);
   operation.SetRaw(names.beta, scalar, 1, is_double ? static_cast<const void*>(&zero) : &zero_float);
+  operation.Finalize();
+  operations_.push_back(&Add(std::move(operation)));
+}
+
+void ConvolutionGraph::Statistics(const ConvolutionProblem& problem, const Descriptor& y) {
+  const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  const cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
+  const TensorType sums = PerChannel(problem.y, DType::kFloat32);
+  Descriptor operation(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  operation.SetRaw(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
+  operation.SetRaw(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);
+  operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, y);
+  operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, Tensor(kSums, sums));
+  operation.Set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, Tensor(kSquares, sums));
   operation.Finalize();
   operations_.push_back(&Add(std::move(operation)));
 }

@@ -23,19 +23,20 @@ struct ConvolutionProblem {
   bool sum = false;
   bool bias = false;
   bool relu = false;
+  bool statistics = false;  // sums of y and of its squares a channel, for which there is none of the other three
 
   bool has_epilogue() const { return bias || sum || relu; }
 };
 
-// Of a node of convolution, convolution_backward_data or convolution_backward_weights with its types.
+// Of a node of convolution, convolution_statistics or a convolution's gradient with its types.
 ConvolutionProblem ConvolutionOf(const KernelQuery& query);
 
-// Names of tensors in a variant pack.
-enum TensorId : int64_t { kX = 1, kW, kY, kBias, kSummand };
+// Names of tensors in a variant pack. Those of the sums hold a float a channel.
+enum TensorId : int64_t { kX = 1, kW, kY, kBias, kSummand, kSums, kSquares };
 
 class ConvolutionGraph {
  public:
-  // `fused`: with the epilogue; else y is the sum alone. Errors: those of Check.
+  // `fused`: with the epilogue or the statistics; else y is the sum alone. Errors: those of Check.
   ConvolutionGraph(const ConvolutionProblem& problem, bool fused, const Target& target);
   const Descriptor& descriptor() const { return *graph_; }
 
@@ -45,6 +46,7 @@ class ConvolutionGraph {
   const Descriptor& Virtual(const TensorType& like);
   const Descriptor& Window(const ConvolutionProblem& problem);
   void Operation(const ConvolutionProblem& problem, const Descriptor& y);
+  void Statistics(const ConvolutionProblem& problem, const Descriptor& y);
   const Descriptor& Pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b, const Descriptor& y);
 
   std::deque<Descriptor> parts_;

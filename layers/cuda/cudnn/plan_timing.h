@@ -5,17 +5,22 @@
 #include <vector>
 
 #include "layers/cuda/cudnn/plan.h"
+#include "layers/cuda/timing.h"
 
 namespace moka::cudnn {
 
 // A tensor of the graph: its name in the variant pack and its bytes.
-using PackedTensor = std::pair<int64_t, int64_t>;
+using PackedTensor = cuda::Trial::Size;
 
 // A variant pack: tensors by name, and scratch.
 Descriptor MakePack(const std::vector<std::pair<int64_t, void*>>& tensors, void* workspace);
+// Of some tensors of a trial.
+Descriptor PackOf(const cuda::Trial& trial, const std::vector<PackedTensor>& tensors);
 
-// The index of the fastest plan; an earlier one where a later gains too little to be told from noise. Errors:
-// kUnavailable when the GPU has no memory for the trial.
+// The most that one of the plans wants.
+int64_t MostWorkspace(const std::vector<Plan>& plans);
+
+// The index of the fastest plan, as FastestOf. Errors: those of Trial.
 size_t FastestPlan(const std::vector<Plan>& plans, const std::vector<PackedTensor>& tensors, const Device& device);
 
 }  // namespace moka::cudnn

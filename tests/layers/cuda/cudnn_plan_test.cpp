@@ -136,6 +136,23 @@ TEST_P(CudnnPlans, SumBiasAndReluAreFused) {
   }
 }
 
+// In float16, which is what its engines know, from 8 channels on.
+TEST_P(CudnnPlans, StatisticsAreSummedInTheConvolution) {
+  for (const Window& window : kWindows) {
+    if (!std::string(window.name).starts_with("resnet50_") || window.channels < 8) continue;
+    SCOPED_TRACE(window.name);
+    ConvolutionProblem p = ProblemOf(window, DType::kFloat16, true, ConvolutionPass::kForward);
+    p.statistics = true;
+    EXPECT_GT(PlanCount(p, true, true), 0U);
+    const cudnn::Target target{nullptr, &*properties_};
+    const cudnn::PlanRules rules{.most_workspace_bytes = int64_t{1} << 30};
+    const cudnn::ConvolutionGraph graph(p, true, target);
+    const std::vector<cudnn::Plan> plans = cudnn::FindPlans(graph.descriptor(), target, rules, 1);
+    ASSERT_EQ(plans.size(), 1U);
+    EXPECT_TRUE(cudnn::PlanOf(cudnn::TextOf(plans[0]), target, rules)) << "comes back from its text";
+  }
+}
+
 TEST_P(CudnnPlans, OneAndThreeSpatialAxes) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
     ConvolutionProblem line;

@@ -1,0 +1,121 @@
+// What convolutions with statistics rest on beside cuDNN: mean and variance from sums in float, as cuDNN gives them,
+// and the choice by time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/device.h"
+#include "core/half.h"
+#include "core/rng.h"
+#include "layers/cuda/channels.h"
+#include "layers/cuda/timing.h"
+
+namespace moka {
+namespace {
+
+constexpr Device kRehearsedGpu{DeviceKind::kCuda, Device::kRehearsed};
+
+struct Moments {
+  double mean = 0;
+  double variance = 0;
+};
+
+Moments TwoPasses(const std::vector<float>& values) {
+  Moments m;
+  for (const float v : values) m.mean += static_cast<double>(v);
+  m.mean /= static_cast<double>(values.size());
+  for (const float v : values) m.variance += (static_cast<double>(v) - m.mean) * (static_cast<double>(v) - m.mean);
+  m.variance /= static_cast<double>(values.size());
+  return m;
+}
+
+// The sum of f(v) in float: tiles of 128 in a row, then the tiles, as an epilogue and its reduction add.
+template <class F>
+float TiledSum(const std::vector<float>& values, F&& f) {
+  float sum = 0;
+  for (size_t begin = 0; begin < values.size(); begin += 128) {
+    float tile = 0;
+    for (size_t i = begin; i < std::min(begin + 128, values.size()); ++i) tile += f(values[i]);
+    sum += tile;
+  }
+  return sum;
+}
+
+// Of values of one channel after another.
+std::vector<Moments> FromFloatSums(const std::vector<std::vector<float>>& channels) {
+  const auto count = static_cast<int64_t>(channels.size());
+  std::vector<float> sums;
+  std::vector<float> squares;
+  for (const std::vector<float>& values : channels) {
+    sums.push_back(TiledSum(values, [](float v) { return v; }));
+    squares.push_back(TiledSum(values, [](float v) { return v * v; }));
+  }
+  const TensorType type{DType::kFloat16, Shape{1, count, 1, static_cast<int64_t>(channels[0].size())}, {}};
+  const std::unique_ptr<Stream> stream = MakeStream(kRehearsedGpu);
+  cuda::StatisticsOfSums(*stream, type, sums.data(), squares.data(), sums.data(), squares.data());
+  stream->Synchronize();
+  std::vector<Moments> found;
+  for (size_t c = 0; c < sums.size(); ++c) {
+    found.push_back({static_cast<double>(sums[c]), static_cast<double>(squares[c])});
+  }
+  return found;
+}
+
+std::vector<float> Normal(uint64_t seed, double mean, double deviation, size_t count) {
+  RandomStream random(seed, 1);
+  std::vector<float> values;
+  for (size_t i = 0; i < count; ++i) {
+    values.push_back(FloatOfHalf(HalfOfFloat(static_cast<float>(random.Normal(mean, deviation)))));
+  }
+  return values;
+}
+
+TEST(ChannelStatistics, FloatSumsGiveTheVarianceToAThousandthAtThreeDeviations) {
+  constexpr size_t kCount = 200'000;
+  std::vector<std::vector<float>> channels;
+  for (const double mean : {0.0, 0.5, -1.0, 3.0, -3.0}) channels.push_back(Normal(7, 0.1 * mean, 0.1, kCount));
+  const std::vector<Moments> found = FromFloatSums(channels);
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const Moments expected = TwoPasses(channels[c]);
+    EXPECT_NEAR(found[c].mean, expected.mean, 1e-3 * std::sqrt(expected.variance)) << "channel " << c;
+    EXPECT_NEAR(found[c].variance, expected.variance, 1e-3 * expected.variance) << "channel " << c;
+  }
+}
+
+TEST(ChannelStatistics, ConstantChannelsHaveNoNegativeVariance) {
+  std::vector<std::vector<float>> channels;
+  for (const float value : {0.1F, 3.3F, -1000.7F, 0.0F}) channels.emplace_back(10'007, value);
+  const std::vector<Moments> found = FromFloatSums(channels);
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const auto value = static_cast<double>(channels[c][0]);
+    EXPECT_GE(found[c].variance, 0) << "channel " << c;
+    EXPECT_LE(found[c].variance, 1e-4 * value * value) << "channel " << c;
+  }
+}
+
+TEST(ChannelStatistics, NotANumberStaysOne) {
+  const std::vector<Moments> found = FromFloatSums({{1.0F, std::nanf(""), 2.0F}});
+  EXPECT_TRUE(std::isnan(found[0].mean));
+  EXPECT_TRUE(std::isnan(found[0].variance));
+}
+
+TEST(FastestOf, TakesTheFastest) {
+  const std::unique_ptr<Stream> stream = MakeStream(kRehearsedGpu);
+  const auto take = [&](const std::vector<int>& ms) {
+    return cuda::FastestOf(*stream, ms.size(), [&](size_t i) {
+      stream->Rehearse([wait = ms[i]] { std::this_thread::sleep_for(std::chrono::milliseconds(wait)); });
+    });
+  };
+  EXPECT_EQ(take({20}), 0U);
+  EXPECT_EQ(take({40, 1, 20}), 1U);
+  EXPECT_EQ(take({1, 40, 20}), 0U);
+  EXPECT_EQ(take({40, 20, 1}), 2U);
+}
+
+}  // namespace
+}  // namespace moka

@@ -3,20 +3,25 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
-#include <array>
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "core/cache.h"
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/cuda/shared_library.h"
+#include "layers/cuda/timing.h"
 
 namespace moka::cuda {
 namespace {
 
 // cuBLASLt's functions, loaded when first asked for.
 struct Lt {
+  decltype(&::cublasLtGetVersion) get_version;
   decltype(&::cublasLtCreate) create;
   decltype(&::cublasLtMatmul) matmul;
   decltype(&::cublasLtMatmulDescCreate) create_operation;
@@ -29,6 +34,7 @@ struct Lt {
   decltype(&::cublasLtMatmulPreferenceDestroy) destroy_preference;
   decltype(&::cublasLtMatmulPreferenceSetAttribute) set_preference;
   decltype(&::cublasLtMatmulAlgoGetHeuristic) find_algorithms;
+  decltype(&::cublasLtMatmulAlgoCheck) check_algorithm;
   decltype(&::cublasLtGetStatusString) status_string;
 
   static Lt Load() {
@@ -37,6 +43,7 @@ struct Lt {
     const auto load = [&]<class Function>(Function& function, const char* name) {
       function = file.Symbol<Function>(name);
     };
+    load(lt.get_version, "cublasLtGetVersion");
     load(lt.create, "cublasLtCreate");
     load(lt.matmul, "cublasLtMatmul");
     load(lt.create_operation, "cublasLtMatmulDescCreate");
@@ -49,6 +56,7 @@ struct Lt {
     load(lt.destroy_preference, "cublasLtMatmulPreferenceDestroy");
     load(lt.set_preference, "cublasLtMatmulPreferenceSetAttribute");
     load(lt.find_algorithms, "cublasLtMatmulAlgoGetHeuristic");
+    load(lt.check_algorithm, "cublasLtMatmulAlgoCheck");
     load(lt.status_string, "cublasLtGetStatusString");
     return lt;
   }
@@ -95,9 +103,20 @@ cudaDataType_t DataType(DType dtype) {
   }
 }
 
+constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20U;
+
 // An object of cuBLASLt's, destroyed by its function.
 template <class T>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, cublasStatus_t (*)(T)>;
+
+// An algorithm with what cuBLASLt says of it for a problem: its workspace.
+using Algorithm = cublasLtMatmulHeuristicResult_t;
+
+std::string KeyOf(const GemmProblem& p, const KernelQuery& query) {
+  return StrCat(p.batch, " ", p.m, " ", p.n, " ", p.k, " ", p.transpose_a, p.transpose_b, p.has_bias, p.relu, " ",
+                NameOf(p.inputs), " ", NameOf(p.output), " ", p.alignment_bytes, " ", query.deterministic,
+                query.allows_tf32, " ", query.device.index);
+}
 
 // cuBLASLt's matrices have their columns one after another. A row-major y = a b is y^T = b^T a^T to it, and a row-major
 // matrix is its own transpose: so b comes first, and what is to be transposed stays so.
@@ -111,29 +130,42 @@ class LtGemm final : public Gemm {
         b_(MakeLayout(p.inputs, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k)),
         a_(MakeLayout(p.inputs, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m)),
         y_(MakeLayout(p.output, p.n, p.m)) {
-    FindAlgorithm(query.deterministic);
+    FindAlgorithm(query);
   }
 
   // Whether there is an algorithm.
-  bool ok() const { return found_ > 0; }
-  int64_t scratch_bytes() const override { return static_cast<int64_t>(result_.workspaceSize); }
+  bool ok() const { return algorithm_.has_value(); }
+  int64_t scratch_bytes() const override { return static_cast<int64_t>(algorithm_->workspaceSize); }
   std::string_view implementation() const override { return "cublasLt"; }
 
   void Run(Stream& stream, const void* a, const void* b, const void* bias, void* y, std::byte* scratch) override {
-    if (p_.has_bias) SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    Queue(stream, *algorithm_, {a, b, bias, y, scratch});
+  }
+
+ private:
+  struct Places {
+    const void* a;
+    const void* b;
+    const void* bias;
+    void* y;
+    std::byte* scratch;
+  };
+
+  void Queue(Stream& stream, const Algorithm& algorithm, const Places& at) {
+    if (p_.has_bias) SetOperation(CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     const float one = 1;
     const float zero = 0;
     const double one_double = 1;
     const double zero_double = 0;
     const bool is_double = p_.output == DType::kFloat64;
     Check(lt_,
-          lt_.matmul(handle_, operation_.get(), is_double ? static_cast<const void*>(&one_double) : &one, b, b_.get(),
-                     a, a_.get(), is_double ? static_cast<const void*>(&zero_double) : &zero, y, y_.get(), y, y_.get(),
-                     &result_.algo, scratch, result_.workspaceSize, static_cast<cudaStream_t>(stream.native())),
+          lt_.matmul(handle_, operation_.get(), is_double ? static_cast<const void*>(&one_double) : &one, at.b,
+                     b_.get(), at.a, a_.get(), is_double ? static_cast<const void*>(&zero_double) : &zero, at.y,
+                     y_.get(), at.y, y_.get(), &algorithm.algo, at.scratch, algorithm.workspaceSize,
+                     static_cast<cudaStream_t>(stream.native())),
           "cublasLtMatmul");
   }
 
- private:
   template <class T>
   void SetOperation(cublasLtMatmulDescAttributes_t name, const T& value) {
     Check(lt_, lt_.set_operation(operation_.get(), name, &value, sizeof(value)), "cublasLtMatmulDescSetAttribute");
@@ -174,14 +206,67 @@ class LtGemm final : public Gemm {
     return layout;
   }
 
-  void FindAlgorithm(bool deterministic) {
+  // Chosen once for each problem: a layer is asked about several times, and nets repeat their layers.
+  void FindAlgorithm(const KernelQuery& query) {
+    static std::mutex mutex;
+    static std::map<std::string, std::optional<Algorithm>> chosen;
+    const std::string key = KeyOf(p_, query);
+    const std::scoped_lock lock(mutex);
+    const auto it = chosen.find(key);
+    algorithm_ = it != chosen.end() ? it->second : chosen.emplace(key, Choose(query, key)).first->second;
+  }
+
+  // The algorithm that an earlier search kept, cuBLASLt's first, or where algorithms may be timed the fastest of its
+  // first few, which is kept for the next time.
+  std::optional<Algorithm> Choose(const KernelQuery& query, const std::string& key) {
+    constexpr int kTried = 8;
+    const std::filesystem::path file = ChoiceFile("cublaslt", lt_.get_version(), query.device, key);
+    if (std::optional<Algorithm> kept = Kept(file)) return kept;
+    const std::vector<Algorithm> offers = Offers(query.deterministic, query.times_plans ? kTried : 1);
+    if (offers.empty()) return std::nullopt;
+    if (!query.times_plans) return offers[0];
+    try {
+      const Algorithm& best = offers[Fastest(offers, query.device)];
+      Keep(file, {reinterpret_cast<const char*>(&best.algo), sizeof(best.algo)});
+      return best;
+    } catch (const Error&) {  // no room for the trial: the first runs without it
+      return offers[0];
+    }
+  }
+
+  // None if cuBLASLt does not take it for this problem. An algorithm's bytes hold for one version of the library.
+  std::optional<Algorithm> Kept(const std::filesystem::path& file) const {
+    const std::optional<std::string> bytes = ReadKept(file);
+    Algorithm algorithm{};
+    if (!bytes || bytes->size() != sizeof(algorithm.algo)) return std::nullopt;
+    std::memcpy(&algorithm.algo, bytes->data(), sizeof(algorithm.algo));
+    const cublasStatus_t status = lt_.check_algorithm(handle_, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(),
+                                                      &algorithm.algo, &algorithm);
+    if (status != CUBLAS_STATUS_SUCCESS || algorithm.workspaceSize > kMostWorkspaceBytes) return std::nullopt;
+    return algorithm;
+  }
+
+  size_t Fastest(const std::vector<Algorithm>& offers, const Device& device) {
+    enum Tensor : int64_t { kA, kB, kBias, kY };
+    size_t scratch_bytes = 0;
+    for (const Algorithm& offer : offers) scratch_bytes = std::max(scratch_bytes, offer.workspaceSize);
+    const Trial trial({{kA, p_.batch * p_.m * p_.k * BytesOf(p_.inputs)},
+                       {kB, p_.batch * p_.k * p_.n * BytesOf(p_.inputs)},
+                       {kBias, p_.n * BytesOf(p_.output)},
+                       {kY, p_.batch * p_.m * p_.n * BytesOf(p_.output)}},
+                      static_cast<int64_t>(scratch_bytes), device);
+    const Places places{trial.tensor(kA), trial.tensor(kB), trial.tensor(kBias), trial.tensor(kY), trial.scratch()};
+    return FastestOf(trial.stream(), offers.size(), [&](size_t i) { Queue(trial.stream(), offers[i], places); });
+  }
+
+  // The best by cuBLASLt's heuristics first.
+  std::vector<Algorithm> Offers(bool deterministic, int most) const {
     cublasLtMatmulPreference_t made = nullptr;
     Check(lt_, lt_.create_preference(&made), "cublasLtMatmulPreferenceCreate");
     const Owned<cublasLtMatmulPreference_t> preference(made, lt_.destroy_preference);
     const auto set = [&]<class T>(cublasLtMatmulPreferenceAttributes_t name, const T& value) {
       Check(lt_, lt_.set_preference(made, name, &value, sizeof(value)), "cublasLtMatmulPreferenceSetAttribute");
     };
-    constexpr uint64_t kMostWorkspaceBytes = uint64_t{32} << 20U;
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspaceBytes);
     for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                             CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -192,9 +277,13 @@ class LtGemm final : public Gemm {
       set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
           static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE));
     }
+    std::vector<Algorithm> offers(static_cast<size_t>(most));
+    int found = 0;
     const cublasStatus_t status = lt_.find_algorithms(handle_, operation_.get(), b_.get(), a_.get(), y_.get(), y_.get(),
-                                                      made, 1, &result_, &found_);
-    if (status != CUBLAS_STATUS_SUCCESS || result_.state != CUBLAS_STATUS_SUCCESS) found_ = 0;
+                                                      made, most, offers.data(), &found);
+    offers.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<size_t>(found) : 0);
+    std::erase_if(offers, [](const Algorithm& offer) { return offer.state != CUBLAS_STATUS_SUCCESS; });
+    return offers;
   }
 
   const Lt& lt_;
@@ -204,8 +293,7 @@ class LtGemm final : public Gemm {
   Owned<cublasLtMatrixLayout_t> b_;
   Owned<cublasLtMatrixLayout_t> a_;
   Owned<cublasLtMatrixLayout_t> y_;
-  cublasLtMatmulHeuristicResult_t result_{};
-  int found_ = 0;
+  std::optional<Algorithm> algorithm_;
 };
 
 }  // namespace

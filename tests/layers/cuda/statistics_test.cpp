@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -102,6 +104,17 @@ TEST(ChannelStatistics, NotANumberStaysOne) {
   const std::vector<Moments> found = FromFloatSums({{1.0F, std::nanf(""), 2.0F}});
   EXPECT_TRUE(std::isnan(found[0].mean));
   EXPECT_TRUE(std::isnan(found[0].variance));
+}
+
+TEST(Trial, HasZeroedTensorsByNumberAndScratch) {
+  const cuda::Trial trial({{3, 100}, {-7, 64}}, 1000, kRehearsedGpu);
+  trial.stream().Synchronize();
+  EXPECT_EQ(trial.stream().device(), kRehearsedGpu);
+  EXPECT_NE(trial.tensor(3), trial.tensor(-7));
+  for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(trial.tensor(3)[i], std::byte{0});
+  for (int64_t i = 0; i < 1000; ++i) trial.scratch()[i] = std::byte{1};
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(trial.tensor(-7)[i], std::byte{0});
+  EXPECT_THROW(trial.tensor(4), std::out_of_range);
 }
 
 TEST(FastestOf, TakesTheFastest) {

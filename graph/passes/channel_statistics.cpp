@@ -63,7 +63,7 @@ class Joiner {
   // A node of another op in a node's place, with outputs of these types.
   std::vector<ValueId> AddTwin(const Node& node, const char* op, const std::vector<ValueId>& inputs,
                                const std::vector<TensorType>& types) {
-    const std::vector<ValueId> outputs =
+    std::vector<ValueId> outputs =
         GraphBuilder(graph_, node.origin).Add(op, inputs, Shared(graph_.catalog().Op(op), node.attributes));
     for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], types[i]);
     graph_.SetName(outputs[0], graph_.value(node.outputs[0]).name);

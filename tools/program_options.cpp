@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "core/choices.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -103,6 +104,7 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     quantization->weight_limit = WeightLimit();
     options.quantization = std::move(quantization);
   }
+  if (mode == KernelMode::kRenew) RenewChoices();
   options.recompute = arguments.Has("recompute");
   if (arguments.Has("precision")) options.compute = ComputeNamed(arguments.Get("precision"), ErrorKind::kUsage);
   if (arguments.Has("disable-pass")) {

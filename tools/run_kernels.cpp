@@ -22,6 +22,7 @@ constexpr const char* kName = "kernels.tsv";
 constexpr int64_t kLimitBytes = int64_t{64} << 20;
 
 constexpr std::string_view kMark = "# ";  // before the name of a flag
+constexpr std::string_view kChoice = "# choice ";
 
 // A flag of sets of names, where a run keeps it and where a program reads it.
 struct NamesFlag {
@@ -50,6 +51,9 @@ RunKernels Parsed(bool is_listed, std::string_view rest) {
       const std::string front = StrCat(kMark, flag.name, " ");
       if (!line.starts_with(front)) continue;
       for (const std::string& name : Split(line.substr(front.size()), ',')) (kernels.*flag.kept).insert(name);
+    }
+    if (line.starts_with(kChoice)) {
+      if (auto choice = ChoiceOf(line.substr(kChoice.size()))) kernels.choices.insert(*std::move(choice));
     }
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
   }
@@ -95,7 +99,10 @@ void WriteRunKernels(const RunFolder& run, const CompileOptions& options) {
     const std::set<std::string>& names = options.*flag.used;
     if (!names.empty()) rest += StrCat(kMark, flag.name, " ", ListOf(names), "\n");
   }
-  if (options.search != nullptr) rest += options.search->Used();
+  if (options.search != nullptr) {
+    for (const auto& [name, choice] : UsedChoices()) rest += StrCat(kChoice, LineOf(name, choice), "\n");
+    rest += options.search->Used();
+  }
   run.WriteConfig(kName, StrCat(Head(options.search == nullptr, rest), "\n", rest));
 }
 
@@ -116,6 +123,7 @@ CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup&
   }
   CompileOptions options = CompileOptionsOf(arguments, mode, chooses_anew ? "" : kept->times);
   KeepFlags(arguments, *kept, options);
+  if (!chooses_anew) PreferChoices(kept->choices);
   return options;
 }
 

@@ -4,6 +4,7 @@
 //
 //   # moka kernels 1 fastest crc32c 0a1b2c3d       (or: listed, and no times)
 //   # disable-kernel winograd,onednn_winograd      (each flag that the run was started with and that changes kernels)
+//   # choice cudnn-1f8b.plan 6675                  (what a GPU's libraries compute by: core/choices.h)
 #pragma once
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "core/choices.h"
 #include "optim/run_folder.h"
 #include "tools/program_options.h"
 #include "tools/train_setup.h"
@@ -24,6 +26,7 @@ struct RunKernels {
   std::set<std::string> disabled_kernels{};
   std::set<std::string> preferred_kernels{};
   std::set<std::string> disabled_passes{};
+  Choices choices{};
 };
 
 // Nothing if the run kept none. Errors: kBadData if the file is damaged.

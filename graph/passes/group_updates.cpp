@@ -140,7 +140,7 @@ class Grouper {
                                                    {"dtypes", dtypes}});
     for (size_t i = 0; i < outputs.size(); ++i) graph_.SetType(outputs[i], graph_.type(before[i]));
     const NodeId group = graph_.value(outputs[0]).producer;
-    if (!IsTaken(graph_.node(group))) {
+    if (FirstRow(graph_, group, context_.options) == nullptr) {
       graph_.RemoveNode(group);
       return false;
     }
@@ -150,14 +150,6 @@ class Grouper {
     }
     for (const Member& member : members) graph_.RemoveNode(member.node);
     return true;
-  }
-
-  bool IsTaken(const Node& node) const {
-    const std::vector<TensorType> inputs = graph_.InputTypes(node);
-    const std::vector<TensorType> outputs = graph_.OutputTypes(node);
-    const KernelQuery query = QueryOf(node, inputs, outputs, context_.options);
-    const auto rows = UsableKernels(graph_.catalog(), node.op->name, context_.options);
-    return std::ranges::any_of(rows, [&](const KernelDef* row) { return row->refuse(query).empty(); });
   }
 
   Graph& graph_;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/cache.h"
+#include "core/choices.h"
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/cuda/shared_library.h"
@@ -187,7 +187,12 @@ class LtGemm final : public Gemm {
     cublasLtEpilogue_t epilogue = p_.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
     if (p_.has_bias) epilogue = p_.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (p_.has_bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, DataType(p_.output));
+    if (p_.has_bias) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, DataType(p_.output));
+      // Algorithms are looked for before there is one, and an epilogue without a bias may have none.
+      const void* const some_bias = reinterpret_cast<const void*>(uintptr_t{256});
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, some_bias);
+    }
     return operation;
   }
 
@@ -220,14 +225,17 @@ class LtGemm final : public Gemm {
   // first few, which is kept for the next time.
   std::optional<Algorithm> Choose(const KernelQuery& query, const std::string& key) {
     constexpr int kTried = 8;
-    const std::filesystem::path file = ChoiceFile("cublaslt", lt_.get_version(), query.device, key);
-    if (std::optional<Algorithm> kept = Kept(file)) return kept;
-    const std::vector<Algorithm> offers = Offers(query.deterministic, query.times_plans ? kTried : 1);
+    if (!query.times_plans) {
+      const std::vector<Algorithm> offers = Offers(query.deterministic, 1);
+      return offers.empty() ? std::nullopt : std::optional(offers[0]);
+    }
+    const std::string name = ChoiceName("cublaslt", lt_.get_version(), query.device, key);
+    if (std::optional<Algorithm> kept = Kept(name)) return kept;
+    const std::vector<Algorithm> offers = Offers(query.deterministic, kTried);
     if (offers.empty()) return std::nullopt;
-    if (!query.times_plans) return offers[0];
     try {
       const Algorithm& best = offers[Fastest(offers, query.device)];
-      Keep(file, {reinterpret_cast<const char*>(&best.algo), sizeof(best.algo)});
+      KeepChoice(name, {reinterpret_cast<const char*>(&best.algo), sizeof(best.algo)});
       return best;
     } catch (const Error&) {  // no room for the trial: the first runs without it
       return offers[0];
@@ -235,8 +243,8 @@ class LtGemm final : public Gemm {
   }
 
   // None if cuBLASLt does not take it for this problem. An algorithm's bytes hold for one version of the library.
-  std::optional<Algorithm> Kept(const std::filesystem::path& file) const {
-    const std::optional<std::string> bytes = ReadKept(file);
+  std::optional<Algorithm> Kept(const std::string& name) const {
+    const std::optional<std::string> bytes = ReadChoice(name);
     Algorithm algorithm{};
     if (!bytes || bytes->size() != sizeof(algorithm.algo)) return std::nullopt;
     std::memcpy(&algorithm.algo, bytes->data(), sizeof(algorithm.algo));

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +21,10 @@ class Trial {
   // A tensor's number and its bytes.
   using Size = std::pair<int64_t, int64_t>;
   Trial(const std::vector<Size>& tensors, int64_t scratch_bytes, const Device& device);
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  // Gives the memory back to the GPU.
+  ~Trial();
 
   Stream& stream() const { return *stream_; }
   std::byte* scratch() const { return scratch_.data(); }
@@ -33,12 +37,11 @@ class Trial {
 };
 
 // The index of the fastest of `count` ways, where queue(i) puts way i into the stream; an earlier one where a later
-// gains too little to be told from noise. Errors: those of the work.
+// gains too little to be told from noise. Ways that fail are passed over; 0 if all do.
 size_t FastestOf(Stream& stream, size_t count, const std::function<void(size_t)>& queue);
 
-// The file of the user's cache for what a version of a library computes a problem by, on GPUs called as this one; empty
-// without a cache. Requires: a GPU of this machine.
-std::filesystem::path ChoiceFile(std::string_view library, size_t version, const Device& device,
-                                 std::string_view problem);
+// The name (core/choices.h) of what a version of a library computes a problem by, on GPUs called as this one. Requires:
+// a GPU of this machine.
+std::string ChoiceName(std::string_view library, size_t version, const Device& device, std::string_view problem);
 
 }  // namespace moka::cuda

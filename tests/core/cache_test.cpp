@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "core/choices.h"
 #include "core/file.h"
 
 namespace moka {
@@ -47,6 +48,40 @@ TEST_F(CacheTest, WithoutAPlaceNothingIsKept) {
   EXPECT_EQ(ReadKept({}), std::nullopt);
   Keep("/proc/no/such/place", "refused");
   EXPECT_EQ(ReadKept("/proc/no/such/place"), std::nullopt);
+}
+
+// The cache of the process is where the test runs it.
+TEST_F(CacheTest, ChoicesComeFromTheRunThenFromTheCache) {
+  setenv("XDG_CACHE_HOME", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  const std::string choice("fused\n\0\xff", 8);
+  EXPECT_EQ(ReadChoice("a.plan"), std::nullopt);
+  EXPECT_TRUE(UsedChoices().empty());
+  KeepChoice("a.plan", choice);
+  KeepChoice("b.plan", "second");
+  EXPECT_EQ(ReadChoice("a.plan"), choice);
+  EXPECT_EQ(ReadKept(folder_ / "moka" / "a.plan"), choice);
+  PreferChoices({{"a.plan", "of the run"}});
+  EXPECT_EQ(ReadChoice("a.plan"), "of the run");
+  EXPECT_EQ(ReadChoice("b.plan"), "second");
+  EXPECT_EQ(UsedChoices(), (Choices{{"a.plan", "of the run"}, {"b.plan", "second"}}));
+  PreferChoices({});
+  Keep(folder_ / "moka" / "c.plan", "third");
+  RenewChoices();
+  EXPECT_EQ(ReadChoice("c.plan"), std::nullopt);
+  KeepChoice("c.plan", "anew");
+  EXPECT_EQ(ReadChoice("c.plan"), "anew");
+  EXPECT_EQ(ReadKept(folder_ / "moka" / "c.plan"), "anew");
+  unsetenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe)
+}
+
+TEST(ChoicesTest, LinesHoldAnyBytes) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const std::string line = LineOf("cudnn-1.plan", bytes);
+  EXPECT_EQ(line.substr(0, 19), "cudnn-1.plan 000102");
+  EXPECT_EQ(ChoiceOf(line), std::pair(std::string("cudnn-1.plan"), bytes));
+  EXPECT_EQ(ChoiceOf(LineOf("empty", "")), std::pair(std::string("empty"), std::string()));
+  for (const char* bad : {"", "name", "name 0", "name 0g", "name 0A"}) EXPECT_EQ(ChoiceOf(bad), std::nullopt) << bad;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "core/cache.h"
+#include "core/choices.h"
 #include "core/device.h"
 #include "core/text.h"
 #include "layers/bound_kernel.h"
@@ -56,8 +56,8 @@ constexpr std::string_view kApart = "apart\n";
 constexpr size_t kTried = 8;
 
 // What an earlier search kept; no plan and no refusal if there is nothing.
-Choice Kept(const std::filesystem::path& file, const cudnn::Target& target, const cudnn::PlanRules& rules) {
-  const std::optional<std::string> kept = ReadKept(file);
+Choice Kept(const std::string& name, const cudnn::Target& target, const cudnn::PlanRules& rules) {
+  const std::optional<std::string> kept = ReadChoice(name);
   if (!kept) return {};
   if (*kept == kApart) return {{}, false, "a sweep of their own takes the statistics faster"};
   const bool fused = kept->starts_with(kFused);
@@ -95,7 +95,7 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query);
 
 // Engines that sum statistics are of an older kind than the fastest convolutions: only time tells which is better.
 Choice ChooseWithStatistics(const ConvolutionProblem& problem, const KernelQuery& query, std::vector<cudnn::Plan> plans,
-                            const std::filesystem::path& file) {
+                            const std::string& name) {
   if (!query.times_plans) return {{}, false, "nothing is timed, so a sweep of their own takes the statistics"};
   ConvolutionProblem plain = problem;
   plain.statistics = false;
@@ -103,11 +103,24 @@ Choice ChooseWithStatistics(const ConvolutionProblem& problem, const KernelQuery
   if (!alone.plan) return alone;
   const size_t best = FastestWithStatistics(problem, *alone.plan, plans, query.device);
   if (best == plans.size()) {
-    Keep(file, kApart);
+    KeepChoice(name, kApart);
     return {{}, false, "a sweep of their own takes the statistics faster"};
   }
-  Keep(file, StrCat(kFused, cudnn::TextOf(plans[best])));
+  KeepChoice(name, StrCat(kFused, cudnn::TextOf(plans[best])));
   return {std::move(plans[best]), true, {}};
+}
+
+// The index of the fastest of the plans, which is kept for the next time; of the first, and nothing kept, if the GPU
+// has no room to try them.
+size_t FastestKept(const ConvolutionProblem& problem, bool fused, const std::vector<cudnn::Plan>& plans,
+                   const Device& device, const std::string& name) {
+  try {
+    const size_t best = cudnn::FastestPlan(plans, TensorsOf(problem, fused), device);
+    KeepChoice(name, StrCat(fused ? kFused : "", cudnn::TextOf(plans[best])));
+    return best;
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 // The plan that an earlier search kept, cuDNN's first, or where plans may be timed the fastest of its first few, which
@@ -117,38 +130,41 @@ Choice Choose(const ConvolutionProblem& problem, const KernelQuery& query) {
   const cudnn::PlanRules rules{.deterministic = query.deterministic,
                                .may_round = query.allows_tf32 || problem.x.dtype != DType::kFloat32,
                                .most_workspace_bytes = kMostWorkspaceBytes};
+  const std::string name =
+      cuda::ChoiceName("cudnn", cudnn::Functions().get_version(), query.device, KeyOf(problem, query));
+  std::string refusal = "cuDNN has no engine for it";
   try {
-    const std::filesystem::path file =
-        cuda::ChoiceFile("cudnn", cudnn::Functions().get_version(), query.device, KeyOf(problem, query));
-    if (Choice kept = Kept(file, target, rules); kept.plan || !kept.refusal.empty()) return kept;
-    for (const bool fused : {true, false}) {
-      if (fused && !problem.bias && !problem.statistics) continue;  // no engine fuses a sum or a ReLU alone
-      if (!fused && problem.statistics) break;
+    Choice kept = query.times_plans ? Kept(name, target, rules) : Choice();
+    if (kept.plan || !kept.refusal.empty()) return kept;
+  } catch (const Error&) {
+    // What was kept is of no use here: a plan is found anew.
+  }
+  for (const bool fused : {true, false}) {
+    if (fused && !problem.bias && !problem.statistics) continue;  // no engine fuses a sum or a ReLU alone
+    if (!fused && problem.statistics) break;
+    try {
       const cudnn::ConvolutionGraph graph(problem, fused, target);
       std::vector<cudnn::Plan> plans =
           cudnn::FindPlans(graph.descriptor(), target, rules, query.times_plans ? kTried : 1);
       if (plans.empty()) continue;
-      if (problem.statistics) return ChooseWithStatistics(problem, query, std::move(plans), file);
-      size_t best = 0;
-      if (query.times_plans) {
-        best = cudnn::FastestPlan(plans, TensorsOf(problem, fused), query.device);
-        Keep(file, StrCat(fused ? kFused : "", cudnn::TextOf(plans[best])));
-      }
+      if (problem.statistics) return ChooseWithStatistics(problem, query, std::move(plans), name);
+      const size_t best = query.times_plans ? FastestKept(problem, fused, plans, query.device, name) : 0;
       return {std::move(plans[best]), fused, {}};
+    } catch (const Error& error) {
+      refusal = error.what();
     }
-    return {{}, false, "cuDNN has no engine for it"};
-  } catch (const Error& error) {
-    return {{}, false, error.what()};
   }
+  return {{}, false, refusal};
 }
 
 // Made once for each problem: a layer is asked about several times, and nets repeat their layers.
 const Choice& ChoiceOf(const KernelQuery& query) {
   static std::mutex mutex;
-  static std::map<std::string, Choice> choices;
+  // Never destroyed: when the process ends cuDNN's parts may be gone before it.
+  static auto& choices = *new std::map<std::string, Choice>();
   const ConvolutionProblem problem = cudnn::ConvolutionOf(query);
   const std::scoped_lock lock(mutex);
-  const std::string key = KeyOf(problem, query);
+  const std::string key = StrCat(KeyOf(problem, query), query.times_plans ? " timed" : "");
   const auto it = choices.find(key);
   return it != choices.end() ? it->second : choices.emplace(key, Choose(problem, query)).first->second;
 }
@@ -243,7 +259,10 @@ std::string Refuse(const KernelQuery& query) {
     }
   }
   if (query.inputs[0].shape.rank() > 5) return "it has up to three spatial axes";
-  return ChoiceOf(query).refusal;
+  // Layouts are asked about that no kernel will have: only what is made is timed, but statistics are worth it or not.
+  KernelQuery asked = query;
+  asked.times_plans = query.times_plans && has_statistics;
+  return ChoiceOf(asked).refusal;
 }
 
 // Tensor cores read channels last; float32 without them lies as its input does.

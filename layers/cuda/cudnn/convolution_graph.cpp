@@ -136,7 +136,7 @@ ConvolutionGraph::ConvolutionGraph(const ConvolutionProblem& problem, bool fused
       operand = is_bias ? &Tensor(kBias, PerChannel(problem.y, problem.y.dtype)) : &Tensor(kSummand, problem.y);
     }
     const Descriptor& to = i + 1 == steps.size() ? y : Virtual(problem.y);
-    operations_.push_back(&Pointwise(steps[i], *from, operand, to));
+    operations_.push_back(&Pointwise(steps[i], WideType(problem.y.dtype), *from, operand, to));
     from = &to;
   }
   if (fused && problem.statistics) Statistics(problem, y);
@@ -206,9 +206,8 @@ void ConvolutionGraph::Statistics(const ConvolutionProblem& problem, const Descr
   operations_.push_back(&Add(std::move(operation)));
 }
 
-const Descriptor& ConvolutionGraph::Pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b,
-                                              const Descriptor& y) {
-  const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+const Descriptor& ConvolutionGraph::Pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t precision, const Descriptor& x,
+                                              const Descriptor* b, const Descriptor& y) {
   Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   function.SetRaw(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
   function.SetRaw(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &precision);

@@ -47,7 +47,8 @@ class ConvolutionGraph {
   const Descriptor& Window(const ConvolutionProblem& problem);
   void Operation(const ConvolutionProblem& problem, const Descriptor& y);
   void Statistics(const ConvolutionProblem& problem, const Descriptor& y);
-  const Descriptor& Pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b, const Descriptor& y);
+  const Descriptor& Pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t precision, const Descriptor& x,
+                              const Descriptor* b, const Descriptor& y);
 
   std::deque<Descriptor> parts_;
   std::vector<const Descriptor*> operations_;

@@ -126,7 +126,8 @@ std::optional<Plan> PlanOf(const std::string& text, const Target& target, const 
 
 Handle& Handle::Of(const Device& device) {
   static std::mutex mutex;
-  static std::map<int, std::unique_ptr<Handle>> handles;
+  // Never destroyed: when the process ends cuDNN's parts may be gone before it.
+  static auto& handles = *new std::map<int, std::unique_ptr<Handle>>();
   const std::scoped_lock lock(mutex);
   std::unique_ptr<Handle>& handle = handles[device.index];
   if (!handle) handle = std::make_unique<Handle>(device);

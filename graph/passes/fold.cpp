@@ -98,7 +98,7 @@ bool FoldAffine(Graph& graph, Rewriter& rewriter, const std::vector<bool>& const
   return true;
 }
 
-bool FoldSum(Graph& graph, Rewriter& rewriter, const Candidate& c) {
+bool FoldSum(Graph& graph, Rewriter& rewriter, const Candidate& c, const Device& device) {
   if (c.conv.attributes.Bool("sum") || c.user.inputs.size() != 2) return false;
   if (c.expression != Expression::Parse("x0+x1")) return false;
   const ValueId other = c.user.inputs[static_cast<size_t>(1 - c.slot)];
@@ -107,6 +107,8 @@ bool FoldSum(Graph& graph, Rewriter& rewriter, const Candidate& c) {
   inputs.push_back(other);
   Attributes attributes = c.conv.attributes;
   attributes.Set("sum", true);
+  // cuDNN does not promise that a summand may lie where the result is written.
+  if (!device.is_cpu()) attributes.Set("keeps_summand", true);
   ReplaceBoth(graph, rewriter, c, inputs, attributes);
   return true;
 }
@@ -163,8 +165,8 @@ bool FoldInference(Graph& graph, const PassContext& context) {
     }
     const std::optional<Candidate> c = Match(graph, rewriter, id);
     if (!c) return false;
-    const bool replaced =
-        FoldAffine(graph, rewriter, constant, *c) || FoldSum(graph, rewriter, *c) || FoldRelu(graph, rewriter, *c);
+    const bool replaced = FoldAffine(graph, rewriter, constant, *c) ||
+                          FoldSum(graph, rewriter, *c, context.options.device) || FoldRelu(graph, rewriter, *c);
     // What was added reads only what was there or was added before it.
     for (auto added = static_cast<NodeId>(constant.size()); added < graph.node_limit(); ++added) {
       constant.push_back(IsConstantNode(graph, graph.node(added), constant, written, true));

@@ -101,23 +101,25 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 OpDef ConvolutionOp() {
-  return {.name = "convolution",
-          .doc =
-              "(x [N,C,in..], w [K,C/groups,kernel..][, bias [K]][, summand like y]) -> y [N,K,out..]. The output size "
-              "is rounded down.",
-          .attributes = JoinSpecs({ConvolutionAttributes(),
-                                   {{"activation", std::string(), "\"\" or \"relu\", applied last"},
-                                    {"sum", false, "whether the last input is added before the activation"}}}),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          // The summand is the last input; a bias in its place has another shape, which the planner tells apart.
-          .may_overwrite = [](const Attributes& attributes, int input,
-                              int) { return input >= 2 && attributes.Bool("sum"); },
-          .precision = Precision::kPrefer16,
-          .flops = [](const Attributes&, std::span<const TensorType> in,
-                      std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
-          .cases = Cases};
+  return {
+      .name = "convolution",
+      .doc =
+          "(x [N,C,in..], w [K,C/groups,kernel..][, bias [K]][, summand like y]) -> y [N,K,out..]. The output size "
+          "is rounded down.",
+      .attributes = JoinSpecs({ConvolutionAttributes(),
+                               {{"activation", std::string(), "\"\" or \"relu\", applied last"},
+                                {"sum", false, "whether the last input is added before the activation"},
+                                {"keeps_summand", false, "whether the result may not be written over it"}}}),
+      .infer = Infer,
+      .reference = Reference,
+      .gradient = Gradient,
+      // The summand is the last input; a bias in its place has another shape, which the planner tells apart.
+      .may_overwrite = [](const Attributes& attributes, int input,
+                          int) { return input >= 2 && attributes.Bool("sum") && !attributes.Bool("keeps_summand"); },
+      .precision = Precision::kPrefer16,
+      .flops = [](const Attributes&, std::span<const TensorType> in,
+                  std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
+      .cases = Cases};
 }
 
 }  // namespace moka

@@ -204,6 +204,28 @@ TEST_P(DeviceProgram, GroupsUpdates) {
   ExpectSameWeights(grouped.net.store, single.net.store, 0);
 }
 
+// A folded sum lies apart from the result on GPUs, whose libraries do not say what they write first.
+TEST_P(DeviceProgram, FoldedSumsAreNotWrittenOver) {
+  const auto text = [](CompileOptions options) {
+    Graph graph{StandardCatalog()};
+    ParameterStore store(options.device);
+    const ValueId x = graph.AddInput("x", Type(Shape{2, 4, 6, 6}));
+    const GraphBuilder b(graph, {"layer", {}, "", kNoId});
+    const ValueId w = AddWeight(graph, store, "w", Shape{4, 4, 3, 3}, 0.5);
+    const ValueId y = b.Add1("convolution", {x, w}, SmallNet::Geometry());
+    graph.AddOutput("y", b.Pointwise("x0+x1", {y, x}));
+    options.inference = true;
+    return Compile(std::move(graph), store, options)->text();
+  };
+  EXPECT_THAT(text(options()), testing::HasSubstr("keeps_summand=true"));
+  const std::string cpu = text({});
+  EXPECT_THAT(cpu, testing::HasSubstr("sum=true"));
+  EXPECT_THAT(cpu, testing::Not(testing::HasSubstr("keeps_summand=true")));
+  const OpDef& convolution = StandardCatalog().Op("convolution");
+  EXPECT_TRUE(convolution.may_overwrite({{"sum", true}, {"keeps_summand", false}}, 2, 0));
+  EXPECT_FALSE(convolution.may_overwrite({{"sum", true}, {"keeps_summand", true}}, 2, 0));
+}
+
 int64_t CountOf(const Program& program, std::string_view op) {
   return std::ranges::count_if(program.steps(), [&](const StepReport& s) { return s.op == op; });
 }

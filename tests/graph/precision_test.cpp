@@ -102,10 +102,10 @@ state @w1:float32[16,3,3,3]
 state @w2:float32[8,16,3,3]
 %7:float16[4,3,6,6] = cast($x){dtype="float16"}  # conv1 (precision)
 %8:float16[16,3,3,3] = cast(@w1){dtype="float16"}  # conv1 (precision)
-%2:float16[4,16,6,6] = convolution(%7, %8){activation="", dilation=[1,1], groups=1, pad_begin=[1,1], pad_end=[1,1], stride=[1,1], sum=false}  # conv1
+%2:float16[4,16,6,6] = convolution(%7, %8){activation="", dilation=[1,1], groups=1, keeps_summand=false, pad_begin=[1,1], pad_end=[1,1], stride=[1,1], sum=false}  # conv1
 %3:float16[4,16,6,6] = pointwise(%2){dtypes=["float16"], exprs=["max(x0,0)"]}  # relu
 %9:float16[8,16,3,3] = cast(@w2){dtype="float16"}  # conv2 (precision)
-%5:float16[4,8,6,6] = convolution(%3, %9){activation="", dilation=[1,1], groups=1, pad_begin=[1,1], pad_end=[1,1], stride=[1,1], sum=false}  # conv2
+%5:float16[4,8,6,6] = convolution(%3, %9){activation="", dilation=[1,1], groups=1, keeps_summand=false, pad_begin=[1,1], pad_end=[1,1], stride=[1,1], sum=false}  # conv2
 %10:float32[4,8,6,6] = cast(%5){dtype="float32"}  # prob (precision)
 %6:float32[4,8,6,6] = softmax(%10){axis=1}  # prob
 output y = %6

@@ -1,20 +1,27 @@
 // Data movement: full, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over dimensions with a
-// stride on either side, in the order in which the output lies, so that writes are coalesced; any layout without
-// blocks. Values are moved as bits of their width.
+// stride on either side, in the order in which the output lies, so that writes are coalesced; what transposes goes
+// through tiles, so that reads are too. Any layout without blocks. Values are moved as bits of their width.
 #include <algorithm>
-#include <array>
 #include <cstring>
+#include <optional>
 
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
-#include "layers/cuda/launch.cuh"
+#include "layers/cuda/launch_tiles.cuh"
+#include "layers/cuda/strides.cuh"
 #include "layers/ops/visit.h"
 
 namespace moka {
 namespace {
 
-// One side of a walk, dimension by dimension.
-using Strides = std::array<int64_t, Shape::kMaxRank>;
+using cuda::Strides;
+using cuda::StridesOf;
+
+// Where an element of a walk lies on either side.
+struct Ends {
+  int64_t from;
+  int64_t to;
+};
 
 struct Walk {
   int rank = 0;
@@ -38,6 +45,20 @@ struct Walk {
     from[rank] = from_stride;
     to[rank++] = to_stride;
   }
+  __host__ __device__ Ends At(int64_t i) const {
+    Ends ends{from_start, to_start};
+    for (int d = rank - 1; d > 0; --d) {
+      const int64_t at = i % dims[d];
+      ends.from += at * from[d];
+      ends.to += at * to[d];
+      i /= dims[d];
+    }
+    if (rank > 0) {
+      ends.from += i * from[0];
+      ends.to += i * to[0];
+    }
+    return ends;
+  }
 };
 
 template <class T>
@@ -46,19 +67,48 @@ struct CopyEach {
   const T* x;
   T* y;
   __host__ __device__ void operator()(int64_t i) const {
-    int64_t from = walk.from_start;
-    int64_t to = walk.to_start;
-    for (int d = walk.rank - 1; d > 0; --d) {
-      const int64_t at = i % walk.dims[d];
-      from += at * walk.from[d];
-      to += at * walk.to[d];
-      i /= walk.dims[d];
-    }
-    if (walk.rank > 0) {
-      from += i * walk.from[0];
-      to += i * walk.to[0];
-    }
-    y[to] = x[from];
+    const Ends ends = walk.At(i);
+    y[ends.to] = x[ends.from];
+  }
+};
+
+// A walk over [rest.., rows, columns], where columns are neighbours in the input and rows are in the output.
+struct Transposition {
+  Walk rest;
+  int64_t rows;
+  int64_t columns;
+  int64_t row_from;  // from a row to the next in the input
+  int64_t column_to;
+};
+
+// None where neighbours stay neighbours, or where a tile would be mostly empty.
+std::optional<Transposition> TranspositionOf(const Walk& walk) {
+  constexpr int64_t kLeast = cuda::TileGrid::kEdge / 4;
+  const int last = walk.rank - 1;
+  if (last < 1 || walk.to[last] != 1 || walk.from[last] == 0 || walk.from[last] == 1) return {};
+  const int across = static_cast<int>(std::ranges::find(walk.from, walk.from + last, 1) - walk.from);
+  if (across == last || walk.dims[last] < kLeast || walk.dims[across] < kLeast) return {};
+  Transposition t{{}, walk.dims[last], walk.dims[across], walk.from[last], walk.to[across]};
+  t.rest.from_start = walk.from_start;
+  t.rest.to_start = walk.to_start;
+  for (int d = 0; d < last; ++d) {
+    if (d != across) t.rest.Add(walk.dims[d], walk.from[d], walk.to[d]);
+  }
+  return t;
+}
+
+template <class T>
+struct TransposeTile {
+  using Element = T;
+  Transposition t;
+  const T* x;
+  T* y;
+  __host__ __device__ Ends Enter(int64_t batch) const { return t.rest.At(batch); }
+  __host__ __device__ T Read(const Ends& at, int64_t row, int64_t column) const {
+    return x[at.from + row * t.row_from + column];
+  }
+  __host__ __device__ void Write(const Ends& at, int64_t row, int64_t column, T value) const {
+    y[at.to + column * t.column_to + row] = value;
   }
 };
 
@@ -80,25 +130,12 @@ void WithBits(int64_t bytes, F&& f) {
   }
 }
 
-// Of each axis of a tensor whose layout has no blocks.
-Strides StridesOf(const TensorType& type) {
-  Strides strides{};
-  int64_t stride = 1;
-  for (int i = type.shape.rank() - 1; i >= 0; --i) {
-    const int axis = type.layout.is_plain() ? i : type.layout.order[static_cast<size_t>(i)];
-    strides[static_cast<size_t>(axis)] = stride;
-    stride *= type.shape[axis];
-  }
-  return strides;
-}
-
 // Over all elements of `part`, in the order in which `order` (of the same rank) lies.
 Walk WalkOver(const Shape& part, const TensorType& order, const Strides& from, const Strides& to) {
   Walk walk;
   for (int i = 0; i < part.rank(); ++i) {
     const int axis = order.layout.is_plain() ? i : order.layout.order[static_cast<size_t>(i)];
-    const auto a = static_cast<size_t>(axis);
-    walk.Add(part[axis], from[a], to[a]);
+    walk.Add(part[axis], from[axis], to[axis]);
   }
   return walk;
 }
@@ -124,13 +161,18 @@ class CopyKernel final : public BoundKernel {
 
   void Run() override {
     WithBits(width_, [&]<class T>() {
-      for (const Part& part : parts_) {
-        cuda::ForEach(stream(), part.walk.count, CopyEach<T>{part.walk, in<T>(part.input), out<T>(part.output)});
-      }
+      for (const Part& part : parts_) Copy(part.walk, in<T>(part.input), out<T>(part.output));
     });
   }
 
  private:
+  template <class T>
+  void Copy(const Walk& walk, const T* x, T* y) {
+    const std::optional<Transposition> t = TranspositionOf(walk);
+    if (!t) return cuda::ForEach(stream(), walk.count, CopyEach<T>{walk, x, y});
+    cuda::ForEachTile(stream(), {t->rest.count, t->rows, t->columns}, TransposeTile<T>{*t, x, y});
+  }
+
   int64_t width_;
   std::vector<Part> parts_;
 };
@@ -144,7 +186,7 @@ std::unique_ptr<Kernel> MakeExpand(const KernelQuery& query) {
   const Shape& x = query.inputs[0].shape;
   Strides from = StridesOf(query.inputs[0]);
   for (int axis = 0; axis < Shape::kMaxRank; ++axis) {
-    if (axis >= x.rank() || x[axis] == 1) from[static_cast<size_t>(axis)] = 0;
+    if (axis >= x.rank() || x[axis] == 1) from.of[axis] = 0;
   }
   return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, from, StridesOf(y))}});
 }
@@ -153,8 +195,8 @@ std::unique_ptr<Kernel> MakeTranspose(const KernelQuery& query) {
   const TensorType& y = query.outputs[0];
   const Strides x = StridesOf(query.inputs[0]);
   const Ints& perm = query.node.attributes.Get<Ints>("perm");
-  Strides from{};
-  for (size_t i = 0; i < perm.size(); ++i) from[i] = x[static_cast<size_t>(perm[i])];
+  Strides from;
+  for (size_t i = 0; i < perm.size(); ++i) from.of[i] = x[static_cast<int>(perm[i])];
   return MakeCopy(query, {{0, 0, WalkOver(y.shape, y, from, StridesOf(y))}});
 }
 
@@ -171,7 +213,7 @@ std::unique_ptr<Kernel> MakeFlip(const KernelQuery& query) {
     if (std::ranges::find(query.node.attributes.Get<Ints>("axes"), axis) ==
         query.node.attributes.Get<Ints>("axes").end())
       continue;
-    auto& stride = from[static_cast<size_t>(axis)];
+    int64_t& stride = from.of[axis];
     start += (y.shape[axis] - 1) * stride;
     stride = -stride;
   }
@@ -193,7 +235,7 @@ std::unique_ptr<Kernel> MakeParts(const KernelQuery& query) {
     const Strides of_part = StridesOf(parts[i]);
     Walk walk = is_concat ? WalkOver(parts[i].shape, whole, of_part, strides)
                           : WalkOver(parts[i].shape, parts[i], strides, of_part);
-    (is_concat ? walk.to_start : walk.from_start) = start * strides[static_cast<size_t>(axis)];
+    (is_concat ? walk.to_start : walk.from_start) = start * strides[axis];
     start += parts[i].shape[axis];
     if (walk.count == 0) continue;
     copies.push_back(is_concat ? CopyKernel::Part{i, 0, walk} : CopyKernel::Part{0, i, walk});

@@ -1,7 +1,8 @@
 // Choosing by value, label or loss: the indices that a selector keeps, masks of labels, of hard examples and of the
-// largest elements, written tables and default boxes. A choice counts what comes before each element, so that all are
-// made at once.
+// largest elements, written tables and default boxes. A choice sorts the elements and looks at their places.
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
@@ -10,123 +11,148 @@
 #include "layers/cuda/line.cuh"
 #include "layers/cuda/refuse.h"
 #include "layers/cuda/row.h"
+#include "layers/cuda/sort.cuh"
 #include "layers/cuda/types.cuh"
 #include "layers/ops/labels.h"
 #include "layers/ops/ssd/boxes.h"
 #include "layers/ops/ssd/ops.h"
-#include "layers/ops/top_k_mask.h"
 
 namespace moka {
 namespace {
 
+// filter_index: what is kept first, in its order.
 template <class T>
-struct FilterEach {
-  int64_t count;
+struct FilterKey {
   const T* selector;
-  T* y;
-  __host__ __device__ bool IsKept(int64_t i) const { return cuda::ToWide(selector[i]) != 0; }
+  cuda::SortItem* items;
   __host__ __device__ void operator()(int64_t i) const {
-    int64_t before = 0;
-    int64_t total = 0;
-    for (int64_t j = 0; j < count; ++j) {
-      const int64_t kept = IsKept(j) ? 1 : 0;
-      before += j < i ? kept : 0;
-      total += kept;
-    }
-    if (IsKept(i)) y[before] = cuda::Narrow<T>(static_cast<cuda::Wide<T>>(i));
-    if (i >= total) y[i] = cuda::Narrow<T>(-1);
+    items[i] = {0, cuda::ToWide(selector[i]) != 0 ? 0U : 1U, static_cast<int32_t>(i)};
   }
-};
-
-class FilterIndexKernel final : public BoundKernel {
- public:
-  explicit FilterIndexKernel(const KernelQuery& query)
-      : dtype_(query.inputs[0].dtype), count_(query.inputs[0].shape.Count()) {}
-  void Run() override {
-    cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), count_, FilterEach<T>{count_, in<T>(0), out<T>(0)});
-    });
-  }
-
- private:
-  DType dtype_;
-  int64_t count_;
 };
 
 template <class T>
-struct HardExampleEach {
-  int64_t count;
-  int64_t keep;
+struct FilterMark {
+  const cuda::SortItem* items;
+  T* y;
+  __host__ __device__ void operator()(int64_t place) const {
+    const cuda::SortItem& item = items[place];
+    y[place] = cuda::Narrow<T>(static_cast<cuda::Wide<T>>(item.group == 0 ? item.index : -1));
+  }
+};
+
+// hard_example_mask: larger losses first, NaN last, group after group.
+inline constexpr uint32_t kPadding = ~uint32_t{0};
+
+template <class T>
+struct HardExampleKey {
   const T* loss;
   const float* group;
-  T* y;
-  // Larger losses first, NaN last, the earlier of equals.
-  __host__ __device__ bool IsBefore(int64_t i, int64_t j) const {
-    const auto a = cuda::ToWide(loss[i]);
-    const auto b = cuda::ToWide(loss[j]);
-    if (isnan(a) || isnan(b)) return isnan(a) ? isnan(b) && i < j : true;
-    return a != b ? a > b : i < j;
-  }
+  cuda::SortItem* items;
   __host__ __device__ void operator()(int64_t i) const {
-    const float own = group[i];
-    int64_t before = 0;
-    for (int64_t j = 0; j < count && own >= 0; ++j) {
-      const float other = group[j];
-      if (other >= 0 && trunc(other) == trunc(own) && IsBefore(j, i)) ++before;
+    uint32_t of = kPadding;
+    if (group[i] >= 0) {
+      const float whole = trunc(group[i]) + 0.0F;  // not -0
+      memcpy(&of, &whole, sizeof(of));
     }
-    y[i] = cuda::Narrow<T>(own >= 0 && before < keep ? 1 : 0);
+    items[i] = {cuda::DescendingKey(cuda::ToWide(loss[i]), cuda::NanPlace::kLast), of, static_cast<int32_t>(i)};
   }
 };
 
-class HardExampleMaskKernel final : public BoundKernel {
+template <class T>
+struct HardExampleMark {
+  int64_t keep;
+  const cuda::SortItem* items;
+  T* y;
+  __host__ __device__ void operator()(int64_t place) const {
+    const cuda::SortItem& item = items[place];
+    const int64_t first =
+        cuda::PartitionPoint(items, 0, place, [&](const cuda::SortItem& other) { return other.group < item.group; });
+    y[item.index] = cuda::Narrow<T>(item.group != kPadding && place - first < keep ? 1 : 0);
+  }
+};
+
+// top_k_mask: larger values first, NaN before all.
+template <class T>
+struct TopKKey {
+  cuda::LineMap lines;
+  const T* x;
+  cuda::SortItem* items;
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t c = i % lines.size;
+    const T value = x[lines.Offset(i / lines.size, c)];
+    items[i] = {cuda::DescendingKey(cuda::ToWide(value), cuda::NanPlace::kFirst), 0, static_cast<int32_t>(c)};
+  }
+};
+
+template <class T>
+struct TopKMark {
+  cuda::LineMap lines;
+  int64_t k;
+  const cuda::SortItem* items;
+  T* y;
+  __host__ __device__ void operator()(int64_t i) const {
+    y[lines.Offset(i / lines.size, items[i].index)] = cuda::Narrow<T>(i % lines.size < k ? 1 : 0);
+  }
+};
+
+// Keys of elements, sorted line by line, and a mark for each place.
+class SortingKernel : public BoundKernel {
  public:
-  explicit HardExampleMaskKernel(const KernelQuery& query)
-      : dtype_(query.inputs[0].dtype),
-        count_(query.inputs[0].shape.Count()),
-        keep_(query.node.attributes.Int("keep")) {}
-  void Run() override {
-    cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), count_, HardExampleEach<T>{count_, keep_, in<T>(0), in<float>(1), out<T>(0)});
-    });
+  SortingKernel(const KernelQuery& query, const cuda::LineMap& lines) : dtype_(query.inputs[0].dtype), lines_(lines) {}
+  int64_t scratch_bytes() const override { return cuda::SortSpace::ScratchBytes(count()); }
+
+ protected:
+  DType dtype() const { return dtype_; }
+  const cuda::LineMap& lines() const { return lines_; }
+  int64_t count() const { return lines_.Count() * lines_.size; }
+  cuda::SortItem* items() const { return scratch<cuda::SortItem>(); }
+  const cuda::SortItem* Sort() {
+    return cuda::SortLines(stream(), lines_.Count(), lines_.size, cuda::SortSpace(items(), count()));
   }
 
  private:
   DType dtype_;
-  int64_t count_;
+  cuda::LineMap lines_;
+};
+
+class FilterIndexKernel final : public SortingKernel {
+ public:
+  explicit FilterIndexKernel(const KernelQuery& query) : SortingKernel(query, {1, query.inputs[0].shape.Count(), 1}) {}
+  void Run() override {
+    cuda::WithFloat(dtype(), [&]<class T>() {
+      cuda::ForEach(stream(), count(), FilterKey<T>{in<T>(0), items()});
+      cuda::ForEach(stream(), count(), FilterMark<T>{Sort(), out<T>(0)});
+    });
+  }
+};
+
+class HardExampleMaskKernel final : public SortingKernel {
+ public:
+  explicit HardExampleMaskKernel(const KernelQuery& query)
+      : SortingKernel(query, {1, query.inputs[0].shape.Count(), 1}), keep_(query.node.attributes.Int("keep")) {}
+  void Run() override {
+    cuda::WithFloat(dtype(), [&]<class T>() {
+      cuda::ForEach(stream(), count(), HardExampleKey<T>{in<T>(0), in<float>(1), items()});
+      cuda::ForEach(stream(), count(), HardExampleMark<T>{keep_, Sort(), out<T>(0)});
+    });
+  }
+
+ private:
   int64_t keep_;
 };
 
-template <class T>
-struct TopKEach {
-  cuda::LineMap lines;
-  int64_t k;
-  const T* x;
-  T* y;
-  __host__ __device__ void operator()(int64_t i) const {
-    const int64_t line = i / (lines.size * lines.inner) * lines.inner + i % lines.inner;
-    const int64_t own = i / lines.inner % lines.size;
-    const auto value = cuda::ToWide(x[i]);
-    int64_t before = 0;
-    for (int64_t c = 0; c < lines.size; ++c) {
-      if (IsBefore(cuda::ToWide(x[lines.Offset(line, c)]), c, value, own)) ++before;
-    }
-    y[i] = cuda::Narrow<T>(before < k ? 1 : 0);
-  }
-};
-
-class TopKMaskKernel final : public BoundKernel {
+class TopKMaskKernel final : public SortingKernel {
  public:
   explicit TopKMaskKernel(const KernelQuery& query)
-      : lines_(cuda::LinesOf(query)), dtype_(query.inputs[0].dtype), k_(query.node.attributes.Int("k")) {}
+      : SortingKernel(query, cuda::LinesOf(query)), k_(query.node.attributes.Int("k")) {}
   void Run() override {
-    cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), lines_.Count() * lines_.size, TopKEach<T>{lines_, k_, in<T>(0), out<T>(0)});
+    cuda::WithFloat(dtype(), [&]<class T>() {
+      cuda::ForEach(stream(), count(), TopKKey<T>{lines(), in<T>(0), items()});
+      cuda::ForEach(stream(), count(), TopKMark<T>{lines(), k_, Sort(), out<T>(0)});
     });
   }
 
  private:
-  cuda::LineMap lines_;
-  DType dtype_;
   int64_t k_;
 };
 
@@ -193,9 +219,14 @@ KernelDef ConstantRow(const char* op, decltype(KernelDef::make) make) {
   return {.name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseUnlessPlain, .make = make};
 }
 
+std::string RefuseSorting(const KernelQuery& query) {
+  if (query.inputs[0].shape.Count() > std::numeric_limits<int32_t>::max()) return "it numbers places in 32 bits";
+  return RefuseUnlessPlain(query);
+}
+
 std::string RefuseGroups(const KernelQuery& query) {
   if (std::string reason = cuda::RefuseUnlessFloat32At(query, 1); !reason.empty()) return reason;
-  return RefuseUnlessPlain(query);
+  return RefuseSorting(query);
 }
 
 std::string RefuseLabels(const KernelQuery& query) {
@@ -205,11 +236,11 @@ std::string RefuseLabels(const KernelQuery& query) {
 
 }  // namespace
 
-KernelDef CudaFilterIndex() { return cuda::OwnRow<FilterIndexKernel>("filter_index", RefuseUnlessPlain); }
+KernelDef CudaFilterIndex() { return cuda::OwnRow<FilterIndexKernel>("filter_index", RefuseSorting); }
 KernelDef CudaHardExampleMask() { return cuda::OwnRow<HardExampleMaskKernel>("hard_example_mask", RefuseGroups); }
 KernelDef CudaLabelMask() { return cuda::OwnRow<LabelMaskKernel>("label_mask", RefuseLabels); }
 KernelDef CudaPriorBox() { return ConstantRow("prior_box", MakePriorBox); }
 KernelDef CudaTable() { return ConstantRow("table", MakeTable); }
-KernelDef CudaTopKMask() { return cuda::OwnRow<TopKMaskKernel>("top_k_mask", RefuseUnlessPlain); }
+KernelDef CudaTopKMask() { return cuda::OwnRow<TopKMaskKernel>("top_k_mask", RefuseSorting); }
 
 }  // namespace moka

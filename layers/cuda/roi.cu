@@ -1,5 +1,8 @@
 // Pooling over regions of interest and its gradients (where the bins lie: layers/ops/roi/windows.h), over plain or
-// channels-last maps. A gradient gathers: each pixel of the map goes through the regions of its image in their order.
+// channels-last maps. A gradient gathers: each pixel of the map goes through the regions that cover it in their order.
+#include <algorithm>
+#include <cstdint>
+
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
@@ -51,9 +54,51 @@ struct RoiPoolEach {
   }
 };
 
+// The image of a region and the box around all pixels that its bins took.
+struct TakenBox {
+  int64_t image;  // -1: none
+  int32_t top;
+  int32_t left;
+  int32_t bottom;  // the last row
+  int32_t right;
+  __host__ __device__ bool Has(const cuda::Place& p) const {
+    return p.n == image && p.at[1] >= top && p.at[1] <= bottom && p.at[2] >= left && p.at[2] <= right;
+  }
+};
+
+// Row r goes through the bins of region r in all channels, which lie together in either layout.
+struct TakenRow {
+  Regions s;
+  const int32_t* argmax;
+  TakenBox* boxes;
+
+  using State = TakenBox;
+  __host__ __device__ State Start() const { return {-1, INT32_MAX, INT32_MAX, -1, -1}; }
+  __host__ __device__ void Add(int64_t r, int64_t i, State& box) const {
+    const int32_t pixel = argmax[r * s.y.channels * s.y.PlaneSize() + i];
+    if (pixel < 0) return;
+    const auto width = static_cast<int32_t>(s.x.size[2]);
+    const int32_t row = pixel / width;
+    const int32_t column = pixel % width;
+    Join(box, {-1, row, column, row, column});
+  }
+  __host__ __device__ static void Join(State& box, const State& other) {
+    box.top = std::min(box.top, other.top);
+    box.left = std::min(box.left, other.left);
+    box.bottom = std::max(box.bottom, other.bottom);
+    box.right = std::max(box.right, other.right);
+  }
+  __host__ __device__ void Write(int64_t, int64_t, const State&) const {}
+  __host__ __device__ void Finish(int64_t r, const State& box) const {
+    boxes[r] = box;
+    boxes[r].image = s.Image(r);
+  }
+};
+
 template <class T>
 struct RoiPoolBackwardEach {
   Regions s;
+  const TakenBox* boxes;
   const T* dy;
   const int32_t* argmax;
   T* dx;
@@ -62,7 +107,7 @@ struct RoiPoolBackwardEach {
     const int64_t pixel = s.x.InPlane(p.at);
     cuda::Wide<T> sum = 0;
     for (int64_t r = 0; r < s.y.images; ++r) {
-      if (s.Image(r) != p.n) continue;
+      if (!boxes[r].Has(p)) continue;
       for (int64_t bin = 0; bin < s.y.PlaneSize(); ++bin) {
         const int64_t at = s.y.Offset(r, p.c, bin);
         if (argmax[at] == pixel) sum += cuda::ToWide(dy[at]);
@@ -222,6 +267,7 @@ class RegionKernel : public BoundKernel {
 
  protected:
   Regions regions() const { return {x_, y_, in<float>(input_count() - 1)}; }
+  int64_t region_count() const { return y_.images; }
   DType dtype() const { return dtype_; }
   bool is_backward() const { return is_backward_; }
   // f(i) for each element that is made.
@@ -242,12 +288,18 @@ class RoiPoolKernel final : public RegionKernel {
   RoiPoolKernel(const KernelQuery& query, bool is_backward)
       : RegionKernel(query, is_backward),
         scale_(is_backward ? 0 : static_cast<float>(query.node.attributes.Float("scale"))) {}
+  int64_t scratch_bytes() const override { return is_backward() ? region_count() * int64_t{sizeof(TakenBox)} : 0; }
   void Run() override {
+    const Regions s = regions();
+    if (is_backward()) {
+      cuda::ForEachRow(stream(), s.y.images, s.y.channels * s.y.PlaneSize(),
+                       TakenRow{s, in<int32_t>(1), scratch<TakenBox>()});
+    }
     cuda::WithFloat(dtype(), [&]<class T>() {
       if (is_backward()) {
-        Each(RoiPoolBackwardEach<T>{regions(), in<T>(0), in<int32_t>(1), out<T>(0)});
+        Each(RoiPoolBackwardEach<T>{s, scratch<TakenBox>(), in<T>(0), in<int32_t>(1), out<T>(0)});
       } else {
-        Each(RoiPoolEach<T>{regions(), scale_, in<T>(0), out<T>(0), out<int32_t>(1)});
+        Each(RoiPoolEach<T>{s, scale_, in<T>(0), out<T>(0), out<int32_t>(1)});
       }
     });
   }

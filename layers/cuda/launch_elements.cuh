@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/device.h"
 #include "core/error.h"
@@ -29,14 +30,18 @@ inline void CheckLaunch(const Stream& stream) {
 
 inline constexpr int kElementThreads = 256;
 
+// What a GPU is given byte by byte; a rehearsed one would copy anything.
 template <class F>
+concept Launchable = std::is_trivially_copyable_v<F>;
+
+template <Launchable F>
 __global__ void __launch_bounds__(kElementThreads) ElementKernel(F f, int64_t count) {
   const int64_t step = int64_t{gridDim.x} * kElementThreads;
   for (int64_t i = int64_t{blockIdx.x} * kElementThreads + threadIdx.x; i < count; i += step) f(i);
 }
 
 // f(i) for i from 0 to count, in any order.
-template <class F>
+template <Launchable F>
 void ForEach(Stream& stream, int64_t count, const F& f) {
   if (count == 0) return;
   if (stream.native() == nullptr) {

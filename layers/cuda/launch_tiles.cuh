@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(TileGrid::kThreads) TileKernel(F f, TileGrid g
 //   Element Read(place, int64_t row, int64_t column) const
 //   void Write(place, int64_t row, int64_t column, Element) const
 // Each element is read once and written once; what is written is not read by others.
-template <class F>
+template <Launchable F>
 void ForEachTile(Stream& stream, const TileGrid& grid, const F& f) {
   if (grid.Count() == 0) return;
   if (stream.native() == nullptr) {

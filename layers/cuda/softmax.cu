@@ -1,4 +1,4 @@
-// Softmax along an axis and its gradient, one row of threads a line.
+// Softmax along an axis and its gradient, one row of threads a line or, where lines lie side by side, a thread.
 #include "core/text.h"
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
@@ -49,10 +49,9 @@ class SoftmaxKernel final : public BoundKernel {
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
       if (is_backward_) {
-        cuda::ForEachRow(stream(), lines_.Count(), lines_.size,
-                         SoftmaxBackwardLine<T>{lines_, in<T>(0), in<T>(1), out<T>(0)});
+        cuda::ForEachLine(stream(), lines_, SoftmaxBackwardLine<T>{lines_, in<T>(0), in<T>(1), out<T>(0)});
       } else {
-        cuda::ForEachRow(stream(), lines_.Count(), lines_.size, SoftmaxLine<T>{{lines_, in<T>(0)}, out<T>(0)});
+        cuda::ForEachLine(stream(), lines_, SoftmaxLine<T>{{lines_, in<T>(0)}, out<T>(0)});
       }
     });
   }

@@ -191,6 +191,8 @@ void SetOperand(const cuda::NestOperand& from, ProgramOperand& to) {
   std::copy(from.strides.begin(), from.strides.end(), to.strides);
 }
 
+static_assert(std::is_trivially_copyable_v<ElementProgram>);  // it is copied to the device as it lies
+
 class InterpretedKernel final : public BoundKernel {
  public:
   explicit InterpretedKernel(const KernelQuery& query)

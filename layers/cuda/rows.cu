@@ -41,7 +41,7 @@ struct SumEach {
   __host__ __device__ void operator()(int64_t i) const {
     const int64_t at = i % length;
     cuda::Wide<T> sum = 0;
-    for (int64_t m = lists.first[i / length]; m >= 0; m = lists.next[m]) sum += cuda::ToWide(dy[m * length + at]);
+    lists.Visit(i / length, [&](int64_t m) { sum += cuda::ToWide(dy[m * length + at]); });
     dx[i] = cuda::Narrow<T>(sum);
   }
 };
@@ -127,27 +127,21 @@ class SumBackKernel final : public BoundKernel {
         index_(query.inputs[family_.index].dtype),
         count_(query.inputs[family_.index].shape.Count()),
         elements_(query.outputs[0].shape.Count()) {}
-  int64_t scratch_bytes() const override { return cuda::RowLists::ScratchBytes(rule_.classes, count_); }
+  int64_t scratch_bytes() const override { return cuda::RowListBytes(rule_.classes, count_); }
 
   void Run() override {
     if (elements_ == 0) return;
-    if (index_ == DType::kInt32) {
-      List<int32_t>();
-    } else {
-      List<float>();
-    }
+    const cuda::RowLists lists = index_ == DType::kInt32 ? List<int32_t>() : List<float>();
     cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), elements_,
-                    SumEach<T>{lists(), elements_ / rule_.classes, in<T>(family_.rows), out<T>(0)});
+      cuda::ForEach(stream(), elements_, SumEach<T>{lists, elements_ / rule_.classes, in<T>(family_.rows), out<T>(0)});
     });
   }
 
  private:
-  cuda::RowLists lists() const { return {scratch<int32_t>(), rule_.classes}; }
   template <class I>
-  void List() {
-    const cuda::RowNumbers<I> numbers{in<I>(family_.index), count_, rule_, family_.truncates};
-    cuda::ForEach(stream(), rule_.classes, cuda::ListRow<I>{numbers, lists()});
+  cuda::RowLists List() {
+    return cuda::ListRows(stream(), cuda::RowNumbers<I>{in<I>(family_.index), count_, rule_, family_.truncates},
+                          scratch<std::byte>());
   }
 
   Family family_;

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "layers/cuda/launch.cuh"
+#include "layers/cuda/launch_elements.cuh"
+#include "layers/cuda/sort.cuh"
 #include "layers/ops/labels.h"
 
 namespace moka::cuda {
@@ -26,28 +27,60 @@ struct RowNumbers {
   }
 };
 
-// Of each row the first place that names it, or -1; of each place the next one of its row.
+// Places sorted by the row that they name, those that name none last, and of each row where it begins among them.
 struct RowLists {
-  int32_t* first;
-  int32_t* next;
+  const SortItem* places;
+  int32_t* first;  // -1: no place names the row
+  int64_t count;
 
-  static int64_t ScratchBytes(int64_t rows, int64_t count) { return (rows + count) * int64_t{sizeof(int32_t)}; }
-  RowLists(int32_t* scratch, int64_t rows) : first(scratch), next(scratch + rows) {}
+  // Calls f(place) for those that name `row`, in their order.
+  template <class F>
+  __host__ __device__ void Visit(int64_t row, F&& f) const {
+    if (first[row] < 0) return;
+    for (int64_t at = first[row]; at < count && IsOf(at, row); ++at) f(int64_t{places[at].index});
+  }
+  __host__ __device__ bool IsOf(int64_t at, int64_t row) const {
+    return places[at].group == 0 && places[at].value == static_cast<uint64_t>(row);
+  }
 };
 
 template <class I>
-struct ListRow {
+struct KeyPlace {
   RowNumbers<I> numbers;
-  RowLists lists;
-  __host__ __device__ void operator()(int64_t row) const {
-    int32_t first = -1;
-    for (int64_t m = numbers.count - 1; m >= 0; --m) {
-      if (numbers.At(m) != row) continue;
-      lists.next[m] = first;
-      first = static_cast<int32_t>(m);
-    }
-    lists.first[row] = first;
+  SortItem* items;
+  __host__ __device__ void operator()(int64_t m) const {
+    const int64_t row = numbers.At(m);
+    items[m] = {row < 0 ? 0 : static_cast<uint64_t>(row), row < 0 ? 1U : 0U, static_cast<int32_t>(m)};
   }
 };
+
+struct ClearFirst {
+  RowLists lists;
+  __host__ __device__ void operator()(int64_t row) const { lists.first[row] = -1; }
+};
+
+struct FindFirst {
+  RowLists lists;
+  __host__ __device__ void operator()(int64_t at) const {
+    const auto row = static_cast<int64_t>(lists.places[at].value);
+    if (lists.IsOf(at, row) && (at == 0 || !lists.IsOf(at - 1, row))) lists.first[row] = static_cast<int32_t>(at);
+  }
+};
+
+inline int64_t RowListBytes(int64_t rows, int64_t count) {
+  return SortSpace::ScratchBytes(count) + rows * int64_t{sizeof(int32_t)};
+}
+
+template <class I>
+RowLists ListRows(Stream& stream, const RowNumbers<I>& numbers, std::byte* scratch) {
+  const int64_t count = numbers.count;
+  const SortSpace space(reinterpret_cast<SortItem*>(scratch), count);
+  ForEach(stream, count, KeyPlace<I>{numbers, space.items});
+  const RowLists lists{SortLines(stream, 1, count, space),
+                       reinterpret_cast<int32_t*>(scratch + SortSpace::ScratchBytes(count)), count};
+  ForEach(stream, numbers.rule.classes, ClearFirst{lists});
+  ForEach(stream, count, FindFirst{lists});
+  return lists;
+}
 
 }  // namespace moka::cuda

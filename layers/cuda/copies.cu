@@ -1,18 +1,24 @@
-// Data movement: full, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over dimensions with a
-// stride on either side, in the order in which the output lies, so that writes are coalesced; what transposes goes
-// through tiles, so that reads are too. Any layout without blocks. Values are moved as bits of their width.
+// Data movement: cast, full, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over dimensions
+// with a stride on either side, in the order in which the output lies, so that writes are coalesced; what transposes
+// goes through tiles, so that reads are too. Any layout without blocks. Values are moved as bits of their width.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
+#include "layers/cuda/launch.cuh"
 #include "layers/cuda/launch_tiles.cuh"
 #include "layers/cuda/strides.cuh"
+#include "layers/cuda/types.cuh"
 #include "layers/ops/visit.h"
 
 namespace moka {
 namespace {
+
+// Copies --------------------------------------------------------------------------------------------------------------
 
 using cuda::Strides;
 using cuda::StridesOf;
@@ -267,6 +273,50 @@ KernelDef CopyRow(const char* op, decltype(KernelDef::propose) propose, decltype
       .name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseBlocks, .propose = propose, .make = make};
 }
 
+// Conversions, element by element; any layout, the same on both sides -------------------------------------------------
+
+template <class To, class From>
+__host__ __device__ To Convert(From value) {
+  if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>) {
+    // Out of range saturates and NaN gives 0: the plain conversion would be undefined.
+    constexpr auto kLow = static_cast<double>(std::numeric_limits<To>::min());
+    constexpr auto kHigh = static_cast<double>(std::numeric_limits<To>::max());
+    const auto wide = static_cast<double>(cuda::ToWide(value));
+    if (!(wide > kLow)) return wide <= kLow ? std::numeric_limits<To>::min() : To{0};
+    return wide >= kHigh ? std::numeric_limits<To>::max() : static_cast<To>(wide);
+  } else if constexpr (std::is_integral_v<To> || std::is_same_v<To, double>) {
+    return static_cast<To>(value);
+  } else {
+    return cuda::Narrow<To>(static_cast<float>(value));
+  }
+}
+
+template <class From, class To>
+struct CastEach {
+  const From* x;
+  To* y;
+  __host__ __device__ void operator()(int64_t i) const { y[i] = Convert<To>(x[i]); }
+};
+
+class CastKernel final : public BoundKernel {
+ public:
+  explicit CastKernel(const KernelQuery& query)
+      : from_(query.inputs[0].dtype), to_(query.outputs[0].dtype), count_(query.inputs[0].StoredCount()) {}
+
+  void Run() override {
+    cuda::WithType(from_, [&]<class From>() {
+      cuda::WithType(to_, [&]<class To>() {
+        cuda::ForEach(stream(), count_, CastEach<From, To>{in<From>(0), out<To>(0)});
+      });
+    });
+  }
+
+ private:
+  DType from_;
+  DType to_;
+  int64_t count_;
+};
+
 }  // namespace
 
 KernelDef CudaConcat() { return CopyRow("concat", ProposeFirstLayout, MakeParts); }
@@ -280,5 +330,15 @@ KernelDef CudaFull() {
 KernelDef CudaReorder() { return CopyRow("reorder", nullptr, MakeReorder); }
 KernelDef CudaSlice() { return CopyRow("slice", ProposeFirstLayout, MakeParts); }
 KernelDef CudaTranspose() { return CopyRow("transpose", nullptr, MakeTranspose); }
+
+KernelDef CudaCast() {
+  return {
+      .name = "moka",
+      .op = "cast",
+      .device = DeviceKind::kCuda,
+      .refuse = RefuseUnlessSameLayout,
+      .propose = ProposeFirstLayout,
+      .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<CastKernel>(query); }};
+}
 
 }  // namespace moka

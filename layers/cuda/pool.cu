@@ -1,11 +1,143 @@
-// Max and stochastic pooling over plain or channels-last images: a thread makes one element. The gradient gathers: each
-// element of x sums, in order, what the windows that took it give. Ties and NaN are taken as the reference takes them:
-// the first element of a window is the best until a greater one comes.
-#include "layers/cuda/pool.cuh"
+// Average, max and stochastic pooling, and unpooling, which is the gradient of an average, over plain or channels-last
+// images: a thread makes one element. What spreads gathers: each element of x sums, in order, what the windows that
+// hold it, or took it, give. Ties and NaN are taken as the reference takes them: the first element of a window is the
+// best until a greater one comes.
+#include "layers/bound_kernel.h"
+#include "layers/cuda/kernels.h"
+#include "layers/cuda/launch.cuh"
+#include "layers/cuda/planes.cuh"
+#include "layers/cuda/refuse.h"
 #include "layers/cuda/row.h"
+#include "layers/cuda/types.cuh"
+#include "layers/ops/geometry.h"
 
 namespace moka {
 namespace {
+
+// What pooling x to y is.
+struct Pool {
+  cuda::Planes x;
+  cuda::Planes y;
+  cuda::Windows windows;
+};
+
+// The types of x and y, whichever is the input.
+Pool PoolOf(const KernelQuery& query, const TensorType& x, const TensorType& y) {
+  return {cuda::PlanesOf(x), cuda::PlanesOf(y),
+          cuda::WindowsOf(PoolGeometry(query.node.op->name, query.node.attributes))};
+}
+
+// Averages ------------------------------------------------------------------------------------------------------------
+
+// The divisor of average pooling counts what lies in [-begin, size + end) of each axis; sums have none.
+struct Counts {
+  bool divides = true;
+  int64_t begin[3] = {};
+  int64_t end[3] = {};
+  __host__ __device__ int64_t Divisor(const Pool& p, const int64_t (&o)[3]) const {
+    int64_t divisor = 1;
+    if (!divides) return divisor;
+    for (int a = 0; a < 3; ++a) {
+      const int64_t start = p.windows.axis[a].Start(o[a]);
+      const int64_t stop = start + p.windows.axis[a].kernel;
+      const int64_t low = start > -begin[a] ? start : -begin[a];
+      const int64_t high = stop < p.x.size[a] + end[a] ? stop : p.x.size[a] + end[a];
+      divisor *= high - low;
+    }
+    return divisor;
+  }
+};
+
+template <class T>
+struct AverageEach {
+  Pool p;
+  Counts counts;
+  const T* x;
+  T* y;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place o = p.y.At(i);
+    cuda::Wide<T> sum = 0;
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) { sum += cuda::ToWide(x[p.x.Offset(o.n, o.c, at)]); });
+    y[i] = cuda::Narrow<T>(sum / static_cast<cuda::Wide<T>>(counts.Divisor(p, o.at)));
+  }
+};
+
+template <class T>
+struct AverageBackwardEach {
+  Pool p;
+  Counts counts;
+  const T* dy;
+  T* dx;
+  __host__ __device__ void operator()(int64_t i) const {
+    const cuda::Place place = p.x.At(i);
+    cuda::Wide<T> sum = 0;
+    p.windows.VisitHolding(p.y, place.at, [&](const auto& o, int64_t at, int64_t) {
+      sum += cuda::ToWide(dy[p.y.Offset(place.n, place.c, at)]) / static_cast<cuda::Wide<T>>(counts.Divisor(p, o));
+    });
+    dx[i] = cuda::Narrow<T>(sum);
+  }
+};
+
+// Average pooling and its gradient, which unpooling without a mask is, over windows of its own.
+class AverageKernel final : public BoundKernel {
+ public:
+  AverageKernel(const Pool& pool, const Counts& counts, DType dtype, bool spreads)
+      : pool_(pool), counts_(counts), dtype_(dtype), spreads_(spreads) {}
+  void Run() override {
+    cuda::WithFloat(dtype_, [&]<class T>() {
+      if (spreads_) {
+        cuda::ForEach(stream(), pool_.x.Count(), AverageBackwardEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
+      } else {
+        cuda::ForEach(stream(), pool_.y.Count(), AverageEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
+      }
+    });
+  }
+
+ private:
+  Pool pool_;
+  Counts counts_;
+  DType dtype_;
+  bool spreads_;  // each window's value over its elements
+};
+
+template <bool kBackward>
+std::unique_ptr<Kernel> MakeAverage(const KernelQuery& query) {
+  const TensorType& input = query.inputs[0];
+  const TensorType& output = query.outputs[0];
+  Counts counts;
+  const Ints& begin = query.node.attributes.Get<Ints>("count_begin");
+  const Ints& end = query.node.attributes.Get<Ints>("count_end");
+  for (size_t i = 0; i < begin.size(); ++i) {
+    counts.begin[3 - begin.size() + i] = begin[i];
+    counts.end[3 - begin.size() + i] = end[i];
+  }
+  const Pool pool = kBackward ? PoolOf(query, output, input) : PoolOf(query, input, output);
+  return std::make_unique<AverageKernel>(pool, counts, input.dtype, kBackward);
+}
+
+template <bool kBackward>
+std::unique_ptr<Kernel> MakeUnpool(const KernelQuery& query) {
+  const TensorType& small = kBackward ? query.outputs[0] : query.inputs[0];
+  const TensorType& large = kBackward ? query.inputs[0] : query.outputs[0];
+  Pool pool{cuda::PlanesOf(large), cuda::PlanesOf(small), {}};
+  for (size_t i = 0; i < 2; ++i) {
+    pool.windows.axis[i + 1] = {query.node.attributes.Get<Ints>("kernel")[i],
+                                query.node.attributes.Get<Ints>("stride")[i], 0};
+  }
+  const Counts counts{.divides = query.node.attributes.Bool("mean")};
+  return std::make_unique<AverageKernel>(pool, counts, query.inputs[0].dtype, !kBackward);
+}
+
+KernelDef MeanRow(const char* op, decltype(KernelDef::make) make) {
+  return {.name = "moka",
+          .op = op,
+          .device = DeviceKind::kCuda,
+          .refuse = cuda::RefuseUnlessImages,
+          .propose = cuda::ProposeImages,
+          .make = make};
+}
+
+// Maxima and choices --------------------------------------------------------------------------------------------------
 
 // Positions inside windows, of 8 or 32 bits as the window is small or large; neither where nobody keeps them.
 struct Positions {
@@ -20,7 +152,7 @@ struct Positions {
 
 template <class T>
 struct MaxEach {
-  cuda::Pool p;
+  Pool p;
   const T* x;
   T* y;
   Positions argmax;
@@ -41,7 +173,7 @@ struct MaxEach {
 
 template <class T>
 struct MaxBackwardEach {
-  cuda::Pool p;
+  Pool p;
   const T* dy;
   Positions argmax;
   T* dx;
@@ -57,7 +189,7 @@ struct MaxBackwardEach {
 };
 
 struct MaskEach {
-  cuda::Pool p;
+  Pool p;
   Positions argmax;
   float* mask;
   __host__ __device__ void operator()(int64_t i) const {
@@ -71,7 +203,7 @@ struct MaskEach {
 
 template <class T>
 struct StochasticEach {
-  cuda::Pool p;
+  Pool p;
   const T* x;
   const cuda::Wide<T>* u;
   T* y;
@@ -97,8 +229,8 @@ struct StochasticEach {
 // Max pooling's kernels: those that write positions, and those that read them.
 class PositionsKernel : public BoundKernel {
  protected:
-  PositionsKernel(const cuda::Pool& pool, DType positions) : pool_(pool), positions_(positions) {}
-  const cuda::Pool& pool() const { return pool_; }
+  PositionsKernel(const Pool& pool, DType positions) : pool_(pool), positions_(positions) {}
+  const Pool& pool() const { return pool_; }
   Positions At(void* memory) const {
     if (positions_ == DType::kUInt8) return {.narrow = static_cast<uint8_t*>(memory)};
     return {.wide = static_cast<int32_t*>(memory)};
@@ -106,14 +238,14 @@ class PositionsKernel : public BoundKernel {
   Positions Read(size_t input) const { return At(const_cast<void*>(in<void>(input))); }
 
  private:
-  cuda::Pool pool_;
+  Pool pool_;
   DType positions_;
 };
 
 class PoolMaxKernel final : public PositionsKernel {
  public:
   explicit PoolMaxKernel(const KernelQuery& query)
-      : PositionsKernel(cuda::PoolOf(query, query.inputs[0], query.outputs[0]),
+      : PositionsKernel(PoolOf(query, query.inputs[0], query.outputs[0]),
                         query.outputs.size() > 1 ? query.outputs[1].dtype : DType::kUInt8),
         dtype_(query.inputs[0].dtype) {}
   void Run() override {
@@ -132,7 +264,7 @@ class PoolMaxKernel final : public PositionsKernel {
 class PoolMaxBackwardKernel final : public PositionsKernel {
  public:
   explicit PoolMaxBackwardKernel(const KernelQuery& query)
-      : PositionsKernel(cuda::PoolOf(query, query.outputs[0], query.inputs[0]), query.inputs[1].dtype),
+      : PositionsKernel(PoolOf(query, query.outputs[0], query.inputs[0]), query.inputs[1].dtype),
         dtype_(query.inputs[0].dtype) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
@@ -145,9 +277,9 @@ class PoolMaxBackwardKernel final : public PositionsKernel {
 };
 
 // The pooled x, whose shape alone is known, as if it lay like the positions.
-cuda::Pool MaskedPool(const KernelQuery& query) {
+Pool MaskedPool(const KernelQuery& query) {
   const Shape x(std::span<const int64_t>(query.node.attributes.Get<Ints>("input_shape")));
-  return cuda::PoolOf(query, {DType::kFloat32, x, query.inputs[0].layout}, query.inputs[0]);
+  return PoolOf(query, {DType::kFloat32, x, query.inputs[0].layout}, query.inputs[0]);
 }
 
 class PoolMaxMaskKernel final : public PositionsKernel {
@@ -159,7 +291,7 @@ class PoolMaxMaskKernel final : public PositionsKernel {
 class PoolStochasticKernel final : public PositionsKernel {
  public:
   explicit PoolStochasticKernel(const KernelQuery& query)
-      : PositionsKernel(cuda::PoolOf(query, query.inputs[0], query.outputs[0]), query.outputs[1].dtype),
+      : PositionsKernel(PoolOf(query, query.inputs[0], query.outputs[0]), query.outputs[1].dtype),
         dtype_(query.inputs[0].dtype) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
@@ -187,6 +319,11 @@ std::string RefuseStochastic(const KernelQuery& query) {
 }
 
 }  // namespace
+
+KernelDef CudaPoolAverage() { return MeanRow("pool_average", MakeAverage<false>); }
+KernelDef CudaPoolAverageBackward() { return MeanRow("pool_average_backward", MakeAverage<true>); }
+KernelDef CudaUnpool() { return MeanRow("unpool", MakeUnpool<false>); }
+KernelDef CudaUnpoolBackward() { return MeanRow("unpool_backward", MakeUnpool<true>); }
 
 KernelDef CudaPoolMax() { return cuda::OwnRow<PoolMaxKernel>("pool_max", RefuseMax, cuda::ProposeImages); }
 KernelDef CudaPoolMaxForward() {

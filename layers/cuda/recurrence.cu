@@ -1,4 +1,4 @@
-// The recurrence of an LSTM (layers/ops/recurrent/lstm.cpp has the equations).
+// The recurrences of LSTM and GRU (layers/ops/recurrent/lstm.cpp and gru.cpp have the equations).
 #include <cmath>
 
 #include "layers/bound_kernel.h"
@@ -12,6 +12,8 @@ using cuda::Narrow;
 using cuda::StepView;
 using cuda::ToWide;
 using cuda::Wide;
+
+// LSTM ----------------------------------------------------------------------------------------------------------------
 
 // The state that enters step 0, and the last states of rows that have no step.
 template <class T>
@@ -198,10 +200,191 @@ class LstmBackwardKernel final : public BoundKernel {
   cuda::RecurrentProduct p_;
 };
 
+// GRU -----------------------------------------------------------------------------------------------------------------
+
+template <class T>
+struct GruBegin {
+  StepView<T> v;
+  const T* h;
+  T* kept;  // what the next step multiplies
+  T* h_last;
+  __host__ __device__ void operator()(int64_t i) const {
+    kept[i] = Narrow<T>(v.Kept(0, v.Row(i), ToWide(h[i])));
+    h_last[i] = h[i];
+  }
+};
+
+template <class T>
+struct GruCell {
+  StepView<T> v;
+  const T* x;
+  const T* c;
+  const Wide<T>* sums;
+  T* kept;
+  T* y;
+  T* h_last;
+  T* gates;  // null where the gradient's values are not wanted, and inner
+  T* inner;
+
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    if (v.HasEnded(v.t, row)) {
+      y[v.At(i)] = Narrow<T>(0);
+      if (gates == nullptr) return;
+      for (int64_t g = 0; g < 3; ++g) gates[v.Gate(i, g)] = Narrow<T>(0);
+      inner[v.At(i)] = Narrow<T>(0);
+      return;
+    }
+    const Wide<T> held = sums[v.Sum(i, 2)] + ToWide(c[v.Unit(i)]);
+    const Wide<T> reset = cuda::Sigmoid(ToWide(x[v.Gate(i, 0)]) + sums[v.Sum(i, 0)]);
+    const Wide<T> z = cuda::Sigmoid(ToWide(x[v.Gate(i, 1)]) + sums[v.Sum(i, 1)]);
+    const Wide<T> n = tanh(ToWide(x[v.Gate(i, 2)]) + reset * held);
+    const Wide<T> h = (1 - z) * n + z * v.Kept(v.t, row, ToWide(h_last[i]));
+    y[v.At(i)] = Narrow<T>(h);
+    h_last[i] = Narrow<T>(h);
+    if (v.t + 1 < v.steps) kept[i] = Narrow<T>(v.Kept(v.t + 1, row, h));
+    if (gates == nullptr) return;
+    gates[v.Gate(i, 0)] = Narrow<T>(reset);
+    gates[v.Gate(i, 1)] = Narrow<T>(z);
+    gates[v.Gate(i, 2)] = Narrow<T>(n);
+    inner[v.At(i)] = Narrow<T>(held);
+  }
+};
+
+class GruKernel final : public BoundKernel {
+ public:
+  explicit GruKernel(const KernelQuery& query) : p_(query, query.inputs[0].shape, 3, false) {}
+  int64_t scratch_bytes() const override { return KeptBytes() + SumBytes() + p_.gemm->scratch_bytes(); }
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+  void Run() override {
+    cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
+  }
+
+ private:
+  int64_t KeptBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
+  int64_t SumBytes() const { return cuda::AlignedBytes(3 * p_.State(), 8); }
+
+  template <class T>
+  void RunAs() const {
+    T* kept = scratch<T>();
+    auto* sums = scratch<Wide<T>>(KeptBytes());
+    auto* room = scratch<std::byte>(KeptBytes() + SumBytes());
+    StepView<T> view{p_.steps, p_.rows, p_.units, 3, 0, in<T>(1), input_count() > 5 ? in<T>(5) : nullptr};
+    cuda::ForEach(stream(), p_.State(), GruBegin<T>{view, in<T>(2), kept, out<T>(1)});
+    const bool saves = output_count() == 4;
+    for (view.t = 0; view.t < p_.steps; ++view.t) {
+      p_.gemm->Run(stream(), kept, in<T>(3), nullptr, sums, room);
+      cuda::ForEach(stream(), p_.State(),
+                    GruCell<T>{view, in<T>(0), in<T>(4), sums, kept, out<T>(0), out<T>(1), saves ? out<T>(2) : nullptr,
+                               saves ? out<T>(3) : nullptr});
+    }
+  }
+
+  cuda::RecurrentProduct p_;
+};
+
+template <class T>
+struct GruBackwardCell {
+  StepView<T> v;
+  const T* dy;
+  const T* dh_last;
+  const T* gates;
+  const T* inner;
+  const T* y;
+  const T* h;           // before step 0
+  const T* more_gates;  // gradients of the gates and of inner themselves; null: none
+  const T* more_inner;
+  const Wide<T>* sums;  // what the step after gives to h through its gates, before its mark
+  Wide<T>* passed;      // and what z passes on
+  T* dx;
+  T* dsums;
+
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    if (v.HasEnded(v.t, row)) {
+      for (int64_t g = 0; g < 3; ++g) {
+        dx[v.Gate(i, g)] = Narrow<T>(0);
+        dsums[v.Gate(i, g)] = Narrow<T>(0);
+      }
+      return;
+    }
+    const auto more = [&](int64_t g) { return more_gates == nullptr ? 0 : ToWide(more_gates[v.Gate(i, g)]); };
+    const Wide<T> later = v.IsLast(row) ? ToWide(dh_last[i]) : v.Kept(v.t + 1, row, passed[i] + sums[i]);
+    const Wide<T> dh = later + ToWide(dy[v.At(i)]);
+    const Wide<T> reset = ToWide(gates[v.Gate(i, 0)]);
+    const Wide<T> z = ToWide(gates[v.Gate(i, 1)]);
+    const Wide<T> n = ToWide(gates[v.Gate(i, 2)]);
+    const Wide<T> before = v.Kept(v.t, row, ToWide(v.t == 0 ? h[i] : y[v.At(i) - v.rows * v.units]));
+    const Wide<T> dn = (dh * (1 - z) + more(2)) * (1 - n * n);
+    const Wide<T> dz = (dh * (before - n) + more(1)) * z * (1 - z);
+    const Wide<T> dr = (dn * ToWide(inner[v.At(i)]) + more(0)) * reset * (1 - reset);
+    Wide<T> dq = dn * reset;
+    if (more_inner != nullptr) dq += ToWide(more_inner[v.At(i)]);
+    const Wide<T> d[3] = {dr, dz, dn};
+    for (int64_t g = 0; g < 3; ++g) {
+      dx[v.Gate(i, g)] = Narrow<T>(d[g]);
+      dsums[v.Gate(i, g)] = Narrow<T>(g == 2 ? dq : d[g]);
+    }
+    passed[i] = dh * z;
+  }
+};
+
+template <class T>
+struct GruBackwardEnd {
+  StepView<T> v;
+  const T* dh_last;
+  const Wide<T>* sums;
+  const Wide<T>* passed;
+  T* dh;
+  __host__ __device__ void operator()(int64_t i) const {
+    const int64_t row = v.Row(i);
+    dh[i] = v.HasEnded(0, row) ? dh_last[i] : Narrow<T>(v.Kept(0, row, passed[i] + sums[i]));
+  }
+};
+
+class GruBackwardKernel final : public BoundKernel {
+ public:
+  explicit GruBackwardKernel(const KernelQuery& query) : p_(query, query.inputs[2].shape, 3, true) {}
+  int64_t scratch_bytes() const override { return 2 * StateBytes() + p_.gemm->scratch_bytes(); }
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+  void Run() override {
+    cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
+  }
+
+ private:
+  int64_t StateBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
+
+  template <class T>
+  void RunAs() const {
+    auto* sums = scratch<Wide<T>>();
+    auto* passed = scratch<Wide<T>>(StateBytes());
+    auto* room = scratch<std::byte>(2 * StateBytes());
+    const size_t count = input_count();
+    StepView<T> view{p_.steps, p_.rows, p_.units, 3, 0, in<T>(5), count % 2 == 1 ? in<T>(8) : nullptr};
+    const T* more_gates = count >= 10 ? in<T>(count - 2) : nullptr;
+    const T* more_inner = count >= 10 ? in<T>(count - 1) : nullptr;
+    const int64_t step = p_.rows * 3 * p_.units;
+    for (view.t = p_.steps - 1; view.t >= 0; --view.t) {
+      cuda::ForEach(stream(), p_.State(),
+                    GruBackwardCell<T>{view, in<T>(0), in<T>(1), in<T>(2), in<T>(3), in<T>(4), in<T>(6), more_gates,
+                                       more_inner, sums, passed, out<T>(0), out<T>(2)});
+      p_.gemm->Run(stream(), out<T>(2) + view.t * step, in<T>(7), nullptr, sums, room);
+    }
+    view.t = 0;
+    cuda::ForEach(stream(), p_.State(), GruBackwardEnd<T>{view, in<T>(1), sums, passed, out<T>(1)});
+  }
+
+  cuda::RecurrentProduct p_;
+};
+
 }  // namespace
 
 KernelDef CudaLstm() { return cuda::RecurrentRow<LstmKernel>("lstm"); }
 KernelDef CudaLstmForward() { return cuda::RecurrentRow<LstmKernel>("lstm_forward"); }
 KernelDef CudaLstmBackward() { return cuda::RecurrentRow<LstmBackwardKernel>("lstm_backward"); }
+
+KernelDef CudaGru() { return cuda::RecurrentRow<GruKernel>("gru"); }
+KernelDef CudaGruForward() { return cuda::RecurrentRow<GruKernel>("gru_forward"); }
+KernelDef CudaGruBackward() { return cuda::RecurrentRow<GruBackwardKernel>("gru_backward"); }
 
 }  // namespace moka

@@ -160,6 +160,17 @@ __host__ __device__ W WeightAlong(const AlignAxis<W>& axis, int64_t bin, int64_t
   return sum;
 }
 
+// Whether a sample of some bin may take of a pixel: all lie between the ends of the region, and those that are beyond
+// the map take its first or last pixel. A pixel more on either side, so that rounding does not matter.
+template <class W>
+__host__ __device__ bool MayTouch(const AlignAxis<W>& axis, int64_t bins, int64_t pixel) {
+  const W end = axis.start + static_cast<W>(bins) * axis.step;
+  const auto last = static_cast<W>(axis.size - 1);
+  const W low = std::clamp<W>(std::min(axis.start, end), 0, last);
+  const W high = std::clamp<W>(std::max(axis.start, end), 0, last);
+  return static_cast<W>(pixel + 2) > low && static_cast<W>(pixel - 2) < high;
+}
+
 // The weights of a pixel are products of one along the rows and one along the columns.
 template <class T>
 struct RoiAlignBackwardEach {
@@ -174,7 +185,9 @@ struct RoiAlignBackwardEach {
     for (int64_t r = 0; r < s.y.images; ++r) {
       if (s.Image(r) != p.n) continue;
       const AlignAxis<W> rows = RowsOf<W>(s, fields, r);
+      if (!MayTouch(rows, s.y.size[1], p.at[1])) continue;
       const AlignAxis<W> columns = ColumnsOf<W>(s, fields, r);
+      if (!MayTouch(columns, s.y.size[2], p.at[2])) continue;
       const int64_t samples = rows.grid * columns.grid;
       for (int64_t h = 0; h < s.y.size[1]; ++h) {
         const W down = WeightAlong(rows, h, p.at[1]);

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """PyTorch worker for tools/gpu/verify: one net on a GPU, one way to run it, steps on demand.
 
-Usage: torch_gpu.py NET train|infer --batch N [--way eager|compile|graph] [--precision NAME] [--device cuda|cpu]
+Usage: torch_gpu.py NET train|infer --batch N [--way eager|compile|compile-graph|graph] [--precision NAME]
+                    [--device cuda|cpu] [--warm]
 
 The nets are those of torch_nets.py and seq2seq_torch.py. Images lie channels last; training is forward, backward and a
-fused update under autocast to the precision, inference runs on weights of it. WAY: eager; compile (torch.compile, for
-inference with mode "reduce-overhead", which replays CUDA graphs); graph (the whole step recorded once as a CUDA graph
-and replayed). Speaks as turns.py does: a first line, then {"ms": [..], "peak_bytes": N, "device_bytes": N} for every
-"run N"; a step ends when the device is done. device_bytes is what PyTorch's allocator took from the device at most,
-without the context. On a CPU (for rehearsals) device_bytes is 0 and graph is refused.
+fused update under autocast to the precision, inference runs on weights of it. WAY: eager; compile (torch.compile);
+compile-graph (the same with mode "reduce-overhead", which replays CUDA graphs, for inference on frozen weights); graph
+(the whole step recorded once as a CUDA graph and replayed). Speaks as turns.py does: a first line, then {"ms": [..],
+"peak_bytes": N, "device_bytes": N} for every "run N". Training runs ahead of the device: its steps count for their part
+of the time until all are done; an inference ends when the device is done. device_bytes is what PyTorch's allocator took
+from the device at most, once nothing is left of compiling and recording, without the context. On a CPU (for rehearsals)
+device_bytes is 0 and what replays CUDA graphs is refused. --warm: ends after the first steps, whose compiled code a
+later process finds in its cache.
 """
 
 import argparse
@@ -48,7 +52,13 @@ class Setting:
         return thing.to(self.device, memory_format=torch.channels_last) if is_image else thing.to(self.device)
 
     def compiled(self, net):
-        return torch.compile(net) if self.way == "compile" else net
+        if self.way == "compile":
+            return torch.compile(net)
+        return torch.compile(net, mode="reduce-overhead") if self.way == "compile-graph" else net
+
+    def begin_step(self):
+        if self.way == "compile-graph":
+            torch.compiler.cudagraph_mark_step_begin()
 
 
 def update(setting, scaler, optimizer, loss):
@@ -67,6 +77,7 @@ def classifier_step(setting, name, batch):
     run, scaler = setting.compiled(net), setting.scaler()
 
     def step():
+        setting.begin_step()
         optimizer.zero_grad(set_to_none=True)
         with setting.autocast():
             loss = F.cross_entropy(run(x), labels)
@@ -85,6 +96,7 @@ def seq2seq_step(setting, batch):
     run, scaler = setting.compiled(model), setting.scaler()
 
     def step():
+        setting.begin_step()
         optimizer.zero_grad(set_to_none=True)
         with setting.autocast():
             loss = F.cross_entropy(run(source, target), following.flatten())
@@ -108,8 +120,11 @@ def gan_step(setting, batch):
     ones, zeros = torch.ones(batch, device=setting.device), torch.zeros(batch, device=setting.device)
 
     def step():
+        setting.begin_step()
         with setting.autocast():
             made = make(torch.rand(batch, 100, 1, 1, device=setting.device) * 2 - 1)
+            if setting.way == "compile-graph":  # G's next replay writes over its output
+                made = made.clone()
             for_d.zero_grad(set_to_none=True)
             loss = (F.binary_cross_entropy_with_logits(judge(real), ones)
                     + F.binary_cross_entropy_with_logits(judge(made.detach()), zeros))
@@ -130,10 +145,14 @@ def inference_step(setting, name, batch):
     make, shape, _ = torch_nets.NETS[name]
     net = setting.place(make()).to(setting.dtype).eval()
     x = setting.place(torch.rand(batch, *shape) * 2 - 1).to(setting.dtype)
-    if setting.way == "compile":
-        net = torch.compile(net, mode="reduce-overhead" if setting.device.type == "cuda" else None)
+    if setting.way.startswith("compile"):
+        import torch._inductor.config  # noqa: PLC0415  the other ways do without
+
+        torch._inductor.config.freezing = True  # batch norms are folded into the convolutions
+    net = setting.compiled(net)
 
     def step():
+        setting.begin_step()
         with torch.no_grad():
             net(x)
 
@@ -154,6 +173,14 @@ def recorded(step):
     return graph.replay
 
 
+def forget_peak(step):
+    """What compiling, trying and recording took goes back, so that the most from here on is the steps' own."""
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    step()
+
+
 def make_step(options):
     setting = Setting(options)
     if options.mode == "infer":
@@ -164,9 +191,14 @@ def make_step(options):
         step = gan_step(setting, options.batch)
     else:
         step = classifier_step(setting, options.net, options.batch)
-    for _ in range(3):  # what is compiled, searched or recorded on the first steps is
-        step()
-    return recorded(step) if options.way == "graph" else step
+    if options.way == "graph":
+        step = recorded(step)
+    else:
+        for _ in range(3):  # what is compiled, searched or recorded on the first steps is
+            step()
+    if options.device == "cuda":
+        forget_peak(step)
+    return step
 
 
 def serve(step, options):
@@ -179,12 +211,15 @@ def serve(step, options):
         words = line.split()
         if words[:1] == ["quit"]:
             break
+        steps = int(words[1])
+        at_once = steps if options.mode == "train" else 1
         times = []
-        for _ in range(int(words[1])):
+        while len(times) < steps:
             begin = time.perf_counter()
-            step()
+            for _ in range(at_once):
+                step()
             wait()
-            times.append((time.perf_counter() - begin) * 1e3)
+            times += [(time.perf_counter() - begin) * 1e3 / at_once] * at_once
         print(json.dumps({"ms": times, "peak_bytes": turns.peak_bytes(),
                           "device_bytes": torch.cuda.max_memory_reserved() if is_gpu else 0}), flush=True)
 
@@ -194,16 +229,21 @@ def main():
     parser.add_argument("net", choices=[*torch_nets.NETS, "dcgan", "seq2seq"])
     parser.add_argument("mode", choices=["train", "infer"])
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--way", choices=["eager", "compile", "graph"], default="eager")
+    parser.add_argument("--way", choices=["eager", "compile", "compile-graph", "graph"], default="eager")
     parser.add_argument("--precision", choices=TYPES, default="bfloat16")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--warm", action="store_true")
     options = parser.parse_args()
     if options.mode == "infer" and options.net in ("dcgan", "seq2seq"):
         parser.error("inference is measured on classifiers")
-    if options.way == "graph" and (options.device == "cpu" or options.precision == "float16" and options.mode == "train"):
-        parser.error("a step that chooses on the host, as loss scaling does, or one on a CPU is no CUDA graph")
+    if options.way.endswith("graph") and options.device == "cpu":
+        parser.error("a step on a CPU is no CUDA graph")
+    if options.way == "graph" and options.precision == "float16" and options.mode == "train":
+        parser.error("a step that chooses on the host, as loss scaling does, is no CUDA graph")
     torch.manual_seed(1)
-    serve(make_step(options), options)
+    step = make_step(options)
+    if not options.warm:
+        serve(step, options)
 
 
 if __name__ == "__main__":

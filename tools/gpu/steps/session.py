@@ -62,7 +62,7 @@ class Session:
         inherited = os.environ.get("LD_LIBRARY_PATH")
         if inherited:
             folders.append(inherited)
-        return {**os.environ, "LD_LIBRARY_PATH": ":".join(folders), "NO_COLOR": "1",
+        return {**os.environ, "LD_LIBRARY_PATH": ":".join(folders), "NO_COLOR": "1", "MOKA_SOURCE_DIR": str(ROOT),
                 "XDG_CACHE_HOME": str(self.temporary / "cache")}
 
     def run(self, command, seconds=None, environment=None):

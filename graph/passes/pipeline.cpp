@@ -28,7 +28,7 @@ const std::vector<Pass>& CompilePasses() {
       {"layout", "each value has the layout its kernels want; reorders only at borders", AssignLayouts, false},
       {"channel_statistics", "on a GPU: convolutions sum the statistics of the batch norms behind them",
        SumChannelStatistics},
-      {"group_updates", "on a GPU: updates by the same expressions are one node", GroupUpdates},
+      {"group_updates", "on a GPU: updates and norms by the same expressions are one node", GroupUpdates},
   };
   return passes;
 }

@@ -118,5 +118,49 @@ class GpuToolsTest(unittest.TestCase):
         self.assertIn("no GPU", done.stderr)
 
 
+class StepsTest(unittest.TestCase):
+    """Parts of the steps, with what they would meet on a machine with a GPU."""
+
+    def setUp(self):
+        sys.path.insert(0, str(pathlib.Path(VERIFY).parent))
+        self.addCleanup(sys.path.pop, 0)
+
+    def watch(self, output, code):
+        from steps import machine  # noqa: PLC0415  beside VERIFY
+
+        rows = []
+
+        class Session:
+            def run(self, command, *_):
+                if "--gtest_list_tests" in command:
+                    return subprocess.CompletedProcess(command, 0, "Suite.\n  One\n  Two\n", "")
+                if isinstance(output, Exception):
+                    raise output
+                return subprocess.CompletedProcess(command, code, output, "")
+
+            def add(self, _step, _what, _result, _bound="", holds=None):
+                rows.append(holds)
+
+        return machine.watch(Session(), "memcheck", pathlib.Path("layers_cuda_test"), 2, 1), rows
+
+    def test_the_sanitizer_fails_for_what_it_finds_alone(self):
+        from steps.session import StepError  # noqa: PLC0415
+
+        passed = "[  PASSED  ] 2 tests.\n"
+        self.assertEqual(self.watch(passed, 0), ("watched", [True]))
+        self.assertEqual(self.watch("========= Invalid read: this is not supported\n" + passed, 9), ("watched", [False]))
+        self.assertEqual(self.watch("", 1), ("watched", [False]))
+        self.assertEqual(self.watch("========= Error: Device not supported.\n", 1), ("refused", [None]))
+        self.assertEqual(self.watch(StepError("not done in 1 s"), 0), ("late", [None]))
+        self.assertEqual(self.watch(FileNotFoundError("compute-sanitizer"), 0), ("refused", [None]))
+
+    def test_plain_loops_are_found_in_a_summary(self):
+        from steps import benchmarks  # noqa: PLC0415
+
+        summary = ("  29 steps, 0 reorders\n        2 x convolution cudnn\n        2 x convolution_backward_data loop\n"
+                   "        6 x matmul gemm:loop\n        1 x matmul gemm:cublasLt\n        3 x lstm moka\n")
+        self.assertEqual(benchmarks.LOOPS.findall(summary), ["2 x convolution_backward_data loop", "6 x matmul gemm:loop"])
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -54,9 +54,11 @@ elseif(MOKA_CUDA)
 endif()
 if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(MOKA_WITH_CUDA ON)
-  # Machine code of 8.0 runs on 8.6 and 8.9 too; newer chips compile the text of 9.0 for themselves.
+  # Machine code of 8.0 runs on 8.6 and 8.9 too; newer chips than 9.0 compile the text for themselves. One text serves
+  # both, as no kernel uses what only 9.0 has: each file is then translated once (CMake would do so for each chip).
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+    set(CMAKE_CUDA_ARCHITECTURES OFF)
+    set(MOKA_CUDA_CHIPS "--generate-code=arch=compute_80,code=[sm_80,sm_90,compute_80]")
   endif()
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
@@ -64,6 +66,7 @@ if(MOKA_CUDA AND TARGET CUDA::cudart_static)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   enable_language(CUDA)
+  string(APPEND CMAKE_CUDA_FLAGS " ${MOKA_CUDA_CHIPS}")
   # CMake 3.25 does not know that nvcc has had C++20 since version 12.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

@@ -62,8 +62,8 @@ std::string Known(const char* variable, const char* built) {
 std::string SourceFolder() { return Known("MOKA_SOURCE_DIR", MOKA_SOURCE_DIR); }
 std::string Compiler() { return Known("CXX", MOKA_COMPILER); }
 bool HasCompiler() {
-  return std::system(StrCat("command -v '", Compiler(), "' > /dev/null").c_str()) ==
-         0;  // NOLINT(concurrency-mt-unsafe)
+  const std::string command = StrCat("command -v '", Compiler(), "' > /dev/null");
+  return std::system(command.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
 }
 
 // Requires: HasCompiler().
@@ -74,7 +74,7 @@ class HostKernels {
     fs::create_directories(folder);
     WriteFileAtomically(folder / "kernels.cpp", source);
     const std::string command =
-        StrCat("'", Compiler(), "' -std=c++20 -O0 -fno-strict-aliasing -w -shared -fPIC -I", SourceFolder(), " -o ",
+        StrCat("'", Compiler(), "' -std=c++20 -O0 -fno-strict-aliasing -w -shared -fPIC -I'", SourceFolder(), "' -o ",
                (folder / "kernels.so").string(), " ", (folder / "kernels.cpp").string());
     is_compiled_ = std::system(command.c_str()) == 0;  // NOLINT(concurrency-mt-unsafe)
     if (is_compiled_) library_ = dlopen((folder / "kernels.so").c_str(), RTLD_NOW);

@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "layers/cuda/shared_library.h"
 #include "layers/cuda/timing.h"
+#include "layers/cuda/workspace.h"
 
 namespace moka::cuda {
 namespace {
@@ -135,11 +136,11 @@ class LtGemm final : public Gemm {
 
   // Whether there is an algorithm.
   bool ok() const { return algorithm_.has_value(); }
-  int64_t scratch_bytes() const override { return static_cast<int64_t>(algorithm_->workspaceSize); }
+  int64_t scratch_bytes() const override { return WorkspaceRoom(static_cast<int64_t>(algorithm_->workspaceSize)); }
   std::string_view implementation() const override { return "cublasLt"; }
 
   void Run(Stream& stream, const void* a, const void* b, const void* bias, void* y, std::byte* scratch) override {
-    Queue(stream, *algorithm_, {a, b, bias, y, scratch});
+    Queue(stream, *algorithm_, {a, b, bias, y, WorkspaceIn(scratch)});
   }
 
  private:

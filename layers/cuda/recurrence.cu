@@ -71,26 +71,22 @@ struct LstmCell {
   }
 };
 
-class LstmKernel final : public BoundKernel {
+class LstmKernel final : public cuda::RecurrentKernel {
  public:
   explicit LstmKernel(const KernelQuery& query)
-      : p_(query, query.inputs[0].shape, 4, false), forget_bias_(query.node.attributes.Float("forget_bias")) {}
-  int64_t scratch_bytes() const override {
-    return KeptBytes() + cuda::AlignedBytes(4 * p_.State(), 8) + p_.gemm->scratch_bytes();
-  }
-  std::string_view implementation() const override { return p_.gemm->implementation(); }
+      : RecurrentKernel({query, query.inputs[0].shape, 4, false}),
+        forget_bias_(query.node.attributes.Float("forget_bias")) {}
+  int64_t scratch_bytes() const override { return StateBytes() + StateBytes(4) + p_.gemm->scratch_bytes(); }
   void Run() override {
     cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
   }
 
  private:
-  int64_t KeptBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
-
   template <class T>
   void RunAs() const {
     T* kept = scratch<T>();
-    auto* sums = scratch<Wide<T>>(KeptBytes());
-    auto* room = scratch<std::byte>(KeptBytes() + cuda::AlignedBytes(4 * p_.State(), 8));
+    auto* sums = scratch<Wide<T>>(StateBytes());
+    auto* room = scratch<std::byte>(StateBytes() + StateBytes(4));
     StepView<T> view{p_.steps, p_.rows, p_.units, 4, 0, in<T>(1), input_count() > 5 ? in<T>(5) : nullptr};
     cuda::ForEach(stream(), p_.State(), LstmBegin<T>{view, in<T>(2), in<T>(3), kept, out<T>(1), out<T>(2)});
     const bool saves = output_count() == 5;
@@ -102,7 +98,6 @@ class LstmKernel final : public BoundKernel {
     }
   }
 
-  cuda::RecurrentProduct p_;
   double forget_bias_;
 };
 
@@ -163,18 +158,15 @@ struct LstmBackwardEnd {
   }
 };
 
-class LstmBackwardKernel final : public BoundKernel {
+class LstmBackwardKernel final : public cuda::RecurrentKernel {
  public:
-  explicit LstmBackwardKernel(const KernelQuery& query) : p_(query, query.inputs[3].shape, 4, true) {}
+  explicit LstmBackwardKernel(const KernelQuery& query) : RecurrentKernel({query, query.inputs[3].shape, 4, true}) {}
   int64_t scratch_bytes() const override { return 2 * StateBytes() + p_.gemm->scratch_bytes(); }
-  std::string_view implementation() const override { return p_.gemm->implementation(); }
   void Run() override {
     cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
   }
 
  private:
-  int64_t StateBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
-
   template <class T>
   void RunAs() const {
     auto* sums = scratch<Wide<T>>();
@@ -196,8 +188,6 @@ class LstmBackwardKernel final : public BoundKernel {
     view.t = 0;
     cuda::ForEach(stream(), p_.State(), LstmBackwardEnd<T>{view, in<T>(1), sums, carried, out<T>(1), out<T>(2)});
   }
-
-  cuda::RecurrentProduct p_;
 };
 
 // GRU -----------------------------------------------------------------------------------------------------------------
@@ -251,24 +241,20 @@ struct GruCell {
   }
 };
 
-class GruKernel final : public BoundKernel {
+class GruKernel final : public cuda::RecurrentKernel {
  public:
-  explicit GruKernel(const KernelQuery& query) : p_(query, query.inputs[0].shape, 3, false) {}
-  int64_t scratch_bytes() const override { return KeptBytes() + SumBytes() + p_.gemm->scratch_bytes(); }
-  std::string_view implementation() const override { return p_.gemm->implementation(); }
+  explicit GruKernel(const KernelQuery& query) : RecurrentKernel({query, query.inputs[0].shape, 3, false}) {}
+  int64_t scratch_bytes() const override { return StateBytes() + StateBytes(3) + p_.gemm->scratch_bytes(); }
   void Run() override {
     cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
   }
 
  private:
-  int64_t KeptBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
-  int64_t SumBytes() const { return cuda::AlignedBytes(3 * p_.State(), 8); }
-
   template <class T>
   void RunAs() const {
     T* kept = scratch<T>();
-    auto* sums = scratch<Wide<T>>(KeptBytes());
-    auto* room = scratch<std::byte>(KeptBytes() + SumBytes());
+    auto* sums = scratch<Wide<T>>(StateBytes());
+    auto* room = scratch<std::byte>(StateBytes() + StateBytes(3));
     StepView<T> view{p_.steps, p_.rows, p_.units, 3, 0, in<T>(1), input_count() > 5 ? in<T>(5) : nullptr};
     cuda::ForEach(stream(), p_.State(), GruBegin<T>{view, in<T>(2), kept, out<T>(1)});
     const bool saves = output_count() == 4;
@@ -279,8 +265,6 @@ class GruKernel final : public BoundKernel {
                                saves ? out<T>(3) : nullptr});
     }
   }
-
-  cuda::RecurrentProduct p_;
 };
 
 template <class T>
@@ -342,18 +326,15 @@ struct GruBackwardEnd {
   }
 };
 
-class GruBackwardKernel final : public BoundKernel {
+class GruBackwardKernel final : public cuda::RecurrentKernel {
  public:
-  explicit GruBackwardKernel(const KernelQuery& query) : p_(query, query.inputs[2].shape, 3, true) {}
+  explicit GruBackwardKernel(const KernelQuery& query) : RecurrentKernel({query, query.inputs[2].shape, 3, true}) {}
   int64_t scratch_bytes() const override { return 2 * StateBytes() + p_.gemm->scratch_bytes(); }
-  std::string_view implementation() const override { return p_.gemm->implementation(); }
   void Run() override {
     cuda::WithFloat(p_.dtype, [&]<class T>() { RunAs<T>(); });
   }
 
  private:
-  int64_t StateBytes() const { return cuda::AlignedBytes(p_.State(), 8); }
-
   template <class T>
   void RunAs() const {
     auto* sums = scratch<Wide<T>>();
@@ -373,8 +354,6 @@ class GruBackwardKernel final : public BoundKernel {
     view.t = 0;
     cuda::ForEach(stream(), p_.State(), GruBackwardEnd<T>{view, in<T>(1), sums, passed, out<T>(1)});
   }
-
-  cuda::RecurrentProduct p_;
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "graph/kernel.h"
 #include "layers/bound_kernel.h"
@@ -78,6 +80,22 @@ struct RecurrentProduct {
   int64_t State() const { return rows * units; }
 };
 
+// Floats of scratch, aligned as a kernel's pointers are.
+inline int64_t AlignedBytes(int64_t count, int64_t width) { return (count * width + 63) / 64 * 64; }
+
+// A recurrence's kernel: states and sums of the widest type first in its scratch, then the product's room.
+class RecurrentKernel : public BoundKernel {
+ public:
+  explicit RecurrentKernel(RecurrentProduct product) : p_(std::move(product)) {}
+  std::string_view implementation() const override { return p_.gemm->implementation(); }
+
+ protected:
+  // Of so many values a state's element.
+  int64_t StateBytes(int64_t values = 1) const { return AlignedBytes(values * p_.State(), sizeof(double)); }
+
+  RecurrentProduct p_;
+};
+
 // A row of a recurrence made by K.
 template <class K>
 KernelDef RecurrentRow(const char* op) {
@@ -87,8 +105,5 @@ KernelDef RecurrentRow(const char* op) {
           .refuse = RefuseUnlessPlain,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> { return std::make_unique<K>(query); }};
 }
-
-// Floats of scratch, aligned as a kernel's pointers are.
-inline int64_t AlignedBytes(int64_t count, int64_t width) { return (count * width + 63) / 64 * 64; }
 
 }  // namespace moka::cuda

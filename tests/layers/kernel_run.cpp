@@ -107,8 +107,10 @@ void KernelRun::Bind() {
     scratch_ = Buffer::Allocate(kernel_->scratch_bytes());
     kernel_->Bind({in, out, scratch_.data()});
   } else {
-    device_scratch_ = stream_->Allocate(kernel_->scratch_bytes());
-    kernel_->Bind({in, out, device_scratch_.data(), stream_.get()});
+    // As aligned as a program's scratch may be, and not more.
+    constexpr int64_t kScratchAlignment = 64;
+    device_scratch_ = stream_->Allocate(kernel_->scratch_bytes() + kScratchAlignment);
+    kernel_->Bind({in, out, device_scratch_.data() + kScratchAlignment, stream_.get()});
   }
 }
 

@@ -19,15 +19,16 @@ set(MOKA_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> 
 
 add_library(moka_flags INTERFACE)
 target_include_directories(moka_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-# -fno-math-errno and -ffp-contract=off also where nvcc compiles the host's half of a kernel's file. What it makes of a
-# source for the host's compiler holds casts of the old style.
+# -fno-math-errno and -ffp-contract=off also where nvcc compiles the host's half of a kernel's file; --fmad=false is the
+# latter for the GPU's half, so that a functor decides there as it does here (the pixels of a region, say). What nvcc
+# makes of a source for the host's compiler holds casts of the old style.
 set(MOKA_WARNINGS -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 set(MOKA_MATHS -fno-math-errno -ffp-contract=off)
 list(JOIN MOKA_WARNINGS "," MOKA_CUDA_HOST_FLAGS)
 string(APPEND MOKA_CUDA_HOST_FLAGS ",-fno-math-errno,-ffp-contract=off")
 target_compile_options(moka_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${MOKA_WARNINGS};${MOKA_MATHS};-Wpedantic;-Wold-style-cast;-Wcast-qual>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings --expt-relaxed-constexpr -Xcompiler=${MOKA_CUDA_HOST_FLAGS}>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings --expt-relaxed-constexpr --fmad=false -Xcompiler=${MOKA_CUDA_HOST_FLAGS}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 warns wrongly on std::string: on concatenation (its bug 105651), and on strings inside aggregates at -O3.
   target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict -Wno-maybe-uninitialized>
@@ -37,7 +38,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(moka_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds;-Wno-stringop-overflow>")
   endif()
 endif()
-target_compile_definitions(moka_flags INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+# Not of kernels: a GPU has no function to fail with.
+target_compile_definitions(moka_flags INTERFACE
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Release>>>:_GLIBCXX_ASSERTIONS>)
 if(MOKA_SANITIZE)
   foreach(flag -fsanitize=${MOKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flag}>

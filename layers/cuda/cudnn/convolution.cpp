@@ -13,6 +13,7 @@
 #include "layers/cuda/cudnn/convolution_graph.h"
 #include "layers/cuda/cudnn/plan_timing.h"
 #include "layers/cuda/kernels.h"
+#include "layers/cuda/workspace.h"
 
 namespace moka {
 namespace {
@@ -210,7 +211,7 @@ class ConvolutionKernel final : public BoundKernel {
         add(cudnn::kW, out<void>(0));
         break;
     }
-    pack_.emplace(cudnn::MakePack(tensors, scratch<std::byte>()));
+    pack_.emplace(cudnn::MakePack(tensors, cuda::WorkspaceIn(scratch<std::byte>())));
   }
 
   void Run() override {
@@ -227,7 +228,7 @@ class ConvolutionKernel final : public BoundKernel {
   }
 
  private:
-  int64_t Workspace() const { return RoundUp(choice_.plan->workspace_bytes, 64).value(); }
+  int64_t Workspace() const { return RoundUp(cuda::WorkspaceRoom(choice_.plan->workspace_bytes), 64).value(); }
   // For cuDNN's statistics, a float a channel each, on addresses that its tensors may have.
   int64_t PaddedSumBytes() const { return RoundUp(SumBytes(problem_), 64).value(); }
   float* Sums() const { return scratch<float>(Workspace()); }

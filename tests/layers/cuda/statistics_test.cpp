@@ -16,6 +16,7 @@
 #include "core/rng.h"
 #include "layers/cuda/channels.h"
 #include "layers/cuda/timing.h"
+#include "layers/cuda/workspace.h"
 
 namespace moka {
 namespace {
@@ -115,6 +116,17 @@ TEST(Trial, HasZeroedTensorsByNumberAndScratch) {
   for (int64_t i = 0; i < 1000; ++i) trial.scratch()[i] = std::byte{1};
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(trial.tensor(-7)[i], std::byte{0});
   EXPECT_THROW(trial.tensor(4), std::out_of_range);
+}
+
+TEST(Workspace, IsAlignedAndFitsItsRoom) {
+  EXPECT_EQ(cuda::WorkspaceRoom(0), 0);
+  for (uintptr_t at = 1 << 20; at < (1 << 20) + 600; at += 64) {
+    auto* const room = reinterpret_cast<std::byte*>(at);
+    std::byte* const begin = cuda::WorkspaceIn(room);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(begin) % 256, 0U);
+    EXPECT_GE(begin, room);
+    EXPECT_LE(begin + 1000, room + cuda::WorkspaceRoom(1000));
+  }
 }
 
 TEST(FastestOf, TakesTheFastest) {

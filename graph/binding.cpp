@@ -122,7 +122,8 @@ KernelQuery QueryOf(const Node& node, std::span<const TensorType> inputs, std::s
           .deterministic = options.deterministic,
           .device = options.device,
           .allows_tf32 = options.compute == Compute::kTf32,
-          .times_plans = options.search != nullptr};
+          .times_plans = options.search != nullptr,
+          .collectives = options.collectives.get()};
 }
 
 const KernelDef* FirstRow(const Graph& graph, NodeId id, const CompileOptions& options) {

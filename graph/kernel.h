@@ -17,6 +17,7 @@
 
 namespace moka {
 
+class Collectives;
 struct Node;
 class Stream;
 
@@ -27,8 +28,9 @@ struct KernelQuery {
   std::span<const TensorType> outputs;
   bool deterministic = true;
   Device device = {};
-  bool allows_tf32 = false;  // products of float32 may round their factors to 10 bits (GPUs)
-  bool times_plans = false;  // what a library offers for the node may be timed to choose from it (GPUs)
+  bool allows_tf32 = false;            // products of float32 may round their factors to 10 bits (GPUs)
+  bool times_plans = false;            // what a library offers for the node may be timed to choose from it (GPUs)
+  Collectives* collectives = nullptr;  // of a program whose gradients are summed over ranks; null: there is one rank
 };
 
 // Layouts a kernel wants for a node.

@@ -17,6 +17,7 @@
 
 namespace moka {
 
+class Collectives;
 class KernelSearch;
 struct Quantization;
 
@@ -58,6 +59,8 @@ struct CompileOptions {
   std::function<void(std::string_view pass, const Graph&)> on_pass;
   // Called many times while a program is compiled: what it throws ends the compilation and leaves the store usable.
   std::function<void()> on_pulse;
+  // Sums gradients over ranks (graph/collectives.h). Null: there is one rank.
+  std::shared_ptr<Collectives> collectives;
   // Refuse to allocate more than this (0: the machine's memory).
   int64_t memory_limit_bytes = 0;
 };

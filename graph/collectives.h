@@ -1,0 +1,25 @@
+// What the nodes that sum gradients over ranks ask of the room that communicates (comm/gradient_exchange.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "core/tensor.h"
+
+namespace moka {
+
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+
+  // Announces a tensor of float32 that is summed in place once an iteration, while a program is bound: in the order of
+  // its steps, so alike on all ranks. `key` tells it from the program's others; `layer` is for people.
+  virtual void Announce(int64_t key, std::string_view layer, const Tensor& values) = 0;
+  // The tensor holds this rank's values. Returns at once; the tensor is the exchange's until End.
+  virtual void Begin(int64_t key) noexcept = 0;
+  // Returns when the tensor holds the sum over all ranks, or when the exchange has failed, which whoever runs the
+  // program asks afterwards.
+  virtual void End(int64_t key) noexcept = 0;
+};
+
+}  // namespace moka

@@ -7,6 +7,8 @@ namespace moka {
 std::vector<KernelDef> AllCpuKernels() {
   return {
       MokaAccuracy(),
+      MokaAllReduceBegin(),
+      MokaAllReduceEnd(),
       MokaArgmax(),
       MokaBatchNorm(),
       MokaBatchNormApply(),

@@ -15,6 +15,8 @@ KernelDef BatchLanesPoolMaxBackward();
 KernelDef BatchLanesWinograd();
 KernelDef BatchLanesWinogradBackwardWeights();
 KernelDef MokaAccuracy();
+KernelDef MokaAllReduceBegin();
+KernelDef MokaAllReduceEnd();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();
 KernelDef MokaBatchNormApply();

@@ -9,6 +9,8 @@
 namespace moka {
 
 OpDef AccuracyOp();
+OpDef AllReduceBeginOp();
+OpDef AllReduceEndOp();
 OpDef ArgmaxOp();
 OpDef BatchNormApplyOp();
 OpDef BatchNormBackwardOp();

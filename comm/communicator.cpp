@@ -1,0 +1,158 @@
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/size.h"
+#include "core/text.h"
+
+namespace moka {
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, std::vector<std::string> hosts,
+                           std::chrono::nanoseconds patience)
+    : transport_(std::move(transport)), hosts_(std::move(hosts)), patience_(patience) {
+  if (hosts_.empty()) hosts_.assign(static_cast<size_t>(size()), "this host");
+  Require(hosts_.size() == static_cast<size_t>(size()), "a host for each rank");
+}
+
+std::string Communicator::NameOf(int rank) const {
+  return StrCat("rank ", rank, " on ", hosts_[static_cast<size_t>(rank)]);
+}
+
+int Communicator::group() const {
+  const auto differs = std::ranges::find_if(hosts_, [&](const std::string& h) { return h != hosts_[0]; });
+  const auto group = static_cast<size_t>(differs - hosts_.begin());
+  if (hosts_.size() % group != 0) return 1;
+  for (size_t r = 0; r < hosts_.size(); ++r) {
+    const bool begins = r % group == 0;
+    if (!begins && hosts_[r] != hosts_[r - 1]) return 1;
+    if (begins && r > 0 && hosts_[r] == hosts_[r - 1]) return 1;
+  }
+  return static_cast<int>(group);
+}
+
+// Moves until `is_done`, sleeping while nothing does.
+template <class Move, class IsDone>
+void Communicator::Wait(int peer, Move move, IsDone is_done) {
+  Deadline deadline = std::chrono::steady_clock::now() + patience_;
+  while (!is_done()) {
+    if (move()) {
+      deadline = std::chrono::steady_clock::now() + patience_;
+      continue;
+    }
+    transport_->Idle(deadline);
+    if (std::string why = transport_->failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
+    if (std::chrono::steady_clock::now() >= deadline && !move()) {
+      throw Error(ErrorKind::kPeer,
+                  StrCat(NameOf(rank()), " has waited ", std::chrono::duration<double>(patience_).count(),
+                         " s for ", NameOf(peer)));
+    }
+  }
+}
+
+void Communicator::Send(int peer, std::string_view text) {
+  // A length of 8 bytes, the text, zeros to the next unit.
+  std::string bytes(8 + RoundUp(static_cast<int64_t>(text.size()), Transport::kUnit).value(), '\0');
+  const uint64_t length = text.size();
+  std::memcpy(bytes.data(), &length, sizeof length);
+  std::ranges::copy(text, bytes.begin() + 8);
+  size_t at = 0;
+  Wait(
+      peer,
+      [&] {
+        const std::span<std::byte> room = transport_->Reserve(peer);
+        const size_t count = std::min(room.size(), bytes.size() - at);
+        if (count == 0) return false;
+        std::memcpy(room.data(), bytes.data() + at, count);
+        transport_->Commit(peer, static_cast<int64_t>(count));
+        at += count;
+        return true;
+      },
+      [&] { return at == bytes.size(); });
+}
+
+std::string Communicator::Receive(int peer) {
+  uint64_t length = 0;
+  const auto take = [&](char* to, size_t wanted) {
+    size_t at = 0;
+    Wait(
+        peer,
+        [&] {
+          const std::span<const std::byte> come = transport_->Peek(peer);
+          const size_t count = std::min(come.size(), wanted - at);
+          if (count == 0) return false;
+          std::memcpy(to + at, come.data(), count);
+          transport_->Consume(peer, static_cast<int64_t>(count));
+          at += count;
+          return true;
+        },
+        [&] { return at == wanted; });
+  };
+  take(reinterpret_cast<char*>(&length), sizeof length);
+  std::string text(static_cast<size_t>(RoundUp(static_cast<int64_t>(length), Transport::kUnit).value()), '\0');
+  take(text.data(), text.size());
+  text.resize(length);
+  return text;
+}
+
+// A binomial tree: a rank at distance d from the root hears from the one that lacks d's highest bit.
+std::string Communicator::Broadcast(const std::string& text, int root) {
+  const int distance = (rank() - root + size()) % size();
+  int step = 1;
+  std::string heard = text;
+  while (step < size() && step <= distance) step *= 2;
+  if (distance > 0) heard = Receive((distance - step / 2 + root) % size());
+  for (; distance + step < size(); step *= 2) Send((distance + step + root) % size(), heard);
+  return heard;
+}
+
+std::vector<std::string> Communicator::AllGather(const std::string& text) {
+  std::vector<std::string> all(static_cast<size_t>(size()));
+  std::string joined;
+  if (is_first()) {
+    all[0] = text;
+    for (int peer = 1; peer < size(); ++peer) all[static_cast<size_t>(peer)] = Receive(peer);
+    for (const std::string& one : all) {
+      const uint64_t length = one.size();
+      joined.append(reinterpret_cast<const char*>(&length), sizeof length).append(one);
+    }
+  } else {
+    Send(0, text);
+  }
+  joined = Broadcast(joined);
+  std::string_view rest = joined;
+  for (std::string& one : all) {
+    uint64_t length = 0;
+    Require(rest.size() >= sizeof length, "AllGather: a length for each rank");
+    std::memcpy(&length, rest.data(), sizeof length);
+    rest.remove_prefix(sizeof length);
+    one = rest.substr(0, length);
+    rest.remove_prefix(one.size());
+  }
+  return all;
+}
+
+void Communicator::Sum(std::span<double> values) {
+  std::string bytes(values.size_bytes(), '\0');
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  const std::vector<std::string> all = AllGather(bytes);
+  std::ranges::fill(values, 0.0);
+  for (const std::string& one : all) {
+    if (one.size() != bytes.size()) {
+      throw Error(ErrorKind::kPeer,
+                  StrCat("ranks sum ", values.size(), " and ", one.size() / sizeof(double), " numbers"));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, one.data() + i * sizeof value, sizeof value);
+      values[i] += value;
+    }
+  }
+}
+
+void Communicator::Fail(const std::string& why) noexcept {
+  if (size() > 1) transport_->Fail(StrCat(NameOf(rank()), ": ", why));
+}
+
+}  // namespace moka

@@ -1,0 +1,163 @@
+#include "comm/gradient_exchange.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "core/trace.h"
+
+namespace moka {
+
+GradientExchange::GradientExchange(Communicator& communicator) : communicator_(communicator) {}
+
+GradientExchange::~GradientExchange() {
+  thread_.request_stop();
+  changed_.notify_all();
+}
+
+void GradientExchange::Announce(int64_t key, std::string_view layer, const Tensor& values) {
+  Require(!thread_.joinable(), "gradients are announced before the first plan");
+  Require(values.type().dtype == DType::kFloat32, "gradients are exchanged in float32");
+  const bool is_new = index_of_key_.emplace(key, static_cast<int>(gradients_.size())).second;
+  Require(is_new, "a gradient is announced once");
+  gradients_.push_back({std::string(layer), values.type().Bytes(), 0});
+  tensors_.push_back(values);
+}
+
+void GradientExchange::CheckAnnounced() {
+  std::string mine;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString(), "\n");
+  }
+  const std::vector<std::string> all = communicator_.AllGather(mine);
+  for (int rank = 1; rank < communicator_.size(); ++rank) {
+    if (all[static_cast<size_t>(rank)] == all[0]) continue;
+    const std::vector<std::string> first = Split(all[0], '\n');
+    const std::vector<std::string> other = Split(all[static_cast<size_t>(rank)], '\n');
+    const size_t at = static_cast<size_t>(std::ranges::mismatch(first, other).in1 - first.begin());
+    const auto line = [&](const std::vector<std::string>& lines) {
+      return at < lines.size() && !lines[at].empty() ? lines[at] : std::string("no more");
+    };
+    throw Error(ErrorKind::kConfig, SourcePlace{},
+                StrCat("the ranks do not train the same program: gradient ", at, " is \"", line(first), "\" on ",
+                       communicator_.NameOf(0), " and \"", line(other), "\" on ", communicator_.NameOf(rank)),
+                "start the same moka with the same solver, net and flags on every host");
+  }
+}
+
+void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {
+  Require(!ends.empty() && ends.back() == static_cast<int>(gradients_.size()) && schedules.size() == ends.size(),
+          "a plan covers all gradients, with a schedule for each bucket");
+  const std::lock_guard lock(mutex_);
+  buckets_.clear();
+  bucket_of_.assign(gradients_.size(), 0);
+  int first = 0;
+  for (size_t b = 0; b < ends.size(); ++b) {
+    Bucket bucket;
+    bucket.first = first;
+    bucket.last = ends[b];
+    bucket.missing = ends[b] - first;
+    bucket.name = StrCat("bucket ", b, " of ", ends.size());
+    bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
+    for (; first < ends[b]; ++first) {
+      const std::span<float> values = tensors_[static_cast<size_t>(first)].as<float>();
+      bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
+      bucket_of_[static_cast<size_t>(first)] = static_cast<int>(b);
+    }
+    buckets_.push_back(std::move(bucket));
+  }
+  for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
+  iterations_ = 0;
+  exposed_s_ = 0;
+  if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
+}
+
+double GradientExchange::SinceBegin() const { return static_cast<double>(NowMicros() - begun_micros_) * 1e-6; }
+
+void GradientExchange::Begin(int64_t key) noexcept {
+  const int i = index_of_key_.find(key)->second;
+  const std::lock_guard lock(mutex_);
+  if (begun_ == 0) {
+    begun_micros_ = NowMicros();
+    ++iterations_;
+  }
+  if (++begun_ == static_cast<int>(gradients_.size())) begun_ = 0;
+  const double now = SinceBegin();
+  gradients_[static_cast<size_t>(i)].ready_s +=
+      (now - gradients_[static_cast<size_t>(i)].ready_s) / static_cast<double>(iterations_);
+  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  if (--bucket.missing > 0) return;
+  bucket.missing = bucket.last - bucket.first;
+  bucket.ready_s += now;
+  ++bucket.asked;
+  changed_.notify_all();
+}
+
+void GradientExchange::End(int64_t key) noexcept {
+  const int i = index_of_key_.find(key)->second;
+  std::unique_lock lock(mutex_);
+  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  if (bucket.done == bucket.asked || !failure_.empty()) return;
+  const int64_t begin = NowMicros();
+  changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
+  exposed_s_ += static_cast<double>(NowMicros() - begin) * 1e-6;
+}
+
+void GradientExchange::Work(const std::stop_token& stop) {
+  for (size_t b = 0;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] {
+        if (stop.stop_requested()) return true;
+        b = b < buckets_.size() ? b : 0;  // a new plan may have fewer
+        return buckets_[b].done < buckets_[b].asked && failure_.empty();
+      });
+      if (stop.stop_requested()) return;
+    }
+    RunBucket(buckets_[b]);
+    b = (b + 1) % buckets_.size();
+  }
+}
+
+void GradientExchange::RunBucket(Bucket& bucket) {
+  const double begin = SinceBegin();
+  const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
+  std::string failure;
+  try {
+    bucket.runner->Run(bucket.message, communicator_.patience());
+  } catch (const Error& error) {
+    failure = StrCat(error.text(), " (", bucket.name, ": gradients of layers \"",
+                     gradients_[static_cast<size_t>(bucket.first)].layer, "\" to \"",
+                     gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
+    communicator_.Fail(failure);
+  }
+  if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());
+  const std::lock_guard lock(mutex_);
+  bucket.begin_s += begin;
+  bucket.end_s += SinceBegin();
+  ++bucket.done;
+  failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
+void GradientExchange::Check() const {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw Error(ErrorKind::kPeer, failure_);
+}
+
+std::vector<BucketTimes> GradientExchange::Times() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<BucketTimes> times;
+  for (const Bucket& bucket : buckets_) {
+    const auto runs = static_cast<double>(std::max<int64_t>(bucket.done, 1));
+    times.push_back({bucket.ready_s / runs, bucket.begin_s / runs, bucket.end_s / runs});
+  }
+  return times;
+}
+
+double GradientExchange::exposed_s() const {
+  const std::lock_guard lock(mutex_);
+  return iterations_ == 0 ? 0 : exposed_s_ / static_cast<double>(iterations_);
+}
+
+}  // namespace moka

@@ -1,0 +1,156 @@
+#include "comm/mpi_world.h"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "comm/mpi_transport.h"
+#include "comm/region_transport.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+// Ranks of this host through its memory, the others through MPI.
+class WorldTransport : public Transport {
+ public:
+  WorldTransport(std::unique_ptr<MpiTransport> far, std::unique_ptr<Transport> near, std::vector<int> near_rank)
+      : Transport(far->rank(), far->size()),
+        far_(std::move(far)),
+        near_(std::move(near)),
+        near_rank_(std::move(near_rank)) {
+    has_far_ = near_ == nullptr || near_->size() < size();
+  }
+  // After a failure MPI is left as it is: its end would wait for ranks that do not come.
+  ~WorldTransport() override {
+    const bool is_well = own_words_.empty() && std::uncaught_exceptions() == 0 && !has_failed_;
+    near_.reset();
+    far_.reset();
+    if (is_well) MPI_Finalize();
+  }
+
+  std::span<std::byte> Reserve(int peer) override {
+    return IsNear(peer) ? near_->Reserve(Near(peer)) : far_->Reserve(peer);
+  }
+  void Commit(int peer, int64_t bytes) override {
+    IsNear(peer) ? near_->Commit(Near(peer), bytes) : far_->Commit(peer, bytes);
+  }
+  std::span<const std::byte> Peek(int peer) override {
+    return IsNear(peer) ? near_->Peek(Near(peer)) : far_->Peek(peer);
+  }
+  void Consume(int peer, int64_t bytes) override {
+    IsNear(peer) ? near_->Consume(Near(peer), bytes) : far_->Consume(peer, bytes);
+  }
+  void Idle(Deadline until) override {
+    if (!has_far_) return near_->Idle(until);
+    far_->Idle(until);
+  }
+  void Fail(const std::string& why) override {
+    own_words_ = why;
+    if (near_) near_->Fail(why);
+    if (has_far_) far_->Fail(why);
+  }
+  std::string failure() const override {
+    std::string why = near_ ? near_->failure() : std::string();
+    if (why.empty() && has_far_) why = far_->failure();
+    has_failed_ = has_failed_ || !why.empty();
+    return why;
+  }
+
+ private:
+  bool IsNear(int peer) const { return near_rank_[static_cast<size_t>(peer)] >= 0; }
+  int Near(int peer) const { return near_rank_[static_cast<size_t>(peer)]; }
+
+  std::unique_ptr<MpiTransport> far_;
+  std::unique_ptr<Transport> near_;
+  std::vector<int> near_rank_;  // by rank; -1: another host's
+  bool has_far_ = true;
+  std::string own_words_;
+  mutable bool has_failed_ = false;
+};
+
+void Initialise() {
+  int is_initialised = 0;
+  MPI_Initialized(&is_initialised);
+  Require(is_initialised == 0, "OpenWorld is called once");
+  // One thread at a time calls MPI, not always the same.
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
+      provided < MPI_THREAD_SERIALIZED) {
+    throw Error(ErrorKind::kUnavailable, "MPI could not be initialised for calls from more than one thread");
+  }
+}
+
+std::string HostName() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "host";
+}
+
+// The ranks of this host and the transport between them.
+struct NearWorld {
+  std::unique_ptr<Transport> transport;
+  std::vector<int> near_rank;
+};
+
+NearWorld OpenNear(MPI_Comm world, int rank, int size) {
+  MPI_Comm host = MPI_COMM_NULL;
+  MPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+  int near_rank = 0;
+  int near_size = 1;
+  MPI_Comm_rank(host, &near_rank);
+  MPI_Comm_size(host, &near_size);
+  NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
+  std::vector<int> members(static_cast<size_t>(near_size));
+  MPI_Allgather(&rank, 1, MPI_INT, members.data(), 1, MPI_INT, host);
+  for (int i = 0; i < near_size; ++i) near.near_rank[static_cast<size_t>(members[static_cast<size_t>(i)])] = i;
+  // The name holds the creator's process number; the region is anonymous again as soon as all have it.
+  int creator = ::getpid();
+  MPI_Bcast(&creator, 1, MPI_INT, 0, host);
+  const std::string name = StrCat("/moka-", creator);
+  std::shared_ptr<Region> region;
+  std::string failure;
+  const auto attempt = [&](auto make) {
+    try {
+      region = make(name, near_size);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    int ok = failure.empty() ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &ok, 1, MPI_INT, MPI_MIN, host);
+    return ok == 1;
+  };
+  bool ok = attempt([&](const std::string& n, int ranks) {
+    return near_rank == 0 ? CreateSharedRegion(n, ranks) : std::shared_ptr<Region>();
+  });
+  ok = ok &&
+       attempt([&](const std::string& n, int ranks) { return near_rank == 0 ? region : OpenSharedRegion(n, ranks); });
+  if (near_rank == 0) UnlinkSharedRegion(name);
+  MPI_Comm_free(&host);
+  if (!ok) {
+    throw Error(ErrorKind::kUnavailable,
+                failure.empty() ? std::string("another rank of this host could not share memory") : failure);
+  }
+  near.transport = std::make_unique<RegionTransport>(std::move(region), near_rank);
+  return near;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
+  Initialise();
+  auto far = std::make_unique<MpiTransport>(MPI_COMM_WORLD);
+  const int rank = far->rank();
+  const int size = far->size();
+  NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
+  if (options.shares_memory) near = OpenNear(MPI_COMM_WORLD, rank, size);
+  auto transport =
+      std::make_unique<WorldTransport>(std::move(far), std::move(near.transport), std::move(near.near_rank));
+  Communicator names(std::move(transport));
+  std::vector<std::string> hosts = names.AllGather(HostName());
+  return std::make_unique<Communicator>(names.TakeTransport(), std::move(hosts));
+}
+
+}  // namespace moka

@@ -1,0 +1,21 @@
+// Ranks that an MPI launcher has started (mpirun, srun with PMIx).
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+
+namespace moka {
+
+struct WorldOptions {
+  bool shares_memory = true;  // ranks of a host speak through its memory; false: through MPI like the others
+};
+
+// Whether a launcher has started this process as one of several ranks: read from its environment, without MPI.
+bool IsLaunched();
+
+// Initialises MPI and returns this process's communicator; MPI is finalised at the end of the process. Once a process.
+// Errors: kUnavailable if this moka was built without MPI, or what of the machine is missing.
+std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options = {});
+
+}  // namespace moka

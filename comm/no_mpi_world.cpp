@@ -1,0 +1,12 @@
+// A moka built without MPI.
+#include "comm/mpi_world.h"
+#include "core/error.h"
+
+namespace moka {
+
+std::unique_ptr<Communicator> OpenWorld(const WorldOptions& /*options*/) {
+  throw Error(ErrorKind::kUnavailable, SourcePlace{}, "this moka was built without MPI",
+              "install libopenmpi-dev and build with MOKA_MPI=ON");
+}
+
+}  // namespace moka

@@ -1,0 +1,62 @@
+// Runs a schedule over a transport: packs what is sent straight into the transport's memory and adds what comes
+// straight out of it, all peers of a round at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/message.h"
+#include "comm/schedule.h"
+#include "comm/transport.h"
+#include "comm/wire.h"
+
+namespace moka {
+
+class Runner {
+ public:
+  // The transport must outlive it. Requires: the schedule is of the transport's rank and size.
+  Runner(Transport& transport, Schedule schedule, Wire wire);
+
+  // All ranks call it with messages of one size; afterwards all hold the same bits. Allocates nothing once it has run.
+  // Errors: kPeer when a rank gave up (its words) or nothing moved until `patience` after the last byte did, naming the
+  // ranks waited for and the round.
+  void Run(const Message& message, std::chrono::nanoseconds patience);
+
+  const Schedule& schedule() const { return schedule_; }
+
+ private:
+  // One transfer under way: elements [at, end) are left, and `pad` bytes that go with the last of them.
+  struct Progress {
+    int peer = 0;
+    bool adds = false;
+    int64_t begin = 0;
+    int64_t at = 0;
+    int64_t end = 0;
+    int64_t pad = 0;
+    bool IsDone() const { return at == end && pad == 0; }
+  };
+  // Receives that add to the same elements, summed in the order of ranks: [first, last) of receives_.
+  struct Group {
+    size_t first = 0;
+    size_t last = 0;
+  };
+
+  void Begin(const Round& round, int64_t elements);
+  bool Move(const Message& message);
+  bool Send(const Message& message, Progress& send);
+  bool Receive(const Message& message, Progress& receive);
+  bool ReceiveGroup(const Message& message, const Group& group);
+  // The first element from `at` on that a send of this round still has to read.
+  int64_t Limit(int64_t at) const;
+  [[noreturn]] void GiveUp(size_t round, std::chrono::nanoseconds patience) const;
+
+  Transport& transport_;
+  Schedule schedule_;
+  Wire wire_;
+  std::vector<Progress> sends_;
+  std::vector<Progress> receives_;  // those of a group are neighbours
+  std::vector<Group> groups_;
+};
+
+}  // namespace moka

@@ -1,0 +1,76 @@
+// all_reduce_begin and all_reduce_end: the doors to the ranks' exchange. Between them the tensor is the exchange's,
+// which sums it where it lies.
+#include <cstring>
+
+#include "graph/collectives.h"
+#include "layers/bound_kernel.h"
+#include "layers/cpu/kernels.h"
+
+namespace moka {
+namespace {
+
+class AllReduceKernel : public BoundKernel {
+ public:
+  AllReduceKernel(const KernelQuery& query, bool begins)
+      : collectives_(query.collectives),
+        key_(query.node.attributes.Int("key")),
+        layer_(query.node.origin.layer),
+        bytes_(query.outputs[0].Bytes()),
+        begins_(begins) {}
+
+  void Bind(const KernelArgs& args) override {
+    BoundKernel::Bind(args);
+    if (begins_ && collectives_ != nullptr) collectives_->Announce(key_, layer_, args.outputs[0]);
+  }
+
+  void Run() override {
+    if (!begins_ && collectives_ != nullptr) collectives_->End(key_);
+    if (in<std::byte>(0) != out<std::byte>(0))
+      std::memcpy(out<std::byte>(0), in<std::byte>(0), static_cast<size_t>(bytes_));
+    if (begins_ && collectives_ != nullptr) collectives_->Begin(key_);
+  }
+
+ private:
+  Collectives* collectives_;
+  int64_t key_;
+  std::string layer_;
+  int64_t bytes_;
+  bool begins_;
+};
+
+std::string Refuse(const KernelQuery& query) {
+  if (query.inputs[0].dtype != DType::kFloat32) return "sums are of float32";
+  return query.inputs[0].layout == query.outputs[0].layout ? "" : "the layouts differ";
+}
+
+// Any layout, as it comes: element-wise sums are the same in all of them, padding is zero.
+std::optional<LayoutProposal> Propose(const KernelQuery& query) {
+  LayoutProposal proposal;
+  for (const TensorType& input : query.inputs) proposal.inputs.push_back(input.layout);
+  proposal.outputs.push_back(query.inputs[0].layout);
+  return proposal;
+}
+
+}  // namespace
+
+KernelDef MokaAllReduceBegin() {
+  return {.name = "moka",
+          .op = "all_reduce_begin",
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<AllReduceKernel>(query, true);
+          }};
+}
+
+KernelDef MokaAllReduceEnd() {
+  return {.name = "moka",
+          .op = "all_reduce_end",
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<AllReduceKernel>(query, false);
+          }};
+}
+
+}  // namespace moka

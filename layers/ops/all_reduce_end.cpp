@@ -1,0 +1,41 @@
+// Takes the sum of a gradient over all ranks from their exchange.
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/ops.h"
+
+namespace moka {
+namespace {
+
+std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount("all_reduce_end", in, 2, 2);
+  return {PlainType(in[0].dtype, in[0].shape)};
+}
+
+void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  out[0].values = in[0].values;
+}
+
+bool MayOverwrite(const Attributes&, int input, int) { return input == 0; }
+
+std::vector<OpCase> Cases() {
+  return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}},
+          {"scalar", {Float32({}), Float32({2, 3})}, {}}};
+}
+
+}  // namespace
+
+OpDef AllReduceEndOp() {
+  return {.name = "all_reduce_end",
+          .doc =
+              "x, fence -> y: the sum over all ranks of what all_reduce_begin of the same key took; x if there is one "
+              "rank. fence is not read: it is what must be there before anybody waits, so that all is on its way.",
+          .attributes = {{"key", int64_t{0}, "that of all_reduce_begin"}},
+          .infer = Infer,
+          .reference = Reference,
+          .may_overwrite = MayOverwrite,
+          .is_pure = false,
+          .precision = Precision::kKeep32,
+          .cases = Cases};
+}
+
+}  // namespace moka

@@ -1,0 +1,192 @@
+#include "comm/exchange_planner.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "core/trace.h"
+
+namespace moka {
+namespace {
+
+constexpr int kRepeats = 3;          // of a measurement; the least counts
+constexpr double kLongest_s = 0.05;  // a message that takes longer is the last measured: larger ones follow its slope
+
+}  // namespace
+
+ExchangePlanner::ExchangePlanner(Communicator& communicator, ExchangeOptions options)
+    : communicator_(communicator), options_(std::move(options)) {
+  ChooseCandidates();
+}
+
+ExchangePlanner::Candidate ExchangePlanner::Named(const std::string& text) const {
+  const size_t colon = text.find(':');
+  Candidate candidate{text, &FindAllReduce(text.substr(0, colon)), {}};
+  Arrangement& arrangement = candidate.arrangement;
+  arrangement.ranks = communicator_.size();
+  arrangement.group = communicator_.group();
+  if (colon != std::string::npos) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, arrangement.group);
+    if (error != std::errc{} || stop != end || !candidate.algorithm->has_groups) {
+      throw Error(ErrorKind::kConfig,
+                  StrCat("algorithm \"", Printable(text), "\": ",
+                         candidate.algorithm->has_groups ? "the group is a number of ranks" : "it has no groups"));
+    }
+  }
+  if (candidate.algorithm->has_dimensions) {
+    arrangement.dimensions = {arrangement.group, communicator_.size() / std::max(arrangement.group, 1)};
+  }
+  return candidate;
+}
+
+void ExchangePlanner::ChooseCandidates() {
+  if (options_.algorithm != "auto") {
+    candidates_ = {Named(options_.algorithm)};
+    const Candidate& chosen = candidates_[0];
+    if (const std::string why = chosen.algorithm->refuse(chosen.arrangement); !why.empty()) {
+      throw Error(ErrorKind::kConfig, StrCat("algorithm \"", chosen.name, "\" does not run here: ", why));
+    }
+    if (options_.has_fixed_order && !chosen.algorithm->has_fixed_order) {
+      throw Error(ErrorKind::kConfig, SourcePlace{},
+                  StrCat("the sums of algorithm \"", chosen.name,
+                         "\" depend on how gradients are joined, and the solver is ", "deterministic"),
+                  "take \"auto\", or set deterministic: false");
+    }
+    return;
+  }
+  // Of a deterministic training the choice must not depend on a measurement.
+  const int group = communicator_.group();
+  if (options_.has_fixed_order) {
+    const bool is_one_host = group == communicator_.size();
+    for (const char* name : {is_one_host ? "direct" : "two_level", "halving_doubling", "recursive_doubling"}) {
+      const Candidate candidate = Named(name);
+      if (!candidate.algorithm->has_fixed_order || !candidate.algorithm->refuse(candidate.arrangement).empty())
+        continue;
+      candidates_ = {candidate};
+      return;
+    }
+  }
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    const Candidate candidate = Named(std::string(algorithm.name));
+    if (algorithm.refuse(candidate.arrangement).empty()) candidates_.push_back(candidate);
+  }
+}
+
+const ExchangePlanner::Candidate& ExchangePlanner::CandidateOf(const std::string& name) const {
+  const auto it = std::ranges::find_if(candidates_, [&](const Candidate& c) { return c.name == name; });
+  Require(it != candidates_.end(), "a plan names measured algorithms");
+  return *it;
+}
+
+void ExchangePlanner::Measure(int64_t bytes) {
+  costs_ = {};
+  for (const Candidate& candidate : candidates_) {
+    Runner runner(communicator_.transport(), candidate.algorithm->make(candidate.arrangement, communicator_.rank()),
+                  options_.wire);
+    std::vector<CostPoint> points;
+    for (int64_t size = 1024;; size = std::min(size * 4, bytes)) {
+      std::vector<float> values(static_cast<size_t>(std::max<int64_t>(size / BytesOf(options_.wire), 1)));
+      const Message message{std::span<float>(values)};
+      double least = 1e30;
+      for (int i = 0; i < kRepeats; ++i) {
+        communicator_.Barrier();
+        const int64_t begin = NowMicros();
+        runner.Run(message, communicator_.patience());
+        std::vector<double> seconds = {static_cast<double>(NowMicros() - begin) * 1e-6 / communicator_.size()};
+        communicator_.Sum(seconds);  // the mean over ranks, the same on all
+        least = std::min(least, seconds[0]);
+      }
+      points.push_back({size, least});
+      if (size >= bytes || least > kLongest_s) break;
+    }
+    costs_.Add(candidate.name, CostCurve(points));
+  }
+}
+
+FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
+  FusionInput input;
+  for (size_t i = 0; i < exchange.gradients().size(); ++i) {
+    const ExchangedGradient& gradient = exchange.gradients()[i];
+    const int64_t bytes = gradient.bytes / 4 * BytesOf(options_.wire);
+    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s});
+  }
+  // Ready when the last of the ranks is.
+  std::vector<double> ready;
+  for (const ReadyGradient& gradient : input.gradients) ready.push_back(gradient.ready_s);
+  std::string mine(ready.size() * sizeof(double), '\0');
+  if (!ready.empty()) std::memcpy(mine.data(), ready.data(), mine.size());
+  for (const std::string& other : communicator_.AllGather(mine)) {
+    for (size_t i = 0; i < ready.size(); ++i) {
+      double value = 0;
+      std::memcpy(&value, other.data() + i * sizeof value, sizeof value);
+      ready[i] = std::max(ready[i], value);
+    }
+  }
+  double latest = 0;
+  for (size_t i = 0; i < ready.size(); ++i) input.gradients[i].ready_s = latest = std::max(latest, ready[i]);
+  input.backward_s = latest;
+  return input;
+}
+
+void ExchangePlanner::Plan(GradientExchange& exchange) {
+  input_ = InputOf(exchange);
+  std::string text;
+  if (communicator_.is_first()) {
+    text = ToText(PlanFusion(options_.fusion, input_, costs_, options_.bucket_bytes));
+  }
+  plan_ = PlanOfText(communicator_.Broadcast(text));
+  const std::string hash = StrCat(HashOf(plan_), " ", HashOf(input_.gradients));
+  const std::vector<std::string> all = communicator_.AllGather(hash);
+  const auto differs = std::ranges::find_if(all, [&](const std::string& other) { return other != all[0]; });
+  if (differs != all.end()) {
+    throw Error(ErrorKind::kPeer, StrCat(communicator_.NameOf(static_cast<int>(differs - all.begin())),
+                                         " has another plan of communication than ", communicator_.NameOf(0)));
+  }
+  std::vector<int> ends;
+  std::vector<Schedule> schedules;
+  for (const Bucket& bucket : plan_.buckets) {
+    ends.push_back(static_cast<int>(bucket.first + bucket.count));
+    const Candidate& candidate = CandidateOf(bucket.algorithm);
+    schedules.push_back(candidate.algorithm->make(candidate.arrangement, communicator_.rank()));
+  }
+  exchange.SetPlan(ends, schedules, options_.wire);
+}
+
+std::string ExchangePlanner::Explain(const GradientExchange& exchange) const {
+  std::string text = ExplainPlan(plan_, input_);
+  const std::vector<BucketTimes> times = exchange.Times();
+  text += StrCat("measured over ", exchange.iterations(), " iterations (ms from the first gradient on):\n");
+  std::array<char, 160> line{};
+  for (size_t b = 0; b < times.size(); ++b) {
+    std::snprintf(line.data(), line.size(), "  bucket %zu: ready %.3f, begins %.3f, ends %.3f\n", b,
+                  times[b].ready_s * 1e3, times[b].begin_s * 1e3, times[b].end_s * 1e3);
+    text += line.data();
+  }
+  std::snprintf(line.data(), line.size(), "  waited for in an iteration: %.3f ms\n", exchange.exposed_s() * 1e3);
+  return text + line.data();
+}
+
+std::string ExchangePlanner::Describe() const {
+  std::vector<std::string> hosts = communicator_.hosts();
+  std::ranges::sort(hosts);
+  hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+  int64_t bytes = 0;
+  std::vector<std::string> algorithms;
+  for (const Bucket& bucket : plan_.buckets) {
+    bytes += bucket.bytes;
+    if (std::ranges::find(algorithms, bucket.algorithm) == algorithms.end()) algorithms.push_back(bucket.algorithm);
+  }
+  std::array<char, 64> size{};
+  std::snprintf(size.data(), size.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return StrCat(communicator_.size(), " ranks on ", hosts.size(), hosts.size() == 1 ? " host" : " hosts",
+                " · gradients ", size.data(), " in ", plan_.buckets.size(),
+                plan_.buckets.size() == 1 ? " bucket" : " buckets", " · ", Join(algorithms, ", "), " · ",
+                NameOf(options_.wire));
+}
+
+}  // namespace moka

@@ -1,0 +1,64 @@
+// How a training's ranks sum their gradients: measures what all-reduces cost between these ranks, and from that and the
+// backward pass plans the buckets. Rank 0 plans; all compare.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/algorithms/algorithm.h"
+#include "comm/communicator.h"
+#include "comm/cost_curve.h"
+#include "comm/fusion_plan.h"
+#include "comm/gradient_exchange.h"
+
+namespace moka {
+
+struct ExchangeOptions {
+  std::string algorithm = "auto";  // or a name, "name:GROUP"
+  std::string fusion = "optimal";
+  int64_t bucket_bytes = int64_t{25} << 20U;
+  Wire wire = Wire::kFloat32;
+  // One algorithm for all messages, whose sums have one order: results do not depend on the plan.
+  bool has_fixed_order = true;
+};
+
+class ExchangePlanner {
+ public:
+  // Errors: kConfig for an unknown algorithm or planner, for an algorithm that these ranks cannot run and, where the
+  // order is to be fixed, for one whose sums have none.
+  ExchangePlanner(Communicator& communicator, ExchangeOptions options);
+
+  // All ranks, before the first iteration: measures messages of up to `bytes` with each algorithm that comes into
+  // question. Errors: kPeer.
+  void Measure(int64_t bytes);
+  // All ranks, between iterations: a plan for the gradients as they were ready since the last one. Errors: kPeer.
+  void Plan(GradientExchange& exchange);
+
+  const FusionPlan& plan() const { return plan_; }
+  const CostTable& costs() const { return costs_; }
+  // For --explain=comm: the plan, and beside it what the exchange has measured.
+  std::string Explain(const GradientExchange& exchange) const;
+  // "4 ranks on 1 host, direct, 3 buckets of 94.1 MiB": for the first lines of a log.
+  std::string Describe() const;
+
+ private:
+  struct Candidate {
+    std::string name;  // as chosen: with its group
+    const AllReduceAlgorithm* algorithm = nullptr;
+    Arrangement arrangement;
+  };
+  void ChooseCandidates();
+  Candidate Named(const std::string& text) const;
+  FusionInput InputOf(const GradientExchange& exchange) const;
+  const Candidate& CandidateOf(const std::string& name) const;
+
+  Communicator& communicator_;
+  ExchangeOptions options_;
+  std::vector<Candidate> candidates_;
+  CostTable costs_;
+  FusionPlan plan_;
+  FusionInput input_;
+};
+
+}  // namespace moka

@@ -44,9 +44,8 @@ void Communicator::Wait(int peer, Move move, IsDone is_done) {
     transport_->Idle(deadline);
     if (std::string why = transport_->failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
     if (std::chrono::steady_clock::now() >= deadline && !move()) {
-      throw Error(ErrorKind::kPeer,
-                  StrCat(NameOf(rank()), " has waited ", std::chrono::duration<double>(patience_).count(),
-                         " s for ", NameOf(peer)));
+      throw Error(ErrorKind::kPeer, StrCat(NameOf(rank()), " has waited ",
+                                           std::chrono::duration<double>(patience_).count(), " s for ", NameOf(peer)));
     }
   }
 }

@@ -11,8 +11,25 @@ namespace moka {
 GradientExchange::GradientExchange(Communicator& communicator) : communicator_(communicator) {}
 
 GradientExchange::~GradientExchange() {
+  Cancel("it ended in the middle of an iteration");
   thread_.request_stop();
   changed_.notify_all();
+}
+
+void GradientExchange::Cancel(const std::string& why) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto is_idle = [&] {
+    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
+  };
+  const bool was_idle = is_idle() && begun_ == 0;
+  if (was_idle) return;
+  cancelled_for_ = why;
+  is_cancelled_ = true;
+  if (begun_ != 0 && is_idle()) {  // the others wait for what this rank will not begin
+    if (failure_.empty()) communicator_.Fail(why);
+    return;
+  }
+  changed_.wait(lock, is_idle);
 }
 
 void GradientExchange::Announce(int64_t key, std::string_view layer, const Tensor& values) {
@@ -109,7 +126,6 @@ void GradientExchange::Work(const std::stop_token& stop) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] {
         if (stop.stop_requested()) return true;
-        b = b < buckets_.size() ? b : 0;  // a new plan may have fewer
         return buckets_[b].done < buckets_[b].asked && failure_.empty();
       });
       if (stop.stop_requested()) return;
@@ -124,11 +140,15 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
   std::string failure;
   try {
-    bucket.runner->Run(bucket.message, communicator_.patience());
+    bucket.runner->Run(bucket.message, communicator_.patience(), &is_cancelled_);
   } catch (const Error& error) {
     failure = StrCat(error.text(), " (", bucket.name, ": gradients of layers \"",
                      gradients_[static_cast<size_t>(bucket.first)].layer, "\" to \"",
                      gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
+    if (is_cancelled_) {
+      const std::lock_guard lock(mutex_);
+      failure = cancelled_for_;
+    }
     communicator_.Fail(failure);
   }
   if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());

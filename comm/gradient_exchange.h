@@ -4,6 +4,7 @@
 // no other program.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -50,6 +51,8 @@ class GradientExchange : public Collectives {
   // ends: one past the last gradient of each bucket, ascending, the last the number of gradients. The same on all
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
+  // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
+  void Cancel(const std::string& why) noexcept;
   // Errors: kPeer if an exchange has failed; what the program computed since is worth nothing.
   void Check() const;
   const std::vector<ExchangedGradient>& gradients() const { return gradients_; }
@@ -91,6 +94,8 @@ class GradientExchange : public Collectives {
   mutable std::mutex mutex_;  // of what follows, and of the buckets' counters and times
   std::condition_variable changed_;
   std::string failure_;
+  std::string cancelled_for_;
+  std::atomic<bool> is_cancelled_ = false;
   std::jthread thread_;  // last: it uses all else
 };
 

@@ -12,7 +12,8 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kBlock = 1024;  // elements summed at once over all ranks: they stay in the first cache
+constexpr std::chrono::milliseconds kLook(50);  // between looks whether it is cancelled
+constexpr int64_t kBlock = 1024;                // elements summed at once over all ranks: they stay in the first cache
 
 void Add(const float* values, int64_t count, float* sums) {
   for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
@@ -26,7 +27,7 @@ Runner::Runner(Transport& transport, Schedule schedule, Wire wire)
           "a schedule runs on the rank it was made for");
 }
 
-void Runner::Run(const Message& message, std::chrono::nanoseconds patience) {
+void Runner::Run(const Message& message, std::chrono::nanoseconds patience, const std::atomic<bool>* is_cancelled) {
   for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
     Begin(schedule_.rounds[r], message.size());
     Deadline deadline = std::chrono::steady_clock::now() + patience;
@@ -35,7 +36,9 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience) {
         deadline = std::chrono::steady_clock::now() + patience;
         continue;
       }
-      transport_.Idle(deadline);
+      const Deadline now = std::chrono::steady_clock::now();
+      transport_.Idle(std::min(deadline, now + kLook));
+      if (is_cancelled != nullptr && *is_cancelled) throw Error(ErrorKind::kPeer, "the collective was cancelled");
       if (std::string why = transport_.failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
       if (std::chrono::steady_clock::now() >= deadline && !Move(message)) GiveUp(r, patience);
     }
@@ -196,10 +199,10 @@ void Runner::GiveUp(size_t round, std::chrono::nanoseconds patience) const {
   }
   std::vector<std::string> names;
   for (const int peer : waited) names.push_back(StrCat(peer));
-  throw Error(ErrorKind::kPeer, StrCat("rank ", transport_.rank(), " has waited ",
-                                       std::chrono::duration<double>(patience).count(), " s for rank",
-                                       names.size() == 1 ? " " : "s ", Join(names, ", "), " in round ", round + 1,
-                                       " of ", schedule_.rounds.size()));
+  throw Error(ErrorKind::kPeer,
+              StrCat("rank ", transport_.rank(), " has waited ", std::chrono::duration<double>(patience).count(),
+                     " s for rank", names.size() == 1 ? " " : "s ", Join(names, ", "), " in round ", round + 1, " of ",
+                     schedule_.rounds.size()));
 }
 
 }  // namespace moka

@@ -2,6 +2,7 @@
 // straight out of it, all peers of a round at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ class Runner {
 
   // All ranks call it with messages of one size; afterwards all hold the same bits. Allocates nothing once it has run.
   // Errors: kPeer when a rank gave up (its words) or nothing moved until `patience` after the last byte did, naming the
-  // ranks waited for and the round.
-  void Run(const Message& message, std::chrono::nanoseconds patience);
+  // ranks waited for and the round, or soon after `is_cancelled` has become true.
+  void Run(const Message& message, std::chrono::nanoseconds patience, const std::atomic<bool>* is_cancelled = nullptr);
 
   const Schedule& schedule() const { return schedule_; }
 

@@ -84,14 +84,15 @@ int64_t Feed::epoch_size() const { return sources_.empty() ? 0 : sources_.front(
 
 void Feed::SavePositions(std::map<std::string, int64_t>& positions) const {
   for (const Source& source : sources_) {
-    positions[StrCat(name_, "/", source.layer)] = source.ahead ? source.ahead->position() : source.pipeline->position();
+    const int64_t own = source.ahead ? source.ahead->position() : source.pipeline->position();
+    positions[StrCat(name_, "/", source.layer)] = own * options_.world;
   }
 }
 
 void Feed::Seek(const std::map<std::string, int64_t>& positions) {
   for (Source& source : sources_) {
     const auto it = positions.find(StrCat(name_, "/", source.layer));
-    const int64_t sample = it == positions.end() ? 0 : it->second;
+    const int64_t sample = it == positions.end() ? 0 : it->second / options_.world;
     source.ahead ? source.ahead->Seek(sample) : source.pipeline->Seek(sample);
   }
 }

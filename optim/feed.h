@@ -40,7 +40,10 @@ class Feed {
   // Samples of one batch and records of the data set, by the first pipeline; 0 when there is none.
   int64_t batch_size() const;
   int64_t epoch_size() const;
-  // Joins "name/layer" -> samples consumed; restores them (a layer that is not named starts at 0).
+  // Ranks that share the samples.
+  int64_t ranks() const { return options_.world; }
+  // Positions are those of all ranks together, so that another number of them can go on. Joins "name/layer" -> samples
+  // consumed; restores them (a layer that is not named starts at 0).
   void SavePositions(std::map<std::string, int64_t>& positions) const;
   void Seek(const std::map<std::string, int64_t>& positions);
   int64_t bad_records() const;

@@ -54,6 +54,8 @@ class TestNet {
   std::vector<std::string> DetectionOutputs() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const NetParameter& param() const { return param_; }
+  // Ranks that share the batches.
+  int64_t ranks() const { return feed_.ranks(); }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
   Program& program() { return *program_; }

@@ -57,6 +57,21 @@ void ScaleNumbersOfGradients(Graph& graph, ValueId scale) {
   }
 }
 
+// What several ranks cannot do together yet.
+void RefuseAlone(const BuiltNet& net, const Device& device) {
+  if (!net.kept.empty()) {
+    throw Error(
+        ErrorKind::kConfig, PlaceOf(net.param),
+        StrCat("state \"", net.kept.front().name, "\" goes on from batch to batch of one rank, so several ranks ",
+               "cannot train this net together"),
+        "train it with one rank, or without the state");
+  }
+  if (!device.is_cpu()) {
+    throw Error(ErrorKind::kUnavailable, SourcePlace{}, "several ranks train on CPUs only so far",
+                "take --device=cpu, or one rank");
+  }
+}
+
 void AddSlots(const std::vector<SlotState>& slots, ParameterStore& store) {
   for (const SlotState& slot : slots) {
     if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
@@ -85,8 +100,12 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 }
 
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-                   const CompileOptions& compile, ParameterStore& store)
-    : solver_(solver), seed_(seed), feed_("train", data) {
+                   const CompileOptions& compile, ParameterStore& store, Communicator* world)
+    : solver_(solver),
+      world_(world != nullptr && world->size() > 1 ? world : nullptr),
+      seed_(seed),
+      feed_("train", data) {
+  if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_);
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);
@@ -98,6 +117,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   BuiltNet net = BuildNet(param, options);
   pulse();
   RefuseUntrainable(net.param);
+  if (world_ != nullptr) RefuseAlone(net, compile.device);
   WarnOfOutputFiles(net.param);
   param_ = net.param;
   blobs_ = net.blobs;
@@ -127,6 +147,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     }
   }
   const std::vector<DataLayer> layers = net.data;
+  if (!update_) step_options.collectives = exchange_;
   step_ = Compile(std::move(net.graph), store, step_options);
   feed_.Bind(*step_, layers);
   BindInputs(update_ ? *update_ : *step_);
@@ -137,15 +158,19 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
-  const std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  const double part = world_ == nullptr ? 1.0 : 1.0 / world_->size();
 
   if (solver_.iter_size() == 1) {
-    const ValueId guard = scale.Guard(net.loss, gradients);
+    ValueId loss = net.loss;
+    if (world_ != nullptr) SumOverAll(net.graph, gradients, loss, {});
+    const ValueId guard = scale.Guard(loss, gradients);
     GuardAssignments(net.graph, guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
                                       .blobs = trained,
                                       .gradients = gradients,
                                       .guard = guard,
+                                      .gradient_scale = part,
                                       .unscale = scale.unscale(),
                                       .net = &param_});
     scale.Finish();
@@ -157,19 +182,59 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
       if (gradients[i] != kNoId) reached.push_back(trained[i]);
     }
     AddAccumulation(net.graph, trained, gradients);
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling);
+    OverRanks over_ranks;
+    std::vector<NetBlob> statistics;
+    for (const NetBlob& blob : blobs_) {
+      if (blob.role == ParameterRole::kStatistic && !blob.shared) statistics.push_back(blob);
+    }
+    if (world_ != nullptr) {
+      over_ranks = [&](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
+        SumOverAll(graph, sums, loss, statistics);
+      };
+    }
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling, over_ranks, part);
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = options;
     update_options.name = "update";
+    update_options.collectives = exchange_;
     update_ = Compile(std::move(update.graph), store, update_options);
   }
 }
 
+void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId& loss,
+                          std::span<const NetBlob> statistics) {
+  const GraphBuilder b(graph, NodeOrigin{"(ranks)", {}, "communicate"});
+  for (const NetBlob& blob : statistics) {
+    const ValueId state = graph.AddState(blob.name, {DType::kFloat32, blob.shape, {}});
+    graph.Assign(state, state);
+  }
+  std::vector<ValueId> values = {graph.AddInput(std::string(kWishesName), {DType::kFloat32, Shape{kWishes}, {}}), loss};
+  for (const Assignment& assignment : graph.assignments()) values.push_back(assignment.value);
+  const size_t first = values.size();
+  values.insert(values.end(), gradients.begin(), gradients.end());
+  const std::vector<ValueId> sums = SumOverRanks(graph, values);
+
+  const std::string mean = StrCat("x0/", world_->size());
+  graph.AddOutput(std::string(kWishesName), sums[0]);
+  loss = b.Pointwise(mean, {sums[1]});
+  std::erase_if(graph.outputs(), [](const GraphOutput& output) { return output.name == kLossOutput; });
+  graph.AddOutput(std::string(kLossOutput), loss);
+  for (size_t i = 0; i < graph.assignments().size(); ++i) {
+    graph.assignments()[i].value = b.Pointwise(mean, {sums[2 + i]});
+  }
+  std::copy(sums.begin() + static_cast<std::ptrdiff_t>(first), sums.end(), gradients.begin());
+}
+
 void TrainNet::BindInputs(Program& updating) {
+  if (world_ != nullptr) {
+    wishes_in_ = updating.input(kWishesName);
+    wishes_out_ = updating.output(kWishesName);
+  }
   for (const std::string& name : updates_.inputs) scalars_.push_back({name, updating.input(name)});
   if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
   loss_ = step_->output(kLossOutput);
+  if (update_ && world_ != nullptr) loss_of_all_ = update_->output(kLossOutput);
   const std::vector<std::string> outputs = updating.OutputNames();
   const auto has = [&](std::string_view name) { return std::ranges::find(outputs, name) != outputs.end(); };
   if (has(kSkippedOutput)) skipped_ = updating.output(kSkippedOutput);
@@ -184,7 +249,9 @@ std::optional<double> TrainNet::loss_scale() const {
 double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : skipped_.as<const float>()[0]; }
 
 void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
-  if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = RandomKey(seed_, iteration, micro_batch);
+  if (random_key_.raw() != nullptr)
+    random_key_.as<int64_t>()[0] =
+        RandomKey(seed_, iteration, micro_batch + solver_.iter_size() * (world_ == nullptr ? 0 : world_->rank()));
   if (micro_batch != 0) return;
   for (const ScalarInput& scalar : scalars_) {
     scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration, plateau_step));
@@ -194,18 +261,27 @@ void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
 double TrainNet::Step(int64_t iteration, int plateau_step) {
   double sum = 0;
   const int batches = solver_.iter_size();
+  if (world_ != nullptr) std::ranges::copy(wishes_, wishes_in_.as<float>().begin());
   for (int i = 0; i < batches; ++i) {
     SetInputs(iteration, i, plateau_step);
     feed_.Next();
     step_->Run();
     const double loss = loss_.as<float>()[0];
     sum += loss;
+    if (world_ != nullptr && !update_) exchange_->Check();
     if (!std::isfinite(loss)) break;  // the inputs stay for FindNonFinite
   }
   if (update_) {
     // Runs even after a bad batch: the guard keeps the weights and the sums are zeroed for the next iteration.
     update_->input("guard").as<float>()[0] = static_cast<float>(sum);
     update_->Run();
+    if (world_ != nullptr) sum = loss_of_all_.as<float>()[0];
+  }
+  if (world_ != nullptr) {
+    exchange_->Check();
+    for (int i = 0; i < kWishes; ++i) {
+      wished_[static_cast<size_t>(i)] = static_cast<int>(wishes_out_.as<float>()[static_cast<size_t>(i)]);
+    }
   }
   return sum / batches;
 }

@@ -2,6 +2,7 @@
 // gradients and one that updates. Guards keep every state as it was when the loss is not finite.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/gradient_exchange.h"
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/feed.h"
@@ -29,14 +31,21 @@ struct OutputValue {
 class TrainNet {
  public:
   // Builds, differentiates, adds updates, fills what the store does not have yet and compiles. The solver must outlive
-  // the net; its rates may still change (max_iter).
+  // the net; its rates may still change (max_iter). With a world of several ranks (which must outlive it, too) each
+  // trains on its part of the data, and losses, gradients and statistics of batch norms are means over all.
   // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-           const CompileOptions& compile, ParameterStore& store);
+           const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
-  // was changed. Allocates nothing.
+  // was changed. Allocates nothing. Errors: kPeer when a rank is lost; the states are worth nothing then.
   double Step(int64_t iteration, int plateau_step = 0);
+  // What this rank wants all to know after the next Step, and how many ranks wanted it in the last one.
+  static constexpr int kWishes = 3;
+  void SetWish(int wish, bool is_wanted) { wishes_.at(static_cast<size_t>(wish)) = is_wanted ? 1.0F : 0.0F; }
+  int wished(int wish) const { return wished_.at(static_cast<size_t>(wish)); }
+  // Null with one rank.
+  GradientExchange* exchange() { return exchange_.get(); }
   // After a Step whose loss was not finite: where it came from.
   std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
 
@@ -65,8 +74,12 @@ class TrainNet {
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
   void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
   void BindInputs(Program& updating);
+  // With several ranks: gradients, the loss (if one is given), wishes and the new values of statistics become those of
+  // all ranks. The statistics are those that the graph assigns, or `statistics`, which it comes to assign.
+  void SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId& loss, std::span<const NetBlob> statistics);
 
   const SolverParameter& solver_;
+  Communicator* world_;
   uint64_t seed_;
   NetParameter param_;
   std::vector<NetBlob> blobs_;
@@ -78,8 +91,14 @@ class TrainNet {
   std::vector<ScalarInput> scalars_;
   Tensor random_key_;  // no data when the net draws nothing
   Tensor loss_;
-  Tensor loss_scale_;  // no data unless the scale is dynamic
-  Tensor skipped_;     // no data unless the loss is scaled
+  Tensor loss_of_all_;  // no data unless several ranks add up gradients of several batches
+  Tensor loss_scale_;   // no data unless the scale is dynamic
+  Tensor skipped_;      // no data unless the loss is scaled
+  std::array<float, kWishes> wishes_{};
+  std::array<int, kWishes> wished_{};
+  Tensor wishes_in_;  // no data with one rank
+  Tensor wishes_out_;
+  std::shared_ptr<GradientExchange> exchange_;
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.
@@ -89,5 +108,6 @@ int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch);
 std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<BuiltNet::Output>& outputs);
 
 inline constexpr std::string_view kLossOutput = "@loss";
+inline constexpr std::string_view kWishesName = "@wishes";
 
 }  // namespace moka

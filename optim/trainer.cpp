@@ -38,6 +38,7 @@ TrainResult Trainer::Run() {
     LogToFile("Optimization Done.");
     return result;
   } catch (const Error& e) {
+    if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Cancel(e.what());
     try {
       WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));
     } catch (const Error& second) {
@@ -78,8 +79,10 @@ void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
   if (solver_.snapshot_diff()) before_update_ = WeightsOf(train_->blobs(), store_);
+  TellWishes();
   const double loss = train_->Step(state_.iteration, state_.plateau.step);
   train_s_ += SecondsSince(begin);
+  Replan();
   if (std::isfinite(loss)) {
     Smooth(loss);
     if (train_->overflowed_at() > 0) {
@@ -157,7 +160,7 @@ void Trainer::Display() {
   display.since_last = state_.iteration - displayed_at_;
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
-  display.outputs = train_->Outputs();
+  display.outputs = OverRanks(train_->Outputs());
   display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
@@ -174,10 +177,11 @@ bool Trainer::TestAll() {
     const int64_t batches = solver_.test_iter(net);
     report_->TestBegins(net, state_.iteration);
     TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
-    test.outputs = tests_[i]->Run(batches, [&](int64_t done) {
-      if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, batches);
+    const int64_t own_batches = batches / tests_[i]->ranks();
+    test.outputs = OverRanks(tests_[i]->Run(own_batches, [&](int64_t done) {
+      if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, own_batches);
       return true;
-    });
+    }));
     if (i == 0) is_best = test.is_best = RankTest(test.outputs);
     report_->Test(test, Epoch(),
                   {.with_loss = solver_.test_compute_loss(),
@@ -219,14 +223,9 @@ std::optional<TrainEnd> Trainer::Ending() {
     return TrainEnd::kStoppedEarly;
   }
   if (state_.iteration >= max_iter_) return std::nullopt;
-  if (options_.take_signals) {
-    const SignalEffect request = SignalRequests::Take();
-    wants_stop_ = wants_stop_ || request == SignalEffect::kStop;
-    wants_snapshot_ = wants_snapshot_ || request == SignalEffect::kSnapshot;
-  }
+  TakeWishes();
   if (wants_stop_ || state_.iteration == options_.stop_after) return TrainEnd::kInterrupted;
-  // Time to write the checkpoint is kept back, half as much again as the last one took.
-  if (time_limit_s_ > 0 && SecondsSince(started_) + 1.5 * checkpoint_s_ >= time_limit_s_) return TrainEnd::kTimeUp;
+  if (is_time_up_) return TrainEnd::kTimeUp;
   return std::nullopt;
 }
 
@@ -239,8 +238,7 @@ TrainProgress Trainer::Progress() const {
   progress.lr = LearningRate(solver_, std::max<int64_t>(state_.iteration - 1, 0), state_.plateau.step);
   const auto done = static_cast<double>(state_.iteration - started_at_);
   if (train_s_ > 0 && done > 0) {
-    const auto images = static_cast<double>(train_->feed().batch_size() * solver_.iter_size());
-    progress.images_per_s = done * images / train_s_;
+    progress.images_per_s = done * static_cast<double>(Batch()) / train_s_;
     progress.eta_s = SecondsSince(started_) / done * static_cast<double>(max_iter_ - state_.iteration);
   }
   return progress;
@@ -249,8 +247,7 @@ TrainProgress Trainer::Progress() const {
 double Trainer::Epoch() const {
   const int64_t records = train_->feed().epoch_size();
   if (records <= 0) return 0;
-  const auto samples =
-      static_cast<double>(state_.iteration) * static_cast<double>(train_->feed().batch_size() * solver_.iter_size());
+  const double samples = static_cast<double>(state_.iteration) * static_cast<double>(Batch());
   return samples / static_cast<double>(records);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/exchange_planner.h"
 #include "graph/parameter_store.h"
 #include "optim/input_report.h"
 #include "optim/report.h"
@@ -43,15 +44,34 @@ class Trainer {
   const TrainerState& state() const { return state_; }
   TrainNet& train_net() { return *train_; }
   TestNet& test_net(size_t i) { return *tests_.at(i); }
+  // How the ranks exchange gradients; null with one.
+  const ExchangePlanner* planner() const { return planner_.get(); }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void BuildNets(const SolverNets& nets);
   void ChooseMetrics();
+  void BuildTrainNet(const SolverNets& nets, const PipelineOptions& data);
   void StartWeights();
   void Restore(const Checkpoint& checkpoint);
   void RestoreCaffe(const std::filesystem::path& path);
+
+  // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
+  void JoinRanks();
+  void Replan();
+  void TellWishes();
+  void TakeWishes();
+  void ReadWishes();
+  // The mean over ranks of what each has computed on its part; as it is with one rank.
+  std::vector<OutputValue> OverRanks(std::vector<OutputValue> outputs) const;
+  void AwaitSnapshot();
+  // Whether ranks test a part of the batches each; where they cannot, each tests all of them.
+  void ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const;
+  int64_t ranks() const { return options_.world == nullptr ? 1 : options_.world->size(); }
+  bool is_first() const { return options_.world == nullptr || options_.world->is_first(); }
+  // Samples of an iteration, all ranks and batches together.
+  int64_t Batch() const { return train_->feed().batch_size() * solver_.iter_size() * ranks(); }
 
   TrainResult Loop();
   void Iterate();
@@ -81,6 +101,7 @@ class Trainer {
   int64_t max_iter_ = 0;
   ParameterStore store_;
   std::unique_ptr<TrainNet> train_;
+  std::unique_ptr<ExchangePlanner> planner_;  // null with one rank
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
   InputReport input_;
@@ -97,6 +118,7 @@ class Trainer {
   int64_t last_checkpoint_iteration_ = -1;
   bool wants_stop_ = false;
   bool wants_snapshot_ = false;
+  bool is_time_up_ = false;
   double time_limit_s_ = 0;  // 0: none
   double checkpoint_s_ = 0;  // how long the last one took
   Clock::time_point started_;

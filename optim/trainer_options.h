@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "graph/program.h"
 #include "optim/checkpoint.h"
 #include "optim/run_folder.h"
@@ -55,7 +56,10 @@ struct TrainerOptions {
   bool take_signals = true;              // SignalRequests is asked after each iteration and while nets are built
   int64_t stop_after = -1;               // checkpoint and stop as if interrupted at this iteration
   int64_t data_threads = 0;              // decoding threads a pipeline; 0: chosen
-  CompileOptions compile;                // name and inference are set by the trainer
+  // Ranks that train together, all of them with the same solver, nets and options; only the first has a `run`. Null:
+  // there is one. It must outlive the trainer.
+  Communicator* world = nullptr;
+  CompileOptions compile;  // name and inference are set by the trainer
 };
 
 enum class TrainEnd { kFinished, kTargetReached, kStoppedEarly, kTargetMissed, kInterrupted, kTimeUp };

@@ -129,6 +129,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   } else {
     seed_ = solver_.random_seed() >= 0 ? static_cast<uint64_t>(solver_.random_seed()) : DrawSeed();
   }
+  if (ranks() > 1) seed_ = std::stoull(options_.world->Broadcast(std::to_string(seed_)));
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
   if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
@@ -142,6 +143,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
                 "to go on, give a larger max_iter");
   }
   report_ = std::make_unique<TrainReport>(options_.run, is_resumed ? state_.iteration : -1);
+  JoinRanks();
 }
 
 void Trainer::SetRun(RunFolder& run) {
@@ -158,11 +160,15 @@ void Trainer::BuildNets(const SolverNets& nets) {
   data.threads = options_.data_threads;
   data.base_folder = options_.base_folder;
   data.phase = TRAIN;
+  if (ranks() > 1) {
+    data.rank = options_.world->rank();
+    data.world = ranks();
+  }
   Announce("building the train net");
-  train_ = std::make_unique<TrainNet>(nets.train, solver_, data, seed_, options_.compile, store_);
+  BuildTrainNet(nets, data);
   if (solver_.max_epochs() > 0) {
     const int64_t records = train_->feed().epoch_size();
-    const int64_t batch = train_->feed().batch_size() * solver_.iter_size();
+    const int64_t batch = Batch();
     if (records <= 0) Fail(solver_, "max_epochs", "max_epochs needs data with an end, and the train data has none");
     const int64_t iterations = CeilDiv(Size(records) * solver_.max_epochs(), batch).value();
     if (!solver_.has_max_iter() || iterations < solver_.max_iter()) {
@@ -178,6 +184,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     TestOptions test;
     test.name = StrCat("test", i);
     test.data = data;
+    ShareTest(static_cast<int>(i), EvaluationOf(solver_), test.data);
     test.data.phase = TEST;
     test.compile = options_.compile;
     test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
@@ -287,7 +294,7 @@ void Trainer::RestoreCaffe(const fs::path& path) {
                       state.iteration, " is ", before, ": the solver's own is used"));
   }
   // Caffe keeps no data position; going on from where this many batches end is nearest to an unbroken run.
-  const int64_t samples = state.iteration * train_->feed().batch_size() * solver_.iter_size();
+  const int64_t samples = state.iteration * Batch();
   std::map<std::string, int64_t> positions;
   train_->feed().SavePositions(positions);
   for (auto& [name, position] : positions) position = samples;
@@ -299,8 +306,12 @@ void Trainer::WriteSnapshot(bool is_best) {
   if (last_checkpoint_iteration_ == state_.iteration) return;
   const Clock::time_point begin = Clock::now();
   CheckWeights();
+  if (!is_first()) {
+    last_checkpoint_iteration_ = state_.iteration;
+    return AwaitSnapshot();
+  }
   if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot();
-  if (options_.run == nullptr) return;
+  if (options_.run == nullptr) return AwaitSnapshot();
   state_.positions.clear();
   train_->feed().SavePositions(state_.positions);
   for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
@@ -319,6 +330,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   report_->Plot();
   WriteStatus("running");
   if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
+  AwaitSnapshot();
 }
 
 // Caffe's diffs hold what its update subtracts; here it is the difference of the weights, rounded with them. Statistics

@@ -153,20 +153,25 @@ std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> bl
 }
 
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
-                             const NetParameter* net, const LossScaling& scaling) {
+                             const NetParameter* net, const LossScaling& scaling, const OverRanks& over_ranks,
+                             double gradient_scale) {
   UpdateGraph built{Graph(catalog), {}};
   Graph& graph = built.graph;
   UpdateSpec spec{
       .solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId, .net = net};
-  const ValueId loss = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
+  spec.gradient_scale = gradient_scale;
+  ValueId loss = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
   std::vector<SlotState> sums;
+  std::vector<ValueId> own_sums;
   for (NetBlob& blob : spec.blobs) {
     const TensorType type{DType::kFloat32, blob.shape, {}};
     blob.state = graph.AddState(blob.name, type);
     const std::string name = SlotName(blob.name, kSumSlot);
-    spec.gradients.push_back(graph.AddState(name, type));
+    own_sums.push_back(graph.AddState(name, type));
     sums.push_back({name, blob.name, blob.shape});
   }
+  spec.gradients = own_sums;
+  if (over_ranks) over_ranks(graph, spec.gradients, loss);
   LossScale scale(graph, scaling);
   spec.unscale = scale.unscale();
   spec.guard = scale.Guard(loss, spec.gradients);
@@ -174,7 +179,7 @@ UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solv
   scale.Finish();
   for (size_t i = 0; i < sums.size(); ++i) {
     const GraphBuilder b = UpdateBuilder(graph, spec.blobs[i].layer);
-    graph.Assign(spec.gradients[i], b.Full(spec.blobs[i].shape, 0));
+    graph.Assign(own_sums[i], b.Full(spec.blobs[i].shape, 0));
   }
   built.updates.slots.insert(built.updates.slots.end(), sums.begin(), sums.end());
   return built;

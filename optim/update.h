@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,12 +68,15 @@ std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> bl
                                        std::span<const ValueId> gradients);
 
 // iter_size > 1, second half: a graph that updates the blobs from the "@sum" states and zeroes those. It has a scalar
-// input "guard" (the sum of the micro-batches' losses). The slots returned include the sums.
+// input "guard" (the sum of the micro-batches' losses). The slots returned include the sums. `over_ranks` may put what
+// several ranks sum in place of the gradients and the guard; the gradients are then multiplied by `gradient_scale`.
 struct UpdateGraph {
   Graph graph;
   Updates updates;
 };
+using OverRanks = std::function<void(Graph&, std::vector<ValueId>& gradients, ValueId& loss)>;
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
-                             const NetParameter* net = nullptr, const LossScaling& scaling = {});
+                             const NetParameter* net = nullptr, const LossScaling& scaling = {},
+                             const OverRanks& over_ranks = {}, double gradient_scale = 1);
 
 }  // namespace moka

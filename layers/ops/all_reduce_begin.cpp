@@ -7,7 +7,7 @@ namespace moka {
 namespace {
 
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("all_reduce_begin", in, 1, 1);
+  CheckInputCount("all_reduce_begin", in, 1, 2);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
@@ -15,10 +15,10 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   out[0].values = in[0].values;
 }
 
-bool MayOverwrite(const Attributes&, int, int) { return true; }
+bool MayOverwrite(const Attributes&, int input, int) { return input == 0; }
 
 std::vector<OpCase> Cases() {
-  return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{2}}}}, {"scalar", {Float32({})}, {}}};
+  return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}}, {"scalar", {Float32({})}, {}}};
 }
 
 }  // namespace

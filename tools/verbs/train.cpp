@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/parallel.h"
@@ -106,8 +107,16 @@ int Finish(const TrainResult& result, const RunFolder& run) {
   return result.exit_code();
 }
 
-int Run(const Arguments& arguments) {
-  const ProgressMode mode = ParseProgressMode(arguments.Get("progress", "auto"));
+// The run's folder for ranks beside the first, which alone makes it: they keep a log of their own there.
+void ShareRun(Communicator* world, const RunFolder* run) {
+  if (world == nullptr) return;
+  const std::string path = world->Broadcast(run == nullptr ? std::string() : run->path().string());
+  if (run == nullptr) SetLogFile(std::filesystem::path(path) / StrCat("log.rank", world->rank(), ".txt"));
+}
+
+int Train(const Arguments& arguments, Communicator* world) {
+  const bool is_first = world == nullptr || world->is_first();
+  const ProgressMode mode = is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff;
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   TrainSetup setup = ReadTrainSetup(arguments);
@@ -126,7 +135,8 @@ int Run(const Arguments& arguments) {
   }
   const CompileOptions compile = options.compile;
   TerminalObserver observer(mode);
-  options.observer = &observer;
+  if (is_first) options.observer = &observer;
+  options.world = world;
   const bool resumes = setup.resume.has_value();
   options.resume = std::move(setup.resume);
   // A new run is built before its folder is made, so a wrong configuration leaves nothing behind; a resumed one needs
@@ -135,23 +145,46 @@ int Run(const Arguments& arguments) {
   std::unique_ptr<Trainer> trainer;
   if (resumes) {
     CheckResume(*options.resume, setup.solver, setup.nets.train);  // before the run's config is written anew
-    run.emplace(OpenRun(setup, arguments));
-    LogStart(setup, *run, options.resume->trainer.iteration);
-    options.run = &*run;
+    if (is_first) {
+      run.emplace(OpenRun(setup, arguments));
+      LogStart(setup, *run, options.resume->trainer.iteration);
+      options.run = &*run;
+    }
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
   } else {
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
-    run.emplace(OpenRun(setup, arguments));
-    LogStart(setup, *run, 0);
-    trainer->SetRun(*run);
+    if (is_first) {
+      run.emplace(OpenRun(setup, arguments));
+      LogStart(setup, *run, 0);
+      trainer->SetRun(*run);
+    }
   }
-  WriteRunKernels(*run, compile);
-  LogNet(trainer->train_net());
+  ShareRun(world, run ? &*run : nullptr);
+  if (run) WriteRunKernels(*run, compile);
+  if (is_first) LogNet(trainer->train_net());
   BeginTrace(arguments);
   const TrainResult result = trainer->Run();
   observer.Finish();
   EndTrace(arguments);
-  return Finish(result, *run);
+  return run ? Finish(result, *run) : result.exit_code();
+}
+
+int Run(const Arguments& arguments) {
+  if (!IsLaunched() || LooksInside(arguments)) return Train(arguments, nullptr);
+  const std::unique_ptr<Communicator> world = OpenWorld();
+  if (world->size() == 1) return Train(arguments, nullptr);
+  if (!world->is_first()) SetStderrLevel(LogLevel::kError);
+  try {
+    return Train(arguments, world.get());
+  } catch (const Error& error) {
+    world->Fail(error.what());
+    // What another rank has said need not be said again.
+    const bool is_own = world->is_first() || error.kind() != ErrorKind::kPeer ||
+                        error.text().starts_with(StrCat("rank ", world->rank(), " "));
+    if (is_own) throw;
+    LogToFile(StrCat("error: ", error.what()));
+    return static_cast<int>(ErrorKind::kPeer);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#include "comm/sum_over_ranks.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace moka {
+
+std::vector<ValueId> SumOverRanks(Graph& graph, const std::vector<ValueId>& values) {
+  // The places of the producers in the step; inputs and states come first.
+  std::vector<int> place(static_cast<size_t>(graph.node_limit()), 0);
+  int next = 0;
+  for (const NodeId id : graph.TopologicalOrder()) place[static_cast<size_t>(id)] = ++next;
+  const auto place_of = [&](ValueId value) {
+    const NodeId producer = graph.value(value).producer;
+    return producer == kNoId ? 0 : place[static_cast<size_t>(producer)];
+  };
+  std::vector<size_t> order;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != kNoId) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return place_of(values[i]); });
+
+  std::vector<ValueId> sums(values.size(), kNoId);
+  ValueId last = kNoId;
+  const auto builder = [&](size_t i) {
+    const NodeId producer = graph.value(values[i]).producer;
+    const std::string layer = producer == kNoId ? graph.value(values[i]).name : graph.node(producer).origin.layer;
+    return GraphBuilder(graph, NodeOrigin{layer, {}, "communicate"});
+  };
+  for (size_t key = 0; key < order.size(); ++key) {
+    std::vector<ValueId> inputs = {values[order[key]]};
+    if (last != kNoId) inputs.push_back(last);
+    last = builder(order[key]).Add1("all_reduce_begin", inputs, {{"key", static_cast<int64_t>(key)}});
+    sums[order[key]] = last;
+  }
+  for (size_t key = 0; key < order.size(); ++key) {
+    ValueId& sum = sums[order[key]];
+    sum = builder(order[key]).Add1("all_reduce_end", {sum, last}, {{"key", static_cast<int64_t>(key)}});
+  }
+  return sums;
+}
+
+}  // namespace moka

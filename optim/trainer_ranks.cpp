@@ -1,0 +1,159 @@
+// Trainer: what several ranks do together.
+#include <algorithm>
+#include <chrono>
+
+#include "core/checksum.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "graph/kernel_search.h"
+#include "optim/net_weights.h"
+#include "optim/signals.h"
+#include "optim/trainer.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+// Kernels are timed, databases opened and checkpoints written by one rank while the others wait.
+constexpr std::chrono::minutes kSlowWork(20);
+// Iterations after which the backward pass is known well enough to plan by: soon, and once more when caches are warm.
+constexpr int kFirstPlan = 3;
+constexpr int kSecondPlan = 20;
+
+enum Wish { kStop, kSnapshot, kTime };
+
+ExchangeOptions OptionsOf(const SolverParameter& solver) {
+  const DistributedParameter& param = solver.distributed();
+  ExchangeOptions options;
+  options.algorithm = param.algorithm();
+  options.fusion = solver.layer_wise_reduce() ? param.fusion() : "single";
+  options.bucket_bytes = param.bucket_bytes();
+  options.wire = WireOf(param.wire());
+  options.has_fixed_order = solver.deterministic();
+  return options;
+}
+
+}  // namespace
+
+// The first rank chooses the kernels, so that all compute by the same ones.
+void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data) {
+  const auto build = [&] {
+    train_ = std::make_unique<TrainNet>(nets.train, solver_, data, seed_, options_.compile, store_, options_.world);
+  };
+  if (ranks() == 1) return build();
+  options_.world->SetPatience(kSlowWork);
+  const std::shared_ptr<KernelSearch>& search = options_.compile.search;
+  if (is_first()) build();
+  const std::string times = options_.world->Broadcast(is_first() && search != nullptr ? search->Used() : std::string());
+  if (is_first()) return;
+  if (search != nullptr) {
+    options_.compile.search =
+        std::make_shared<KernelSearch>(std::filesystem::path(), KernelSearch::Unknown::kMeasure, times);
+  }
+  build();
+}
+
+void Trainer::JoinRanks() {
+  if (ranks() == 1) return;
+  Communicator& world = *options_.world;
+  GradientExchange& exchange = *train_->exchange();
+  exchange.CheckAnnounced();
+  uint64_t hash = 0;
+  for (const NamedBlob& blob : WeightsOf(train_->blobs(), store_)) {
+    const auto* bytes = reinterpret_cast<const char*>(blob.values.data());
+    hash = Hash64({bytes, blob.values.size() * sizeof(float)}, hash);
+  }
+  const std::vector<std::string> hashes = world.AllGather(std::to_string(hash));
+  const auto differs = std::ranges::find_if(hashes, [&](const std::string& other) { return other != hashes[0]; });
+  if (differs != hashes.end()) {
+    throw Error(ErrorKind::kConfig, SourcePlace{},
+                StrCat(world.NameOf(static_cast<int>(differs - hashes.begin())), " starts from other weights than ",
+                       world.NameOf(0)),
+                "give every rank the same files, solver and seed");
+  }
+  try {
+    planner_ = std::make_unique<ExchangePlanner>(world, OptionsOf(solver_));
+  } catch (const Error& error) {
+    throw Error(error.kind(), PlaceOf(solver_, "distributed"), error.text(), error.hint());
+  }
+  int64_t bytes = 0;
+  for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
+  planner_->Measure(bytes);
+  planner_->Plan(exchange);
+  if (is_first()) LogInfo(planner_->Describe());
+  world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+}
+
+void Trainer::Replan() {
+  if (planner_ == nullptr) return;
+  const int64_t done = state_.iteration - started_at_ + 1;
+  if (done != kFirstPlan && done != kSecondPlan) return;
+  planner_->Plan(*train_->exchange());
+  if (is_first()) LogToFile(planner_->Describe());
+}
+
+// Signals and the clock reach one rank or another; all act on them in the same iteration.
+void Trainer::TellWishes() {
+  if (ranks() == 1) return;
+  ReadWishes();
+  train_->SetWish(kStop, wants_stop_);
+  train_->SetWish(kSnapshot, wants_snapshot_);
+  train_->SetWish(kTime, is_first() && is_time_up_);
+}
+
+void Trainer::TakeWishes() {
+  if (ranks() == 1) return ReadWishes();
+  wants_stop_ = train_->wished(kStop) > 0;
+  wants_snapshot_ = train_->wished(kSnapshot) > 0;
+  is_time_up_ = train_->wished(kTime) > 0;
+}
+
+void Trainer::ReadWishes() {
+  if (options_.take_signals) {
+    const SignalEffect request = SignalRequests::Take();
+    wants_stop_ = wants_stop_ || request == SignalEffect::kStop;
+    wants_snapshot_ = wants_snapshot_ || request == SignalEffect::kSnapshot;
+  }
+  // Time to write the checkpoint is kept back, half as much again as the last one took.
+  const double passed_s = std::chrono::duration<double>(Clock::now() - started_).count();
+  is_time_up_ = time_limit_s_ > 0 && passed_s + 1.5 * checkpoint_s_ >= time_limit_s_;
+}
+
+std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) const {
+  if (ranks() == 1) return outputs;
+  std::vector<double> values;
+  for (const OutputValue& output : outputs) values.push_back(output.value);
+  options_.world->Sum(values);
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].value = values[i] / static_cast<double>(ranks());
+  return outputs;
+}
+
+void Trainer::ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const {
+  data.rank = 0;
+  data.world = 1;
+  if (ranks() == 1) return;
+  // The rows of all detections make one curve.
+  if (evaluation == Evaluation::kDetection || solver_.test_iter(net) % ranks() != 0) {
+    if (is_first()) {
+      LogInfo(StrCat("test net ", net, ": each of ", ranks(), " ranks tests all of its ", solver_.test_iter(net),
+                     " batches",
+                     evaluation == Evaluation::kDetection ? "" : ", as their number does not divide among them"));
+    }
+    return;
+  }
+  data.rank = options_.world->rank();
+  data.world = ranks();
+}
+
+// The first rank writes while the others wait for it longer than for a gradient.
+void Trainer::AwaitSnapshot() {
+  if (ranks() == 1) return;
+  const std::chrono::nanoseconds patience = options_.world->patience();
+  options_.world->SetPatience(std::max<std::chrono::nanoseconds>(kSlowWork, patience));
+  options_.world->Barrier();
+  options_.world->SetPatience(patience);
+}
+
+}  // namespace moka

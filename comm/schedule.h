@@ -21,8 +21,8 @@ struct Transfer {
 // the round's receives. Receives that add to the same chunks are summed in the order of the ranks, with this rank's own
 // values in its place, so the sum does not depend on who arrives first.
 struct Round {
-  std::vector<Transfer> sends;
-  std::vector<Transfer> receives;
+  std::vector<Transfer> sends = {};
+  std::vector<Transfer> receives = {};
 };
 
 // One rank's part in a collective.
@@ -30,7 +30,7 @@ struct Schedule {
   int rank = 0;
   int size = 1;
   int64_t chunks = 1;
-  std::vector<Round> rounds;
+  std::vector<Round> rounds = {};
 };
 
 // First element of chunk i: multiples of 16 elements, so that no two ranks write to one cache line; the last chunks of

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/sum_over_ranks.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "core/text.h"

@@ -48,8 +48,9 @@ inline std::string Without(std::string text, const std::string& from, const std:
   return text.erase(begin, place(to) - begin);
 }
 
-// Clusters around four corners; the same for training and test. One sample may hold a NaN.
-inline void FillTask(Feed& feed, int bad_sample = -1) {
+// Clusters around four corners; the same for training and test. One sample may hold a NaN. Of several ranks each gets
+// every so-manieth sample.
+inline void FillTask(Feed& feed, int bad_sample = -1, int rank = 0, int ranks = 1) {
   auto* pipeline = dynamic_cast<MemoryPipeline*>(feed.pipeline("data"));
   ASSERT_NE(pipeline, nullptr);
   std::vector<float> data;
@@ -63,6 +64,15 @@ inline void FillTask(Feed& feed, int bad_sample = -1) {
     }
   }
   if (bad_sample >= 0) data[static_cast<size_t>(bad_sample * kFeatures)] = std::nanf("");
+  if (ranks > 1) {
+    std::vector<float> own_data;
+    std::vector<float> own_labels;
+    for (int i = rank; i < kSamples; i += ranks) {
+      own_data.insert(own_data.end(), data.begin() + i * kFeatures, data.begin() + (i + 1) * kFeatures);
+      own_labels.push_back(labels[static_cast<size_t>(i)]);
+    }
+    return pipeline->Fill(own_data, own_labels);
+  }
   pipeline->Fill(data, labels);
 }
 

@@ -83,6 +83,7 @@ if(MOKA_MPI)
     set(MOKA_WITH_MPI ON)
     add_library(moka_mpi INTERFACE)
     target_include_directories(moka_mpi SYSTEM INTERFACE ${ompi_INCLUDE_DIRS})
+    target_compile_definitions(moka_mpi INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)  # the C++ bindings of old
     target_link_libraries(moka_mpi INTERFACE ${ompi_LINK_LIBRARIES})
     message(STATUS "MPI: Open MPI ${ompi_VERSION}")
   elseif(NOT MOKA_MPI STREQUAL "AUTO")

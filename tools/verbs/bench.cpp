@@ -277,7 +277,7 @@ Verb BenchVerb() {
   verb.usage = "model NAME | data SOURCE [--flags]";
   verb.examples = {"moka bench model lenet", "moka bench model resnet50 --infer --batch 1",
                    "tools/bench/compare resnet50 --train --batch 32   (beside PyTorch and others)"};
-  verb.subverbs = {data, model};
+  verb.subverbs = {BenchCommVerb(), data, model};
   return verb;
 }
 

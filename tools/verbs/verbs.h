@@ -9,6 +9,7 @@ namespace moka {
 
 std::vector<Verb> CaffeTools();
 Verb BenchVerb();
+Verb BenchCommVerb();  // "bench comm"
 Verb CompareVerb();
 Verb CompletionVerb();
 Verb ConvertVerb();  // a subverb of model

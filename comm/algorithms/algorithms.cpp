@@ -1,0 +1,28 @@
+#include "comm/algorithms/algorithms.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+
+std::span<const AllReduceAlgorithm> AllReduceAlgorithms() {
+  static const std::vector<AllReduceAlgorithm> algorithms = {
+      DirectAllReduce(), HalvingDoublingAllReduce(), HierarchicalAllReduce(), RecursiveDoublingAllReduce(),
+      RingAllReduce(),   TorusAllReduce(),           TwoLevelAllReduce()};
+  return algorithms;
+}
+
+const AllReduceAlgorithm& FindAllReduce(std::string_view name) {
+  const std::span<const AllReduceAlgorithm> all = AllReduceAlgorithms();
+  const auto it = std::ranges::find(all, name, &AllReduceAlgorithm::name);
+  if (it != all.end()) return *it;
+  std::vector<std::string> names;
+  for (const AllReduceAlgorithm& algorithm : all) names.emplace_back(algorithm.name);
+  const std::string near = DidYouMean(name, names);
+  throw Error(ErrorKind::kConfig, SourcePlace{}, StrCat("unknown all-reduce algorithm \"", Printable(name), "\""),
+              near.empty() ? StrCat("known are ", Join(names, ", ")) : near);
+}
+
+}  // namespace moka

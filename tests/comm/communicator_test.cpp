@@ -1,0 +1,99 @@
+// What ranks tell each other beside gradients.
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "tests/comm/world.h"
+
+namespace moka {
+namespace {
+
+void RunCommunicators(int ranks, const std::vector<std::string>& hosts,
+                      const std::function<void(Communicator&)>& body) {
+  std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(ranks);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (auto& transport : world) {
+    communicators.push_back(
+        std::make_unique<Communicator>(std::move(transport), hosts, std::chrono::milliseconds(500)));
+  }
+  RunRanks(ranks, [&](Transport& transport) { body(*communicators[static_cast<size_t>(transport.rank())]); });
+}
+
+TEST(Communicator, BroadcastsFromAnyRankToAnyNumber) {
+  for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 16}) {
+    for (int root = 0; root < ranks; ++root) {
+      // Longer than a ring, odd, and empty.
+      for (const size_t length : {size_t{300'001}, size_t{13}, size_t{0}}) {
+        const std::string text(length, static_cast<char>('a' + root));
+        RunCommunicators(ranks, {}, [&](Communicator& world) {
+          EXPECT_EQ(world.Broadcast(world.rank() == root ? text : "not this", root), text);
+        });
+      }
+      if (ranks > 8) break;
+    }
+  }
+}
+
+TEST(Communicator, GathersEveryRanksTextInTheirOrder) {
+  RunCommunicators(5, {}, [](Communicator& world) {
+    const std::vector<std::string> all = world.AllGather(std::string(static_cast<size_t>(world.rank()), 'x'));
+    ASSERT_EQ(all.size(), 5U);
+    for (size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::string(r, 'x'));
+  });
+}
+
+TEST(Communicator, SumsInTheOrderOfRanksOnAllOfThem) {
+  RunCommunicators(4, {}, [](Communicator& world) {
+    std::vector<double> values = {0.1 * (world.rank() + 1), 1e16, world.rank() == 3 ? -4e16 : 0.0};
+    world.Sum(values);
+    EXPECT_EQ(values[0], 0.1 + 0.1 * 2 + 0.1 * 3 + 0.1 * 4);
+    EXPECT_EQ(values[1], 4e16);
+    EXPECT_EQ(values[2], -4e16);
+  });
+}
+
+TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbours) {
+  const auto group_of = [](std::vector<std::string> hosts) {
+    const int ranks = static_cast<int>(hosts.size());
+    return Communicator(std::move(MakeThreadWorld(ranks)[0]), std::move(hosts)).group();
+  };
+  EXPECT_EQ(group_of({"a", "a", "b", "b"}), 2);
+  EXPECT_EQ(group_of({"a", "a", "a", "a"}), 4);
+  EXPECT_EQ(group_of({"a", "a", "b"}), 1);
+  EXPECT_EQ(group_of({"a", "b", "a", "b"}), 1);
+  EXPECT_EQ(group_of({"a", "a", "b", "c"}), 1);
+  EXPECT_EQ(group_of({"a", "a", "a", "a", "b", "b"}), 1);
+}
+
+TEST(Communicator, NamesTheRankAndHostItWaitsFor) {
+  RunCommunicators(2, {"left", "right"}, [](Communicator& world) {
+    if (world.rank() == 1) return;
+    try {
+      world.Barrier();
+      ADD_FAILURE() << "rank 1 does not come";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+      EXPECT_EQ(error.text(), "rank 0 on left has waited 0.5 s for rank 1 on right");
+    }
+  });
+}
+
+TEST(Communicator, AFailureReachesAllWithTheNameOfWhoFailed) {
+  RunCommunicators(3, {"a", "b", "c"}, [](Communicator& world) {
+    if (world.rank() == 1) return world.Fail("its disk is full");
+    try {
+      world.Barrier();
+      ADD_FAILURE() << "rank 1 gave up";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.text(), "rank 1 on b: its disk is full");
+    }
+  });
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,159 @@
+// Gradients summed while the rest is computed: values under every plan, the order of buckets, what is said when ranks
+// differ or one ends early.
+#include "comm/gradient_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "comm/algorithms/algorithm.h"
+#include "comm/exchange_planner.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "tests/comm/world.h"
+
+namespace moka {
+namespace {
+
+constexpr int kRanks = 3;
+const std::vector<int64_t> kCounts = {3, 1000, 1, 70'000, 250};
+
+// A rank's gradients, as a program's memory holds them.
+struct Rank {
+  explicit Rank(Communicator& world) : exchange(world) {
+    for (size_t i = 0; i < kCounts.size(); ++i) {
+      values.emplace_back(static_cast<size_t>(kCounts[i]));
+      const TensorType type{DType::kFloat32, Shape{kCounts[i]}, {}};
+      exchange.Announce(static_cast<int64_t>(i), StrCat("layer", i), Tensor(type, values.back().data()));
+    }
+  }
+  void Iterate(int rank, int iteration) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      std::fill(values[i].begin(), values[i].end(),
+                static_cast<float>((rank + 1) * (iteration + 1)) + static_cast<float>(i));
+      exchange.Begin(static_cast<int64_t>(i));
+    }
+    for (size_t i = 0; i < values.size(); ++i) exchange.End(static_cast<int64_t>(i));
+  }
+  std::vector<std::vector<float>> values;
+  GradientExchange exchange;
+};
+
+void RunWorld(const std::function<void(Communicator&)>& body) {
+  RunRanks(kRanks, [&, world = std::make_shared<std::vector<std::unique_ptr<Transport>>>(MakeThreadWorld(kRanks))](
+                       Transport& transport) {
+    Communicator communicator(std::move((*world)[static_cast<size_t>(transport.rank())]), {}, std::chrono::seconds(5));
+    body(communicator);
+  });
+}
+
+TEST(GradientExchange, SumsUnderEveryPlanner) {
+  for (const FusionPlanner& planner : FusionPlanners()) {
+    RunWorld([&](Communicator& world) {
+      Rank rank(world);
+      rank.exchange.CheckAnnounced();
+      ExchangePlanner plans(world, {.fusion = std::string(planner.name), .bucket_bytes = 4096});
+      plans.Measure(1 << 16);
+      plans.Plan(rank.exchange);
+      for (int iteration = 0; iteration < 5; ++iteration) {
+        if (iteration == 3) plans.Plan(rank.exchange);
+        rank.Iterate(world.rank(), iteration);
+        rank.exchange.Check();
+        for (size_t i = 0; i < kCounts.size(); ++i) {
+          const float sum = 6.0F * static_cast<float>(iteration + 1) + 3.0F * static_cast<float>(i);
+          for (const float v : rank.values[i]) ASSERT_EQ(v, sum) << planner.name << " " << iteration << " " << i;
+        }
+      }
+      const std::vector<BucketTimes> times = rank.exchange.Times();
+      ASSERT_EQ(times.size(), plans.plan().buckets.size());
+      for (size_t b = 0; b < times.size(); ++b) {
+        EXPECT_LE(times[b].ready_s, times[b].begin_s);
+        EXPECT_LE(times[b].begin_s, times[b].end_s);
+        if (b > 0) {
+          EXPECT_LE(times[b - 1].end_s, times[b].begin_s);
+        }
+      }
+      EXPECT_EQ(rank.exchange.iterations(), 2);
+    });
+  }
+}
+
+TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    const AllReduceAlgorithm& direct = FindAllReduce("direct");
+    const Schedule schedule = direct.make({.ranks = kRanks}, world.rank());
+    rank.exchange.SetPlan({2, 5}, {schedule, schedule}, Wire::kFloat32);
+    for (std::vector<float>& values : rank.values) std::fill(values.begin(), values.end(), 1.0F);
+    for (int64_t key = 0; key < 4; ++key) rank.exchange.Begin(key);
+    rank.exchange.End(0);  // does not wait for what has not begun
+    EXPECT_EQ(rank.values[0][0], 3.0F);
+    rank.exchange.Begin(4);
+    for (int64_t key = 1; key < 5; ++key) rank.exchange.End(key);
+    EXPECT_EQ(rank.values[4][0], 3.0F);
+  });
+}
+
+TEST(GradientExchange, RanksOfDifferentProgramsAreTold) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    std::vector<float> more(7);
+    if (world.rank() == 2) {
+      rank.exchange.Announce(99, "extra", Tensor({DType::kFloat32, Shape{7}, {}}, more.data()));
+    }
+    try {
+      rank.exchange.CheckAnnounced();
+      ADD_FAILURE() << "rank 2 has another program";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+      EXPECT_NE(error.text().find("gradient 5 is \"no more\" on rank 0"), std::string::npos) << error.text();
+      EXPECT_NE(error.text().find("\"extra float32[7]\" on rank 2"), std::string::npos) << error.text();
+    }
+  });
+}
+
+TEST(GradientExchange, ARankThatEndsInTheMiddleEndsTheOthers) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    rank.exchange.SetPlan({1, 5}, {schedule, schedule}, Wire::kFloat32);
+    if (world.rank() == 1) {
+      rank.exchange.Begin(0);
+      rank.exchange.Cancel("record 17 is damaged");
+      return;
+    }
+    rank.Iterate(world.rank(), 0);
+    try {
+      rank.exchange.Check();
+      ADD_FAILURE() << "rank 1 has left";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+      EXPECT_NE(error.text().find("rank 1 on this host: record 17 is damaged"), std::string::npos) << error.text();
+    }
+  });
+}
+
+TEST(ExchangePlanner, RefusesWhatCannotRun) {
+  RunWorld([](Communicator& world) {
+    const auto refusal = [&](ExchangeOptions options) -> std::string {
+      try {
+        ExchangePlanner planner(world, std::move(options));
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+        return StrCat(error.text(), "; ", error.hint());
+      }
+      return {};
+    };
+    EXPECT_NE(refusal({.algorithm = "rign"}).find("ring"), std::string::npos) << refusal({.algorithm = "rign"});
+    EXPECT_NE(refusal({.algorithm = "ring"}).find("deterministic"), std::string::npos);
+    EXPECT_EQ(refusal({.algorithm = "ring", .has_fixed_order = false}), "");
+    EXPECT_NE(refusal({.algorithm = "ring:2", .has_fixed_order = false}).find("no groups"), std::string::npos);
+    EXPECT_NE(refusal({.algorithm = "hierarchical:2", .has_fixed_order = false}).find("does not run here"),
+              std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace moka

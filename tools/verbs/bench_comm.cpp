@@ -1,0 +1,180 @@
+// moka bench comm: all-reduces between ranks against the clock, with the flags and columns of nccl-tests.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "comm/mpi_world.h"
+#include "comm/region_transport.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "tools/comm_bench.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+// "8", "64K", "1M", "2G": binary, as nccl-tests reads them.
+int64_t SizeOf(const Arguments& arguments, const std::string& flag, int64_t fallback) {
+  if (!arguments.Has(flag)) return fallback;
+  const std::string text = arguments.Get(flag);
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(digits);
+  const size_t power = unit.empty() ? 0 : std::string("KMG").find(unit) + 1;
+  if (digits == 0 || digits > 12 || unit.size() > 1 || power == std::string::npos + 1 ||
+      (!unit.empty() && power == 0)) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--", flag, " wants bytes such as 8, 64K, 1M or 2G, found \"", Printable(text), "\""));
+  }
+  const double bytes = std::stod(text.substr(0, digits)) * std::pow(1024.0, static_cast<double>(power));
+  constexpr double kMost = 16e9;
+  if (bytes < 4 || bytes > kMost) throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants 4 to 16e9 bytes"));
+  return static_cast<int64_t>(bytes);
+}
+
+CommBenchOptions OptionsOf(const Arguments& arguments) {
+  CommBenchOptions options;
+  options.from_bytes = SizeOf(arguments, "minbytes", options.from_bytes);
+  options.to_bytes = SizeOf(arguments, "maxbytes", options.to_bytes);
+  if (options.to_bytes < options.from_bytes) throw Error(ErrorKind::kUsage, "--maxbytes is below --minbytes");
+  options.step_factor = static_cast<double>(arguments.Int("stepfactor", 2, 2, 1024));
+  options.iterations = static_cast<int>(arguments.Int("iters", options.iterations, 1, 100000));
+  options.warmup = static_cast<int>(arguments.Int("warmup_iters", options.warmup, 0, 100000));
+  options.checks = arguments.Int("check", 1, 0, 1) == 1;
+  try {
+    options.wire = WireOf(arguments.Get("wire", "float32"));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("--wire: ", error.text()), error.hint());
+  }
+  return options;
+}
+
+void Print(const std::vector<CommBenchTable>& tables, int ranks, const Arguments& arguments, Wire wire) {
+  if (arguments.Has("json")) {
+    nlohmann::ordered_json json{{"ranks", ranks}, {"wire", NameOf(wire)}};
+    for (const CommBenchTable& table : tables) {
+      nlohmann::ordered_json one{{"algorithm", table.algorithm},
+                                 {"alpha_us", table.line.alpha_s * 1e6},
+                                 {"beta_ns_per_byte", table.line.beta_s * 1e9},
+                                 {"r_squared", table.line.r_squared}};
+      for (const CommBenchRow& row : table.rows) {
+        one["rows"].push_back({{"bytes", row.bytes},
+                               {"us", row.us},
+                               {"algbw_gb_s", row.algbw_gb_s},
+                               {"busbw_gb_s", row.busbw_gb_s},
+                               {"wrong", row.wrong}});
+      }
+      json["algorithms"].push_back(std::move(one));
+    }
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  for (const CommBenchTable& table : tables) {
+    fmt::print("# {} ranks, {}, {} on the wire\n", ranks, table.algorithm, NameOf(wire));
+    fmt::print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time",
+               "algbw", "busbw", "#wrong");
+    fmt::print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8}\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
+               "(GB/s)");
+    for (const CommBenchRow& row : table.rows) {
+      fmt::print("{:>13} {:>12} {:>8} {:>6} {:>12.2f} {:>8.3f} {:>8.3f} {:>7}\n", row.bytes, row.bytes / 4, "float",
+                 "sum", row.us, row.algbw_gb_s, row.busbw_gb_s, row.wrong < 0 ? "N/A" : std::to_string(row.wrong));
+    }
+    fmt::print("# time = {:.2f} us + {:.4f} ns * bytes (R^2 {:.4f} over all sizes, by relative errors)\n",
+               table.line.alpha_s * 1e6, table.line.beta_s * 1e9, table.line.r_squared);
+  }
+}
+
+// All ranks; the first prints. Returns the exit code.
+int BenchWorld(Communicator& world, const Arguments& arguments) {
+  const CommBenchOptions options = OptionsOf(arguments);
+  Arrangement arrangement;
+  arrangement.ranks = world.size();
+  arrangement.group = static_cast<int>(arguments.Int("group", world.group(), 1, world.size()));
+  arrangement.dimensions = {arrangement.group, std::max(world.size() / arrangement.group, 1)};
+  const std::string name = arguments.Get("algorithm", "all");
+  std::vector<CommBenchTable> tables;
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    if (name != "all" && &FindAllReduce(name) != &algorithm) continue;
+    if (const std::string why = algorithm.refuse(arrangement); !why.empty()) {
+      if (name != "all") throw Error(ErrorKind::kUsage, StrCat("algorithm \"", name, "\" does not run here: ", why));
+      continue;
+    }
+    tables.push_back(BenchAllReduce(world, algorithm, arrangement, options));
+  }
+  if (world.is_first()) Print(tables, world.size(), arguments, options.wire);
+  for (const CommBenchTable& table : tables) {
+    for (const CommBenchRow& row : table.rows) {
+      if (row.wrong > 0) return static_cast<int>(ErrorKind::kVerification);
+    }
+  }
+  return 0;
+}
+
+int Run(const Arguments& arguments) {
+  if (arguments.Has("list")) {
+    for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+      fmt::print("{:<20} {}{}\n", algorithm.name, algorithm.doc, algorithm.has_fixed_order ? " (fixed order)" : "");
+    }
+    return 0;
+  }
+  if (arguments.Has("algorithm") && arguments.Get("algorithm") != "all")
+    (void)FindAllReduce(arguments.Get("algorithm"));
+  if (IsLaunched() && !arguments.Has("ranks")) {
+    const std::unique_ptr<Communicator> world = OpenWorld();
+    return BenchWorld(*world, arguments);
+  }
+  const auto ranks = static_cast<int>(arguments.Int("ranks", 0, 0, 256));
+  if (ranks == 0) {
+    throw Error(ErrorKind::kUsage, SourcePlace{}, "there is one rank only",
+                "start it with mpirun -np N, or take --ranks=N for threads of this process");
+  }
+  std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(ranks);
+  std::vector<int> codes(static_cast<size_t>(ranks), 0);
+  std::vector<std::exception_ptr> thrown(static_cast<size_t>(ranks));
+  {
+    std::vector<std::jthread> threads;
+    for (size_t r = 0; r < transports.size(); ++r) {
+      threads.emplace_back([&, r] {
+        Communicator world(std::move(transports[r]));
+        try {
+          codes[r] = BenchWorld(world, arguments);
+        } catch (const Error& error) {
+          thrown[r] = std::current_exception();
+          world.Fail(error.what());
+        }
+      });
+    }
+  }
+  for (const std::exception_ptr& one : thrown) {
+    if (one) std::rethrow_exception(one);
+  }
+  return codes[0];
+}
+
+}  // namespace
+
+Verb BenchCommVerb() {
+  Verb verb;
+  verb.name = "comm";
+  verb.summary = "all-reduces between ranks: time and bandwidth by size";
+  verb.usage = "[--flags]";
+  verb.examples = {"mpirun -np 4 moka bench comm --minbytes 4K --maxbytes 64M",
+                   "moka bench comm --ranks 4 --algorithm ring", "moka bench comm --list"};
+  verb.options = {{"minbytes", "SIZE", "smallest message (default 8; 64K, 1M, ...)"},
+                  {"maxbytes", "SIZE", "largest message (default 32M)"},
+                  {"stepfactor", "N", "from one size to the next (default 2)"},
+                  {"iters", "N", "timed calls a size, of which the median is shown (default 20)"},
+                  {"warmup_iters", "N", "calls before them (default 5)"},
+                  {"check", "0|1", "compare the last result with the sum (default 1)"},
+                  {"algorithm", "NAME", "one of --list (default all that run on these ranks)"},
+                  {"group", "N", "ranks a group (default those of a host)"},
+                  {"wire", "TYPE", "float32 (default), float16 or bfloat16 on the way"},
+                  {"ranks", "N", "threads of this process as ranks, without a launcher"},
+                  {"list", "", "name the algorithms"}};
+  verb.run = Run;
+  return verb;
+}
+
+}  // namespace moka

@@ -99,6 +99,7 @@ void GradientExchange::Begin(int64_t key) noexcept {
     ++iterations_;
   }
   if (++begun_ == static_cast<int>(gradients_.size())) begun_ = 0;
+  last_begun_ = i;
   const double now = SinceBegin();
   gradients_[static_cast<size_t>(i)].ready_s +=
       (now - gradients_[static_cast<size_t>(i)].ready_s) / static_cast<double>(iterations_);
@@ -138,26 +139,47 @@ void GradientExchange::Work(const std::stop_token& stop) {
 void GradientExchange::RunBucket(Bucket& bucket) {
   const double begin = SinceBegin();
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
+  {
+    const std::lock_guard lock(mutex_);
+    ++collectives_;
+    running_ = static_cast<int>(&bucket - buckets_.data());
+  }
   std::string failure;
   try {
     bucket.runner->Run(bucket.message, communicator_.patience(), &is_cancelled_);
   } catch (const Error& error) {
-    failure = StrCat(error.text(), " (", bucket.name, ": gradients of layers \"",
-                     gradients_[static_cast<size_t>(bucket.first)].layer, "\" to \"",
-                     gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
-    if (is_cancelled_) {
-      const std::lock_guard lock(mutex_);
-      failure = cancelled_for_;
-    }
-    communicator_.Fail(failure);
+    failure = Explain(error, bucket);
   }
   if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());
   const std::lock_guard lock(mutex_);
   bucket.begin_s += begin;
   bucket.end_s += SinceBegin();
   ++bucket.done;
+  running_ = -1;
   failure_ = std::move(failure);
   changed_.notify_all();
+}
+
+std::string GradientExchange::Explain(const Error& error, const Bucket& bucket) {
+  if (!communicator_.transport().failure().empty()) return error.text();  // another rank's words
+  std::string text;
+  if (is_cancelled_) {
+    const std::lock_guard lock(mutex_);
+    text = cancelled_for_;
+  } else {
+    text =
+        StrCat(error.text(), " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
+               "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
+    if (diagnose_) text = StrCat(diagnose_(), text);
+  }
+  communicator_.Fail(text);
+  return text;
+}
+
+ExchangePlace GradientExchange::Place() const {
+  const std::lock_guard lock(mutex_);
+  return {iterations_, collectives_,
+          last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
 }
 
 void GradientExchange::Check() const {

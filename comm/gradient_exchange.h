@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,14 @@ struct ExchangedGradient {
   std::string layer;
   int64_t bytes = 0;   // of float32
   double ready_s = 0;  // mean, from the first gradient of the iteration on
+};
+
+// How far a rank is, for who looks for the one that holds up the others.
+struct ExchangePlace {
+  int64_t iteration = 0;    // begun, since the plan
+  int64_t collectives = 0;  // buckets that this rank has begun in all
+  std::string layer = {};   // of the last gradient computed
+  int bucket = -1;          // being summed; -1: none
 };
 
 // One bucket of the last iterations.
@@ -53,6 +62,9 @@ class GradientExchange : public Collectives {
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
   // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
   void Cancel(const std::string& why) noexcept;
+  ExchangePlace Place() const;
+  // Asked once by the exchange's thread when it gives up waiting; what it says is added to the error.
+  void SetDiagnosis(std::function<std::string()> diagnose) { diagnose_ = std::move(diagnose); }
   // Errors: kPeer if an exchange has failed; what the program computed since is worth nothing.
   void Check() const;
   const std::vector<ExchangedGradient>& gradients() const { return gradients_; }
@@ -78,6 +90,8 @@ class GradientExchange : public Collectives {
 
   void Work(const std::stop_token& stop);
   void RunBucket(Bucket& bucket);
+  // What is to be said of a failure; tells the other ranks.
+  std::string Explain(const Error& error, const Bucket& bucket);
   double SinceBegin() const;
 
   Communicator& communicator_;
@@ -90,10 +104,14 @@ class GradientExchange : public Collectives {
   int begun_ = 0;  // gradients of this iteration
   int64_t begun_micros_ = 0;
   double exposed_s_ = 0;
+  std::function<std::string()> diagnose_;
 
   mutable std::mutex mutex_;  // of what follows, and of the buckets' counters and times
   std::condition_variable changed_;
   std::string failure_;
+  int64_t collectives_ = 0;
+  int last_begun_ = -1;
+  int running_ = -1;
   std::string cancelled_for_;
   std::atomic<bool> is_cancelled_ = false;
   std::jthread thread_;  // last: it uses all else

@@ -31,6 +31,7 @@ TrainResult Trainer::Run() {
     LogToFile(StrCat("Learning Rate Policy: ", solver_.lr_policy()));
     WriteStatus("running");
     TrainResult result = Loop();
+    phase_ = Phase::kEnded;
     InputReport::End(train_->feed(), train_s_);
     report_->Plot();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
@@ -80,6 +81,8 @@ void Trainer::Iterate() {
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
   if (solver_.snapshot_diff()) before_update_ = WeightsOf(train_->blobs(), store_);
   TellWishes();
+  phase_ = Phase::kTraining;
+  iteration_now_ = state_.iteration;
   const double loss = train_->Step(state_.iteration, state_.plateau.step);
   train_s_ += SecondsSince(begin);
   Replan();
@@ -170,6 +173,7 @@ void Trainer::Display() {
 }
 
 bool Trainer::TestAll() {
+  phase_ = Phase::kTesting;
   CheckWeights();
   bool is_best = false;
   for (size_t i = 0; i < tests_.size(); ++i) {

@@ -5,6 +5,7 @@
 //   fresh or resumed -> [test at 0] -> step* with tests and checkpoints between -> finished | stopped | diverged
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "comm/exchange_planner.h"
 #include "graph/parameter_store.h"
 #include "optim/input_report.h"
+#include "optim/rank_beacon.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
 #include "optim/train_net.h"
@@ -44,6 +46,9 @@ class Trainer {
   const TrainerState& state() const { return state_; }
   TrainNet& train_net() { return *train_; }
   TestNet& test_net(size_t i) { return *tests_.at(i); }
+  // With several ranks: from now on this one says in the run's folder what it is doing, and names who holds up the
+  // others. Before Run().
+  void Watch(const std::filesystem::path& run_folder);
   // How the ranks exchange gradients; null with one.
   const ExchangePlanner* planner() const { return planner_.get(); }
 
@@ -112,6 +117,10 @@ class Trainer {
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
 
+  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded };
+  std::atomic<Phase> phase_ = Phase::kStarting;
+  std::atomic<int64_t> iteration_now_ = 0;  // for the beacon's thread
+
   std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 
   std::filesystem::path last_checkpoint_;
@@ -126,7 +135,8 @@ class Trainer {
   Clock::time_point displayed_;
   int64_t displayed_at_ = 0;
   Clock::time_point heartbeat_;
-  double train_s_ = 0;  // spent in iterations, tests and checkpoints left out
+  double train_s_ = 0;                  // spent in iterations, tests and checkpoints left out
+  std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
 };
 
 }  // namespace moka

@@ -86,6 +86,32 @@ void Trainer::JoinRanks() {
       std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
 }
 
+void Trainer::Watch(const std::filesystem::path& run_folder) {
+  if (ranks() == 1) return;
+  GradientExchange* exchange = train_->exchange();
+  const auto look = [this, exchange] {
+    constexpr std::array<const char*, 5> kNames = {"starting", "training", "testing", "writing", "ended"};
+    const ExchangePlace place = exchange->Place();
+    RankStatus status;
+    status.state = kNames.at(static_cast<size_t>(phase_.load()));
+    status.iteration = iteration_now_;
+    status.collectives = place.collectives;
+    status.bucket = place.bucket;
+    status.layer = place.layer;
+    return status;
+  };
+  const int rank = options_.world->rank();
+  beacon_ = std::make_unique<RankBeacon>(run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], look);
+  exchange->SetDiagnosis([run_folder] {
+    const double now_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    std::string text;
+    for (const RankStatus& status : FindLaggards(ReadRankStatuses(run_folder), now_s, RankBeacon::kSilent_s)) {
+      text += StrCat(DescribeLaggard(status, now_s, RankBeacon::kSilent_s), "; ");
+    }
+    return text;
+  });
+}
+
 void Trainer::Replan() {
   if (planner_ == nullptr) return;
   const int64_t done = state_.iteration - started_at_ + 1;

@@ -304,6 +304,7 @@ void Trainer::RestoreCaffe(const fs::path& path) {
 
 void Trainer::WriteSnapshot(bool is_best) {
   if (last_checkpoint_iteration_ == state_.iteration) return;
+  phase_ = Phase::kWriting;
   const Clock::time_point begin = Clock::now();
   CheckWeights();
   if (!is_first()) {

@@ -108,10 +108,11 @@ int Finish(const TrainResult& result, const RunFolder& run) {
 }
 
 // The run's folder for ranks beside the first, which alone makes it: they keep a log of their own there.
-void ShareRun(Communicator* world, const RunFolder* run) {
+void ShareRun(Communicator* world, const RunFolder* run, Trainer& trainer) {
   if (world == nullptr) return;
   const std::string path = world->Broadcast(run == nullptr ? std::string() : run->path().string());
   if (run == nullptr) SetLogFile(std::filesystem::path(path) / StrCat("log.rank", world->rank(), ".txt"));
+  trainer.Watch(path);
 }
 
 int Train(const Arguments& arguments, Communicator* world) {
@@ -159,7 +160,7 @@ int Train(const Arguments& arguments, Communicator* world) {
       trainer->SetRun(*run);
     }
   }
-  ShareRun(world, run ? &*run : nullptr);
+  ShareRun(world, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
   if (is_first) LogNet(trainer->train_net());
   BeginTrace(arguments);

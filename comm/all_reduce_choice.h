@@ -1,0 +1,28 @@
+// An all-reduce algorithm with its arrangement, by the names users give: "ring", "hierarchical:16" (groups of 16 ranks),
+// "torus:8x16x8" (dimensions, fastest first).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/algorithms/algorithm.h"
+
+namespace moka {
+
+struct AllReduceChoice {
+  std::string name;  // reads back to this choice
+  const AllReduceAlgorithm* algorithm = nullptr;
+  Arrangement arrangement;
+};
+
+// Without a number a group is a host's ranks, and dimensions are a host's ranks times hosts. Errors: kConfig for an
+// unknown name, with the nearest; for numbers that are none or that the algorithm does not take; and with the
+// algorithm's own words where it refuses.
+AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_per_host);
+
+// What is worth measuring: every algorithm that does not refuse, with groups of one, two and four hosts, and with
+// hosts in one dimension or two.
+std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host);
+
+}  // namespace moka

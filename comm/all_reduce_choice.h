@@ -1,5 +1,5 @@
-// An all-reduce algorithm with its arrangement, by the names users give: "ring", "hierarchical:16" (groups of 16 ranks),
-// "torus:8x16x8" (dimensions, fastest first).
+// An all-reduce algorithm with its arrangement, by the names users give: "ring", "hierarchical:16" (groups of 16
+// ranks), "torus:8x16x8" (dimensions, fastest first).
 #pragma once
 
 #include <string>

@@ -65,11 +65,16 @@ void StartTrace(int64_t max_spans) {
 bool TraceIsOn() { return State().on.load(std::memory_order_relaxed); }
 
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros) {
+  if (TraceIsOn()) TraceSpan(name, category, begin_micros, end_micros, syscall(SYS_gettid));
+}
+
+void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros,
+               int64_t lane) {
   TraceState& state = State();
   if (!TraceIsOn()) return;
   const std::scoped_lock lock(state.mutex);
   if (state.spans.size() < state.limit) {
-    state.spans.push_back({name, category, begin_micros, end_micros, syscall(SYS_gettid)});
+    state.spans.push_back({name, category, begin_micros, end_micros, lane});
   } else {
     ++state.dropped;
   }

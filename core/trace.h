@@ -16,6 +16,9 @@ void StartTrace(int64_t max_spans = 1 << 20);
 bool TraceIsOn();
 // Records a finished span. Requires: name and category outlive StopTrace (step names of a live Program, literals).
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros);
+// The same on a lane of its own in place of the calling thread's (what a simulation did, say).
+void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros,
+               int64_t lane);
 // Writes the spans and stops. Errors: kCantCreate, kIo.
 void StopTrace(const std::filesystem::path& path);
 

@@ -1,0 +1,23 @@
+#include "comm/simulate/virtual_costs.h"
+
+#include <vector>
+
+#include "comm/all_reduce_choice.h"
+#include "comm/simulate/virtual_time.h"
+
+namespace moka {
+
+CostTable VirtualCosts(const Topology& topology, int devices, std::string_view algorithm, int64_t bytes_per_element) {
+  const std::vector<AllReduceChoice> choices =
+      algorithm == "auto"
+          ? AllReduceChoices(devices, topology.devices_per_node)
+          : std::vector<AllReduceChoice>{ChoiceOfAllReduce(algorithm, devices, topology.devices_per_node)};
+  CostTable table;
+  for (const AllReduceChoice& choice : choices) {
+    const VirtualSchedule schedule = VirtualSchedule::Of(*choice.algorithm, choice.arrangement, topology);
+    table.Add(choice.name, CurveOf(schedule, bytes_per_element));
+  }
+  return table;
+}
+
+}  // namespace moka

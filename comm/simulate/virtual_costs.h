@@ -1,0 +1,15 @@
+// Cost curves of all-reduce algorithms on a simulated machine: what a start-up measurement would find there.
+#pragma once
+
+#include <string_view>
+
+#include "comm/cost_curve.h"
+#include "comm/simulate/topology.h"
+
+namespace moka {
+
+// algorithm: a name that ChoiceOfAllReduce reads, or "auto" for everything that AllReduceChoices lists. Errors: theirs,
+// and those of VirtualSchedule::Of.
+CostTable VirtualCosts(const Topology& topology, int devices, std::string_view algorithm, int64_t bytes_per_element);
+
+}  // namespace moka

@@ -75,7 +75,7 @@ class VirtualScheduleBuilder {
     VirtualSchedule schedule;
     schedule.topology_ = topology_;
     schedule.followed_ranks_ = followed;
-    schedule.seconds_per_byte_ = Loads(*matched);
+    schedule.messages_ = Loads(*matched);
     if (!Order(*matched, schedule)) return std::nullopt;
     return schedule;
   }
@@ -152,8 +152,8 @@ class VirtualScheduleBuilder {
 
   // Adds each user's part of the message to what its device's link and its node's card carry in that round; then every
   // message's rate is that of the busiest of its four resources.
-  std::vector<double> Loads(const Matched& matched) const {
-    std::vector<double> seconds(static_cast<size_t>(matched.messages), 0);
+  std::vector<VirtualSchedule::Message> Loads(const Matched& matched) const {
+    std::vector<VirtualSchedule::Message> loaded(static_cast<size_t>(matched.messages));
     const auto nodes = static_cast<size_t>((followed_ - 1) / topology_.devices_per_node + 1);
     size_t most_rounds = 0;
     for (const std::vector<SeenRound>& rounds : rounds_) most_rounds = std::max(most_rounds, rounds.size());
@@ -174,16 +174,18 @@ class VirtualScheduleBuilder {
           double own = 0;
           for (const SeenTransfer& t : transfers) own += Part(t.chunks);
           for (size_t i = 0; i < transfers.size(); ++i) {
-            double& slowest = seconds[static_cast<size_t>(messages[rank][r][i])];
+            VirtualSchedule::Message& message = loaded[static_cast<size_t>(messages[rank][r][i])];
+            message.is_network = transfers[i].is_network;
+            double& slowest = message.seconds_per_byte;
             slowest = std::max(slowest, own / topology_.inside.bytes_per_s);
-            if (transfers[i].is_network) slowest = std::max(slowest, card(rank, r) / topology_.network.bytes_per_s);
+            if (message.is_network) slowest = std::max(slowest, card(rank, r) / topology_.network.bytes_per_s);
           }
         }
       }
     };
     add_side(&SeenRound::sends, matched.sends);
     add_side(&SeenRound::receives, matched.receives);
-    return seconds;
+    return loaded;
   }
 
   // Each rank goes as far as what has been sent lets it, and again when what it waited for is sent. False if some wait
@@ -206,7 +208,7 @@ class VirtualScheduleBuilder {
       step.first_send = static_cast<int32_t>(schedule.sends_.size());
       for (size_t i = 0; next < rounds_[who].size() && i < rounds_[who][next].sends.size(); ++i) {
         const int32_t message = matched.sends[who][next][i];
-        schedule.sends_.push_back({message, rounds_[who][next].sends[i].is_network});
+        schedule.sends_.push_back(message);
         is_sent[static_cast<size_t>(message)] = true;
         if (const int waiting = std::exchange(waits[static_cast<size_t>(message)], -1); waiting >= 0) {
           ready.push_back(waiting);
@@ -260,22 +262,28 @@ VirtualSchedule VirtualSchedule::Of(const AllReduceAlgorithm& algorithm, const A
 
 double VirtualSchedule::Seconds(int64_t elements, int64_t bytes_per_element) const {
   const double bytes = static_cast<double>(elements * bytes_per_element);
-  std::vector<double> arrivals(seconds_per_byte_.size());
+  std::vector<double> arrivals(messages_.size());
   std::vector<double> ends(static_cast<size_t>(followed_ranks_), 0);  // of a rank's round, as far as it has sent
   double last = 0;
+  const auto alpha = [&](const Message& message) {
+    return message.is_network ? topology_.network.alpha_s : topology_.inside.alpha_s;
+  };
   for (const Step& step : steps_) {
     double& end = ends[static_cast<size_t>(step.rank)];
+    double taken = 0;
     for (int32_t i = 0; i < step.receives; ++i) {
-      end = std::max(end, arrivals[static_cast<size_t>(receives_[static_cast<size_t>(step.first_receive + i)])]);
+      const auto message = static_cast<size_t>(receives_[static_cast<size_t>(step.first_receive + i)]);
+      taken = i == 0 ? arrivals[message] : std::max(arrivals[message], taken + alpha(messages_[message]));
     }
-    const double begin = end + step.added * static_cast<double>(elements) * topology_.add_s;
+    const double begin = std::max(end, taken) + step.added * static_cast<double>(elements) * topology_.add_s;
     end = begin;
+    double start = begin;
     for (int32_t i = 0; i < step.sends; ++i) {
-      const Send& send = sends_[static_cast<size_t>(step.first_send + i)];
-      const double occupied = seconds_per_byte_[static_cast<size_t>(send.message)] * bytes;
-      const SimulatedLink& link = send.is_network ? topology_.network : topology_.inside;
-      arrivals[static_cast<size_t>(send.message)] = begin + link.alpha_s + occupied;
-      end = std::max(end, begin + occupied);
+      const auto message = static_cast<size_t>(sends_[static_cast<size_t>(step.first_send + i)]);
+      const double occupied = messages_[message].seconds_per_byte * bytes;
+      arrivals[message] = start + alpha(messages_[message]) + occupied;
+      end = std::max(end, start + occupied);
+      start += alpha(messages_[message]);
     }
     last = std::max(last, end);
   }

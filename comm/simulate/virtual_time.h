@@ -4,10 +4,11 @@
 // A rank enters a round when its last one has ended. What it sends in a round starts then and goes at one rate, that of
 // the busiest of the resources it crosses: the sender's and the receiver's own link and, between nodes, the two nodes'
 // network cards, each carrying all that its users send (receive) in the round of that number. A transfer of m bytes
-// occupies the sender for m / rate and arrives alpha later; the round ends when all has gone and come, and what was to
-// be added has been. Simplified are: an equal end for all who share a card in a round instead of max-min fairness;
-// rounds of one number that share a card are taken to meet there though ranks may be apart in time; chunks are equal
-// parts of the message without their rounding to cache lines; sums are added after a round's last arrival.
+// occupies the sender for m / rate and arrives alpha later; a rank starts, and takes, one transfer of a round at a
+// time, alpha apart. The round ends when all has gone and come, and what was to be added has been. Simplified are: an
+// equal end for all who share a card in a round instead of max-min fairness; rounds of one number that share a card are
+// taken to meet there though ranks may be apart in time; chunks are equal parts of the message without their rounding
+// to cache lines; sums are added after a round's last arrival.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ class VirtualSchedule {
   friend class VirtualScheduleBuilder;
   VirtualSchedule() = default;
 
-  struct Send {
-    int32_t message = 0;
+  struct Message {
+    double seconds_per_byte = 0;  // of the whole all-reduce's bytes
     bool is_network = false;
   };
   // The end of a rank's round (what it receives has been sent in an earlier step) and the beginning of its next.
@@ -57,9 +58,9 @@ class VirtualSchedule {
   Topology topology_;
   int followed_ranks_ = 0;
   std::vector<Step> steps_;
-  std::vector<Send> sends_;
-  std::vector<int32_t> receives_;         // messages
-  std::vector<double> seconds_per_byte_;  // of the whole message, by message
+  std::vector<Message> messages_;
+  std::vector<int32_t> sends_;  // numbers of messages
+  std::vector<int32_t> receives_;
 };
 
 // The cost curve of a virtual schedule at powers of two from 1 KiB to 1 GiB. Bytes are as they travel.

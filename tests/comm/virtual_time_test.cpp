@@ -117,13 +117,13 @@ TEST(VirtualTime, RanksOfANodeShareItsNetworkCard) {
                        4 * bytes / t.network.bytes_per_s + adds);
 }
 
-TEST(VirtualTime, AMastersLinkCarriesWhatItsMembersSend) {
+TEST(VirtualTime, AMasterTakesOneMemberAfterTheOtherOverOneLink) {
   const Topology t = Machine(4);
   const int64_t n = 1 << 14;
   const double bytes = 4.0 * static_cast<double>(n);
   EXPECT_DOUBLE_EQ(
       Seconds(kStar, {.ranks = 4, .group = 4}, t, n),
-      t.call_s + 2 * (t.inside.alpha_s + 3 * bytes / t.inside.bytes_per_s) + 3 * static_cast<double>(n) * t.add_s);
+      t.call_s + 2 * 3 * (t.inside.alpha_s + bytes / t.inside.bytes_per_s) + 3 * static_cast<double>(n) * t.add_s);
 }
 
 TEST(VirtualTime, OneNodeStandsForAll) {

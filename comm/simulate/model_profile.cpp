@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -37,6 +38,7 @@ double ModelProfile::backward_s() const {
 
 ModelProfile ProfileOfText(std::string_view text, const std::string& file) {
   ModelProfile profile;
+  profile.name = file;
   SourcePlace place{file, 0};
   for (const std::string& line : Split(text, '\n')) {
     ++place.line;
@@ -60,7 +62,9 @@ ModelProfile ProfileOfText(std::string_view text, const std::string& file) {
 std::string ToText(const ModelProfile& profile) {
   std::string text = StrCat("# ", profile.name, ": layer, learned values, ms forward, ms backward\n");
   for (const ProfileLayer& layer : profile.layers) {
-    text += StrCat(layer.name, '\t', layer.elements, '\t', layer.forward_s * 1e3, '\t', layer.backward_s * 1e3, '\n');
+    char times[64];
+    std::snprintf(times, sizeof times, "%.6g\t%.6g", layer.forward_s * 1e3, layer.backward_s * 1e3);
+    text += StrCat(layer.name, '\t', layer.elements, '\t', times, '\n');
   }
   return text;
 }

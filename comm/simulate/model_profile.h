@@ -18,7 +18,7 @@ struct ProfileLayer {
 };
 
 struct ModelProfile {
-  std::string name;
+  std::string name;                  // the net's, or the file's
   std::vector<ProfileLayer> layers;  // in the order of the forward pass
 
   int64_t elements() const;
@@ -29,6 +29,7 @@ struct ModelProfile {
 // Lines of four columns with tabs between: layer, learned values, milliseconds forward, milliseconds backward. "#"
 // begins a line of comment. Errors: kBadData with file and line.
 ModelProfile ProfileOfText(std::string_view text, const std::string& file);
+// Times to six digits.
 std::string ToText(const ModelProfile& profile);
 
 // Times by work where none were measured: a third of the step is the forward pass, and a layer's part of both passes is

@@ -7,11 +7,11 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "graph/op.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
 #include "proto/net_file.h"
 #include "tools/net_drawing.h"
+#include "tools/net_profile.h"
 #include "tools/net_source.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
@@ -43,18 +43,6 @@ BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
   options.feeds_python_data = true;
   options.top_shapes = ParseShapes(arguments.Get("shape"));
   return BuildNet(net, options);
-}
-
-// Multiply-adds of each layer's forward ops.
-std::map<std::string, int64_t> FlopsByLayer(const BuiltNet& net) {
-  std::map<std::string, int64_t> flops;
-  for (const NodeId id : net.graph.TopologicalOrder()) {
-    const Node& node = net.graph.node(id);
-    if (node.op->flops == nullptr) continue;
-    flops[node.origin.layer] +=
-        node.op->flops(node.attributes, net.graph.InputTypes(node), net.graph.OutputTypes(node));
-  }
-  return flops;
 }
 
 int RunShow(const Arguments& arguments) {

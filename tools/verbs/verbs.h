@@ -20,6 +20,7 @@ Verb InferVerb();
 Verb ModelCheckVerb();  // a subverb of model
 Verb ModelVerb();
 Verb QuantiseVerb();
+Verb SimulateVerb();
 Verb TestVerb();
 Verb TimeVerb();
 Verb TrainVerb();

@@ -8,9 +8,14 @@
 namespace moka {
 
 std::span<const AllReduceAlgorithm> AllReduceAlgorithms() {
-  static const std::vector<AllReduceAlgorithm> algorithms = {
-      DirectAllReduce(), HalvingDoublingAllReduce(), HierarchicalAllReduce(), RecursiveDoublingAllReduce(),
-      RingAllReduce(),   TorusAllReduce(),           TwoLevelAllReduce()};
+  static const std::vector<AllReduceAlgorithm> algorithms = {DirectAllReduce(),
+                                                             HalvingDoublingAllReduce(),
+                                                             HierarchicalAllReduce(),
+                                                             HierarchicalRingAllReduce(),
+                                                             RecursiveDoublingAllReduce(),
+                                                             RingAllReduce(),
+                                                             TorusAllReduce(),
+                                                             TwoLevelAllReduce()};
   return algorithms;
 }
 

@@ -8,6 +8,7 @@ namespace moka {
 AllReduceAlgorithm DirectAllReduce();
 AllReduceAlgorithm HalvingDoublingAllReduce();
 AllReduceAlgorithm HierarchicalAllReduce();
+AllReduceAlgorithm HierarchicalRingAllReduce();
 AllReduceAlgorithm RecursiveDoublingAllReduce();
 AllReduceAlgorithm RingAllReduce();
 AllReduceAlgorithm TorusAllReduce();

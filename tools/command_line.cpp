@@ -26,17 +26,24 @@ std::vector<OptionSpec> OptionsOf(const Verb& verb) {
   return options;
 }
 
-// -solver=x and --solver x become --solver=x and --solver x; -v and -q stay; "a = b" is joined to "a=b".
-std::vector<std::string> Normalised(const std::vector<std::string>& words) {
+// Whether a word is a flag of one letter, such as -n.
+bool IsLetterFlag(const Verb& verb, const std::string& word) {
+  return word.size() == 2 && word[0] == '-' &&
+         std::ranges::any_of(verb.options, [&](const OptionSpec& option) { return option.name == word.substr(1); });
+}
+
+// -solver=x and -n x become --solver=x and --n x; other single letters stay; "a = b" is joined to "a=b".
+std::vector<std::string> Normalised(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> result;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool single_dash =
         word.size() > 2 && word[0] == '-' && word[1] != '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+    const bool is_flag = single_dash || IsLetterFlag(verb, word);
     if (word == "=" && !result.empty() && i + 1 < words.size()) {
       result.back() += "=" + words[++i];
     } else {
-      result.push_back(single_dash ? "-" + word : word);
+      result.push_back(is_flag ? "-" + word : word);
     }
   }
   return result;
@@ -124,7 +131,7 @@ const std::vector<OptionSpec>& CommonOptions() {
 }
 
 Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words) {
-  std::vector<std::string> normal = Normalised(words);
+  std::vector<std::string> normal = Normalised(verb, words);
   RefuseUnknownFlags(verb, normal);
   CheckFlagValues(verb, normal);
   JoinOptionalValues(verb, normal);
@@ -180,7 +187,8 @@ std::string HelpText(const Verb& verb, std::string_view path) {
   s += "\n";
   for (const OptionSpec& option : OptionsOf(verb)) {
     if (option.doc.empty()) continue;
-    const std::string name = "--" + option.name + (option.value.empty() ? "" : " " + option.value);
+    const std::string dashes = option.name.size() == 1 ? "-" : "--";
+    const std::string name = dashes + option.name + (option.value.empty() ? "" : " " + option.value);
     s += StrCat("  ", pad(name, kNameWidth), " ", option.doc, "\n");
   }
   return s;

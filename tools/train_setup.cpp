@@ -120,6 +120,29 @@ SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
   return split;
 }
 
+RunChoice ChooseRun(const Arguments& arguments) {
+  const fs::path solver_file = SolverFile(arguments);
+  RunChoice choice;
+  choice.name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
+  if (!arguments.Has("resume")) return choice;
+  choice.resumed = FindRun(arguments, choice.name);
+  if (choice.resumed.empty() && arguments.Get("resume") != "auto") {
+    throw Error(ErrorKind::kNoInput, {},
+                StrCat("no unfinished run", choice.name.empty() ? "" : " of " + choice.name, " in ",
+                       RunsFolder(arguments).string()),
+                "--resume=auto starts a new one then");
+  }
+  return choice;
+}
+
+std::vector<std::string> OverridesOf(const Arguments& arguments) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (arguments.Has("iterations")) overrides.push_back("max_iter=" + arguments.Get("iterations"));
+  if (arguments.Has("precision")) overrides.push_back("precision=" + arguments.Get("precision"));
+  if (arguments.Has("seed")) overrides.push_back("random_seed=" + arguments.Get("seed"));
+  return overrides;
+}
+
 TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (arguments.positionals.size() > 1) {
     throw Error(ErrorKind::kUsage,
@@ -127,29 +150,19 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   }
   TrainSetup setup;
   fs::path solver_file = SolverFile(arguments);
-  setup.run_name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
-  if (arguments.Has("resume")) {
-    setup.run_folder = FindRun(arguments, setup.run_name);
-    if (setup.run_folder.empty() && arguments.Get("resume") != "auto") {
-      throw Error(ErrorKind::kNoInput, {},
-                  StrCat("no unfinished run", setup.run_name.empty() ? "" : " of " + setup.run_name, " in ",
-                         RunsFolder(arguments).string()),
-                  "--resume=auto starts a new one then");
-    }
-    if (!setup.run_folder.empty()) {
-      setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
-      if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
-      solver_file = setup.run_folder / "config" / "solver.prototxt";
-    }
+  const RunChoice choice = ChooseRun(arguments);
+  setup.run_name = choice.name;
+  setup.run_folder = choice.resumed;
+  if (!setup.run_folder.empty()) {
+    setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
+    if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
+    solver_file = setup.run_folder / "config" / "solver.prototxt";
   }
   if (solver_file.empty())
     throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
                 "see moka train --help");
 
-  setup.overrides = arguments.overrides;
-  if (arguments.Has("iterations")) setup.overrides.push_back("max_iter=" + arguments.Get("iterations"));
-  if (arguments.Has("precision")) setup.overrides.push_back("precision=" + arguments.Get("precision"));
-  if (arguments.Has("seed")) setup.overrides.push_back("random_seed=" + arguments.Get("seed"));
+  setup.overrides = OverridesOf(arguments);
   const SplitOverrides split = SplitByTarget(setup.overrides);
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;

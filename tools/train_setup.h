@@ -26,6 +26,16 @@ struct TrainSetup {
   std::string parent;  // "run@checkpoint" of --from
 };
 
+// Which run the words start or go on with. Errors: kNoInput when there is no such run to resume.
+struct RunChoice {
+  std::string name;               // of a new run: --run, else the solver's folder
+  std::filesystem::path resumed;  // folder of the run that is resumed; empty: a new one is started
+};
+RunChoice ChooseRun(const Arguments& arguments);
+
+// Overrides of solver and net as typed, and those that flags such as --iterations stand for.
+std::vector<std::string> OverridesOf(const Arguments& arguments);
+
 // Reads everything; writes nothing. Errors: kUsage, kNoInput, kConfig as the readers say.
 TrainSetup ReadTrainSetup(const Arguments& arguments);
 

@@ -4,23 +4,52 @@
 #include <google/protobuf/stubs/common.h>
 #include <lmdb.h>
 
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <opencv2/core/version.hpp>
+#include <utility>
+#include <vector>
 
 #include "core/device.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace moka {
+namespace {
+
+// What this binary is made of, and the version of each.
+std::vector<std::pair<std::string, std::string>> Parts() {
+  const dnnl_version_t* dnnl = dnnl_version();
+  const std::string cuda = CudaRuntime();
+  return {{"moka", std::string(Version())},
+          {"compiler", __VERSION__},
+          {"oneDNN", StrCat(dnnl->major, ".", dnnl->minor, ".", dnnl->patch)},
+          {"protobuf", StrCat(GOOGLE_PROTOBUF_VERSION / 1000000, ".", GOOGLE_PROTOBUF_VERSION / 1000 % 1000, ".",
+                              GOOGLE_PROTOBUF_VERSION % 1000)},
+          {"lmdb", StrCat(MDB_VERSION_MAJOR, ".", MDB_VERSION_MINOR, ".", MDB_VERSION_PATCH)},
+          {"opencv", CV_VERSION},
+          {"cuda", cuda.empty() ? "not built in" : cuda}};
+}
+
+}  // namespace
 
 std::string_view Version() { return MOKA_VERSION; }
 
 std::string VersionText() {
-  const dnnl_version_t* dnnl = dnnl_version();
-  const std::string cuda = CudaRuntime();
-  return StrCat("moka ", Version(), "\ncompiler ", __VERSION__, "\noneDNN ", dnnl->major, ".", dnnl->minor, ".",
-                dnnl->patch, "\nprotobuf ", GOOGLE_PROTOBUF_VERSION / 1000000, ".",
-                GOOGLE_PROTOBUF_VERSION / 1000 % 1000, ".", GOOGLE_PROTOBUF_VERSION % 1000, "\nlmdb ",
-                MDB_VERSION_MAJOR, ".", MDB_VERSION_MINOR, ".", MDB_VERSION_PATCH, "\nopencv ", CV_VERSION, "\ncuda ",
-                cuda.empty() ? "not built in" : cuda, "\n");
+  std::string text;
+  for (const auto& [name, version] : Parts()) text += StrCat(name, " ", version, "\n");
+  return text;
+}
+
+std::string VersionJson() {
+  nlohmann::ordered_json json;
+  for (const auto& [name, version] : Parts()) json[name] = version;
+  std::array<char, 24> build{};
+  const auto hash = static_cast<unsigned long long>(StableHash(ReadFile("/proc/self/exe")));
+  std::snprintf(build.data(), build.size(), "%016llx", hash);
+  json["build"] = build.data();
+  return json.dump();
 }
 
 }  // namespace moka

@@ -12,4 +12,8 @@ std::string_view Version();
 // Version, compiler and library versions, one a line.
 std::string VersionText();
 
+// The same as one line of JSON, with "build": a hash of this program's file, which is equal where the same build is
+// installed. Reads the whole file. Errors: those of ReadFile.
+std::string VersionJson();
+
 }  // namespace moka

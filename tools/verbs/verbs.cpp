@@ -8,7 +8,8 @@ const std::vector<Verb>& AllVerbs() {
   static const std::vector<Verb> verbs = [] {
     std::vector<Verb> all = CaffeTools();
     for (Verb (*verb)() : {BenchVerb, CompareVerb, CompletionVerb, DataVerb, DeviceVerb, ExplainVerb, InferVerb,
-                           ModelVerb, QuantiseVerb, SimulateVerb, TestVerb, TimeVerb, TrainVerb, VersionVerb}) {
+                           LaunchVerb, ModelVerb, QuantiseVerb, SimulateVerb, TestVerb, TimeVerb, TrainVerb,
+                           VersionVerb}) {
       all.push_back(verb());
     }
     std::ranges::sort(all, {}, &Verb::name);

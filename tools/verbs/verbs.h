@@ -17,6 +17,7 @@ Verb DataVerb();
 Verb DeviceVerb();
 Verb ExplainVerb();
 Verb InferVerb();
+Verb LaunchVerb();
 Verb ModelCheckVerb();  // a subverb of model
 Verb ModelVerb();
 Verb QuantiseVerb();

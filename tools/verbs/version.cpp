@@ -10,9 +10,10 @@ Verb VersionVerb() {
   Verb verb;
   verb.name = "version";
   verb.summary = "print the version and what it was built with";
-  verb.examples = {"moka version"};
-  verb.run = [](const Arguments&) {
-    std::fputs(VersionText().c_str(), stdout);
+  verb.examples = {"moka version", "moka version --json"};
+  verb.options = {{"json", "", "print as JSON, with a hash that is equal where the same build is installed"}};
+  verb.run = [](const Arguments& arguments) {
+    std::fputs((arguments.Has("json") ? VersionJson() + "\n" : VersionText()).c_str(), stdout);
     return 0;
   };
   return verb;

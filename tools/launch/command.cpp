@@ -1,0 +1,78 @@
+#include "tools/launch/command.h"
+
+#include <algorithm>
+
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+void Add(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+bool IsPlain(const std::string& word) {
+  return !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-+=./:,@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// 'word', where a quote inside is closed, escaped and opened again.
+std::string Quoted(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// "a:2,b:2".
+std::string HostList(const std::vector<HostSlots>& hosts) {
+  std::vector<std::string> texts;
+  for (const HostSlots& host : hosts) texts.push_back(StrCat(host.name, ":", host.slots));
+  return Join(texts, ",");
+}
+
+}  // namespace
+
+bool NeedsHosts(const LaunchPlan& plan) {
+  return !plan.uses_srun && std::ranges::any_of(plan.hosts, [&](const HostSlots& host) {
+    return plan.hosts.size() > 1 || !IsThisHost(host.name);
+  });
+}
+
+std::vector<std::string> MpirunWords(const LaunchPlan& plan) {
+  std::vector<std::string> words = {plan.program, "-n", std::to_string(plan.ranks)};
+  if (plan.is_root) words.push_back("--allow-run-as-root");
+  Add(words, {"--oversubscribe", "--bind-to", "none"});
+  if (!plan.hostfile.empty()) {
+    Add(words, {"--hostfile", plan.hostfile});
+  } else if (NeedsHosts(plan)) {
+    Add(words, {"--host", HostList(plan.hosts)});
+  }
+  if (!plan.network.empty()) {
+    Add(words, {"--mca", "btl_tcp_if_include", plan.network, "--mca", "oob_tcp_if_include", plan.network});
+  }
+  words.push_back(plan.moka);
+  Add(words, plan.words);
+  return words;
+}
+
+std::vector<std::string> SrunWords(const LaunchPlan& plan) {
+  std::vector<std::string> words = {plan.program, "--mpi=pmix", "-n", std::to_string(plan.ranks)};
+  if (plan.nodes > 0) Add(words, {"-N", std::to_string(plan.nodes)});
+  if (plan.cpus_per_task > 0) words.push_back(StrCat("--cpus-per-task=", plan.cpus_per_task));
+  words.push_back(plan.moka);
+  Add(words, plan.words);
+  return words;
+}
+
+std::vector<std::string> LaunchWords(const LaunchPlan& plan) {
+  return plan.uses_srun ? SrunWords(plan) : MpirunWords(plan);
+}
+
+std::string ShellLine(const std::vector<std::string>& words) {
+  std::vector<std::string> parts;
+  for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : Quoted(word));
+  return Join(parts, " ");
+}
+
+}  // namespace moka

@@ -1,0 +1,150 @@
+#include "tools/launch/hosts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+constexpr int kMostSlots = 4096;
+
+std::optional<int> SlotsOf(std::string_view text) {
+  int slots = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), slots);
+  if (code != std::errc() || end != text.data() + text.size() || slots < 1 || slots > kMostSlots) return std::nullopt;
+  return slots;
+}
+
+// ssh and mpirun get the name as a word of their command lines: it must not be one of their options.
+bool IsHostName(std::string_view name) {
+  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_' || c == '@';
+  });
+}
+
+// "a:2" or "a"; nothing if it is neither.
+std::optional<HostSlots> HostOf(std::string_view text) {
+  const size_t colon = text.find(':');
+  HostSlots host{std::string(text.substr(0, colon)), 1};
+  if (!IsHostName(host.name)) return std::nullopt;
+  if (colon == std::string_view::npos) return host;
+  const std::optional<int> slots = SlotsOf(text.substr(colon + 1));
+  if (!slots) return std::nullopt;
+  host.slots = *slots;
+  return host;
+}
+
+bool Holds(const std::vector<HostSlots>& hosts, const std::string& name) {
+  return std::ranges::any_of(hosts, [&](const HostSlots& host) { return host.name == name; });
+}
+
+// A line of a hostfile without its comment; nothing if it says no host.
+std::optional<HostSlots> HostOfLine(std::string_view line) {
+  std::optional<HostSlots> host;
+  for (const std::string& word : Split(line, ' ')) {
+    if (Trim(word).empty()) continue;
+    if (!host) {
+      host = HostOf(Trim(word));
+      if (!host) return std::nullopt;
+    } else if (word.starts_with("slots=")) {
+      const std::optional<int> slots = SlotsOf(Trim(std::string_view(word).substr(6)));
+      if (!slots) return std::nullopt;
+      host->slots = *slots;
+    } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+      return std::nullopt;
+    }
+  }
+  return host;
+}
+
+}  // namespace
+
+std::vector<HostSlots> ParseHosts(std::string_view text) {
+  std::vector<HostSlots> hosts;
+  for (const std::string& part : Split(text, ',')) {
+    const std::optional<HostSlots> host = HostOf(Trim(part));
+    if (!host) {
+      throw Error(ErrorKind::kUsage,
+                  StrCat("--hosts wants NAME:SLOTS,... as in a:2,b:2, found \"", Printable(part), "\""));
+    }
+    if (Holds(hosts, host->name)) {
+      throw Error(ErrorKind::kUsage,
+                  StrCat("--hosts names ", host->name, " twice; say its slots once, as in ", host->name, ":2"));
+    }
+    hosts.push_back(*host);
+  }
+  return hosts;
+}
+
+std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& file) {
+  std::vector<HostSlots> hosts;
+  int number = 0;
+  for (std::string line : Split(text, '\n')) {
+    ++number;
+    line = line.substr(0, line.find('#'));
+    std::ranges::replace(line, '\t', ' ');
+    if (Trim(line).empty()) continue;
+    const std::optional<HostSlots> host = HostOfLine(Trim(line));
+    if (!host) {
+      throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
+                  "a hostfile has lines such as \"node1 slots=4\"");
+    }
+    if (Holds(hosts, host->name)) {
+      throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
+                  StrCat(host->name, " stands here a second time; say its slots once"));
+    }
+    hosts.push_back(*host);
+  }
+  if (hosts.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file), " names no host"));
+  return hosts;
+}
+
+std::string HostfileText(const std::vector<HostSlots>& hosts) {
+  std::string text;
+  for (const HostSlots& host : hosts) text += StrCat(host.name, " slots=", host.slots, "\n");
+  return text;
+}
+
+int SlotCount(const std::vector<HostSlots>& hosts) {
+  int slots = 0;
+  for (const HostSlots& host : hosts) slots += host.slots;
+  return slots;
+}
+
+std::vector<std::string> PlaceRanks(const std::vector<HostSlots>& hosts, int ranks) {
+  if (SlotCount(hosts) < ranks) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat(ranks, " ranks are wanted, and the hosts have ", SlotCount(hosts), " slots"),
+                "give a host more of them, as in --hosts a:4,b:4");
+  }
+  std::vector<std::string> places;
+  for (const HostSlots& host : hosts) {
+    for (int i = 0; i < host.slots && static_cast<int>(places.size()) < ranks; ++i) places.push_back(host.name);
+  }
+  return places;
+}
+
+std::vector<HostSlots> WithoutSlot(std::vector<HostSlots> hosts, const std::string& host) {
+  Require(SlotCount(hosts) > 1, "WithoutSlot leaves a slot");
+  auto it = std::ranges::find(hosts, host, &HostSlots::name);
+  if (it == hosts.end()) it = hosts.end() - 1;
+  if (--it->slots == 0) hosts.erase(it);
+  return hosts;
+}
+
+bool IsThisHost(const std::string& name) {
+  if (name == "localhost" || name == "127.0.0.1") return true;
+  std::array<char, 256> own{};
+  if (gethostname(own.data(), own.size() - 1) != 0) return false;
+  const std::string full = own.data();
+  return name == full || name == full.substr(0, full.find('.'));
+}
+
+}  // namespace moka

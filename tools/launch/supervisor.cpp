@@ -1,0 +1,86 @@
+#include "tools/launch/supervisor.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "tools/launch/child.h"
+#include "tools/launch/preflight.h"
+#include "tools/launch/rank_states.h"
+
+namespace moka {
+namespace {
+
+constexpr int kSignalled = 128;
+constexpr int kLastSysexit = 78;
+
+double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// The rank that ended the job, said on stderr; nothing if its ranks do not tell.
+std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double since_s, int ranks) {
+  if (!run) return std::nullopt;
+  const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(*run, since_s - kClockLimitS), ranks);
+  if (culprit) LogWarning(culprit->text);
+  return culprit;
+}
+
+void GiveUpRank(LaunchPlan& plan, const std::optional<Culprit>& culprit) {
+  --plan.ranks;
+  if (plan.uses_srun) return;
+  plan.hosts = WithoutSlot(plan.hosts, culprit ? culprit->host : "");
+  if (!plan.hostfile.empty()) WriteFileAtomically(plan.hostfile, HostfileText(plan.hosts));
+}
+
+}  // namespace
+
+bool IsRankLost(int code) {
+  if (code == static_cast<int>(ErrorKind::kPeer)) return true;
+  const bool is_explained = code == static_cast<int>(ErrorKind::kDiverged) ||
+                            code == static_cast<int>(ErrorKind::kTargetMissed) ||
+                            code == static_cast<int>(ErrorKind::kVerification) ||
+                            (code >= static_cast<int>(ErrorKind::kUsage) && code <= kLastSysexit);
+  return code != 0 && !is_explained && code != kSignalled + SIGINT;
+}
+
+std::string EndText(int code) {
+  if (code == 0) return "the job is done";
+  if (code == static_cast<int>(ErrorKind::kInterrupted)) return "the job was interrupted; its checkpoint is complete";
+  if (code == static_cast<int>(ErrorKind::kPeer)) return "a rank lost its peers (exit code 76)";
+  if (code > kSignalled && code < kSignalled + NSIG) {
+    const int signal = code - kSignalled;
+    return StrCat("a rank was ended by signal ", signal, " (", strsignal(signal),
+                  ")");  // NOLINT(concurrency-mt-unsafe): no other thread asks
+  }
+  return StrCat("the job ended with exit code ", code);
+}
+
+int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& options) {
+  std::optional<std::filesystem::path> run;
+  for (int again = 0;; ++again) {
+    const RunWatch watch(verb);  // of no training it finds none
+    const double begin_s = Now();
+    LogInfo(ShellLine(LaunchWords(plan)));
+    const JobEnd end = RunJob(LaunchWords(plan));
+    if (end.code != 0) LogInfo(EndText(end.code));
+    if (!IsRankLost(end.code) || end.was_stopped) return end.code;
+    if (const std::optional<std::filesystem::path> found = watch.Find()) run = found;
+    const std::optional<Culprit> culprit = NameCulprit(run, begin_s, plan.ranks);
+    if (again == options.restarts) {
+      if (run) LogInfo(StrCat("to go on: moka launch -n ", plan.ranks, " -- train --resume=", run->string()));
+      return end.code;
+    }
+    if (options.shrinks && plan.ranks > 1) GiveUpRank(plan, culprit);
+    const bool has_checkpoint = run && HasCheckpoint(*run);
+    if (run) plan.words = ResumingWords(verb, *run);
+    LogInfo(StrCat("restart ", again + 1, " of ", options.restarts, " with ", plan.ranks,
+                   plan.ranks == 1 ? " rank, " : " ranks, ",
+                   has_checkpoint ? "from the newest checkpoint of " + run->string() : "from the beginning"));
+  }
+}
+
+}  // namespace moka

@@ -10,9 +10,11 @@
 #include "graph/autodiff.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/precision.h"
+#include "proto/filter.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -115,12 +117,13 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     if (compile.on_pulse) compile.on_pulse();
   };
   pulse();
-  BuiltNet net = BuildNet(param, options);
+  const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
+  BuiltNet net = BuildNet(shares_batch ? NetOfRank(param, world_->size()) : param, options);
   pulse();
   RefuseUntrainable(net.param);
   if (world_ != nullptr) RefuseAlone(net, compile.device);
   WarnOfOutputFiles(net.param);
-  param_ = net.param;
+  param_ = shares_batch ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);

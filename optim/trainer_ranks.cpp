@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "graph/kernel_search.h"
+#include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
@@ -81,7 +82,14 @@ void Trainer::JoinRanks() {
   for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
-  if (is_first()) LogInfo(planner_->Describe());
+  if (is_first()) {
+    const BatchPolicy batch{.ranks = ranks(),
+                            .of_rank = train_->feed().batch_size(),
+                            .iter_size = solver_.iter_size(),
+                            .is_global = HasGlobalBatch(solver_)};
+    LogInfo(StrCat(batch.Describe(double{solver_.base_lr()})));
+    LogInfo(planner_->Describe());
+  }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
 }

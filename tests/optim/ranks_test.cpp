@@ -52,18 +52,7 @@ class RanksTest : public TrainerTest {
     });
     return results;
   }
-  // A rank's batch is for training; a test's is what the net says, and ranks share the batches.
-  static SolverNets WithBatch(int batch, const std::function<std::string(int)>& net) {
-    SolverNets nets = Nets(1, net(16));
-    nets.train = Nets(0, net(batch)).train;
-    return nets;
-  }
-  static SolverNets Plain(int batch) {
-    return WithBatch(batch, [](int b) { return Without(TaskNet(b, false), "bn", "relu"); });
-  }
-  static SolverNets Task(int batch) {
-    return WithBatch(batch, [](int b) { return TaskNet(b); });
-  }
+  static SolverNets Plain(int batch = 16) { return Nets(1, Without(TaskNet(batch, false), "bn", "relu")); }
   static void ExpectNear(const std::map<std::string, std::vector<float>>& a,
                          const std::map<std::string, std::vector<float>>& b, float tolerance) {
     ASSERT_EQ(a.size(), b.size());
@@ -78,10 +67,10 @@ class RanksSolverTest : public RanksTest, public testing::WithParamInterface<con
 
 TEST_P(RanksSolverTest, TrainAsOneRankDoesOnTheWholeBatch) {
   const std::string solver = BaseSolver() + GetParam();
-  const auto alone = Make(solver, {}, Plain(16));
+  const auto alone = Make(solver, {}, Plain());
   const TrainResult expected = alone->Run();
   for (const int ranks : {2, 4}) {
-    const std::vector<Result> results = Train(ranks, solver, Plain(16 / ranks));
+    const std::vector<Result> results = Train(ranks, solver, Plain());
     for (const Result& result : results) {
       EXPECT_EQ(result.values, results[0].values);
       EXPECT_EQ(result.state.smoothed_loss, results[0].state.smoothed_loss);
@@ -100,9 +89,9 @@ INSTANTIATE_TEST_SUITE_P(Solvers, RanksSolverTest,
 
 TEST_F(RanksTest, SeveralBatchesAnIterationAreExchangedOnce) {
   std::string solver = BaseSolver() + "max_iter: 12";
-  const auto alone = Make(solver, {}, Plain(16));
+  const auto alone = Make(solver, {}, Plain());
   alone->Run();
-  const std::vector<Result> results = Train(2, solver + " iter_size: 2", Plain(4));
+  const std::vector<Result> results = Train(2, solver + " iter_size: 2", Plain(8));
   EXPECT_EQ(results[0].values, results[1].values);
   const auto& weights = results[0].values.at("ip1/0");
   for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], alone->store().Values("ip1/0")[i], 5e-5) << i;
@@ -111,15 +100,15 @@ TEST_F(RanksTest, SeveralBatchesAnIterationAreExchangedOnce) {
 
 TEST_F(RanksTest, AllHoldTheSameStatisticsOfBatchNorms) {
   for (const char* more : {"", "iter_size: 2"}) {
-    const std::vector<Result> results = Train(4, BaseSolver() + more, Task(4));
+    const std::vector<Result> results = Train(4, BaseSolver() + more, Nets());
     for (const Result& result : results) EXPECT_EQ(result.values, results[0].values) << more;
   }
 }
 
 TEST_F(RanksTest, MeansOfBatchNormsAreThoseOfTheWholeBatch) {
-  const auto alone = Make(BaseSolver() + "max_iter: 1", {}, Task(16));
+  const auto alone = Make(BaseSolver() + "max_iter: 1", {}, Nets());
   alone->Run();
-  const std::vector<Result> results = Train(4, BaseSolver() + "max_iter: 1", Task(4));
+  const std::vector<Result> results = Train(4, BaseSolver() + "max_iter: 1", Nets());
   const std::vector<float> expected = alone->store().Values("bn/0");
   const std::vector<float>& mean = results[0].values.at("bn/0");
   for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i], expected[i], 1e-5) << i;
@@ -127,7 +116,7 @@ TEST_F(RanksTest, MeansOfBatchNormsAreThoseOfTheWholeBatch) {
 
 TEST_F(RanksTest, TheResultDoesNotDependOnHowGradientsAreJoined) {
   const auto with = [&](const std::string& fusion) {
-    return Train(4, BaseSolver() + "distributed { bucket_bytes: 100 fusion: \"" + fusion + "\" }", Task(4))[0];
+    return Train(4, BaseSolver() + "distributed { bucket_bytes: 100 fusion: \"" + fusion + "\" }", Nets())[0];
   };
   const Result single = with("single");
   EXPECT_NE(single.plan.find("in 1 bucket"), std::string::npos) << single.plan;
@@ -140,9 +129,9 @@ TEST_F(RanksTest, TheResultDoesNotDependOnHowGradientsAreJoined) {
 }
 
 TEST_F(RanksTest, HalfTypesOnTheWireStayNear) {
-  const Result full = Train(2, BaseSolver(), Plain(8))[0];
+  const Result full = Train(2, BaseSolver(), Plain())[0];
   for (const char* wire : {"float16", "bfloat16"}) {
-    const std::vector<Result> results = Train(2, BaseSolver() + "distributed { wire: \"" + wire + "\" }", Plain(8));
+    const std::vector<Result> results = Train(2, BaseSolver() + "distributed { wire: \"" + wire + "\" }", Plain());
     EXPECT_EQ(results[0].values, results[1].values);
     EXPECT_NE(results[0].values, full.values);
     ExpectNear(results[0].values, full.values, 0.05F);
@@ -151,14 +140,14 @@ TEST_F(RanksTest, HalfTypesOnTheWireStayNear) {
 
 TEST_F(RanksTest, AResumedRunEndsBitIdentical) {
   const std::string solver = BaseSolver() + "type: \"Adam\" base_lr: 0.01";
-  const Result whole = Train(2, solver, Task(8))[0];
+  const Result whole = Train(2, solver, Nets())[0];
   RunFolder run = NewRun();
-  const std::vector<Result> stopped = Train(2, solver, Task(8), [&](int rank, TrainerOptions& options) {
+  const std::vector<Result> stopped = Train(2, solver, Nets(), [&](int rank, TrainerOptions& options) {
     if (rank == 0) options.run = &run;
     options.stop_after = 17;
   });
   for (const Result& result : stopped) EXPECT_EQ(result.end.end, TrainEnd::kInterrupted);
-  const std::vector<Result> resumed = Train(2, solver, Task(8), [&](int rank, TrainerOptions& options) {
+  const std::vector<Result> resumed = Train(2, solver, Nets(), [&](int rank, TrainerOptions& options) {
     if (rank == 0) options.run = &run;
     options.resume = FindNewestValid(run.checkpoints());
   });
@@ -171,7 +160,7 @@ TEST_F(RanksTest, AResumedRunEndsBitIdentical) {
 
 TEST_F(RanksTest, PositionsAreThoseOfAllRanks) {
   RunFolder run = NewRun();
-  Train(4, BaseSolver(), Plain(4), [&](int rank, TrainerOptions& options) {
+  Train(4, BaseSolver(), Plain(), [&](int rank, TrainerOptions& options) {
     if (rank == 0) options.run = &run;
     options.stop_after = 7;
   });
@@ -182,7 +171,7 @@ TEST_F(RanksTest, PositionsAreThoseOfAllRanks) {
 
 TEST_F(RanksTest, OneRanksErrorEndsAllWithItsName) {
   try {
-    Train(4, BaseSolver(), Plain(4), {}, [](int rank, Trainer& trainer) {
+    Train(4, BaseSolver(), Plain(), {}, [](int rank, Trainer& trainer) {
       if (rank != 1) return;
       // A label outside its classes.
       auto* pipeline = dynamic_cast<MemoryPipeline*>(trainer.train_net().feed().pipeline("data"));
@@ -202,7 +191,7 @@ TEST_F(RanksTest, ALossThatIsNotFiniteOnOneRankIsSkippedByAll) {
     if (rank == 1) FillTask(trainer.train_net().feed(), 2 * 5 + 1, 1, 2);  // sample 11 is rank 1's sixth
   };
   // Without a ReLU, which makes 0 of a NaN.
-  const SolverNets nets = WithBatch(8, [](int b) { return Without(TaskNet(b, false), "bn", "ip2"); });
+  const SolverNets nets = Nets(1, Without(TaskNet(16, false), "bn", "ip2"));
   const std::vector<Result> results = Train(2, BaseSolver() + "on_nan: IGNORE", nets, {}, poison);
   EXPECT_EQ(results[0].values, results[1].values);
   EXPECT_GT(results[0].state.skipped_updates, 0);

@@ -1,0 +1,32 @@
+// What batch several ranks train on: the net's batch sizes are of all ranks together, so that a recipe stays what it is
+// whatever the number of ranks ("global"), or of each rank ("per_rank"), which makes the batch larger with every rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct BatchPolicy {
+  int64_t ranks = 1;
+  int64_t of_rank = 0;    // samples a rank takes at once
+  int64_t iter_size = 1;  // batches an iteration
+  bool is_global = true;
+
+  int64_t of_all() const { return of_rank * ranks * iter_size; }
+  // For the log: "batch 256 = 4 ranks x 64"; with "per_rank" also the rate that the linear rule (Goyal et al.,
+  // "Accurate, large minibatch SGD", 2017) makes of `base_lr`.
+  std::string Describe(double base_lr) const;
+};
+
+// Errors: kConfig at solver.distributed.batch unless it is "global" or "per_rank".
+bool HasGlobalBatch(const SolverParameter& solver);
+
+// The net as one of `ranks` ranks trains it: filtered for its state, with each data layer's batch_size, or first
+// dimension of DummyData, divided by the ranks. Errors: kConfig at a batch size that does not divide, naming the
+// nearest that do.
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks);
+
+}  // namespace moka

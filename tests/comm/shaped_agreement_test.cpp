@@ -22,22 +22,18 @@ constexpr std::chrono::milliseconds kLatency(2);
 constexpr double kBytesPerSecond = 20e6;
 
 double MeasuredSeconds(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement, int64_t elements) {
-  double least = std::numeric_limits<double>::infinity();
-  for (int repeat = 0; repeat < 3; ++repeat) {  // other work on the machine only adds
-    std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(arrangement.ranks);
-    for (auto& transport : world) {
-      transport = std::make_unique<ShapedTransport>(
-          std::move(transport), LinkShape{.latency = kLatency, .bytes_per_s = kBytesPerSecond, .host_of = {}});
-    }
-    const auto begin = std::chrono::steady_clock::now();
-    RunRanks(world, [&](Transport& transport) {
-      std::vector<float> values(static_cast<size_t>(elements), 1.0F);
-      Runner runner(transport, algorithm.make(arrangement, transport.rank()), Wire::kFloat32);
-      runner.Run(Message(values), std::chrono::seconds(20));
-    });
-    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(arrangement.ranks);
+  for (auto& transport : world) {
+    transport = std::make_unique<ShapedTransport>(
+        std::move(transport), LinkShape{.latency = kLatency, .bytes_per_s = kBytesPerSecond, .host_of = {}});
   }
-  return least;
+  const auto begin = std::chrono::steady_clock::now();
+  RunRanks(world, [&](Transport& transport) {
+    std::vector<float> values(static_cast<size_t>(elements), 1.0F);
+    Runner runner(transport, algorithm.make(arrangement, transport.rank()), Wire::kFloat32);
+    runner.Run(Message(values), std::chrono::seconds(20));
+  });
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 TEST(VirtualTime, AgreesWithRealRunsOverSlowLinks) {
@@ -50,9 +46,14 @@ TEST(VirtualTime, AgreesWithRealRunsOverSlowLinks) {
     const VirtualSchedule schedule = VirtualSchedule::Of(algorithm, arrangement, topology);
     for (const int64_t elements : {1'000, 50'000, 400'000}) {
       const double predicted = schedule.Seconds(elements, 4);
-      const double measured = MeasuredSeconds(algorithm, arrangement, elements);
+      // Other work on the machine only adds: the least of as many runs as it takes.
+      const double bound = 1.1 * predicted + 1e-3;
+      double measured = std::numeric_limits<double>::infinity();
+      for (int run = 0; run < 20 && measured > bound; ++run) {
+        measured = std::min(measured, MeasuredSeconds(algorithm, arrangement, elements));
+      }
       EXPECT_GT(measured, 0.97 * predicted) << name << " of " << elements;
-      EXPECT_LT(measured, 1.10 * predicted + 2e-3) << name << " of " << elements;
+      EXPECT_LT(measured, bound) << name << " of " << elements;
     }
   }
 }

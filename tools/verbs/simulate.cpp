@@ -91,6 +91,9 @@ Setting ReadSetting(const Arguments& arguments) {
   setting.noise.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
   if (arguments.Has("stall")) {
     const auto [probability, ms] = Pair("stall", arguments.Get("stall"));
+    if (probability > 1) {
+      throw Error(ErrorKind::kUsage, StrCat("--stall stalls a part of the steps from 0 to 1, found ", probability));
+    }
     setting.noise.stall_probability = probability;
     setting.noise.stall_s = ms * 1e-3;
   }

@@ -1,7 +1,6 @@
 #include "comm/exchange_planner.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -23,69 +22,35 @@ ExchangePlanner::ExchangePlanner(Communicator& communicator, ExchangeOptions opt
   ChooseCandidates();
 }
 
-ExchangePlanner::Candidate ExchangePlanner::Named(const std::string& text) const {
-  const size_t colon = text.find(':');
-  Candidate candidate{text, &FindAllReduce(text.substr(0, colon)), {}};
-  Arrangement& arrangement = candidate.arrangement;
-  arrangement.ranks = communicator_.size();
-  arrangement.group = communicator_.group();
-  if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, arrangement.group);
-    if (error != std::errc{} || stop != end || !candidate.algorithm->has_groups) {
-      throw Error(ErrorKind::kConfig,
-                  StrCat("algorithm \"", Printable(text), "\": ",
-                         candidate.algorithm->has_groups ? "the group is a number of ranks" : "it has no groups"));
-    }
-  }
-  if (candidate.algorithm->has_dimensions) {
-    arrangement.dimensions = {arrangement.group, communicator_.size() / std::max(arrangement.group, 1)};
-  }
-  return candidate;
-}
-
 void ExchangePlanner::ChooseCandidates() {
+  const int ranks = communicator_.size();
+  const int group = communicator_.group();
   if (options_.algorithm != "auto") {
-    candidates_ = {Named(options_.algorithm)};
-    const Candidate& chosen = candidates_[0];
-    if (const std::string why = chosen.algorithm->refuse(chosen.arrangement); !why.empty()) {
-      throw Error(ErrorKind::kConfig, StrCat("algorithm \"", chosen.name, "\" does not run here: ", why));
-    }
-    if (options_.has_fixed_order && !chosen.algorithm->has_fixed_order) {
+    candidates_ = {ChoiceOfAllReduce(options_.algorithm, ranks, group)};
+    if (options_.has_fixed_order && !candidates_[0].algorithm->has_fixed_order) {
       throw Error(ErrorKind::kConfig, SourcePlace{},
-                  StrCat("the sums of algorithm \"", chosen.name,
-                         "\" depend on how gradients are joined, and the solver is ", "deterministic"),
+                  StrCat("the sums of algorithm \"", candidates_[0].name,
+                         "\" depend on how gradients are joined, and the solver is deterministic"),
                   "take \"auto\", or set deterministic: false");
     }
     return;
   }
-  // Of a deterministic training the choice must not depend on a measurement.
-  const int group = communicator_.group();
-  if (options_.has_fixed_order) {
-    const bool is_one_host = group == communicator_.size();
-    for (const char* name : {is_one_host ? "direct" : "two_level", "halving_doubling", "recursive_doubling"}) {
-      const Candidate candidate = Named(name);
-      if (!candidate.algorithm->has_fixed_order || !candidate.algorithm->refuse(candidate.arrangement).empty())
-        continue;
-      candidates_ = {candidate};
-      return;
-    }
-  }
-  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
-    const Candidate candidate = Named(std::string(algorithm.name));
-    if (algorithm.refuse(candidate.arrangement).empty()) candidates_.push_back(candidate);
+  if (options_.has_fixed_order) {  // then the choice must not depend on a measurement
+    candidates_ = {ChoiceOfAllReduce(group == ranks ? "direct" : "two_level", ranks, group)};
+  } else {
+    candidates_ = AllReduceChoices(ranks, group);
   }
 }
 
-const ExchangePlanner::Candidate& ExchangePlanner::CandidateOf(const std::string& name) const {
-  const auto it = std::ranges::find_if(candidates_, [&](const Candidate& c) { return c.name == name; });
+const AllReduceChoice& ExchangePlanner::CandidateOf(const std::string& name) const {
+  const auto it = std::ranges::find(candidates_, name, &AllReduceChoice::name);
   Require(it != candidates_.end(), "a plan names measured algorithms");
   return *it;
 }
 
 void ExchangePlanner::Measure(int64_t bytes) {
   costs_ = {};
-  for (const Candidate& candidate : candidates_) {
+  for (const AllReduceChoice& candidate : candidates_) {
     Runner runner(communicator_.transport(), candidate.algorithm->make(candidate.arrangement, communicator_.rank()),
                   options_.wire);
     std::vector<CostPoint> points;
@@ -151,7 +116,7 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
   std::vector<Schedule> schedules;
   for (const Bucket& bucket : plan_.buckets) {
     ends.push_back(static_cast<int>(bucket.first + bucket.count));
-    const Candidate& candidate = CandidateOf(bucket.algorithm);
+    const AllReduceChoice& candidate = CandidateOf(bucket.algorithm);
     schedules.push_back(candidate.algorithm->make(candidate.arrangement, communicator_.rank()));
   }
   exchange.SetPlan(ends, schedules, options_.wire);

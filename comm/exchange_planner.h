@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/algorithms/algorithm.h"
+#include "comm/all_reduce_choice.h"
 #include "comm/communicator.h"
 #include "comm/cost_curve.h"
 #include "comm/fusion_plan.h"
@@ -15,7 +15,7 @@
 namespace moka {
 
 struct ExchangeOptions {
-  std::string algorithm = "auto";  // or a name, "name:GROUP"
+  std::string algorithm = "auto";  // or a name as ChoiceOfAllReduce reads it
   std::string fusion = "optimal";
   int64_t bucket_bytes = int64_t{25} << 20U;
   Wire wire = Wire::kFloat32;
@@ -43,19 +43,13 @@ class ExchangePlanner {
   std::string Describe() const;
 
  private:
-  struct Candidate {
-    std::string name;  // as chosen: with its group
-    const AllReduceAlgorithm* algorithm = nullptr;
-    Arrangement arrangement;
-  };
   void ChooseCandidates();
-  Candidate Named(const std::string& text) const;
   FusionInput InputOf(const GradientExchange& exchange) const;
-  const Candidate& CandidateOf(const std::string& name) const;
+  const AllReduceChoice& CandidateOf(const std::string& name) const;
 
   Communicator& communicator_;
   ExchangeOptions options_;
-  std::vector<Candidate> candidates_;
+  std::vector<AllReduceChoice> candidates_;
   CostTable costs_;
   FusionPlan plan_;
   FusionInput input_;

@@ -100,23 +100,19 @@ void Trainer::Watch(const std::filesystem::path& run_folder) {
   const auto look = [this, exchange] {
     constexpr std::array<const char*, 5> kNames = {"starting", "training", "testing", "writing", "ended"};
     const ExchangePlace place = exchange->Place();
-    RankStatus status;
-    status.state = kNames.at(static_cast<size_t>(phase_.load()));
-    status.iteration = iteration_now_;
-    status.collectives = place.collectives;
-    status.bucket = place.bucket;
-    status.layer = place.layer;
-    return status;
+    RankState state;
+    state.state = kNames.at(static_cast<size_t>(phase_.load()));
+    state.iteration = iteration_now_;
+    state.collective = place.collectives;
+    state.bucket = place.bucket;
+    state.layer = place.layer;
+    return state;
   };
   const int rank = options_.world->rank();
   beacon_ = std::make_unique<RankBeacon>(run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], look);
-  exchange->SetDiagnosis([run_folder] {
-    const double now_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    std::string text;
-    for (const RankStatus& status : FindLaggards(ReadRankStatuses(run_folder), now_s, RankBeacon::kSilent_s)) {
-      text += StrCat(DescribeLaggard(status, now_s, RankBeacon::kSilent_s), "; ");
-    }
-    return text;
+  exchange->SetDiagnosis([run_folder, ranks = static_cast<int>(ranks())] {
+    const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(run_folder, 0), ranks);
+    return culprit ? StrCat(culprit->text, "; ") : std::string();
   });
 }
 

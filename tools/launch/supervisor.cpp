@@ -9,9 +9,9 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "optim/rank_states.h"
 #include "tools/launch/child.h"
 #include "tools/launch/preflight.h"
-#include "tools/launch/rank_states.h"
 
 namespace moka {
 namespace {

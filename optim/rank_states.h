@@ -25,6 +25,10 @@ struct RankState {
 // died while writing leaves its last whole one.
 std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double since_s);
 
+// Whole or not at all, but not safe against power loss, which would end the rank as well. What cannot be written is
+// silence, which is what it would say.
+void WriteRankState(const std::filesystem::path& run, const RankState& state);
+
 struct Culprit {
   int rank = 0;
   std::string host;  // empty: unknown

@@ -1,4 +1,4 @@
-#include "tools/launch/rank_states.h"
+#include "optim/rank_states.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
-#include "tools/launch/rank_states.h"
+#include "optim/rank_states.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -64,6 +65,19 @@ std::optional<Culprit> FindMissing(const std::vector<RankState>& states, int ran
 }
 
 }  // namespace
+
+void WriteRankState(const std::filesystem::path& run, const RankState& state) {
+  const nlohmann::ordered_json json{
+      {"rank", state.rank},     {"host", state.host},           {"pid", state.pid},
+      {"state", state.state},   {"iteration", state.iteration}, {"collective", state.collective},
+      {"bucket", state.bucket}, {"layer", state.layer},         {"updated_s", state.updated_s}};
+  const std::filesystem::path path = run / "ranks" / StrCat("rank-", state.rank, ".json");
+  std::filesystem::path temporary = path;
+  temporary += ".new";
+  std::ofstream(temporary) << json.dump() << "\n";
+  std::error_code code;
+  std::filesystem::rename(temporary, path, code);
+}
 
 std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double since_s) {
   std::vector<RankState> states;

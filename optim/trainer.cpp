@@ -33,6 +33,7 @@ TrainResult Trainer::Run() {
     TrainResult result = Loop();
     phase_ = Phase::kEnded;
     InputReport::End(train_->feed(), train_s_);
+    LogExchange();
     report_->Plot();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
     WriteStatus(is_open ? "interrupted" : "finished", {}, result.exit_code());

@@ -124,6 +124,13 @@ void Trainer::Replan() {
   if (is_first()) LogToFile(planner_->Describe());
 }
 
+void Trainer::LogExchange() const {
+  if (planner_ == nullptr) return;
+  for (const std::string& line : Split(planner_->Explain(*train_->exchange()), '\n')) {
+    if (!line.empty()) LogToFile(line);
+  }
+}
+
 // Signals and the clock reach one rank or another; all act on them in the same iteration.
 void Trainer::TellWishes() {
   if (ranks() == 1) return;

@@ -1,8 +1,11 @@
 #include "tools/launch/supervisor.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "core/error.h"
@@ -21,10 +24,14 @@ constexpr int kLastSysexit = 78;
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// The rank that ended the job, said on stderr; nothing if its ranks do not tell.
-std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double since_s, int ranks) {
+// The rank that ended the job, said on stderr; nothing if its ranks do not tell. States from before `since_s` are not
+// of this job; it is moved behind those that were read, which are not of the next.
+std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double& since_s, int ranks) {
   if (!run) return std::nullopt;
-  const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(*run, since_s - kClockLimitS), ranks);
+  const std::vector<RankState> states = ReadRankStates(*run, since_s);
+  for (const RankState& state : states)
+    since_s = std::max(since_s, std::nextafter(state.updated_s, std::numeric_limits<double>::infinity()));
+  const std::optional<Culprit> culprit = FindCulprit(states, ranks);
   if (culprit) LogWarning(culprit->text);
   return culprit;
 }
@@ -61,15 +68,15 @@ std::string EndText(int code) {
 
 int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& options) {
   std::optional<std::filesystem::path> run;
+  double since_s = Now() - kClockLimitS;
   for (int again = 0;; ++again) {
     const RunWatch watch(verb);  // of no training it finds none
-    const double begin_s = Now();
     LogInfo(ShellLine(LaunchWords(plan)));
     const JobEnd end = RunJob(LaunchWords(plan));
     if (end.code != 0) LogInfo(EndText(end.code));
     if (!IsRankLost(end.code) || end.was_stopped) return end.code;
     if (const std::optional<std::filesystem::path> found = watch.Find()) run = found;
-    const std::optional<Culprit> culprit = NameCulprit(run, begin_s, plan.ranks);
+    const std::optional<Culprit> culprit = NameCulprit(run, since_s, plan.ranks);
     if (again == options.restarts) {
       if (run) LogInfo(StrCat("to go on: moka launch -n ", plan.ranks, " -- train --resume=", run->string()));
       return end.code;

@@ -208,16 +208,27 @@ int PrintFacts(const Arguments& arguments) {
   return 0;
 }
 
-// Checks the hosts, says the outcome, and throws if ranks would not run there.
+// Checks the hosts and says the outcome.
 std::vector<Check> Preflight(const Arguments& arguments, const LaunchedVerb& verb, LaunchPlan& plan) {
   const std::string mode = arguments.Get("preflight", "on");
   if (mode != "on" && mode != "off")
     throw Error(ErrorKind::kUsage, StrCat("--preflight wants on or off, found \"", Printable(mode), "\""));
   if (mode == "off") return {};
   const std::vector<Check> checks = CheckAll(arguments, verb, plan);
-  for (const Check& check : checks)
-    Log(check.verdict == Verdict::kFailed ? LogLevel::kError : LogLevel::kInfo, CheckLine(check));
+  for (const Check& check : checks) LogInfo(CheckLine(check));
   return checks;
+}
+
+// Errors: kUnavailable with every check that failed.
+void RefuseFailed(const std::vector<Check>& checks) {
+  std::vector<Error> errors;
+  for (const Check& check : checks) {
+    if (check.verdict != Verdict::kFailed) continue;
+    errors.emplace_back(ErrorKind::kUnavailable, SourcePlace{}, StrCat(check.name, ": ", check.text), check.remedy);
+  }
+  if (errors.empty()) return;
+  errors.back().AddNote("nothing was started; --preflight=off starts the ranks all the same");
+  throw ErrorList(std::move(errors));
 }
 
 int Run(const Arguments& arguments) {
@@ -238,10 +249,7 @@ int Run(const Arguments& arguments) {
     LogInfo(StrCat("hostfile: ", Join(Split(Trim(HostfileText(plan.hosts)), '\n'), ", ")));
   }
   PrintPlan(arguments, plan, checks);
-  if (!AllPass(checks)) {
-    throw Error(ErrorKind::kUnavailable, {}, "a check failed; nothing was started",
-                "--preflight=off starts the ranks all the same");
-  }
+  RefuseFailed(checks);
   return arguments.Has("dry-run") ? 0 : Supervise(plan, verb, restart);
 }
 

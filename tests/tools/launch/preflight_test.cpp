@@ -14,7 +14,7 @@ TEST(PreflightTest, SoundHostsPassEveryCheck) {
   const std::vector<HostFacts> facts = TwoSoundHosts();
   EXPECT_EQ(CheckLine(CheckHosts(facts, "ssh")), "ok      hosts         2 hosts: a, b");
   EXPECT_EQ(CheckLine(CheckBuild(facts, facts[0].build, "/m")), "ok      build         00ff on every host");
-  EXPECT_EQ(CheckLine(CheckSharedMemory(facts, kTwoEach)), "ok      shared memory 4 GiB free in /dev/shm of a");
+  EXPECT_EQ(CheckLine(CheckSharedMemory(facts, kTwoEach)), "ok      shared memory 4.00 GiB free in /dev/shm of a");
   EXPECT_EQ(CheckLine(CheckClocks(facts)), "ok      clocks        within 0.0 s of this host's");
   EXPECT_EQ(CheckLine(CheckDevices(facts, kTwoEach, false)),
             "ok      devices       a: 2 ranks on 8 CPUs; b: 2 ranks on 8 CPUs");
@@ -47,7 +47,7 @@ TEST(PreflightTest, DockersSharedMemoryIsTooSmallForTwoRanks) {
   facts[1].shm_bytes = facts[1].shm_free_bytes = int64_t{64} << 20;
   const Check check = CheckSharedMemory(facts, kTwoEach);
   EXPECT_EQ(check.verdict, Verdict::kFailed);
-  EXPECT_EQ(check.text, "b: /dev/shm has 64 MiB free of 64 MiB, and 2 ranks may take 128 MiB");
+  EXPECT_EQ(check.text, "b: /dev/shm has 64.0 MiB free of 64.0 MiB, and 2 ranks may take 128.0 MiB");
   EXPECT_NE(check.remedy.find("mount -o remount,size=256M /dev/shm; in Docker: --shm-size"), std::string::npos);
   EXPECT_EQ(CheckSharedMemory(facts, {{"a", 2}, {"b", 1}}).verdict, Verdict::kOk) << "one rank shares with none";
   EXPECT_EQ(CheckSharedMemory(facts, {{"a", 1}, {"b", 1}}).text, "not used: one rank a host");

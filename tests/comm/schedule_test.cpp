@@ -51,13 +51,13 @@ TEST(Schedule, EveryAlgorithmIsProvenForManyRanks) {
       }
     }
   }
-  EXPECT_GT(proven, 300);
+  EXPECT_GE(proven, 300);
 }
 
 TEST(Schedule, OrdersThatAreNotFixedAreFound) {
   for (const char* name : {"ring", "torus"}) {
     const std::vector<Schedule> schedules =
-        SchedulesOf(FindAllReduce(name), {.ranks = 4, .group = 2, .dimensions = {2, 2}});
+        SchedulesOf(FindAllReduce(name), {.ranks = 9, .group = 3, .dimensions = {3, 3}});
     EXPECT_EQ(CheckAllReduce(schedules, false), "") << name;
     EXPECT_NE(CheckAllReduce(schedules, true).find("another order than chunk 0"), std::string::npos) << name;
   }
@@ -73,7 +73,7 @@ size_t Rounds(const char* name, const Arrangement& arrangement, int rank) {
 
 TEST(Schedule, RoundsAndElementsAreThoseOfTheFiles) {
   for (const int ranks : {2, 3, 4, 6, 8, 16}) {
-    const int64_t n = 16 * 720720;  // whole lines for every number of chunks here
+    const int64_t n = 16 * 2882880;  // whole lines for every number of chunks here
     const Arrangement flat{.ranks = ranks};
     const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
     const auto log = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(power)));
@@ -92,7 +92,7 @@ TEST(Schedule, RoundsAndElementsAreThoseOfTheFiles) {
       EXPECT_EQ(Sent("halving_doubling", flat, rank, n), is_odd ? n : 2 * (power - 1) * n / power + folded);
     }
   }
-  const int64_t n = 16 * 720720;
+  const int64_t n = 16 * 2882880;
   for (const auto& [ranks, group] : {std::pair{8, 4}, {8, 2}, {16, 4}, {32, 8}}) {
     const int groups = ranks / group;
     const Arrangement grouped{.ranks = ranks, .group = group, .dimensions = {group, groups}};

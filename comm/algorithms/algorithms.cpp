@@ -7,6 +7,13 @@
 
 namespace moka {
 
+std::string RefuseNone(const Arrangement& /*arrangement*/) { return {}; }
+
+std::string RefuseGroups(const Arrangement& arrangement) {
+  if (arrangement.group >= 1 && arrangement.ranks % arrangement.group == 0) return {};
+  return StrCat("groups of ", arrangement.group, " do not divide ", arrangement.ranks, " ranks");
+}
+
 std::span<const AllReduceAlgorithm> AllReduceAlgorithms() {
   static const std::vector<AllReduceAlgorithm> algorithms = {DirectAllReduce(),
                                                              HalvingDoublingAllReduce(),

@@ -5,6 +5,10 @@
 
 namespace moka {
 
+// What `refuse` is for algorithms that run anywhere, and for those whose groups must divide the ranks.
+std::string RefuseNone(const Arrangement& arrangement);
+std::string RefuseGroups(const Arrangement& arrangement);
+
 AllReduceAlgorithm DirectAllReduce();
 AllReduceAlgorithm HalvingDoublingAllReduce();
 AllReduceAlgorithm HierarchicalAllReduce();

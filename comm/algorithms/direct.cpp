@@ -6,8 +6,6 @@
 namespace moka {
 namespace {
 
-std::string Refuse(const Arrangement&) { return {}; }
-
 Schedule Make(const Arrangement& arrangement, int rank) {
   const int ranks = arrangement.ranks;
   Schedule schedule{.rank = rank, .size = ranks, .chunks = ranks};
@@ -31,7 +29,7 @@ AllReduceAlgorithm DirectAllReduce() {
   return {.name = "direct",
           .doc = "every rank sums its part of the message from all others, then gives it to all: for one host",
           .has_fixed_order = true,
-          .refuse = Refuse,
+          .refuse = RefuseNone,
           .make = Make};
 }
 

@@ -7,8 +7,6 @@
 namespace moka {
 namespace {
 
-std::string Refuse(const Arrangement&) { return {}; }
-
 // Virtual rank v ends the halving with chunk v: the highest bit chose the first half.
 void AddHalving(const Folding& folding, int own, Schedule& schedule) {
   const int64_t each = schedule.chunks / folding.power;
@@ -52,7 +50,7 @@ AllReduceAlgorithm HalvingDoublingAllReduce() {
   return {.name = "halving_doubling",
           .doc = "exchanges of halves, quarters, ... and back: the fewest bytes in 2 log2 P steps",
           .has_fixed_order = true,
-          .refuse = Refuse,
+          .refuse = RefuseNone,
           .make = Make};
 }
 

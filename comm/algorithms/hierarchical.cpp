@@ -5,17 +5,9 @@
 // use the network: a first rank sends (k-1) messages inside its group and 2 (G-1)/G of one across, G = P/k.
 #include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
-#include "core/text.h"
 
 namespace moka {
 namespace {
-
-std::string Refuse(const Arrangement& arrangement) {
-  if (arrangement.group < 1 || arrangement.ranks % arrangement.group != 0) {
-    return StrCat("groups of ", arrangement.group, " do not divide ", arrangement.ranks, " ranks");
-  }
-  return {};
-}
 
 Schedule Make(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
@@ -48,7 +40,7 @@ AllReduceAlgorithm HierarchicalAllReduce() {
   return {.name = "hierarchical",
           .doc = "to the first rank of each group, a ring of the first ranks, and back into the groups",
           .has_groups = true,
-          .refuse = Refuse,
+          .refuse = RefuseGroups,
           .make = Make};
 }
 

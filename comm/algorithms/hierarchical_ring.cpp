@@ -5,17 +5,9 @@
 // G = P/k; a first rank sends 3 (k-1)/k of the message inside its group and 2 (G-1)/G across.
 #include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
-#include "core/text.h"
 
 namespace moka {
 namespace {
-
-std::string Refuse(const Arrangement& arrangement) {
-  if (arrangement.group < 1 || arrangement.ranks % arrangement.group != 0) {
-    return StrCat("groups of ", arrangement.group, " do not divide ", arrangement.ranks, " ranks");
-  }
-  return {};
-}
 
 Schedule Make(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
@@ -58,7 +50,7 @@ AllReduceAlgorithm HierarchicalRingAllReduce() {
   return {.name = "hierarchical_ring",
           .doc = "the same with rings inside the groups: for devices with a link each",
           .has_groups = true,
-          .refuse = Refuse,
+          .refuse = RefuseGroups,
           .make = Make};
 }
 

@@ -8,8 +8,6 @@
 namespace moka {
 namespace {
 
-std::string Refuse(const Arrangement&) { return {}; }
-
 Schedule Make(const Arrangement& arrangement, int rank) {
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = 2};
   const Folding folding(arrangement.ranks);
@@ -31,7 +29,7 @@ AllReduceAlgorithm RecursiveDoublingAllReduce() {
   return {.name = "recursive_doubling",
           .doc = "log2 P exchanges of the whole message: the least latency",
           .has_fixed_order = true,
-          .refuse = Refuse,
+          .refuse = RefuseNone,
           .make = Make};
 }
 

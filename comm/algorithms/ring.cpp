@@ -6,8 +6,6 @@
 namespace moka {
 namespace {
 
-std::string Refuse(const Arrangement&) { return {}; }
-
 Schedule Make(const Arrangement& arrangement, int rank) {
   const int ranks = arrangement.ranks;
   Schedule schedule{.rank = rank, .size = ranks, .chunks = ranks};
@@ -28,7 +26,7 @@ Schedule Make(const Arrangement& arrangement, int rank) {
 AllReduceAlgorithm RingAllReduce() {
   return {.name = "ring",
           .doc = "partial sums, then sums, go round the ranks: the fewest bytes, 2 (P-1) steps",
-          .refuse = Refuse,
+          .refuse = RefuseNone,
           .make = Make};
 }
 

@@ -6,17 +6,9 @@
 // of it across.
 #include "comm/algorithms/algorithms.h"
 #include "comm/algorithms/embedding.h"
-#include "core/text.h"
 
 namespace moka {
 namespace {
-
-std::string Refuse(const Arrangement& arrangement) {
-  if (arrangement.group < 1 || arrangement.ranks % arrangement.group != 0) {
-    return StrCat("groups of ", arrangement.group, " do not divide ", arrangement.ranks, " ranks");
-  }
-  return {};
-}
 
 Schedule Make(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
@@ -44,7 +36,7 @@ AllReduceAlgorithm TwoLevelAllReduce() {
           .doc = "reduce-scatter inside groups, all-reduce of the shards across them, all-gather inside",
           .has_fixed_order = true,
           .has_groups = true,
-          .refuse = Refuse,
+          .refuse = RefuseGroups,
           .make = Make};
 }
 

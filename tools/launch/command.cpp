@@ -41,7 +41,7 @@ bool NeedsHosts(const LaunchPlan& plan) {
 
 std::vector<std::string> MpirunWords(const LaunchPlan& plan) {
   std::vector<std::string> words = {plan.program, "-n", std::to_string(plan.ranks)};
-  if (plan.is_root) words.push_back("--allow-run-as-root");
+  if (plan.is_root) words.emplace_back("--allow-run-as-root");
   Add(words, {"--oversubscribe", "--bind-to", "none"});
   if (!plan.hostfile.empty()) {
     Add(words, {"--hostfile", plan.hostfile});

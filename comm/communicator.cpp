@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/error.h"
 #include "core/size.h"
@@ -132,22 +133,31 @@ std::vector<std::string> Communicator::AllGather(const std::string& text) {
   return all;
 }
 
-void Communicator::Sum(std::span<double> values) {
+template <class Join>
+void Communicator::Combine(std::span<double> values, double first, Join join) {
   std::string bytes(values.size_bytes(), '\0');
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
   const std::vector<std::string> all = AllGather(bytes);
-  std::ranges::fill(values, 0.0);
+  std::ranges::fill(values, first);
   for (const std::string& one : all) {
     if (one.size() != bytes.size()) {
       throw Error(ErrorKind::kPeer,
-                  StrCat("ranks sum ", values.size(), " and ", one.size() / sizeof(double), " numbers"));
+                  StrCat("ranks combine ", values.size(), " and ", one.size() / sizeof(double), " numbers"));
     }
     for (size_t i = 0; i < values.size(); ++i) {
       double value = 0;
       std::memcpy(&value, one.data() + i * sizeof value, sizeof value);
-      values[i] += value;
+      values[i] = join(values[i], value);
     }
   }
+}
+
+void Communicator::Sum(std::span<double> values) {
+  Combine(values, 0.0, [](double a, double b) { return a + b; });
+}
+
+void Communicator::Max(std::span<double> values) {
+  Combine(values, -std::numeric_limits<double>::infinity(), [](double a, double b) { return std::max(a, b); });
 }
 
 void Communicator::Fail(const std::string& why) noexcept {

@@ -40,12 +40,17 @@ class Communicator {
   void Barrier() { (void)AllGather({}); }
   // Element-wise sums in the order of ranks, so all have the same bits.
   void Sum(std::span<double> values);
+  // Element-wise maxima.
+  void Max(std::span<double> values);
   // Tells the others why this rank stops; what they wait for ends with that text.
   void Fail(const std::string& why) noexcept;
 
  private:
   template <class Move, class IsDone>
   void Wait(int peer, Move move, IsDone is_done);
+  // values[i] becomes what `join` makes of it and every rank's, in the order of ranks, from `first` on.
+  template <class Join>
+  void Combine(std::span<double> values, double first, Join join);
   void Send(int peer, std::string_view text);
   std::string Receive(int peer);
 

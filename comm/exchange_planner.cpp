@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -83,15 +82,7 @@ FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
   // Ready when the last of the ranks is.
   std::vector<double> ready;
   for (const ReadyGradient& gradient : input.gradients) ready.push_back(gradient.ready_s);
-  std::string mine(ready.size() * sizeof(double), '\0');
-  if (!ready.empty()) std::memcpy(mine.data(), ready.data(), mine.size());
-  for (const std::string& other : communicator_.AllGather(mine)) {
-    for (size_t i = 0; i < ready.size(); ++i) {
-      double value = 0;
-      std::memcpy(&value, other.data() + i * sizeof value, sizeof value);
-      ready[i] = std::max(ready[i], value);
-    }
-  }
+  communicator_.Max(ready);
   double latest = 0;
   for (size_t i = 0; i < ready.size(); ++i) input.gradients[i].ready_s = latest = std::max(latest, ready[i]);
   input.backward_s = latest;

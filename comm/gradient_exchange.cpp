@@ -147,8 +147,8 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   std::string failure;
   try {
     bucket.runner->Run(bucket.message, communicator_.patience(), &is_cancelled_);
-  } catch (const Error& error) {
-    failure = Explain(error, bucket);
+  } catch (const std::exception& error) {  // a thread has nobody to throw to
+    failure = Explain(error.what(), bucket);
   }
   if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());
   const std::lock_guard lock(mutex_);
@@ -160,16 +160,15 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   changed_.notify_all();
 }
 
-std::string GradientExchange::Explain(const Error& error, const Bucket& bucket) {
-  if (!communicator_.transport().failure().empty()) return error.text();  // another rank's words
+std::string GradientExchange::Explain(const std::string& what, const Bucket& bucket) {
+  if (!communicator_.transport().failure().empty()) return what;  // another rank's words
   std::string text;
   if (is_cancelled_) {
     const std::lock_guard lock(mutex_);
     text = cancelled_for_;
   } else {
-    text =
-        StrCat(error.text(), " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
-               "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
+    text = StrCat(what, " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
+                  "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
     if (diagnose_) text = StrCat(diagnose_(), text);
   }
   communicator_.Fail(text);

@@ -91,7 +91,7 @@ class GradientExchange : public Collectives {
   void Work(const std::stop_token& stop);
   void RunBucket(Bucket& bucket);
   // What is to be said of a failure; tells the other ranks.
-  std::string Explain(const Error& error, const Bucket& bucket);
+  std::string Explain(const std::string& what, const Bucket& bucket);
   double SinceBegin() const;
 
   Communicator& communicator_;

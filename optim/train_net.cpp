@@ -272,7 +272,6 @@ double TrainNet::Step(int64_t iteration, int plateau_step) {
     step_->Run();
     const double loss = loss_.as<float>()[0];
     sum += loss;
-    if (world_ != nullptr && !update_) exchange_->Check();
     if (!std::isfinite(loss)) break;  // the inputs stay for FindNonFinite
   }
   if (update_) {

@@ -87,7 +87,7 @@ void Trainer::JoinRanks() {
                             .of_rank = train_->feed().batch_size(),
                             .iter_size = solver_.iter_size(),
                             .is_global = HasGlobalBatch(solver_)};
-    LogInfo(StrCat(batch.Describe(double{solver_.base_lr()})));
+    LogInfo(batch.Describe(double{solver_.base_lr()}));
     LogInfo(planner_->Describe());
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(

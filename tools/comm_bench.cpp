@@ -20,10 +20,9 @@ float SumOf(int64_t i, int ranks) {
 
 }  // namespace
 
-CommBenchTable BenchAllReduce(Communicator& world, const AllReduceAlgorithm& algorithm, const Arrangement& arrangement,
-                              const CommBenchOptions& options) {
-  CommBenchTable table{std::string(algorithm.name), {}, {}};
-  Runner runner(world.transport(), algorithm.make(arrangement, world.rank()), options.wire);
+CommBenchTable BenchAllReduce(Communicator& world, const AllReduceChoice& choice, const CommBenchOptions& options) {
+  CommBenchTable table{choice.name, {}, {}};
+  Runner runner(world.transport(), choice.algorithm->make(choice.arrangement, world.rank()), options.wire);
   std::vector<CostPoint> points;
   int64_t last = -1;
   for (double size = static_cast<double>(options.from_bytes); size <= static_cast<double>(options.to_bytes);
@@ -46,14 +45,7 @@ CommBenchTable BenchAllReduce(Communicator& world, const AllReduceAlgorithm& alg
       for (int64_t k = 0; k < count; ++k) wrong += values[static_cast<size_t>(k)] == SumOf(k, world.size()) ? 0 : 1;
     }
     // Each iteration lasts as long as on its slowest rank.
-    std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
-    for (const std::string& other : world.AllGather(mine)) {
-      for (size_t i = 0; i < times.size(); ++i) {
-        double time = 0;
-        std::copy_n(other.data() + i * sizeof time, sizeof time, reinterpret_cast<char*>(&time));
-        times[i] = std::max(times[i], time);
-      }
-    }
+    world.Max(times);
     std::vector<double> wrong_of_all = {wrong};
     world.Sum(wrong_of_all);
     std::ranges::sort(times);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/algorithms/algorithm.h"
+#include "comm/all_reduce_choice.h"
 #include "comm/communicator.h"
 #include "comm/cost_curve.h"
 #include "comm/wire.h"
@@ -37,7 +37,6 @@ struct CommBenchTable {
 };
 
 // All ranks of the world; all get the same table. Errors: kPeer.
-CommBenchTable BenchAllReduce(Communicator& world, const AllReduceAlgorithm& algorithm, const Arrangement& arrangement,
-                              const CommBenchOptions& options);
+CommBenchTable BenchAllReduce(Communicator& world, const AllReduceChoice& choice, const CommBenchOptions& options);
 
 }  // namespace moka

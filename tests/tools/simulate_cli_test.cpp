@@ -27,6 +27,9 @@ TEST_F(CliTest, SimulateComparesPlannersAndNamesASlowRank) {
   const Outcome slow = Moka(kNet + kMachine + " --devices 64 --algorithm ring --slow 13:1.5 --steps 5");
   ASSERT_EQ(slow.code, 0) << slow.err;
   EXPECT_NE(slow.out.find("13 (100 %)"), std::string::npos) << slow.out;
+  const Outcome beyond = Moka(kNet + kMachine + " --devices 8 --slow 8:1.5");
+  EXPECT_EQ(beyond.code, 64);
+  EXPECT_NE(beyond.err.find("there is no rank 8"), std::string::npos) << beyond.err;
 }
 
 TEST_F(CliTest, SimulateTracesOneIteration) {

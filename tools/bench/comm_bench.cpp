@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/algorithms/algorithm.h"
+#include "comm/all_reduce_choice.h"
 #include "comm/communicator.h"
 #include "comm/mpi_world.h"
 #include "comm/runner.h"
@@ -32,6 +32,8 @@
 
 namespace moka {
 namespace {
+
+constexpr int64_t kMostRounds = 301;
 
 struct Options {
   int64_t from = 4096;
@@ -87,10 +89,8 @@ double Median(std::vector<double> values) {
 int Bench(const Options& options) {
   const std::unique_ptr<Communicator> world = OpenWorld();
   const std::shared_ptr<gloo::rendezvous::Context> gloo_context = OpenGloo(*world);
-  const AllReduceAlgorithm& algorithm = FindAllReduce(options.algorithm);
-  Arrangement arrangement{.ranks = world->size(), .group = world->group()};
-  arrangement.dimensions = {arrangement.group, arrangement.ranks / arrangement.group};
-  Runner runner(world->transport(), algorithm.make(arrangement, world->rank()), Wire::kFloat32);
+  const AllReduceChoice choice = ChoiceOfAllReduce(options.algorithm, world->size(), world->group());
+  Runner runner(world->transport(), choice.algorithm->make(choice.arrangement, world->rank()), Wire::kFloat32);
   uint32_t tag = 0;
   const std::vector<Contestant> contestants = {
       {"moka", [&](std::vector<float>& v) { runner.Run(Message(v), std::chrono::seconds(60)); }},
@@ -107,13 +107,16 @@ int Bench(const Options& options) {
          gloo::allreduce(allreduce);
        }},
   };
-  nlohmann::json report{{"ranks", world->size()}, {"algorithm", options.algorithm}, {"rounds", options.rounds}};
+  nlohmann::json report{{"ranks", world->size()}, {"algorithm", options.algorithm}};
   if (world->is_first())
     std::printf("%12s %12s %12s %12s %8s %8s\n", "bytes", "moka us", "openmpi us", "gloo us", "/openmpi", "/gloo");
   for (int64_t bytes = options.from; bytes <= options.to; bytes *= options.factor) {
     std::vector<float> values(static_cast<size_t>(bytes / 4));
     std::vector<std::vector<double>> times(contestants.size());
-    for (int round = -1; round < options.rounds; ++round) {
+    // Small messages are over sooner than the machine is quiet, so they have more rounds.
+    const int rounds =
+        std::max<int>(options.rounds, static_cast<int>(std::min<int64_t>(kMostRounds, (int64_t{16} << 20U) / bytes)));
+    for (int round = -1; round < rounds; ++round) {
       for (size_t c = 0; c < contestants.size(); ++c) {
         const double us = Time(*world, contestants[c], values);
         if (round >= 0) times[c].push_back(us);  // the first is to warm up
@@ -125,7 +128,8 @@ int Bench(const Options& options) {
     const double gloo = Median(times[2]);
     std::printf("%12lld %12.1f %12.1f %12.1f %8.2f %8.2f\n", static_cast<long long>(bytes), moka, mpi, gloo, moka / mpi,
                 moka / gloo);
-    report["sizes"].push_back({{"bytes", bytes}, {"moka_us", moka}, {"openmpi_us", mpi}, {"gloo_us", gloo}});
+    report["sizes"].push_back(
+        {{"bytes", bytes}, {"moka_us", moka}, {"openmpi_us", mpi}, {"gloo_us", gloo}, {"rounds", rounds}});
   }
   if (world->is_first() && !options.json.empty()) std::ofstream(options.json) << report.dump(1) << "\n";
   return 0;

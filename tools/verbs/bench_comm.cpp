@@ -86,23 +86,21 @@ void Print(const std::vector<CommBenchTable>& tables, int ranks, const Arguments
   }
 }
 
+std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicator& world) {
+  if (name == "all") return AllReduceChoices(world.size(), world.group());
+  try {
+    return {ChoiceOfAllReduce(name, world.size(), world.group())};
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("--algorithm: ", error.text()), error.hint());
+  }
+}
+
 // All ranks; the first prints. Returns the exit code.
 int BenchWorld(Communicator& world, const Arguments& arguments) {
   const CommBenchOptions options = OptionsOf(arguments);
-  Arrangement arrangement;
-  arrangement.ranks = world.size();
-  arrangement.group = static_cast<int>(arguments.Int("group", world.group(), 1, world.size()));
-  arrangement.dimensions = {arrangement.group, std::max(world.size() / arrangement.group, 1)};
-  const std::string name = arguments.Get("algorithm", "all");
+  const std::vector<AllReduceChoice> choices = ChoicesOf(arguments.Get("algorithm", "all"), world);
   std::vector<CommBenchTable> tables;
-  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
-    if (name != "all" && &FindAllReduce(name) != &algorithm) continue;
-    if (const std::string why = algorithm.refuse(arrangement); !why.empty()) {
-      if (name != "all") throw Error(ErrorKind::kUsage, StrCat("algorithm \"", name, "\" does not run here: ", why));
-      continue;
-    }
-    tables.push_back(BenchAllReduce(world, algorithm, arrangement, options));
-  }
+  for (const AllReduceChoice& choice : choices) tables.push_back(BenchAllReduce(world, choice, options));
   if (world.is_first()) Print(tables, world.size(), arguments, options.wire);
   for (const CommBenchTable& table : tables) {
     for (const CommBenchRow& row : table.rows) {
@@ -119,8 +117,6 @@ int Run(const Arguments& arguments) {
     }
     return 0;
   }
-  if (arguments.Has("algorithm") && arguments.Get("algorithm") != "all")
-    (void)FindAllReduce(arguments.Get("algorithm"));
   if (IsLaunched() && !arguments.Has("ranks")) {
     const std::unique_ptr<Communicator> world = OpenWorld();
     return BenchWorld(*world, arguments);
@@ -162,17 +158,17 @@ Verb BenchCommVerb() {
   verb.usage = "[--flags]";
   verb.examples = {"mpirun -np 4 moka bench comm --minbytes 4K --maxbytes 64M",
                    "moka bench comm --ranks 4 --algorithm ring", "moka bench comm --list"};
-  verb.options = {{"minbytes", "SIZE", "smallest message (default 8; 64K, 1M, ...)"},
-                  {"maxbytes", "SIZE", "largest message (default 32M)"},
-                  {"stepfactor", "N", "from one size to the next (default 2)"},
-                  {"iters", "N", "timed calls a size, of which the median is shown (default 20)"},
-                  {"warmup_iters", "N", "calls before them (default 5)"},
-                  {"check", "0|1", "compare the last result with the sum (default 1)"},
-                  {"algorithm", "NAME", "one of --list (default all that run on these ranks)"},
-                  {"group", "N", "ranks a group (default those of a host)"},
-                  {"wire", "TYPE", "float32 (default), float16 or bfloat16 on the way"},
-                  {"ranks", "N", "threads of this process as ranks, without a launcher"},
-                  {"list", "", "name the algorithms"}};
+  verb.options = {
+      {"minbytes", "SIZE", "smallest message (default 8; 64K, 1M, ...)"},
+      {"maxbytes", "SIZE", "largest message (default 32M)"},
+      {"stepfactor", "N", "from one size to the next (default 2)"},
+      {"iters", "N", "timed calls a size, of which the median is shown (default 20)"},
+      {"warmup_iters", "N", "calls before them (default 5)"},
+      {"check", "0|1", "compare the last result with the sum (default 1)"},
+      {"algorithm", "NAME", "one of --list, with a group as two_level:4 or dimensions as torus:4x8 (default all)"},
+      {"wire", "TYPE", "float32 (default), float16 or bfloat16 on the way"},
+      {"ranks", "N", "threads of this process as ranks, without a launcher"},
+      {"list", "", "name the algorithms"}};
   verb.run = Run;
   return verb;
 }

@@ -233,7 +233,13 @@ int Run(const Arguments& arguments) {
   const std::string file = arguments.Get("topology");
   setting.topology = TopologyOfText(ReadFile(file), file);
   std::vector<Row> rows;
-  for (const int devices : DeviceCounts(arguments, setting.topology)) {
+  const std::vector<int> counts = DeviceCounts(arguments, setting.topology);
+  for (const auto& [rank, factor] : setting.noise.slow) {
+    if (rank < std::ranges::max(counts)) continue;
+    throw Error(ErrorKind::kUsage,
+                StrCat("--slow: there is no rank ", rank, " among at most ", std::ranges::max(counts)));
+  }
+  for (const int devices : counts) {
     for (const std::string& fusion : Split(arguments.Get("fusion", "optimal"), ',')) {
       for (const std::string& algorithm : Split(arguments.Get("algorithm", "auto"), ',')) {
         rows.push_back(Simulate(setting, devices, fusion, algorithm));

@@ -1,4 +1,4 @@
-// Takes the sum of a gradient over all ranks from their exchange.
+// Gives a gradient to the ranks' exchange, and takes the sum over all ranks from it.
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/ops.h"
@@ -6,8 +6,9 @@
 namespace moka {
 namespace {
 
+template <int kFewest>
 std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount("all_reduce_end", in, 2, 2);
+  CheckInputCount(kFewest == 1 ? "all_reduce_begin" : "all_reduce_end", in, kFewest, 2);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
@@ -17,12 +18,30 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
 
 bool MayOverwrite(const Attributes&, int input, int) { return input == 0; }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BeginCases() {
+  return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}}, {"scalar", {Float32({})}, {}}};
+}
+
+std::vector<OpCase> EndCases() {
   return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}},
           {"scalar", {Float32({}), Float32({2, 3})}, {}}};
 }
 
 }  // namespace
+
+OpDef AllReduceBeginOp() {
+  return {.name = "all_reduce_begin",
+          .doc =
+              "x -> y: x, on its way to the sum over all ranks. Nothing but all_reduce_end may read y; x if there is "
+              "one rank.",
+          .attributes = {{"key", int64_t{0}, "tells the tensors of a program apart"}},
+          .infer = Infer<1>,
+          .reference = Reference,
+          .may_overwrite = MayOverwrite,
+          .is_pure = false,
+          .precision = Precision::kKeep32,
+          .cases = BeginCases};
+}
 
 OpDef AllReduceEndOp() {
   return {.name = "all_reduce_end",
@@ -30,12 +49,12 @@ OpDef AllReduceEndOp() {
               "x, fence -> y: the sum over all ranks of what all_reduce_begin of the same key took; x if there is one "
               "rank. fence is not read: it is what must be there before anybody waits, so that all is on its way.",
           .attributes = {{"key", int64_t{0}, "that of all_reduce_begin"}},
-          .infer = Infer,
+          .infer = Infer<2>,
           .reference = Reference,
           .may_overwrite = MayOverwrite,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = EndCases};
 }
 
 }  // namespace moka

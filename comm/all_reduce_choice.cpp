@@ -72,6 +72,10 @@ AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_pe
   return {Name(algorithm, arrangement), &algorithm, arrangement};
 }
 
+AllReduceChoice FixedAllReduce(int ranks, int ranks_per_host) {
+  return ChoiceOfAllReduce(ranks_per_host == ranks ? "direct" : "two_level", ranks, ranks_per_host);
+}
+
 std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host) {
   std::vector<AllReduceChoice> choices;
   const auto add = [&](const AllReduceAlgorithm& algorithm, const Arrangement& arrangement) {

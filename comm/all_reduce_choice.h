@@ -21,6 +21,9 @@ struct AllReduceChoice {
 // algorithm's own words where it refuses.
 AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_per_host);
 
+// The one for sums that do not depend on a measurement and have one order: "direct" on one host, else "two_level".
+AllReduceChoice FixedAllReduce(int ranks, int ranks_per_host);
+
 // What is worth measuring: every algorithm that does not refuse, with groups of one, two and four hosts, and with
 // hosts in one dimension or two.
 std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host);

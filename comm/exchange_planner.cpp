@@ -34,8 +34,8 @@ void ExchangePlanner::ChooseCandidates() {
     }
     return;
   }
-  if (options_.has_fixed_order) {  // then the choice must not depend on a measurement
-    candidates_ = {ChoiceOfAllReduce(group == ranks ? "direct" : "two_level", ranks, group)};
+  if (options_.has_fixed_order) {
+    candidates_ = {FixedAllReduce(ranks, group)};
   } else {
     candidates_ = AllReduceChoices(ranks, group);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -46,20 +47,7 @@ void GradientExchange::CheckAnnounced() {
   for (size_t i = 0; i < gradients_.size(); ++i) {
     mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString(), "\n");
   }
-  const std::vector<std::string> all = communicator_.AllGather(mine);
-  for (int rank = 1; rank < communicator_.size(); ++rank) {
-    if (all[static_cast<size_t>(rank)] == all[0]) continue;
-    const std::vector<std::string> first = Split(all[0], '\n');
-    const std::vector<std::string> other = Split(all[static_cast<size_t>(rank)], '\n');
-    const size_t at = static_cast<size_t>(std::ranges::mismatch(first, other).in1 - first.begin());
-    const auto line = [&](const std::vector<std::string>& lines) {
-      return at < lines.size() && !lines[at].empty() ? lines[at] : std::string("no more");
-    };
-    throw Error(ErrorKind::kConfig, SourcePlace{},
-                StrCat("the ranks do not train the same program: gradient ", at, " is \"", line(first), "\" on ",
-                       communicator_.NameOf(0), " and \"", line(other), "\" on ", communicator_.NameOf(rank)),
-                "start the same moka with the same solver, net and flags on every host");
-  }
+  RequireSame(communicator_, mine, "gradient");
 }
 
 void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {

@@ -14,6 +14,8 @@
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/precision.h"
+#include "optim/strategies/local_sgd.h"
+#include "optim/strategies/served_updates.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
@@ -108,7 +110,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       world_(world != nullptr && world->size() > 1 ? world : nullptr),
       seed_(seed),
       feed_("train", data) {
-  if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_);
+  if (world_ != nullptr) kind_ = StrategyOf(solver_);
+  if (world_ != nullptr && kind_ == StrategyKind::kSynchronous) exchange_ = std::make_shared<GradientExchange>(*world_);
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);
@@ -155,6 +158,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   step_ = Compile(std::move(net.graph), store, step_options);
   feed_.Bind(*step_, layers);
   BindInputs(update_ ? *update_ : *step_);
+  if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
 }
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
@@ -163,11 +167,14 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
-  const double part = world_ == nullptr ? 1.0 : 1.0 / world_->size();
+  for (size_t i = 0; i < trained.size(); ++i) {
+    if (gradients[i] != kNoId) reached_.push_back(trained[i]);
+  }
+  const double part = exchange_ ? 1.0 / world_->size() : 1.0;
 
-  if (solver_.iter_size() == 1) {
+  if (solver_.iter_size() == 1 && !IsServed()) {
     ValueId loss = net.loss;
-    if (world_ != nullptr) SumOverAll(net.graph, gradients, loss, {});
+    if (exchange_) SumOverAll(net.graph, gradients, loss, {});
     const ValueId guard = scale.Guard(loss, gradients);
     GuardAssignments(net.graph, guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
@@ -181,22 +188,22 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     AddSlots(updates_.slots, store);
   } else {
     GuardAssignments(net.graph, net.loss);
-    std::vector<NetBlob> reached;
-    for (size_t i = 0; i < trained.size(); ++i) {
-      if (gradients[i] != kNoId) reached.push_back(trained[i]);
-    }
     AddAccumulation(net.graph, trained, gradients);
+    if (IsServed()) {  // the updates are the servers'
+      updates_.slots = ServedUpdates::Slots({.solver = &solver_, .net = &param_, .blobs = reached_});
+      return AddSlots(updates_.slots, store);
+    }
     OverRanks over_ranks;
     std::vector<NetBlob> statistics;
     for (const NetBlob& blob : blobs_) {
       if (blob.role == ParameterRole::kStatistic && !blob.shared) statistics.push_back(blob);
     }
-    if (world_ != nullptr) {
+    if (exchange_) {
       over_ranks = [&](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
         SumOverAll(graph, sums, loss, statistics);
       };
     }
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling, over_ranks, part);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached_, &param_, scaling, over_ranks, part);
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = options;
@@ -231,14 +238,14 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
 }
 
 void TrainNet::BindInputs(Program& updating) {
-  if (world_ != nullptr) {
+  if (exchange_) {
     wishes_in_ = updating.input(kWishesName);
     wishes_out_ = updating.output(kWishesName);
   }
   for (const std::string& name : updates_.inputs) scalars_.push_back({name, updating.input(name)});
   if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
   loss_ = step_->output(kLossOutput);
-  if (update_ && world_ != nullptr) loss_of_all_ = update_->output(kLossOutput);
+  if (update_ && exchange_) loss_of_all_ = update_->output(kLossOutput);
   const std::vector<std::string> outputs = updating.OutputNames();
   const auto has = [&](std::string_view name) { return std::ranges::find(outputs, name) != outputs.end(); };
   if (has(kSkippedOutput)) skipped_ = updating.output(kSkippedOutput);
@@ -262,10 +269,35 @@ void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
   }
 }
 
-double TrainNet::Step(int64_t iteration, int plateau_step) {
+std::vector<std::string> TrainNet::Statistics() const {
+  std::vector<std::string> names;
+  for (const NetBlob& blob : blobs_) {
+    if (blob.role == ParameterRole::kStatistic && !blob.shared) names.push_back(blob.name);
+  }
+  return names;
+}
+
+void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store) {
+  if (IsServed()) {
+    strategy_ = std::make_unique<ServedUpdates>(
+        *world_, store,
+        ServedUpdates::Setting{
+            .solver = &solver_, .net = &param_, .blobs = reached_, .statistics = Statistics(), .compile = options});
+    return;
+  }
+  std::vector<std::string> names = Statistics();
+  for (const NetBlob& blob : reached_) names.push_back(blob.name);
+  for (const SlotState& slot : updates_.slots) {
+    if (!slot.blob.empty()) names.push_back(slot.name);  // not what counts iterations for loss scaling
+  }
+  strategy_ = std::make_unique<LocalSgd>(*world_, solver_, store, std::move(names));
+}
+
+double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   double sum = 0;
   const int batches = solver_.iter_size();
-  if (world_ != nullptr) std::ranges::copy(wishes_, wishes_in_.as<float>().begin());
+  if (exchange_) std::ranges::copy(wishes_.wanted, wishes_in_.as<float>().begin());
+  if (strategy_) strategy_->Begin(iteration);
   for (int i = 0; i < batches; ++i) {
     SetInputs(iteration, i, plateau_step);
     feed_.Next();
@@ -278,15 +310,20 @@ double TrainNet::Step(int64_t iteration, int plateau_step) {
     // Runs even after a bad batch: the guard keeps the weights and the sums are zeroed for the next iteration.
     update_->input("guard").as<float>()[0] = static_cast<float>(sum);
     update_->Run();
-    if (world_ != nullptr) sum = loss_of_all_.as<float>()[0];
+    if (exchange_) sum = loss_of_all_.as<float>()[0];
   }
-  if (world_ != nullptr) {
+  double loss = sum / batches;
+  if (exchange_) {
     exchange_->Check();
-    for (int i = 0; i < kWishes; ++i) {
-      wished_[static_cast<size_t>(i)] = static_cast<int>(wishes_out_.as<float>()[static_cast<size_t>(i)]);
+    for (size_t i = 0; i < wishes_.counted.size(); ++i) {
+      wishes_.counted[i] = static_cast<int>(wishes_out_.as<float>()[i]);
     }
   }
-  return sum / batches;
+  if (strategy_) loss = strategy_->Finish(iteration, loss, must_agree, wishes_);
+  for (size_t i = 0; i < wishes_.counted.size(); ++i) {
+    if (wishes_.counted[i] > 0) wishes_.wanted[i] = 0;
+  }
+  return loss;
 }
 
 std::vector<OutputValue> TrainNet::Outputs() const { return ReadOutputs(*step_, outputs_); }

@@ -15,6 +15,7 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/feed.h"
+#include "optim/strategies/strategy.h"
 #include "optim/update.h"
 #include "proto/moka.pb.h"
 
@@ -33,19 +34,25 @@ class TrainNet {
   // Builds, differentiates, adds updates, fills what the store does not have yet and compiles. The solver must outlive
   // the net; its rates may still change (max_iter). With a world of several ranks (which must outlive it, too) each
   // trains on its part of the data, and losses, gradients and statistics of batch norms are means over all.
+  // Another strategy than synchronous training lets ranks differ between the iterations in which they agree.
   // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
-  // was changed. Allocates nothing. Errors: kPeer when a rank is lost; the states are worth nothing then.
-  double Step(int64_t iteration, int plateau_step = 0);
-  // What this rank wants all to know after the next Step, and how many ranks wanted it in the last one.
-  static constexpr int kWishes = 3;
-  void SetWish(int wish, bool is_wanted) { wishes_.at(static_cast<size_t>(wish)) = is_wanted ? 1.0F : 0.0F; }
-  int wished(int wish) const { return wished_.at(static_cast<size_t>(wish)); }
-  // Null with one rank.
+  // was changed. Where `must_agree`, all ranks hold the same states afterwards, whatever the strategy. Allocates
+  // nothing in synchronous training. Errors: kPeer when a rank is lost; the states are worth nothing then.
+  double Step(int64_t iteration, int plateau_step = 0, bool must_agree = false);
+  // What this rank wants all to know, which it goes on wanting until they do, and how many ranks are known to want it
+  // since the last Step.
+  void SetWish(int wish, bool is_wanted) {
+    if (is_wanted) wishes_.wanted.at(static_cast<size_t>(wish)) = 1;
+  }
+  int wished(int wish) const { return wishes_.counted.at(static_cast<size_t>(wish)); }
+  // Null unless several ranks sum their gradients.
   GradientExchange* exchange() { return exchange_.get(); }
+  // Null with one rank and in synchronous training.
+  Strategy* strategy() { return strategy_.get(); }
   // After a Step whose loss was not finite: where it came from.
   std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
 
@@ -74,6 +81,10 @@ class TrainNet {
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
   void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
   void BindInputs(Program& updating);
+  // Ranks that do not sum gradients: what agrees instead, on what the programs leave in the store.
+  void MakeStrategy(const CompileOptions& options, ParameterStore& store);
+  bool IsServed() const { return kind_ == StrategyKind::kServed; }
+  std::vector<std::string> Statistics() const;
   // With several ranks: gradients, the loss (if one is given), wishes and the new values of statistics become those of
   // all ranks. The statistics are those that the graph assigns, or `statistics`, which it comes to assign.
   void SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId& loss, std::span<const NetBlob> statistics);
@@ -88,17 +99,19 @@ class TrainNet {
   std::unique_ptr<Program> update_;  // iter_size > 1 only
   Feed feed_;                        // goes before the program whose stream it reads ahead for
   Updates updates_;
+  std::vector<NetBlob> reached_;  // trained blobs that the loss reaches
   std::vector<ScalarInput> scalars_;
   Tensor random_key_;  // no data when the net draws nothing
   Tensor loss_;
   Tensor loss_of_all_;  // no data unless several ranks add up gradients of several batches
   Tensor loss_scale_;   // no data unless the scale is dynamic
   Tensor skipped_;      // no data unless the loss is scaled
-  std::array<float, kWishes> wishes_{};
-  std::array<int, kWishes> wished_{};
-  Tensor wishes_in_;  // no data with one rank
+  StrategyKind kind_ = StrategyKind::kSynchronous;
+  Wishes wishes_;
+  Tensor wishes_in_;  // no data unless gradients are summed
   Tensor wishes_out_;
   std::shared_ptr<GradientExchange> exchange_;
+  std::unique_ptr<Strategy> strategy_;
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.

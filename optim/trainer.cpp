@@ -40,7 +40,7 @@ TrainResult Trainer::Run() {
     LogToFile("Optimization Done.");
     return result;
   } catch (const Error& e) {
-    if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Cancel(e.what());
+    CancelExchange(e.what());
     try {
       WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));
     } catch (const Error& second) {
@@ -84,7 +84,7 @@ void Trainer::Iterate() {
   TellWishes();
   phase_ = Phase::kTraining;
   iteration_now_ = state_.iteration;
-  const double loss = train_->Step(state_.iteration, state_.plateau.step);
+  const double loss = train_->Step(state_.iteration, state_.plateau.step, MustAgree());
   train_s_ += SecondsSince(begin);
   Replan();
   if (std::isfinite(loss)) {

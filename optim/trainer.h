@@ -64,6 +64,7 @@ class Trainer {
 
   // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
   void JoinRanks();
+  void PlanExchange();
   void Replan();
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
@@ -73,6 +74,9 @@ class Trainer {
   // The mean over ranks of what each has computed on its part; as it is with one rank.
   std::vector<OutputValue> OverRanks(std::vector<OutputValue> outputs) const;
   void AwaitSnapshot();
+  // Whether something follows the next iteration that all ranks must be alike for: a test, a checkpoint, the end.
+  bool MustAgree() const;
+  void CancelExchange(const std::string& why) const noexcept;
   // Whether ranks test a part of the batches each; where they cannot, each tests all of them.
   void ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const;
   int64_t ranks() const { return options_.world == nullptr ? 1 : options_.world->size(); }

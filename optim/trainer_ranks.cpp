@@ -58,8 +58,8 @@ void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data)
 void Trainer::JoinRanks() {
   if (ranks() == 1) return;
   Communicator& world = *options_.world;
-  GradientExchange& exchange = *train_->exchange();
-  exchange.CheckAnnounced();
+  if (train_->exchange() != nullptr) train_->exchange()->CheckAnnounced();
+  if (train_->strategy() != nullptr) train_->strategy()->Join();
   uint64_t hash = 0;
   for (const NamedBlob& blob : WeightsOf(train_->blobs(), store_)) {
     const auto* bytes = reinterpret_cast<const char*>(blob.values.data());
@@ -73,8 +73,23 @@ void Trainer::JoinRanks() {
                        world.NameOf(0)),
                 "give every rank the same files, solver and seed");
   }
+  if (train_->exchange() != nullptr) PlanExchange();
+  if (is_first()) {
+    const BatchPolicy batch{.ranks = ranks(),
+                            .of_rank = train_->feed().batch_size(),
+                            .iter_size = solver_.iter_size(),
+                            .is_global = HasGlobalBatch(solver_)};
+    LogInfo(batch.Describe(double{solver_.base_lr()}));
+    LogInfo(planner_ != nullptr ? planner_->Describe() : train_->strategy()->Describe());
+  }
+  world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+}
+
+void Trainer::PlanExchange() {
+  GradientExchange& exchange = *train_->exchange();
   try {
-    planner_ = std::make_unique<ExchangePlanner>(world, OptionsOf(solver_));
+    planner_ = std::make_unique<ExchangePlanner>(*options_.world, OptionsOf(solver_));
   } catch (const Error& error) {
     throw Error(error.kind(), PlaceOf(solver_, "distributed"), error.text(), error.hint());
   }
@@ -82,24 +97,27 @@ void Trainer::JoinRanks() {
   for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
-  if (is_first()) {
-    const BatchPolicy batch{.ranks = ranks(),
-                            .of_rank = train_->feed().batch_size(),
-                            .iter_size = solver_.iter_size(),
-                            .is_global = HasGlobalBatch(solver_)};
-    LogInfo(batch.Describe(double{solver_.base_lr()}));
-    LogInfo(planner_->Describe());
-  }
-  world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+}
+
+bool Trainer::MustAgree() const {
+  if (ranks() == 1) return false;
+  const int64_t done = state_.iteration + 1;
+  const auto is_due = [&](int64_t interval) { return interval > 0 && done % interval == 0; };
+  return done >= max_iter_ || done == options_.stop_after || is_due(solver_.snapshot()) ||
+         (!tests_.empty() && is_due(solver_.test_interval()));
+}
+
+void Trainer::CancelExchange(const std::string& why) const noexcept {
+  if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Cancel(why);
+  if (Strategy* strategy = train_->strategy(); strategy != nullptr) strategy->Cancel(why);
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {
   if (ranks() == 1) return;
-  GradientExchange* exchange = train_->exchange();
-  const auto look = [this, exchange] {
+  const auto look = [this] {
     constexpr std::array<const char*, 5> kNames = {"starting", "training", "testing", "writing", "ended"};
-    const ExchangePlace place = exchange->Place();
+    const ExchangePlace place =
+        train_->exchange() != nullptr ? train_->exchange()->Place() : train_->strategy()->Place();
     RankState state;
     state.state = kNames.at(static_cast<size_t>(phase_.load()));
     state.iteration = iteration_now_;
@@ -110,10 +128,12 @@ void Trainer::Watch(const std::filesystem::path& run_folder) {
   };
   const int rank = options_.world->rank();
   beacon_ = std::make_unique<RankBeacon>(run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], look);
-  exchange->SetDiagnosis([run_folder, ranks = static_cast<int>(ranks())] {
+  const auto diagnose = [run_folder, ranks = static_cast<int>(ranks())] {
     const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(run_folder, 0), ranks);
     return culprit ? StrCat(culprit->text, "; ") : std::string();
-  });
+  };
+  if (train_->exchange() != nullptr) train_->exchange()->SetDiagnosis(diagnose);
+  if (train_->strategy() != nullptr) train_->strategy()->SetDiagnosis(diagnose);
 }
 
 void Trainer::Replan() {

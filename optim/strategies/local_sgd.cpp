@@ -1,0 +1,72 @@
+#include "optim/strategies/local_sgd.h"
+
+#include <algorithm>
+
+#include "comm/same_on_all.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+std::vector<Tensor> TensorsOf(const ParameterStore& store, const std::vector<std::string>& names) {
+  std::vector<Tensor> tensors;
+  for (const std::string& name : names) tensors.push_back(store.tensor(name));
+  return tensors;
+}
+
+}  // namespace
+
+LocalSgd::LocalSgd(Communicator& world, const SolverParameter& solver, ParameterStore& store,
+                   std::vector<std::string> names)
+    : world_(world),
+      steps_(solver.distributed().local_steps()),
+      from_(solver.distributed().local_from_iter()),
+      store_(store),
+      names_(std::move(names)),
+      mean_(world, solver.distributed().algorithm(), WireOf(solver.distributed().wire()), TensorsOf(store, names_),
+            kWishes + 1) {
+  for (const std::string& name : names_) {
+    if (!store.MirrorsOf(name).empty()) mirrored_.push_back(name);
+  }
+}
+
+void LocalSgd::Join() {
+  std::string lines;
+  for (const std::string& name : names_) lines += StrCat(name, " ", store_.type(name).ToString(), "\n");
+  RequireSame(world_, lines, "value");
+}
+
+double LocalSgd::Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) {
+  wishes.counted.fill(0);
+  if (!must_agree && iteration >= from_ && (iteration + 1) % steps_ != 0) return loss;
+  const std::span<float> sums = mean_.sums();
+  std::ranges::copy(wishes.wanted, sums.begin());
+  sums[kWishes] = static_cast<float>(loss);
+  ++means_;
+  is_waiting_ = true;
+  try {
+    mean_.Run();
+  } catch (const Error& error) {
+    if (!world_.transport().failure().empty()) throw;
+    const std::string text = StrCat(diagnose_ ? diagnose_() : std::string(), error.text());
+    world_.Fail(text);
+    throw Error(ErrorKind::kPeer, text);
+  }
+  is_waiting_ = false;
+  for (const std::string& name : mirrored_) store_.Set(name, store_.Values(name));
+  for (size_t i = 0; i < wishes.counted.size(); ++i) wishes.counted[i] = static_cast<int>(sums[i]);
+  return double{sums[kWishes]} / world_.size();
+}
+
+ExchangePlace LocalSgd::Place() const {
+  return {.iteration = means_, .collectives = means_, .layer = {}, .bucket = is_waiting_ ? 0 : -1};
+}
+
+std::string LocalSgd::Describe() const {
+  return StrCat("local SGD: ", world_.size(), " ranks take the mean of their weights every ",
+                steps_ == 1 ? std::string("iteration") : StrCat(steps_, " iterations"),
+                from_ > 0 ? StrCat(", every iteration before ", from_) : std::string(), " · ", mean_.Describe());
+}
+
+}  // namespace moka

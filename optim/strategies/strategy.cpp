@@ -1,0 +1,62 @@
+#include "optim/strategies/strategy.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+void CheckNumbers(const SolverParameter& solver) {
+  const DistributedParameter& param = solver.distributed();
+  const auto at_least = [&](std::string_view field, int64_t value, int64_t least) {
+    if (value >= least) return;
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("distributed.", field)),
+                StrCat(field, " must be at least ", least, ", and is ", value));
+  };
+  at_least("local_steps", param.local_steps(), 1);
+  at_least("local_from_iter", param.local_from_iter(), 0);
+  at_least("staleness", param.staleness(), 0);
+}
+
+// What needs all gradients of an iteration in one place, or the same history on all ranks.
+void RefuseBeside(const SolverParameter& solver, StrategyKind kind) {
+  const std::string name = StrCat("strategy \"", solver.distributed().strategy(), "\"");
+  const auto refuse = [&](bool is_given, std::string_view field) {
+    if (!is_given) return;
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, field), StrCat(field, " does not work with ", name),
+                "leave it out, or train with strategy: \"synchronous\"");
+  };
+  refuse(solver.lr_policy() == "plateau", "lr_policy");
+  if (kind == StrategyKind::kServed) {
+    refuse(solver.clip_gradients() >= 0, "clip_gradients");
+    refuse(solver.has_loss_scale(), "loss_scale");
+  }
+}
+
+}  // namespace
+
+StrategyKind StrategyOf(const SolverParameter& solver) {
+  const DistributedParameter& param = solver.distributed();
+  const std::vector<std::string> known = {"synchronous", "local", "turn", "parameter_server"};
+  const auto check = [&](std::string_view field, const std::string& value, const std::vector<std::string>& names) {
+    if (std::ranges::find(names, value) != names.end()) return;
+    std::string hint = DidYouMean(value, names);
+    if (hint.empty()) hint = StrCat("known are ", Join(names, ", "));
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("distributed.", field)), StrCat("unknown ", field, " \"", Printable(value), "\""),
+                hint);
+  };
+  check("strategy", param.strategy(), known);
+  check("server", param.server(), {"synchronous", "asynchronous", "stale"});
+  CheckNumbers(solver);
+  StrategyKind kind = StrategyKind::kSynchronous;
+  if (param.strategy() == "local") kind = StrategyKind::kLocal;
+  if (param.strategy() == "turn" || param.strategy() == "parameter_server") kind = StrategyKind::kServed;
+  if (kind != StrategyKind::kSynchronous) RefuseBeside(solver, kind);
+  return kind;
+}
+
+}  // namespace moka

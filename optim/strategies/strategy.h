@@ -1,0 +1,54 @@
+// How the ranks of a training come to the same weights. Where gradients are summed in the program of the step itself
+// (synchronous training) there is no strategy object: comm/gradient_exchange.h does it. The others let each rank
+// compute by itself and agree between steps; they are what this interface is for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/gradient_exchange.h"
+#include "optim/update.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+enum class StrategyKind : uint8_t { kSynchronous, kLocal, kServed };
+
+// Errors: kConfig at solver.distributed's field: an unknown name (the nearest is named), a number out of range, solver
+// fields that do not go with the strategy.
+StrategyKind StrategyOf(const SolverParameter& solver);
+
+// What this rank wants all to know, and how many ranks are known to want it.
+inline constexpr int kWishes = 3;
+struct Wishes {
+  std::array<float, kWishes> wanted{};
+  std::array<int, kWishes> counted{};
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+
+  // All ranks, before the first iteration. Errors: kConfig when they do not train the same program.
+  virtual void Join() = 0;
+  // Before the programs of an iteration run.
+  virtual void Begin(int64_t iteration) = 0;
+  // After them: `loss` is this rank's mean over its batches; returns what is to be reported of all ranks. Where
+  // `must_agree`, a test, a checkpoint or the end follows: then all ranks hold the same values in their stores, nothing
+  // is under way and the communicator is free. The same after an iteration in which a wish is counted. Errors: kPeer.
+  virtual double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) = 0;
+  // Ends what is under way because of an error of this rank, and tells the others.
+  virtual void Cancel(const std::string& why) noexcept = 0;
+  virtual ExchangePlace Place() const = 0;
+  // What it says is added to the error when this rank gives up waiting.
+  virtual void SetDiagnosis(std::function<std::string()> diagnose) = 0;
+  // For the first lines of a log: "local SGD, every 8 iterations".
+  virtual std::string Describe() const = 0;
+};
+
+}  // namespace moka

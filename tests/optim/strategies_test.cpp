@@ -1,0 +1,165 @@
+// How ranks come to the same weights by other ways than summing every gradient: each way against one rank, against
+// itself resumed, and against what its paper says.
+#include "optim/strategies/strategy.h"
+
+#include "ranks_fixture.h"
+
+namespace moka {
+namespace {
+
+class StrategiesTest : public RanksTest {
+ protected:
+  static std::string With(const std::string& fields) { return "distributed { " + fields + " }"; }
+  // Weights and slots; sums of gradients hold what a test has left of the last batch.
+  static std::map<std::string, std::vector<float>> Kept(const Result& result) {
+    std::map<std::string, std::vector<float>> kept;
+    for (const auto& [name, values] : result.values) {
+      if (!name.ends_with("/@sum")) kept[name] = values;
+    }
+    return kept;
+  }
+  static void ExpectAgreed(const std::vector<Result>& results) {
+    for (const Result& result : results) EXPECT_EQ(Kept(result), Kept(results[0]));
+  }
+};
+
+// What is synchronous by another name trains as one rank does.
+class SynchronousFormsTest : public StrategiesTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(SynchronousFormsTest, TrainAsOneRankDoes) {
+  const auto alone = Make(BaseSolver(), {}, Plain());
+  alone->Run();
+  for (const int ranks : {2, 4}) {
+    const std::vector<Result> results = Train(ranks, BaseSolver() + GetParam(), Plain());
+    ExpectAgreed(results);
+    ExpectNear(Kept(results[0]), Everything(*alone), 5e-5F);
+    EXPECT_NEAR(results[0].state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, SynchronousFormsTest,
+                         testing::Values("distributed { strategy: \"local\" local_steps: 1 }",
+                                         "distributed { strategy: \"local\" local_from_iter: 30 }",
+                                         "distributed { strategy: \"parameter_server\" }"));
+
+TEST_F(StrategiesTest, ServersHaveTheNormsOfWholeBlobs) {
+  for (const char* type : {"LARS", "LAMB", "Adam"}) {
+    const std::string solver = BaseSolver() + "base_lr: 0.01 type: \"" + type + "\"";
+    const auto alone = Make(solver, {}, Plain());
+    alone->Run();
+    const std::vector<Result> results = Train(2, solver + " " + With("strategy: \"parameter_server\""), Plain());
+    ExpectAgreed(results);
+    ExpectNear(Kept(results[0]), Everything(*alone), 5e-5F);
+  }
+}
+
+TEST_F(StrategiesTest, LocalStepsAreThoseOfEachRankAlone) {
+  // Two ranks that agree at the end only, beside two trainings of one rank on the same samples.
+  const std::string solver = BaseSolver() + "max_iter: 4 test_interval: 0";
+  const std::vector<Result> results = Train(2, solver + " " + With("strategy: \"local\" local_steps: 100"), Plain());
+  ExpectAgreed(results);
+  std::vector<std::vector<float>> weights;
+  for (int rank = 0; rank < 2; ++rank) {
+    Trainer alone(Merged(solver), Plain(8), {});
+    FillTask(alone.train_net().feed(), -1, rank, 2);
+    FillTask(alone.test_net(0).feed());
+    alone.Run();
+    weights.push_back(alone.store().Values("ip1/0"));
+  }
+  const std::vector<float>& mean = results[0].values.at("ip1/0");
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i], (weights[0][i] + weights[1][i]) / 2, 1e-6) << i;
+}
+
+class LearningTest : public StrategiesTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(LearningTest, LearnsTheTaskAndAllRanksAgree) {
+  const std::vector<Result> results = Train(4, BaseSolver() + "base_lr: 0.05 " + With(GetParam()), Nets());
+  ExpectAgreed(results);
+  ASSERT_TRUE(results[0].end.best.has_value());
+  EXPECT_GE(*results[0].end.best, 0.95);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, LearningTest,
+    testing::Values("strategy: \"local\" local_steps: 4", "strategy: \"turn\"", "strategy: \"parameter_server\"",
+                    "strategy: \"parameter_server\" server: \"asynchronous\"",
+                    "strategy: \"parameter_server\" server: \"stale\" staleness: 1",
+                    "strategy: \"parameter_server\" server: \"asynchronous\" delay_compensation: 0.5"));
+
+class ResumedTest : public StrategiesTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ResumedTest, EndsBitIdentical) {
+  // Checkpoints let the ranks agree, so both have them at the same places.
+  const std::string solver = BaseSolver() + "snapshot: 5 " + With(GetParam());
+  RunFolder whole_run = NewRun("whole");
+  const auto in = [](RunFolder& run, int64_t stop, bool resumes) {
+    return [&run, stop, resumes](int rank, TrainerOptions& options) {
+      if (rank == 0) options.run = &run;
+      options.stop_after = stop;
+      if (resumes) options.resume = FindNewestValid(run.checkpoints());
+    };
+  };
+  const Result whole = Train(2, solver, Nets(), in(whole_run, -1, false))[0];
+  RunFolder run = NewRun();
+  for (const Result& result : Train(2, solver, Nets(), in(run, 15, false))) {
+    EXPECT_EQ(result.end.end, TrainEnd::kInterrupted);
+  }
+  for (const Result& result : Train(2, solver, Nets(), in(run, -1, true))) {
+    EXPECT_EQ(Kept(result), Kept(whole));
+    EXPECT_EQ(result.end.iteration, 30);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Strategies, ResumedTest,
+                         testing::Values("strategy: \"local\" local_steps: 4", "strategy: \"turn\"",
+                                         "strategy: \"parameter_server\""));
+
+TEST_F(StrategiesTest, SeveralBatchesAnIterationAreOnePush) {
+  const auto alone = Make(BaseSolver() + "max_iter: 12", {}, Plain());
+  alone->Run();
+  const std::vector<Result> results =
+      Train(2, BaseSolver() + "max_iter: 12 iter_size: 2 " + With("strategy: \"parameter_server\""), Plain(8));
+  ExpectAgreed(results);
+  const auto& weights = results[0].values.at("ip1/0");
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_NEAR(weights[i], alone->store().Values("ip1/0")[i], 5e-5) << i;
+}
+
+TEST_F(StrategiesTest, OneRanksErrorEndsAllWithItsName) {
+  for (const char* fields : {"strategy: \"local\" local_steps: 4", "strategy: \"parameter_server\"",
+                             "strategy: \"parameter_server\" server: \"asynchronous\""}) {
+    try {
+      Train(3, BaseSolver() + With(fields), Plain(12), {}, [](int rank, Trainer& trainer) {
+        if (rank != 1) return;
+        auto* pipeline = dynamic_cast<MemoryPipeline*>(trainer.train_net().feed().pipeline("data"));
+        ASSERT_NE(pipeline, nullptr);
+        pipeline->Fill(std::vector<float>(4 * kFeatures, 1.0F), std::vector<float>{0, 1, 9, 3});
+      });
+      FAIL() << "rank 1 has bad data";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kPeer) << fields;
+      EXPECT_NE(error.text().find("label 9"), std::string::npos) << fields << ": " << error.text();
+    }
+  }
+}
+
+TEST_F(StrategiesTest, WhatDoesNotGoTogetherIsRefused) {
+  const auto text = [](const std::string& fields) -> std::string {
+    try {
+      (void)StrategyOf(Merged(BaseSolver() + fields));
+      return "accepted";
+    } catch (const Error& error) {
+      return error.text() + " / " + error.hint();
+    }
+  };
+  EXPECT_EQ(text("distributed { strategy: \"locl\" }"), "unknown strategy \"locl\" / did you mean \"local\"?");
+  EXPECT_EQ(text("distributed { strategy: \"parameter_server\" server: \"eager\" }"),
+            "unknown server \"eager\" / known are synchronous, asynchronous, stale");
+  EXPECT_EQ(text("distributed { strategy: \"local\" local_steps: 0 }"), "local_steps must be at least 1, and is 0 / ");
+  EXPECT_EQ(text("clip_gradients: 1 distributed { strategy: \"turn\" }"),
+            "clip_gradients does not work with strategy \"turn\" / leave it out, or train with strategy: "
+            "\"synchronous\"");
+  EXPECT_EQ(text("clip_gradients: 1 distributed { strategy: \"local\" }"), "accepted");
+}
+
+}  // namespace
+}  // namespace moka

@@ -227,7 +227,8 @@ bool ParameterService::SendTo(int peer) {
 
 bool ParameterService::ReceiveFrom(int peer) {
   Peer& from = peers_[static_cast<size_t>(peer)];
-  if (from.has_left) return false;  // what follows on its stream is not the service's
+  // Who has left pushes no more but answers who has not; once both have, what follows is not the service's.
+  if (from.has_left && peers_[static_cast<size_t>(communicator_.rank())].has_left) return false;
   Transport& transport = communicator_.transport();
   const std::span<const std::byte> come = transport.Peek(peer);
   if (come.empty()) return false;

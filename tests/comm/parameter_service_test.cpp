@@ -112,7 +112,7 @@ TEST(ParameterService, AppliesEveryPushOnceInWhateverOrder) {
   constexpr int kRanks = 4;
   for (const Rule rule : {Rule::kArrival, Rule::kBounded}) {
     std::atomic<int64_t> clocks[kRanks] = {};
-    Run(kRanks, rule, 2, [&](Rank rank) {
+    RunService(kRanks, rule, 2, [&](Rank rank) {
       const int r = rank.world.rank();
       rank.service.Enter(0);
       std::vector<float> weights(Total(kRanks));
@@ -135,7 +135,7 @@ TEST(ParameterService, ASignalReachesAllAfterOneClock) {
   constexpr int kRanks = 3;
   for (const Rule rule : {Rule::kTogether, Rule::kArrival, Rule::kTurn}) {
     std::atomic<int64_t> heard[kRanks];
-    Run(kRanks, rule, 0, [&](Rank rank) {
+    RunService(kRanks, rule, 0, [&](Rank rank) {
       const int r = rank.world.rank();
       rank.service.Enter(7);
       std::vector<float> weights(Total(kRanks));

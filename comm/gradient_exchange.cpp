@@ -1,6 +1,8 @@
 #include "comm/gradient_exchange.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "comm/same_on_all.h"
 #include "core/error.h"
@@ -53,7 +55,15 @@ void GradientExchange::CheckAnnounced() {
 void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {
   Require(!ends.empty() && ends.back() == static_cast<int>(gradients_.size()) && schedules.size() == ends.size(),
           "a plan covers all gradients, with a schedule for each bucket");
+  Drain();
   const std::lock_guard lock(mutex_);
+  std::vector<int> delays;  // of each gradient
+  for (size_t i = 0; delays_ && i < gradients_.size(); ++i) {
+    const bool is_first = buckets_.empty();
+    delays.push_back(is_first ? (has_dynamic_delay_ ? 0 : delays_->delay())
+                              : buckets_[static_cast<size_t>(bucket_of_[i])].delay);
+  }
+  before_ += buckets_.empty() ? 0 : buckets_[0].asked;
   buckets_.clear();
   bucket_of_.assign(gradients_.size(), 0);
   int first = 0;
@@ -69,6 +79,7 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
       bucket_of_[static_cast<size_t>(first)] = static_cast<int>(b);
     }
+    if (delays_) BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
     buckets_.push_back(std::move(bucket));
   }
   for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
@@ -95,6 +106,7 @@ void GradientExchange::Begin(int64_t key) noexcept {
   if (--bucket.missing > 0) return;
   bucket.missing = bucket.last - bucket.first;
   bucket.ready_s += now;
+  for (int k = bucket.first; delays_ && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
   ++bucket.asked;
   changed_.notify_all();
 }
@@ -103,6 +115,7 @@ void GradientExchange::End(int64_t key) noexcept {
   const int i = index_of_key_.find(key)->second;
   std::unique_lock lock(mutex_);
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  if (delays_) return EndDelayed(lock, bucket, i);
   if (bucket.done == bucket.asked || !failure_.empty()) return;
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
@@ -134,7 +147,13 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   }
   std::string failure;
   try {
-    bucket.runner->Run(bucket.message, communicator_.patience(), &is_cancelled_);
+    const int64_t iteration = before_ + bucket.done;
+    const Message& message =
+        delays_ ? bucket.slots[static_cast<size_t>(iteration) % bucket.slots.size()] : bucket.message;
+    bucket.runner->Run(message, communicator_.patience(), &is_cancelled_);
+    if (delays_ && bucket.first <= loss_ && loss_ < bucket.last) {
+      delays_->SetFinite(iteration, std::isfinite(delays_->Values(loss_, loss_ + 1, iteration)[0]));
+    }
   } catch (const std::exception& error) {  // a thread has nobody to throw to
     failure = Explain(error.what(), bucket);
   }
@@ -143,9 +162,117 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   bucket.begin_s += begin;
   bucket.end_s += SinceBegin();
   ++bucket.done;
+  bucket.finished_micros = NowMicros();
   running_ = -1;
   failure_ = std::move(failure);
   changed_.notify_all();
+}
+
+void GradientExchange::SetDelay(int delay, bool is_dynamic, const std::vector<int64_t>& controls, int64_t loss) {
+  Require(buckets_.empty(), "delays are set before the first plan");
+  std::vector<bool> is_control(tensors_.size(), false);
+  for (const int64_t key : controls) is_control[static_cast<size_t>(index_of_key_.at(key))] = true;
+  loss_ = index_of_key_.at(loss);
+  has_dynamic_delay_ = is_dynamic;
+  taken_.assign(tensors_.size(), 0);
+  delays_ = std::make_unique<DelayLine>(tensors_, std::move(is_control), delay);
+}
+
+// A bucket of the plan with what waits of its gradients: the sums since `before_ - delay`.
+void GradientExchange::BuildSlots(Bucket& bucket, int delay) {
+  bucket.delay = delay;
+  bucket.slack_s = std::numeric_limits<double>::infinity();
+  for (int slot = 0; slot <= delays_->delay(); ++slot) {
+    bucket.slots.emplace_back(delays_->Values(bucket.first, bucket.last, slot));
+  }
+}
+
+// Gradient i becomes the sum of what has come of age.
+void GradientExchange::EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bucket, int i) {
+  const int64_t now = before_ + bucket.asked;  // one past this iteration
+  const int64_t end = now - bucket.delay;
+  const bool is_young = end <= 0;  // nothing of this process has come of age
+  const int64_t needed = (is_young ? now : end) - before_;
+  if (bucket.done < needed && failure_.empty()) {
+    const int64_t begin = NowMicros();
+    changed_.wait(lock, [&] { return bucket.done >= needed || !failure_.empty(); });
+    const double waited_s = static_cast<double>(NowMicros() - begin) * 1e-6;
+    exposed_s_ += waited_s;
+    bucket.exposed_s += waited_s;
+  } else if (bucket.done == needed) {
+    bucket.slack_s = std::min(bucket.slack_s, static_cast<double>(NowMicros() - bucket.finished_micros) * 1e-6);
+  } else {
+    bucket.slack_s = std::min(bucket.slack_s, 0.0);  // a later one is there, too: it says nothing of this one
+  }
+  if (!failure_.empty()) return;
+  int64_t& taken = taken_[static_cast<size_t>(i)];
+  delays_->Take(i, taken, end, is_young ? now : end);
+  taken = std::max(taken, end);
+}
+
+void GradientExchange::Drain() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
+  });
+  if (!failure_.empty()) throw Error(ErrorKind::kPeer, failure_);
+}
+
+void GradientExchange::AdaptDelays() {
+  if (!delays_ || !has_dynamic_delay_) return;
+  Drain();
+  constexpr double kPart = 0.02;  // of an iteration: what is waited for longer than this is worth an iteration's delay
+  const int64_t now = NowMicros();
+  std::vector<double> values = {static_cast<double>(now - last_micros_) * 1e-6};
+  for (const Bucket& bucket : buckets_) {
+    values.push_back(bucket.exposed_s);
+    values.push_back(-bucket.slack_s);
+  }
+  communicator_.Max(values);
+  const std::lock_guard lock(mutex_);
+  const bool has_past = last_micros_ != 0;
+  last_micros_ = now;
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    Bucket& bucket = buckets_[b];
+    const double exposed_s = values[1 + 2 * b];
+    const double slack_s = -values[2 + 2 * b];
+    bucket.exposed_s = 0;
+    bucket.slack_s = std::numeric_limits<double>::infinity();
+    if (!has_past) continue;
+    const double iteration_s = values[0] / kAdaptEvery;
+    if (exposed_s > kPart * values[0] && bucket.delay < delays_->delay()) {
+      ++bucket.delay;
+    } else if (bucket.delay > 0 && exposed_s == 0 && slack_s > iteration_s && std::isfinite(slack_s)) {
+      --bucket.delay;
+    }
+  }
+}
+
+void GradientExchange::SaveWaiting(int64_t key, int age, std::span<float> values) const {
+  const int i = index_of_key_.at(key);
+  const Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  const int64_t iteration = before_ + bucket.asked - age;
+  std::ranges::fill(values, 0.0F);
+  if (iteration >= taken_[static_cast<size_t>(i)]) delays_->Save(i, iteration, values);
+}
+
+void GradientExchange::LoadWaiting(int64_t key, int age, std::span<const float> values) {
+  const int i = index_of_key_.at(key);
+  Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
+  Require(bucket.asked == 0, "what waits is loaded before the first iteration");
+  bucket.delay = delays_->delay();
+  taken_[static_cast<size_t>(i)] = before_ - bucket.delay;
+  delays_->Load(i, before_ - age, values);
+}
+
+std::string GradientExchange::DescribeDelays() const {
+  if (!delays_) return {};
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> texts;
+  for (const Bucket& bucket : buckets_) texts.push_back(std::to_string(bucket.delay));
+  return StrCat("updates are ", Join(texts, ", "),
+                texts.size() == 1 ? " iterations late" : " iterations late, by bucket",
+                has_dynamic_delay_ ? StrCat(" (at most ", delays_->delay(), ")") : "");
 }
 
 std::string GradientExchange::Explain(const std::string& what, const Bucket& bucket) {

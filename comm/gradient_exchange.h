@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/delay_line.h"
 #include "comm/runner.h"
 #include "graph/collectives.h"
 
@@ -60,6 +61,25 @@ class GradientExchange : public Collectives {
   // ends: one past the last gradient of each bucket, ascending, the last the number of gradients. The same on all
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
+  // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
+  // with 1 it is Pipe-SGD, Li et al., NeurIPS 2018). `controls` are the keys of what is no gradient: the sum of the
+  // newest iteration of age, in this process' first iterations the current one. `loss` of them is the loss: where its
+  // sum is not finite, the iteration's gradients count as zeros.
+  void SetDelay(int delay, bool is_dynamic, const std::vector<int64_t>& controls, int64_t loss);
+  bool is_delayed() const { return delays_ != nullptr; }
+  // Returns when nothing is on its way: from then to the next Begin the communicator is free. Errors: kPeer.
+  void Drain();
+  // With delays, all ranks between iterations, every kAdaptEvery of them: a bucket that is waited for is taken an
+  // iteration later, up to the delay given, and one that would have been there an iteration sooner, sooner. Errors:
+  // kPeer.
+  static constexpr int kAdaptEvery = 16;
+  void AdaptDelays();
+  // The sums of gradient `key` that wait, `age` (1 up to the delay) iterations before the next: for checkpoints.
+  // Requires: drained.
+  void SaveWaiting(int64_t key, int age, std::span<float> values) const;
+  void LoadWaiting(int64_t key, int age, std::span<const float> values);
+  // "delays of 0, 1, 1 iterations"; empty without.
+  std::string DescribeDelays() const;
   // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
   void Cancel(const std::string& why) noexcept;
   ExchangePlace Place() const;
@@ -86,8 +106,16 @@ class GradientExchange : public Collectives {
     double ready_s = 0;  // sums over iterations
     double begin_s = 0;
     double end_s = 0;
+    // Of delayed sums.
+    int delay = 0;
+    std::vector<Message> slots = {};  // by iteration
+    double exposed_s = 0;             // waited for since AdaptDelays
+    double slack_s = 0;               // least time that a sum was there before it was asked for
+    int64_t finished_micros = 0;      // of the last sum
   };
 
+  void EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bucket, int i);
+  void BuildSlots(Bucket& bucket, int delay);
   void Work(const std::stop_token& stop);
   void RunBucket(Bucket& bucket);
   // What is to be said of a failure; tells the other ranks.
@@ -105,6 +133,12 @@ class GradientExchange : public Collectives {
   int64_t begun_micros_ = 0;
   double exposed_s_ = 0;
   std::function<std::string()> diagnose_;
+  std::unique_ptr<DelayLine> delays_;  // null: sums are of the same iteration
+  bool has_dynamic_delay_ = false;
+  int loss_ = -1;               // gradient
+  std::vector<int64_t> taken_;  // by gradient: iterations before this one are in the weights
+  int64_t before_ = 0;          // iterations of the plans before
+  int64_t last_micros_ = 0;     // AdaptDelays was called
 
   mutable std::mutex mutex_;  // of what follows, and of the buckets' counters and times
   std::condition_variable changed_;

@@ -5,7 +5,7 @@
 
 namespace moka {
 
-std::vector<ValueId> SumOverRanks(Graph& graph, const std::vector<ValueId>& values) {
+SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values) {
   // The places of the producers in the step; inputs and states come first.
   std::vector<int> place(static_cast<size_t>(graph.node_limit()), 0);
   int next = 0;
@@ -20,7 +20,8 @@ std::vector<ValueId> SumOverRanks(Graph& graph, const std::vector<ValueId>& valu
   }
   std::ranges::stable_sort(order, {}, [&](size_t i) { return place_of(values[i]); });
 
-  std::vector<ValueId> sums(values.size(), kNoId);
+  SumsOverRanks result{std::vector<ValueId>(values.size(), kNoId), std::vector<int64_t>(values.size(), -1)};
+  std::vector<ValueId>& sums = result.sums;
   ValueId last = kNoId;
   const auto builder = [&](size_t i) {
     const NodeId producer = graph.value(values[i]).producer;
@@ -32,12 +33,13 @@ std::vector<ValueId> SumOverRanks(Graph& graph, const std::vector<ValueId>& valu
     if (last != kNoId) inputs.push_back(last);
     last = builder(order[key]).Add1("all_reduce_begin", inputs, {{"key", static_cast<int64_t>(key)}});
     sums[order[key]] = last;
+    result.keys[order[key]] = static_cast<int64_t>(key);
   }
   for (size_t key = 0; key < order.size(); ++key) {
     ValueId& sum = sums[order[key]];
     sum = builder(order[key]).Add1("all_reduce_end", {sum, last}, {{"key", static_cast<int64_t>(key)}});
   }
-  return sums;
+  return result;
 }
 
 }  // namespace moka

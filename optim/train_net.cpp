@@ -111,7 +111,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       seed_(seed),
       feed_("train", data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
-  if (world_ != nullptr && kind_ == StrategyKind::kSynchronous) exchange_ = std::make_shared<GradientExchange>(*world_);
+  if (world_ != nullptr && SumsGradients(kind_)) exchange_ = std::make_shared<GradientExchange>(*world_);
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);
@@ -158,6 +158,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   step_ = Compile(std::move(net.graph), store, step_options);
   feed_.Bind(*step_, layers);
   BindInputs(update_ ? *update_ : *step_);
+  if (delay() > 0) PrepareDelays(store);
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
 }
 
@@ -221,17 +222,26 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
     graph.Assign(state, state);
   }
   std::vector<ValueId> values = {graph.AddInput(std::string(kWishesName), {DType::kFloat32, Shape{kWishes}, {}}), loss};
-  for (const Assignment& assignment : graph.assignments()) values.push_back(assignment.value);
+  // Statistics that were some iterations late would lose what came between: each rank keeps its own until all agree.
+  const bool sums_statistics = delay() == 0;
+  if (sums_statistics) {
+    for (const Assignment& assignment : graph.assignments()) values.push_back(assignment.value);
+  }
   const size_t first = values.size();
   values.insert(values.end(), gradients.begin(), gradients.end());
-  const std::vector<ValueId> sums = SumOverRanks(graph, values);
+  const auto [sums, keys] = SumOverRanks(graph, values);
+  wishes_key_ = keys[0];
+  loss_key_ = keys[1];
+  for (size_t i = first; i < keys.size(); ++i) {
+    if (keys[i] >= 0) gradient_keys_.push_back(keys[i]);
+  }
 
   const std::string mean = StrCat("x0/", world_->size());
   graph.AddOutput(std::string(kWishesName), sums[0]);
   loss = b.Pointwise(mean, {sums[1]});
   std::erase_if(graph.outputs(), [](const GraphOutput& output) { return output.name == kLossOutput; });
   graph.AddOutput(std::string(kLossOutput), loss);
-  for (size_t i = 0; i < graph.assignments().size(); ++i) {
+  for (size_t i = 0; sums_statistics && i < graph.assignments().size(); ++i) {
     graph.assignments()[i].value = b.Pointwise(mean, {sums[2 + i]});
   }
   std::copy(sums.begin() + static_cast<std::ptrdiff_t>(first), sums.end(), gradients.begin());
@@ -293,6 +303,36 @@ void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store
   strategy_ = std::make_unique<LocalSgd>(*world_, solver_, store, std::move(names));
 }
 
+void TrainNet::PrepareDelays(ParameterStore& store) {
+  store_ = &store;
+  exchange_->SetDelay(delay(), solver_.distributed().dynamic_delay(), {wishes_key_, loss_key_}, loss_key_);
+  for (const NetBlob& blob : reached_) {
+    for (int age = 1; age <= delay(); ++age) {
+      updates_.slots.push_back({SlotName(blob.name, StrCat(kWaitingSlot, age)), blob.name, blob.shape});
+      store.Add(updates_.slots.back().name, blob.shape);
+    }
+  }
+}
+
+void TrainNet::SaveWaiting(ParameterStore& store) const {
+  for (size_t i = 0; delay() > 0 && i < reached_.size(); ++i) {
+    std::vector<float> values(static_cast<size_t>(reached_[i].shape.Count()));
+    for (int age = 1; age <= delay(); ++age) {
+      exchange_->SaveWaiting(gradient_keys_[i], age, values);
+      store.Set(SlotName(reached_[i].name, StrCat(kWaitingSlot, age)), values);
+    }
+  }
+}
+
+void TrainNet::LoadWaiting(const ParameterStore& store) {
+  for (size_t i = 0; delay() > 0 && i < reached_.size(); ++i) {
+    for (int age = 1; age <= delay(); ++age) {
+      exchange_->LoadWaiting(gradient_keys_[i], age,
+                             store.Values(SlotName(reached_[i].name, StrCat(kWaitingSlot, age))));
+    }
+  }
+}
+
 double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   double sum = 0;
   const int batches = solver_.iter_size();
@@ -320,6 +360,12 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
     }
   }
   if (strategy_) loss = strategy_->Finish(iteration, loss, must_agree, wishes_);
+  const bool is_wished = std::ranges::any_of(wishes_.counted, [](int count) { return count > 0; });
+  if (delay() > 0 && (must_agree || is_wished)) {
+    exchange_->Drain();
+    MeanOverRanks(*world_, *store_, Statistics());
+  }
+  if (delay() > 0 && (iteration + 1) % GradientExchange::kAdaptEvery == 0) exchange_->AdaptDelays();
   for (size_t i = 0; i < wishes_.counted.size(); ++i) {
     if (wishes_.counted[i] > 0) wishes_.wanted[i] = 0;
   }

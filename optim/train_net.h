@@ -51,6 +51,9 @@ class TrainNet {
   int wished(int wish) const { return wishes_.counted.at(static_cast<size_t>(wish)); }
   // Null unless several ranks sum their gradients.
   GradientExchange* exchange() { return exchange_.get(); }
+  // With delayed sums: those that wait go into the store for a checkpoint, and come from it before the first iteration.
+  void SaveWaiting(ParameterStore& store) const;
+  void LoadWaiting(const ParameterStore& store);
   // Null with one rank and in synchronous training.
   Strategy* strategy() { return strategy_.get(); }
   // After a Step whose loss was not finite: where it came from.
@@ -81,8 +84,11 @@ class TrainNet {
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
   void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
   void BindInputs(Program& updating);
+  // What sums of the iterations before need, in the exchange and in checkpoints.
+  void PrepareDelays(ParameterStore& store);
   // Ranks that do not sum gradients: what agrees instead, on what the programs leave in the store.
   void MakeStrategy(const CompileOptions& options, ParameterStore& store);
+  int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
   bool IsServed() const { return kind_ == StrategyKind::kServed; }
   std::vector<std::string> Statistics() const;
   // With several ranks: gradients, the loss (if one is given), wishes and the new values of statistics become those of
@@ -108,7 +114,11 @@ class TrainNet {
   Tensor skipped_;      // no data unless the loss is scaled
   StrategyKind kind_ = StrategyKind::kSynchronous;
   Wishes wishes_;
-  Tensor wishes_in_;  // no data unless gradients are summed
+  int64_t wishes_key_ = -1;
+  int64_t loss_key_ = -1;
+  std::vector<int64_t> gradient_keys_;  // of reached_ in the exchange
+  ParameterStore* store_ = nullptr;     // only with delayed sums
+  Tensor wishes_in_;                    // no data unless gradients are summed
   Tensor wishes_out_;
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;

@@ -97,6 +97,7 @@ void Trainer::PlanExchange() {
   for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
+  if (state_.iteration > 0) train_->LoadWaiting(store_);
 }
 
 bool Trainer::MustAgree() const {
@@ -140,6 +141,7 @@ void Trainer::Replan() {
   if (planner_ == nullptr) return;
   const int64_t done = state_.iteration - started_at_ + 1;
   if (done != kFirstPlan && done != kSecondPlan) return;
+  train_->exchange()->Drain();
   planner_->Plan(*train_->exchange());
   if (is_first()) LogToFile(planner_->Describe());
 }

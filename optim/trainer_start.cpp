@@ -316,6 +316,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   state_.positions.clear();
   train_->feed().SavePositions(state_.positions);
   for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
+  train_->SaveWaiting(store_);
   CheckpointContent content;
   content.weights = WeightsOf(train_->blobs(), store_);
   content.trainer = state_;

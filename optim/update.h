@@ -27,6 +27,7 @@ struct SlotState {
 std::string SlotName(std::string_view blob, std::string_view slot);
 
 inline constexpr std::string_view kEmaSlot = "ema";  // exponential mean of the weight
+inline constexpr std::string_view kWaitingSlot = "waiting";  // and how old: sums that are not in the weights yet
 inline constexpr std::string_view kSumSlot = "sum";  // gradients of the micro-batches so far
 
 struct UpdateSpec {

@@ -162,14 +162,7 @@ void ServedUpdates::ShareStates() {
       store_.Set(name, values);
     }
   }
-  for (const std::string& name : setting_.statistics) {
-    const std::vector<float> own = store_.Values(name);
-    std::vector<double> sums(own.begin(), own.end());
-    world_.Sum(sums);
-    std::vector<float> mean;
-    for (const double sum : sums) mean.push_back(static_cast<float>(sum / world_.size()));
-    store_.Set(name, mean);
-  }
+  MeanOverRanks(world_, store_, setting_.statistics);
 }
 
 void ServedUpdates::Apply(int64_t clock, double loss, std::span<float> gradients, std::span<const float> sent) {

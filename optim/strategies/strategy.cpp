@@ -20,6 +20,7 @@ void CheckNumbers(const SolverParameter& solver) {
   at_least("local_steps", param.local_steps(), 1);
   at_least("local_from_iter", param.local_from_iter(), 0);
   at_least("staleness", param.staleness(), 0);
+  at_least("delay", param.delay(), 0);
 }
 
 // What needs all gradients of an iteration in one place, or the same history on all ranks.
@@ -31,9 +32,10 @@ void RefuseBeside(const SolverParameter& solver, StrategyKind kind) {
                 "leave it out, or train with strategy: \"synchronous\"");
   };
   refuse(solver.lr_policy() == "plateau", "lr_policy");
-  if (kind == StrategyKind::kServed) {
-    refuse(solver.clip_gradients() >= 0, "clip_gradients");
-    refuse(solver.has_loss_scale(), "loss_scale");
+  if (kind == StrategyKind::kServed) refuse(solver.clip_gradients() >= 0, "clip_gradients");
+  if (kind != StrategyKind::kLocal) refuse(solver.has_loss_scale(), "loss_scale");
+  if (kind != StrategyKind::kServed) {
+    refuse(solver.distributed().delay_compensation() != 0, "distributed.delay_compensation");
   }
 }
 
@@ -41,22 +43,34 @@ void RefuseBeside(const SolverParameter& solver, StrategyKind kind) {
 
 StrategyKind StrategyOf(const SolverParameter& solver) {
   const DistributedParameter& param = solver.distributed();
-  const std::vector<std::string> known = {"synchronous", "local", "turn", "parameter_server"};
+  const std::vector<std::string> known = {"synchronous", "delayed", "local", "turn", "parameter_server"};
   const auto check = [&](std::string_view field, const std::string& value, const std::vector<std::string>& names) {
     if (std::ranges::find(names, value) != names.end()) return;
     std::string hint = DidYouMean(value, names);
     if (hint.empty()) hint = StrCat("known are ", Join(names, ", "));
-    throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("distributed.", field)), StrCat("unknown ", field, " \"", Printable(value), "\""),
-                hint);
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("distributed.", field)),
+                StrCat("unknown ", field, " \"", Printable(value), "\""), hint);
   };
   check("strategy", param.strategy(), known);
   check("server", param.server(), {"synchronous", "asynchronous", "stale"});
   CheckNumbers(solver);
   StrategyKind kind = StrategyKind::kSynchronous;
+  if (param.strategy() == "delayed" && param.delay() > 0) kind = StrategyKind::kDelayed;
   if (param.strategy() == "local") kind = StrategyKind::kLocal;
   if (param.strategy() == "turn" || param.strategy() == "parameter_server") kind = StrategyKind::kServed;
   if (kind != StrategyKind::kSynchronous) RefuseBeside(solver, kind);
   return kind;
+}
+
+void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const std::vector<float> own = store.Values(name);
+    std::vector<double> sums(own.begin(), own.end());
+    world.Sum(sums);
+    std::vector<float> mean;
+    for (const double sum : sums) mean.push_back(static_cast<float>(sum / world.size()));
+    store.Set(name, mean);
+  }
 }
 
 }  // namespace moka

@@ -1,6 +1,6 @@
 // How the ranks of a training come to the same weights. Where gradients are summed in the program of the step itself
-// (synchronous training) there is no strategy object: comm/gradient_exchange.h does it. The others let each rank
-// compute by itself and agree between steps; they are what this interface is for.
+// (synchronous and delayed training) there is no strategy object: comm/gradient_exchange.h does it. The others let each
+// rank compute by itself and agree between steps; they are what this interface is for.
 #pragma once
 
 #include <array>
@@ -9,19 +9,28 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/gradient_exchange.h"
+#include "graph/parameter_store.h"
 #include "optim/update.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
 
-enum class StrategyKind : uint8_t { kSynchronous, kLocal, kServed };
+enum class StrategyKind : uint8_t { kSynchronous, kDelayed, kLocal, kServed };
 
 // Errors: kConfig at solver.distributed's field: an unknown name (the nearest is named), a number out of range, solver
 // fields that do not go with the strategy.
 StrategyKind StrategyOf(const SolverParameter& solver);
+
+inline bool SumsGradients(StrategyKind kind) {
+  return kind == StrategyKind::kSynchronous || kind == StrategyKind::kDelayed;
+}
+
+// The mean over all ranks of values that they keep apart, such as running statistics. Errors: kPeer.
+void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names);
 
 // What this rank wants all to know, and how many ranks are known to want it.
 inline constexpr int kWishes = 3;

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -93,6 +95,130 @@ TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
     rank.exchange.Begin(4);
     for (int64_t key = 1; key < 5; ++key) rank.exchange.End(key);
     EXPECT_EQ(rank.values[4][0], 3.0F);
+  });
+}
+
+// Key 0 is told apart: its first element is the loss.
+float SumOf(int iteration, size_t i) { return 6.0F * static_cast<float>(iteration + 1) + 3.0F * static_cast<float>(i); }
+
+TEST(DelayedExchange, GivesTheSumsOfSoManyIterationsBeforeUnderAnyPlan) {
+  for (const int delay : {1, 2, 3}) {
+    RunWorld([&](Communicator& world) {
+      Rank rank(world);
+      rank.exchange.SetDelay(delay, false, {0}, 0);
+      ExchangePlanner plans(world, {.fusion = "fixed", .bucket_bytes = 4096});
+      plans.Measure(1 << 16);
+      plans.Plan(rank.exchange);
+      for (int iteration = 0; iteration < 9; ++iteration) {
+        if (iteration == 4) {
+          rank.exchange.Drain();
+          ExchangePlanner others(world, {.fusion = "single"});
+          others.Measure(1 << 16);
+          others.Plan(rank.exchange);
+        }
+        rank.Iterate(world.rank(), iteration);
+        rank.exchange.Check();
+        const int age = iteration - delay;
+        ASSERT_EQ(rank.values[0][0], SumOf(age < 0 ? iteration : age, 0)) << iteration;
+        for (size_t i = 1; i < kCounts.size(); ++i) {
+          for (const float v : rank.values[i]) ASSERT_EQ(v, age < 0 ? 0 : SumOf(age, i)) << iteration << " " << i;
+        }
+      }
+      rank.exchange.Drain();
+      EXPECT_NE(rank.exchange.DescribeDelays().find(std::to_string(delay)), std::string::npos);
+    });
+  }
+}
+
+TEST(DelayedExchange, WhatWaitsGoesOnInAnotherProcess) {
+  RunWorld([](Communicator& world) {
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    std::vector<std::vector<std::vector<float>>> waiting;  // by age, by gradient
+    {
+      Rank rank(world);
+      rank.exchange.SetDelay(2, false, {0}, 0);
+      rank.exchange.SetPlan({2, 5}, {schedule, schedule}, Wire::kFloat32);
+      for (int iteration = 0; iteration < 5; ++iteration) rank.Iterate(world.rank(), iteration);
+      rank.exchange.Drain();
+      for (int age = 1; age <= 2; ++age) {
+        std::vector<std::vector<float>>& sums = waiting.emplace_back();
+        for (size_t i = 0; i < kCounts.size(); ++i) {
+          sums.emplace_back(static_cast<size_t>(kCounts[i]));
+          rank.exchange.SaveWaiting(static_cast<int64_t>(i), age, sums.back());
+          if (i > 0) {
+            EXPECT_EQ(sums.back()[0], SumOf(5 - age, i));
+          }
+        }
+      }
+    }
+    Rank rank(world);
+    rank.exchange.SetDelay(2, false, {0}, 0);
+    rank.exchange.SetPlan({5}, {schedule}, Wire::kFloat32);
+    for (int age = 1; age <= 2; ++age) {
+      for (size_t i = 1; i < kCounts.size(); ++i) {
+        rank.exchange.LoadWaiting(static_cast<int64_t>(i), age, waiting[static_cast<size_t>(age - 1)][i]);
+      }
+    }
+    for (int iteration = 5; iteration < 9; ++iteration) {
+      rank.Iterate(world.rank(), iteration);
+      for (size_t i = 1; i < kCounts.size(); ++i) {
+        ASSERT_EQ(rank.values[i].back(), SumOf(iteration - 2, i)) << iteration << " " << i;
+      }
+    }
+    rank.exchange.Drain();
+  });
+}
+
+TEST(DelayedExchange, GradientsOfALossThatIsNotFiniteAreLeftOut) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    rank.exchange.SetDelay(1, false, {0}, 0);
+    rank.exchange.SetPlan({2, 5}, {schedule, schedule}, Wire::kFloat32);
+    for (int iteration = 0; iteration < 4; ++iteration) {
+      for (size_t i = 0; i < rank.values.size(); ++i) {
+        std::ranges::fill(rank.values[i], 1.0F);
+        if (iteration == 1 && world.rank() == 1) rank.values[i][0] = std::nanf("");
+        rank.exchange.Begin(static_cast<int64_t>(i));
+      }
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+      const float expected = iteration == 0 || iteration == 2 ? 0.0F : 3.0F;
+      EXPECT_EQ(rank.values[4][0], expected) << iteration;
+      EXPECT_EQ(std::isnan(rank.values[0][0]), iteration == 2) << "the loss itself is told";
+    }
+    rank.exchange.Drain();
+  });
+}
+
+TEST(DelayedExchange, ADynamicDelayGrowsWhereItIsWaitedForAndLosesNothing) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    rank.exchange.SetDelay(2, true, {0}, 0);
+    rank.exchange.SetPlan({5}, {schedule}, Wire::kFloat32);
+    double given = 0;
+    double taken = 0;
+    const int iterations = 6 * GradientExchange::kAdaptEvery;
+    for (int iteration = 0; iteration < iterations; ++iteration) {
+      for (size_t i = 0; i < rank.values.size(); ++i) {
+        std::ranges::fill(rank.values[i], static_cast<float>(iteration + 1));
+        // One rank is slow in its last gradient, so the others wait.
+        if (i + 1 == rank.values.size() && world.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        rank.exchange.Begin(static_cast<int64_t>(i));
+      }
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+      given += 3.0 * (iteration + 1);
+      taken += double{rank.values[2][0]};
+      if ((iteration + 1) % GradientExchange::kAdaptEvery == 0) rank.exchange.AdaptDelays();
+    }
+    EXPECT_EQ(rank.exchange.DescribeDelays(), "updates are 2 iterations late (at most 2)");
+    rank.exchange.Drain();
+    for (int age = 1; age <= 2; ++age) {
+      std::vector<float> waiting(static_cast<size_t>(kCounts[2]));
+      rank.exchange.SaveWaiting(2, age, waiting);
+      taken += double{waiting[0]};
+    }
+    EXPECT_EQ(taken, given) << "every sum is taken once";
   });
 }
 

@@ -40,6 +40,7 @@ TEST_P(SynchronousFormsTest, TrainAsOneRankDoes) {
 INSTANTIATE_TEST_SUITE_P(Forms, SynchronousFormsTest,
                          testing::Values("distributed { strategy: \"local\" local_steps: 1 }",
                                          "distributed { strategy: \"local\" local_from_iter: 30 }",
+                                         "distributed { strategy: \"delayed\" delay: 0 }",
                                          "distributed { strategy: \"parameter_server\" }"));
 
 TEST_F(StrategiesTest, ServersHaveTheNormsOfWholeBlobs) {
@@ -112,7 +113,7 @@ TEST_P(ResumedTest, EndsBitIdentical) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ResumedTest,
                          testing::Values("strategy: \"local\" local_steps: 4", "strategy: \"turn\"",
-                                         "strategy: \"parameter_server\""));
+                                         "strategy: \"delayed\" delay: 2", "strategy: \"parameter_server\""));
 
 TEST_F(StrategiesTest, SeveralBatchesAnIterationAreOnePush) {
   const auto alone = Make(BaseSolver() + "max_iter: 12", {}, Plain());

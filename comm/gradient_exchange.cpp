@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "comm/owned_parts.h"
 #include "comm/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -42,6 +43,39 @@ void GradientExchange::Announce(int64_t key, std::string_view layer, const Tenso
   Require(is_new, "a gradient is announced once");
   gradients_.push_back({std::string(layer), values.type().Bytes(), 0});
   tensors_.push_back(values);
+  routes_.emplace_back();
+}
+
+void GradientExchange::SetWay(int64_t key, Way way, int owner) {
+  Require(buckets_.empty(), "ways are set before the first plan");
+  routes_[static_cast<size_t>(index_of_key_.at(key))] = {way, owner};
+}
+
+int GradientExchange::EndOfWay(int first, int end) const {
+  const Way way = routes_[static_cast<size_t>(first)].way;
+  while (first < end && routes_[static_cast<size_t>(first)].way == way) ++first;
+  return first;
+}
+
+Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
+  const Way way = routes_[static_cast<size_t>(bucket.first)].way;
+  const auto append = [&](int i) {
+    const std::span<float> values = tensors_[static_cast<size_t>(i)].as<float>();
+    bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
+  };
+  if (way == Way::kToAll) {
+    for (int i = bucket.first; i < bucket.last; ++i) append(i);
+    return planned;
+  }
+  std::vector<int64_t> bounds = {0};
+  for (int owner = 0; owner < communicator_.size(); ++owner) {
+    for (int i = bucket.first; i < bucket.last; ++i) {
+      if (routes_[static_cast<size_t>(i)].owner == owner) append(i);
+    }
+    bounds.push_back(bucket.message.size());
+  }
+  return way == Way::kToOwner ? ReduceToOwners(communicator_.rank(), std::move(bounds))
+                              : GatherFromOwners(communicator_.rank(), std::move(bounds));
 }
 
 void GradientExchange::CheckAnnounced() {
@@ -66,22 +100,25 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   before_ += buckets_.empty() ? 0 : buckets_[0].asked;
   buckets_.clear();
   bucket_of_.assign(gradients_.size(), 0);
-  int first = 0;
   for (size_t b = 0; b < ends.size(); ++b) {
-    Bucket bucket;
-    bucket.first = first;
-    bucket.last = ends[b];
-    bucket.missing = ends[b] - first;
-    bucket.name = StrCat("bucket ", b, " of ", ends.size());
-    bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
-    for (; first < ends[b]; ++first) {
-      const std::span<float> values = tensors_[static_cast<size_t>(first)].as<float>();
-      bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
-      bucket_of_[static_cast<size_t>(first)] = static_cast<int>(b);
+    int first = b == 0 ? 0 : ends[b - 1];
+    while (first < ends[b]) {
+      Bucket bucket;
+      bucket.first = first;
+      bucket.last = first = EndOfWay(first, ends[b]);
+      bucket.missing = bucket.last - bucket.first;
+      const Schedule schedule = Arrange(bucket, schedules[b]);
+      // What owners send is what all hold: it must not be rounded.
+      const bool is_final = routes_[static_cast<size_t>(bucket.first)].way == Way::kFromOwner;
+      bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
+      for (int i = bucket.first; i < bucket.last; ++i) {
+        bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
+      }
+      if (delays_) BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
+      buckets_.push_back(std::move(bucket));
     }
-    if (delays_) BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
-    buckets_.push_back(std::move(bucket));
   }
+  for (size_t b = 0; b < buckets_.size(); ++b) buckets_[b].name = StrCat("bucket ", b, " of ", buckets_.size());
   for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
   iterations_ = 0;
   exposed_s_ = 0;

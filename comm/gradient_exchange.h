@@ -61,6 +61,10 @@ class GradientExchange : public Collectives {
   // ends: one past the last gradient of each bucket, ascending, the last the number of gradients. The same on all
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
+  // Before the first plan: gradient `key` goes to the rank that owns it alone, or is not summed but its owner's on all
+  // ranks afterwards. Others are summed for all.
+  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner };
+  void SetWay(int64_t key, Way way, int owner);
   // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
   // with 1 it is Pipe-SGD, Li et al., NeurIPS 2018). `controls` are the keys of what is no gradient: the sum of the
   // newest iteration of age, in this process' first iterations the current one. `loss` of them is the loss: where its
@@ -114,6 +118,10 @@ class GradientExchange : public Collectives {
     int64_t finished_micros = 0;      // of the last sum
   };
 
+  // The bucket's message in the order in which its schedule sends it, and that schedule.
+  Schedule Arrange(Bucket& bucket, const Schedule& planned);
+  // The end of the bucket that begins at gradient `first` and ends at `end` at the latest: all of one way.
+  int EndOfWay(int first, int end) const;
   void EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bucket, int i);
   void BuildSlots(Bucket& bucket, int delay);
   void Work(const std::stop_token& stop);
@@ -126,6 +134,12 @@ class GradientExchange : public Collectives {
   std::vector<ExchangedGradient> gradients_;
   std::vector<Tensor> tensors_;
   std::map<int64_t, int> index_of_key_;
+  struct Route {
+    Way way = Way::kToAll;
+    int owner = 0;
+    bool operator==(const Route&) const = default;
+  };
+  std::vector<Route> routes_;   // by gradient
   std::vector<int> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;
   int64_t iterations_ = 0;

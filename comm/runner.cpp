@@ -53,8 +53,8 @@ void Runner::Begin(const Round& round, int64_t elements) {
   groups_.clear();
   const auto fill = [&](const std::vector<Transfer>& transfers, std::vector<Progress>& all) {
     for (const Transfer& t : transfers) {
-      const int64_t begin = ChunkBegin(elements, schedule_.chunks, t.first);
-      const int64_t end = ChunkBegin(elements, schedule_.chunks, t.first + t.count);
+      const int64_t begin = schedule_.Begin(elements, t.first);
+      const int64_t end = schedule_.Begin(elements, t.first + t.count);
       const int64_t bytes = (end - begin) * BytesOf(wire_);
       const int64_t pad = RoundUp(bytes, Transport::kUnit).value() - bytes;
       if (begin < end) all.push_back({t.peer, t.adds, begin, begin, end, pad});

@@ -17,12 +17,17 @@ int64_t ChunkBegin(int64_t elements, int64_t chunks, int64_t i) {
   return std::min((i * each + std::min(i, longer)) * kLine, elements);
 }
 
+int64_t Schedule::Begin(int64_t elements, int64_t chunk) const {
+  if (bounds.empty()) return ChunkBegin(elements, chunks, chunk);
+  Require(bounds.back() == elements && bounds.size() == static_cast<size_t>(chunks) + 1, "bounds are of the message");
+  return bounds[static_cast<size_t>(chunk)];
+}
+
 int64_t SentElements(const Schedule& schedule, int64_t elements) {
   int64_t sum = 0;
   for (const Round& round : schedule.rounds) {
     for (const Transfer& send : round.sends) {
-      sum += ChunkBegin(elements, schedule.chunks, send.first + send.count) -
-             ChunkBegin(elements, schedule.chunks, send.first);
+      sum += schedule.Begin(elements, send.first + send.count) - schedule.Begin(elements, send.first);
     }
   }
   return sum;

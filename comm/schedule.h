@@ -31,6 +31,10 @@ struct Schedule {
   int size = 1;
   int64_t chunks = 1;
   std::vector<Round> rounds = {};
+  // Where chunks begin, and their end, for messages of one size; empty: as ChunkBegin has it for any.
+  std::vector<int64_t> bounds = {};
+
+  int64_t Begin(int64_t elements, int64_t chunk) const;
 };
 
 // First element of chunk i: multiples of 16 elements, so that no two ranks write to one cache line; the last chunks of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -17,5 +18,10 @@ struct SumsOverRanks {
   std::vector<int64_t> keys;
 };
 SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values);
+
+// For each value what its owner makes of it: those of this rank are new, of the others' only the type counts. `layers`
+// names them; the keys are `first_key` and on. All are on their way, in their order, before the first is waited for.
+std::vector<ValueId> ShareOwned(Graph& graph, const std::vector<ValueId>& values,
+                                const std::vector<std::string>& layers, int64_t first_key);
 
 }  // namespace moka

@@ -15,6 +15,7 @@
 #include "optim/output_files.h"
 #include "optim/precision.h"
 #include "optim/strategies/local_sgd.h"
+#include "optim/strategies/ownership.h"
 #include "optim/strategies/served_updates.h"
 #include "proto/filter.h"
 #include "proto/places.h"
@@ -111,6 +112,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       seed_(seed),
       feed_("train", data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
+  shards_ = world_ != nullptr && ShardsUpdates(solver_);
   if (world_ != nullptr && SumsGradients(kind_)) exchange_ = std::make_shared<GradientExchange>(*world_);
   NetOptions options;
   options.state = param.state();
@@ -159,6 +161,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   feed_.Bind(*step_, layers);
   BindInputs(update_ ? *update_ : *step_);
   if (delay() > 0) PrepareDelays(store);
+  if (shards_) RouteToOwners();
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
 }
 
@@ -176,6 +179,13 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   if (solver_.iter_size() == 1 && !IsServed()) {
     ValueId loss = net.loss;
     if (exchange_) SumOverAll(net.graph, gradients, loss, {});
+    if (shards_) {
+      owned_ = ShareOut(reached_, world_->size());
+      const std::vector<NetBlob>& own = owned_[static_cast<size_t>(world_->rank())];
+      for (size_t i = 0; i < trained.size(); ++i) {
+        if (std::ranges::find(own, trained[i].name, &NetBlob::name) == own.end()) gradients[i] = kNoId;
+      }
+    }
     const ValueId guard = scale.Guard(loss, gradients);
     GuardAssignments(net.graph, guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
@@ -186,6 +196,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                                       .unscale = scale.unscale(),
                                       .net = &param_});
     scale.Finish();
+    if (shards_) ShareUpdates(net.graph);
     AddSlots(updates_.slots, store);
   } else {
     GuardAssignments(net.graph, net.loss);
@@ -230,6 +241,7 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
   const size_t first = values.size();
   values.insert(values.end(), gradients.begin(), gradients.end());
   const auto [sums, keys] = SumOverRanks(graph, values);
+  exchanged_ = std::ranges::max(keys) + 1;
   wishes_key_ = keys[0];
   loss_key_ = keys[1];
   for (size_t i = first; i < keys.size(); ++i) {
@@ -301,6 +313,52 @@ void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store
     if (!slot.blob.empty()) names.push_back(slot.name);  // not what counts iterations for loss scaling
   }
   strategy_ = std::make_unique<LocalSgd>(*world_, solver_, store, std::move(names));
+}
+
+void TrainNet::ShareUpdates(Graph& graph) {
+  std::vector<ValueId> values;
+  std::vector<std::string> layers;
+  std::vector<size_t> assigned;  // index among the assignments
+  for (const NetBlob& blob : reached_) {
+    const auto of_blob = [&](const Assignment& a) { return a.state == blob.state; };
+    auto it = std::ranges::find_if(graph.assignments(), of_blob);
+    if (it == graph.assignments().end()) {  // another rank's
+      graph.Assign(blob.state, blob.state);
+      it = std::ranges::find_if(graph.assignments(), of_blob);
+    }
+    assigned.push_back(static_cast<size_t>(it - graph.assignments().begin()));
+    values.push_back(it->value);
+    layers.push_back(blob.layer);
+  }
+  const std::vector<ValueId> shared = ShareOwned(graph, values, layers, exchanged_);
+  for (size_t i = 0; i < shared.size(); ++i) graph.assignments()[assigned[i]].value = shared[i];
+  all_slots_ = ServedUpdates::Slots({.solver = &solver_, .net = &param_, .blobs = reached_});
+  std::erase_if(all_slots_, [](const SlotState& slot) { return slot.name == SlotName(slot.blob, kSumSlot); });
+}
+
+void TrainNet::RouteToOwners() {
+  for (size_t rank = 0; rank < owned_.size(); ++rank) {
+    for (const NetBlob& blob : owned_[rank]) {
+      const auto i = std::ranges::find(reached_, blob.name, &NetBlob::name) - reached_.begin();
+      const int owner = static_cast<int>(rank);
+      exchange_->SetWay(gradient_keys_[static_cast<size_t>(i)], GradientExchange::Way::kToOwner, owner);
+      exchange_->SetWay(exchanged_ + i, GradientExchange::Way::kFromOwner, owner);
+    }
+  }
+}
+
+std::vector<std::string> TrainNet::AllSlots() const {
+  std::vector<std::string> names;
+  for (const SlotState& slot : shards_ ? all_slots_ : updates_.slots) names.push_back(slot.name);
+  return names;
+}
+
+const ParameterStore& TrainNet::StoreOfAllSlots(ParameterStore& store) {
+  if (!shards_) return store;
+  whole_slots_ = std::make_unique<ParameterStore>();
+  for (const SlotState& slot : all_slots_) whole_slots_->Add(slot.name, slot.shape);
+  ShareValues(*world_, SlotsOf(owned_, all_slots_), store, *whole_slots_);
+  return *whole_slots_;
 }
 
 void TrainNet::PrepareDelays(ParameterStore& store) {

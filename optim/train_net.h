@@ -68,6 +68,10 @@ class TrainNet {
   std::vector<OutputValue> Outputs() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const std::vector<SlotState>& slots() const { return updates_.slots; }
+  // The names of all ranks' slots, and a store that has them: the one given, unless ranks keep slots of their own; then
+  // it is filled here, by all of them together. Errors: kPeer.
+  std::vector<std::string> AllSlots() const;
+  const ParameterStore& StoreOfAllSlots(ParameterStore& store);
   const NetParameter& param() const { return param_; }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
@@ -89,6 +93,9 @@ class TrainNet {
   // Ranks that do not sum gradients: what agrees instead, on what the programs leave in the store.
   void MakeStrategy(const CompileOptions& options, ParameterStore& store);
   int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
+  // Sharded updates: what owners make of their weights becomes everybody's.
+  void ShareUpdates(Graph& graph);
+  void RouteToOwners();
   bool IsServed() const { return kind_ == StrategyKind::kServed; }
   std::vector<std::string> Statistics() const;
   // With several ranks: gradients, the loss (if one is given), wishes and the new values of statistics become those of
@@ -114,11 +121,16 @@ class TrainNet {
   Tensor skipped_;      // no data unless the loss is scaled
   StrategyKind kind_ = StrategyKind::kSynchronous;
   Wishes wishes_;
+  int64_t exchanged_ = 0;  // keys of what is summed over ranks are below
   int64_t wishes_key_ = -1;
   int64_t loss_key_ = -1;
-  std::vector<int64_t> gradient_keys_;  // of reached_ in the exchange
-  ParameterStore* store_ = nullptr;     // only with delayed sums
-  Tensor wishes_in_;                    // no data unless gradients are summed
+  bool shards_ = false;
+  std::vector<std::vector<NetBlob>> owned_;      // by rank; empty unless updates are sharded
+  std::vector<SlotState> all_slots_;             // the same
+  std::unique_ptr<ParameterStore> whole_slots_;  // as they were gathered last
+  std::vector<int64_t> gradient_keys_;           // of reached_ in the exchange
+  ParameterStore* store_ = nullptr;              // only with delayed sums
+  Tensor wishes_in_;                             // no data unless gradients are summed
   Tensor wishes_out_;
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;

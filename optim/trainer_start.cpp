@@ -255,7 +255,9 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   LoadWeights(checkpoint.weights, file + ".safetensors", train_->blobs(), store_);
   std::vector<std::string> missing;
   for (const SlotState& slot : train_->slots()) missing.push_back(slot.name);
+  const std::vector<std::string> all = train_->AllSlots();
   for (const auto& [name, tensor] : checkpoint.slots) {
+    if (!store_.Has(name) && std::ranges::find(all, name) != all.end()) continue;  // another rank's
     if (!store_.Has(name) || !(store_.type(name).shape == tensor.shape)) {
       throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", name, "\" of shape ", tensor.shape.ToString(),
                                               " is not one of this net and solver"));
@@ -307,6 +309,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   phase_ = Phase::kWriting;
   const Clock::time_point begin = Clock::now();
   CheckWeights();
+  const ParameterStore& slots = train_->StoreOfAllSlots(store_);
   if (!is_first()) {
     last_checkpoint_iteration_ = state_.iteration;
     return AwaitSnapshot();
@@ -322,8 +325,8 @@ void Trainer::WriteSnapshot(bool is_best) {
   content.trainer = state_;
   content.solver_text = SolverToText(solver_);
   content.net_text = NetToText(train_->param());
-  content.store = &store_;
-  for (const SlotState& slot : train_->slots()) content.slots.push_back(slot.name);
+  content.store = &slots;
+  content.slots = train_->AllSlots();
   const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
   last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);
   last_checkpoint_iteration_ = state_.iteration;

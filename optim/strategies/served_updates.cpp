@@ -1,13 +1,13 @@
 #include "optim/strategies/served_updates.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "comm/same_on_all.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "layers/catalog.h"
+#include "optim/strategies/ownership.h"
 
 namespace moka {
 namespace {
@@ -19,19 +19,6 @@ ParameterService::Rule RuleOf(const DistributedParameter& param) {
   if (param.server() == "asynchronous") return ParameterService::Rule::kArrival;
   if (param.server() == "stale") return ParameterService::Rule::kBounded;
   return ParameterService::Rule::kTogether;
-}
-
-// Large blobs first, each to the rank that has least.
-std::vector<std::vector<NetBlob>> ShareOut(std::vector<NetBlob> blobs, int ranks) {
-  std::ranges::stable_sort(blobs, std::greater{}, [](const NetBlob& blob) { return blob.shape.Count(); });
-  std::vector<std::vector<NetBlob>> owned(static_cast<size_t>(ranks));
-  std::vector<int64_t> elements(owned.size(), 0);
-  for (NetBlob& blob : blobs) {
-    const auto least = static_cast<size_t>(std::ranges::min_element(elements) - elements.begin());
-    elements[least] += blob.shape.Count();
-    owned[least].push_back(std::move(blob));
-  }
-  return owned;
 }
 
 int64_t ElementsOf(const std::vector<NetBlob>& blobs) {
@@ -136,32 +123,11 @@ double ServedUpdates::Finish(int64_t iteration, double loss, bool must_agree, Wi
 }
 
 void ServedUpdates::ShareStates() {
-  for (int rank = 0; rank < world_.size(); ++rank) {
-    std::vector<std::string> names;
-    for (const NetBlob& blob : owned_[static_cast<size_t>(rank)]) {
-      names.push_back(blob.name);
-      for (const SlotState& slot : slots_) {
-        if (slot.blob == blob.name) names.push_back(slot.name);
-      }
-    }
-    std::string bytes;
-    if (rank == world_.rank()) {
-      for (const std::string& name : names) {
-        const std::vector<float> values = served_.Values(name);
-        bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-      }
-    }
-    bytes = world_.Broadcast(bytes, rank);
-    size_t at = 0;
-    for (const std::string& name : names) {
-      std::vector<float> values(static_cast<size_t>(store_.type(name).shape.Count()));
-      const size_t size = values.size() * sizeof(float);
-      Require(at + size <= bytes.size(), "a rank shares all it owns");
-      std::memcpy(values.data(), bytes.data() + at, size);
-      at += size;
-      store_.Set(name, values);
-    }
+  std::vector<std::vector<std::string>> names = SlotsOf(owned_, slots_);
+  for (size_t rank = 0; rank < owned_.size(); ++rank) {
+    for (const NetBlob& blob : owned_[rank]) names[rank].push_back(blob.name);
   }
+  ShareValues(world_, names, served_, store_);
   MeanOverRanks(world_, store_, setting_.statistics);
 }
 

@@ -62,6 +62,22 @@ StrategyKind StrategyOf(const SolverParameter& solver) {
   return kind;
 }
 
+bool ShardsUpdates(const SolverParameter& solver) {
+  if (!solver.distributed().shard_updates()) return false;
+  const auto refuse = [&](bool is_given, std::string_view field) {
+    if (!is_given) return;
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, field), StrCat(field, " does not work with shard_updates"),
+                "leave one of them out");
+  };
+  // Each of these is of all gradients or weights together, which no rank has.
+  refuse(solver.clip_gradients() >= 0, "clip_gradients");
+  refuse(solver.has_loss_scale(), "loss_scale");
+  refuse(solver.ema_decay() > 0, "ema_decay");
+  refuse(solver.iter_size() > 1, "iter_size");
+  refuse(StrategyOf(solver) != StrategyKind::kSynchronous, "distributed.strategy");
+  return true;
+}
+
 void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const std::vector<float> own = store.Values(name);

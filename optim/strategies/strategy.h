@@ -29,6 +29,9 @@ inline bool SumsGradients(StrategyKind kind) {
   return kind == StrategyKind::kSynchronous || kind == StrategyKind::kDelayed;
 }
 
+// Whether each rank updates the weights it owns only. Errors: kConfig at a field that does not go with it.
+bool ShardsUpdates(const SolverParameter& solver);
+
 // The mean over all ranks of values that they keep apart, such as running statistics. Errors: kPeer.
 void MeanOverRanks(Communicator& world, ParameterStore& store, const std::vector<std::string>& names);
 

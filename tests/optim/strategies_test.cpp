@@ -71,6 +71,45 @@ TEST_F(StrategiesTest, LocalStepsAreThoseOfEachRankAlone) {
   for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i], (weights[0][i] + weights[1][i]) / 2, 1e-6) << i;
 }
 
+// Sums have the order of the ranks either way.
+TEST_F(StrategiesTest, ShardedUpdatesAreThoseOfAllRanksBitForBit) {
+  for (const char* type : {"SGD", "LARS", "LAMB"}) {
+    const std::string solver = BaseSolver() + "base_lr: 0.01 type: \"" + type + "\" ";
+    const Result plain = Train(3, solver, Nets(1, TaskNet(12)))[0];
+    const std::vector<Result> sharded = Train(3, solver + With("shard_updates: true"), Nets(1, TaskNet(12)));
+    size_t slots = 0;
+    for (const Result& result : sharded) {
+      for (const auto& [name, values] : result.values) {
+        EXPECT_EQ(values, plain.values.at(name)) << type << " " << name;
+        slots += name.find("/@") == std::string::npos ? 0 : 1;
+      }
+      EXPECT_LT(result.values.size(), plain.values.size()) << "slots of others' weights are not kept";
+    }
+    size_t all = 0;
+    for (const auto& [name, values] : plain.values) all += name.find("/@") == std::string::npos ? 0 : 1;
+    EXPECT_EQ(slots, all) << "each slot has one keeper";
+  }
+}
+
+TEST_F(StrategiesTest, ShardedSlotsAreInCheckpointsWhoeverKeepsThem) {
+  const std::string solver = BaseSolver() + "type: \"Adam\" base_lr: 0.01 ";
+  const Result whole = Train(3, solver, Nets(1, TaskNet(12)))[0];
+  RunFolder run = NewRun();
+  Train(3, solver + With("shard_updates: true"), Nets(1, TaskNet(12)), [&](int rank, TrainerOptions& options) {
+    if (rank == 0) options.run = &run;
+    options.stop_after = 13;
+  });
+  // Resumed without sharding, and with it.
+  for (const bool shards : {false, true}) {
+    const std::vector<Result> resumed = Train(
+        3, solver + With(StrCat("shard_updates: ", shards ? "true" : "false")), Nets(1, TaskNet(12)),
+        [&](int, TrainerOptions& options) { options.resume = LoadCheckpoint(run.checkpoints() / "iter_0000013"); });
+    for (const Result& result : resumed) {
+      for (const auto& [name, values] : result.values) EXPECT_EQ(values, whole.values.at(name)) << name;
+    }
+  }
+}
+
 class LearningTest : public StrategiesTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(LearningTest, LearnsTheTaskAndAllRanksAgree) {

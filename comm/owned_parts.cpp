@@ -1,0 +1,26 @@
+#include "comm/owned_parts.h"
+
+namespace moka {
+namespace {
+
+Schedule OneRound(int rank, std::vector<int64_t> bounds, bool to_owners) {
+  const int ranks = static_cast<int>(bounds.size()) - 1;
+  Schedule schedule{.rank = rank, .size = ranks, .chunks = ranks, .rounds = {}, .bounds = std::move(bounds)};
+  if (ranks == 1) return schedule;
+  Round round;
+  for (int step = 1; step < ranks; ++step) {  // each rank begins with another peer
+    const int peer = (rank + step) % ranks;
+    round.sends.push_back({.peer = peer, .first = to_owners ? peer : rank});
+    round.receives.push_back({.peer = peer, .first = to_owners ? rank : peer, .adds = to_owners});
+  }
+  schedule.rounds = {round};
+  return schedule;
+}
+
+}  // namespace
+
+Schedule ReduceToOwners(int rank, std::vector<int64_t> bounds) { return OneRound(rank, std::move(bounds), true); }
+
+Schedule GatherFromOwners(int rank, std::vector<int64_t> bounds) { return OneRound(rank, std::move(bounds), false); }
+
+}  // namespace moka

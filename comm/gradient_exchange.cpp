@@ -46,6 +46,11 @@ void GradientExchange::Announce(int64_t key, std::string_view layer, const Tenso
   routes_.emplace_back();
 }
 
+void GradientExchange::AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) {
+  Announce(key, layer, values);
+  routes_.back() = {Way::kInGroup, ranks};
+}
+
 void GradientExchange::SetWay(int64_t key, Way way, int owner) {
   Require(buckets_.empty(), "ways are set before the first plan");
   routes_[static_cast<size_t>(index_of_key_.at(key))] = {way, owner};
@@ -53,6 +58,7 @@ void GradientExchange::SetWay(int64_t key, Way way, int owner) {
 
 int GradientExchange::EndOfWay(int first, int end) const {
   const Way way = routes_[static_cast<size_t>(first)].way;
+  if (way == Way::kInGroup) return first + 1;  // the program waits for it before it goes on
   while (first < end && routes_[static_cast<size_t>(first)].way == way) ++first;
   return first;
 }
@@ -63,9 +69,10 @@ Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
     const std::span<float> values = tensors_[static_cast<size_t>(i)].as<float>();
     bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
   };
-  if (way == Way::kToAll) {
+  if (way == Way::kToAll || way == Way::kInGroup) {
     for (int i = bucket.first; i < bucket.last; ++i) append(i);
-    return planned;
+    if (way == Way::kToAll) return planned;
+    return SumInGroup(communicator_.rank(), communicator_.size(), routes_[static_cast<size_t>(bucket.first)].owner);
   }
   std::vector<int64_t> bounds = {0};
   for (int owner = 0; owner < communicator_.size(); ++owner) {
@@ -109,12 +116,14 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       bucket.missing = bucket.last - bucket.first;
       const Schedule schedule = Arrange(bucket, schedules[b]);
       // What owners send is what all hold: it must not be rounded.
-      const bool is_final = routes_[static_cast<size_t>(bucket.first)].way == Way::kFromOwner;
+      const Way way = routes_[static_cast<size_t>(bucket.first)].way;
+      const bool is_final = way == Way::kFromOwner || way == Way::kInGroup;
       bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
       for (int i = bucket.first; i < bucket.last; ++i) {
         bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
       }
-      if (delays_) BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
+      if (delays_ && way != Way::kInGroup)
+        BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
       buckets_.push_back(std::move(bucket));
     }
   }
@@ -143,7 +152,7 @@ void GradientExchange::Begin(int64_t key) noexcept {
   if (--bucket.missing > 0) return;
   bucket.missing = bucket.last - bucket.first;
   bucket.ready_s += now;
-  for (int k = bucket.first; delays_ && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
+  for (int k = bucket.first; !bucket.slots.empty() && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
   ++bucket.asked;
   changed_.notify_all();
 }
@@ -152,7 +161,7 @@ void GradientExchange::End(int64_t key) noexcept {
   const int i = index_of_key_.find(key)->second;
   std::unique_lock lock(mutex_);
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
-  if (delays_) return EndDelayed(lock, bucket, i);
+  if (!bucket.slots.empty()) return EndDelayed(lock, bucket, i);
   if (bucket.done == bucket.asked || !failure_.empty()) return;
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
@@ -186,7 +195,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   try {
     const int64_t iteration = before_ + bucket.done;
     const Message& message =
-        delays_ ? bucket.slots[static_cast<size_t>(iteration) % bucket.slots.size()] : bucket.message;
+        bucket.slots.empty() ? bucket.message : bucket.slots[static_cast<size_t>(iteration) % bucket.slots.size()];
     bucket.runner->Run(message, communicator_.patience(), &is_cancelled_);
     if (delays_ && bucket.first <= loss_ && loss_ < bucket.last) {
       delays_->SetFinite(iteration, std::isfinite(delays_->Values(loss_, loss_ + 1, iteration)[0]));
@@ -306,7 +315,9 @@ std::string GradientExchange::DescribeDelays() const {
   if (!delays_) return {};
   const std::lock_guard lock(mutex_);
   std::vector<std::string> texts;
-  for (const Bucket& bucket : buckets_) texts.push_back(std::to_string(bucket.delay));
+  for (const Bucket& bucket : buckets_) {
+    if (!bucket.slots.empty()) texts.push_back(std::to_string(bucket.delay));
+  }
   return StrCat("updates are ", Join(texts, ", "),
                 texts.size() == 1 ? " iterations late" : " iterations late, by bucket",
                 has_dynamic_delay_ ? StrCat(" (at most ", delays_->delay(), ")") : "");

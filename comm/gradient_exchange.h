@@ -52,6 +52,7 @@ class GradientExchange : public Collectives {
   ~GradientExchange() override;
 
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;
+  void AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) override;
   void Begin(int64_t key) noexcept override;
   void End(int64_t key) noexcept override;
 
@@ -62,8 +63,8 @@ class GradientExchange : public Collectives {
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
   // Before the first plan: gradient `key` goes to the rank that owns it alone, or is not summed but its owner's on all
-  // ranks afterwards. Others are summed for all.
-  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner };
+  // ranks afterwards. Others are summed for all, or in groups of `owner` ranks.
+  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner, kInGroup };
   void SetWay(int64_t key, Way way, int owner);
   // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
   // with 1 it is Pipe-SGD, Li et al., NeurIPS 2018). `controls` are the keys of what is no gradient: the sum of the

@@ -21,6 +21,20 @@ Schedule OneRound(int rank, std::vector<int64_t> bounds, bool to_owners) {
 
 Schedule ReduceToOwners(int rank, std::vector<int64_t> bounds) { return OneRound(rank, std::move(bounds), true); }
 
+Schedule SumInGroup(int rank, int ranks, int group) {
+  Schedule schedule{.rank = rank, .size = ranks, .chunks = 1};
+  if (group == 1) return schedule;
+  Round round;
+  const int first = rank / group * group;
+  for (int step = 1; step < group; ++step) {
+    const int peer = first + (rank - first + step) % group;
+    round.sends.push_back({.peer = peer});
+    round.receives.push_back({.peer = peer, .adds = true});
+  }
+  schedule.rounds = {round};
+  return schedule;
+}
+
 Schedule GatherFromOwners(int rank, std::vector<int64_t> bounds) { return OneRound(rank, std::move(bounds), false); }
 
 }  // namespace moka

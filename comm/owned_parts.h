@@ -1,4 +1,5 @@
-// The halves of an all-reduce where every value has an owner: sums go to it, and what it makes of them comes back.
+// Schedules beside all-reduce: its halves where every value has an owner, who gets the sums and gives back what it
+// makes of them; and sums in groups of ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +15,8 @@ namespace moka {
 Schedule ReduceToOwners(int rank, std::vector<int64_t> bounds);
 // After the second every rank holds what the owners held.
 Schedule GatherFromOwners(int rank, std::vector<int64_t> bounds);
+
+// The sum over the `group` neighbouring ranks that this one is of, in one round: for short messages.
+Schedule SumInGroup(int rank, int ranks, int group);
 
 }  // namespace moka

@@ -15,6 +15,9 @@ class Collectives {
   // Announces a tensor of float32 that is summed in place once an iteration, while a program is bound: in the order of
   // its steps, so alike on all ranks. `key` tells it from the program's others; `layer` is for people.
   virtual void Announce(int64_t key, std::string_view layer, const Tensor& values) = 0;
+  // The same for a tensor whose Begin is followed by its End at once, and whose sum is over the ranks of this one's
+  // group only: `ranks` neighbours.
+  virtual void AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) = 0;
   // The tensor holds this rank's values. Returns at once; the tensor is the exchange's until End.
   virtual void Begin(int64_t key) noexcept = 0;
   // Returns when the tensor holds the sum over all ranks, or when the exchange has failed, which whoever runs the

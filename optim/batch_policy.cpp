@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "data/pipeline.h"
@@ -76,6 +78,28 @@ NetParameter NetOfRank(const NetParameter& net, int64_t ranks) {
     if (IsPipelineLayer(layer.type())) Divide(layer, ranks);
   }
   return own;
+}
+
+NetParameter WithSyncedNorms(const NetParameter& net, int64_t ranks) {
+  NetParameter own = net;
+  for (LayerParameter& layer : *own.mutable_layer()) {
+    if (!layer.has_batch_norm_param() || !layer.batch_norm_param().has_sync_ranks()) continue;
+    const int64_t asked = layer.batch_norm_param().sync_ranks();
+    const int64_t together = asked == 0 || ranks == 1 ? ranks : asked;
+    if (together < 1 || ranks % together != 0) {
+      throw ErrorAt(layer, "batch_norm_param.sync_ranks",
+                    StrCat("layer \"", layer.name(), "\": groups of ", asked, " do not divide ", ranks, " ranks"),
+                    "0 is all ranks, 1 each by itself");
+    }
+    layer.mutable_batch_norm_param()->set_sync_ranks(static_cast<int32_t>(together));
+  }
+  return own;
+}
+
+bool HasSyncedNorms(const NetParameter& net) {
+  return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) {
+    return layer.has_batch_norm_param() && layer.batch_norm_param().sync_ranks() > 1;
+  });
 }
 
 }  // namespace moka

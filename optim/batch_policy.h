@@ -29,4 +29,10 @@ bool HasGlobalBatch(const SolverParameter& solver);
 // nearest that do.
 NetParameter NetOfRank(const NetParameter& net, int64_t ranks);
 
+// The net with the number of ranks in each BatchNorm's sync_ranks that is 0 (all). Errors: kConfig at one that does not
+// divide the ranks.
+NetParameter WithSyncedNorms(const NetParameter& net, int64_t ranks);
+// Whether statistics of any batch norm are of several ranks.
+bool HasSyncedNorms(const NetParameter& net);
+
 }  // namespace moka

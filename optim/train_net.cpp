@@ -123,12 +123,19 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   };
   pulse();
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
-  BuiltNet net = BuildNet(shares_batch ? NetOfRank(param, world_->size()) : param, options);
+  const int64_t ranks = world_ == nullptr ? 1 : world_->size();
+  BuiltNet net = BuildNet(WithSyncedNorms(shares_batch ? NetOfRank(param, ranks) : param, ranks), options);
   pulse();
   RefuseUntrainable(net.param);
   if (world_ != nullptr) RefuseAlone(net, compile.device);
+  if (HasSyncedNorms(net.param) && (!exchange_ || solver_.iter_size() > 1)) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                "statistics of batch norms are taken over several ranks (sync_ranks) where gradients are summed after "
+                "each batch only",
+                "leave out sync_ranks, or iter_size and the strategy");
+  }
   WarnOfOutputFiles(net.param);
-  param_ = shares_batch ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
+  param_ = world_ != nullptr ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);

@@ -49,6 +49,16 @@ std::vector<std::string> LinesOf(SolverParameter solver) {
     Require(descriptor != nullptr, StrCat("SolverParameter has a field ", field));
     solver.GetReflection()->ClearField(&solver, descriptor);
   }
+  // How sums travel, not what they are.
+  if (solver.has_distributed()) {
+    DistributedParameter& distributed = *solver.mutable_distributed();
+    distributed.clear_algorithm();
+    distributed.clear_fusion();
+    distributed.clear_bucket_bytes();
+    distributed.clear_deadline_s();
+    distributed.clear_shard_updates();
+    if (distributed.ByteSizeLong() == 0) solver.clear_distributed();
+  }
   return Split(SolverToText(solver), '\n');
 }
 

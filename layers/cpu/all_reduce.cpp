@@ -1,5 +1,5 @@
 // all_reduce_begin and all_reduce_end: the doors to the ranks' exchange. Between them the tensor is the exchange's,
-// which sums it where it lies.
+// which sums it where it lies. mean_over_ranks goes through both at once.
 #include <cstring>
 
 #include "graph/collectives.h"
@@ -38,6 +38,38 @@ class AllReduceKernel : public BoundKernel {
   bool begins_;
 };
 
+class MeanOverRanksKernel : public BoundKernel {
+ public:
+  explicit MeanOverRanksKernel(const KernelQuery& query)
+      : collectives_(query.collectives),
+        key_(query.node.attributes.Int("key")),
+        ranks_(static_cast<int>(query.node.attributes.Int("ranks"))),
+        layer_(query.node.origin.layer),
+        bytes_(query.outputs[0].Bytes()) {}
+
+  void Bind(const KernelArgs& args) override {
+    BoundKernel::Bind(args);
+    if (collectives_ != nullptr) collectives_->AnnounceGroup(key_, layer_, args.outputs[0], ranks_);
+  }
+
+  void Run() override {
+    std::memcpy(out<std::byte>(0), in<std::byte>(0), static_cast<size_t>(bytes_));
+    if (collectives_ == nullptr) return;
+    collectives_->Begin(key_);
+    collectives_->End(key_);
+    auto* values = out<float>(0);
+    const float part = 1.0F / static_cast<float>(ranks_);
+    for (int64_t i = 0; i < bytes_ / static_cast<int64_t>(sizeof(float)); ++i) values[i] *= part;
+  }
+
+ private:
+  Collectives* collectives_;
+  int64_t key_;
+  int ranks_;
+  std::string layer_;
+  int64_t bytes_;
+};
+
 std::string Refuse(const KernelQuery& query) {
   if (query.inputs[0].dtype != DType::kFloat32) return "sums are of float32";
   return query.inputs[0].layout == query.outputs[0].layout ? "" : "the layouts differ";
@@ -70,6 +102,16 @@ KernelDef MokaAllReduceEnd() {
           .propose = Propose,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<AllReduceKernel>(query, false);
+          }};
+}
+
+KernelDef MokaMeanOverRanks() {
+  return {.name = "moka",
+          .op = "mean_over_ranks",
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<MeanOverRanksKernel>(query);
           }};
 }
 

@@ -9,6 +9,7 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaAccuracy(),
       MokaAllReduceBegin(),
       MokaAllReduceEnd(),
+      MokaMeanOverRanks(),
       MokaArgmax(),
       MokaBatchNorm(),
       MokaBatchNormApply(),

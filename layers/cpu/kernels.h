@@ -17,6 +17,7 @@ KernelDef BatchLanesWinogradBackwardWeights();
 KernelDef MokaAccuracy();
 KernelDef MokaAllReduceBegin();
 KernelDef MokaAllReduceEnd();
+KernelDef MokaMeanOverRanks();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();
 KernelDef MokaBatchNormApply();

@@ -36,6 +36,7 @@ constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 constexpr auto kReasons = std::to_array<Reason>({
     {"all_reduce_begin", kRanks},
     {"all_reduce_end", kRanks},
+    {"mean_over_ranks", kRanks},
     {"anchor_targets", kMatches},
     {"augment_choices", kAugments},
     {"augment_colour", kAugments},

@@ -10,6 +10,7 @@
 // BatchNormScale is the layer with scale and shift at blobs 3 and 4 under a name of its own (yuqj1991's Caffe).
 #include <algorithm>
 
+#include "core/checksum.h"
 #include "core/text.h"
 #include "layers/front/batch_norm.h"
 #include "layers/front/fields.h"
@@ -76,28 +77,66 @@ ValueId Normalize(const LayerBuilder& l, ValueId x, const Statistics& s, double 
   return b.Pointwise("(x0-x1)*x2", {x, b.Reshape(mean, channel), b.Reshape(inverse, channel)});
 }
 
+struct Normalized {
+  ValueId y;
+  ValueId mean;      // [C]
+  ValueId variance;  // [C], biased
+  int64_t count;     // values of a channel that they are of
+};
+
+// By the statistics of the batches of several ranks together, in two passes as those of one.
+Normalized NormalizeTogether(const LayerBuilder& l, ValueId x, double eps) {
+  const GraphBuilder& b = l.b();
+  const int64_t ranks = l.param().batch_norm_param().sync_ranks();
+  const Shape shape = b.shape(x);
+  Ints axes;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != 1) axes.push_back(i);
+  }
+  const int64_t count = shape.Count() / shape[1];
+  // Keys of layers lie above those of gradients, which count from 0.
+  constexpr uint64_t kMask = (uint64_t{1} << 50U) - 1;
+  const auto key = static_cast<int64_t>(uint64_t{1} << 60U | (Hash64(l.param().name()) & kMask) << 2U);
+  const auto mean = [&](const std::string& expr, std::vector<ValueId> inputs, int64_t number) {
+    const ValueId sum = b.Add1("reduce_sum", std::move(inputs), {{"expr", expr}, {"axes", axes}});
+    const ValueId own = b.Pointwise(StrCat("x0/", count), {sum});
+    return b.Add1("mean_over_ranks", {own}, {{"key", key + number}, {"ranks", ranks}});
+  };
+  const ValueId middle = mean("x0", {x}, 0);
+  const ValueId variance = mean("(x0-x1)*(x0-x1)", {x, middle}, 1);
+  const Shape channels{shape[1]};
+  return {b.Pointwise(StrCat("(x0-x1)/sqrt(x2+", Number(eps), ")"), {x, middle, variance}), b.Reshape(middle, channels),
+          b.Reshape(variance, channels), count * ranks};
+}
+
+Normalized NormalizeAlone(const LayerBuilder& l, ValueId x, double eps) {
+  const std::vector<ValueId> y = l.b().Add("batch_norm", {x}, {{"eps", eps}});
+  return {y[0], y[1], y[2], l.b().shape(x).Count() / l.b().shape(x)[1]};
+}
+
 // y from the batch; its unbiased variance joins the running sums or averages.
 ValueId NormalizeBatch(LayerBuilder& l, ValueId x, const Statistics& s, double eps, Dialect dialect, int first) {
   const GraphBuilder& b = l.b();
   const double kept =
       Finite(l, "batch_norm_param.moving_average_fraction", l.param().batch_norm_param().moving_average_fraction());
-  const std::vector<ValueId> y = b.Add("batch_norm", {x}, {{"eps", eps}});
-  const int64_t count = b.shape(x).Count() / b.shape(s.mean)[0];
+  const bool is_together = l.param().batch_norm_param().sync_ranks() > 1;
+  const Normalized batch_norm = is_together ? NormalizeTogether(l, x, eps) : NormalizeAlone(l, x, eps);
+  const auto& [y, mean, variance, count] = batch_norm;
   const double unbiased = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
   if (dialect == Dialect::kNvidia) {
     const auto moved = [&](double factor) {
       const std::string batch = StrCat("x1*", Number(factor));
       return StrCat("select(eq(x2,0),", batch, ",x0*", Number(kept), "+", batch, "*", Number(1 - kept), ")");
     };
-    l.Assign(first, b.Pointwise(moved(1), {s.mean, y[1], s.weight}));
-    l.Assign(first + 1, b.Pointwise(moved(unbiased), {s.variance, y[2], s.weight}));
+    l.Assign(first, b.Pointwise(moved(1), {s.mean, mean, s.weight}));
+    l.Assign(first + 1, b.Pointwise(moved(unbiased), {s.variance, variance, s.weight}));
     l.Assign(first + 2, b.Pointwise("x0*0+1", {s.weight}));
-    return y[0];
+    return y;
   }
-  l.Assign(0, b.Pointwise(StrCat("x0*", Number(kept), "+x1"), {s.mean, y[1]}));
-  l.Assign(1, b.Pointwise(StrCat("x0*", Number(kept), "+x1*", Number(unbiased)), {s.variance, y[2]}));
+  l.Assign(0, b.Pointwise(StrCat("x0*", Number(kept), "+x1"), {s.mean, mean}));
+  l.Assign(1, b.Pointwise(StrCat("x0*", Number(kept), "+x1*", Number(unbiased)), {s.variance, variance}));
   l.Assign(2, b.Pointwise(StrCat("x0*", Number(kept), "+1"), {s.weight}));
-  return y[0];
+  return y;
 }
 
 // The fork's blobs `first` and the next: scale and, unless Intel's bias_term is false, shift; each [C].
@@ -149,6 +188,8 @@ void Build(LayerBuilder& l) {
   l.Check(
       use_global || p.add_eps_before_sqrt(), "batch_norm_param.add_eps_before_sqrt",
       "add_eps_before_sqrt: false needs use_global_stats: true, or TEST: it is for weights of darknet, not to train");
+  l.Check(p.sync_ranks() >= 0, "batch_norm_param.sync_ranks",
+          StrCat("sync_ranks is a number of ranks, or 0 for all of a training's, found ", p.sync_ranks()));
   const double eps = EpsOf(l, dialect);
   const int64_t channels = x.rank() == 1 ? 1 : x[1];
   std::vector<ValueId> affine;

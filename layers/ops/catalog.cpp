@@ -48,6 +48,7 @@ std::vector<OpDef> AllOps() {
       LrnBackwardOp(),
       LrnOp(),
       MatmulOp(),
+      MeanOverRanksOp(),
       PointwiseGroupOp(),
       PointwiseOp(),
       PoolAverageBackwardOp(),

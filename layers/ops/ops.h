@@ -26,6 +26,7 @@ OpDef FullOp();
 OpDef LrnBackwardOp();
 OpDef LrnOp();
 OpDef MatmulOp();
+OpDef MeanOverRanksOp();
 OpDef PointwiseGroupOp();
 OpDef PointwiseOp();
 OpDef PoolAverageBackwardOp();

@@ -182,6 +182,34 @@ TEST_F(StrategiesTest, OneRanksErrorEndsAllWithItsName) {
   }
 }
 
+// With the statistics of all ranks a net with batch norms trains as one rank does.
+TEST_F(StrategiesTest, SyncedNormsAreThoseOfTheWholeBatch) {
+  const auto net = [](const std::string& norm) {
+    std::string text = TaskNet(16, false);
+    const size_t at = text.find("type: \"BatchNorm\"") + 17;
+    return Nets(1, text.insert(at, " " + norm));
+  };
+  const auto alone = Make(BaseSolver(), {}, net(""));
+  alone->Run();
+  for (const int ranks : {2, 4}) {
+    const std::vector<Result> results = Train(ranks, BaseSolver(), net("batch_norm_param { sync_ranks: 0 }"));
+    ExpectAgreed(results);
+    ExpectNear(Kept(results[0]), Everything(*alone), 2e-4F);
+    EXPECT_NEAR(results[0].state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
+  }
+  // Groups of two: as one rank each of half the batch, but for the order of the sums.
+  const std::vector<Result> pairs = Train(4, BaseSolver(), net("batch_norm_param { sync_ranks: 2 }"));
+  ExpectAgreed(pairs);
+  const Result halves = Train(2, BaseSolver(), net(""))[0];
+  EXPECT_NE(pairs[0].values.at("ip1/0"), halves.values.at("ip1/0")) << "pairs have other samples than every second";
+  try {
+    Train(4, BaseSolver(), net("batch_norm_param { sync_ranks: 3 }"));
+    FAIL() << "3 do not divide 4";
+  } catch (const Error& error) {
+    EXPECT_NE(error.text().find("groups of 3 do not divide 4 ranks"), std::string::npos) << error.text();
+  }
+}
+
 TEST_F(StrategiesTest, WhatDoesNotGoTogetherIsRefused) {
   const auto text = [](const std::string& fields) -> std::string {
     try {

@@ -12,10 +12,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/arrivals.h"
 #include "comm/communicator.h"
 #include "comm/runner.h"
 #include "graph/collectives.h"
@@ -72,12 +74,15 @@ class GradientExchange : public Collectives {
   std::vector<BucketTimes> Times() const;
   double exposed_s() const;
   int64_t iterations() const { return iterations_; }
+  // When this rank had each bucket, since SetPlan or ClearArrivals.
+  const ArrivalLog& arrivals() const { return arrivals_; }
+  void ClearArrivals() { arrivals_.Clear(); }
 
  private:
   struct Bucket {
     Message message;
     std::unique_ptr<Runner> runner;
-    std::string name;  // in traces
+    std::string_view name;  // of names_
     int first = 0;
     int last = 0;
     int missing = 0;     // gradients that the iteration has not brought yet
@@ -100,6 +105,8 @@ class GradientExchange : public Collectives {
   std::map<int64_t, int> index_of_key_;
   std::vector<int> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;
+  std::set<std::string, std::less<>> names_;  // of the buckets of all plans, which a trace may still speak of
+  ArrivalLog arrivals_;
   int64_t iterations_ = 0;
   int begun_ = 0;  // gradients of this iteration
   int64_t begun_micros_ = 0;

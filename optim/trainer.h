@@ -18,6 +18,7 @@
 #include "optim/input_report.h"
 #include "optim/rank_beacon.h"
 #include "optim/report.h"
+#include "optim/scaling_report.h"
 #include "optim/test_net.h"
 #include "optim/train_net.h"
 #include "optim/trainer_options.h"
@@ -65,6 +66,7 @@ class Trainer {
   // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
   void JoinRanks();
   void Replan();
+  BatchPolicy Batches() const;
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
   void TellWishes();
@@ -109,6 +111,7 @@ class Trainer {
   ParameterStore store_;
   std::unique_ptr<TrainNet> train_;
   std::unique_ptr<ExchangePlanner> planner_;  // null with one rank
+  std::unique_ptr<ScalingReport> scaling_;
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
   InputReport input_;

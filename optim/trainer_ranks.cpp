@@ -55,7 +55,17 @@ void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data)
   build();
 }
 
+BatchPolicy Trainer::Batches() const {
+  return {.ranks = ranks(),
+          .of_rank = train_->feed().batch_size(),
+          .iter_size = solver_.iter_size(),
+          .is_global = HasGlobalBatch(solver_)};
+}
+
 void Trainer::JoinRanks() {
+  scaling_ = std::make_unique<ScalingReport>(ranks() == 1 ? nullptr : options_.world, train_->exchange(),
+                                             train_->feed(), Batches(), options_.baseline);
+  scaling_->Start(state_.iteration, 0);
   if (ranks() == 1) return;
   Communicator& world = *options_.world;
   GradientExchange& exchange = *train_->exchange();
@@ -83,11 +93,7 @@ void Trainer::JoinRanks() {
   planner_->Measure(bytes);
   planner_->Plan(exchange);
   if (is_first()) {
-    const BatchPolicy batch{.ranks = ranks(),
-                            .of_rank = train_->feed().batch_size(),
-                            .iter_size = solver_.iter_size(),
-                            .is_global = HasGlobalBatch(solver_)};
-    LogInfo(batch.Describe(double{solver_.base_lr()}));
+    LogInfo(Batches().Describe(double{solver_.base_lr()}));
     LogInfo(planner_->Describe());
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -121,6 +127,7 @@ void Trainer::Replan() {
   const int64_t done = state_.iteration - started_at_ + 1;
   if (done != kFirstPlan && done != kSecondPlan) return;
   planner_->Plan(*train_->exchange());
+  scaling_->Start(state_.iteration + 1, train_s_);
   if (is_first()) LogToFile(planner_->Describe());
 }
 

@@ -193,6 +193,8 @@ void WriteTrace(const Setting& setting, const Row& row, const std::string& path)
   }
   constexpr int64_t kDeviceLane = 1;
   constexpr int64_t kNetworkLane = 2;
+  NameTraceLane("device", kDeviceLane);
+  NameTraceLane("network", kNetworkLane);
   StartTrace();
   double now = 0;
   const std::vector<ProfileLayer>& layers = setting.profile.layers;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "core/text_table.h"
 
@@ -33,6 +34,7 @@ std::string LayersOf(const Bucket& bucket, const FusionInput& input) {
 std::string ExplainExchange(const ExchangeRecord& record) {
   const FusionPlan& plan = record.plan;
   const FusionInput& input = record.input;
+  Require(HashOf(input.gradients) == plan.gradients_hash, "ExplainExchange: the gradients of the plan");
   const bool is_measured = record.times.size() == plan.buckets.size() && record.iterations > 0;
   std::string text = StrCat("fusion \"", plan.planner, "\": ", input.gradients.size(), " gradients in ",
                             plan.buckets.size(), plan.buckets.size() == 1 ? " bucket" : " buckets",
@@ -61,8 +63,10 @@ std::string ExplainExchange(const ExchangeRecord& record) {
   text += TextTable(table, is_measured ? "   l         l" : "   l    l");
   text += StrCat("backward pass ", MillisecondsText(input.backward_s), " ms; exposed communication ",
                  MillisecondsText(plan.exposed_s), " ms predicted");
-  if (is_measured)
-    text += StrCat(", ", MillisecondsText(record.exposed_s), " ms measured, with the wait for other ranks");
+  if (plan.iteration_s > 0) text += StrCat(", iteration ", MillisecondsText(plan.iteration_s), " ms predicted");
+  if (is_measured) {
+    text += StrCat("; exposed ", MillisecondsText(record.exposed_s), " ms measured, with the wait for other ranks");
+  }
   return text + "\n" + ExplainCosts(record.costs);
 }
 
@@ -89,7 +93,7 @@ std::string ExplainCosts(const CostTable& costs) {
   }
   std::vector<std::vector<std::string>> table = {head};
   for (const auto& [bytes, cells] : rows) table.push_back(cells);
-  std::string text = "what all-reduces cost between these ranks (ms, measured at the start):\n" + TextTable(table);
+  std::string text = "what all-reduces cost between these ranks (ms):\n" + TextTable(table);
   for (const std::string& fit : fits) text += StrCat("fit of ", fit, "\n");
   return text;
 }

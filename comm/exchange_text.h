@@ -1,4 +1,4 @@
-// What is said of an exchange of gradients (--explain=comm, and the end of a training's log): the buckets with their
+// What is said of an exchange of gradients (--explain=comm, the end of a training's log, moka simulate --explain): the buckets with their
 // layers and bytes, what was predicted and what measured, and what all-reduces cost between these ranks.
 #pragma once
 
@@ -21,7 +21,8 @@ struct ExchangeRecord {
   double exposed_s = 0;              // measured: the program waited in an iteration
 };
 
-// Tables of milliseconds: times of buckets are from the first gradient of an iteration on.
+// Tables of milliseconds: times of buckets are from the first gradient of an iteration on (a simulated backward pass
+// begins a little before it). Requires: the plan is for these gradients.
 std::string ExplainExchange(const ExchangeRecord& record);
 // A line a size: what each algorithm took, and its start-up and time a byte by a least-squares fit.
 std::string ExplainCosts(const CostTable& costs);

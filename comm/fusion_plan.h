@@ -73,8 +73,4 @@ uint64_t HashOf(const FusionPlan& plan);
 std::string ToText(const FusionPlan& plan);
 FusionPlan PlanOfText(std::string_view text);
 
-// For people: a line a bucket with its gradients, bytes, algorithm and predicted times, and the sums.
-// Requires: the plan is for these gradients.
-std::string ExplainPlan(const FusionPlan& plan, const FusionInput& input);
-
 }  // namespace moka

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/transport.h"
@@ -42,6 +43,9 @@ class Communicator {
   void Sum(std::span<double> values);
   // Element-wise maxima.
   void Max(std::span<double> values);
+  // A text from one rank to another, which receives it; texts between two ranks keep their order.
+  void Send(int peer, std::string_view text);
+  std::string Receive(int peer);
   // Tells the others why this rank stops; what they wait for ends with that text.
   void Fail(const std::string& why) noexcept;
 
@@ -51,8 +55,6 @@ class Communicator {
   // values[i] becomes what `join` makes of it and every rank's, in the order of ranks, from `first` on.
   template <class Join>
   void Combine(std::span<double> values, double first, Join join);
-  void Send(int peer, std::string_view text);
-  std::string Receive(int peer);
 
   std::unique_ptr<Transport> transport_;
   std::vector<std::string> hosts_;

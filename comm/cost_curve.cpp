@@ -148,6 +148,12 @@ CostCurve CostTable::Minimum() const {
   return CostCurve(std::move(points));
 }
 
+std::vector<std::string> CostTable::algorithms() const {
+  std::vector<std::string> names;
+  for (const Row& row : rows_) names.push_back(row.algorithm);
+  return names;
+}
+
 const CostCurve& CostTable::Of(std::string_view algorithm) const {
   const auto row = std::ranges::find(rows_, algorithm, &Row::algorithm);
   Require(row != rows_.end(), "CostTable::Of: an algorithm that was measured");

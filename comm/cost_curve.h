@@ -57,6 +57,7 @@ class CostTable {
   MessageCost Cheapest(int64_t bytes) const;
   // The least time of any algorithm at every size one of them was measured at. Requires: not empty.
   CostCurve Minimum() const;
+  std::vector<std::string> algorithms() const;
   // Errors: kInternal if it was not measured.
   const CostCurve& Of(std::string_view algorithm) const;
 

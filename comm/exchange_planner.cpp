@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "comm/exchange_text.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -96,6 +97,7 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
     text = ToText(PlanFusion(options_.fusion, input_, costs_, options_.bucket_bytes));
   }
   plan_ = PlanOfText(communicator_.Broadcast(text));
+  for (const int cut : exchange.Cuts()) CutBucket(plan_, input_, cut);
   const std::string hash = StrCat(HashOf(plan_), " ", HashOf(input_.gradients));
   const std::vector<std::string> all = communicator_.AllGather(hash);
   const auto differs = std::ranges::find_if(all, [&](const std::string& other) { return other != all[0]; });
@@ -114,17 +116,12 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
 }
 
 std::string ExchangePlanner::Explain(const GradientExchange& exchange) const {
-  std::string text = ExplainPlan(plan_, input_);
-  const std::vector<BucketTimes> times = exchange.Times();
-  text += StrCat("measured over ", exchange.iterations(), " iterations (ms from the first gradient on):\n");
-  std::array<char, 160> line{};
-  for (size_t b = 0; b < times.size(); ++b) {
-    std::snprintf(line.data(), line.size(), "  bucket %zu: ready %.3f, begins %.3f, ends %.3f\n", b,
-                  times[b].ready_s * 1e3, times[b].begin_s * 1e3, times[b].end_s * 1e3);
-    text += line.data();
-  }
-  std::snprintf(line.data(), line.size(), "  waited for in an iteration: %.3f ms\n", exchange.exposed_s() * 1e3);
-  return text + line.data();
+  return ExplainExchange({.plan = plan_,
+                          .input = input_,
+                          .costs = costs_,
+                          .times = exchange.Times(),
+                          .iterations = exchange.iterations(),
+                          .exposed_s = exchange.exposed_s()});
 }
 
 std::string ExchangePlanner::Describe() const {

@@ -65,6 +65,10 @@ std::span<const FusionPlanner> FusionPlanners();
 // unknown planner, with the nearest one, and for bucket_bytes below 1.
 FusionPlan PlanFusion(std::string_view planner, const FusionInput& input, const CostTable& costs, int64_t bucket_bytes);
 
+// A bucket ends before gradient `at`, if none does: the one that has gradients on both sides becomes two, with its
+// algorithm and times.
+void CutBucket(FusionPlan& plan, const FusionInput& input, int64_t at);
+
 // Names, their order and bytes; not when they are ready, which every rank measures for itself.
 uint64_t HashOf(std::span<const ReadyGradient> gradients);
 uint64_t HashOf(const FusionPlan& plan);
@@ -72,9 +76,5 @@ uint64_t HashOf(const FusionPlan& plan);
 // Reads back to an equal plan. Errors of PlanOfText: kBadData with the line.
 std::string ToText(const FusionPlan& plan);
 FusionPlan PlanOfText(std::string_view text);
-
-// For people: a line a bucket with its gradients, bytes, algorithm and predicted times, and the sums.
-// Requires: the plan is for these gradients.
-std::string ExplainPlan(const FusionPlan& plan, const FusionInput& input);
 
 }  // namespace moka

@@ -1,7 +1,6 @@
-// Fusion plans as text, for sending, hashing and reading.
+// Fusion plans as text, for sending and hashing.
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 #include "comm/fusion_plan.h"
 #include "core/checksum.h"
@@ -42,17 +41,6 @@ class LineReader {
   int number_;
   size_t at_ = 0;
 };
-
-std::string Milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", seconds * 1e3);
-  return text;
-}
-
-std::string Column(std::string text, size_t width, bool is_number) {
-  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
-  return is_number ? space + text : text + space;
-}
 
 }  // namespace
 
@@ -101,25 +89,6 @@ FusionPlan PlanOfText(std::string_view text) {
     reader.End();
   }
   return plan;
-}
-
-std::string ExplainPlan(const FusionPlan& plan, const FusionInput& input) {
-  Require(HashOf(input.gradients) == plan.gradients_hash, "ExplainPlan: the gradients of the plan");
-  std::string text = StrCat("fusion \"", plan.planner, "\": ", input.gradients.size(), " gradients in ",
-                            plan.buckets.size(), " buckets\n");
-  text += "bucket  gradients      bytes  algorithm           ready ms   begin ms     end ms  first .. last\n";
-  for (size_t b = 0; b < plan.buckets.size(); ++b) {
-    const Bucket& bucket = plan.buckets[b];
-    const ReadyGradient& first = input.gradients[static_cast<size_t>(bucket.first)];
-    const ReadyGradient& last = input.gradients[static_cast<size_t>(bucket.first + bucket.count) - 1];
-    text += StrCat(Column(StrCat(b), 6, true), Column(StrCat(bucket.count), 11, true),
-                   Column(BytesText(bucket.bytes), 11, true), "  ", Column(bucket.algorithm, 18, false),
-                   Column(Milliseconds(last.ready_s), 10, true), Column(Milliseconds(bucket.begin_s), 11, true),
-                   Column(Milliseconds(bucket.end_s), 11, true), "  ", first.name, " .. ", last.name, '\n');
-  }
-  text += StrCat("backward ", Milliseconds(input.backward_s), " ms, exposed ", Milliseconds(plan.exposed_s),
-                 " ms, iteration ", Milliseconds(plan.iteration_s), " ms (predicted)\n");
-  return text;
 }
 
 }  // namespace moka

@@ -63,6 +63,13 @@ int GradientExchange::EndOfWay(int first, int end) const {
   return first;
 }
 
+std::vector<int> GradientExchange::Cuts() const {
+  std::vector<int> cuts;
+  const int all = static_cast<int>(gradients_.size());
+  for (int first = 0; first < all; first = cuts.back()) cuts.push_back(EndOfWay(first, all));
+  return cuts;
+}
+
 Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
   const Way way = routes_[static_cast<size_t>(bucket.first)].way;
   const auto append = [&](int i) {
@@ -127,10 +134,13 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       buckets_.push_back(std::move(bucket));
     }
   }
-  for (size_t b = 0; b < buckets_.size(); ++b) buckets_[b].name = StrCat("bucket ", b, " of ", buckets_.size());
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    buckets_[b].name = *names_.insert(StrCat("bucket ", b, " of ", buckets_.size())).first;
+  }
   for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
   iterations_ = 0;
   exposed_s_ = 0;
+  arrivals_.Start(static_cast<int>(buckets_.size()));
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
 }
 
@@ -142,15 +152,18 @@ void GradientExchange::Begin(int64_t key) noexcept {
   if (begun_ == 0) {
     begun_micros_ = NowMicros();
     ++iterations_;
+    arrivals_.BeginIteration();
   }
   if (++begun_ == static_cast<int>(gradients_.size())) begun_ = 0;
   last_begun_ = i;
-  const double now = SinceBegin();
+  const int64_t now_micros = NowMicros();
+  const double now = static_cast<double>(now_micros - begun_micros_) * 1e-6;
   gradients_[static_cast<size_t>(i)].ready_s +=
       (now - gradients_[static_cast<size_t>(i)].ready_s) / static_cast<double>(iterations_);
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
   if (--bucket.missing > 0) return;
   bucket.missing = bucket.last - bucket.first;
+  arrivals_.Arrive(bucket_of_[static_cast<size_t>(i)], now_micros);
   bucket.ready_s += now;
   for (int k = bucket.first; !bucket.slots.empty() && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
   ++bucket.asked;
@@ -165,10 +178,15 @@ void GradientExchange::End(int64_t key) noexcept {
   if (bucket.done == bucket.asked || !failure_.empty()) return;
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
-  exposed_s_ += static_cast<double>(NowMicros() - begin) * 1e-6;
+  const int64_t end = NowMicros();
+  exposed_s_ += static_cast<double>(end - begin) * 1e-6;
+  arrivals_.AddExposed(end - begin);
+  lock.unlock();
+  TraceSpan(bucket.name, "wait", begin, end);
 }
 
 void GradientExchange::Work(const std::stop_token& stop) {
+  NameTraceLane("communication");
   for (size_t b = 0;;) {
     {
       std::unique_lock lock(mutex_);

@@ -12,10 +12,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/arrivals.h"
 #include "comm/communicator.h"
 #include "comm/delay_line.h"
 #include "comm/runner.h"
@@ -85,6 +87,8 @@ class GradientExchange : public Collectives {
   void LoadWaiting(int64_t key, int age, std::span<const float> values);
   // "delays of 0, 1, 1 iterations"; empty without.
   std::string DescribeDelays() const;
+  // Gradients behind which a bucket ends whatever the plan, ascending, each one past the last: ways differ there.
+  std::vector<int> Cuts() const;
   // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
   void Cancel(const std::string& why) noexcept;
   ExchangePlace Place() const;
@@ -97,12 +101,15 @@ class GradientExchange : public Collectives {
   std::vector<BucketTimes> Times() const;
   double exposed_s() const;
   int64_t iterations() const { return iterations_; }
+  // When this rank had each bucket, since SetPlan or ClearArrivals.
+  const ArrivalLog& arrivals() const { return arrivals_; }
+  void ClearArrivals() { arrivals_.Clear(); }
 
  private:
   struct Bucket {
     Message message;
     std::unique_ptr<Runner> runner;
-    std::string name;  // in traces
+    std::string_view name;  // of names_
     int first = 0;
     int last = 0;
     int missing = 0;     // gradients that the iteration has not brought yet
@@ -143,6 +150,8 @@ class GradientExchange : public Collectives {
   std::vector<Route> routes_;   // by gradient
   std::vector<int> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;
+  std::set<std::string, std::less<>> names_;  // of the buckets of all plans, which a trace may still speak of
+  ArrivalLog arrivals_;
   int64_t iterations_ = 0;
   int begun_ = 0;  // gradients of this iteration
   int64_t begun_micros_ = 0;

@@ -3,10 +3,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/file.h"
@@ -29,6 +32,7 @@ struct TraceState {
   std::vector<Span> spans;
   size_t limit = 0;
   int64_t dropped = 0;
+  std::map<int64_t, std::string_view> lanes;  // names
 };
 
 TraceState& State() {
@@ -80,17 +84,54 @@ void TraceSpan(std::string_view name, std::string_view category, int64_t begin_m
   }
 }
 
-void StopTrace(const std::filesystem::path& path) {
+void NameTraceLane(std::string_view name) { NameTraceLane(name, syscall(SYS_gettid)); }
+
+void NameTraceLane(std::string_view name, int64_t lane) {
+  TraceState& state = State();
+  const std::scoped_lock lock(state.mutex);
+  state.lanes[lane] = name;
+}
+
+void StopTrace(const std::filesystem::path& path, const TraceProcess& process) {
   TraceState& state = State();
   const std::scoped_lock lock(state.mutex);
   state.on = false;
-  std::string json =
-      StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", state.dropped, "},\"traceEvents\":[");
-  for (size_t i = 0; i < state.spans.size(); ++i) {
-    const Span& span = state.spans[i];
-    json += StrCat(i > 0 ? ",\n" : "\n", "{\"ph\":\"X\",\"pid\":1,\"tid\":", span.thread, ",\"ts\":", span.begin,
-                   ",\"dur\":", span.end - span.begin, ",\"cat\":", JsonString(span.category),
-                   ",\"name\":", JsonString(span.name), "}");
+  const int id = process.rank + (process.rank < 0 ? 2 : 1);  // 0 is a system's idle process
+  std::string json = StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":", state.dropped);
+  if (process.rank >= 0) {
+    json +=
+        StrCat(",\"rank\":", process.rank, ",\"ranks\":", process.ranks, ",\"clock_offset_us\":", process.after.micros,
+               ",\"clock_error_us\":", std::max(process.before.error_micros, process.after.error_micros));
+  }
+  json += "},\"traceEvents\":[";
+  auto add = [&, is_first = true](std::string_view event) mutable {
+    json += StrCat(is_first ? "\n" : ",\n", event);
+    is_first = false;
+  };
+  const auto describe = [&](std::string_view what, int64_t lane, const std::string& key, const std::string& value) {
+    add(StrCat("{\"ph\":\"M\",\"pid\":", id, ",\"tid\":", lane, ",\"name\":\"", what, "\",\"args\":{\"", key,
+               "\":", value, "}}"));
+  };
+  if (!process.name.empty()) {
+    describe("process_name", 0, "name", JsonString(process.name));
+    describe("process_sort_index", 0, "sort_index", std::to_string(process.rank));
+  }
+  // Spans are recorded as they end: of two of the same time the later one is the outer.
+  std::ranges::reverse(state.spans);
+  std::ranges::stable_sort(state.spans, [](const Span& a, const Span& b) {
+    return std::tuple(a.thread, a.begin, -a.end) < std::tuple(b.thread, b.begin, -b.end);
+  });
+  int64_t named = -1;
+  for (const Span& span : state.spans) {
+    if (span.thread != named) {
+      named = span.thread;
+      if (const auto lane = state.lanes.find(named); lane != state.lanes.end()) {
+        describe("thread_name", named, "name", JsonString(lane->second));
+      }
+    }
+    add(StrCat("{\"ph\":\"X\",\"pid\":", id, ",\"tid\":", span.thread,
+               ",\"ts\":", OnCommonClock(span.begin, process.before, process.after), ",\"dur\":", span.end - span.begin,
+               ",\"cat\":", JsonString(span.category), ",\"name\":", JsonString(span.name), "}"));
   }
   json += "\n]}\n";
   state.spans.clear();

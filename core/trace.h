@@ -1,10 +1,13 @@
-// Tracing: spans of kernels, collectives and the pipeline, written as Chrome's trace JSON. Off unless started; a span
-// costs one atomic read then. Thread-safe.
+// Tracing: spans of kernels, collectives and the pipeline, written as Chrome's trace JSON (chrome://tracing, Perfetto).
+// Off unless started; a span costs one atomic read then. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
+
+#include "core/clock_offset.h"
 
 namespace moka {
 
@@ -19,8 +22,20 @@ void TraceSpan(std::string_view name, std::string_view category, int64_t begin_m
 // The same on a lane of its own in place of the calling thread's (what a simulation did, say).
 void TraceSpan(std::string_view name, std::string_view category, int64_t begin_micros, int64_t end_micros,
                int64_t lane);
-// Writes the spans and stops. Errors: kCantCreate, kIo.
-void StopTrace(const std::filesystem::path& path);
+// What the lane is called, of the calling thread or of an own number. Requires: a name that stays (a literal).
+void NameTraceLane(std::string_view name);
+void NameTraceLane(std::string_view name, int64_t lane);
+
+// Whose spans they are where several processes are traced together, as the ranks of a training are.
+struct TraceProcess {
+  int rank = -1;  // -1: there is one process
+  int ranks = 1;
+  std::string name = {};    // of its row: "rank 2 on node7"
+  ClockOffset before = {};  // measured when the trace was started
+  ClockOffset after = {};   // and when it was stopped: times are written on the common clock
+};
+// Writes the spans, by lane and time, an outer one before those within it, and stops. Errors: kCantCreate, kIo.
+void StopTrace(const std::filesystem::path& path, const TraceProcess& process = {});
 
 // Records its own lifetime.
 class ScopedSpan {

@@ -78,8 +78,13 @@ void TrainReport::Train(const Display& display) {
                      {"images_per_s", progress.images_per_s},
                      {"input_wait_ms", display.input_wait_ms}};
   if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
-  run_->AppendMetrics(display.iteration, progress.epoch, "train", metrics);
-  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat("train/", name), display.iteration, value);
+  Add("train", display.iteration, progress.epoch, metrics);
+}
+
+void TrainReport::Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics) {
+  if (run_ == nullptr) return;
+  run_->AppendMetrics(iteration, epoch, split, metrics);
+  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), iteration, value);
 }
 
 void TrainReport::TestBegins(int net, int64_t iteration) {

@@ -31,6 +31,8 @@ class TrainReport {
     std::optional<double> loss_scale = {};  // of the next iteration, where it changes while training
   };
   void Train(const Display& display);
+  // Metrics of another split, to metrics.jsonl and events.
+  void Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics);
   void TestBegins(int net, int64_t iteration);
   struct TestLines {
     bool with_loss = false;     // solver field test_compute_loss

@@ -55,7 +55,7 @@ std::string HostName() {
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 // Appends one line with a single write, so that a kill leaves at most the last line cut.
-void AppendLine(const fs::path& path, const std::string& line) {
+void AppendTo(const fs::path& path, const std::string& line) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
   const ssize_t written = write(fd, line.data(), line.size());
@@ -70,7 +70,7 @@ void AppendLine(const fs::path& path, const std::string& line) {
 void EndLastLine(const fs::path& path) {
   std::error_code code;
   if (!fs::exists(path, code) || fs::file_size(path, code) == 0) return;
-  if (!ReadFile(path, kMetricsLimitBytes).ends_with('\n')) AppendLine(path, "\n");
+  if (!ReadFile(path, kMetricsLimitBytes).ends_with('\n')) AppendTo(path, "\n");
 }
 
 // Training lines carry the iterations done before them, test lines those done in all.
@@ -230,7 +230,11 @@ void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view 
     finite = finite && std::isfinite(value);
   }
   if (!finite) json["finite"] = false;
-  AppendLine(path_ / "metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  AppendLine("metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void RunFolder::AppendLine(std::string_view file, std::string_view line) const {
+  AppendTo(path_ / file, StrCat(line, "\n"));
 }
 
 void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
@@ -238,7 +242,7 @@ void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
   json["event"] = event;
   json["iter"] = iteration;
   json["time"] = std::round(Now() * 1000) / 1000;
-  AppendLine(path_ / "metrics.jsonl", json.dump() + "\n");
+  AppendLine("metrics.jsonl", json.dump());
 }
 
 void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const {
@@ -250,7 +254,7 @@ void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& met
     header = Split(std::string_view(text).substr(0, text.find('\n')), ',');
   } else {
     for (const auto& [name, value] : metrics) header.push_back(CsvName(name));
-    AppendLine(path, Join(header, ",") + "\n");
+    AppendTo(path, Join(header, ",") + "\n");
   }
   std::vector<std::string> row;
   for (const std::string& column : header) {
@@ -263,7 +267,7 @@ void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& met
       if (CsvName(name) == column) row.back() = ToText(value);
     }
   }
-  AppendLine(path, Join(row, ",") + "\n");
+  AppendTo(path, Join(row, ",") + "\n");
 }
 
 void RunFolder::Rewind(int64_t iteration) const {

@@ -67,6 +67,8 @@ class RunFolder {
   // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
   // null with "finite":false. Errors: kIo.
   void AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const;
+  // A line of another file of the folder. Errors: kCantCreate, kIo.
+  void AppendLine(std::string_view file, std::string_view line) const;
   // A line {"event":EVENT,"iter":..}.
   void AppendEvent(std::string_view event, int64_t iteration) const;
   // The run goes on from a checkpoint of `iteration`: a "resume" event supersedes the metrics of what is done again,

@@ -33,6 +33,7 @@ TrainResult Trainer::Run() {
     TrainResult result = Loop();
     phase_ = Phase::kEnded;
     InputReport::End(train_->feed(), train_s_);
+    if (scaling_ != nullptr) scaling_->End(state_.iteration, train_s_, Epoch(), options_.run, *report_);
     LogExchange();
     report_->Plot();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
@@ -108,6 +109,8 @@ void Trainer::Iterate() {
   ++state_.iteration;
   if (const auto epochs = static_cast<int64_t>(Epoch()); epochs > epochs_) {
     input_.Epoch(train_->feed(), options_.run, state_.iteration, Epoch(), train_s_ - epoch_s_);
+    if (train_->exchange() != nullptr) train_->exchange()->Drain();
+    if (scaling_ != nullptr) scaling_->Report(state_.iteration, train_s_, Epoch(), options_.run, *report_);
     epochs_ = epochs;
     epoch_s_ = train_s_;
   }

@@ -18,6 +18,7 @@
 #include "optim/input_report.h"
 #include "optim/rank_beacon.h"
 #include "optim/report.h"
+#include "optim/scaling_report.h"
 #include "optim/test_net.h"
 #include "optim/train_net.h"
 #include "optim/trainer_options.h"
@@ -66,6 +67,7 @@ class Trainer {
   void JoinRanks();
   void PlanExchange();
   void Replan();
+  BatchPolicy Batches() const;
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
   void TellWishes();
@@ -113,6 +115,7 @@ class Trainer {
   ParameterStore store_;
   std::unique_ptr<TrainNet> train_;
   std::unique_ptr<ExchangePlanner> planner_;  // null with one rank
+  std::unique_ptr<ScalingReport> scaling_;
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
   InputReport input_;

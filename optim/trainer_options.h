@@ -12,6 +12,7 @@
 #include "graph/program.h"
 #include "optim/checkpoint.h"
 #include "optim/run_folder.h"
+#include "optim/scaling_baseline.h"
 #include "optim/train_net.h"
 
 namespace moka {
@@ -59,7 +60,8 @@ struct TrainerOptions {
   // Ranks that train together, all of them with the same solver, nets and options; only the first has a `run`. Null:
   // there is one. It must outlive the trainer.
   Communicator* world = nullptr;
-  CompileOptions compile;  // name and inference are set by the trainer
+  std::optional<ScalingBaseline> baseline;  // that the scaling report compares with
+  CompileOptions compile;                   // name and inference are set by the trainer
 };
 
 enum class TrainEnd { kFinished, kTargetReached, kStoppedEarly, kTargetMissed, kInterrupted, kTimeUp };

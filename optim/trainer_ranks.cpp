@@ -55,7 +55,20 @@ void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data)
   build();
 }
 
+BatchPolicy Trainer::Batches() const {
+  return {.ranks = ranks(),
+          .of_rank = train_->feed().batch_size(),
+          .iter_size = solver_.iter_size(),
+          .is_global = HasGlobalBatch(solver_)};
+}
+
 void Trainer::JoinRanks() {
+  // Ranks that agree now and then only do not meet at the end of an epoch.
+  if (train_->strategy() == nullptr) {
+    scaling_ = std::make_unique<ScalingReport>(ranks() == 1 ? nullptr : options_.world, train_->exchange(),
+                                               train_->feed(), Batches(), options_.baseline);
+    scaling_->Start(state_.iteration, 0);
+  }
   if (ranks() == 1) return;
   Communicator& world = *options_.world;
   if (train_->exchange() != nullptr) train_->exchange()->CheckAnnounced();
@@ -75,11 +88,7 @@ void Trainer::JoinRanks() {
   }
   if (train_->exchange() != nullptr) PlanExchange();
   if (is_first()) {
-    const BatchPolicy batch{.ranks = ranks(),
-                            .of_rank = train_->feed().batch_size(),
-                            .iter_size = solver_.iter_size(),
-                            .is_global = HasGlobalBatch(solver_)};
-    LogInfo(batch.Describe(double{solver_.base_lr()}));
+    LogInfo(Batches().Describe(double{solver_.base_lr()}));
     LogInfo(planner_ != nullptr ? planner_->Describe() : train_->strategy()->Describe());
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -143,6 +152,7 @@ void Trainer::Replan() {
   if (done != kFirstPlan && done != kSecondPlan) return;
   train_->exchange()->Drain();
   planner_->Plan(*train_->exchange());
+  scaling_->Start(state_.iteration + 1, train_s_);
   if (is_first()) LogToFile(planner_->Describe());
 }
 

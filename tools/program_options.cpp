@@ -122,7 +122,9 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
 }
 
 void BeginTrace(const Arguments& arguments) {
-  if (arguments.Has("trace")) StartTrace();
+  if (!arguments.Has("trace")) return;
+  NameTraceLane("program");
+  StartTrace();
 }
 
 void EndTrace(const Arguments& arguments) {

@@ -1,14 +1,17 @@
 // Run by mpirun: all algorithms between processes, through shared memory ("memory") or MPI's messages ("messages"), and
 // what ranks tell each other. Exits with 0 if all is right on this rank.
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
+#include "comm/clocks.h"
 #include "comm/mpi_world.h"
 #include "comm/runner.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/trace.h"
 
 namespace moka {
 namespace {
@@ -25,6 +28,10 @@ void Check(Communicator& world) {
   const std::vector<std::string> all = world.AllGather(StrCat("rank ", world.rank()));
   for (int rank = 0; rank < ranks; ++rank) Expect(all[static_cast<size_t>(rank)] == StrCat("rank ", rank), "gathered");
   Expect(world.group() == ranks, "all ranks are on this host");
+  // Taken for clocks of different machines, which they are not.
+  const ClockOffset clock = MeasureClock(world, {.id = {}, .now = NowMicros});
+  Expect(std::abs(clock.micros) <= clock.error_micros + 1,
+         StrCat("a clock that is off by 0 us is found off by ", clock.micros, " +- ", clock.error_micros, " us"));
 
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
     const Arrangement arrangement{.ranks = ranks, .group = ranks / 2, .dimensions = {ranks / 2, 2}};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "comm/exchange_text.h"
 #include "comm/simulate/scaling.h"
 #include "comm/simulate/topology.h"
 #include "comm/simulate/virtual_costs.h"
@@ -109,19 +110,20 @@ struct Row {
   int devices = 0;
   std::string fusion;
   std::string algorithm;
-  FusionPlan plan;
-  ScalingResult result;
+  FusionPlan plan = {};
+  ScalingResult result = {};
   double baseline_s = 0;
+  CostTable costs = {};
 
   double efficiency() const { return baseline_s / (result.compute_s + result.exposed_s); }
 };
 
 Row Simulate(const Setting& setting, int devices, const std::string& fusion, const std::string& algorithm) {
-  Row row{devices, fusion, algorithm, {}, {}, 0};
+  Row row{.devices = devices, .fusion = fusion, .algorithm = algorithm};
   const int64_t element_bytes = BytesOf(setting.wire);
   const FusionInput input = FusionInputOf(setting.profile, element_bytes);
-  const CostTable costs = VirtualCosts(setting.topology, devices, algorithm, element_bytes);
-  row.plan = PlanFusion(fusion, input, costs, setting.bucket_bytes);
+  row.costs = VirtualCosts(setting.topology, devices, algorithm, element_bytes);
+  row.plan = PlanFusion(fusion, input, row.costs, setting.bucket_bytes);
   NoiseOptions noise = setting.noise;
   std::erase_if(noise.slow, [&](const auto& entry) { return entry.first >= devices; });
   row.result = SimulateSteps(input, row.plan, devices, noise);
@@ -193,6 +195,8 @@ void WriteTrace(const Setting& setting, const Row& row, const std::string& path)
   }
   constexpr int64_t kDeviceLane = 1;
   constexpr int64_t kNetworkLane = 2;
+  NameTraceLane("device", kDeviceLane);
+  NameTraceLane("network", kNetworkLane);
   StartTrace();
   double now = 0;
   const std::vector<ProfileLayer>& layers = setting.profile.layers;
@@ -245,7 +249,9 @@ int Run(const Arguments& arguments) {
         rows.push_back(Simulate(setting, devices, fusion, algorithm));
         if (!arguments.Has("explain")) continue;
         fmt::print("{} devices: {}", devices,
-                   ExplainPlan(rows.back().plan, FusionInputOf(setting.profile, BytesOf(setting.wire))));
+                   ExplainExchange({.plan = rows.back().plan,
+                                    .input = FusionInputOf(setting.profile, BytesOf(setting.wire)),
+                                    .costs = rows.back().costs}));
       }
     }
   }
@@ -282,7 +288,7 @@ Verb SimulateVerb() {
       {"steps", "N", "steps with noise to average (default 100)"},
       {"seed", "N", "of the noise (default 1)"},
       {"baseline", "WHAT", "what efficiency compares with: device (default) or node"},
-      {"explain", "", "the buckets of each row in place of the table"},
+      {"explain", "", "the buckets of each row, and what all-reduces cost, in place of the table"},
       {"profile", "", "print the net's profile (.tsv) and stop"},
       {"trace", "FILE", "one iteration of the last row as a Chrome trace"},
       {"json", "", "print as JSON"}};

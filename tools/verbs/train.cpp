@@ -1,10 +1,12 @@
 // moka train: solver and nets in, a run folder out.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
+#include "comm/clocks.h"
 #include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -17,6 +19,7 @@
 #include "tools/progress.h"
 #include "tools/run_kernels.h"
 #include "tools/team_setup.h"
+#include "tools/trace_files.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
@@ -115,6 +118,30 @@ void ShareRun(Communicator* world, const RunFolder* run, Trainer& trainer) {
   trainer.Watch(path);
 }
 
+bool ExplainsComm(const Arguments& arguments) { return arguments.Get("explain") == "comm"; }
+
+// Trains as long as it takes to know the times, and writes nothing.
+int ExplainComm(TrainSetup& setup, TrainerOptions options) {
+  constexpr int kIterations = 60;
+  if (options.world == nullptr) {
+    throw Error(ErrorKind::kUsage, {}, "--explain=comm: one rank exchanges nothing",
+                "start several: mpirun -np 4 moka train ... --explain=comm");
+  }
+  setup.solver.clear_snapshot_prefix();
+  setup.solver.set_snapshot(0);
+  setup.solver.clear_test_iter();
+  setup.solver.clear_target_metric();
+  setup.solver.clear_best_metric();
+  setup.nets.tests.clear();
+  options.stop_after = setup.resume ? setup.resume->trainer.iteration + kIterations : kIterations;
+  options.resume = std::move(setup.resume);
+  const bool is_first = options.world->is_first();
+  Trainer trainer(setup.solver, setup.nets, std::move(options));
+  trainer.Run();
+  if (is_first) std::fputs(trainer.planner()->Explain(*trainer.train_net().exchange()).c_str(), stdout);
+  return 0;
+}
+
 int Train(const Arguments& arguments, Communicator* world) {
   const bool is_first = world == nullptr || world->is_first();
   const ProgressMode mode = is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff;
@@ -129,6 +156,11 @@ int Train(const Arguments& arguments, Communicator* world) {
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
+  if (arguments.Has("baseline")) options.baseline = ReadScalingBaseline(arguments.Get("baseline"));
+  if (ExplainsComm(arguments)) {
+    options.world = world;
+    return ExplainComm(setup, std::move(options));
+  }
   if (arguments.Has("dry-run") || arguments.Has("explain")) {
     Trainer trainer(setup.solver, setup.nets, options);
     LookInside(arguments, "train", trainer.train_net().program());
@@ -163,15 +195,21 @@ int Train(const Arguments& arguments, Communicator* world) {
   ShareRun(world, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
   if (is_first) LogNet(trainer->train_net());
+  ClockOffset clock;
+  if (world != nullptr && arguments.Has("trace")) clock = MeasureClock(*world);
   BeginTrace(arguments);
   const TrainResult result = trainer->Run();
   observer.Finish();
-  EndTrace(arguments);
+  if (world == nullptr) {
+    EndTrace(arguments);
+  } else if (arguments.Has("trace")) {
+    StopTraceOfRank(arguments.Get("trace"), *world, clock);
+  }
   return run ? Finish(result, *run) : result.exit_code();
 }
 
 int Run(const Arguments& arguments) {
-  if (!IsLaunched() || LooksInside(arguments)) return Train(arguments, nullptr);
+  if (!IsLaunched() || (LooksInside(arguments) && !ExplainsComm(arguments))) return Train(arguments, nullptr);
   const std::unique_ptr<Communicator> world = OpenWorld();
   if (world->size() == 1) return Train(arguments, nullptr);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
@@ -209,10 +247,13 @@ Verb TrainVerb() {
                   {"seed", "N", "the same as random_seed=N"},
                   {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75)"},
                   {"data-threads", "N", "decoding threads a data layer"},
+                  {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},
                   {"sigint_effect", "EFFECT", "stop (default), snapshot or none"},
                   {"sighup_effect", "EFFECT", "snapshot (default), stop or none"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  std::ranges::find(verb.options, "explain", &OptionSpec::name)->doc +=
+      "; comm: how ranks exchange gradients, after 60 iterations";
   verb.run = Run;
   return verb;
 }

@@ -24,6 +24,7 @@ Verb QuantiseVerb();
 Verb SimulateVerb();
 Verb TestVerb();
 Verb TimeVerb();
+Verb TraceVerb();
 Verb TrainVerb();
 Verb VersionVerb();
 Verb VocabularyVerb();  // a subverb of data

@@ -1,0 +1,127 @@
+#include "tools/trace_files.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "comm/clocks.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "core/trace.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kLimitBytes = int64_t{4} << 30;
+
+struct Span {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t* micros = nullptr;  // what its time counts for
+};
+
+int64_t* KindOf(const Json& event, TraceTotals& totals) {
+  const std::string category = event.value("cat", "");
+  if (category == "collective") return &totals.collective_micros;
+  if (category == "wait") return &totals.wait_micros;
+  if (category == "data") return event.value("name", "") == "next batch" ? &totals.input_micros : nullptr;
+  return &totals.compute_micros;
+}
+
+// The spans of a lane, each of which lies within another or beside it.
+void AddLane(std::vector<Span>& spans) {
+  std::ranges::stable_sort(
+      spans, [](const Span& a, const Span& b) { return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end); });
+  std::vector<const Span*> open;
+  for (const Span& span : spans) {
+    while (!open.empty() && open.back()->end <= span.begin) open.pop_back();
+    if (!open.empty() && open.back()->micros != nullptr) *open.back()->micros -= span.end - span.begin;
+    if (span.micros != nullptr) *span.micros += span.end - span.begin;
+    open.push_back(&span);
+  }
+}
+
+TraceTotals TotalsOf(const Json& trace) {
+  TraceTotals totals;
+  totals.process = -1;
+  if (trace.contains("otherData")) {
+    totals.dropped = trace["otherData"].value("dropped_spans", int64_t{0});
+    totals.error_micros = trace["otherData"].value("clock_error_us", int64_t{0});
+  }
+  std::map<int64_t, std::vector<Span>> lanes;
+  int64_t first = INT64_MAX;
+  int64_t last = INT64_MIN;
+  for (const Json& event : trace.at("traceEvents")) {
+    totals.process = event.at("pid");
+    const std::string phase = event.at("ph");
+    if (phase == "M" && event.at("name") == "process_name") totals.name = event.at("args").at("name");
+    if (phase != "X") continue;
+    const int64_t begin = event.at("ts");
+    const int64_t end = begin + event.at("dur").get<int64_t>();
+    lanes[event.at("tid")].push_back({begin, end, KindOf(event, totals)});
+    first = std::min(first, begin);
+    last = std::max(last, end);
+    ++totals.spans;
+  }
+  if (totals.spans > 0) totals.wall_micros = last - first;
+  for (auto& [lane, spans] : lanes) AddLane(spans);
+  return totals;
+}
+
+}  // namespace
+
+fs::path TraceFileOf(const fs::path& file, int rank) {
+  if (rank <= 0) return file;
+  return file.parent_path() / StrCat(file.stem().string(), ".rank", rank, file.extension().string());
+}
+
+std::vector<fs::path> TraceFilesOfRanks(const fs::path& file) {
+  std::vector<fs::path> files = {file};
+  std::error_code code;
+  for (int rank = 1; fs::exists(TraceFileOf(file, rank), code); ++rank) files.push_back(TraceFileOf(file, rank));
+  return files;
+}
+
+void StopTraceOfRank(const fs::path& file, Communicator& world, const ClockOffset& before) {
+  TraceProcess process;
+  process.rank = world.rank();
+  process.ranks = world.size();
+  process.name = world.NameOf(world.rank());
+  process.before = before;
+  process.after = MeasureClock(world);
+  StopTrace(TraceFileOf(file, world.rank()), process);
+}
+
+std::vector<TraceTotals> JoinTraces(const std::vector<fs::path>& files, const fs::path& to) {
+  std::vector<TraceTotals> all;
+  std::map<int64_t, std::string> file_of;
+  std::string joined = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  bool is_first = true;
+  for (const fs::path& file : files) {
+    const std::string name = Printable(file.string());
+    const Json trace = Json::parse(ReadFile(file, kLimitBytes), nullptr, false);
+    try {
+      all.push_back(TotalsOf(trace));
+    } catch (const Json::exception&) {
+      throw Error(ErrorKind::kBadData, {}, StrCat(name, " is no trace"), "give files that --trace=FILE wrote");
+    }
+    const auto [other, is_new] = file_of.emplace(all.back().process, name);
+    if (!is_new) {
+      throw Error(ErrorKind::kUsage, {}, StrCat(name, " and ", other->second, " are traces of the same rank"),
+                  "give one file of each rank of one training");
+    }
+    if (to.empty()) continue;
+    for (const Json& event : trace["traceEvents"]) {
+      joined += StrCat(is_first ? "\n" : ",\n", event.dump(-1, ' ', false, Json::error_handler_t::replace));
+      is_first = false;
+    }
+  }
+  if (!to.empty()) WriteFileAtomically(to, joined + "\n]}\n");
+  return all;
+}
+
+}  // namespace moka

@@ -225,4 +225,18 @@ FusionPlan PlanFusion(std::string_view planner, const FusionInput& input, const 
   return plan;
 }
 
+void CutBucket(FusionPlan& plan, const FusionInput& input, int64_t at) {
+  const auto it =
+      std::ranges::find_if(plan.buckets, [&](const Bucket& b) { return b.first < at && at < b.first + b.count; });
+  if (it == plan.buckets.end()) return;
+  Bucket before = *it;
+  before.count = at - before.first;
+  before.bytes = 0;
+  for (int64_t i = before.first; i < at; ++i) before.bytes += input.gradients[static_cast<size_t>(i)].bytes;
+  it->first = at;
+  it->count -= before.count;
+  it->bytes -= before.bytes;
+  plan.buckets.insert(it, std::move(before));
+}
+
 }  // namespace moka

@@ -280,5 +280,19 @@ TEST(FusionPlan, ErrorsNameWhatIsNear) {
   }
 }
 
+TEST(FusionPlan, CutsTheBucketThatLiesAcross) {
+  FusionInput input;
+  for (int i = 0; i < 5; ++i) input.gradients.push_back({std::to_string(i), 10 * (i + 1), 0.1 * i});
+  FusionPlan plan;
+  plan.buckets = {{0, 2, 30, "ring", 0, 1}, {2, 3, 120, "ring", 1, 2}};
+  const FusionPlan whole = plan;
+  for (const int64_t at : {0, 2, 5}) CutBucket(plan, input, at);
+  EXPECT_EQ(plan, whole);
+  CutBucket(plan, input, 4);
+  ASSERT_EQ(plan.buckets.size(), 3U);
+  EXPECT_EQ(plan.buckets[1], (Bucket{2, 2, 70, "ring", 1, 2}));
+  EXPECT_EQ(plan.buckets[2], (Bucket{4, 1, 50, "ring", 1, 2}));
+}
+
 }  // namespace
 }  // namespace moka

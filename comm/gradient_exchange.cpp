@@ -8,7 +8,9 @@
 
 namespace moka {
 
-GradientExchange::GradientExchange(Communicator& communicator) : communicator_(communicator) {}
+GradientExchange::GradientExchange(Communicator& communicator, const Device& device) : communicator_(communicator) {
+  if (!device.is_cpu()) device_ = std::make_unique<DeviceExchange>(device, MakeDeviceAllReduce(device, communicator));
+}
 
 GradientExchange::~GradientExchange() {
   Cancel("it ended in the middle of an iteration");
@@ -17,6 +19,7 @@ GradientExchange::~GradientExchange() {
 }
 
 void GradientExchange::Cancel(const std::string& why) noexcept {
+  if (device_) return device_->Abort();  // whoever is waited for in vain says why by Communicator::Fail
   std::unique_lock lock(mutex_);
   const auto is_idle = [&] {
     return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
@@ -60,6 +63,7 @@ void GradientExchange::CheckAnnounced() {
                        communicator_.NameOf(0), " and \"", line(other), "\" on ", communicator_.NameOf(rank)),
                 "start the same moka with the same solver, net and flags on every host");
   }
+  if (device_) device_->Connect();
 }
 
 void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {
@@ -75,7 +79,7 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
     bucket.last = ends[b];
     bucket.missing = ends[b] - first;
     bucket.name = StrCat("bucket ", b, " of ", ends.size());
-    bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
+    if (!device_) bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
     for (; first < ends[b]; ++first) {
       const std::span<float> values = tensors_[static_cast<size_t>(first)].as<float>();
       bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
@@ -86,6 +90,13 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
   iterations_ = 0;
   exposed_s_ = 0;
+  if (device_) {
+    std::vector<DeviceBucket> on_device;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      on_device.push_back({buckets_[b].first, buckets_[b].last, buckets_[b].message, schedules[b]});
+    }
+    return device_->SetPlan(std::move(on_device), wire);
+  }
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
 }
 
@@ -119,6 +130,73 @@ void GradientExchange::End(int64_t key) noexcept {
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
   exposed_s_ += static_cast<double>(NowMicros() - begin) * 1e-6;
+}
+
+void GradientExchange::Begin(int64_t key, Stream& stream) { device_->Begin(index_of_key_.find(key)->second, stream); }
+
+void GradientExchange::End(int64_t key, Stream& stream) { device_->End(index_of_key_.find(key)->second, stream); }
+
+void GradientExchange::Await(Stream& stream) {
+  int64_t before = 0;
+  {
+    std::unique_lock lock(mutex_);
+    if (!failure_.empty()) {
+      lock.unlock();
+      return device_->Abort(stream);
+    }
+    ++iterations_;
+    before = collectives_;
+  }
+  int ended = -1;
+  int begun = 0;
+  const auto has_moved = [&] {
+    begun = device_->BegunBuckets();
+    const int now = device_->EndedBuckets();
+    const std::lock_guard lock(mutex_);
+    collectives_ = before + begun;
+    running_ = begun > now ? begun - 1 : -1;
+    if (begun > 0) last_begun_ = buckets_[static_cast<size_t>(begun - 1)].last - 1;
+    return std::exchange(ended, now + begun) != now + begun;
+  };
+  StreamWait wait = device_->Wait(stream, communicator_.patience(), has_moved);
+  if (wait.is_done && wait.failure.empty()) {
+    const std::lock_guard lock(mutex_);
+    collectives_ = before + static_cast<int64_t>(buckets_.size());
+    running_ = -1;
+    return TakeDeviceTimes();
+  }
+  has_moved();
+  if (wait.failure.empty()) {
+    wait.failure = StrCat("rank ", communicator_.rank(), " has waited ",
+                          std::chrono::duration<double>(communicator_.patience()).count(), " s for its GPU, which ",
+                          begun == 0 ? "has begun no sum" : "waits for the other ranks");
+  }
+  const std::string text = Explain(wait.failure, buckets_[static_cast<size_t>(std::max(begun - 1, 0))]);
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = text;
+  }
+  device_->Abort(stream);
+}
+
+void GradientExchange::TakeDeviceTimes() {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const DeviceExchange::StepTimes times = device_->TimesOf(static_cast<int>(b));
+    buckets_[b].ready_s += times.ready_s;
+    buckets_[b].begin_s += times.begin_s;
+    buckets_[b].end_s += times.end_s;
+    ++buckets_[b].done;
+    exposed_s_ += times.waited_s;
+  }
+  if (!device_->takes_times_of_gradients()) return;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    double& mean = gradients_[i].ready_s;
+    mean += (device_->ReadySeconds(static_cast<int>(i)) - mean) / static_cast<double>(iterations_);
+  }
+}
+
+void GradientExchange::EndTiming() {
+  if (device_) device_->TakeTimesOfGradients(false);
 }
 
 void GradientExchange::Work(const std::stop_token& stop) {

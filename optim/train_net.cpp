@@ -61,17 +61,13 @@ void ScaleNumbersOfGradients(Graph& graph, ValueId scale) {
 }
 
 // What several ranks cannot do together yet.
-void RefuseAlone(const BuiltNet& net, const Device& device) {
+void RefuseAlone(const BuiltNet& net) {
   if (!net.kept.empty()) {
     throw Error(
         ErrorKind::kConfig, PlaceOf(net.param),
         StrCat("state \"", net.kept.front().name, "\" goes on from batch to batch of one rank, so several ranks ",
                "cannot train this net together"),
         "train it with one rank, or without the state");
-  }
-  if (!device.is_cpu()) {
-    throw Error(ErrorKind::kUnavailable, SourcePlace{}, "several ranks train on CPUs only so far",
-                "take --device=cpu, or one rank");
   }
 }
 
@@ -108,7 +104,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       world_(world != nullptr && world->size() > 1 ? world : nullptr),
       seed_(seed),
       feed_("train", data) {
-  if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_);
+  if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_, compile.device);
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);
@@ -121,7 +117,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   BuiltNet net = BuildNet(shares_batch ? NetOfRank(param, world_->size()) : param, options);
   pulse();
   RefuseUntrainable(net.param);
-  if (world_ != nullptr) RefuseAlone(net, compile.device);
+  if (world_ != nullptr) RefuseAlone(net);
   WarnOfOutputFiles(net.param);
   param_ = shares_batch ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
   blobs_ = net.blobs;

@@ -74,7 +74,7 @@ void Trainer::JoinRanks() {
                 "give every rank the same files, solver and seed");
   }
   try {
-    planner_ = std::make_unique<ExchangePlanner>(world, OptionsOf(solver_));
+    planner_ = std::make_unique<ExchangePlanner>(world, OptionsOf(solver_), exchange.device());
   } catch (const Error& error) {
     throw Error(error.kind(), PlaceOf(solver_, "distributed"), error.text(), error.hint());
   }
@@ -121,6 +121,7 @@ void Trainer::Replan() {
   const int64_t done = state_.iteration - started_at_ + 1;
   if (done != kFirstPlan && done != kSecondPlan) return;
   planner_->Plan(*train_->exchange());
+  if (done == kSecondPlan) train_->exchange()->EndTiming();
   if (is_first()) LogToFile(planner_->Describe());
 }
 

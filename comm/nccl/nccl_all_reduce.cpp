@@ -223,6 +223,21 @@ NcclAllReduce::~NcclAllReduce() {
 
 }  // namespace
 
+std::string MissingNccl(int ranks) {
+  const CudaFacts facts = FindCuda();
+  const auto count = static_cast<int>(facts.gpus.size());
+  if (count == 0) return StrCat("no GPU: ", facts.missing);
+  try {
+    const int version = Library().Version();
+    if (ranks <= count || MayShareGpus()) return {};
+    return StrCat(
+        count, count == 1 ? " GPU" : " GPUs", " for ", ranks, " ranks, and NCCL ", VersionText(version),
+        version < kSharesGpus ? " is older than 2.30" : " is not told to share by NCCL_MULTI_RANK_GPU_ENABLE=1");
+  } catch (const Error& error) {
+    return error.text();
+  }
+}
+
 std::string PlaceOfGpu(const Device& device, const Communicator& communicator) {
   const std::string& host = communicator.hosts()[static_cast<size_t>(communicator.rank())];
   std::array<char, 32> bus{};

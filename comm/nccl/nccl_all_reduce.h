@@ -9,6 +9,10 @@
 
 namespace moka {
 
+// Empty, or why so many ranks of this host cannot sum on its GPUs: no GPU, no NCCL, too few of the one for what the
+// other can do.
+std::string MissingNccl(int ranks);
+
 // What tells a rank's GPU from those of others: "node7 0000:3b:00.0".
 std::string PlaceOfGpu(const Device& device, const Communicator& communicator);
 

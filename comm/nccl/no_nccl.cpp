@@ -3,6 +3,8 @@
 
 namespace moka {
 
+std::string MissingNccl(int /*ranks*/) { return "built without NCCL"; }
+
 std::string PlaceOfGpu(const Device& /*device*/, const Communicator& /*communicator*/) { return {}; }
 
 std::unique_ptr<DeviceAllReduce> MakeNcclAllReduce(Communicator& /*communicator*/, std::string /*place*/) {

@@ -2,6 +2,9 @@
 // step, and what the ranks compute is what one rank does on the CPU or alone on such a GPU.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
+#include "comm/nccl/nccl_all_reduce.h"
 #include "ranks_fixture.h"
 
 namespace moka {
@@ -156,6 +159,24 @@ TEST_F(DeviceRanksTest, ARankThatIsSilentIsNamedAfterTheDeadline) {
       EXPECT_THAT(error.text(), testing::HasSubstr("from layer \""));
     }
   });
+}
+
+// On GPUs of the machine, two ranks on one where there is no second and NCCL can.
+TEST_F(DeviceRanksTest, TwoRanksOnGpusTrainAsOneDoes) {
+  ::setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+  if (const std::string missing = MissingNccl(2); !missing.empty()) GTEST_SKIP() << missing;
+  const auto gpus = static_cast<int>(FindCuda().gpus.size());
+  TrainerOptions options;
+  options.compile.device = {DeviceKind::kCuda, 0};
+  const auto alone = Make(BaseSolver(), std::move(options), Plain());
+  alone->Run();
+  const auto on_gpus = [&](int rank, TrainerOptions& options) {
+    options.compile.device = {DeviceKind::kCuda, rank % gpus};
+  };
+  const std::vector<Result> results = Train(2, BaseSolver(), Plain(), on_gpus);
+  EXPECT_EQ(results[0].values, results[1].values);
+  ExpectNear(results[0].values, Everything(*alone), 1e-4F);
+  EXPECT_THAT(results[0].plan, testing::HasSubstr("nccl"));
 }
 
 }  // namespace

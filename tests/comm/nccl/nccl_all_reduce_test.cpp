@@ -84,6 +84,11 @@ TEST_F(NcclTest, SumsPiecesWhereTheyLie) {
   EXPECT_EQ(counts.aborts, 0);
 }
 
+TEST_F(NcclTest, SaysWhatIsMissing) {
+  const CudaFacts facts = FindCuda();
+  if (facts.gpus.empty()) EXPECT_EQ(MissingNccl(1), StrCat("no GPU: ", facts.missing));
+}
+
 TEST_F(NcclTest, RanksThatShareAGpuAreRefusedByAll) {
   const auto connect = [](Communicator& world) {
     const auto nccl = MakeNcclAllReduce(world, world.rank() == 0 ? "gpu 0" : "gpu 1");

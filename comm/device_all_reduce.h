@@ -2,6 +2,8 @@
 // schedule on a rehearsed one. One thread at a time.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 

@@ -83,4 +83,9 @@ double DeviceExchange::ReadySeconds(int gradient) const {
   return SecondsSinceBegin(*ready_[static_cast<size_t>(gradient)]);
 }
 
+std::unique_ptr<DeviceExchange> MakeDeviceExchange(const Device& device, Communicator& communicator) {
+  if (device.is_cpu()) return nullptr;
+  return std::make_unique<DeviceExchange>(device, MakeDeviceAllReduce(device, communicator));
+}
+
 }  // namespace moka

@@ -80,4 +80,7 @@ class DeviceExchange {
   std::unique_ptr<Stream> stream_;  // last: its work uses all else
 };
 
+// For a program of `device`; null for the CPU's. The communicator must outlive it.
+std::unique_ptr<DeviceExchange> MakeDeviceExchange(const Device& device, Communicator& communicator);
+
 }  // namespace moka

@@ -38,7 +38,8 @@ void ExchangePlanner::ChooseCandidates() {
                   "take wire: \"float32\"");
     }
     candidates_ = {AllReduceChoice{std::string(kNccl), nullptr, {}}};
-    if (options_.has_fixed_order && (options_.fusion == "optimal" || options_.fusion == "greedy")) {
+    const std::array<std::string_view, 3> by_times = {"optimal", "greedy", "two"};
+    if (options_.has_fixed_order && std::ranges::find(by_times, options_.fusion) != by_times.end()) {
       options_.fusion = "fixed";
     }
     return;

@@ -1,6 +1,8 @@
 #include "comm/gradient_exchange.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -8,18 +10,20 @@
 
 namespace moka {
 
-GradientExchange::GradientExchange(Communicator& communicator, const Device& device) : communicator_(communicator) {
-  if (!device.is_cpu()) device_ = std::make_unique<DeviceExchange>(device, MakeDeviceAllReduce(device, communicator));
-}
+GradientExchange::GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device)
+    : communicator_(communicator), device_(std::move(device)) {}
 
 GradientExchange::~GradientExchange() {
-  Cancel("it ended in the middle of an iteration");
+  if (!device_) Cancel("it ended in the middle of an iteration");
   thread_.request_stop();
   changed_.notify_all();
 }
 
 void GradientExchange::Cancel(const std::string& why) noexcept {
-  if (device_) return device_->Abort();  // whoever is waited for in vain says why by Communicator::Fail
+  if (device_) {
+    if (communicator_.transport().failure().empty()) communicator_.Fail(why);  // before they see that NCCL has ended
+    return device_->Abort();
+  }
   std::unique_lock lock(mutex_);
   const auto is_idle = [&] {
     return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
@@ -158,7 +162,7 @@ void GradientExchange::Await(Stream& stream) {
     if (begun > 0) last_begun_ = buckets_[static_cast<size_t>(begun - 1)].last - 1;
     return std::exchange(ended, now + begun) != now + begun;
   };
-  StreamWait wait = device_->Wait(stream, communicator_.patience(), has_moved);
+  StreamWait wait = device_->Wait(stream, communicator_.patience(), std::ref(has_moved));
   if (wait.is_done && wait.failure.empty()) {
     const std::lock_guard lock(mutex_);
     collectives_ = before + static_cast<int64_t>(buckets_.size());

@@ -47,9 +47,9 @@ struct BucketTimes {
 
 class GradientExchange : public Collectives {
  public:
-  // The communicator must outlive it; while gradients are exchanged it is the exchange's alone. A GPU's gradients are
-  // summed in its memory.
-  explicit GradientExchange(Communicator& communicator, const Device& device = {});
+  // The communicator must outlive it; while gradients are exchanged it is the exchange's alone. `device`: for
+  // gradients in a GPU's memory.
+  explicit GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device = nullptr);
   ~GradientExchange() override;
 
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;

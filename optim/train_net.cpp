@@ -104,7 +104,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       world_(world != nullptr && world->size() > 1 ? world : nullptr),
       seed_(seed),
       feed_("train", data) {
-  if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_, compile.device);
+  if (world_ != nullptr)
+    exchange_ = std::make_shared<GradientExchange>(*world_, MakeDeviceExchange(compile.device, *world_));
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);

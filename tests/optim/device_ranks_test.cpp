@@ -88,7 +88,9 @@ TEST_F(DeviceRanksTest, TimesOfBucketsAreThoseOfTheStreams) {
     for (size_t b = 0; b < times.size(); ++b) {
       EXPECT_LE(times[b].ready_s, times[b].begin_s);
       EXPECT_LE(times[b].begin_s, times[b].end_s);
-      if (b > 0) EXPECT_LE(times[b - 1].end_s, times[b].begin_s);
+      if (b > 0) {
+        EXPECT_LE(times[b - 1].end_s, times[b].begin_s);
+      }
     }
     EXPECT_GE(exchange.exposed_s(), 0);
     double before = 0;
@@ -170,8 +172,8 @@ TEST_F(DeviceRanksTest, TwoRanksOnGpusTrainAsOneDoes) {
   options.compile.device = {DeviceKind::kCuda, 0};
   const auto alone = Make(BaseSolver(), std::move(options), Plain());
   alone->Run();
-  const auto on_gpus = [&](int rank, TrainerOptions& options) {
-    options.compile.device = {DeviceKind::kCuda, rank % gpus};
+  const auto on_gpus = [&](int rank, TrainerOptions& of_rank) {
+    of_rank.compile.device = {DeviceKind::kCuda, rank % gpus};
   };
   const std::vector<Result> results = Train(2, BaseSolver(), Plain(), on_gpus);
   EXPECT_EQ(results[0].values, results[1].values);

@@ -4,13 +4,14 @@
 
 #include <nccl.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {

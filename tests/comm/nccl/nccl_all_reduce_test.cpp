@@ -10,6 +10,7 @@
 
 #include "comm/device_exchange.h"
 #include "comm/exchange_planner.h"
+#include "comm/gradient_exchange.h"
 #include "core/error.h"
 #include "core/shared_library.h"
 #include "core/text.h"
@@ -86,7 +87,7 @@ TEST_F(NcclTest, SumsPiecesWhereTheyLie) {
 
 TEST_F(NcclTest, SaysWhatIsMissing) {
   const CudaFacts facts = FindCuda();
-  if (facts.gpus.empty()) EXPECT_EQ(MissingNccl(1), StrCat("no GPU: ", facts.missing));
+  EXPECT_EQ(MissingNccl(1), facts.gpus.empty() ? StrCat("no GPU: ", facts.missing) : std::string());
 }
 
 TEST_F(NcclTest, RanksThatShareAGpuAreRefusedByAll) {
@@ -162,6 +163,78 @@ TEST_F(NcclTest, ErrorsOfNcclNameTheRankAndWhatNcclSays) {
     EXPECT_THAT(error.hint(), HasSubstr("another rank or the network failed"));
     world.Barrier();
   });
+}
+
+// Gradients of a program whose stream is rehearsed.
+struct Gradients {
+  explicit Gradients(Communicator& world)
+      : exchange(world,
+                 std::make_unique<DeviceExchange>(kRehearsed, MakeNcclAllReduce(world, StrCat("gpu ", world.rank())))),
+        stream(MakeStream(kRehearsed)) {
+    for (int64_t i = 0; i < 4; ++i) {
+      values.emplace_back(static_cast<size_t>(100 + i));
+      const TensorType type{DType::kFloat32, Shape{100 + i}, {}};
+      exchange.Announce(i, StrCat("layer", i), Tensor(type, values.back().data()));
+    }
+    exchange.CheckAnnounced();
+  }
+  void Queue(float value) {
+    for (int64_t i = 0; i < 4; ++i) {
+      std::ranges::fill(values[static_cast<size_t>(i)], value);
+      exchange.Begin(i, *stream);
+    }
+    for (int64_t i = 0; i < 4; ++i) exchange.End(i, *stream);
+  }
+  std::vector<std::vector<float>> values;
+  GradientExchange exchange;
+  std::unique_ptr<Stream> stream;
+};
+
+TEST_F(NcclTest, GradientsAreExchangedByAPlan) {
+  RunWorld([](Communicator& world) {
+    Gradients gradients(world);
+    ExchangePlanner planner(world, {.fusion = "none"}, gradients.exchange.device());
+    planner.Measure(1 << 12);
+    planner.Plan(gradients.exchange);
+    EXPECT_THAT(planner.Describe(), HasSubstr("in 4 buckets · nccl · float32"));
+    for (int step = 1; step < 5; ++step) {
+      if (step == 3) planner.Plan(gradients.exchange);
+      gradients.Queue(static_cast<float>(world.rank() + step));
+      gradients.exchange.Await(*gradients.stream);
+      gradients.exchange.Check();
+      for (const auto& values : gradients.values) {
+        for (const float v : values) ASSERT_EQ(v, static_cast<float>(3 + 3 * step));
+      }
+    }
+    EXPECT_EQ(gradients.exchange.iterations(), 2);
+    EXPECT_EQ(gradients.exchange.Place().collectives, 16);
+    EXPECT_THAT(planner.Explain(gradients.exchange), HasSubstr("measured over 2 iterations"));
+    world.Barrier();
+  });
+}
+
+TEST_F(NcclTest, AGpuThatDoesNotEndIsGivenUpAfterTheDeadline) {
+  RunWorld(
+      [](Communicator& world) {
+        Gradients gradients(world);
+        ExchangePlanner planner(world, {.fusion = "single"}, gradients.exchange.device());
+        planner.Measure(1024);
+        planner.Plan(gradients.exchange);
+        world.Barrier();
+        if (world.rank() > 0) {  // hears of it as long as it waits itself
+          std::this_thread::sleep_for(std::chrono::milliseconds(400));
+          return gradients.exchange.Cancel("it ended after rank 0 did");
+        }
+        gradients.stream->Rehearse([] { std::this_thread::sleep_for(std::chrono::milliseconds(500)); });
+        gradients.exchange.Await(*gradients.stream);
+        const Error error = ErrorOf([&] { gradients.exchange.Check(); });
+        EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+        EXPECT_THAT(error.text(), HasSubstr("rank 0 has waited 0.2 s for its GPU"));
+        EXPECT_THAT(error.text(), HasSubstr("bucket 0 of 1, from layer \"layer0\" to \"layer3\""));
+        EXPECT_EQ(world.transport().failure().find("rank 0 on this host: "), 0U);
+      },
+      std::chrono::milliseconds(200));
+  EXPECT_EQ(TakeCounts().aborts, 3);
 }
 
 TEST_F(NcclTest, IsMeasuredAndPlannedLikeOtherAlgorithms) {

@@ -1,6 +1,7 @@
 #include "comm/exchange_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 

@@ -1,6 +1,7 @@
 #include "comm/exchange_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 
@@ -12,19 +13,39 @@
 namespace moka {
 namespace {
 
+constexpr std::string_view kNccl = "nccl";
 constexpr int kRepeats = 3;          // of a measurement; the least counts
 constexpr double kLongest_s = 0.05;  // a message that takes longer is the last measured: larger ones follow its slope
 
 }  // namespace
 
-ExchangePlanner::ExchangePlanner(Communicator& communicator, ExchangeOptions options)
-    : communicator_(communicator), options_(std::move(options)) {
+ExchangePlanner::ExchangePlanner(Communicator& communicator, ExchangeOptions options, DeviceExchange* device)
+    : communicator_(communicator), options_(std::move(options)), device_(device) {
   ChooseCandidates();
 }
 
 void ExchangePlanner::ChooseCandidates() {
   const int ranks = communicator_.size();
   const int group = communicator_.group();
+  if (UsesNccl()) {
+    if (options_.algorithm != "auto" && options_.algorithm != kNccl) {
+      throw Error(ErrorKind::kConfig, SourcePlace{},
+                  StrCat("algorithm \"", options_.algorithm, "\" is for gradients of CPUs: NCCL sums those of GPUs"),
+                  "take \"auto\", or train on CPUs");
+    }
+    if (options_.wire != Wire::kFloat32) {
+      throw Error(ErrorKind::kConfig, SourcePlace{},
+                  StrCat("wire \"", moka::NameOf(options_.wire),
+                         "\" is for gradients of CPUs: those of GPUs travel as float32"),
+                  "take wire: \"float32\"");
+    }
+    candidates_ = {AllReduceChoice{std::string(kNccl), nullptr, {}}};
+    const std::array<std::string_view, 3> by_times = {"optimal", "greedy", "two"};
+    if (options_.has_fixed_order && std::ranges::find(by_times, options_.fusion) != by_times.end()) {
+      options_.fusion = "fixed";
+    }
+    return;
+  }
   if (options_.algorithm != "auto") {
     candidates_ = {ChoiceOfAllReduce(options_.algorithm, ranks, group)};
     if (options_.has_fixed_order && !candidates_[0].algorithm->has_fixed_order) {
@@ -48,8 +69,49 @@ const AllReduceChoice& ExchangePlanner::CandidateOf(const std::string& name) con
   return *it;
 }
 
+double ExchangePlanner::LeastSeconds(const std::function<void()>& run) const {
+  double least = 1e30;
+  for (int i = 0; i < kRepeats; ++i) {
+    communicator_.Barrier();
+    const int64_t begin = NowMicros();
+    run();
+    std::vector<double> seconds = {static_cast<double>(NowMicros() - begin) * 1e-6 / communicator_.size()};
+    communicator_.Sum(seconds);  // the mean over ranks, the same on all
+    least = std::min(least, seconds[0]);
+  }
+  return least;
+}
+
+// As a step has it: queued, and over when the stream is.
+void ExchangePlanner::MeasureNccl(int64_t bytes) {
+  Stream& stream = device_->stream();
+  const DeviceBuffer memory = stream.Allocate(bytes);
+  stream.Zero(memory.data(), bytes);
+  const std::unique_ptr<Event> done = MakeEvent(stream.device());
+  std::vector<CostPoint> points;
+  for (int64_t size = std::min<int64_t>(1024, bytes);; size = std::min(size * 4, bytes)) {
+    const Message message{std::span<float>(reinterpret_cast<float*>(memory.data()), static_cast<size_t>(size / 4))};
+    const double least = LeastSeconds([&] {
+      device_->all_reduce().Queue(message, {}, Wire::kFloat32, stream);
+      stream.Record(*done);
+      const StreamWait wait =
+          WaitForStream(*done, device_->all_reduce(), communicator_.patience(), [] { return false; });
+      if (wait.is_done && wait.failure.empty()) return;
+      device_->Abort();
+      throw Error(ErrorKind::kPeer, wait.failure.empty()
+                                        ? StrCat("NCCL has not summed ", BytesText(size), " in ",
+                                                 std::chrono::duration<double>(communicator_.patience()).count(), " s")
+                                        : wait.failure);
+    });
+    points.push_back({size, least});
+    if (size >= bytes || least > kLongest_s) break;
+  }
+  costs_.Add(std::string(kNccl), CostCurve(points));
+}
+
 void ExchangePlanner::Measure(int64_t bytes) {
   costs_ = {};
+  if (UsesNccl()) return MeasureNccl(bytes);
   for (const AllReduceChoice& candidate : candidates_) {
     Runner runner(communicator_.transport(), candidate.algorithm->make(candidate.arrangement, communicator_.rank()),
                   options_.wire);
@@ -57,15 +119,7 @@ void ExchangePlanner::Measure(int64_t bytes) {
     for (int64_t size = 1024;; size = std::min(size * 4, bytes)) {
       std::vector<float> values(static_cast<size_t>(std::max<int64_t>(size / BytesOf(options_.wire), 1)));
       const Message message{std::span<float>(values)};
-      double least = 1e30;
-      for (int i = 0; i < kRepeats; ++i) {
-        communicator_.Barrier();
-        const int64_t begin = NowMicros();
-        runner.Run(message, communicator_.patience());
-        std::vector<double> seconds = {static_cast<double>(NowMicros() - begin) * 1e-6 / communicator_.size()};
-        communicator_.Sum(seconds);  // the mean over ranks, the same on all
-        least = std::min(least, seconds[0]);
-      }
+      const double least = LeastSeconds([&] { runner.Run(message, communicator_.patience()); });
       points.push_back({size, least});
       if (size >= bytes || least > kLongest_s) break;
     }
@@ -110,7 +164,8 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
   for (const Bucket& bucket : plan_.buckets) {
     ends.push_back(static_cast<int>(bucket.first + bucket.count));
     const AllReduceChoice& candidate = CandidateOf(bucket.algorithm);
-    schedules.push_back(candidate.algorithm->make(candidate.arrangement, communicator_.rank()));
+    schedules.push_back(UsesNccl() ? Schedule{}
+                                   : candidate.algorithm->make(candidate.arrangement, communicator_.rank()));
   }
   exchange.SetPlan(ends, schedules, options_.wire);
 }

@@ -25,9 +25,12 @@ struct ExchangeOptions {
 
 class ExchangePlanner {
  public:
+  // `device`: of gradients in a GPU's memory, null for a CPU's; must outlive the planner, too. NCCL has one algorithm,
+  // "nccl", and takes the sums of an element in an order that depends on its bucket: where the order is to be fixed,
+  // buckets follow from bytes alone.
   // Errors: kConfig for an unknown algorithm or planner, for an algorithm that these ranks cannot run and, where the
   // order is to be fixed, for one whose sums have none.
-  ExchangePlanner(Communicator& communicator, ExchangeOptions options);
+  ExchangePlanner(Communicator& communicator, ExchangeOptions options, DeviceExchange* device = nullptr);
 
   // All ranks, before the first iteration: measures messages of up to `bytes` with each algorithm that comes into
   // question. Errors: kPeer.
@@ -44,11 +47,16 @@ class ExchangePlanner {
 
  private:
   void ChooseCandidates();
+  bool UsesNccl() const { return device_ != nullptr && !device_->all_reduce().runs_schedules(); }
+  // The mean over ranks of the least of several times.
+  double LeastSeconds(const std::function<void()>& run) const;
+  void MeasureNccl(int64_t bytes);
   FusionInput InputOf(const GradientExchange& exchange) const;
   const AllReduceChoice& CandidateOf(const std::string& name) const;
 
   Communicator& communicator_;
   ExchangeOptions options_;
+  DeviceExchange* device_;
   std::vector<AllReduceChoice> candidates_;
   CostTable costs_;
   FusionPlan plan_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "comm/owned_parts.h"
 #include "comm/same_on_all.h"
@@ -12,18 +14,23 @@
 
 namespace moka {
 
-GradientExchange::GradientExchange(Communicator& communicator) : communicator_(communicator) {}
+GradientExchange::GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device)
+    : communicator_(communicator), device_(std::move(device)) {}
 
 GradientExchange::~GradientExchange() {
-  Cancel("it ended in the middle of an iteration");
+  if (!device_) Cancel("it ended in the middle of an iteration");
   thread_.request_stop();
   changed_.notify_all();
 }
 
 void GradientExchange::Cancel(const std::string& why) noexcept {
+  if (device_) {
+    if (communicator_.transport().failure().empty()) communicator_.Fail(why);  // before they see that NCCL has ended
+    return device_->Abort();
+  }
   std::unique_lock lock(mutex_);
   const auto is_idle = [&] {
-    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
+    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done >= b.asked; });
   };
   const bool was_idle = is_idle() && begun_ == 0;
   if (was_idle) return;
@@ -98,6 +105,7 @@ void GradientExchange::CheckAnnounced() {
     mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString(), "\n");
   }
   RequireSame(communicator_, mine, "gradient");
+  if (device_) device_->Connect();
 }
 
 void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire) {
@@ -125,7 +133,9 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       // What owners send is what all hold: it must not be rounded.
       const Way way = routes_[static_cast<size_t>(bucket.first)].way;
       const bool is_final = way == Way::kFromOwner || way == Way::kInGroup;
-      bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
+      if (!device_) {
+        bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
+      }
       for (int i = bucket.first; i < bucket.last; ++i) {
         bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
       }
@@ -141,6 +151,14 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   iterations_ = 0;
   exposed_s_ = 0;
   arrivals_.Start(static_cast<int>(buckets_.size()));
+  if (device_) {
+    Require(buckets_.size() == ends.size() && !delays_, "a GPU's gradients all go to all ranks at once");
+    std::vector<DeviceBucket> on_device;
+    for (size_t b = 0; b < buckets_.size(); ++b) {
+      on_device.push_back({buckets_[b].first, buckets_[b].last, buckets_[b].message, schedules[b]});
+    }
+    return device_->SetPlan(std::move(on_device), wire);
+  }
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
 }
 
@@ -183,6 +201,73 @@ void GradientExchange::End(int64_t key) noexcept {
   arrivals_.AddExposed(end - begin);
   lock.unlock();
   TraceSpan(bucket.name, "wait", begin, end);
+}
+
+void GradientExchange::Begin(int64_t key, Stream& stream) { device_->Begin(index_of_key_.find(key)->second, stream); }
+
+void GradientExchange::End(int64_t key, Stream& stream) { device_->End(index_of_key_.find(key)->second, stream); }
+
+void GradientExchange::Await(Stream& stream) {
+  int64_t before = 0;
+  {
+    std::unique_lock lock(mutex_);
+    if (!failure_.empty()) {
+      lock.unlock();
+      return device_->Abort(stream);
+    }
+    ++iterations_;
+    before = collectives_;
+  }
+  int ended = -1;
+  int begun = 0;
+  const auto has_moved = [&] {
+    begun = device_->BegunBuckets();
+    const int now = device_->EndedBuckets();
+    const std::lock_guard lock(mutex_);
+    collectives_ = before + begun;
+    running_ = begun > now ? begun - 1 : -1;
+    if (begun > 0) last_begun_ = buckets_[static_cast<size_t>(begun - 1)].last - 1;
+    return std::exchange(ended, now + begun) != now + begun;
+  };
+  StreamWait wait = device_->Wait(stream, communicator_.patience(), std::ref(has_moved));
+  if (wait.is_done && wait.failure.empty()) {
+    const std::lock_guard lock(mutex_);
+    collectives_ = before + static_cast<int64_t>(buckets_.size());
+    running_ = -1;
+    return TakeDeviceTimes();
+  }
+  has_moved();
+  if (wait.failure.empty()) {
+    wait.failure = StrCat("rank ", communicator_.rank(), " has waited ",
+                          std::chrono::duration<double>(communicator_.patience()).count(), " s for its GPU, which ",
+                          begun == 0 ? "has begun no sum" : "waits for the other ranks");
+  }
+  const std::string text = Explain(wait.failure, buckets_[static_cast<size_t>(std::max(begun - 1, 0))]);
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = text;
+  }
+  device_->Abort(stream);
+}
+
+void GradientExchange::TakeDeviceTimes() {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const DeviceExchange::StepTimes times = device_->TimesOf(static_cast<int>(b));
+    buckets_[b].ready_s += times.ready_s;
+    buckets_[b].begin_s += times.begin_s;
+    buckets_[b].end_s += times.end_s;
+    ++buckets_[b].done;
+    exposed_s_ += times.waited_s;
+  }
+  if (!device_->takes_times_of_gradients()) return;
+  for (size_t i = 0; i < gradients_.size(); ++i) {
+    double& mean = gradients_[i].ready_s;
+    mean += (device_->ReadySeconds(static_cast<int>(i)) - mean) / static_cast<double>(iterations_);
+  }
+}
+
+void GradientExchange::EndTiming() {
+  if (device_) device_->TakeTimesOfGradients(false);
 }
 
 void GradientExchange::Work(const std::stop_token& stop) {
@@ -277,7 +362,7 @@ void GradientExchange::EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bu
 void GradientExchange::Drain() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {
-    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done == b.asked; });
+    return !failure_.empty() || std::ranges::all_of(buckets_, [](const Bucket& b) { return b.done >= b.asked; });
   });
   if (!failure_.empty()) throw Error(ErrorKind::kPeer, failure_);
 }

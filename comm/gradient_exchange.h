@@ -20,6 +20,7 @@
 #include "comm/arrivals.h"
 #include "comm/communicator.h"
 #include "comm/delay_line.h"
+#include "comm/device_exchange.h"
 #include "comm/runner.h"
 #include "graph/collectives.h"
 
@@ -49,17 +50,23 @@ struct BucketTimes {
 
 class GradientExchange : public Collectives {
  public:
-  // The communicator must outlive it; while gradients are exchanged it is the exchange's alone.
-  explicit GradientExchange(Communicator& communicator);
+  // The communicator must outlive it; while gradients are exchanged it is the exchange's alone. `device`: for
+  // gradients in a GPU's memory.
+  explicit GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device = nullptr);
   ~GradientExchange() override;
 
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;
   void AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) override;
   void Begin(int64_t key) noexcept override;
   void End(int64_t key) noexcept override;
+  void Begin(int64_t key, Stream& stream) override;
+  void End(int64_t key, Stream& stream) override;
+  void Await(Stream& stream) override;
+  int64_t plan_number() const override { return device_ ? device_->plan_number() : 0; }
 
   // The rest between iterations, by the thread that runs the program.
-  // All gradients are announced: compares them among the ranks. Errors: kConfig naming the first that differs.
+  // All gradients are announced: compares them among the ranks. Errors: kConfig naming the first that differs; those of
+  // DeviceAllReduce::Connect.
   void CheckAnnounced();
   // ends: one past the last gradient of each bucket, ascending, the last the number of gradients. The same on all
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
@@ -89,6 +96,10 @@ class GradientExchange : public Collectives {
   std::string DescribeDelays() const;
   // Gradients behind which a bucket ends whatever the plan, ascending, each one past the last: ways differ there.
   std::vector<int> Cuts() const;
+  // No plan follows that needs to know when each gradient is ready: a GPU's step goes without taking these times.
+  void EndTiming();
+  // Null on the CPU.
+  DeviceExchange* device() const { return device_.get(); }
   // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
   void Cancel(const std::string& why) noexcept;
   ExchangePlace Place() const;
@@ -137,6 +148,7 @@ class GradientExchange : public Collectives {
   // What is to be said of a failure; tells the other ranks.
   std::string Explain(const std::string& what, const Bucket& bucket);
   double SinceBegin() const;
+  void TakeDeviceTimes();
 
   Communicator& communicator_;
   std::vector<ExchangedGradient> gradients_;
@@ -172,6 +184,7 @@ class GradientExchange : public Collectives {
   int running_ = -1;
   std::string cancelled_for_;
   std::atomic<bool> is_cancelled_ = false;
+  std::unique_ptr<DeviceExchange> device_;
   std::jthread thread_;  // last: it uses all else
 };
 

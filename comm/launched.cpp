@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 
 #include "comm/mpi_world.h"
@@ -9,6 +10,12 @@ bool IsLaunched() {
     if (std::getenv(variable) != nullptr) return true;
   }
   return false;
+}
+
+int LocalRank(const Communicator& world) {
+  const std::vector<std::string>& hosts = world.hosts();
+  const auto mine = hosts.begin() + world.rank();
+  return static_cast<int>(std::count(hosts.begin(), mine, *mine));
 }
 
 }  // namespace moka

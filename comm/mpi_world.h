@@ -14,6 +14,9 @@ struct WorldOptions {
 // Whether a launcher has started this process as one of several ranks: read from its environment, without MPI.
 bool IsLaunched();
 
+// The place of this rank among those of its host, from 0: the number of its GPU where each has one of its own.
+int LocalRank(const Communicator& world);
+
 // Initialises MPI and returns this process's communicator; MPI is finalised at the end of the process. Once a process.
 // Errors: kUnavailable if this moka was built without MPI, or what of the machine is missing.
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options = {});

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "core/device_backend.h"
 #include "core/text.h"
@@ -52,10 +53,28 @@ class CudaEvent : public Event {
     // Who waits sleeps: a spinning thread would take a core from those that make the batches.
     Check(cudaEventCreateWithFlags(&event_, cudaEventBlockingSync), "cudaEventCreate", index);
   }
-  ~CudaEvent() override { cudaEventDestroy(event_); }
+  ~CudaEvent() override {
+    cudaEventDestroy(event_);
+    if (shown_ != nullptr) cudaEventDestroy(shown_);
+  }
+
+  // An event that is recorded in a graph gives the graph its order and cannot be asked. Beside it the graph records
+  // another, which the host asks after each launch. It goes first: what waits for the order has then passed both.
+  void RecordIn(cudaStream_t stream) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    Check(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing", index_);
+    is_shown_ = capture == cudaStreamCaptureStatusActive;
+    if (is_shown_) {
+      if (shown_ == nullptr) {
+        Check(cudaEventCreateWithFlags(&shown_, cudaEventBlockingSync), "cudaEventCreate", index_);
+      }
+      Check(cudaEventRecordWithFlags(shown_, stream, cudaEventRecordExternal), "cudaEventRecordWithFlags", index_);
+    }
+    Check(cudaEventRecord(event_, stream), "cudaEventRecord", index_);
+  }
 
   bool IsDone() const override {
-    const cudaError_t status = cudaEventQuery(event_);
+    const cudaError_t status = cudaEventQuery(asked());
     if (status == cudaErrorNotReady) {
       cudaGetLastError();  // it counts as an error, which others would find
       return false;
@@ -63,22 +82,28 @@ class CudaEvent : public Event {
     Check(status, "cudaEventQuery", index_);
     return true;
   }
-  void Wait() const override { Check(cudaEventSynchronize(event_), "cudaEventSynchronize", index_); }
+  void Wait() const override { Check(cudaEventSynchronize(asked()), "cudaEventSynchronize", index_); }
   double MillisSince(const Event& start) const override {
     float ms = 0;
-    Check(cudaEventElapsedTime(&ms, HandleOf(start), event_), "cudaEventElapsedTime", index_);
+    Check(cudaEventElapsedTime(&ms, Of(start).asked(), asked()), "cudaEventElapsedTime", index_);
     return static_cast<double>(ms);
   }
 
-  static cudaEvent_t HandleOf(const Event& event) {
+  static const CudaEvent& Of(const Event& event) {
     const auto* cuda = dynamic_cast<const CudaEvent*>(&event);
     Require(cuda != nullptr, "Stream: events are of the stream's kind of device");
-    return cuda->event_;
+    return *cuda;
   }
+  static CudaEvent& Of(Event& event) { return const_cast<CudaEvent&>(Of(std::as_const(event))); }
+  cudaEvent_t order() const { return event_; }
 
  private:
+  cudaEvent_t asked() const { return is_shown_ ? shown_ : event_; }
+
   int index_;
   cudaEvent_t event_ = nullptr;
+  cudaEvent_t shown_ = nullptr;
+  bool is_shown_ = false;  // the last Record was a part of a graph
 };
 
 // Memory holds its stream, by which it goes back.
@@ -159,11 +184,9 @@ class CudaStream : public Stream {
     Check(cudaStreamBeginCapture(stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture", device().index);
   }
   std::unique_ptr<Recording> EndRecording() override;
-  void Record(Event& event) override {
-    Check(cudaEventRecord(CudaEvent::HandleOf(event), stream()), "cudaEventRecord", device().index);
-  }
+  void Record(Event& event) override { CudaEvent::Of(event).RecordIn(stream()); }
   void WaitFor(const Event& event) override {
-    Check(cudaStreamWaitEvent(stream(), CudaEvent::HandleOf(event), 0), "cudaStreamWaitEvent", device().index);
+    Check(cudaStreamWaitEvent(stream(), CudaEvent::Of(event).order(), 0), "cudaStreamWaitEvent", device().index);
   }
   // Looks for a moment, for what is nearly done (a picture's inference), then sleeps: cudaStreamSynchronize would take
   // a core for as long as it waits.

@@ -125,8 +125,8 @@ class Stream {
   // Calls a function of the host in the place of a GPU's. Requires: no native(); as for Call.
   virtual void Rehearse(std::function<void()> function) = 0;
 
-  // From here on work is recorded and not done, until EndRecording gives what was recorded. Requires: copies, calls and
-  // zeroes alone.
+  // From here on work is recorded and not done until EndRecording gives it. A stream that waits for an event recorded
+  // meanwhile joins in, outlives the recording and is waited for before it ends; events are recorded anew by a Launch.
   virtual void BeginRecording() = 0;
   virtual std::unique_ptr<Recording> EndRecording() = 0;
 

@@ -13,12 +13,16 @@
 namespace moka {
 namespace {
 
+struct Recorded;
+
 // An event counts its records: asked for by callers, reached by the stream. It is done when the two agree. Streams hold
 // the state too: an event may go while work in a queue still names it.
 struct EventState {
   std::atomic<uint64_t> asked = 0;
   std::atomic<uint64_t> reached = 0;
   std::atomic<int64_t> micros = 0;  // of the last one reached
+  // The recording under way that its last Record is a part of.
+  std::atomic<Recorded*> recording = nullptr;
 
   void WaitUntil(uint64_t count) const {
     for (uint64_t seen = reached; seen < count; seen = reached) reached.wait(seen);
@@ -80,13 +84,41 @@ using WorkQueue = BoundedQueue<Work>;
 
 class HostStream;
 
+struct RecordedWork {
+  HostStream* stream = nullptr;
+  Work work;
+};
+
+// A recording under way: the work of the stream that began it and of those that have joined it.
+struct Recorded {
+  std::vector<RecordedWork> works;
+  std::vector<HostStream*> joined;
+
+  // Whether another stream waits for the last that this one does, as a GPU demands of those that have joined.
+  bool IsWaitedFor(const HostStream* stream) const {
+    const EventState* last = nullptr;
+    bool is_waited_for = true;
+    for (const RecordedWork& one : works) {
+      if (one.stream == stream) {
+        last = one.work.kind == Work::Kind::kRecord ? one.work.event.get() : nullptr;
+        is_waited_for = false;
+      } else if (one.work.kind == Work::Kind::kWait && one.work.event.get() == last) {
+        is_waited_for = true;
+      }
+    }
+    return is_waited_for;
+  }
+};
+
 class HostRecording : public Recording {
  public:
-  explicit HostRecording(std::vector<Work> works) : works_(std::move(works)) {}
+  HostRecording(const HostStream* begun_by, std::vector<RecordedWork> works)
+      : begun_by_(begun_by), works_(std::move(works)) {}
   void Launch(Stream& stream) const override;
 
  private:
-  std::vector<Work> works_;
+  const HostStream* begun_by_;
+  std::vector<RecordedWork> works_;
 };
 
 class HostStream : public Stream {
@@ -113,22 +145,37 @@ class HostStream : public Stream {
          .rehearsed = std::make_shared<const std::function<void()>>(std::move(function))});
   }
   void BeginRecording() override {
-    Require(!recorded_, "Stream: one recording at a time");
-    recorded_.emplace();
+    Require(recorded_ == nullptr, "Stream: one recording at a time");
+    own_ = std::make_unique<Recorded>();
+    recorded_ = own_.get();
   }
   std::unique_ptr<Recording> EndRecording() override {
-    Require(recorded_.has_value(), "Stream: a recording was begun");
-    auto recording = std::make_unique<HostRecording>(*std::move(recorded_));
-    recorded_.reset();
-    return recording;
+    Require(own_ != nullptr, "Stream: a recording was begun");
+    const std::unique_ptr<Recorded> ended = std::move(own_);
+    recorded_ = nullptr;
+    for (HostStream* joined : ended->joined) joined->recorded_ = nullptr;
+    for (const RecordedWork& one : ended->works) {
+      if (one.work.event) one.work.event->recording = nullptr;
+    }
+    for (const HostStream* joined : ended->joined) {
+      Require(ended->IsWaitedFor(joined), "Stream: what joins a recording is waited for before it ends");
+    }
+    return std::make_unique<HostRecording>(this, std::move(ended->works));
   }
   void Record(Event& event) override {
     const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
-    AddUnrecorded({.kind = Work::Kind::kRecord, .event = state, .count = ++state->asked});
+    state->recording = recorded_;
+    Add({.kind = Work::Kind::kRecord, .event = state});
   }
   void WaitFor(const Event& event) override {
     const std::shared_ptr<EventState>& state = HostEvent::StateOf(event);
-    AddUnrecorded({.kind = Work::Kind::kWait, .event = state, .count = state->asked});
+    Recorded* recording = state->recording;
+    if (recording != nullptr && recorded_ == nullptr) {
+      recorded_ = recording;
+      recording->joined.push_back(this);
+    }
+    Require(recorded_ == recording, "Stream: a recording waits for its own events");
+    Add({.kind = Work::Kind::kWait, .event = state});
   }
   void Synchronize() override {
     Record(end_);
@@ -150,18 +197,21 @@ class HostStream : public Stream {
   friend HostRecording;
 
   void Add(Work work) {
-    if (recorded_) {
-      recorded_->push_back(std::move(work));
+    if (recorded_ != nullptr) {
+      recorded_->works.push_back({this, std::move(work)});
     } else {
-      queue_->Push(std::move(work));
+      Queue(std::move(work));
     }
   }
-  void AddUnrecorded(Work work) {
-    Require(!recorded_, "Stream: no events while recording");
+  // Events count when work is queued, so what a recording holds counts anew each time.
+  void Queue(Work work) {
+    if (work.kind == Work::Kind::kRecord) work.count = ++work.event->asked;
+    if (work.kind == Work::Kind::kWait) work.count = work.event->asked;
     queue_->Push(std::move(work));
   }
 
-  std::optional<std::vector<Work>> recorded_;
+  std::unique_ptr<Recorded> own_;  // begun by this stream
+  Recorded* recorded_ = nullptr;   // that its work goes into: its own, or one that it has joined
   std::shared_ptr<WorkQueue> queue_;
   HostEvent end_;
   std::jthread thread_;  // last: joined first
@@ -170,7 +220,10 @@ class HostStream : public Stream {
 void HostRecording::Launch(Stream& stream) const {
   auto* host = dynamic_cast<HostStream*>(&stream);
   Require(host != nullptr, "Recording: a stream of the recording's device");
-  for (const Work& work : works_) host->Add(work);
+  for (const RecordedWork& one : works_) {
+    HostStream* joined = one.stream;
+    (joined == begun_by_ ? host : joined)->Queue(one.work);
+  }
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 namespace moka {
 
+class Stream;
+
 class Collectives {
  public:
   virtual ~Collectives() = default;
@@ -23,6 +25,16 @@ class Collectives {
   // Returns when the tensor holds the sum over all ranks, or when the exchange has failed, which whoever runs the
   // program asks afterwards.
   virtual void End(int64_t key) noexcept = 0;
+
+  // The same in a program of a GPU, for the place in its stream where the call stands. May be recorded with the rest of
+  // a step and is then done again by each Launch. Errors: kUnavailable when a GPU fails.
+  virtual void Begin(int64_t key, Stream& stream) = 0;
+  virtual void End(int64_t key, Stream& stream) = 0;
+  // Sleeps until the stream has done a step that was queued whole. When the exchange fails, it ends what is under way,
+  // and whoever runs the program asks afterwards.
+  virtual void Await(Stream& stream) = 0;
+  // Steps that were recorded under another number are not to be launched any more.
+  virtual int64_t plan_number() const = 0;
 };
 
 }  // namespace moka

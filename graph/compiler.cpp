@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/binding.h"
+#include "graph/collectives.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/passes/passes.h"
@@ -113,6 +114,7 @@ class FrozenProgram : public Program {
   }
 
   void Start() override {
+    if (stream_ && options_.collectives) FollowPlan();
     if (!stream_) {
       RunSteps([this](size_t i) { RunStep(i); });
       data_->AssignStates();
@@ -129,7 +131,11 @@ class FrozenProgram : public Program {
 
   void Finish() override {
     if (done_) Watch(*done_);
-    if (stream_) stream_->Synchronize();
+    if (stream_ && options_.collectives) {
+      options_.collectives->Await(*stream_);
+    } else if (stream_) {
+      stream_->Synchronize();
+    }
     CheckFaults();
   }
 
@@ -366,6 +372,15 @@ class FrozenProgram : public Program {
     if (stream_) stream_->Synchronize();
   }
 
+  // A recorded step holds what ranks do by the plan of its time. Under a new one a step is queued once before it is
+  // recorded, as a first one is.
+  void FollowPlan() {
+    const int64_t now = options_.collectives->plan_number();
+    if (std::exchange(plan_number_, now) == now) return;
+    recording_.reset();
+    has_run_ = false;
+  }
+
   // One iteration into the stream: begins with the inputs' copies to the device and ends with the outputs' to the host.
   void QueueStep() {
     data_->PutInputs();
@@ -482,6 +497,7 @@ class FrozenProgram : public Program {
   std::string text_;
   bool has_run_ = false;
   bool may_record_ = true;
+  int64_t plan_number_ = 0;               // of the collectives
   std::unique_ptr<Event> done_;           // GPU, inference: the end of the run begun last
   std::unique_ptr<Recording> recording_;  // GPU: a step, once it has run
 };

@@ -64,17 +64,13 @@ void ScaleNumbersOfGradients(Graph& graph, ValueId scale) {
 }
 
 // What several ranks cannot do together yet.
-void RefuseAlone(const BuiltNet& net, const Device& device) {
+void RefuseAlone(const BuiltNet& net) {
   if (!net.kept.empty()) {
     throw Error(
         ErrorKind::kConfig, PlaceOf(net.param),
         StrCat("state \"", net.kept.front().name, "\" goes on from batch to batch of one rank, so several ranks ",
                "cannot train this net together"),
         "train it with one rank, or without the state");
-  }
-  if (!device.is_cpu()) {
-    throw Error(ErrorKind::kUnavailable, SourcePlace{}, "several ranks train on CPUs only so far",
-                "take --device=cpu, or one rank");
   }
 }
 
@@ -113,7 +109,9 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       feed_("train", data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
   shards_ = world_ != nullptr && ShardsUpdates(solver_);
-  if (world_ != nullptr && SumsGradients(kind_)) exchange_ = std::make_shared<GradientExchange>(*world_);
+  if (world_ != nullptr && SumsGradients(kind_)) {
+    exchange_ = std::make_shared<GradientExchange>(*world_, MakeDeviceExchange(compile.device, *world_));
+  }
   NetOptions options;
   options.state = param.state();
   options.state.set_phase(TRAIN);
@@ -127,12 +125,19 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   BuiltNet net = BuildNet(WithSyncedNorms(shares_batch ? NetOfRank(param, ranks) : param, ranks), options);
   pulse();
   RefuseUntrainable(net.param);
-  if (world_ != nullptr) RefuseAlone(net, compile.device);
-  if (HasSyncedNorms(net.param) && (!exchange_ || solver_.iter_size() > 1)) {
+  if (world_ != nullptr) RefuseAlone(net);
+  const bool has_synced_norms = HasSyncedNorms(net.param);
+  if (has_synced_norms && (!exchange_ || solver_.iter_size() > 1)) {
     throw Error(ErrorKind::kConfig, PlaceOf(net.param),
                 "statistics of batch norms are taken over several ranks (sync_ranks) where gradients are summed after "
                 "each batch only",
                 "leave out sync_ranks, or iter_size and the strategy");
+  }
+  if (world_ != nullptr && !compile.device.is_cpu() &&
+      (kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms)) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
+                "ranks on GPUs train synchronously only so far: no other strategy, shard_updates or sync_ranks",
+                "take --device=cpu, or leave these out");
   }
   WarnOfOutputFiles(net.param);
   param_ = world_ != nullptr ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks

@@ -98,7 +98,7 @@ void Trainer::JoinRanks() {
 void Trainer::PlanExchange() {
   GradientExchange& exchange = *train_->exchange();
   try {
-    planner_ = std::make_unique<ExchangePlanner>(*options_.world, OptionsOf(solver_));
+    planner_ = std::make_unique<ExchangePlanner>(*options_.world, OptionsOf(solver_), exchange.device());
   } catch (const Error& error) {
     throw Error(error.kind(), PlaceOf(solver_, "distributed"), error.text(), error.hint());
   }
@@ -153,6 +153,7 @@ void Trainer::Replan() {
   train_->exchange()->Drain();
   planner_->Plan(*train_->exchange());
   scaling_->Start(state_.iteration + 1, train_s_);
+  if (done == kSecondPlan) train_->exchange()->EndTiming();
   if (is_first()) LogToFile(planner_->Describe());
 }
 

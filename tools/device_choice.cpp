@@ -18,10 +18,16 @@ std::optional<int> IndexOf(std::string_view text) {
   return index;
 }
 
+// The GPU of a rank's place on its host; the first where there is none.
+int IndexOfRank(int local_rank) {
+  const auto count = static_cast<int>(FindCuda().gpus.size());
+  return count == 0 ? 0 : local_rank % count;
+}
+
 // What a name means, whether or not the GPU is there.
-std::optional<Device> DeviceNamed(std::string_view name) {
+std::optional<Device> DeviceNamed(std::string_view name, int local_rank) {
   if (name == "cpu") return Device{};
-  if (name == "gpu") return Device{DeviceKind::kCuda, 0};
+  if (name == "gpu") return Device{DeviceKind::kCuda, IndexOfRank(local_rank)};
   if (name == "rehearsal") return Device{DeviceKind::kCuda, Device::kRehearsed};
   if (!name.starts_with("gpu:")) return std::nullopt;
   const std::optional<int> index = IndexOf(name.substr(4));
@@ -37,10 +43,10 @@ Device Required(const Device& device) {
               "`moka device` lists the GPUs and says what is missing; --device=cpu computes on the CPU");
 }
 
-Device OfCommandLine(const Arguments& arguments) {
+Device OfCommandLine(const Arguments& arguments, int local_rank) {
   if (arguments.Has("device")) {
     const std::string name = arguments.Get("device");
-    if (const std::optional<Device> device = DeviceNamed(name)) return Required(*device);
+    if (const std::optional<Device> device = DeviceNamed(name, local_rank)) return Required(*device);
     throw Error(ErrorKind::kUsage, {},
                 StrCat("--device wants cpu, gpu, gpu:N or rehearsal, found \"", Printable(name), "\""),
                 DidYouMean(name, {"cpu", "gpu", "gpu:0", "rehearsal"}));
@@ -53,12 +59,13 @@ Device OfCommandLine(const Arguments& arguments) {
 
 }  // namespace
 
-Device DeviceOf(const Arguments& arguments, const SolverParameter* solver) {
-  if (arguments.Has("device") || arguments.Has("gpu")) return OfCommandLine(arguments);
+Device DeviceOf(const Arguments& arguments, const SolverParameter* solver, int local_rank) {
+  if (arguments.Has("device") || arguments.Has("gpu")) return OfCommandLine(arguments, local_rank);
   // 8-bit kernels are the CPU's.
   if (arguments.Has("int8") || (solver != nullptr && solver->solver_mode() == SolverParameter::CPU)) return {};
   const CudaFacts facts = FindCuda();
-  const int index = solver != nullptr && solver->device_id_size() > 0 ? solver->device_id(0) : 0;
+  const int named = solver == nullptr ? 0 : solver->device_id_size();
+  const int index = named > 0 ? solver->device_id(local_rank % named) : IndexOfRank(local_rank);
   if (index >= 0 && index < static_cast<int>(facts.gpus.size())) return {DeviceKind::kCuda, index};
   if (solver != nullptr && solver->has_solver_mode()) {
     LogInfo(StrCat("solver_mode: GPU, but ",

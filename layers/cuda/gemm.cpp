@@ -12,8 +12,8 @@
 
 #include "core/choices.h"
 #include "core/device.h"
+#include "core/shared_library.h"
 #include "core/text.h"
-#include "layers/cuda/shared_library.h"
 #include "layers/cuda/timing.h"
 #include "layers/cuda/workspace.h"
 

@@ -7,6 +7,8 @@ namespace moka {
 std::vector<KernelDef> AllCudaKernels() {
   std::vector<KernelDef> kernels = {
       CudaAccuracy(),
+      CudaAllReduceBegin(),
+      CudaAllReduceEnd(),
       CudaArgmax(),
       CudaBatchNorm(),
       CudaBatchNormApply(),

@@ -9,6 +9,8 @@
 namespace moka {
 
 KernelDef CudaAccuracy();
+KernelDef CudaAllReduceBegin();
+KernelDef CudaAllReduceEnd();
 KernelDef CudaArgmax();
 KernelDef CudaBatchNorm();
 KernelDef CudaBatchNormApply();

@@ -8,8 +8,8 @@
 #include "core/cache.h"
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/shared_library.h"
 #include "core/text.h"
-#include "layers/cuda/shared_library.h"
 
 namespace moka::cuda {
 namespace {

@@ -29,13 +29,10 @@ constexpr std::string_view kLattice = "it builds a hash table of lattice points"
 constexpr std::string_view kAugments = "it draws and changes a picture at a time, as the data layers do";
 constexpr std::string_view kMasks = "it works on a few masks of regions";
 constexpr std::string_view kPeaks = "it looks for a few peaks of each map";
-constexpr std::string_view kRanks = "several ranks train on CPUs only so far";
 constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 
 // By op.
 constexpr auto kReasons = std::to_array<Reason>({
-    {"all_reduce_begin", kRanks},
-    {"all_reduce_end", kRanks},
     {"mean_over_ranks", kRanks},
     {"anchor_targets", kMatches},
     {"augment_choices", kAugments},

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"
@@ -68,6 +69,15 @@ TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbours) {
   EXPECT_EQ(group_of({"a", "b", "a", "b"}), 1);
   EXPECT_EQ(group_of({"a", "a", "b", "c"}), 1);
   EXPECT_EQ(group_of({"a", "a", "a", "a", "b", "b"}), 1);
+}
+
+TEST(Communicator, CountsTheRanksOfAHost) {
+  std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(5);
+  std::vector<int> places;
+  for (std::unique_ptr<Transport>& transport : world) {
+    places.push_back(LocalRank(Communicator(std::move(transport), {"a", "a", "b", "a", "b"})));
+  }
+  EXPECT_EQ(places, (std::vector<int>{0, 1, 0, 2, 1}));
 }
 
 TEST(Communicator, NamesTheRankAndHostItWaitsFor) {

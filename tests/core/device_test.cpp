@@ -219,6 +219,53 @@ TEST_P(DeviceTest, MemoryGoesBackInTheStreamsOrder) {
   EXPECT_NE(outlives.data(), nullptr);
 }
 
+TEST_P(DeviceTest, ARecordingHoldsTheWorkOfStreamsThatJoinIt) {
+  const auto stream = MakeStream(device_);
+  const auto other = MakeStream(device_);
+  const auto fork = MakeEvent(device_);
+  const auto join = MakeEvent(device_);
+  const DeviceBuffer from = Counting(1);
+  const DeviceBuffer to = AllocatePinned(device_, kBytes);
+  const DeviceBuffer first = stream->Allocate(kBytes);
+  const DeviceBuffer second = stream->Allocate(kBytes);
+  stream->Synchronize();
+  stream->BeginRecording();
+  stream->CopyToDevice(first.data(), from.data(), kBytes);
+  stream->Record(*fork);
+  other->WaitFor(*fork);
+  other->CopyOnDevice(second.data(), first.data(), kBytes);
+  other->Record(*join);
+  stream->WaitFor(*join);
+  stream->CopyToHost(to.data(), second.data(), kBytes);
+  const std::unique_ptr<Recording> recording = stream->EndRecording();
+  other->Synchronize();
+  EXPECT_TRUE(IsZero(to)) << "recorded work is not done yet";
+  for (uint8_t round = 1; round < 4; ++round) {
+    std::memset(from.data(), round, kBytes);
+    recording->Launch(*stream);
+    stream->Synchronize();
+    EXPECT_TRUE(AreEqual(to, from));
+    EXPECT_TRUE(join->IsDone());
+    EXPECT_GE(join->MillisSince(*fork), 0);
+  }
+  other->Zero(second.data(), kBytes);  // the stream works by itself again
+  other->CopyToHost(to.data(), second.data(), kBytes);
+  other->Synchronize();
+  EXPECT_TRUE(IsZero(to));
+}
+
+TEST(Devices, ARecordingThatLeavesAStreamBehindIsRefused) {
+  const auto stream = MakeStream(Device{});
+  const auto other = MakeStream(Device{});
+  const auto event = MakeEvent(Device{});
+  const DeviceBuffer buffer = stream->Allocate(kBytes);
+  stream->BeginRecording();
+  stream->Record(*event);
+  other->WaitFor(*event);
+  other->Zero(buffer.data(), kBytes);
+  EXPECT_THROW(stream->EndRecording(), Error);
+}
+
 TEST_P(DeviceTest, MemoryThatIsNotThereIsRefusedWithItsSize) {
   const auto stream = MakeStream(device_);
   try {

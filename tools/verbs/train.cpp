@@ -150,7 +150,7 @@ int Train(const Arguments& arguments, Communicator* world) {
   TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
-  options.compile.device = DeviceOf(arguments, &setup.solver);
+  options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/shared_library.h"
 #include "core/text.h"
-#include "layers/cuda/shared_library.h"
 
 namespace moka::cudnn {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kOldestVersion = 90000;
 
 Library Load() {
-  const cuda::SharedLibrary file({"libcudnn.so.9"}, "cuDNN 9");
+  const SharedLibrary file({"libcudnn.so.9"}, "cuDNN 9");
   Library functions{};
   functions.file = file.file();
   const auto load = [&]<class Function>(Function& function, const char* name) {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "layers/cuda/shared_library.h"
+#include "core/shared_library.h"
 
 namespace moka::cuda {
 namespace {

@@ -9,13 +9,18 @@ import subprocess
 from steps.session import StepError, tail
 
 # Library, the function that gives its version.
-LIBRARIES = [("libcudnn.so.9", "cudnnGetVersion"), ("libcublasLt.so.13", "cublasLtGetVersion"), ("libnvrtc.so.13", "")]
+LIBRARIES = [("libcudnn.so.9", "cudnnGetVersion"), ("libcublasLt.so.13", "cublasLtGetVersion"), ("libnvrtc.so.13", ""),
+             ("libnccl.so.2", "ncclGetVersion")]
 ASK = """import ctypes, json, sys
 found = {}
 for name, function in json.loads(sys.argv[1]):
     try:
         library = ctypes.CDLL(name)
-        if function:
+        if function == "ncclGetVersion":
+            version = ctypes.c_int()
+            library.ncclGetVersion(ctypes.byref(version))
+            found[name] = str(version.value)
+        elif function:
             getattr(library, function).restype = ctypes.c_size_t
             found[name] = str(getattr(library, function)())
         else:

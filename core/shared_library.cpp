@@ -1,4 +1,4 @@
-#include "layers/cuda/shared_library.h"
+#include "core/shared_library.h"
 
 #include <dlfcn.h>
 
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace moka::cuda {
+namespace moka {
 namespace {
 
 std::vector<std::string> Folders() {
@@ -46,4 +46,4 @@ void* SharedLibrary::Find(const char* name) const {
   throw Error(ErrorKind::kUnavailable, {}, StrCat(file_, " has no function ", name), "install a newer version");
 }
 
-}  // namespace moka::cuda
+}  // namespace moka

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace moka::cuda {
+namespace moka {
 
 class SharedLibrary {
  public:
@@ -29,4 +29,4 @@ class SharedLibrary {
   std::string file_;
 };
 
-}  // namespace moka::cuda
+}  // namespace moka

@@ -39,12 +39,15 @@ void GradientExchange::Announce(int64_t key, std::string_view layer, const Tenso
   Require(is_new, "a gradient is announced once");
   gradients_.push_back({std::string(layer), values.type().Bytes(), 0});
   tensors_.push_back(values);
+  compressed_.push_back(compression_ ? compression_->Add(key, values) : nullptr);
 }
 
 void GradientExchange::CheckAnnounced() {
   std::string mine;
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString(), "\n");
+    mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString());
+    if (compressed_[i] != nullptr) mine += StrCat(" by ", compression_->method().name);
+    mine += "\n";
   }
   const std::vector<std::string> all = communicator_.AllGather(mine);
   for (int rank = 1; rank < communicator_.size(); ++rank) {
@@ -76,10 +79,18 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
     bucket.missing = ends[b] - first;
     bucket.name = StrCat("bucket ", b, " of ", ends.size());
     bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
+    std::vector<CompressedGradient*> compressed;
     for (; first < ends[b]; ++first) {
-      const std::span<float> values = tensors_[static_cast<size_t>(first)].as<float>();
+      const auto i = static_cast<size_t>(first);
+      const std::span<float> values = tensors_[i].as<float>();
       bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
-      bucket_of_[static_cast<size_t>(first)] = static_cast<int>(b);
+      if (compressed_[i] == nullptr) bucket.rest.Append(values.data(), static_cast<int64_t>(values.size()));
+      if (compressed_[i] != nullptr) compressed.push_back(compressed_[i]);
+      bucket_of_[i] = static_cast<int>(b);
+    }
+    if (!compressed.empty()) {
+      bucket.compressed = std::make_unique<CompressedBucket>(communicator_.transport(), compression_->method(),
+                                                             compressed, schedules[b]);
     }
     buckets_.push_back(std::move(bucket));
   }
@@ -146,7 +157,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   }
   std::string failure;
   try {
-    bucket.runner->Run(bucket.message, communicator_.patience(), &is_cancelled_);
+    Sum(bucket);
   } catch (const std::exception& error) {  // a thread has nobody to throw to
     failure = Explain(error.what(), bucket);
   }
@@ -158,6 +169,15 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   running_ = -1;
   failure_ = std::move(failure);
   changed_.notify_all();
+}
+
+void GradientExchange::Sum(Bucket& bucket) {
+  const std::chrono::nanoseconds patience = communicator_.patience();
+  if (bucket.compressed == nullptr || !compression_->IsOn(iteration_)) {
+    return bucket.runner->Run(bucket.message, patience, &is_cancelled_);
+  }
+  bucket.runner->Run(bucket.rest, patience, &is_cancelled_);
+  bucket.compressed->Run(iteration_ - compression_->options().start_iter, patience, &is_cancelled_);
 }
 
 std::string GradientExchange::Explain(const std::string& what, const Bucket& bucket) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/compression/compressed_bucket.h"
 #include "comm/runner.h"
 #include "graph/collectives.h"
 
@@ -50,6 +51,14 @@ class GradientExchange : public Collectives {
   explicit GradientExchange(Communicator& communicator);
   ~GradientExchange() override;
 
+  // Before anything is announced: some gradients cross compressed (comm/compression), from an iteration on.
+  void SetCompression(std::unique_ptr<GradientCompression> compression) { compression_ = std::move(compression); }
+  // Null without; the compressed form of gradient i, null for one that crosses as it is.
+  GradientCompression* compression() const { return compression_.get(); }
+  CompressedGradient* compressed(size_t i) const { return compressed_[i]; }
+  // The training's iteration that begins: compression draws and begins by it.
+  void SetIteration(int64_t iteration) { iteration_ = iteration; }
+
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;
   void Begin(int64_t key) noexcept override;
   void End(int64_t key) noexcept override;
@@ -77,7 +86,9 @@ class GradientExchange : public Collectives {
   struct Bucket {
     Message message;
     std::unique_ptr<Runner> runner;
-    std::string name;  // in traces
+    Message rest;                                  // without what is compressed
+    std::unique_ptr<CompressedBucket> compressed;  // null: nothing is
+    std::string name;                              // in traces
     int first = 0;
     int last = 0;
     int missing = 0;     // gradients that the iteration has not brought yet
@@ -90,6 +101,7 @@ class GradientExchange : public Collectives {
 
   void Work(const std::stop_token& stop);
   void RunBucket(Bucket& bucket);
+  void Sum(Bucket& bucket);
   // What is to be said of a failure; tells the other ranks.
   std::string Explain(const std::string& what, const Bucket& bucket);
   double SinceBegin() const;
@@ -97,6 +109,9 @@ class GradientExchange : public Collectives {
   Communicator& communicator_;
   std::vector<ExchangedGradient> gradients_;
   std::vector<Tensor> tensors_;
+  std::unique_ptr<GradientCompression> compression_;
+  std::vector<CompressedGradient*> compressed_;  // by gradient
+  std::atomic<int64_t> iteration_ = 0;           // of the training
   std::map<int64_t, int> index_of_key_;
   std::vector<int> bucket_of_;  // by gradient
   std::vector<Bucket> buckets_;

@@ -11,6 +11,7 @@
 #include "graph/pass.h"
 #include "layers/catalog.h"
 #include "optim/batch_policy.h"
+#include "optim/compression_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/precision.h"
@@ -163,11 +164,14 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  if (exchange_) exchange_->SetCompression(CompressionOf(solver_, scaling, seed_, *world_));
+  GradientCompression* compression = exchange_ ? exchange_->compression() : nullptr;
   const double part = world_ == nullptr ? 1.0 : 1.0 / world_->size();
 
   if (solver_.iter_size() == 1) {
     ValueId loss = net.loss;
     if (world_ != nullptr) SumOverAll(net.graph, gradients, loss, {});
+    AllowWeights(net.graph, trained, gradients, compression);
     const ValueId guard = scale.Guard(loss, gradients);
     GuardAssignments(net.graph, guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
@@ -176,7 +180,8 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                                       .guard = guard,
                                       .gradient_scale = part,
                                       .unscale = scale.unscale(),
-                                      .net = &param_});
+                                      .net = &param_,
+                                      .corrected = CorrectedBlobs(trained, compression)});
     scale.Finish();
     AddSlots(updates_.slots, store);
   } else {
@@ -194,9 +199,11 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     if (world_ != nullptr) {
       over_ranks = [&](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
         SumOverAll(graph, sums, loss, statistics);
+        AllowWeights(graph, reached, sums, compression);
       };
     }
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling, over_ranks, part);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling, over_ranks, part,
+                                          CorrectedBlobs(reached, compression));
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = options;
@@ -266,6 +273,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step) {
   double sum = 0;
   const int batches = solver_.iter_size();
   if (world_ != nullptr) std::ranges::copy(wishes_, wishes_in_.as<float>().begin());
+  if (exchange_) exchange_->SetIteration(iteration);
   for (int i = 0; i < batches; ++i) {
     SetInputs(iteration, i, plateau_step);
     feed_.Next();

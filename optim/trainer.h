@@ -65,6 +65,8 @@ class Trainer {
   // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
   void JoinRanks();
   void Replan();
+  // Errors: kConfig where compression takes longer than it saves.
+  void CheckCompression() const;
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
   void TellWishes();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/compression/compression_forecast.h"
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -82,6 +83,7 @@ void Trainer::JoinRanks() {
   for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
+  CheckCompression();
   if (is_first()) {
     const BatchPolicy batch{.ranks = ranks(),
                             .of_rank = train_->feed().batch_size(),
@@ -92,6 +94,26 @@ void Trainer::JoinRanks() {
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+}
+
+void Trainer::CheckCompression() const {
+  const GradientExchange& exchange = *train_->exchange();
+  if (exchange.compression() == nullptr) return;
+  const CompressionParameter& param = solver_.distributed().compression();
+  const CompressionForecast forecast = ForecastCompression(*options_.world, exchange, planner_->costs(),
+                                                           planner_->plan(), WireOf(solver_.distributed().wire()));
+  const std::string text = forecast.Describe(param.method());
+  if (forecast.compressed == 0) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver_, "distributed"),
+                StrCat("compression \"", param.method(), "\" finds no weight of ", param.min_elements(),
+                       " elements whose payload is smaller"),
+                "lower min_elements, or take method: \"none\"");
+  }
+  if (!forecast.Pays() && !param.force()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver_, "distributed"), StrCat("compression does not pay: ", text),
+                "take method: \"none\", or force: true to train with it all the same");
+  }
+  if (is_first()) LogInfo(StrCat("compression ", text));
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {

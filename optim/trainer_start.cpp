@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/caffe_state.h"
+#include "optim/compression_policy.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
@@ -266,6 +267,9 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   if (!missing.empty()) {
     throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
   }
+  if (GradientExchange* exchange = train_->exchange(); exchange != nullptr && exchange->compression() != nullptr) {
+    RestoreStates(*exchange->compression(), checkpoint.rank_states, *options_.world, file);
+  }
   state_ = checkpoint.trainer;
   train_->feed().Seek(state_.positions);
   for (const auto& test : tests_) test->feed().Seek(state_.positions);
@@ -307,6 +311,9 @@ void Trainer::WriteSnapshot(bool is_best) {
   phase_ = Phase::kWriting;
   const Clock::time_point begin = Clock::now();
   CheckWeights();
+  GradientCompression* compression = ranks() > 1 && train_->exchange() ? train_->exchange()->compression() : nullptr;
+  std::vector<RankState> rank_states;
+  if (compression != nullptr) rank_states = GatherStates(*compression, *options_.world);
   if (!is_first()) {
     last_checkpoint_iteration_ = state_.iteration;
     return AwaitSnapshot();
@@ -323,6 +330,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   content.net_text = NetToText(train_->param());
   content.store = &store_;
   for (const SlotState& slot : train_->slots()) content.slots.push_back(slot.name);
+  content.rank_states = std::move(rank_states);
   const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
   last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);
   last_checkpoint_iteration_ = state_.iteration;

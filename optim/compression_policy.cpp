@@ -105,14 +105,16 @@ std::vector<RankState> GatherStates(GradientCompression& compression, Communicat
 
 void RestoreStates(GradientCompression& compression, std::span<const RankState> states, const Communicator& world,
                    const std::string& file) {
+  if (compression.gradients().empty()) return;
+  const CompressedGradient& first = *compression.gradients().front();
+  const std::vector<CompressorState> of_first = first.compressor->States();
+  if (of_first.empty()) return;
   int ranks = 0;
-  for (const RankState& state : states) {
-    const size_t at = state.name.find('@');
-    if (at != std::string::npos) ranks = std::max(ranks, std::atoi(state.name.c_str() + at + 1) + 1);
+  while (std::ranges::find(states, StateName(of_first[0].name, ranks, first.blob), &RankState::name) != states.end()) {
+    ++ranks;
   }
   if (ranks != world.size()) {
-    if (world.is_first() && !compression.gradients().empty() &&
-        !compression.gradients()[0]->compressor->States().empty()) {
+    if (world.is_first()) {
       LogWarning(StrCat(file, " has what ", ranks, " ranks kept back for compression, and this run has ", world.size(),
                         ": they begin with nothing kept back"));
     }

@@ -269,6 +269,8 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   }
   if (GradientExchange* exchange = train_->exchange(); exchange != nullptr && exchange->compression() != nullptr) {
     RestoreStates(*exchange->compression(), checkpoint.rank_states, *options_.world, file);
+  } else if (!checkpoint.rank_states.empty() && is_first()) {
+    LogWarning(StrCat(file, ".state: what ranks kept back for compression is left out, as this run has none"));
   }
   state_ = checkpoint.trainer;
   train_->feed().Seek(state_.positions);

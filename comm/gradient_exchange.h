@@ -19,6 +19,7 @@
 
 #include "comm/arrivals.h"
 #include "comm/communicator.h"
+#include "comm/compression/compressed_bucket.h"
 #include "comm/delay_line.h"
 #include "comm/device_exchange.h"
 #include "comm/runner.h"
@@ -54,6 +55,14 @@ class GradientExchange : public Collectives {
   // gradients in a GPU's memory.
   explicit GradientExchange(Communicator& communicator, std::unique_ptr<DeviceExchange> device = nullptr);
   ~GradientExchange() override;
+
+  // Before anything is announced: some gradients cross compressed (comm/compression), from an iteration on.
+  void SetCompression(std::unique_ptr<GradientCompression> compression) { compression_ = std::move(compression); }
+  // Null without; the compressed form of gradient i, null for one that crosses as it is.
+  GradientCompression* compression() const { return compression_.get(); }
+  CompressedGradient* compressed(size_t i) const { return compressed_[i]; }
+  // The training's iteration that begins: compression draws and begins by it.
+  void SetIteration(int64_t iteration) { iteration_ = iteration; }
 
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;
   void AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) override;
@@ -120,7 +129,9 @@ class GradientExchange : public Collectives {
   struct Bucket {
     Message message;
     std::unique_ptr<Runner> runner;
-    std::string_view name;  // of names_
+    Message rest;                                  // without what is compressed
+    std::unique_ptr<CompressedBucket> compressed;  // null: nothing is
+    std::string_view name;                         // of names_
     int first = 0;
     int last = 0;
     int missing = 0;     // gradients that the iteration has not brought yet
@@ -139,12 +150,14 @@ class GradientExchange : public Collectives {
 
   // The bucket's message in the order in which its schedule sends it, and that schedule.
   Schedule Arrange(Bucket& bucket, const Schedule& planned);
+  void ArrangeCompressed(Bucket& bucket, const Schedule& planned);
   // The end of the bucket that begins at gradient `first` and ends at `end` at the latest: all of one way.
   int EndOfWay(int first, int end) const;
   void EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bucket, int i);
   void BuildSlots(Bucket& bucket, int delay);
   void Work(const std::stop_token& stop);
   void RunBucket(Bucket& bucket);
+  void Sum(Bucket& bucket);
   // What is to be said of a failure; tells the other ranks.
   std::string Explain(const std::string& what, const Bucket& bucket);
   double SinceBegin() const;
@@ -153,6 +166,9 @@ class GradientExchange : public Collectives {
   Communicator& communicator_;
   std::vector<ExchangedGradient> gradients_;
   std::vector<Tensor> tensors_;
+  std::unique_ptr<GradientCompression> compression_;
+  std::vector<CompressedGradient*> compressed_;  // by gradient
+  std::atomic<int64_t> iteration_ = 0;           // of the training
   std::map<int64_t, int> index_of_key_;
   struct Route {
     Way way = Way::kToAll;

@@ -23,6 +23,7 @@ constexpr std::string_view kWeights = ".safetensors";
 constexpr std::string_view kState = ".state";
 constexpr std::string_view kManifest = ".sha256";
 constexpr std::string_view kSlotPrefix = "slot/";
+constexpr std::string_view kRankPrefix = "rank/";
 constexpr int64_t kLimitBytes = int64_t{1} << 40;  // a checkpoint's file; a guard against absurd sizes only
 constexpr int64_t kManifestLimitBytes = 4096;
 
@@ -73,6 +74,9 @@ void WriteStateFile(const fs::path& path, const CheckpointContent& content) {
   writer.AddSection("net", content.net_text);
   for (const std::string& slot : content.slots) {
     writer.AddTensor(StrCat(kSlotPrefix, slot), content.store->type(slot).shape, content.store->Values(slot));
+  }
+  for (const RankMemory& state : content.rank_states) {
+    writer.AddTensor(StrCat(kRankPrefix, state.name), state.tensor.shape, state.tensor.values);
   }
   writer.Finish();
   file.Commit();
@@ -215,6 +219,8 @@ Checkpoint CheckpointFromBytes(std::string_view weights, std::string_view state,
       checkpoint.net_text = section.body;
     } else if (section.name.starts_with(kSlotPrefix)) {
       checkpoint.slots.emplace_back(section.name.substr(kSlotPrefix.size()), TensorOf(section, state_file));
+    } else if (section.name.starts_with(kRankPrefix)) {
+      checkpoint.rank_states.push_back({section.name.substr(kRankPrefix.size()), TensorOf(section, state_file)});
     } else {
       LogWarning(StrCat(state_file, ": section \"", Printable(section.name), "\" is unknown to this Moka and ignored"));
     }

@@ -26,6 +26,12 @@
 
 namespace moka {
 
+// "residual@2:conv1/0": rank 2's residual of a blob.
+struct RankMemory {
+  std::string name;
+  StateTensor tensor;
+};
+
 // What goes into a checkpoint.
 struct CheckpointContent {
   TrainerState trainer;
@@ -34,6 +40,7 @@ struct CheckpointContent {
   std::vector<NamedBlob> weights;
   const ParameterStore* store = nullptr;  // of the slots
   std::vector<std::string> slots;         // names in the store
+  std::vector<RankMemory> rank_states;    // what each of several ranks keeps for itself
 };
 
 struct CheckpointPolicy {
@@ -54,6 +61,7 @@ struct Checkpoint {
   std::string net_text;
   Weights weights;
   std::vector<std::pair<std::string, StateTensor>> slots;
+  std::vector<RankMemory> rank_states;
 };
 
 // Reads and verifies. `path` may carry any of the three extensions or none. Errors: kNoInput (a file is missing),

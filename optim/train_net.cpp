@@ -11,6 +11,7 @@
 #include "graph/pass.h"
 #include "layers/catalog.h"
 #include "optim/batch_policy.h"
+#include "optim/compression_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/precision.h"
@@ -134,10 +135,12 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
                 "leave out sync_ranks, or iter_size and the strategy");
   }
   if (world_ != nullptr && !compile.device.is_cpu() &&
-      (kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms)) {
-    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
-                "ranks on GPUs train synchronously only so far: no other strategy, shard_updates or sync_ranks",
-                "take --device=cpu, or leave these out");
+      (kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms ||
+       solver_.distributed().compression().method() != "none")) {
+    throw Error(
+        ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
+        "ranks on GPUs train synchronously only so far: no other strategy, shard_updates, compression or sync_ranks",
+        "take --device=cpu, or leave these out");
   }
   WarnOfOutputFiles(net.param);
   param_ = world_ != nullptr ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
@@ -186,11 +189,14 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   for (size_t i = 0; i < trained.size(); ++i) {
     if (gradients[i] != kNoId) reached_.push_back(trained[i]);
   }
+  if (exchange_) exchange_->SetCompression(CompressionOf(solver_, scaling, seed_, *world_));
+  GradientCompression* compression = exchange_ ? exchange_->compression() : nullptr;
   const double part = exchange_ ? 1.0 / world_->size() : 1.0;
 
   if (solver_.iter_size() == 1 && !IsServed()) {
     ValueId loss = net.loss;
     if (exchange_) SumOverAll(net.graph, gradients, loss, {});
+    AllowWeights(net.graph, trained, gradients, compression);
     if (shards_) {
       owned_ = ShareOut(reached_, world_->size());
       const std::vector<NetBlob>& own = owned_[static_cast<size_t>(world_->rank())];
@@ -206,7 +212,8 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                                       .guard = guard,
                                       .gradient_scale = part,
                                       .unscale = scale.unscale(),
-                                      .net = &param_});
+                                      .net = &param_,
+                                      .corrected = CorrectedBlobs(trained, compression)});
     scale.Finish();
     if (shards_) ShareUpdates(net.graph);
     AddSlots(updates_.slots, store);
@@ -225,9 +232,11 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     if (exchange_) {
       over_ranks = [&](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
         SumOverAll(graph, sums, loss, statistics);
+        AllowWeights(graph, reached, sums, compression);
       };
     }
-    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached_, &param_, scaling, over_ranks, part);
+    UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached_, &param_, scaling, over_ranks, part,
+                                          CorrectedBlobs(reached_, compression));
     updates_ = update.updates;
     AddSlots(updates_.slots, store);
     CompileOptions update_options = options;
@@ -407,6 +416,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   double sum = 0;
   const int batches = solver_.iter_size();
   if (exchange_) std::ranges::copy(wishes_.wanted, wishes_in_.as<float>().begin());
+  if (exchange_) exchange_->SetIteration(iteration);
   if (strategy_) strategy_->Begin(iteration);
   for (int i = 0; i < batches; ++i) {
     SetInputs(iteration, i, plateau_step);

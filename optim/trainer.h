@@ -68,6 +68,8 @@ class Trainer {
   void PlanExchange();
   void Replan();
   BatchPolicy Batches() const;
+  // Errors: kConfig where compression takes longer than it saves.
+  void CheckCompression() const;
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
   void TellWishes();

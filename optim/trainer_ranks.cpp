@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/compression/compression_forecast.h"
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -107,6 +108,7 @@ void Trainer::PlanExchange() {
   planner_->Measure(bytes);
   planner_->Plan(exchange);
   if (state_.iteration > 0) train_->LoadWaiting(store_);
+  CheckCompression();
 }
 
 bool Trainer::MustAgree() const {
@@ -120,6 +122,26 @@ bool Trainer::MustAgree() const {
 void Trainer::CancelExchange(const std::string& why) const noexcept {
   if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Cancel(why);
   if (Strategy* strategy = train_->strategy(); strategy != nullptr) strategy->Cancel(why);
+}
+
+void Trainer::CheckCompression() const {
+  const GradientExchange& exchange = *train_->exchange();
+  if (exchange.compression() == nullptr) return;
+  const CompressionParameter& param = solver_.distributed().compression();
+  const CompressionForecast forecast = ForecastCompression(*options_.world, exchange, planner_->costs(),
+                                                           planner_->plan(), WireOf(solver_.distributed().wire()));
+  const std::string text = forecast.Describe(param.method());
+  if (forecast.compressed == 0) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver_, "distributed"),
+                StrCat("compression \"", param.method(), "\" finds no weight of ", param.min_elements(),
+                       " elements whose payload is smaller"),
+                "lower min_elements, or take method: \"none\"");
+  }
+  if (!forecast.Pays() && !param.force()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver_, "distributed"), StrCat("compression does not pay: ", text),
+                "take method: \"none\", or force: true to train with it all the same");
+  }
+  if (is_first()) LogInfo(StrCat("compression ", text));
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/caffe_state.h"
+#include "optim/compression_policy.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
@@ -268,6 +269,11 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   if (!missing.empty()) {
     throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
   }
+  if (GradientExchange* exchange = train_->exchange(); exchange != nullptr && exchange->compression() != nullptr) {
+    RestoreStates(*exchange->compression(), checkpoint.rank_states, *options_.world, file);
+  } else if (!checkpoint.rank_states.empty() && is_first()) {
+    LogWarning(StrCat(file, ".state: what ranks kept back for compression is left out, as this run has none"));
+  }
   state_ = checkpoint.trainer;
   train_->feed().Seek(state_.positions);
   for (const auto& test : tests_) test->feed().Seek(state_.positions);
@@ -310,6 +316,9 @@ void Trainer::WriteSnapshot(bool is_best) {
   const Clock::time_point begin = Clock::now();
   CheckWeights();
   const ParameterStore& slots = train_->StoreOfAllSlots(store_);
+  GradientCompression* compression = ranks() > 1 && train_->exchange() ? train_->exchange()->compression() : nullptr;
+  std::vector<RankMemory> rank_states;
+  if (compression != nullptr) rank_states = GatherStates(*compression, *options_.world);
   if (!is_first()) {
     last_checkpoint_iteration_ = state_.iteration;
     return AwaitSnapshot();
@@ -327,6 +336,7 @@ void Trainer::WriteSnapshot(bool is_best) {
   content.net_text = NetToText(train_->param());
   content.store = &slots;
   content.slots = train_->AllSlots();
+  content.rank_states = std::move(rank_states);
   const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
   last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);
   last_checkpoint_iteration_ = state_.iteration;

@@ -110,6 +110,7 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
                                    .unscale = spec.unscale,
                                    .scale = spec.gradient_scale / spec.solver->iter_size(),
                                    .net = spec.net,
+                                   .corrected = spec.corrected,
                                    .updates = &updates};
     ParameterUpdate update(shared, spec.blobs[i], spec.gradients[i]);
     optimizer->emit(update);
@@ -125,6 +126,7 @@ double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t
   if (name == "weight_decay") return WeightDecayAt(solver, iter);
   if (name == "bias1") return 1 - std::pow(double{solver.momentum()}, t + 1);
   if (name == "bias2") return 1 - std::pow(double{solver.momentum2()}, t + 1);
+  if (name == "gradient_momentum") return iter < solver.distributed().compression().start_iter() ? 1 : 0;
   Require(name == "ema_decay", StrCat("update input ", name, " is known"));
   return std::min(double{solver.ema_decay()}, (1 + t) / (10 + t));
 }
@@ -154,12 +156,13 @@ std::vector<SlotState> AddAccumulation(Graph& graph, std::span<const NetBlob> bl
 
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
                              const NetParameter* net, const LossScaling& scaling, const OverRanks& over_ranks,
-                             double gradient_scale) {
+                             double gradient_scale, const std::vector<std::string>& corrected) {
   UpdateGraph built{Graph(catalog), {}};
   Graph& graph = built.graph;
   UpdateSpec spec{
       .solver = &solver, .blobs = {blobs.begin(), blobs.end()}, .gradients = {}, .guard = kNoId, .net = net};
   spec.gradient_scale = gradient_scale;
+  spec.corrected = corrected;
   ValueId loss = graph.AddInput("guard", {DType::kFloat32, Shape{}, {}});
   std::vector<SlotState> sums;
   std::vector<ValueId> own_sums;

@@ -26,9 +26,9 @@ struct SlotState {
 };
 std::string SlotName(std::string_view blob, std::string_view slot);
 
-inline constexpr std::string_view kEmaSlot = "ema";  // exponential mean of the weight
+inline constexpr std::string_view kEmaSlot = "ema";          // exponential mean of the weight
 inline constexpr std::string_view kWaitingSlot = "waiting";  // and how old: sums that are not in the weights yet
-inline constexpr std::string_view kSumSlot = "sum";  // gradients of the micro-batches so far
+inline constexpr std::string_view kSumSlot = "sum";          // gradients of the micro-batches so far
 
 struct UpdateSpec {
   const SolverParameter* solver = nullptr;
@@ -40,6 +40,9 @@ struct UpdateSpec {
   ValueId unscale = kNoId;    // and by this scalar, before anything is squared: 1 / the loss scale; kNoId: 1
   // The net of the blobs, for what its layers ask of their updates (optim/optimizers/groups.h); null: nothing.
   const NetParameter* net = nullptr;
+  // Blobs whose gradients come with momentum in them while the input "gradient_momentum" is 0: momentum correction of
+  // deep gradient compression (Lin et al., ICLR 2018). SGD's history is then the decay's alone.
+  std::vector<std::string> corrected = {};
 };
 
 // What an update added to the graph.
@@ -58,7 +61,8 @@ std::vector<NetBlob> TrainedBlobs(std::span<const NetBlob> blobs);
 Updates AddUpdates(Graph& graph, const UpdateSpec& spec);
 
 // Value of scalar input `name` in iteration `iter` (from 0): "lr"; "bias1" = 1 - momentum^(iter+1); "bias2" = 1 -
-// momentum2^(iter+1); "ema_decay" = min(ema_decay, (1+iter)/(10+iter)), so a short run does not remember its start.
+// momentum2^(iter+1); "gradient_momentum" = 1 before compression's start_iter, then 0; "ema_decay" = min(ema_decay,
+// (1+iter)/(10+iter)), so a short run does not remember its start.
 double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter, int plateau_step = 0);
 
 // Assignments already in the graph (running statistics) keep the old value when the scalar guard is not finite.
@@ -78,6 +82,7 @@ struct UpdateGraph {
 using OverRanks = std::function<void(Graph&, std::vector<ValueId>& gradients, ValueId& loss)>;
 UpdateGraph BuildUpdateGraph(const Catalog& catalog, const SolverParameter& solver, std::span<const NetBlob> blobs,
                              const NetParameter* net = nullptr, const LossScaling& scaling = {},
-                             const OverRanks& over_ranks = {}, double gradient_scale = 1);
+                             const OverRanks& over_ranks = {}, double gradient_scale = 1,
+                             const std::vector<std::string>& corrected = {});
 
 }  // namespace moka

@@ -87,8 +87,7 @@ std::string ParameterUpdate::Gradient() {
   return g;
 }
 
-std::string ParameterUpdate::DecayedGradient() {
-  std::string g = Gradient();
+std::string ParameterUpdate::Decayed(std::string g) {
   for (const GroupDecay& group : rules_.decays) {
     const std::string squares = Use(group.squares);
     g += StrCat("+", ConstantText(group.coefficient), "*select(gt(", squares, ",0),", Weight(), "/sqrt(", squares,
@@ -110,6 +109,10 @@ std::string ParameterUpdate::Momentum() {
 }
 
 bool ParameterUpdate::has_momentum() const { return solver().momentum_policy() != "fixed" || solver().momentum() != 0; }
+
+bool ParameterUpdate::is_corrected() const {
+  return std::ranges::find(shared_.corrected, blob_.name) != shared_.corrected.end();
+}
 
 std::string ParameterUpdate::Rate() {
   const std::string rate = Scalar("lr");

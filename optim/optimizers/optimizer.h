@@ -1,6 +1,7 @@
 // The table of optimisers: a row names one, checks its solver fields and writes a parameter's update as expressions.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,7 @@ class ParameterUpdate {
     ValueId unscale = kNoId;  // 1 / the loss scale, which gradients are multiplied by before anything; kNoId: 1
     double scale = 1;         // constant every gradient is multiplied by: gradient_scale / iter_size
     const NetParameter* net = nullptr;
+    std::span<const std::string> corrected = {};  // UpdateSpec::corrected
     Updates* updates = nullptr;
   };
   ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient);
@@ -40,12 +42,15 @@ class ParameterUpdate {
   // The momentum of the iteration; whether it can be other than 0.
   std::string Momentum();
   bool has_momentum() const;
+  // Whether the gradient has the momentum in it while Scalar("gradient_momentum") is 0.
+  bool is_corrected() const;
 
   std::string Weight() { return Use(blob_.state); }
   // Clipped and normalised, without decay.
   std::string Gradient();
-  // The same plus the L2 or L1 decay term and those of groups.
-  std::string DecayedGradient();
+  // The same plus the L2 or L1 decay term and those of groups; or any gradient plus those.
+  std::string DecayedGradient() { return Decayed(Gradient()); }
+  std::string Decayed(std::string gradient);
   // The rate input times lr_mult; the rate input alone.
   std::string Rate();
   std::string GlobalRate() { return Scalar("lr"); }

@@ -34,7 +34,19 @@ std::string Rate(ParameterUpdate& u) {
   return u.solver().local_lr_auto() ? LocalRate(u) : u.Rate();
 }
 
+// The gradient's own part in the history goes, the decay's stays.
+void EmitCorrected(ParameterUpdate& u) {
+  const std::string part = u.Scalar("gradient_momentum");
+  const std::string g = u.Gradient();
+  const std::string rate = Rate(u);
+  const std::string history =
+      StrCat("(", u.Momentum(), "*", u.Slot("history"), "+", rate, "*", u.Decayed(StrCat("(", part, "*", g, ")")), ")");
+  u.SetSlot("history", history);
+  u.SetWeight(StrCat(u.Weight(), "-", history, "-(1-", part, ")*", rate, "*", g));
+}
+
 void Emit(ParameterUpdate& u) {
+  if (u.is_corrected() && u.has_momentum()) return EmitCorrected(u);
   const std::string step = StrCat(Rate(u), "*", u.DecayedGradient());
   if (!u.has_momentum()) {
     u.SetWeight(StrCat(u.Weight(), "-", step));

@@ -75,6 +75,7 @@ bool ShardsUpdates(const SolverParameter& solver) {
   refuse(solver.ema_decay() > 0, "ema_decay");
   refuse(solver.iter_size() > 1, "iter_size");
   refuse(StrategyOf(solver) != StrategyKind::kSynchronous, "distributed.strategy");
+  refuse(solver.distributed().compression().method() != "none", "distributed.compression");
   return true;
 }
 

@@ -76,6 +76,9 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
     bucket.missing = ends[b] - first;
     bucket.name = StrCat("bucket ", b, " of ", ends.size());
     bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedules[b], wire);
+    bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
+      communicator_.SetWaiting(round, is_sending, std::move(peers));
+    });
     for (; first < ends[b]; ++first) {
       const std::span<float> values = tensors_[static_cast<size_t>(first)].as<float>();
       bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
@@ -141,7 +144,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
   {
     const std::lock_guard lock(mutex_);
-    ++collectives_;
+    communicator_.BeginCollective();
     running_ = static_cast<int>(&bucket - buckets_.data());
   }
   std::string failure;
@@ -169,7 +172,7 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
   } else {
     text = StrCat(what, " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
                   "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
-    if (diagnose_) text = StrCat(diagnose_(), text);
+    if (communicator_.watch().diagnose) text = StrCat(communicator_.watch().diagnose(), text);
   }
   communicator_.Fail(text);
   return text;
@@ -177,8 +180,7 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
 
 ExchangePlace GradientExchange::Place() const {
   const std::lock_guard lock(mutex_);
-  return {iterations_, collectives_,
-          last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
+  return {iterations_, last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
 }
 
 void GradientExchange::Check() const {

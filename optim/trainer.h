@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,6 +65,8 @@ class Trainer {
 
   // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
   void JoinRanks();
+  RankState Look();
+  std::string Diagnose(const std::filesystem::path& run_folder);
   void Replan();
   // To the log: the plan, and what its buckets took.
   void LogExchange() const;
@@ -119,9 +122,12 @@ class Trainer {
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
 
-  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded };
+  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded, kFailed };
   std::atomic<Phase> phase_ = Phase::kStarting;
-  std::atomic<int64_t> iteration_now_ = 0;  // for the beacon's thread
+  std::atomic<int64_t> iteration_now_ = 0;    // for the beacon's thread
+  const double born_s_ = SecondsSince1970();  // what ranks have written before is of an earlier session
+  std::mutex lost_mutex_;                     // of the next
+  std::optional<Culprit> lost_;               // whom this rank gave up waiting for
 
   std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 

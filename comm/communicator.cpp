@@ -9,6 +9,12 @@
 #include "core/text.h"
 
 namespace moka {
+namespace {
+
+// Longer than this a rank at work is not waited for.
+constexpr std::chrono::minutes kSlowWork(20);
+
+}  // namespace
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, std::vector<std::string> hosts,
                            std::chrono::nanoseconds patience)
@@ -35,20 +41,53 @@ int Communicator::group() const {
 
 // Moves until `is_done`, sleeping while nothing does.
 template <class Move, class IsDone>
-void Communicator::Wait(int peer, Move move, IsDone is_done) {
-  Deadline deadline = std::chrono::steady_clock::now() + patience_;
+void Communicator::Wait(int peer, bool is_sending, Move move, IsDone is_done) {
+  Deadline begin = std::chrono::steady_clock::now();
+  Deadline worked = begin;  // when a rank was last seen at work
+  bool is_stalled = false;
   while (!is_done()) {
     if (move()) {
-      deadline = std::chrono::steady_clock::now() + patience_;
+      begin = worked = std::chrono::steady_clock::now();
       continue;
     }
-    transport_->Idle(deadline);
+    const Deadline deadline = worked + patience_;
+    transport_->Idle(std::min(deadline, is_stalled ? deadline : begin + kStall));
     if (std::string why = transport_->failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
-    if (std::chrono::steady_clock::now() >= deadline && !move()) {
-      throw Error(ErrorKind::kPeer, StrCat(NameOf(rank()), " has waited ",
-                                           std::chrono::duration<double>(patience_).count(), " s for ", NameOf(peer)));
+    const Deadline now = std::chrono::steady_clock::now();
+    if (!is_stalled && now >= begin + kStall) {
+      SetWaiting(round_, is_sending, {peer});
+      is_stalled = true;
     }
+    if (now < deadline || move()) continue;
+    if (!watch_.is_working || !watch_.is_working() || now >= begin + kSlowWork) GiveUp(peer);
+    worked = now - patience_ + patience_ / 4;
   }
+  if (is_stalled) SetWaiting(round_, is_sending, {});
+}
+
+void Communicator::GiveUp(int peer) const {
+  throw Error(ErrorKind::kPeer,
+              StrCat(watch_.diagnose ? watch_.diagnose() : std::string(), NameOf(rank()), " has waited ",
+                     std::chrono::duration<double>(patience_).count(), " s for ", NameOf(peer)));
+}
+
+WaitPlace Communicator::place() const {
+  const std::lock_guard lock(place_mutex_);
+  return place_;
+}
+
+void Communicator::BeginCollective() {
+  const std::lock_guard lock(place_mutex_);
+  ++place_.collective;
+  place_.round = 0;
+  place_.peers.clear();
+}
+
+void Communicator::SetWaiting(int round, bool is_sending, std::vector<int> peers) {
+  const std::lock_guard lock(place_mutex_);
+  place_.round = round;
+  place_.is_sending = is_sending;
+  place_.peers = std::move(peers);
 }
 
 void Communicator::Send(int peer, std::string_view text) {
@@ -59,7 +98,7 @@ void Communicator::Send(int peer, std::string_view text) {
   std::ranges::copy(text, bytes.begin() + 8);
   size_t at = 0;
   Wait(
-      peer,
+      peer, true,
       [&] {
         const std::span<std::byte> room = transport_->Reserve(peer);
         const size_t count = std::min(room.size(), bytes.size() - at);
@@ -77,7 +116,7 @@ std::string Communicator::Receive(int peer) {
   const auto take = [&](char* to, size_t wanted) {
     size_t at = 0;
     Wait(
-        peer,
+        peer, false,
         [&] {
           const std::span<const std::byte> come = transport_->Peek(peer);
           const size_t count = std::min(come.size(), wanted - at);
@@ -96,8 +135,14 @@ std::string Communicator::Receive(int peer) {
   return text;
 }
 
-// A binomial tree: a rank at distance d from the root hears from the one that lacks d's highest bit.
 std::string Communicator::Broadcast(const std::string& text, int root) {
+  BeginCollective();
+  return Spread(text, root);
+}
+
+// A binomial tree: a rank at distance d from the root hears from the one that lacks d's highest bit.
+std::string Communicator::Spread(const std::string& text, int root) {
+  round_ = 1;
   const int distance = (rank() - root + size()) % size();
   int step = 1;
   std::string heard = text;
@@ -110,6 +155,8 @@ std::string Communicator::Broadcast(const std::string& text, int root) {
 std::vector<std::string> Communicator::AllGather(const std::string& text) {
   std::vector<std::string> all(static_cast<size_t>(size()));
   std::string joined;
+  BeginCollective();
+  round_ = 0;
   if (is_first()) {
     all[0] = text;
     for (int peer = 1; peer < size(); ++peer) all[static_cast<size_t>(peer)] = Receive(peer);
@@ -120,7 +167,7 @@ std::vector<std::string> Communicator::AllGather(const std::string& text) {
   } else {
     Send(0, text);
   }
-  joined = Broadcast(joined);
+  joined = Spread(joined, 0);
   std::string_view rest = joined;
   for (std::string& one : all) {
     uint64_t length = 0;

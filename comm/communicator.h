@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +14,21 @@
 #include "comm/transport.h"
 
 namespace moka {
+
+// How far a rank is in what all do together. Of ranks that wait, the one with the lowest place (collective, round,
+// first those that receive) waits for the rank that holds up all.
+struct WaitPlace {
+  int64_t collective = 0;  // begun so far: of texts, numbers and gradients
+  int round = 0;           // of that collective
+  bool is_sending = false;
+  std::vector<int> peers = {};  // waited for; empty: it does not wait, or not for long
+};
+
+// How ranks are told apart that are late, at work or gone; asked by the thread that waits.
+struct RankWatch {
+  std::function<bool()> is_working = {};       // whether a rank says that it is at slow work, which is waited for
+  std::function<std::string()> diagnose = {};  // begins the error of a rank that gives up waiting
+};
 
 class Communicator {
  public:
@@ -32,6 +49,13 @@ class Communicator {
   std::unique_ptr<Transport> TakeTransport() { return std::move(transport_); }
   std::chrono::nanoseconds patience() const { return patience_; }
   void SetPatience(std::chrono::nanoseconds patience) { patience_ = patience; }
+  void SetWatch(RankWatch watch) { watch_ = std::move(watch); }
+  const RankWatch& watch() const { return watch_; }
+
+  // Any thread. Begins the next collective, and says whom this rank waits for in which round of it.
+  WaitPlace place() const;
+  void BeginCollective();
+  void SetWaiting(int round, bool is_sending, std::vector<int> peers);
 
   // All of these. Errors: kPeer as Runner::Run.
   // Returns `root`'s text on every rank.
@@ -51,7 +75,9 @@ class Communicator {
 
  private:
   template <class Move, class IsDone>
-  void Wait(int peer, Move move, IsDone is_done);
+  void Wait(int peer, bool is_sending, Move move, IsDone is_done);
+  [[noreturn]] void GiveUp(int peer) const;
+  std::string Spread(const std::string& text, int root);
   // values[i] becomes what `join` makes of it and every rank's, in the order of ranks, from `first` on.
   template <class Join>
   void Combine(std::span<double> values, double first, Join join);
@@ -59,6 +85,10 @@ class Communicator {
   std::unique_ptr<Transport> transport_;
   std::vector<std::string> hosts_;
   std::chrono::nanoseconds patience_;
+  RankWatch watch_;
+  int round_ = 0;  // of the collective: all to the first rank, one to all
+  mutable std::mutex place_mutex_;
+  WaitPlace place_;
 };
 
 }  // namespace moka

@@ -137,6 +137,9 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       const bool is_final = way == Way::kFromOwner || way == Way::kInGroup;
       if (!device_) {
         bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
+        bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
+          communicator_.SetWaiting(round, is_sending, std::move(peers));
+        });
       }
       for (int i = bucket.first; i < bucket.last; ++i) {
         bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
@@ -211,7 +214,6 @@ void GradientExchange::Begin(int64_t key, Stream& stream) { device_->Begin(index
 void GradientExchange::End(int64_t key, Stream& stream) { device_->End(index_of_key_.find(key)->second, stream); }
 
 void GradientExchange::Await(Stream& stream) {
-  int64_t before = 0;
   {
     std::unique_lock lock(mutex_);
     if (!failure_.empty()) {
@@ -219,23 +221,23 @@ void GradientExchange::Await(Stream& stream) {
       return device_->Abort(stream);
     }
     ++iterations_;
-    before = collectives_;
   }
   int ended = -1;
   int begun = 0;
+  int counted = 0;
   const auto has_moved = [&] {
     begun = device_->BegunBuckets();
     const int now = device_->EndedBuckets();
+    for (; counted < begun; ++counted) communicator_.BeginCollective();
     const std::lock_guard lock(mutex_);
-    collectives_ = before + begun;
     running_ = begun > now ? begun - 1 : -1;
     if (begun > 0) last_begun_ = buckets_[static_cast<size_t>(begun - 1)].last - 1;
     return std::exchange(ended, now + begun) != now + begun;
   };
   StreamWait wait = device_->Wait(stream, communicator_.patience(), std::ref(has_moved));
   if (wait.is_done && wait.failure.empty()) {
+    for (; counted < static_cast<int>(buckets_.size()); ++counted) communicator_.BeginCollective();
     const std::lock_guard lock(mutex_);
-    collectives_ = before + static_cast<int64_t>(buckets_.size());
     running_ = -1;
     return TakeDeviceTimes();
   }
@@ -294,7 +296,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
   {
     const std::lock_guard lock(mutex_);
-    ++collectives_;
+    communicator_.BeginCollective();
     running_ = static_cast<int>(&bucket - buckets_.data());
   }
   std::string failure;
@@ -360,7 +362,7 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
   } else {
     text = StrCat(what, " (", bucket.name, ", from layer \"", gradients_[static_cast<size_t>(bucket.first)].layer,
                   "\" to \"", gradients_[static_cast<size_t>(bucket.last - 1)].layer, "\")");
-    if (diagnose_) text = StrCat(diagnose_(), text);
+    if (communicator_.watch().diagnose) text = StrCat(communicator_.watch().diagnose(), text);
   }
   communicator_.Fail(text);
   return text;
@@ -368,8 +370,7 @@ std::string GradientExchange::Explain(const std::string& what, const Bucket& buc
 
 ExchangePlace GradientExchange::Place() const {
   const std::lock_guard lock(mutex_);
-  return {iterations_, collectives_,
-          last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
+  return {iterations_, last_begun_ < 0 ? std::string() : gradients_[static_cast<size_t>(last_begun_)].layer, running_};
 }
 
 void GradientExchange::Check() const {

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,10 +35,9 @@ struct ExchangedGradient {
 
 // How far a rank is, for who looks for the one that holds up the others.
 struct ExchangePlace {
-  int64_t iteration = 0;    // begun, since the plan
-  int64_t collectives = 0;  // buckets that this rank has begun in all
-  std::string layer = {};   // of the last gradient computed
-  int bucket = -1;          // being summed; -1: none
+  int64_t iteration = 0;   // begun, since the plan
+  std::string layer = {};  // of the last gradient computed
+  int bucket = -1;         // being summed; -1: none
 };
 
 // One bucket of the last iterations.
@@ -112,8 +110,6 @@ class GradientExchange : public Collectives {
   // Ends an exchange that is under way and tells the other ranks why. No exchange follows.
   void Cancel(const std::string& why) noexcept;
   ExchangePlace Place() const;
-  // Asked once by the exchange's thread when it gives up waiting; what it says is added to the error.
-  void SetDiagnosis(std::function<std::string()> diagnose) { diagnose_ = std::move(diagnose); }
   // Errors: kPeer if an exchange has failed; what the program computed since is worth nothing.
   void Check() const;
   const std::vector<ExchangedGradient>& gradients() const { return gradients_; }
@@ -184,7 +180,6 @@ class GradientExchange : public Collectives {
   int begun_ = 0;  // gradients of this iteration
   int64_t begun_micros_ = 0;
   double exposed_s_ = 0;
-  std::function<std::string()> diagnose_;
   std::unique_ptr<DelayLine> delays_;  // null: sums are of the same iteration
   bool has_dynamic_delay_ = false;
   int loss_ = -1;               // gradient
@@ -195,7 +190,6 @@ class GradientExchange : public Collectives {
   mutable std::mutex mutex_;  // of what follows, and of the buckets' counters and times
   std::condition_variable changed_;
   std::string failure_;
-  int64_t collectives_ = 0;
   int last_begun_ = -1;
   int running_ = -1;
   std::string cancelled_for_;

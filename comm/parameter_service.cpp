@@ -54,11 +54,6 @@ bool ParameterService::is_entered() const {
   return is_entered_;
 }
 
-int64_t ParameterService::exchanges() const {
-  const std::lock_guard lock(mutex_);
-  return exchanges_;
-}
-
 void ParameterService::Enter(int64_t clock) {
   const std::lock_guard lock(mutex_);
   Require(!is_entered_, "a rank enters once");
@@ -88,7 +83,7 @@ void ParameterService::Await(std::unique_lock<std::mutex>& lock, const std::func
   if (is_done()) return;
   cancelled_for_ = StrCat(communicator_.NameOf(communicator_.rank()), " has waited ",
                           std::chrono::duration<double>(patience).count(), " s for ", what);
-  if (diagnose_) cancelled_for_ = StrCat(diagnose_(), cancelled_for_);
+  if (communicator_.watch().diagnose) cancelled_for_ = StrCat(communicator_.watch().diagnose(), cancelled_for_);
   changed_.wait(lock, [&] { return !failure_.empty(); });
   throw Error(ErrorKind::kPeer, failure_);
 }
@@ -101,7 +96,7 @@ ParameterService::Answer ParameterService::Exchange(int64_t clock, double loss, 
   gradients_ = gradients;
   received_ = values;
   answers_ = communicator_.size();
-  ++exchanges_;
+  communicator_.BeginCollective();
   wants_push_ = true;
   Await(
       lock, [&] { return answers_ == 0; }, "the weights that other ranks serve");

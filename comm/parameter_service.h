@@ -64,8 +64,6 @@ class ParameterService {
   void Leave();
   // Ends what is under way and tells the other ranks why. Nothing follows.
   void Cancel(const std::string& why) noexcept;
-  int64_t exchanges() const;
-  void SetDiagnosis(std::function<std::string()> diagnose) { diagnose_ = std::move(diagnose); }
 
  private:
   enum class Kind : int64_t { kPush, kAnswer, kLeave };
@@ -118,7 +116,6 @@ class ParameterService {
   Rule rule_;
   int64_t staleness_;
   ServedValues& values_;
-  std::function<std::string()> diagnose_;
 
   // Of the thread.
   std::vector<Peer> peers_;
@@ -138,7 +135,6 @@ class ParameterService {
   std::span<float> received_;
   int answers_ = 0;  // that are missing
   Answer answer_;
-  int64_t exchanges_ = 0;
   std::chrono::steady_clock::time_point moved_at_;
   std::string cancelled_for_;
   std::string failure_;

@@ -31,15 +31,24 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience, cons
   for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
     Begin(schedule_.rounds[r], message.size());
     Deadline deadline = std::chrono::steady_clock::now() + patience;
+    bool is_stalled = false;
     while (!sends_.empty() || !receives_.empty()) {
       if (Move(message)) {
         deadline = std::chrono::steady_clock::now() + patience;
+        if (is_stalled) on_stall_(static_cast<int>(r), false, {});
+        is_stalled = false;
         continue;
       }
       const Deadline now = std::chrono::steady_clock::now();
       transport_.Idle(std::min(deadline, now + kLook));
       if (is_cancelled != nullptr && *is_cancelled) throw Error(ErrorKind::kPeer, "the collective was cancelled");
       if (std::string why = transport_.failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
+      if (on_stall_ && !is_stalled && now >= deadline - patience + kStall) {
+        bool is_sending = false;
+        const std::vector<int> peers = WaitedFor(is_sending);
+        on_stall_(static_cast<int>(r), is_sending, peers);
+        is_stalled = true;
+      }
       if (std::chrono::steady_clock::now() >= deadline && !Move(message)) GiveUp(r, patience);
     }
   }
@@ -191,14 +200,24 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
   return moved;
 }
 
-void Runner::GiveUp(size_t round, std::chrono::nanoseconds patience) const {
+std::vector<int> Runner::WaitedFor(bool& is_sending) const {
   std::set<int> waited;
   for (const Progress& receive : receives_) {  // what has come may have to wait for others to be added
     if (!receive.IsDone() && transport_.Peek(receive.peer).empty()) waited.insert(receive.peer);
   }
-  for (const Progress& send : sends_) {
-    if (!send.IsDone()) waited.insert(send.peer);
+  is_sending = waited.empty();
+  if (is_sending) {
+    for (const Progress& send : sends_) {
+      if (!send.IsDone()) waited.insert(send.peer);
+    }
   }
+  return {waited.begin(), waited.end()};
+}
+
+void Runner::GiveUp(size_t round, std::chrono::nanoseconds patience) const {
+  bool is_sending = false;
+  const std::vector<int> waited = WaitedFor(is_sending);
+  if (on_stall_) on_stall_(static_cast<int>(round), is_sending, waited);
   std::vector<std::string> names;
   for (const int peer : waited) names.push_back(StrCat(peer));
   throw Error(ErrorKind::kPeer,

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ class Runner {
   void Run(const Message& message, std::chrono::nanoseconds patience, const std::atomic<bool>* is_cancelled = nullptr);
 
   const Schedule& schedule() const { return schedule_; }
+
+  // Called when nothing has moved for kStall, with the round and the ranks waited for, and with none when something
+  // moves again.
+  using OnStall = std::function<void(int round, bool is_sending, std::vector<int> peers)>;
+  void SetOnStall(OnStall on_stall) { on_stall_ = std::move(on_stall); }
 
  private:
   // One transfer under way: elements [at, end) are left, and `pad` bytes that go with the last of them.
@@ -51,10 +57,13 @@ class Runner {
   // The first element from `at` on that a send of this round still has to read.
   int64_t Limit(int64_t at) const;
   [[noreturn]] void GiveUp(size_t round, std::chrono::nanoseconds patience) const;
+  // Those whose bytes have not come; without any, those that take none.
+  std::vector<int> WaitedFor(bool& is_sending) const;
 
   Transport& transport_;
   Schedule schedule_;
   Wire wire_;
+  OnStall on_stall_;
   std::vector<Progress> sends_;
   std::vector<Progress> receives_;  // those of a group are neighbours
   std::vector<Group> groups_;

@@ -34,8 +34,14 @@ bool ShapedTransport::IsFar(int peer) const {
   return shape_.host_of[static_cast<size_t>(peer)] != shape_.host_of[static_cast<size_t>(rank())];
 }
 
+bool ShapedTransport::IsSilent() {
+  is_silent_ = is_silent_ || (shape_.silent_after_bytes && sent_bytes_ >= *shape_.silent_after_bytes) ||
+               (shape_.falls_silent && shape_.falls_silent());
+  return is_silent_;
+}
+
 std::span<std::byte> ShapedTransport::Reserve(int peer) {
-  if (shape_.silent_after_bytes && sent_bytes_ >= *shape_.silent_after_bytes) return {};
+  if (IsSilent()) return {};
   std::span<std::byte> room = inner_->Reserve(peer);
   if (room.size() == kUnit) {  // before the end of a ring: a head without bytes fills it
     const uint64_t head = HeadOf(0, 0);

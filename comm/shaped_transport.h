@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -19,6 +20,7 @@ struct LinkShape {
   std::vector<int> host_of = {};       // by rank; between ranks of one host nothing is shaped. Empty: a host each
   uint64_t seed = 0;
   std::optional<int64_t> silent_after_bytes = {};  // after sending so many this rank sends nothing more
+  std::function<bool()> falls_silent = {};         // asked before each message; once true it sends nothing more
 };
 
 class ShapedTransport : public Transport {
@@ -40,6 +42,7 @@ class ShapedTransport : public Transport {
     int64_t due_us = 0;
   };
   bool IsFar(int peer) const;
+  bool IsSilent();
   int64_t DueOf(int peer, int64_t bytes);
 
   std::unique_ptr<Transport> inner_;
@@ -48,6 +51,7 @@ class ShapedTransport : public Transport {
   std::vector<uint64_t> sent_frames_;
   double link_free_us_ = 0;
   int64_t sent_bytes_ = 0;
+  bool is_silent_ = false;
 };
 
 }  // namespace moka

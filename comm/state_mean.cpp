@@ -1,6 +1,7 @@
 #include "comm/state_mean.h"
 
 #include "comm/all_reduce_choice.h"
+#include "core/error.h"
 #include "core/text.h"
 
 namespace moka {
@@ -28,12 +29,23 @@ StateMean::StateMean(Communicator& communicator, const std::string& algorithm, W
   for (const Tensor& state : states) {
     states_.Append(static_cast<float*>(state.raw()), state.type().Bytes() / static_cast<int64_t>(sizeof(float)));
   }
+  runner_.SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
+    communicator_.SetWaiting(round, is_sending, std::move(peers));
+  });
   all_ = states_;
   all_.Append(sums_.data(), sums);
 }
 
 void StateMean::Run() {
-  runner_.Run(all_, communicator_.patience());
+  communicator_.BeginCollective();
+  try {
+    runner_.Run(all_, communicator_.patience());
+  } catch (const Error& error) {
+    if (!communicator_.transport().failure().empty() || !communicator_.watch().diagnose) throw;
+    const std::string text = communicator_.watch().diagnose() + error.text();
+    communicator_.Fail(text);
+    throw Error(ErrorKind::kPeer, text);
+  }
   const float part = 1.0F / static_cast<float>(communicator_.size());
   states_.ForEach(0, states_.size(), [&](float* values, int64_t count) {
     for (int64_t i = 0; i < count; ++i) values[i] *= part;

@@ -13,6 +13,9 @@ namespace moka {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+// A wait as long as this is told to who looks for lost ranks: long beside a collective, short beside any deadline.
+inline constexpr std::chrono::milliseconds kStall(250);
+
 class Transport {
  public:
   static constexpr int64_t kUnit = 8;  // bytes; messages are padded to it

@@ -2,26 +2,36 @@
 
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 
 #include "core/file.h"
+#include "optim/signals.h"
 
 namespace moka {
 namespace {
 
-constexpr std::chrono::seconds kInterval(1);
+// Between looks for a request to stop: mpirun kills a second after it has asked.
+constexpr std::chrono::milliseconds kLook(100);
 
 }  // namespace
 
-RankBeacon::RankBeacon(std::filesystem::path run_folder, int rank, std::string host, std::function<RankState()> look)
-    : folder_(std::move(run_folder)), rank_(rank), host_(std::move(host)), look_(std::move(look)) {
+RankBeacon::RankBeacon(std::filesystem::path run_folder, int rank, std::string host, std::function<RankState()> look,
+                       std::chrono::milliseconds interval)
+    : folder_(std::move(run_folder)), rank_(rank), host_(std::move(host)), look_(std::move(look)), interval_(interval) {
   CreateFolders(folder_ / "ranks");
   Write();
   thread_ = std::jthread([this](const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(sleep_mutex_);
+    auto written = std::chrono::steady_clock::now();
+    bool was_asked = false;
     while (!stop.stop_requested()) {
-      ends_.wait_for(lock, stop, kInterval, [] { return false; });
+      ends_.wait_for(lock, stop, std::min(kLook, interval_), [] { return false; });
+      const bool is_asked = SignalRequests::WasAskedToStop();
+      const auto now = std::chrono::steady_clock::now();
+      if (now < written + interval_ && is_asked == was_asked) continue;
       Write();
+      was_asked = is_asked;
+      written = now;
     }
   });
 }
@@ -32,12 +42,14 @@ RankBeacon::~RankBeacon() {
   Write();
 }
 
-void RankBeacon::Write() const {
+void RankBeacon::Write() {
+  const std::lock_guard lock(mutex_);
   RankState state = look_();
+  if (SignalRequests::WasAskedToStop()) state.state = RankState::kStopping;
   state.rank = rank_;
   state.host = host_;
   state.pid = ::getpid();
-  state.updated_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  state.updated_s = SecondsSince1970();
   WriteRankState(folder_, state);
 }
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -27,6 +30,12 @@ RankState StateOf(const nlohmann::json& json) {
   state.bucket = json.value("bucket", int64_t{-1});
   state.layer = json.value("layer", "");
   state.updated_s = json.at("updated_s");
+  state.waits_for = json.value("waits_for", std::vector<int>());
+  state.round = json.value("round", 0);
+  state.is_sending = json.value("is_sending", false);
+  state.batch = json.value("batch", int64_t{0});
+  state.lost = json.value("lost", -1);
+  state.verdict = json.value("verdict", "");
   return state;
 }
 
@@ -64,13 +73,91 @@ std::optional<Culprit> FindMissing(const std::vector<RankState>& states, int ran
   return std::nullopt;
 }
 
+const RankState* StateOfRank(const std::vector<RankState>& states, int rank) {
+  const auto it = std::ranges::find(states, rank, &RankState::rank);
+  return it == states.end() ? nullptr : &*it;
+}
+
+// The rank with most votes; nothing if two have as many.
+std::optional<int> Elected(const std::map<int, int>& votes) {
+  std::optional<int> elected;
+  int most = 0;
+  for (const auto& [rank, count] : votes) {
+    if (count == most) elected.reset();
+    if (count > most) elected = rank;
+    most = std::max(most, count);
+  }
+  return elected;
+}
+
+// What a rank that gave up has written, whatever happened to the others after it.
+std::optional<Culprit> FindVerdict(const std::vector<RankState>& states) {
+  std::map<int, int> votes;
+  for (const RankState& state : states) {
+    if (state.lost >= 0) ++votes[state.lost];
+  }
+  const std::optional<int> lost = Elected(votes);
+  if (!lost) return std::nullopt;
+  const RankState* of_lost = StateOfRank(states, *lost);
+  const auto judge = std::ranges::find(states, *lost, &RankState::lost);
+  return Culprit{*lost, of_lost == nullptr ? std::string() : of_lost->host, Printable(judge->verdict)};
+}
+
+// mpirun asks all ranks to stop when one is gone; that one does not answer.
+const RankState* FindVanished(const std::vector<RankState>& states) {
+  const auto answers = [](const RankState& state) { return state.state == RankState::kStopping; };
+  const auto silent = std::ranges::find_if_not(states, answers);
+  if (silent == states.end() || std::ranges::count_if(states, answers) + 1 != std::ssize(states)) return nullptr;
+  return &*silent;
+}
+
+// Of those that wait, the ones in the lowest place wait for what holds up all. What a rank that has fallen silent says
+// of itself is too old.
+std::optional<Culprit> FindWaitedFor(const std::vector<RankState>& states, double newest_s) {
+  const auto place = [](const RankState& s) { return std::tuple(s.collective, s.round, s.is_sending); };
+  std::vector<RankState> waiting;
+  for (const RankState& state : states) {
+    if (!state.waits_for.empty() && state.updated_s > newest_s - kSilentS) waiting.push_back(state);
+  }
+  if (waiting.empty()) return std::nullopt;
+  const auto lowest = place(*std::ranges::min_element(waiting, {}, place));
+  std::erase_if(waiting, [&](const RankState& state) { return place(state) != lowest; });
+  std::map<int, int> votes;
+  std::vector<std::string> waiters;
+  for (const RankState& state : waiting) {
+    for (const int rank : state.waits_for) ++votes[rank];
+  }
+  const std::optional<int> culprit = Elected(votes);
+  const RankState* state = culprit ? StateOfRank(states, *culprit) : nullptr;
+  if (state == nullptr) return std::nullopt;
+  for (const RankState& waiter : waiting) {
+    if (std::ranges::count(waiter.waits_for, *culprit) > 0) waiters.push_back(StrCat(waiter.rank));
+  }
+  const double silent_s = newest_s - state->updated_s;
+  return Named(*state, StrCat("is waited for by rank", waiters.size() == 1 ? " " : "s ", Join(waiters, ", "),
+                              silent_s < kSilentS ? std::string() : fmt::format(" and silent for {:.1f} s", silent_s)));
+}
+
 }  // namespace
+
+double SecondsSince1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool IsOneWorking(const std::vector<RankState>& states, int rank, double since_s) {
+  return std::ranges::any_of(states, [&](const RankState& state) {
+    const bool is_slow_work = state.state == "testing" || state.state == "writing";
+    return state.rank != rank && is_slow_work && state.waits_for.empty() && state.updated_s >= since_s;
+  });
+}
 
 void WriteRankState(const std::filesystem::path& run, const RankState& state) {
   const nlohmann::ordered_json json{
-      {"rank", state.rank},     {"host", state.host},           {"pid", state.pid},
-      {"state", state.state},   {"iteration", state.iteration}, {"collective", state.collective},
-      {"bucket", state.bucket}, {"layer", state.layer},         {"updated_s", state.updated_s}};
+      {"rank", state.rank},           {"host", state.host},           {"pid", state.pid},
+      {"state", state.state},         {"iteration", state.iteration}, {"collective", state.collective},
+      {"bucket", state.bucket},       {"layer", state.layer},         {"updated_s", state.updated_s},
+      {"waits_for", state.waits_for}, {"round", state.round},         {"is_sending", state.is_sending},
+      {"batch", state.batch},         {"lost", state.lost},           {"verdict", state.verdict}};
   const std::filesystem::path path = run / "ranks" / StrCat("rank-", state.rank, ".json");
   std::filesystem::path temporary = path;
   temporary += ".new";
@@ -100,11 +187,14 @@ std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double s
 std::optional<Culprit> FindCulprit(const std::vector<RankState>& states, int ranks) {
   if (states.empty()) return std::nullopt;
   for (const RankState& state : states) {
-    if (state.state == "failed") return Named(state, "failed");
+    if (state.state == RankState::kFailed) return Named(state, "failed");
   }
   if (const std::optional<Culprit> missing = FindMissing(states, ranks)) return missing;
   if (states.size() < 2) return std::nullopt;
+  if (std::optional<Culprit> lost = FindVerdict(states)) return lost;
+  if (const RankState* vanished = FindVanished(states)) return Named(*vanished, "ended without a word");
   const double newest = std::ranges::max_element(states, {}, &RankState::updated_s)->updated_s;
+  if (std::optional<Culprit> waited_for = FindWaitedFor(states, newest)) return waited_for;
   if (const RankState* silent = Lowest(states, &RankState::updated_s, kSilentS))
     return Named(*silent,
                  fmt::format("fell silent {:.1f} s before the last of the others", newest - silent->updated_s));

@@ -11,11 +11,13 @@ constexpr int kKilledByInterrupt = 130;
 
 // Lock-free atomics are what a handler may touch.
 std::atomic<int> stop_requests{0};
+std::atomic<bool> was_asked{false};
 std::atomic<int> snapshot_requests{0};
 std::atomic<int> interrupts{0};
 std::atomic<SignalEffect> sigint_effect{SignalEffect::kStop};
 std::atomic<SignalEffect> sighup_effect{SignalEffect::kSnapshot};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<SignalEffect>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<SignalEffect>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
 void OnSignal(int signal) {
   SignalEffect effect = SignalEffect::kStop;
@@ -24,7 +26,10 @@ void OnSignal(int signal) {
     if (effect == SignalEffect::kStop && interrupts.fetch_add(1) > 0) _exit(kKilledByInterrupt);
   }
   if (signal == SIGHUP) effect = sighup_effect.load();
-  if (effect == SignalEffect::kStop) stop_requests.store(1);
+  if (effect == SignalEffect::kStop) {
+    stop_requests.store(1);
+    was_asked.store(true);
+  }
   if (effect == SignalEffect::kSnapshot) snapshot_requests.store(1);
 }
 
@@ -32,6 +37,7 @@ void OnSignal(int signal) {
 
 SignalRequests::SignalRequests(SignalEffect sigint, SignalEffect sighup) {
   stop_requests = 0;
+  was_asked = false;
   snapshot_requests = 0;
   interrupts = 0;
   sigint_effect = sigint;
@@ -53,5 +59,7 @@ SignalEffect SignalRequests::Take() {
 }
 
 bool SignalRequests::WantsStop() { return stop_requests.load() != 0; }
+
+bool SignalRequests::WasAskedToStop() { return was_asked.load(); }
 
 }  // namespace moka

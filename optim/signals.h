@@ -22,6 +22,8 @@ class SignalRequests {
   static SignalEffect Take();
   // Whether a stop is asked for; the request stays.
   static bool WantsStop();
+  // Whether a stop was ever asked for, taken or not.
+  static bool WasAskedToStop();
 
  private:
   static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};

@@ -41,6 +41,7 @@ TrainResult Trainer::Run() {
     LogToFile("Optimization Done.");
     return result;
   } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kPeer) phase_ = Phase::kFailed;
     CancelExchange(e.what());
     try {
       WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));

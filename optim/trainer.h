@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +67,8 @@ class Trainer {
   // With several ranks (optim/trainer_ranks.cpp). All of them at the same place of the training.
   void JoinRanks();
   void PlanExchange();
+  RankState Look();
+  std::string Diagnose(const std::filesystem::path& run_folder);
   void Replan();
   BatchPolicy Batches() const;
   // Errors: kConfig where compression takes longer than it saves.
@@ -128,9 +131,12 @@ class Trainer {
   bool is_smaller_better_ = false;
   bool is_target_reached_ = false;
 
-  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded };
+  enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded, kFailed };
   std::atomic<Phase> phase_ = Phase::kStarting;
-  std::atomic<int64_t> iteration_now_ = 0;  // for the beacon's thread
+  std::atomic<int64_t> iteration_now_ = 0;    // for the beacon's thread
+  const double born_s_ = SecondsSince1970();  // what ranks have written before is of an earlier session
+  std::mutex lost_mutex_;                     // of the next
+  std::optional<Culprit> lost_;               // whom this rank gave up waiting for
 
   std::vector<NamedBlob> before_update_;  // snapshot_diff: the blobs as they were
 

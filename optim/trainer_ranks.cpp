@@ -1,6 +1,7 @@
 // Trainer: what several ranks do together.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "comm/compression/compression_forecast.h"
 #include "core/checksum.h"
@@ -17,11 +18,14 @@
 namespace moka {
 namespace {
 
-// Kernels are timed, databases opened and checkpoints written by one rank while the others wait.
+// Kernels are timed and databases opened by one rank while the others wait.
 constexpr std::chrono::minutes kSlowWork(20);
 // Iterations after which the backward pass is known well enough to plan by: soon, and once more when caches are warm.
 constexpr int kFirstPlan = 3;
 constexpr int kSecondPlan = 20;
+
+// Between what hosts write and what others read of it.
+constexpr double kClockSlackS = 1.0;
 
 enum Wish { kStop, kSnapshot, kTime };
 
@@ -146,26 +150,56 @@ void Trainer::CheckCompression() const {
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {
   if (ranks() == 1) return;
-  const auto look = [this] {
-    constexpr std::array<const char*, 5> kNames = {"starting", "training", "testing", "writing", "ended"};
-    const ExchangePlace place =
-        train_->exchange() != nullptr ? train_->exchange()->Place() : train_->strategy()->Place();
-    RankState state;
-    state.state = kNames.at(static_cast<size_t>(phase_.load()));
-    state.iteration = iteration_now_;
-    state.collective = place.collectives;
-    state.bucket = place.bucket;
-    state.layer = place.layer;
-    return state;
-  };
+  const double deadline_s = double{solver_.distributed().deadline_s()};
   const int rank = options_.world->rank();
-  beacon_ = std::make_unique<RankBeacon>(run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], look);
-  const auto diagnose = [run_folder, ranks = static_cast<int>(ranks())] {
-    const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(run_folder, 0), ranks);
-    return culprit ? StrCat(culprit->text, "; ") : std::string();
-  };
-  if (train_->exchange() != nullptr) train_->exchange()->SetDiagnosis(diagnose);
-  if (train_->strategy() != nullptr) train_->strategy()->SetDiagnosis(diagnose);
+  // Several times a deadline, so that what ranks write tells them apart at its end.
+  const auto interval = std::chrono::milliseconds(std::clamp<int64_t>(std::llround(deadline_s * 125), 20, 1000));
+  beacon_ = std::make_unique<RankBeacon>(
+      run_folder, rank, options_.world->hosts()[static_cast<size_t>(rank)], [this] { return Look(); }, interval);
+  const double fresh_s = std::min(deadline_s, kSilentS) + kClockSlackS;
+  options_.world->SetWatch({.is_working =
+                                [run_folder, rank, fresh_s] {
+                                  return IsOneWorking(ReadRankStates(run_folder, 0), rank,
+                                                      SecondsSince1970() - fresh_s);
+                                },
+                            .diagnose = [this, run_folder] { return Diagnose(run_folder); }});
+}
+
+RankState Trainer::Look() {
+  constexpr std::array<const char*, 6> kNames = {"starting", "training", "testing",
+                                                 "writing",  "ended",    RankState::kFailed};
+  const ExchangePlace exchanged =
+      train_->exchange() != nullptr ? train_->exchange()->Place() : ExchangePlace{.layer = {}};
+  const WaitPlace place = options_.world->place();
+  RankState state;
+  state.state = kNames.at(static_cast<size_t>(phase_.load()));
+  state.iteration = iteration_now_;
+  state.collective = place.collective;
+  state.round = place.round;
+  state.is_sending = place.is_sending;
+  state.waits_for = place.peers;
+  state.bucket = exchanged.bucket;
+  state.layer = exchanged.layer;
+  if (HasGlobalBatch(solver_)) state.batch = train_->feed().batch_size() * ranks();
+  const std::lock_guard lock(lost_mutex_);
+  if (lost_) {
+    state.lost = lost_->rank;
+    state.verdict = lost_->text;
+  }
+  return state;
+}
+
+// Called by the thread that gives up waiting. What it finds is written at once: mpirun ends the others soon after.
+std::string Trainer::Diagnose(const std::filesystem::path& run_folder) {
+  beacon_->Write();
+  const std::optional<Culprit> culprit = FindCulprit(ReadRankStates(run_folder, born_s_), static_cast<int>(ranks()));
+  if (!culprit) return {};
+  {
+    const std::lock_guard lock(lost_mutex_);
+    lost_ = culprit;
+  }
+  beacon_->Write();
+  return culprit->text + "; ";
 }
 
 void Trainer::Replan() {
@@ -239,13 +273,9 @@ void Trainer::ShareTest(int net, Evaluation evaluation, PipelineOptions& data) c
   data.world = ranks();
 }
 
-// The first rank writes while the others wait for it longer than for a gradient.
+// The first rank writes; the others wait for it past the deadline as long as it says that it does.
 void Trainer::AwaitSnapshot() {
-  if (ranks() == 1) return;
-  const std::chrono::nanoseconds patience = options_.world->patience();
-  options_.world->SetPatience(std::max<std::chrono::nanoseconds>(kSlowWork, patience));
-  options_.world->Barrier();
-  options_.world->SetPatience(patience);
+  if (ranks() > 1) options_.world->Barrier();
 }
 
 }  // namespace moka

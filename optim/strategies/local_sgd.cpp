@@ -43,24 +43,10 @@ double LocalSgd::Finish(int64_t iteration, double loss, bool must_agree, Wishes&
   const std::span<float> sums = mean_.sums();
   std::ranges::copy(wishes.wanted, sums.begin());
   sums[kWishes] = static_cast<float>(loss);
-  ++means_;
-  is_waiting_ = true;
-  try {
-    mean_.Run();
-  } catch (const Error& error) {
-    if (!world_.transport().failure().empty()) throw;
-    const std::string text = StrCat(diagnose_ ? diagnose_() : std::string(), error.text());
-    world_.Fail(text);
-    throw Error(ErrorKind::kPeer, text);
-  }
-  is_waiting_ = false;
+  mean_.Run();
   for (const std::string& name : mirrored_) store_.Set(name, store_.Values(name));
   for (size_t i = 0; i < wishes.counted.size(); ++i) wishes.counted[i] = static_cast<int>(sums[i]);
   return double{sums[kWishes]} / world_.size();
-}
-
-ExchangePlace LocalSgd::Place() const {
-  return {.iteration = means_, .collectives = means_, .layer = {}, .bucket = is_waiting_ ? 0 : -1};
 }
 
 std::string LocalSgd::Describe() const {

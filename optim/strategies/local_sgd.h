@@ -4,7 +4,6 @@
 // linear in the gradient, H = 1 is synchronous training.
 #pragma once
 
-#include <atomic>
 #include <vector>
 
 #include "comm/state_mean.h"
@@ -22,8 +21,6 @@ class LocalSgd : public Strategy {
   void Begin(int64_t) override {}
   double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) override;
   void Cancel(const std::string& why) noexcept override { world_.Fail(why); }
-  ExchangePlace Place() const override;
-  void SetDiagnosis(std::function<std::string()> diagnose) override { diagnose_ = std::move(diagnose); }
   std::string Describe() const override;
 
  private:
@@ -34,9 +31,6 @@ class LocalSgd : public Strategy {
   std::vector<std::string> names_;
   std::vector<std::string> mirrored_;  // values with copies in other types
   StateMean mean_;
-  std::function<std::string()> diagnose_;
-  std::atomic<int64_t> means_ = 0;
-  std::atomic<bool> is_waiting_ = false;
 };
 
 }  // namespace moka

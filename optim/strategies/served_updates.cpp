@@ -163,13 +163,6 @@ void ServedUpdates::Cancel(const std::string& why) noexcept {
   world_.Fail(why);
 }
 
-ExchangePlace ServedUpdates::Place() const {
-  const int64_t exchanges = service_->exchanges();
-  return {.iteration = exchanges, .collectives = exchanges, .layer = {}, .bucket = -1};
-}
-
-void ServedUpdates::SetDiagnosis(std::function<std::string()> diagnose) { service_->SetDiagnosis(std::move(diagnose)); }
-
 std::string ServedUpdates::Describe() const {
   const DistributedParameter& param = setting_.solver->distributed();
   const std::string rule = param.strategy() == "turn"

@@ -37,8 +37,6 @@ class ServedUpdates : public Strategy, public ServedValues {
   void Begin(int64_t iteration) override;
   double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) override;
   void Cancel(const std::string& why) noexcept override;
-  ExchangePlace Place() const override;
-  void SetDiagnosis(std::function<std::string()> diagnose) override;
   std::string Describe() const override;
 
  private:

@@ -56,9 +56,6 @@ class Strategy {
   virtual double Finish(int64_t iteration, double loss, bool must_agree, Wishes& wishes) = 0;
   // Ends what is under way because of an error of this rank, and tells the others.
   virtual void Cancel(const std::string& why) noexcept = 0;
-  virtual ExchangePlace Place() const = 0;
-  // What it says is added to the error when this rank gives up waiting.
-  virtual void SetDiagnosis(std::function<std::string()> diagnose) = 0;
   // For the first lines of a log: "local SGD, every 8 iterations".
   virtual std::string Describe() const = 0;
 };

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/mpi_world.h"
@@ -101,6 +103,49 @@ TEST(Communicator, AFailureReachesAllWithTheNameOfWhoFailed) {
       ADD_FAILURE() << "rank 1 gave up";
     } catch (const Error& error) {
       EXPECT_EQ(error.text(), "rank 1 on b: its disk is full");
+    }
+  });
+}
+
+TEST(Communicator, AStalledRankSaysWhomItWaitsFor) {
+  std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(2);
+  Communicator first(std::move(world[0]));
+  Communicator second(std::move(world[1]));
+  RunRanks(2, [&](Transport& transport) {
+    if (transport.rank() == 0) return first.Barrier();
+    while (first.place().peers.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(first.place().peers, std::vector<int>{1});
+    EXPECT_EQ(first.place().collective, 1);
+    EXPECT_EQ(first.place().round, 0);
+    EXPECT_FALSE(first.place().is_sending);
+    EXPECT_EQ(second.place().collective, 0);
+    second.Barrier();
+  });
+  EXPECT_TRUE(first.place().peers.empty());
+  EXPECT_EQ(second.place().collective, 1);
+}
+
+TEST(Communicator, ARankAtWorkIsWaitedForPastTheDeadline) {
+  RunCommunicators(2, {}, [](Communicator& world) {
+    world.SetPatience(std::chrono::milliseconds(100));
+    int asked = 0;
+    world.SetWatch({.is_working = [&] { return ++asked > 0; }});
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    world.Barrier();
+    EXPECT_EQ(asked > 1, world.rank() == 0);
+  });
+}
+
+TEST(Communicator, WhoGivesUpBeginsWithItsDiagnosis) {
+  RunCommunicators(2, {"left", "right"}, [](Communicator& world) {
+    if (world.rank() == 1) return;
+    world.SetPatience(std::chrono::milliseconds(100));
+    world.SetWatch({.is_working = [] { return false; }, .diagnose = [] { return "rank 1 is gone; "; }});
+    try {
+      world.Barrier();
+      ADD_FAILURE() << "rank 1 does not come";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.text(), "rank 1 is gone; rank 0 on left has waited 0.1 s for rank 1 on right");
     }
   });
 }

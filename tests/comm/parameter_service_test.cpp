@@ -163,7 +163,7 @@ TEST(ParameterService, SilenceEndsAllWithOneText) {
                    3, Rule::kTogether, 0,
                    [&](Rank rank) {
                      rank.service.Enter(0);
-                     rank.service.SetDiagnosis([] { return std::string("rank 2 sleeps; "); });
+                     rank.world.SetWatch({.diagnose = [] { return std::string("rank 2 sleeps; "); }});
                      if (rank.world.rank() == 2) {
                        while (ended < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
                        return;

@@ -221,5 +221,31 @@ TEST(Runner, ASilentRankIsWaitedForNoLongerThanAsked) {
   EXPECT_EQ(failed, 2);
 }
 
+TEST(Runner, ASilentRankIsTheOneThatOthersReceiveNothingFrom) {
+  std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(3);
+  for (auto& transport : world) {
+    LinkShape shape;
+    if (transport->rank() == 1) shape.falls_silent = [] { return true; };
+    transport = std::make_unique<ShapedTransport>(std::move(transport), std::move(shape));
+  }
+  std::vector<std::vector<int>> waits_for(3);
+  std::vector<char> is_sending(3);
+  EXPECT_THROW(RunRanks(world,
+                        [&](Transport& transport) {
+                          const auto rank = static_cast<size_t>(transport.rank());
+                          std::vector<float> values(10, 1.0F);
+                          Runner runner(transport, FindAllReduce("direct").make({.ranks = 3}, transport.rank()),
+                                        Wire::kFloat32);
+                          runner.SetOnStall([&](int, bool sends, std::vector<int> peers) {
+                            waits_for[rank] = std::move(peers);
+                            is_sending[rank] = sends ? 1 : 0;
+                          });
+                          runner.Run(Message(values), std::chrono::milliseconds(400));
+                        }),
+               Error);
+  EXPECT_EQ(waits_for, (std::vector<std::vector<int>>{{1}, {0, 2}, {1}}));
+  EXPECT_EQ(is_sending, (std::vector<char>{0, 1, 0}));
+}
+
 }  // namespace
 }  // namespace moka

@@ -1,7 +1,6 @@
 #include "tools/launch/supervisor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -22,13 +21,13 @@ namespace {
 constexpr int kSignalled = 128;
 constexpr int kLastSysexit = 78;
 
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-
-// The rank that ended the job, said on stderr; nothing if its ranks do not tell. States from before `since_s` are not
-// of this job; it is moved behind those that were read, which are not of the next.
-std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double& since_s, int ranks) {
+// The rank that ended the job, said on stderr; nothing if its ranks do not tell. `batch`: as they say. States from
+// before `since_s` are not of this job; it is moved behind those that were read, which are not of the next.
+std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double& since_s, int ranks,
+                                   int64_t& batch) {
   if (!run) return std::nullopt;
   const std::vector<RankState> states = ReadRankStates(*run, since_s);
+  if (!states.empty()) batch = states[0].batch;
   for (const RankState& state : states)
     since_s = std::max(since_s, std::nextafter(state.updated_s, std::numeric_limits<double>::infinity()));
   const std::optional<Culprit> culprit = FindCulprit(states, ranks);
@@ -36,10 +35,13 @@ std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& r
   return culprit;
 }
 
-void GiveUpRank(LaunchPlan& plan, const std::optional<Culprit>& culprit) {
-  --plan.ranks;
+// One rank fewer, or as many fewer as it takes for the batch to divide; the first is taken from the culprit's host.
+void GiveUpRank(LaunchPlan& plan, const std::optional<Culprit>& culprit, int64_t batch) {
+  const int former = plan.ranks--;
+  while (batch > 0 && batch % plan.ranks != 0) --plan.ranks;
   if (plan.uses_srun) return;
-  plan.hosts = WithoutSlot(plan.hosts, culprit ? culprit->host : "");
+  for (int gone = plan.ranks; gone < former; ++gone)
+    plan.hosts = WithoutSlot(plan.hosts, gone == plan.ranks && culprit ? culprit->host : "");
   if (!plan.hostfile.empty()) WriteFileAtomically(plan.hostfile, HostfileText(plan.hosts));
 }
 
@@ -68,7 +70,8 @@ std::string EndText(int code) {
 
 int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& options) {
   std::optional<std::filesystem::path> run;
-  double since_s = Now() - kClockLimitS;
+  double since_s = SecondsSince1970() - kClockLimitS;
+  int64_t batch = 0;
   for (int again = 0;; ++again) {
     const RunWatch watch(verb);  // of no training it finds none
     LogInfo(ShellLine(LaunchWords(plan)));
@@ -76,12 +79,12 @@ int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& o
     if (end.code != 0) LogInfo(EndText(end.code));
     if (!IsRankLost(end.code) || end.was_stopped) return end.code;
     if (const std::optional<std::filesystem::path> found = watch.Find()) run = found;
-    const std::optional<Culprit> culprit = NameCulprit(run, since_s, plan.ranks);
+    const std::optional<Culprit> culprit = NameCulprit(run, since_s, plan.ranks, batch);
     if (again == options.restarts) {
       if (run) LogInfo(StrCat("to go on: moka launch -n ", plan.ranks, " -- train --resume=", run->string()));
       return end.code;
     }
-    if (options.shrinks && plan.ranks > 1) GiveUpRank(plan, culprit);
+    if (options.shrinks && plan.ranks > 1) GiveUpRank(plan, culprit, batch);
     const bool has_checkpoint = run && HasCheckpoint(*run);
     if (run) plan.words = ResumingWords(verb, *run);
     LogInfo(StrCat("restart ", again + 1, " of ", options.restarts, " with ", plan.ranks,

@@ -15,6 +15,7 @@
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "tools/device_choice.h"
+#include "tools/faults/silence.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/run_kernels.h"
@@ -210,7 +211,7 @@ int Train(const Arguments& arguments, Communicator* world) {
 
 int Run(const Arguments& arguments) {
   if (!IsLaunched() || (LooksInside(arguments) && !ExplainsComm(arguments))) return Train(arguments, nullptr);
-  const std::unique_ptr<Communicator> world = OpenWorld();
+  const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
   if (world->size() == 1) return Train(arguments, nullptr);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
   try {
@@ -218,8 +219,9 @@ int Run(const Arguments& arguments) {
   } catch (const Error& error) {
     world->Fail(error.what());
     // What another rank has said need not be said again.
+    const std::string said = world->transport().failure();
     const bool is_own = world->is_first() || error.kind() != ErrorKind::kPeer ||
-                        error.text().starts_with(StrCat("rank ", world->rank(), " "));
+                        said.starts_with(StrCat(world->NameOf(world->rank()), ": "));
     if (is_own) throw;
     LogToFile(StrCat("error: ", error.what()));
     return static_cast<int>(ErrorKind::kPeer);

@@ -176,18 +176,18 @@ TEST(ErrorFeedback, LosesNothing) {
     for (const int ranks : {1, 2, 4}) {
       const std::vector<Outcome> outcomes = Exchange(Options(method), ranks, kSteps);
       for (const size_t which : {size_t{0}, size_t{1}}) {
+        std::vector<double> raw(kCount);
+        std::vector<double> found(kCount);
+        const auto add = [](const Floats& values, std::vector<double>& sum) {
+          for (size_t i = 0; i < kCount; ++i) sum[i] += double{values[i]};
+        };
+        for (int64_t step = 0; step < kSteps; ++step) {
+          add(outcomes[0].sums[static_cast<size_t>(2 * step) + which], found);
+          for (int rank = 0; rank < ranks; ++rank) add(Gradient(rank + (which == 1 ? 100 : 0), step), raw);
+        }
+        for (const Outcome& outcome : outcomes) add(outcome.states.at(which == 0 ? "residual:a" : "residual:b"), found);
         for (size_t i = 0; i < kCount; ++i) {
-          double raw = 0;
-          double found = 0;
-          for (int64_t step = 0; step < kSteps; ++step) {
-            found += double{outcomes[0].sums[static_cast<size_t>(2 * step) + which][i]};
-            for (int rank = 0; rank < ranks; ++rank) {
-              raw += double{Gradient(rank + (which == 1 ? 100 : 0), step)[i]};
-            }
-          }
-          for (const Outcome& outcome : outcomes)
-            found += double{outcome.states.at(which == 0 ? "residual:a" : "residual:b")[i]};
-          ASSERT_NEAR(found, raw, 2e-5 * ranks * kSteps) << method << " " << ranks << " " << i;
+          ASSERT_NEAR(found[i], raw[i], 2e-5 * ranks * kSteps) << method << " " << ranks << " " << i;
         }
       }
     }
@@ -519,13 +519,14 @@ TEST(Compression, GoesThroughTheExchange) {
         }
         for (int64_t i = 0; i < 3; ++i) exchange.End(i);
         exchange.Check();
-        for (size_t i = 0; i < kCount; ++i) {
-          float sum = 0;
-          for (int r = 0; r < kRanks; ++r) sum += Gradient(r, iteration)[i];
-          ASSERT_EQ(values[2][i], sum);
-          if (iteration == 0) {
-            ASSERT_EQ(values[1][i], sum);
-          }
+        Floats sum(kCount);
+        for (int r = 0; r < kRanks; ++r) {
+          const Floats gradient = Gradient(r, iteration);
+          for (size_t i = 0; i < kCount; ++i) sum[i] += gradient[i];
+        }
+        ASSERT_EQ(values[2], sum);
+        if (iteration == 0) {
+          ASSERT_EQ(values[1], sum);
         }
         if (iteration > 0) {
           EXPECT_LE(std::ranges::count_if(values[1], [](float v) { return v != 0; }), 3 * 11);

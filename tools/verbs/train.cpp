@@ -1,9 +1,11 @@
 // moka train: solver and nets in, a run folder out.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "comm/mpi_world.h"
 #include "core/error.h"
@@ -24,6 +26,9 @@
 
 namespace moka {
 namespace {
+
+// Once the first rank has ended with an error mpirun drops what others still say, so the one that speaks ends first.
+constexpr std::chrono::milliseconds kLastWords(500);
 
 SignalEffect EffectOf(const Arguments& arguments, const std::string& flag, const std::string& fallback) {
   const std::string text = arguments.Get(flag, fallback);
@@ -186,6 +191,7 @@ int Run(const Arguments& arguments) {
                         said.starts_with(StrCat(world->NameOf(world->rank()), ": "));
     if (is_own) throw;
     LogToFile(StrCat("error: ", error.what()));
+    std::this_thread::sleep_for(kLastWords);
     return static_cast<int>(ErrorKind::kPeer);
   }
 }

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "comm/clocks.h"
 #include "comm/mpi_world.h"
@@ -27,6 +29,9 @@
 
 namespace moka {
 namespace {
+
+// Once the first rank has ended with an error mpirun drops what others still say, so the one that speaks ends first.
+constexpr std::chrono::milliseconds kLastWords(500);
 
 SignalEffect EffectOf(const Arguments& arguments, const std::string& flag, const std::string& fallback) {
   const std::string text = arguments.Get(flag, fallback);
@@ -224,6 +229,7 @@ int Run(const Arguments& arguments) {
                         said.starts_with(StrCat(world->NameOf(world->rank()), ": "));
     if (is_own) throw;
     LogToFile(StrCat("error: ", error.what()));
+    std::this_thread::sleep_for(kLastWords);
     return static_cast<int>(ErrorKind::kPeer);
   }
 }

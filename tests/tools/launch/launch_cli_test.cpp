@@ -120,6 +120,16 @@ TEST_F(LaunchTest, ShrinkingGivesUpASlotOfTheCulprit) {
             "localhost slots=1\n127.0.0.1 slots=1\n");
 }
 
+TEST_F(LaunchTest, ShrinkingLeavesRanksThatTheBatchDividesAmong) {
+  Step(1, MakeRun() + "sed -i 's/\"rank\"/\"batch\":16,\"rank\"/' runs/lenet-0001/ranks/*.json; exit 137");
+  const Outcome outcome = Launch("--preflight=off --hosts localhost:2,127.0.0.1:2 --shrink --restarts 1 " + Train());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(Calls().size(), 2U);
+  EXPECT_TRUE(Calls()[1].starts_with("-n 2 ")) << Calls()[1];
+  EXPECT_EQ(ReadFile(folder_ / "hostfiles"),
+            "localhost slots=2\n127.0.0.1 slots=2\nlocalhost slots=1\n127.0.0.1 slots=1\n");
+}
+
 TEST_F(LaunchTest, TheFirstSignalAsksRanksForACheckpoint) {
   Step(1, "trap 'echo got USR1 > signals; exit 75' USR1; touch ready; for i in $(seq 200); do sleep 0.05; done");
   const Outcome outcome = MokaStopped("launch --mpirun ./mpirun -n 2 --restarts 3 -- version", "[ -e ready ]");

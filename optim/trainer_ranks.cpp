@@ -88,6 +88,7 @@ void Trainer::JoinRanks() {
                             .iter_size = solver_.iter_size(),
                             .is_global = HasGlobalBatch(solver_)};
     LogInfo(batch.Describe(double{solver_.base_lr()}));
+    LogInfo(batch.DescribeSchedule(solver_, train_->feed().epoch_size()));
     LogInfo(planner_->Describe());
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(

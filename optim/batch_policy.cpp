@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/pipeline.h"
+#include "optim/lr_policy.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
@@ -61,6 +62,26 @@ std::string BatchPolicy::Describe(double base_lr) const {
   if (is_global) return text;
   return text + fmt::format(", {} times the net's: the linear rule would make base_lr {:g} of {:g}, with a warm-up",
                             ranks, base_lr * static_cast<double>(ranks), base_lr);
+}
+
+std::string BatchPolicy::DescribeSchedule(const SolverParameter& solver, int64_t records) const {
+  const auto length = [&](int64_t iterations) {
+    if (records <= 0) return StrCat(iterations, iterations == 1 ? " iteration" : " iterations");
+    const double epochs = static_cast<double>(iterations) * static_cast<double>(of_all()) / static_cast<double>(records);
+    return fmt::format("{:.4g} {} ({} iterations)", epochs, epochs == 1 ? "epoch" : "epochs", iterations);
+  };
+  const int64_t warmup = WarmupEnd(solver);
+  const int64_t last = std::max<int64_t>(solver.max_iter() - 1, 0);
+  std::string text = StrCat("trains for ", length(solver.max_iter()), "; ");
+  if (warmup > 0) {
+    text += fmt::format("rate {:.6g} to {:.6g} in a warm-up of {}, ", LearningRate(solver, 0),
+                        LearningRate(solver, warmup), length(warmup));
+  } else {
+    text += fmt::format("rate {:.6g} at first, ", LearningRate(solver, 0));
+  }
+  text += solver.lr_policy() == "plateau" ? "then as the loss falls" : fmt::format("{:.6g} at the end", LearningRate(solver, last));
+  const double of_256 = double{solver.base_lr()} * 256 / static_cast<double>(of_all());
+  return text + fmt::format("; by the linear rule base_lr {:g} is {:.4g} for 256 samples", solver.base_lr(), of_256);
 }
 
 bool HasGlobalBatch(const SolverParameter& solver) {

@@ -19,6 +19,10 @@ struct BatchPolicy {
   // For the log: "batch 256 = 4 ranks x 64"; with "per_rank" also the rate that the linear rule (Goyal et al.,
   // "Accurate, large minibatch SGD", 2017) makes of `base_lr`.
   std::string Describe(double base_lr) const;
+  // For the log: epochs and warm-up of the solver's max_iter where the data have `records` (0: they have no end), the
+  // rates at both ends, and what base_lr is by the linear rule for 256 samples, so that recipes of different batches
+  // compare. Requires: CheckLrPolicy passed.
+  std::string DescribeSchedule(const SolverParameter& solver, int64_t records) const;
 };
 
 // Errors: kConfig at solver.distributed.batch unless it is "global" or "per_rank".

@@ -18,8 +18,8 @@ namespace {
 // One row of the table of policies.
 struct LrPolicy {
   std::string name;
-  std::vector<std::string> needs;  // fields that must be given
-  double (*rate)(const SolverParameter&, int64_t iter);
+  std::vector<std::string> needs;                        // fields that must be given
+  double (*rate)(const SolverParameter&, int64_t iter);  // iter from FirstOfPolicy
 };
 
 double Fixed(const SolverParameter& s, int64_t) { return s.base_lr(); }
@@ -62,9 +62,17 @@ double Progress(const SolverParameter& s, int64_t iter) {
   return std::min(1.0, static_cast<double>(iter) / s.max_iter());
 }
 
+// The iteration the policy counts as 0.
+int64_t FirstOfPolicy(const SolverParameter& s) { return s.policy_after_warmup() ? WarmupEnd(s) : 0; }
+
+// Part of the policy's own iterations that is done, at most 1.
+double PolicyProgress(const SolverParameter& s, int64_t iter) {
+  return std::min(1.0, static_cast<double>(iter) / static_cast<double>(s.max_iter() - FirstOfPolicy(s)));
+}
+
 double Poly(const SolverParameter& s, int64_t iter) {
   const double low = s.min_lr();
-  return low + (s.base_lr() - low) * std::pow(1 - Progress(s, iter), double{s.power()});
+  return low + (s.base_lr() - low) * std::pow(1 - PolicyProgress(s, iter), double{s.power()});
 }
 
 double Sigmoid(const SolverParameter& s, int64_t iter) {
@@ -73,7 +81,7 @@ double Sigmoid(const SolverParameter& s, int64_t iter) {
 
 double Cosine(const SolverParameter& s, int64_t iter) {
   const double low = s.min_lr();
-  return low + (s.base_lr() - low) * (1 + std::cos(std::numbers::pi * Progress(s, iter))) / 2;
+  return low + (s.base_lr() - low) * (1 + std::cos(std::numbers::pi * PolicyProgress(s, iter))) / 2;
 }
 
 const std::vector<LrPolicy>& Table() {
@@ -140,6 +148,22 @@ void CheckNumbers(const SolverParameter& s) {
   }
 }
 
+void CheckPolicyAfterWarmup(const SolverParameter& s) {
+  if (!s.policy_after_warmup()) return;
+  const auto fail = [&](const std::string& text, const std::string& hint) {
+    Fail(s, "policy_after_warmup", "policy_after_warmup " + text, hint);
+  };
+  if (WarmupEnd(s) <= 0) fail("needs a warm-up, and there is none", "give warmup_iter, or remove the line");
+  if (s.lr_policy() == "fixed" || s.lr_policy() == "plateau") {
+    fail(StrCat("has no meaning for lr_policy \"", s.lr_policy(), "\", which counts no iterations"), "remove the line");
+  }
+  if ((s.lr_policy() == "poly" || s.lr_policy() == "cosine") && WarmupEnd(s) >= s.max_iter()) {
+    fail(StrCat("leaves lr_policy \"", s.lr_policy(), "\" no iterations: the warm-up takes ", WarmupEnd(s),
+                ", and max_iter is ", s.max_iter()),
+         "max_iter counts the warm-up as well");
+  }
+}
+
 void CheckMomentumAndDecay(const SolverParameter& s) {
   RequireOneOf(s, "momentum_policy", s.momentum_policy(), {"fixed", "opt", "poly"});
   RequireOneOf(s, "weight_decay_policy", s.weight_decay_policy(), {"fixed", "poly"});
@@ -195,7 +219,12 @@ void CheckLrPolicy(const SolverParameter& solver) {
                       policy->name == "inv" || policy->name == "sigmoid" ? "" : " and the rate falls to 0"));
   }
   CheckNumbers(solver);
+  CheckPolicyAfterWarmup(solver);
   CheckMomentumAndDecay(solver);
+}
+
+int64_t WarmupEnd(const SolverParameter& solver) {
+  return std::max<int64_t>(solver.warmup_iter(), solver.rampup_interval());
 }
 
 void UpdatePlateau(const SolverParameter& solver, int64_t iter, double smoothed_loss, PlateauState& state) {
@@ -223,7 +252,7 @@ double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_ste
     const double rate = solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * done * done;
     return std::max(rate, double{solver.min_lr()});
   }
-  const double rate = policy->rate(solver, iter) * std::pow(double{solver.gamma()}, plateau_step);
+  const double rate = policy->rate(solver, iter - FirstOfPolicy(solver)) * std::pow(double{solver.gamma()}, plateau_step);
   return std::max(rate, double{solver.min_lr()});
 }
 

@@ -33,8 +33,13 @@ void UpdatePlateau(const SolverParameter& solver, int64_t iter, double smoothed_
 // The rate of the update made in iteration `iter` (from 0), before any parameter's lr_mult. poly and cosine stay at
 // min_lr beyond max_iter; other policies never go below min_lr. During the first warmup_iter iterations the rate goes
 // in a straight line from warmup_start_lr to base_lr; during the first rampup_interval iterations it is rampup_lr +
-// (base_lr - rampup_lr) * (iter/rampup_interval)^2. Requires: CheckLrPolicy passed.
+// (base_lr - rampup_lr) * (iter/rampup_interval)^2. With policy_after_warmup the policy counts from the end of these,
+// WarmupEnd, so that it starts at base_lr, and poly and cosine still reach min_lr at max_iter. Requires: CheckLrPolicy
+// passed.
 double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_step = 0);
+
+// The first iteration after warm-up and ramp; 0 without them.
+int64_t WarmupEnd(const SolverParameter& solver);
 
 // The momentum of iteration `iter` by momentum_policy (fixed, poly, opt), and the weight decay by weight_decay_policy
 // (fixed, poly). Requires: CheckLrPolicy passed.

@@ -94,6 +94,7 @@ void Trainer::JoinRanks() {
   if (train_->exchange() != nullptr) PlanExchange();
   if (is_first()) {
     LogInfo(Batches().Describe(double{solver_.base_lr()}));
+    LogInfo(Batches().DescribeSchedule(solver_, train_->feed().epoch_size()));
     LogInfo(planner_ != nullptr ? planner_->Describe() : train_->strategy()->Describe());
   }
   world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -30,6 +30,7 @@ std::string LocalRate(ParameterUpdate& u) {
 }
 
 std::string Rate(ParameterUpdate& u) {
+  if (u.is_spared()) return u.Rate();
   if (u.solver().larc()) return LarcRate(u);
   return u.solver().local_lr_auto() ? LocalRate(u) : u.Rate();
 }

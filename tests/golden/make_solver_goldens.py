@@ -3,7 +3,7 @@
 Usage: python3 make_solver_goldens.py      writes solvers.json
 
 solvers.json:
-  parameters   [{"name", "lr_mult", "decay_mult", "start": [...]}]: two parameters, 4 values and 3
+  parameters   [{"name", "role", "lr_mult", "decay_mult", "start": [...]}]: a weight of 4 values and a bias of 3
   gradients    one list a step: [[gradient of each parameter], ...]; 8 steps, independent of the weights
   cases        [{"name", "solver": SolverParameter text, "weights": [step][parameter] -> values after the step}]
   rates        [{"name", "solver": SolverParameter text, "iterations": [...], "rates": [...]}]: before lr_mult
@@ -26,10 +26,12 @@ Two forks' SGD have a rate a parameter, R in place of r (g before decay, L the r
 quotient if a norm is 0):
   larc           q = (1-momentum)*larc_eta*|w|/|g|;    R = L*q (scale) or min(L, q) (clip)
   local_lr_auto  q = local_gw_ratio*|w| / (|g| + weight_decay*|w|);    R = L*q
+decay_skip_bias_and_norm: a bias has d = 0 and r for its rate, without LARS's, LAMB's or the forks' factor.
 momentum_policy poly: momentum + (max_momentum-momentum) * (i/max_iter)^momentum_power; opt: (1 - sqrt(L)/2)^2, at most
 max_momentum. weight_decay_policy poly: likewise between weight_decay and max_weight_decay.
 Rates: warm-up is a straight line from warmup_start_lr at 0 to base_lr at warmup_iter; the ramp a parabola from
 rampup_lr at 0 to base_lr at rampup_interval. multistep passes its values in order, one an iteration.
+policy_after_warmup: the policy counts from the end of the warm-up, and poly and cosine end at max_iter all the same.
 """
 
 import json
@@ -42,6 +44,7 @@ import moka_random
 
 STEPS = 8
 PARAMETERS = [("w", 1.0, 1.0, 4), ("b", 2.0, 0.5, 3)]
+ROLES = {"w": "weight", "b": "bias"}
 DEFAULTS = {"type": "SGD", "lr_policy": "fixed", "base_lr": 0.1, "momentum": 0.0, "momentum2": 0.999, "delta": 1e-8,
             "rms_decay": 0.99, "weight_decay": 0.0, "regularization_type": "L2", "clip_gradients": -1.0,
             "iter_size": 1, "lars_eta": 0.001, "gamma": 0.1, "power": 1.0, "stepsize": 1, "max_iter": 8,
@@ -49,7 +52,7 @@ DEFAULTS = {"type": "SGD", "lr_policy": "fixed", "base_lr": 0.1, "momentum": 0.0
             "rampup_lr": 0.0, "stagelr": [], "stageiter": [], "larc": False, "larc_policy": "scale",
             "larc_eta": 0.001, "local_lr_auto": False, "local_gw_ratio": 0.001, "momentum_policy": "fixed",
             "max_momentum": 0.99, "momentum_power": 1.0, "weight_decay_policy": "fixed", "max_weight_decay": 0.0,
-            "weight_decay_power": 1.0}
+            "weight_decay_power": 1.0, "decay_skip_bias_and_norm": False, "policy_after_warmup": False}
 
 
 def steps_passed(values, last):
@@ -62,7 +65,11 @@ def steps_passed(values, last):
 
 def policy_rate(s, i):
     base, gamma, low = s["base_lr"], s["gamma"], s["min_lr"]
-    left = 1 - min(i, s["max_iter"]) / s["max_iter"]
+    end = s["max_iter"]
+    if s["policy_after_warmup"]:
+        warm = max(s["warmup_iter"], s["rampup_interval"])
+        i, end = i - warm, end - warm
+    left = 1 - min(i, end) / end
     return {
         "fixed": lambda: base,
         "step": lambda: base * gamma ** (i // s["stepsize"]),
@@ -113,8 +120,8 @@ def norm(x):
     return math.sqrt(float((x * x).sum()))
 
 
-def update(s, w, g, d, r, state, t):
-    """The weight after one rule; g is clipped and divided, without decay."""
+def update(s, w, g, d, r, state, t, is_spared):
+    """The weight after one rule; g is clipped and divided, without decay. d is 0 for a spared parameter."""
     kind, mu, delta = s["type"], momentum(s, t - 1), s["delta"]
     decayed = g + d * (w if s["regularization_type"] == "L2" else np.sign(w))
     h = state.setdefault("h", np.zeros_like(w))
@@ -128,11 +135,11 @@ def update(s, w, g, d, r, state, t):
         if kind == "AdamW":
             return w - r * d * w - r * step
         step = step + d * w
-        trust = norm(w) / norm(step) if norm(w) > 0 and norm(step) > 0 else 1
+        trust = norm(w) / norm(step) if norm(w) > 0 and norm(step) > 0 and not is_spared else 1
         return w - r * trust * step
     g = decayed
     if kind == "SGD":
-        if s["larc"] or s["local_lr_auto"]:
+        if (s["larc"] or s["local_lr_auto"]) and not is_spared:
             r = fork_rate(s, w, g - d * w, t - 1)
         state["h"] = mu * h + r * g
         return w - state["h"]
@@ -152,7 +159,9 @@ def update(s, w, g, d, r, state, t):
         state["u"] = mu * u + (1 - mu) * step**2
         return w - r * step
     raw = g - d * w
-    local = s["lars_eta"] * norm(w) / (norm(raw) + d * norm(w)) if norm(w) > 0 and norm(raw) > 0 else 1
+    local = 1
+    if norm(w) > 0 and norm(raw) > 0 and not is_spared:
+        local = s["lars_eta"] * norm(w) / (norm(raw) + d * norm(w))
     state["h"] = mu * h + r * local * g
     return w - state["h"]
 
@@ -185,10 +194,11 @@ def run(fields, starts, gradients):
         sums = [g * s["iter_size"] for g in step_gradients]
         total = math.sqrt(sum(norm(g) ** 2 for g in sums))
         shrink = s["clip_gradients"] / total if 0 <= s["clip_gradients"] < total else 1.0
-        for i, (_, lr_mult, decay_mult, _) in enumerate(PARAMETERS):
+        for i, (name, lr_mult, decay_mult, _) in enumerate(PARAMETERS):
             g = sums[i] * shrink / s["iter_size"]
-            weights[i] = update(s, weights[i], g, weight_decay(s, step) * decay_mult, rate(s, step) * lr_mult, states[i],
-                                step + 1)
+            is_spared = s["decay_skip_bias_and_norm"] and ROLES[name] == "bias"
+            decay = 0 if is_spared else weight_decay(s, step) * decay_mult
+            weights[i] = update(s, weights[i], g, decay, rate(s, step) * lr_mult, states[i], step + 1, is_spared)
         history.append([[float(f"{v:.14g}") for v in w] for w in weights])
     return history
 
@@ -226,6 +236,10 @@ CASES |= {
     "sgd_decay_poly": {"base_lr": 0.1, **MOMENTUM, "weight_decay": 0.01, "weight_decay_policy": "poly",
                        "max_weight_decay": 0.2, "weight_decay_power": 2.0, "max_iter": 8},
 }
+# The forms of layer-wise rates, a bias spared.
+CASES |= {f"{name}_spared": {**CASES[name], "decay_skip_bias_and_norm": True}
+          for name in ("sgd_larc_scale", "sgd_larc_clip", "sgd_local_lr_auto", "lars_clip_decay_step", "lamb_decay",
+                       "sgd_decay", "sgd_decay_poly")}
 RATES = {
     "fixed": {"base_lr": 0.3},
     "step": {"base_lr": 0.1, "gamma": 0.1, "stepsize": 100},
@@ -245,6 +259,16 @@ RATES = {
     "poly_rampup": {"base_lr": 10.0, "power": 2.0, "max_iter": 2000, "min_lr": 0.001, "rampup_interval": 200,
                     "rampup_lr": 1.0},
     "poly_warmup": {"base_lr": 1.0, "power": 2.0, "max_iter": 2000, "warmup_iter": 200, "warmup_start_lr": 0.1},
+    "poly_after_warmup": {"base_lr": 24.699, "power": 2.0, "max_iter": 1500, "min_lr": 0.0001, "warmup_iter": 200,
+                          "policy_after_warmup": True},
+    "poly_after_ramp": {"base_lr": 10.0, "power": 2.0, "max_iter": 2000, "rampup_interval": 150, "rampup_lr": 1.0,
+                        "policy_after_warmup": True},
+    "cosine_after_warmup": {"base_lr": 0.2, "max_iter": 2000, "min_lr": 0.002, "warmup_iter": 100,
+                            "warmup_start_lr": 0.01, "policy_after_warmup": True},
+    "step_after_warmup": {"base_lr": 0.1, "gamma": 0.5, "stepsize": 50, "warmup_iter": 100,
+                          "policy_after_warmup": True},
+    "multistep_after_warmup": {"base_lr": 0.1, "gamma": 0.1, "stepvalue": [49, 900], "warmup_iter": 100,
+                               "policy_after_warmup": True},
 }
 ITERATIONS = [0, 1, 2, 49, 50, 99, 100, 101, 149, 150, 151, 199, 200, 500, 999, 1000, 1001, 1500, 1999, 2000]
 
@@ -261,7 +285,7 @@ def main():
         s = float32({**DEFAULTS, "lr_policy": name.split("_")[0], **fields})
         rates.append({"name": name, "solver": text({"lr_policy": s["lr_policy"], **fields}),
                       "iterations": ITERATIONS, "rates": [float(f"{rate(s, i):.14g}") for i in ITERATIONS]})
-    content = {"parameters": [{"name": n, "lr_mult": lr, "decay_mult": d, "start": list(w)}
+    content = {"parameters": [{"name": n, "role": ROLES[n], "lr_mult": lr, "decay_mult": d, "start": list(w)}
                               for (n, lr, d, _), w in zip(PARAMETERS, starts)],
                "gradients": [[list(g) for g in step] for step in gradients]}
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "solvers.json")

@@ -1,5 +1,6 @@
 #include "optim/lr_policy.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "optim_fixture.h"
@@ -9,7 +10,7 @@ namespace {
 
 TEST(LrPolicyTest, EveryRateMatchesTheGoldens) {
   const auto goldens = nlohmann::json::parse(ReadFile(MOKA_SOURCE_DIR "/tests/golden/solvers.json"));
-  ASSERT_GE(goldens.at("rates").size(), 14U);
+  ASSERT_GE(goldens.at("rates").size(), 22U);
   for (const auto& golden : goldens.at("rates")) {
     const SolverParameter solver = Solver(golden.at("solver").get<std::string>());
     CheckLrPolicy(solver);
@@ -37,6 +38,34 @@ TEST(LrPolicyTest, WarmUpRisesToTheBaseRate) {
   EXPECT_NEAR(LearningRate(solver, 0), 0.1, 1e-7);
   EXPECT_NEAR(LearningRate(solver, 99), 0.991, 1e-7);
   EXPECT_NEAR(LearningRate(solver, 100), 0.9, 1e-7);
+}
+
+TEST(LrPolicyTest, APolicyAfterWarmUpStartsAtTheBaseRate) {
+  const std::string mlperf =
+      "base_lr: 16 lr_policy: \"poly\" power: 2 max_iter: 1000 warmup_iter: 200 min_lr: 0.5 policy_after_warmup: true";
+  const SolverParameter solver = Solver(mlperf);
+  CheckLrPolicy(solver);
+  EXPECT_EQ(WarmupEnd(solver), 200);
+  const auto expected = [](double i) { return (16 - 0.5) * std::pow(1 - (i - 200) / (1000 - 200), 2) + 0.5; };
+  EXPECT_EQ(LearningRate(solver, 0), 0);
+  EXPECT_DOUBLE_EQ(LearningRate(solver, 199), 16.0 * 199 / 200);
+  for (const int64_t i : {200, 201, 600, 999, 1000}) {
+    EXPECT_DOUBLE_EQ(LearningRate(solver, i), expected(static_cast<double>(i))) << i;
+  }
+  EXPECT_EQ(LearningRate(solver, 200), 16);
+  EXPECT_EQ(LearningRate(solver, 5000), 0.5);
+  // Counted from 0, the same solver leaves the warm-up below its base rate.
+  EXPECT_DOUBLE_EQ(LearningRate(Solver(mlperf + " policy_after_warmup: false"), 200), 15.5 * 0.8 * 0.8 + 0.5);
+}
+
+TEST(LrPolicyTest, APolicyAfterWarmUpLeavesMomentumAndDecay) {
+  const std::string text =
+      "base_lr: 1 lr_policy: \"poly\" power: 1 max_iter: 100 warmup_iter: 50 momentum: 0.5 momentum_policy: \"poly\" "
+      "max_momentum: 0.9 weight_decay_policy: \"poly\" max_weight_decay: 0.2 policy_after_warmup: ";
+  for (const int64_t i : {0, 25, 50, 75}) {
+    EXPECT_EQ(MomentumAt(Solver(text + "true"), i), MomentumAt(Solver(text + "false"), i));
+    EXPECT_EQ(WeightDecayAt(Solver(text + "true"), i), WeightDecayAt(Solver(text + "false"), i));
+  }
 }
 
 TEST(LrPolicyTest, PlateauFallsWhenTheLossStays) {
@@ -95,6 +124,15 @@ TEST(LrPolicyTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_THAT(error("base_lr: 1 lr_policy: \"plateau\" gamma: 0.1"), testing::HasSubstr("needs plateau_winsize"));
   EXPECT_THAT(error("base_lr: 1 lr_policy: \"fixed\" momentum_policy: \"poli\""),
               testing::HasSubstr("unknown momentum_policy \"poli\""));
+  const std::string poly = "base_lr: 1 lr_policy: \"poly\" power: 2 max_iter: 100 policy_after_warmup: true ";
+  EXPECT_THAT(error(poly), testing::AllOf(testing::StartsWith("solver.prototxt:1:"),
+                                          testing::HasSubstr("policy_after_warmup needs a warm-up")));
+  EXPECT_THAT(error(poly + "warmup_iter: 100"), testing::HasSubstr("leaves lr_policy \"poly\" no iterations"));
+  EXPECT_THAT(error(poly + "rampup_interval: 120"), testing::HasSubstr("takes 120, and max_iter is 100"));
+  for (const std::string policy : {"lr_policy: \"fixed\"", "lr_policy: \"plateau\" gamma: 0.1 plateau_winsize: 3"}) {
+    EXPECT_THAT(error("base_lr: 1 warmup_iter: 5 policy_after_warmup: true " + policy),
+                testing::HasSubstr("policy_after_warmup has no meaning for lr_policy"));
+  }
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ GoldenNet ReadGoldenNet(const nlohmann::json& goldens) {
     blob.name = blob.layer;
     blob.lr_mult = parameter.at("lr_mult").get<double>();
     blob.decay_mult = parameter.at("decay_mult").get<double>();
+    if (parameter.at("role") == "bias") blob.role = ParameterRole::kBias;
     net.blobs.push_back(blob);
   }
   return net;
@@ -139,7 +140,7 @@ void CheckGolden(const nlohmann::json& goldens, const nlohmann::json& golden) {
 
 TEST(UpdateTest, EveryOptimiserMatchesTheGoldens) {
   const nlohmann::json goldens = Goldens();
-  ASSERT_GE(goldens.at("cases").size(), 30U);
+  ASSERT_GE(goldens.at("cases").size(), 46U);
   for (const auto& golden : goldens.at("cases")) CheckGolden(goldens, golden);
 }
 
@@ -189,6 +190,38 @@ TEST(UpdateTest, BiasAndNormAreSparedDecayWhenTheSolverSaysSo) {
   EXPECT_EQ(OneStep(decay + "decay_skip_bias_and_norm: true", 1, Blob("w", 1, {2}, ParameterRole::kBias)),
             (Values{-2, -2}));
   EXPECT_EQ(OneStep(decay + "decay_skip_bias_and_norm: true", 1), (Values{-2.5, -3}));
+}
+
+// |w| = sqrt(5), |g| = 5; one step from (1, 2) with gradient (3, 4).
+TEST(UpdateTest, LayerwiseRatesSpareBiasAndNormWhenTheSolverSaysSo) {
+  const double w = std::sqrt(5.0);
+  struct Form {
+    std::string solver;
+    double local;  // what the rate is multiplied by where nothing is spared
+  };
+  for (const auto& [solver, local] :
+       {Form{"larc: true larc_eta: 0.5", 0.5 * w / 5}, Form{"larc: true larc_policy: \"clip\" larc_eta: 2", 2 * w / 5},
+        Form{"local_lr_auto: true local_gw_ratio: 0.5", 0.5 * w / 5}, Form{"type: \"LARS\" lars_eta: 0.5", 0.5 * w / 5}}) {
+    SCOPED_TRACE(solver);
+    const auto first = [](const Values& values) { return std::pair(values[0], values[1]); };
+    for (const ParameterRole role : {ParameterRole::kBias, ParameterRole::kNorm}) {
+      EXPECT_EQ(first(OneStep(solver + " decay_skip_bias_and_norm: true", 1, Blob("w", 1, {2}, role))),
+                std::pair(-2.0, -2.0));
+    }
+    for (const bool is_weight : {true, false}) {
+      const ParameterRole role = is_weight ? ParameterRole::kWeight : ParameterRole::kBias;
+      const auto [a, b] = first(OneStep(StrCat(solver, " decay_skip_bias_and_norm: ", is_weight ? "true" : "false"), 1,
+                                        Blob("w", 0, {2}, role)));
+      EXPECT_NEAR(a, 1 - local * 3, 1e-6);
+      EXPECT_NEAR(b, 2 - local * 4, 1e-6);
+    }
+  }
+}
+
+TEST(UpdateTest, ASparedParameterKeepsItsMultiplierOfTheRate) {
+  NetBlob bias = Blob("w", 1, {2}, ParameterRole::kBias);
+  bias.lr_mult = 2;
+  EXPECT_EQ(OneStep("larc: true decay_skip_bias_and_norm: true", 1, bias), (Values{1 - 6, 2 - 8}));
 }
 
 TEST(UpdateTest, OnlyOwnTrainableBlobsAreTrainedOnce) {

@@ -232,7 +232,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     if (exchange_) {
       over_ranks = [&](Graph& graph, std::vector<ValueId>& sums, ValueId& loss) {
         SumOverAll(graph, sums, loss, statistics);
-        AllowWeights(graph, reached, sums, compression);
+        AllowWeights(graph, reached_, sums, compression);
       };
     }
     UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, reached_, &param_, scaling, over_ranks, part,

@@ -14,26 +14,29 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t batch, int64_t ranks) {
+int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t batch, int64_t ranks,
+               const std::string& parts) {
   if (batch % ranks == 0 && batch > 0) return batch / ranks;
   const int64_t below = batch / ranks * ranks;
-  throw ErrorAt(layer, field,
-                StrCat("layer \"", layer.name(), "\": a batch of ", batch, " does not divide among ", ranks, " ranks"),
-                StrCat("take ", below > 0 ? StrCat(below, " or ") : std::string(), below + ranks,
-                       ", or distributed { batch: \"per_rank\" }, which gives each rank ", batch));
+  throw ErrorAt(
+      layer, field,
+      StrCat("layer \"", layer.name(), "\": a batch of ", batch, " does not divide among ", ranks, " ", parts),
+      StrCat("take ", below > 0 ? StrCat(below, " or ") : std::string(), below + ranks,
+             parts == "ranks" ? StrCat(", or distributed { batch: \"per_rank\" }, which gives each rank ", batch)
+                              : ", or other distributed { micro_batches }"));
 }
 
-void Divide(LayerParameter& layer, int64_t ranks) {
+void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
   if (layer.has_dummy_data_param()) {
     DummyDataParameter& dummy = *layer.mutable_dummy_data_param();
     for (int i = 0; i < dummy.shape_size(); ++i) {
       if (dummy.shape(i).dim_size() == 0) continue;
       const std::string field = StrCat("dummy_data_param.shape[", i, "]");
-      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks));
+      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks, parts));
     }
     for (int i = 0; i < dummy.num_size(); ++i) {
       const std::string field = StrCat("dummy_data_param.num[", i, "]");
-      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks)));
+      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks, parts)));
     }
     return;
   }
@@ -46,7 +49,7 @@ void Divide(LayerParameter& layer, int64_t ranks) {
     Message* message = layer.GetReflection()->MutableMessage(&layer, field);
     if (!message->GetReflection()->HasField(*message, size)) continue;
     const int64_t batch = message->GetReflection()->GetUInt32(*message, size);
-    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks);
+    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks, parts);
     message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(part));
   }
 }
@@ -70,10 +73,10 @@ bool HasGlobalBatch(const SolverParameter& solver) {
               near.empty() ? "known are global, per_rank" : near);
 }
 
-NetParameter NetOfRank(const NetParameter& net, int64_t ranks) {
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts) {
   NetParameter own = FilterNet(net, net.state());
   for (LayerParameter& layer : *own.mutable_layer()) {
-    if (IsPipelineLayer(layer.type())) Divide(layer, ranks);
+    if (IsPipelineLayer(layer.type())) Divide(layer, ranks, parts);
   }
   return own;
 }

@@ -13,29 +13,13 @@
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
+#include "optim/pipeline/stages.h"
 #include "optim/precision.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
 namespace moka {
 namespace {
-
-// Gradients of the loss; no graph is left without anything to do.
-std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed) {
-  if (net.loss == kNoId) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
-                StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
-                "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
-  }
-  if (trained.empty()) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
-                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
-  }
-  std::vector<ValueId> wanted;
-  wanted.reserve(trained.size());
-  for (const NetBlob& blob : trained) wanted.push_back(blob.state);
-  return Differentiate(net.graph, net.loss, wanted, seed);
-}
 
 // Layers that compute as they should but whose training is more than gradients.
 void RefuseUntrainable(const NetParameter& net) {
@@ -83,6 +67,22 @@ void AddSlots(const std::vector<SlotState>& slots, ParameterStore& store) {
 
 }  // namespace
 
+std::vector<ValueId> DifferentiateNet(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed) {
+  if (net.loss == kNoId) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
+                "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
+  }
+  if (trained.empty()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
+  }
+  std::vector<ValueId> wanted;
+  wanted.reserve(trained.size());
+  for (const NetBlob& blob : trained) wanted.push_back(blob.state);
+  return Differentiate(net.graph, net.loss, wanted, seed);
+}
+
 int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch) {
   const auto iter = static_cast<uint64_t>(iteration);
   constexpr uint32_t kDomain = 0x4B455953;  // apart from other uses of Philox with this seed
@@ -105,7 +105,8 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
                    const CompileOptions& compile, ParameterStore& store, Communicator* world)
     : solver_(solver),
-      world_(world != nullptr && world->size() > 1 ? world : nullptr),
+      world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
+      pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
       seed_(seed),
       feed_("train", data) {
   if (world_ != nullptr) exchange_ = std::make_shared<GradientExchange>(*world_);
@@ -118,18 +119,31 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   };
   pulse();
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
-  BuiltNet net = BuildNet(shares_batch ? NetOfRank(param, world_->size()) : param, options);
+  const auto part = [&] {
+    if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
+    return shares_batch ? NetOfRank(param, world_->size()) : param;
+  };
+  if (HasStages(param)) {
+    pipeline_ = std::make_unique<TrainPipeline>();
+    pipeline_->stage_of_layer = StagesOf(FilterNet(param, options.state), world == nullptr ? 1 : world->size());
+    if (pipeline_world_ == nullptr) pipeline_.reset();  // all layers are of stage 0
+  }
+  BuiltNet net = BuildNet(part(), options);
   pulse();
   RefuseUntrainable(net.param);
-  if (world_ != nullptr) RefuseAlone(net, compile.device);
+  if (world_ != nullptr || pipeline_) RefuseAlone(net, compile.device);
   WarnOfOutputFiles(net.param);
-  param_ = shares_batch ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
+  param_ = shares_batch || pipeline_ ? FilterNet(param, options.state)
+                                     : net.param;  // what a checkpoint keeps is of all ranks
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
   AddKept(net, "train", store);
 
-  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  for (const BuiltNet::Output& output : outputs_) {
+    net.graph.AddOutput(output.name, output.value);
+    output_counts_[output.name] = net.graph.shape(output.value).Count();
+  }
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
   ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
   ShareSubsamples(net.graph);
@@ -141,6 +155,11 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   const LossScaling scaling = ScalingOf(solver_, param_, step_options.compute);
   AddLossScaleStates(scaling, store);
   pulse();
+  if (pipeline_) {
+    AddPipeline(net, scaling, step_options, store);
+    feed_.Bind(*step_, net.data);
+    return;
+  }
   AddTraining(net, scaling, step_options, store);
   pulse();
   // What layers keep goes into checkpoints as the slots do.
@@ -162,7 +181,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
-  std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
   const double part = world_ == nullptr ? 1.0 : 1.0 / world_->size();
 
   if (solver_.iter_size() == 1) {
@@ -263,6 +282,7 @@ void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
 }
 
 double TrainNet::Step(int64_t iteration, int plateau_step) {
+  if (pipeline_) return StepPipeline(iteration, plateau_step);
   double sum = 0;
   const int batches = solver_.iter_size();
   if (world_ != nullptr) std::ranges::copy(wishes_, wishes_in_.as<float>().begin());
@@ -289,7 +309,9 @@ double TrainNet::Step(int64_t iteration, int plateau_step) {
   return sum / batches;
 }
 
-std::vector<OutputValue> TrainNet::Outputs() const { return ReadOutputs(*step_, outputs_); }
+std::vector<OutputValue> TrainNet::Outputs() const {
+  return pipeline_ ? PipelineOutputs() : ReadOutputs(*step_, outputs_);
+}
 
 void TrainNet::StartMeans(ParameterStore& store) const {
   for (const SlotState& slot : updates_.slots) {

@@ -9,6 +9,7 @@
 #include "graph/kernel_search.h"
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
+#include "optim/pipeline/stages.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "proto/places.h"
@@ -55,9 +56,28 @@ void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data)
   build();
 }
 
+void Trainer::StartPipeline(const NetParameter& net) {
+  is_pipeline_ = processes() > 1 && HasStages(net);
+  if (!is_pipeline_) return;
+  RefuseInPipeline(solver_);
+  solver_.set_iter_size(solver_.distributed().micro_batches());
+  options_.world->SetPatience(kSlowWork);
+}
+
 void Trainer::JoinRanks() {
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   Communicator& world = *options_.world;
+  const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(double{solver_.distributed().deadline_s()}));
+  if (is_pipeline_) {
+    world.Barrier();
+    world.SetPatience(deadline);
+    if (is_first()) {
+      LogInfo(StrCat("a pipeline of ", processes(), " stages, ", solver_.iter_size(), " micro-batches of ",
+                     train_->feed().batch_size()));
+    }
+    return;
+  }
   GradientExchange& exchange = *train_->exchange();
   exchange.CheckAnnounced();
   uint64_t hash = 0;
@@ -90,8 +110,7 @@ void Trainer::JoinRanks() {
     LogInfo(batch.Describe(double{solver_.base_lr()}));
     LogInfo(planner_->Describe());
   }
-  world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+  world.SetPatience(deadline);
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {
@@ -133,7 +152,7 @@ void Trainer::LogExchange() const {
 
 // Signals and the clock reach one rank or another; all act on them in the same iteration.
 void Trainer::TellWishes() {
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   ReadWishes();
   train_->SetWish(kStop, wants_stop_);
   train_->SetWish(kSnapshot, wants_snapshot_);
@@ -141,7 +160,7 @@ void Trainer::TellWishes() {
 }
 
 void Trainer::TakeWishes() {
-  if (ranks() == 1) return ReadWishes();
+  if (processes() == 1) return ReadWishes();
   wants_stop_ = train_->wished(kStop) > 0;
   wants_snapshot_ = train_->wished(kSnapshot) > 0;
   is_time_up_ = train_->wished(kTime) > 0;
@@ -159,9 +178,9 @@ void Trainer::ReadWishes() {
 }
 
 std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) const {
-  if (ranks() == 1) return outputs;
+  if (processes() == 1) return outputs;
   std::vector<double> values;
-  for (const OutputValue& output : outputs) values.push_back(output.value);
+  for (const OutputValue& output : outputs) values.push_back(is_pipeline_ && !is_first() ? 0 : output.value);
   options_.world->Sum(values);
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].value = values[i] / static_cast<double>(ranks());
   return outputs;
@@ -186,7 +205,7 @@ void Trainer::ShareTest(int net, Evaluation evaluation, PipelineOptions& data) c
 
 // The first rank writes while the others wait for it longer than for a gradient.
 void Trainer::AwaitSnapshot() {
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   const std::chrono::nanoseconds patience = options_.world->patience();
   options_.world->SetPatience(std::max<std::chrono::nanoseconds>(kSlowWork, patience));
   options_.world->Barrier();

@@ -17,26 +17,29 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t batch, int64_t ranks) {
+int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t batch, int64_t ranks,
+               const std::string& parts) {
   if (batch % ranks == 0 && batch > 0) return batch / ranks;
   const int64_t below = batch / ranks * ranks;
-  throw ErrorAt(layer, field,
-                StrCat("layer \"", layer.name(), "\": a batch of ", batch, " does not divide among ", ranks, " ranks"),
-                StrCat("take ", below > 0 ? StrCat(below, " or ") : std::string(), below + ranks,
-                       ", or distributed { batch: \"per_rank\" }, which gives each rank ", batch));
+  throw ErrorAt(
+      layer, field,
+      StrCat("layer \"", layer.name(), "\": a batch of ", batch, " does not divide among ", ranks, " ", parts),
+      StrCat("take ", below > 0 ? StrCat(below, " or ") : std::string(), below + ranks,
+             parts == "ranks" ? StrCat(", or distributed { batch: \"per_rank\" }, which gives each rank ", batch)
+                              : ", or other distributed { micro_batches }"));
 }
 
-void Divide(LayerParameter& layer, int64_t ranks) {
+void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
   if (layer.has_dummy_data_param()) {
     DummyDataParameter& dummy = *layer.mutable_dummy_data_param();
     for (int i = 0; i < dummy.shape_size(); ++i) {
       if (dummy.shape(i).dim_size() == 0) continue;
       const std::string field = StrCat("dummy_data_param.shape[", i, "]");
-      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks));
+      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks, parts));
     }
     for (int i = 0; i < dummy.num_size(); ++i) {
       const std::string field = StrCat("dummy_data_param.num[", i, "]");
-      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks)));
+      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks, parts)));
     }
     return;
   }
@@ -49,7 +52,7 @@ void Divide(LayerParameter& layer, int64_t ranks) {
     Message* message = layer.GetReflection()->MutableMessage(&layer, field);
     if (!message->GetReflection()->HasField(*message, size)) continue;
     const int64_t batch = message->GetReflection()->GetUInt32(*message, size);
-    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks);
+    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks, parts);
     message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(part));
   }
 }
@@ -67,7 +70,8 @@ std::string BatchPolicy::Describe(double base_lr) const {
 std::string BatchPolicy::DescribeSchedule(const SolverParameter& solver, int64_t records) const {
   const auto length = [&](int64_t iterations) {
     if (records <= 0) return StrCat(iterations, iterations == 1 ? " iteration" : " iterations");
-    const double epochs = static_cast<double>(iterations) * static_cast<double>(of_all()) / static_cast<double>(records);
+    const double epochs =
+        static_cast<double>(iterations) * static_cast<double>(of_all()) / static_cast<double>(records);
     return fmt::format("{:.4g} {} ({} iterations)", epochs, epochs == 1 ? "epoch" : "epochs", iterations);
   };
   const int64_t warmup = WarmupEnd(solver);
@@ -79,7 +83,8 @@ std::string BatchPolicy::DescribeSchedule(const SolverParameter& solver, int64_t
   } else {
     text += fmt::format("rate {:.6g} at first, ", LearningRate(solver, 0));
   }
-  text += solver.lr_policy() == "plateau" ? "then as the loss falls" : fmt::format("{:.6g} at the end", LearningRate(solver, last));
+  text += solver.lr_policy() == "plateau" ? "then as the loss falls"
+                                          : fmt::format("{:.6g} at the end", LearningRate(solver, last));
   const double of_256 = double{solver.base_lr()} * 256 / static_cast<double>(of_all());
   return text + fmt::format("; by the linear rule base_lr {:g} is {:.4g} for 256 samples", solver.base_lr(), of_256);
 }
@@ -93,10 +98,10 @@ bool HasGlobalBatch(const SolverParameter& solver) {
               near.empty() ? "known are global, per_rank" : near);
 }
 
-NetParameter NetOfRank(const NetParameter& net, int64_t ranks) {
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts) {
   NetParameter own = FilterNet(net, net.state());
   for (LayerParameter& layer : *own.mutable_layer()) {
-    if (IsPipelineLayer(layer.type())) Divide(layer, ranks);
+    if (IsPipelineLayer(layer.type())) Divide(layer, ranks, parts);
   }
   return own;
 }

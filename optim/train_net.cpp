@@ -14,6 +14,7 @@
 #include "optim/compression_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
+#include "optim/pipeline/stages.h"
 #include "optim/precision.h"
 #include "optim/strategies/local_sgd.h"
 #include "optim/strategies/ownership.h"
@@ -23,23 +24,6 @@
 
 namespace moka {
 namespace {
-
-// Gradients of the loss; no graph is left without anything to do.
-std::vector<ValueId> Gradients(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed) {
-  if (net.loss == kNoId) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
-                StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
-                "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
-  }
-  if (trained.empty()) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
-                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
-  }
-  std::vector<ValueId> wanted;
-  wanted.reserve(trained.size());
-  for (const NetBlob& blob : trained) wanted.push_back(blob.state);
-  return Differentiate(net.graph, net.loss, wanted, seed);
-}
 
 // Layers that compute as they should but whose training is more than gradients.
 void RefuseUntrainable(const NetParameter& net) {
@@ -83,6 +67,22 @@ void AddSlots(const std::vector<SlotState>& slots, ParameterStore& store) {
 
 }  // namespace
 
+std::vector<ValueId> DifferentiateNet(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed) {
+  if (net.loss == kNoId) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no loss, so there is nothing to train it by"),
+                "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
+  }
+  if (trained.empty()) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
+                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
+  }
+  std::vector<ValueId> wanted;
+  wanted.reserve(trained.size());
+  for (const NetBlob& blob : trained) wanted.push_back(blob.state);
+  return Differentiate(net.graph, net.loss, wanted, seed);
+}
+
 int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch) {
   const auto iter = static_cast<uint64_t>(iteration);
   constexpr uint32_t kDomain = 0x4B455953;  // apart from other uses of Philox with this seed
@@ -105,7 +105,8 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
                    const CompileOptions& compile, ParameterStore& store, Communicator* world)
     : solver_(solver),
-      world_(world != nullptr && world->size() > 1 ? world : nullptr),
+      world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
+      pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
       seed_(seed),
       feed_("train", data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
@@ -123,10 +124,19 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   pulse();
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
-  BuiltNet net = BuildNet(WithSyncedNorms(shares_batch ? NetOfRank(param, ranks) : param, ranks), options);
+  const auto part = [&] {
+    if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
+    return shares_batch ? NetOfRank(param, ranks) : param;
+  };
+  if (HasStages(param)) {
+    pipeline_ = std::make_unique<TrainPipeline>();
+    pipeline_->stage_of_layer = StagesOf(FilterNet(param, options.state), world == nullptr ? 1 : world->size());
+    if (pipeline_world_ == nullptr) pipeline_.reset();  // all layers are of stage 0
+  }
+  BuiltNet net = BuildNet(WithSyncedNorms(part(), ranks), options);
   pulse();
   RefuseUntrainable(net.param);
-  if (world_ != nullptr) RefuseAlone(net);
+  if (world_ != nullptr || pipeline_) RefuseAlone(net);
   const bool has_synced_norms = HasSyncedNorms(net.param);
   if (has_synced_norms && (!exchange_ || solver_.iter_size() > 1)) {
     throw Error(ErrorKind::kConfig, PlaceOf(net.param),
@@ -134,22 +144,26 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
                 "each batch only",
                 "leave out sync_ranks, or iter_size and the strategy");
   }
-  if (world_ != nullptr && !compile.device.is_cpu() &&
-      (kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms ||
+  if ((world_ != nullptr || pipeline_) && !compile.device.is_cpu() &&
+      (pipeline_ || kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms ||
        solver_.distributed().compression().method() != "none")) {
-    throw Error(
-        ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
-        "ranks on GPUs train synchronously only so far: no other strategy, shard_updates, compression or sync_ranks",
-        "take --device=cpu, or leave these out");
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
+                "ranks on GPUs train synchronously only so far: no other strategy, pipelines, shard_updates, "
+                "compression or sync_ranks",
+                "take --device=cpu, or leave these out");
   }
   WarnOfOutputFiles(net.param);
-  param_ = world_ != nullptr ? FilterNet(param, options.state) : net.param;  // what a checkpoint keeps is of all ranks
+  param_ = world_ != nullptr || pipeline_ ? FilterNet(param, options.state)
+                                          : net.param;  // what a checkpoint keeps is of all ranks
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
   AddKept(net, "train", store);
 
-  for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
+  for (const BuiltNet::Output& output : outputs_) {
+    net.graph.AddOutput(output.name, output.value);
+    output_counts_[output.name] = net.graph.shape(output.value).Count();
+  }
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
   ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
   ShareSubsamples(net.graph);
@@ -161,6 +175,11 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   const LossScaling scaling = ScalingOf(solver_, param_, step_options.compute);
   AddLossScaleStates(scaling, store);
   pulse();
+  if (pipeline_) {
+    AddPipeline(net, scaling, step_options, store);
+    feed_.Bind(*step_, net.data);
+    return;
+  }
   AddTraining(net, scaling, step_options, store);
   pulse();
   // What layers keep goes into checkpoints as the slots do.
@@ -185,7 +204,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
-  std::vector<ValueId> gradients = Gradients(net, trained, scale.seed());
+  std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
   for (size_t i = 0; i < trained.size(); ++i) {
     if (gradients[i] != kNoId) reached_.push_back(trained[i]);
   }
@@ -413,6 +432,7 @@ void TrainNet::LoadWaiting(const ParameterStore& store) {
 }
 
 double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
+  if (pipeline_) return StepPipeline(iteration, plateau_step);
   double sum = 0;
   const int batches = solver_.iter_size();
   if (exchange_) std::ranges::copy(wishes_.wanted, wishes_in_.as<float>().begin());
@@ -452,7 +472,9 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   return loss;
 }
 
-std::vector<OutputValue> TrainNet::Outputs() const { return ReadOutputs(*step_, outputs_); }
+std::vector<OutputValue> TrainNet::Outputs() const {
+  return pipeline_ ? PipelineOutputs() : ReadOutputs(*step_, outputs_);
+}
 
 void TrainNet::StartMeans(ParameterStore& store) const {
   for (const SlotState& slot : updates_.slots) {

@@ -15,6 +15,7 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/feed.h"
+#include "optim/pipeline/train_pipeline.h"
 #include "optim/strategies/strategy.h"
 #include "optim/update.h"
 #include "proto/moka.pb.h"
@@ -38,6 +39,9 @@ class TrainNet {
   // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
+
+  // With layers on several ranks (pipeline_stage): every rank's store comes to hold all states. All ranks at once.
+  void Gather(ParameterStore& store) const;
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
   // was changed. Where `must_agree`, all ranks hold the same states afterwards, whatever the strategy. Allocates
@@ -87,6 +91,10 @@ class TrainNet {
   void SetInputs(int64_t iteration, int micro_batch, int plateau_step);
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
   void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
+  // Of a pipeline (optim/pipeline/train_pipeline.cpp): AddTraining, Step and Outputs.
+  void AddPipeline(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
+  double StepPipeline(int64_t iteration, int plateau_step);
+  std::vector<OutputValue> PipelineOutputs() const;
   void BindInputs(Program& updating);
   // What sums of the iterations before need, in the exchange and in checkpoints.
   void PrepareDelays(ParameterStore& store);
@@ -103,11 +111,13 @@ class TrainNet {
   void SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId& loss, std::span<const NetBlob> statistics);
 
   const SolverParameter& solver_;
-  Communicator* world_;
+  Communicator* world_;           // of ranks that train on parts of the data; null: there is one
+  Communicator* pipeline_world_;  // of ranks that have parts of the layers; null: this one has all
   uint64_t seed_;
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;
+  std::map<std::string, int64_t> output_counts_;  // elements of each output
   std::unique_ptr<Program> step_;
   std::unique_ptr<Program> update_;  // iter_size > 1 only
   Feed feed_;                        // goes before the program whose stream it reads ahead for
@@ -134,10 +144,14 @@ class TrainNet {
   Tensor wishes_out_;
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<TrainPipeline> pipeline_;  // null unless layers are on several ranks
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.
 int64_t RandomKey(uint64_t seed, int64_t iteration, int micro_batch);
+
+// Gradients of the net's loss. Errors: kConfig for a net without loss or without anything to train.
+std::vector<ValueId> DifferentiateNet(BuiltNet& net, const std::vector<NetBlob>& trained, ValueId seed);
 
 // Elements of a program's outputs, named as the net's.
 std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<BuiltNet::Output>& outputs);

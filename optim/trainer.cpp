@@ -74,6 +74,7 @@ TrainResult Trainer::Loop() {
     wants_snapshot_ = false;
     if (SecondsSince(heartbeat_) > kHeartbeatSeconds) WriteStatus("running");
   }
+  train_->Gather(store_);
   if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
   LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
@@ -179,6 +180,7 @@ void Trainer::Display() {
 
 bool Trainer::TestAll() {
   phase_ = Phase::kTesting;
+  train_->Gather(store_);
   CheckWeights();
   bool is_best = false;
   for (size_t i = 0; i < tests_.size(); ++i) {

@@ -86,7 +86,11 @@ class Trainer {
   void CancelExchange(const std::string& why) const noexcept;
   // Whether ranks test a part of the batches each; where they cannot, each tests all of them.
   void ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const;
-  int64_t ranks() const { return options_.world == nullptr ? 1 : options_.world->size(); }
+  // Ranks that share the data: those of a pipeline share the layers.
+  int64_t ranks() const { return is_pipeline_ ? 1 : processes(); }
+  int64_t processes() const { return options_.world == nullptr ? 1 : options_.world->size(); }
+  // Where layers are on several ranks: micro-batches are what iter_size are elsewhere.
+  void StartPipeline(const NetParameter& net);
   bool is_first() const { return options_.world == nullptr || options_.world->is_first(); }
   // Samples of an iteration, all ranks and batches together.
   int64_t Batch() const { return train_->feed().batch_size() * solver_.iter_size() * ranks(); }
@@ -117,6 +121,7 @@ class Trainer {
   TrainerOptions options_;
   uint64_t seed_ = 0;
   int64_t max_iter_ = 0;
+  bool is_pipeline_ = false;
   ParameterStore store_;
   std::unique_ptr<TrainNet> train_;
   std::unique_ptr<ExchangePlanner> planner_;  // null with one rank

@@ -11,6 +11,7 @@
 #include "graph/kernel_search.h"
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
+#include "optim/pipeline/stages.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "proto/places.h"
@@ -67,15 +68,34 @@ BatchPolicy Trainer::Batches() const {
           .is_global = HasGlobalBatch(solver_)};
 }
 
+void Trainer::StartPipeline(const NetParameter& net) {
+  is_pipeline_ = processes() > 1 && HasStages(net);
+  if (!is_pipeline_) return;
+  RefuseInPipeline(solver_);
+  solver_.set_iter_size(solver_.distributed().micro_batches());
+  options_.world->SetPatience(kSlowWork);
+}
+
 void Trainer::JoinRanks() {
   // Ranks that agree now and then only do not meet at the end of an epoch.
-  if (train_->strategy() == nullptr) {
+  if (train_->strategy() == nullptr && !is_pipeline_) {
     scaling_ = std::make_unique<ScalingReport>(ranks() == 1 ? nullptr : options_.world, train_->exchange(),
                                                train_->feed(), Batches(), options_.baseline);
     scaling_->Start(state_.iteration, 0);
   }
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   Communicator& world = *options_.world;
+  const auto deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(double{solver_.distributed().deadline_s()}));
+  if (is_pipeline_) {
+    world.Barrier();
+    world.SetPatience(deadline);
+    if (is_first()) {
+      LogInfo(StrCat("a pipeline of ", processes(), " stages, ", solver_.iter_size(), " micro-batches of ",
+                     train_->feed().batch_size()));
+    }
+    return;
+  }
   if (train_->exchange() != nullptr) train_->exchange()->CheckAnnounced();
   if (train_->strategy() != nullptr) train_->strategy()->Join();
   uint64_t hash = 0;
@@ -97,8 +117,7 @@ void Trainer::JoinRanks() {
     LogInfo(Batches().DescribeSchedule(solver_, train_->feed().epoch_size()));
     LogInfo(planner_ != nullptr ? planner_->Describe() : train_->strategy()->Describe());
   }
-  world.SetPatience(std::chrono::duration_cast<std::chrono::nanoseconds>(
-      std::chrono::duration<double>(double{solver_.distributed().deadline_s()})));
+  world.SetPatience(deadline);
 }
 
 void Trainer::PlanExchange() {
@@ -150,7 +169,7 @@ void Trainer::CheckCompression() const {
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   const double deadline_s = double{solver_.distributed().deadline_s()};
   const int rank = options_.world->rank();
   // Several times a deadline, so that what ranks write tells them apart at its end.
@@ -223,7 +242,7 @@ void Trainer::LogExchange() const {
 
 // Signals and the clock reach one rank or another; all act on them in the same iteration.
 void Trainer::TellWishes() {
-  if (ranks() == 1) return;
+  if (processes() == 1) return;
   ReadWishes();
   train_->SetWish(kStop, wants_stop_);
   train_->SetWish(kSnapshot, wants_snapshot_);
@@ -231,7 +250,7 @@ void Trainer::TellWishes() {
 }
 
 void Trainer::TakeWishes() {
-  if (ranks() == 1) return ReadWishes();
+  if (processes() == 1) return ReadWishes();
   wants_stop_ = train_->wished(kStop) > 0;
   wants_snapshot_ = train_->wished(kSnapshot) > 0;
   is_time_up_ = train_->wished(kTime) > 0;
@@ -249,9 +268,9 @@ void Trainer::ReadWishes() {
 }
 
 std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) const {
-  if (ranks() == 1) return outputs;
+  if (processes() == 1) return outputs;
   std::vector<double> values;
-  for (const OutputValue& output : outputs) values.push_back(output.value);
+  for (const OutputValue& output : outputs) values.push_back(is_pipeline_ && !is_first() ? 0 : output.value);
   options_.world->Sum(values);
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i].value = values[i] / static_cast<double>(ranks());
   return outputs;
@@ -276,7 +295,7 @@ void Trainer::ShareTest(int net, Evaluation evaluation, PipelineOptions& data) c
 
 // The first rank writes; the others wait for it past the deadline as long as it says that it does.
 void Trainer::AwaitSnapshot() {
-  if (ranks() > 1) options_.world->Barrier();
+  if (processes() > 1) options_.world->Barrier();
 }
 
 }  // namespace moka

@@ -112,6 +112,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
+  StartPipeline(nets.train);
   (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
   CheckTests(solver_, nets);
   if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
@@ -130,7 +131,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   } else {
     seed_ = solver_.random_seed() >= 0 ? static_cast<uint64_t>(solver_.random_seed()) : DrawSeed();
   }
-  if (ranks() > 1) seed_ = std::stoull(options_.world->Broadcast(std::to_string(seed_)));
+  if (processes() > 1) seed_ = std::stoull(options_.world->Broadcast(std::to_string(seed_)));
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
   if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
@@ -313,6 +314,7 @@ void Trainer::RestoreCaffe(const fs::path& path) {
 void Trainer::WriteSnapshot(bool is_best) {
   if (last_checkpoint_iteration_ == state_.iteration) return;
   phase_ = Phase::kWriting;
+  train_->Gather(store_);
   const Clock::time_point begin = Clock::now();
   CheckWeights();
   const ParameterStore& slots = train_->StoreOfAllSlots(store_);

@@ -1,0 +1,112 @@
+// TrainNet: as a pipeline. The net is differentiated as a whole and then cut, so a stage computes what one rank
+// computes of its layers, and an iteration of m micro-batches is one with iter_size m.
+#include "optim/pipeline/train_pipeline.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "layers/catalog.h"
+#include "optim/pipeline/stages.h"
+#include "optim/strategies/ownership.h"
+#include "optim/train_net.h"
+#include "proto/places.h"
+
+namespace moka {
+
+void TrainNet::AddPipeline(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
+                           ParameterStore& store) {
+  RefuseSharing(net.param, blobs_, pipeline_->stage_of_layer);
+  LossScale scale(net.graph, scaling);
+  if (scale.seed() != kNoId) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_), "a pipeline trains without a scale of its loss so far",
+                "take float32 or bfloat16, without global_grad_scale");
+  }
+  const int rank = pipeline_world_->rank();
+  PartitionSpec spec{.stage_of = pipeline_->stage_of_layer,
+                     .first_backward = net.graph.node_limit(),
+                     .stages = pipeline_world_->size()};
+  const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
+  const std::vector<ValueId> gradients = DifferentiateNet(net, trained, kNoId);
+  AddAccumulation(net.graph, trained, gradients);
+  StageGraphs graphs = Partition(net.graph, spec, rank);
+
+  std::vector<NetBlob> reached;
+  std::vector<NetBlob> own;
+  for (size_t i = 0; i < trained.size(); ++i) {
+    if (gradients[i] == kNoId) continue;
+    reached.push_back(trained[i]);
+    if (spec.stage_of.at(trained[i].layer) == rank) own.push_back(trained[i]);
+  }
+  // All slots are in every store, so that whoever writes a checkpoint has them.
+  updates_ = BuildUpdateGraph(StandardCatalog(), solver_, reached, &param_, scaling).updates;
+  for (const SlotState& slot : updates_.slots) {
+    if (!store.Has(slot.name)) store.Add(slot.name, slot.shape);
+  }
+  for (const NetBlob& blob : blobs_) pipeline_->stage_of_state.try_emplace(blob.name, spec.stage_of.at(blob.layer));
+  for (const SlotState& slot : updates_.slots) {
+    pipeline_->stage_of_state[slot.name] = pipeline_->stage_of_state.at(slot.blob);
+  }
+
+  step_ = Compile(std::move(graphs.forward), store, options);
+  CompileOptions other = options;
+  other.name = "backward";
+  pipeline_->backward = Compile(std::move(graphs.backward), store, other);
+  other.name = "update";
+  UpdateGraph update = BuildUpdateGraph(StandardCatalog(), solver_, own, &param_, scaling);
+  updates_.inputs = update.updates.inputs;
+  update_ = Compile(std::move(update.graph), store, other);
+  pipeline_->outputs = step_->OutputNames();
+  pipeline_->has_loss = std::ranges::find(pipeline_->outputs, kLossOutput) != pipeline_->outputs.end();
+  pipeline_->stage =
+      std::make_unique<PipelineStage>(*pipeline_world_, graphs, *step_, *pipeline_->backward, solver_.iter_size());
+  for (const std::string& name : updates_.inputs) scalars_.push_back({name, update_->input(name)});
+  if (step_->HasInput("random_key")) random_key_ = step_->input("random_key");
+  if (pipeline_->has_loss) loss_ = step_->output(kLossOutput);
+}
+
+double TrainNet::StepPipeline(int64_t iteration, int plateau_step) {
+  std::array<double, 1 + kWishes> sums{};
+  std::ranges::copy(wishes_.wanted, sums.begin() + 1);
+  pipeline_->stage->Run(
+      [&](int micro_batch) {
+        SetInputs(iteration, micro_batch, plateau_step);
+        feed_.Next();
+      },
+      [&](int) {
+        if (pipeline_->has_loss) sums[0] += double{loss_.as<float>()[0]};
+      });
+  pipeline_world_->Sum(sums);
+  if (update_->HasInput("guard")) update_->input("guard").as<float>()[0] = static_cast<float>(sums[0]);
+  update_->Run();
+  for (size_t i = 0; i < kWishes; ++i) {
+    wishes_.counted[i] = static_cast<int>(sums[1 + i]);
+    if (wishes_.counted[i] > 0) wishes_.wanted[i] = 0;
+  }
+  return sums[0] / solver_.iter_size();
+}
+
+std::vector<OutputValue> TrainNet::PipelineOutputs() const {
+  std::vector<OutputValue> values;
+  std::vector<double> numbers;
+  for (const BuiltNet::Output& output : outputs_) {
+    const bool is_own = std::ranges::find(pipeline_->outputs, output.name) != pipeline_->outputs.end();
+    const int64_t count = output_counts_.at(output.name);
+    for (int64_t i = 0; i < count; ++i) {
+      values.push_back({output.name, 0, output.loss_weight, {}});
+      numbers.push_back(is_own ? double{step_->output(output.name).as<float>()[static_cast<size_t>(i)]} : 0);
+    }
+  }
+  pipeline_world_->Sum(numbers);
+  for (size_t i = 0; i < values.size(); ++i) values[i].value = numbers[i];
+  return values;
+}
+
+void TrainNet::Gather(ParameterStore& store) const {
+  if (!pipeline_) return;
+  std::vector<std::vector<std::string>> names(static_cast<size_t>(pipeline_world_->size()));
+  for (const auto& [name, owner] : pipeline_->stage_of_state) names[static_cast<size_t>(owner)].push_back(name);
+  ShareValues(*pipeline_world_, names, store, store);
+}
+
+}  // namespace moka

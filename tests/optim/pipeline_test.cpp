@@ -1,0 +1,171 @@
+// Layers on several ranks, as threads: what they compute is what one rank computes with as many batches an iteration as
+// there are micro-batches, whatever the number of stages, and a run goes on where it stopped.
+#include "comm/region_transport.h"
+#include "optim/pipeline/micro_batches.h"
+#include "optim/trainer.h"
+#include "tests/comm/world.h"
+#include "trainer_fixture.h"
+
+namespace moka {
+namespace {
+
+TEST(MicroBatchesTest, TakeTurnsAndKeepFew) {
+  const std::vector<PipelineTask> expected = {{true, 0},  {true, 1}, {false, 0}, {true, 2},
+                                              {false, 1}, {true, 3}, {false, 2}, {false, 3}};
+  EXPECT_EQ(OneForwardOneBackward(3, 4, 1), expected);
+  for (int stages = 1; stages <= 5; ++stages) {
+    for (int count = 1; count <= 7; ++count) {
+      for (int stage = 0; stage < stages; ++stage) {
+        int under_way = 0;
+        int forward = 0;
+        int backward = 0;
+        for (const PipelineTask& task : OneForwardOneBackward(stages, count, stage)) {
+          EXPECT_EQ(task.micro_batch, task.is_forward ? forward++ : backward++);
+          under_way += task.is_forward ? 1 : -1;
+          EXPECT_GE(under_way, 0);
+          EXPECT_LE(under_way, MicroBatchesUnderWay(stages, count, stage));
+        }
+        EXPECT_EQ(forward, count);
+        EXPECT_EQ(backward, count);
+      }
+    }
+  }
+}
+
+TEST(MicroBatchesTest, TheBubbleIsThatOfTheory) {
+  for (const int p : {1, 2, 4, 8}) {
+    for (const int m : {1, 2, 4, 8, 32}) {
+      for (const double backward : {1.0, 2.0}) {
+        EXPECT_NEAR(PipelineBubble(p, m, backward), (p - 1.0) / (m + p - 1.0), 1e-12) << p << " " << m;
+      }
+    }
+  }
+}
+
+class PipelineTest : public TrainerTest {
+ protected:
+  struct Result {
+    std::map<std::string, std::vector<float>> values;
+    TrainResult end;
+    TrainerState state;
+  };
+  static std::vector<Result> Train(int ranks, const std::string& solver, const SolverNets& nets,
+                                   const std::function<void(int, TrainerOptions&)>& prepare = {}) {
+    std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(ranks);
+    std::vector<Result> results(static_cast<size_t>(ranks));
+    RunRanks(transports, [&](Transport& transport) {
+      const int rank = transport.rank();
+      Communicator world(std::move(transports[static_cast<size_t>(rank)]), {}, std::chrono::seconds(30));
+      try {
+        TrainerOptions options;
+        options.take_signals = false;
+        options.world = &world;
+        if (prepare) prepare(rank, options);
+        const std::unique_ptr<Trainer> trainer = Make(solver, std::move(options), nets);
+        Result& result = results[static_cast<size_t>(rank)];
+        result.end = trainer->Run();
+        result.values = Everything(*trainer);
+        result.state = trainer->state();
+      } catch (const Error& error) {
+        world.Fail(error.what());
+        throw;
+      }
+    });
+    return results;
+  }
+  // The text with a stage for each of these layers.
+  static std::string Staged(std::string text, const std::vector<std::pair<std::string, int>>& stages) {
+    for (const auto& [layer, stage] : stages) {
+      const std::string name = StrCat("name: \"", layer, "\"");
+      text.insert(text.find(name) + name.size(), StrCat(" pipeline_stage: ", stage));
+    }
+    return text;
+  }
+  static std::string SolverFor(int micro_batches) {
+    return BaseSolver() + StrCat("max_iter: 12 distributed { micro_batches: ", micro_batches, " }");
+  }
+  // One rank with as many batches an iteration.
+  static std::unique_ptr<Trainer> Alone(int micro_batches, const std::string& text) {
+    std::string small = text;
+    small.replace(small.find("batch_size: 16"), 14, StrCat("batch_size: ", 16 / micro_batches));
+    SolverNets nets = Nets(1, text);
+    nets.train = Nets(1, small).train;
+    auto alone = Make(StrCat(BaseSolver(), "max_iter: 12 iter_size: ", micro_batches), {}, nets);
+    alone->Run();
+    return alone;
+  }
+  static void ExpectNear(const std::map<std::string, std::vector<float>>& a,
+                         const std::map<std::string, std::vector<float>>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (const auto& [name, values] : a) {
+      ASSERT_TRUE(b.contains(name)) << name;
+      for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], b.at(name)[i], 2e-5) << name << " " << i;
+    }
+  }
+  static std::string ErrorOf(int ranks, const std::string& solver, const SolverNets& nets) {
+    try {
+      Train(ranks, solver, nets);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
+  const std::string text = TaskNet(16, true);
+  const std::vector<std::vector<std::pair<std::string, int>>> cuts = {
+      {{"ip2", 1}}, {{"bn", 1}, {"loss", 2}}, {{"bn", 1}, {"ip2", 2}, {"loss", 3}}};
+  for (const int micro_batches : {1, 2, 4}) {
+    const auto alone = Alone(micro_batches, text);
+    for (const auto& cut : cuts) {
+      const std::vector<Result> results =
+          Train(static_cast<int>(cut.size()) + 1, SolverFor(micro_batches), Nets(1, Staged(text, cut)));
+      for (const Result& result : results) {
+        auto expected = Everything(*alone);
+        auto values = result.values;
+        // With one batch an iteration, one rank needs no sums.
+        if (micro_batches == 1) std::erase_if(values, [](const auto& v) { return v.first.ends_with("@sum"); });
+        ExpectNear(values, expected);
+        EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
+        EXPECT_EQ(result.end.best, results[0].end.best);
+      }
+    }
+  }
+}
+
+TEST_F(PipelineTest, AResumedRunEndsBitIdentical) {
+  const SolverNets nets = Nets(1, Staged(TaskNet(16), {{"ip2", 1}}));
+  const Result whole = Train(2, SolverFor(4), nets)[0];
+  RunFolder run = NewRun();
+  Train(2, SolverFor(4), nets, [&](int rank, TrainerOptions& options) {
+    if (rank == 0) options.run = &run;
+    options.stop_after = 7;
+  });
+  const std::vector<Result> resumed = Train(2, SolverFor(4), nets, [&](int rank, TrainerOptions& options) {
+    if (rank == 0) options.run = &run;
+    options.resume = FindNewestValid(run.checkpoints());
+  });
+  for (const Result& result : resumed) {
+    EXPECT_EQ(result.values, whole.values);
+    EXPECT_EQ(result.end.iteration, 12);
+  }
+}
+
+TEST_F(PipelineTest, StagesThatCannotRunAreRefused) {
+  const auto error = [&](int ranks, const std::vector<std::pair<std::string, int>>& stages,
+                         const std::string& solver = SolverFor(4)) {
+    return ErrorOf(ranks, solver, Nets(1, Staged(TaskNet(16), stages)));
+  };
+  EXPECT_NE(error(2, {{"ip1", 1}, {"ip2", 0}}).find("layer \"ip2\" of pipeline stage 0 reads \"ip1\""),
+            std::string::npos);
+  EXPECT_NE(error(2, {{"ip2", 2}}).find("layer \"ip2\" is of pipeline stage 2, and there are 2 ranks"),
+            std::string::npos);
+  EXPECT_NE(error(3, {{"ip2", 1}}).find("has layers for 2 pipeline stages, and there are 3 ranks"), std::string::npos);
+  EXPECT_NE(error(2, {{"ip2", 1}}, SolverFor(3)).find("a batch of 16 does not divide among 3 micro-batches"),
+            std::string::npos);
+  EXPECT_NE(error(2, {{"ip2", 1}}, SolverFor(4) + " clip_gradients: 1").find("clip_gradients"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace moka

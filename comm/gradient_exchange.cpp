@@ -241,7 +241,7 @@ void GradientExchange::Await(Stream& stream) {
     running_ = -1;
     return TakeDeviceTimes();
   }
-  has_moved();
+  // `begun` is that of the last look: sums that are given up end, and later ones with them.
   if (wait.failure.empty()) {
     wait.failure = StrCat("rank ", communicator_.rank(), " has waited ",
                           std::chrono::duration<double>(communicator_.patience()).count(), " s for its GPU, which ",

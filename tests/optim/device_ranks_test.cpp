@@ -125,7 +125,7 @@ TEST_F(DeviceRanksTest, AResumedRunEndsBitIdentical) {
 
 TEST_F(DeviceRanksTest, OneRanksErrorEndsAllWithItsName) {
   try {
-    TrainOnDevices(3, BaseSolver(), Plain(12), {}, [](int rank, Trainer& trainer) {
+    TrainOnDevices(4, BaseSolver(), Plain(), {}, [](int rank, Trainer& trainer) {
       if (rank != 1) return;
       auto* pipeline = dynamic_cast<MemoryPipeline*>(trainer.train_net().feed().pipeline("data"));
       ASSERT_NE(pipeline, nullptr);
@@ -148,7 +148,7 @@ TEST_F(DeviceRanksTest, ARankThatIsSilentIsNamedAfterTheDeadline) {
     options.take_signals = false;
     options.compile.device = kRehearsed;
     options.world = &world;
-    Trainer trainer(Merged(BaseSolver() + "distributed { deadline_s: 0.3 }"), Plain(), std::move(options));
+    Trainer trainer(Merged(BaseSolver() + "distributed { deadline_s: 0.25 }"), Plain(), std::move(options));
     FillTask(trainer.train_net().feed(), -1, rank, 2);
     trainer.train_net().Step(0);
     if (rank == 1) return;
@@ -157,7 +157,7 @@ TEST_F(DeviceRanksTest, ARankThatIsSilentIsNamedAfterTheDeadline) {
       ADD_FAILURE() << "rank 1 has left";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kPeer);
-      EXPECT_THAT(error.text(), testing::HasSubstr("rank 0 has waited 0.3 s for rank 1"));
+      EXPECT_THAT(error.text(), testing::HasSubstr("rank 0 has waited 0.25 s for rank 1"));
       EXPECT_THAT(error.text(), testing::HasSubstr("from layer \""));
     }
   });

@@ -67,7 +67,8 @@ std::string BatchPolicy::Describe(double base_lr) const {
 std::string BatchPolicy::DescribeSchedule(const SolverParameter& solver, int64_t records) const {
   const auto length = [&](int64_t iterations) {
     if (records <= 0) return StrCat(iterations, iterations == 1 ? " iteration" : " iterations");
-    const double epochs = static_cast<double>(iterations) * static_cast<double>(of_all()) / static_cast<double>(records);
+    const double epochs =
+        static_cast<double>(iterations) * static_cast<double>(of_all()) / static_cast<double>(records);
     return fmt::format("{:.4g} {} ({} iterations)", epochs, epochs == 1 ? "epoch" : "epochs", iterations);
   };
   const int64_t warmup = WarmupEnd(solver);
@@ -79,7 +80,8 @@ std::string BatchPolicy::DescribeSchedule(const SolverParameter& solver, int64_t
   } else {
     text += fmt::format("rate {:.6g} at first, ", LearningRate(solver, 0));
   }
-  text += solver.lr_policy() == "plateau" ? "then as the loss falls" : fmt::format("{:.6g} at the end", LearningRate(solver, last));
+  text += solver.lr_policy() == "plateau" ? "then as the loss falls"
+                                          : fmt::format("{:.6g} at the end", LearningRate(solver, last));
   const double of_256 = double{solver.base_lr()} * 256 / static_cast<double>(of_all());
   return text + fmt::format("; by the linear rule base_lr {:g} is {:.4g} for 256 samples", solver.base_lr(), of_256);
 }

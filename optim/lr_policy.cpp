@@ -252,7 +252,8 @@ double LearningRate(const SolverParameter& solver, int64_t iter, int plateau_ste
     const double rate = solver.rampup_lr() + (solver.base_lr() - solver.rampup_lr()) * done * done;
     return std::max(rate, double{solver.min_lr()});
   }
-  const double rate = policy->rate(solver, iter - FirstOfPolicy(solver)) * std::pow(double{solver.gamma()}, plateau_step);
+  const double rate =
+      policy->rate(solver, iter - FirstOfPolicy(solver)) * std::pow(double{solver.gamma()}, plateau_step);
   return std::max(rate, double{solver.min_lr()});
 }
 

@@ -52,8 +52,8 @@ def train(moka, folder, kind, batch, value, seed, test, images):
                f'layer[test].data_param.source="data/{test}"']
     outcome = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     accuracy = None
-    metrics = runs / command[command.index("--run") + 1] / "metrics.jsonl"
-    for line in metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []:
+    (metrics,) = runs.glob(f"{command[command.index('--run') + 1]}-*/metrics.jsonl")
+    for line in metrics.read_text(encoding="utf-8").splitlines():
         accuracy = json.loads(line).get("accuracy", accuracy)
     if accuracy is None and "diverged" not in outcome.stderr and outcome.returncode != 0:
         sys.exit(outcome.stderr)

@@ -1,6 +1,7 @@
 // The large-batch recipes of models/: each is read as `moka train` reads it, its nets are built as one of 256 ranks
 // trains them, and its rates are those of the schedule it is taken from. And what they lean on: residual branches that
 // start at zero, and roles that tell a normalisation's parameters from weights.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -9,7 +10,6 @@
 #include "optim/lr_policy.h"
 #include "optim/update.h"
 #include "optim_fixture.h"
-#include "proto/filter.h"
 
 namespace moka {
 namespace {

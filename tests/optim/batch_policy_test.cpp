@@ -66,6 +66,24 @@ TEST(BatchPolicy, SaysWhatItIs) {
       "batch 256 = 8 ranks x 32, 8 times the net's: the linear rule would make base_lr 0.8 of 0.1, with a warm-up");
 }
 
+TEST(BatchPolicy, SaysHowLongAndAtWhatRates) {
+  const BatchPolicy batch{.ranks = 256, .of_rank = 32};
+  const std::string goyal =
+      "base_lr: 3.2 lr_policy: \"poly\" power: 2 max_iter: 1000 min_lr: 0.5 warmup_iter: 100 warmup_start_lr: 0.1 ";
+  EXPECT_EQ(
+      batch.DescribeSchedule(Solver(goyal + "policy_after_warmup: true"), 81920),
+      "trains for 100 epochs (1000 iterations); rate 0.1 to 3.2 in a warm-up of 10 epochs (100 iterations), 0.500003 "
+      "at the end; by the linear rule base_lr 3.2 is 0.1 for 256 samples");
+  EXPECT_EQ(batch.DescribeSchedule(Solver("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10"), 81920),
+            "trains for 1 epoch (10 iterations); rate 0.1 at first, 0.1 at the end; by the linear rule base_lr 0.1 is "
+            "0.003125 for 256 samples");
+  EXPECT_EQ(
+      batch.DescribeSchedule(
+          Solver("base_lr: 0.1 lr_policy: \"plateau\" plateau_winsize: 5 rampup_interval: 1 max_iter: 10"), 0),
+      "trains for 10 iterations; rate 0 to 0.1 in a warm-up of 1 iteration, then as the loss falls; by the linear "
+      "rule base_lr 0.1 is 0.003125 for 256 samples");
+}
+
 TEST(BatchPolicy, KnowsItsWords) {
   SolverParameter solver;
   EXPECT_TRUE(HasGlobalBatch(solver));

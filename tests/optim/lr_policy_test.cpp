@@ -41,9 +41,8 @@ TEST(LrPolicyTest, WarmUpRisesToTheBaseRate) {
 }
 
 TEST(LrPolicyTest, APolicyAfterWarmUpStartsAtTheBaseRate) {
-  const std::string mlperf =
-      "base_lr: 16 lr_policy: \"poly\" power: 2 max_iter: 1000 warmup_iter: 200 min_lr: 0.5 policy_after_warmup: true";
-  const SolverParameter solver = Solver(mlperf);
+  const std::string text = "base_lr: 16 lr_policy: \"poly\" power: 2 max_iter: 1000 warmup_iter: 200 min_lr: 0.5 ";
+  const SolverParameter solver = Solver(text + "policy_after_warmup: true");
   CheckLrPolicy(solver);
   EXPECT_EQ(WarmupEnd(solver), 200);
   const auto expected = [](double i) { return (16 - 0.5) * std::pow(1 - (i - 200) / (1000 - 200), 2) + 0.5; };
@@ -55,7 +54,7 @@ TEST(LrPolicyTest, APolicyAfterWarmUpStartsAtTheBaseRate) {
   EXPECT_EQ(LearningRate(solver, 200), 16);
   EXPECT_EQ(LearningRate(solver, 5000), 0.5);
   // Counted from 0, the same solver leaves the warm-up below its base rate.
-  EXPECT_DOUBLE_EQ(LearningRate(Solver(mlperf + " policy_after_warmup: false"), 200), 15.5 * 0.8 * 0.8 + 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(Solver(text), 200), 15.5 * 0.8 * 0.8 + 0.5);
 }
 
 TEST(LrPolicyTest, APolicyAfterWarmUpLeavesMomentumAndDecay) {

@@ -201,7 +201,8 @@ TEST(UpdateTest, LayerwiseRatesSpareBiasAndNormWhenTheSolverSaysSo) {
   };
   for (const auto& [solver, local] :
        {Form{"larc: true larc_eta: 0.5", 0.5 * w / 5}, Form{"larc: true larc_policy: \"clip\" larc_eta: 2", 2 * w / 5},
-        Form{"local_lr_auto: true local_gw_ratio: 0.5", 0.5 * w / 5}, Form{"type: \"LARS\" lars_eta: 0.5", 0.5 * w / 5}}) {
+        Form{"local_lr_auto: true local_gw_ratio: 0.5", 0.5 * w / 5},
+        Form{"type: \"LARS\" lars_eta: 0.5", 0.5 * w / 5}}) {
     SCOPED_TRACE(solver);
     const auto first = [](const Values& values) { return std::pair(values[0], values[1]); };
     for (const ParameterRole role : {ParameterRole::kBias, ParameterRole::kNorm}) {

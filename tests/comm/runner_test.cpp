@@ -233,7 +233,7 @@ TEST(Runner, ASilentRankIsTheOneThatOthersReceiveNothingFrom) {
   EXPECT_THROW(RunRanks(world,
                         [&](Transport& transport) {
                           const auto rank = static_cast<size_t>(transport.rank());
-                          std::vector<float> values(10, 1.0F);
+                          std::vector<float> values(3000, 1.0F);  // a part for each
                           Runner runner(transport, FindAllReduce("direct").make({.ranks = 3}, transport.rank()),
                                         Wire::kFloat32);
                           runner.SetOnStall([&](int, bool sends, std::vector<int> peers) {

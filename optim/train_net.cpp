@@ -131,6 +131,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   BuiltNet net = BuildNet(part(), options);
   pulse();
   RefuseUntrainable(net.param);
+  if (world_ != nullptr || pipeline_) RefuseSplitOutputs(net.param);
   if (world_ != nullptr || pipeline_) RefuseAlone(net, compile.device);
   WarnOfOutputFiles(net.param);
   param_ = shares_batch || pipeline_ ? FilterNet(param, options.state)

@@ -146,7 +146,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     output_counts_[output.name] = net.graph.shape(output.value).Count();
   }
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
-  ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
+  // Outputs are named first, so none of them is joined into another node. Layers of two stages stay apart.
+  if (!pipeline_) ComposeForward(net.graph);
   ShareSubsamples(net.graph);
   CompileOptions step_options = compile;
   step_options.name = "train";

@@ -135,6 +135,37 @@ TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
   }
 }
 
+// The sum reads what two earlier stages computed, so a value passes over a stage; another stage has a loss, too.
+TEST_F(PipelineTest, ValuesMayPassOverStages) {
+  std::string text = StrCat(
+      "name: 'skip'\n"
+      "layer { name: 'data' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { batch_size: 16 channels: ",
+      kFeatures,
+      " height: 1 width: 1 } }\n"
+      "layer { name: 'shape' type: 'Reshape' bottom: 'data' top: 'image' reshape_param { shape { dim: 0 dim: 1 dim: 2 "
+      "dim: -1 } } }\n"
+      "layer { name: 'conv1' type: 'Convolution' bottom: 'image' top: 'a' convolution_param { num_output: 6 "
+      "kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'relu1' type: 'ReLU' bottom: 'a' top: 'a' }\n"
+      "layer { name: 'conv2' type: 'Convolution' bottom: 'a' top: 'b' convolution_param { num_output: 6 "
+      "kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'relu2' type: 'ReLU' bottom: 'b' top: 'b' }\n"
+      "layer { name: 'ip0' type: 'InnerProduct' bottom: 'b' top: 'ip0' inner_product_param { num_output: 4 "
+      "weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'loss0' type: 'SoftmaxWithLoss' bottom: 'ip0' bottom: 'label' top: 'loss0' loss_weight: 0.3 }\n"
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }\n"
+      "layer { name: 'ip2' type: 'InnerProduct' bottom: 'sum' top: 'ip2' inner_product_param { num_output: 4 "
+      "weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n");
+  std::ranges::replace(text, '\'', '"');
+  const auto alone = Alone(4, text);
+  const std::vector<Result> results = Train(3, SolverFor(4), Nets(1, Staged(text, {{"conv2", 1}, {"sum", 2}})));
+  for (const Result& result : results) {
+    ExpectNear(result.values, Everything(*alone));
+    EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
+  }
+}
+
 // Neighbours send more to each other at once than a transport has room for.
 TEST(PointToPointTest, TwoThatSendAtOnceDoNotWaitForEachOther) {
   std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(2);

@@ -165,7 +165,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     output_counts_[output.name] = net.graph.shape(output.value).Count();
   }
   if (net.loss != kNoId) net.graph.AddOutput(std::string(kLossOutput), net.loss);
-  ComposeForward(net.graph);  // outputs are named first, so none of them is joined into another node
+  // Outputs are named first, so none of them is joined into another node. Layers of two stages stay apart.
+  if (!pipeline_) ComposeForward(net.graph);
   ShareSubsamples(net.graph);
   CompileOptions step_options = compile;
   step_options.name = "train";
@@ -208,7 +209,10 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   for (size_t i = 0; i < trained.size(); ++i) {
     if (gradients[i] != kNoId) reached_.push_back(trained[i]);
   }
-  if (exchange_) exchange_->SetCompression(CompressionOf(solver_, scaling, seed_, *world_));
+  if (world_ != nullptr) {
+    std::unique_ptr<GradientCompression> wanted = CompressionOf(solver_, scaling, seed_, *world_);
+    if (exchange_) exchange_->SetCompression(std::move(wanted));
+  }
   GradientCompression* compression = exchange_ ? exchange_->compression() : nullptr;
   const double part = exchange_ ? 1.0 / world_->size() : 1.0;
 

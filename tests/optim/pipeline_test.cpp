@@ -1,5 +1,6 @@
 // Layers on several ranks, as threads: what they compute is what one rank computes with as many batches an iteration as
 // there are micro-batches, whatever the number of stages, and a run goes on where it stopped.
+#include "comm/point_to_point.h"
 #include "comm/region_transport.h"
 #include "optim/pipeline/micro_batches.h"
 #include "optim/trainer.h"
@@ -134,6 +135,54 @@ TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
   }
 }
 
+// The sum reads what two earlier stages computed, so a value passes over a stage; another stage has a loss, too.
+TEST_F(PipelineTest, ValuesMayPassOverStages) {
+  std::string text = StrCat(
+      "name: 'skip'\n"
+      "layer { name: 'data' type: 'MemoryData' top: 'data' top: 'label' memory_data_param { batch_size: 16 channels: ",
+      kFeatures,
+      " height: 1 width: 1 } }\n"
+      "layer { name: 'shape' type: 'Reshape' bottom: 'data' top: 'image' reshape_param { shape { dim: 0 dim: 1 dim: 2 "
+      "dim: -1 } } }\n"
+      "layer { name: 'conv1' type: 'Convolution' bottom: 'image' top: 'a' convolution_param { num_output: 6 "
+      "kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'relu1' type: 'ReLU' bottom: 'a' top: 'a' }\n"
+      "layer { name: 'conv2' type: 'Convolution' bottom: 'a' top: 'b' convolution_param { num_output: 6 "
+      "kernel_size: 3 pad: 1 weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'relu2' type: 'ReLU' bottom: 'b' top: 'b' }\n"
+      "layer { name: 'ip0' type: 'InnerProduct' bottom: 'b' top: 'ip0' inner_product_param { num_output: 4 "
+      "weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'loss0' type: 'SoftmaxWithLoss' bottom: 'ip0' bottom: 'label' top: 'loss0' loss_weight: 0.3 }\n"
+      "layer { name: 'sum' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'sum' }\n"
+      "layer { name: 'ip2' type: 'InnerProduct' bottom: 'sum' top: 'ip2' inner_product_param { num_output: 4 "
+      "weight_filler { type: 'xavier' } } }\n"
+      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }\n");
+  std::ranges::replace(text, '\'', '"');
+  const auto alone = Alone(4, text);
+  const std::vector<Result> results = Train(3, SolverFor(4), Nets(1, Staged(text, {{"conv2", 1}, {"sum", 2}})));
+  for (const Result& result : results) {
+    ExpectNear(result.values, Everything(*alone));
+    EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
+  }
+}
+
+// Neighbours send more to each other at once than a transport has room for.
+TEST(PointToPointTest, TwoThatSendAtOnceDoNotWaitForEachOther) {
+  std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(2);
+  RunRanks(transports, [&](Transport& transport) {
+    const int rank = transport.rank();
+    Communicator world(std::move(transports[static_cast<size_t>(rank)]), {}, std::chrono::seconds(5));
+    PointToPoint channel(world);
+    constexpr size_t kBytes = size_t{8} << 20U;
+    const std::vector<std::byte> own(kBytes, std::byte{static_cast<unsigned char>(rank + 1)});
+    std::vector<std::byte> other(kBytes);
+    channel.Send(1 - rank, own);
+    channel.Receive(1 - rank, other);
+    channel.Finish();
+    EXPECT_EQ(other, std::vector<std::byte>(kBytes, std::byte{static_cast<unsigned char>(2 - rank)}));
+  });
+}
+
 TEST_F(PipelineTest, AResumedRunEndsBitIdentical) {
   const SolverNets nets = Nets(1, Staged(TaskNet(16), {{"ip2", 1}}));
   const Result whole = Train(2, SolverFor(4), nets)[0];
@@ -164,6 +213,9 @@ TEST_F(PipelineTest, StagesThatCannotRunAreRefused) {
   EXPECT_NE(error(3, {{"ip2", 1}}).find("has layers for 2 pipeline stages, and there are 3 ranks"), std::string::npos);
   EXPECT_NE(error(2, {{"ip2", 1}}, SolverFor(3)).find("a batch of 16 does not divide among 3 micro-batches"),
             std::string::npos);
+  std::string split = Staged(TaskNet(16), {{"ip2", 1}});
+  split.replace(split.find("num_output: 4"), 13, "num_output: 4 split_outputs: true");
+  EXPECT_NE(ErrorOf(2, SolverFor(4), Nets(1, split)).find("outputs are not split over ranks yet"), std::string::npos);
   EXPECT_NE(error(2, {{"ip2", 1}}, SolverFor(4) + " clip_gradients: 1").find("clip_gradients"), std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 #include "comm/arrivals.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/error.h"
@@ -88,7 +89,14 @@ ArrivalReport CompareArrivals(const std::vector<std::vector<int64_t>>& rows, int
       std::vector<int64_t> sorted = moments;
       std::ranges::sort(sorted);
       const int64_t median = sorted[(ranks - 1) / 2];
-      for (size_t r = 0; r < ranks; ++r) report.ranks[r].behind_median_s += Seconds(moments[r] - median);
+      double mean = 0;
+      for (size_t r = 0; r < ranks; ++r) mean += Seconds(moments[r] - median) / static_cast<double>(ranks);
+      for (size_t r = 0; r < ranks; ++r) {
+        const double behind = Seconds(moments[r] - median);
+        report.ranks[r].behind_median_s += behind;
+        report.ranks[r].behind_mean_s += behind - mean;
+        report.ranks[r].error_s += (behind - mean) * (behind - mean);
+      }
     }
     for (size_t r = 0; r < ranks; ++r) {
       double sum = 0;
@@ -97,9 +105,13 @@ ArrivalReport CompareArrivals(const std::vector<std::vector<int64_t>>& rows, int
     }
   }
   for (RankArrivals& rank : report.ranks) {
-    for (double* sum : {&rank.behind_median_s, &rank.last_part, &rank.exposed_s, &rank.wait_s}) {
-      *sum /= static_cast<double>(iterations);
+    const auto count = static_cast<double>(iterations);
+    for (double* sum :
+         {&rank.behind_median_s, &rank.behind_mean_s, &rank.error_s, &rank.last_part, &rank.exposed_s, &rank.wait_s}) {
+      *sum /= count;
     }
+    const double variance = std::max(rank.error_s - rank.behind_mean_s * rank.behind_mean_s, 0.0);
+    rank.error_s = std::sqrt(variance / std::max(count - 1, 1.0));
   }
   report.latest = static_cast<int>(std::ranges::max_element(report.ranks, {}, &RankArrivals::behind_median_s) -
                                    report.ranks.begin());

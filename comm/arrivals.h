@@ -51,6 +51,10 @@ struct RankArrivals {
   // At the end of the backward pass, the last bucket: behind the median of the ranks (of an even number the earlier of
   // the two), on average; negative for early ones.
   double behind_median_s = 0;
+  // At the same place behind the mean of all ranks, and by how much that mean over iterations may be off (its standard
+  // error): ranks of which now one and now another comes late are none of them slow.
+  double behind_mean_s = 0;
+  double error_s = 0;
   double last_part = 0;  // of the iterations, in which no rank came later
   double exposed_s = 0;  // the program waited for communication in an iteration
   double wait_s = 0;     // of this until the last rank had come: no network could have shortened it

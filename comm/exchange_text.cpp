@@ -63,7 +63,7 @@ std::string ExplainExchange(const ExchangeRecord& record) {
   text += TextTable(table, is_measured ? "   l         l" : "   l    l");
   text += StrCat("backward pass ", MillisecondsText(input.backward_s), " ms; exposed communication ",
                  MillisecondsText(plan.exposed_s), " ms predicted");
-  if (plan.iteration_s > 0) text += StrCat(", iteration ", MillisecondsText(plan.iteration_s), " ms predicted");
+  if (input.other_s > 0) text += StrCat(", iteration ", MillisecondsText(plan.iteration_s), " ms predicted");
   if (is_measured) {
     text += StrCat("; exposed ", MillisecondsText(record.exposed_s), " ms measured, with the wait for other ranks");
   }

@@ -19,9 +19,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kLatePart = 0.05;  // of a step: what a rank may be behind the others without a word
-constexpr size_t kMostRows = 64;    // of a table in the log; scaling.jsonl has all ranks
+constexpr int64_t kFewestIterations = 5;
+constexpr double kSureErrors = 4;  // standard errors of its lateness
+constexpr size_t kMostRows = 64;   // of a table in the log; scaling.jsonl has all ranks
 
-double Milliseconds(double seconds) { return std::round(seconds * 1e6) / 1e3; }
+double Milliseconds(double seconds) { return std::round(seconds * 1e9) / 1e6; }
 
 std::string RanksText(int64_t ranks) { return StrCat(ranks, ranks == 1 ? " rank" : " ranks"); }
 
@@ -121,8 +123,9 @@ double ScalingSummary::efficiency_against() const {
 
 bool ScalingSummary::has_slow_rank() const {
   if (arrivals.latest < 0) return false;
-  const double late_s = arrivals.ranks[static_cast<size_t>(arrivals.latest)].behind_median_s;
-  return late_s > kLatePart * mean().step_s && late_s > arrivals.clock_error_s;
+  const RankArrivals& late = arrivals.ranks[static_cast<size_t>(arrivals.latest)];
+  if (arrivals.iterations < kFewestIterations || late.behind_mean_s < kSureErrors * late.error_s) return false;
+  return late.behind_median_s > std::max(kLatePart * mean().step_s, arrivals.clock_error_s);
 }
 
 std::vector<std::string> Sentences(const ScalingSummary& summary) {
@@ -158,8 +161,10 @@ std::vector<std::string> Sentences(const ScalingSummary& summary) {
                     summary.names[latest], MillisecondsText(late.behind_median_s, 2), 100 * late.last_part,
                     MillisecondsText(mean.wait_s, 2)));
   } else {
-    lines.push_back(fmt::format("no rank is slow: the latest, {}, is {} ms behind the median of the ranks",
-                                summary.names[latest], MillisecondsText(late.behind_median_s, 2)));
+    lines.push_back(fmt::format(
+        "no rank is slow throughout: the latest, {}, is {} ms behind the median of the ranks on average, the last in "
+        "{:.0f} % of iterations",
+        summary.names[latest], MillisecondsText(late.behind_median_s, 2), 100 * late.last_part));
   }
   return lines;
 }
@@ -233,7 +238,8 @@ ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
   return summary;
 }
 
-void ScalingReport::Report(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report) {
+void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report,
+                         bool is_last) {
   const int64_t iterations = iteration - started_at_;
   if (iterations <= 0) return;
   const ScalingSummary summary = Summarise(iterations, train_s);
@@ -247,11 +253,16 @@ void ScalingReport::Report(int64_t iteration, double train_s, double epoch, cons
   for (const std::string& line : Split(ScalingTable(summary), '\n')) {
     if (!line.empty()) LogToFile(line);
   }
+  if (is_last) return;
   for (const std::string& line : sentences_) LogToFile(line);
 }
 
+void ScalingReport::Report(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report) {
+  Make(iteration, train_s, epoch, run, report, false);
+}
+
 void ScalingReport::End(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report) {
-  Report(iteration, train_s, epoch, run, report);
+  Make(iteration, train_s, epoch, run, report, true);
   for (const std::string& line : sentences_) LogInfo(line);
 }
 

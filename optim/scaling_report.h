@@ -46,7 +46,8 @@ struct ScalingSummary {
   double efficiency() const;
   // Samples a second and rank over the baseline's. Requires: a baseline.
   double efficiency_against() const;
-  // Whether the rank that is latest holds the others up: by more than 5 % of a step, and than clocks may be wrong.
+  // Whether the rank that is latest holds the others up: by more than 5 % of a step, more than clocks may be wrong, and
+  // so steadily that it is not chance.
   bool has_slow_rank() const;
 };
 // A line each: efficiencies with what they are against, and who is late.
@@ -71,6 +72,8 @@ class ScalingReport {
 
  private:
   double InputSeconds() const;
+  // The sentences of the last one go to the log with those for the person.
+  void Make(int64_t iteration, double train_s, double epoch, const RunFolder* run, TrainReport& report, bool is_last);
   ScalingSummary Summarise(int64_t iterations, double train_s);
 
   Communicator* world_;

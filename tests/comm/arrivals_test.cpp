@@ -112,6 +112,9 @@ TEST(CompareArrivals, ComparesEachBucketWithTheFirstAndTheEndWithTheMedian) {
   EXPECT_DOUBLE_EQ(report.ranks[2].buckets[1].p90_s, 3200e-6);
   EXPECT_NEAR(report.ranks[2].behind_median_s, (3100 + 2900) / 2 * 1e-6, 1e-12);
   EXPECT_NEAR(report.ranks[0].behind_median_s, -100e-6, 1e-12);
+  // 2325 and 2125 us behind the mean; the standard error of two values is half their difference.
+  EXPECT_NEAR(report.ranks[2].behind_mean_s, 2225e-6, 1e-9);
+  EXPECT_NEAR(report.ranks[2].error_s, 100e-6, 1e-9);
   EXPECT_DOUBLE_EQ(report.ranks[2].last_part, 1);
   EXPECT_DOUBLE_EQ(report.ranks[0].last_part, 0);
   EXPECT_DOUBLE_EQ(report.ranks[0].exposed_s, 3200e-6);

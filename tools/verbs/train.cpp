@@ -242,8 +242,7 @@ Verb TrainVerb() {
   verb.summary = "train a net from a solver";
   verb.usage = "SOLVER|FOLDER [key=value ...] [--flags]";
   verb.examples = {"moka train models/lenet",
-                   "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300",
-                   "moka train --resume=runs/lenet-0001"};
+                   "moka train models/lenet base_lr=0.02 layer[ip1].inner_product_param.num_output=300"};
   verb.options = {{"solver", "FILE", ""},  // Caffe's spelling of SOLVER
                   {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
                   {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},

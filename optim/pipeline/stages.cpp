@@ -61,16 +61,6 @@ void RefuseSharing(const NetParameter& net, std::span<const NetBlob> blobs, cons
   }
 }
 
-void RefuseSplitOutputs(const NetParameter& net) {
-  for (const LayerParameter& layer : net.layer()) {
-    if (!layer.inner_product_param().split_outputs()) continue;
-    const Error error = ErrorAt(layer, "inner_product_param.split_outputs",
-                                StrCat("layer \"", layer.name(), "\": outputs are not split over ranks yet"),
-                                "train without split_outputs, or give layers a pipeline_stage");
-    throw Error(ErrorKind::kUnavailable, error.place(), error.text(), error.hint());
-  }
-}
-
 void RefuseInPipeline(const SolverParameter& solver) {
   const auto refuse = [&](bool is_given, std::string_view field, std::string_view text, std::string_view hint) {
     if (!is_given) return;

@@ -21,9 +21,6 @@ std::map<std::string, int> StagesOf(const NetParameter& net, int ranks);
 // Errors: kConfig when layers of two stages share a parameter.
 void RefuseSharing(const NetParameter& net, std::span<const NetBlob> blobs, const std::map<std::string, int>& stages);
 
-// Errors: kUnavailable at a layer whose outputs several ranks were to split.
-void RefuseSplitOutputs(const NetParameter& net);
-
 // What a pipeline does not do yet. Errors: kUnavailable at the solver's field.
 void RefuseInPipeline(const SolverParameter& solver);
 

@@ -11,8 +11,9 @@ namespace {
 class CompressionTrainingTest : public RanksTest {
  protected:
   static std::string With(const std::string& method, const std::string& more = "") {
-    return StrCat(BaseSolver(), " distributed { compression { method: \"", method,
-                  "\" min_elements: 32 density: 0.1 rank: 1 force: true ", more, " } }");
+    return StrCat(BaseSolver(), "distributed { compression { method: \"", method,
+                  "\" min_elements: 32 density: 0.1 rank: 1 force: true } } | distributed { compression { ", more,
+                  " } }");
   }
   static std::string Refusal(const std::string& solver) {
     try {

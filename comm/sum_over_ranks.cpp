@@ -1,11 +1,11 @@
 #include "comm/sum_over_ranks.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace moka {
 
-SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values) {
+SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, size_t last_values) {
   // The places of the producers in the step; inputs and states come first.
   std::vector<int> place(static_cast<size_t>(graph.node_limit()), 0);
   int next = 0;
@@ -18,26 +18,31 @@ SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] != kNoId) order.push_back(i);
   }
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return place_of(values[i]); });
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return std::pair(i < last_values, place_of(values[i])); });
 
   SumsOverRanks result{std::vector<ValueId>(values.size(), kNoId), std::vector<int64_t>(values.size(), -1)};
   std::vector<ValueId>& sums = result.sums;
   ValueId last = kNoId;
-  const auto builder = [&](size_t i) {
+  const auto origin_of = [&](size_t i) {
     const NodeId producer = graph.value(values[i]).producer;
     const std::string layer = producer == kNoId ? graph.value(values[i]).name : graph.node(producer).origin.layer;
-    return GraphBuilder(graph, NodeOrigin{layer, {}, "communicate"});
+    return NodeOrigin{layer, {}, "communicate"};
   };
   for (size_t key = 0; key < order.size(); ++key) {
     std::vector<ValueId> inputs = {values[order[key]]};
     if (last != kNoId) inputs.push_back(last);
-    last = builder(order[key]).Add1("all_reduce_begin", inputs, {{"key", static_cast<int64_t>(key)}});
+    NodeOrigin origin = origin_of(order[key]);
+    // A node runs in the order of sequences as soon as it can.
+    const NodeId producer = graph.value(values[order[key]]).producer;
+    if (producer != kNoId && order[key] >= last_values) origin.sequence = graph.node(producer).origin.sequence;
+    last = GraphBuilder(graph, origin).Add1("all_reduce_begin", inputs, {{"key", static_cast<int64_t>(key)}});
     sums[order[key]] = last;
     result.keys[order[key]] = static_cast<int64_t>(key);
   }
   for (size_t key = 0; key < order.size(); ++key) {
     ValueId& sum = sums[order[key]];
-    sum = builder(order[key]).Add1("all_reduce_end", {sum, last}, {{"key", static_cast<int64_t>(key)}});
+    sum = GraphBuilder(graph, origin_of(order[key]))
+              .Add1("all_reduce_end", {sum, last}, {{"key", static_cast<int64_t>(key)}});
   }
   return result;
 }

@@ -11,13 +11,14 @@ namespace moka {
 
 // For each value (float32; kNoId stays) its sum over all ranks, and the key by which the exchange knows it (-1 for
 // kNoId). All of them are on their way, in the order in which the step computes them, before the first sum is waited
-// for: communication goes on beside what is still computed. Once a graph. Ensures: with one rank the sums are the
-// values.
+// for: each begins right behind the node that makes its value, so communication goes on beside what is still computed.
+// The first `last` values, small ones, follow the others whenever they are made. Once a graph. Ensures: with one rank
+// the sums are the values.
 struct SumsOverRanks {
   std::vector<ValueId> sums;
   std::vector<int64_t> keys;
 };
-SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values);
+SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, size_t last = 0);
 
 // For each value what its owner makes of it: those of this rank are new, of the others' only the type counts. `layers`
 // names them; the keys are `first_key` and on. All are on their way, in their order, before the first is waited for.

@@ -284,7 +284,7 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
   }
   const size_t first = values.size();
   values.insert(values.end(), gradients.begin(), gradients.end());
-  const auto [sums, keys] = SumOverRanks(graph, values);
+  const auto [sums, keys] = SumOverRanks(graph, values, 2);
   exchanged_ = std::ranges::max(keys) + 1;
   wishes_key_ = keys[0];
   loss_key_ = keys[1];

@@ -70,6 +70,26 @@ TEST_F(RanksTest, TheResultDoesNotDependOnHowGradientsAreJoined) {
   EXPECT_EQ(with("none").plan.find("in 1 bucket"), std::string::npos);
 }
 
+TEST_F(RanksTest, SumsBeginWhileTheBackwardPassGoesOn) {
+  Train(2, BaseSolver() + "max_iter: 1", Plain(), {}, [](int, Trainer& trainer) {
+    const auto& steps = trainer.train_net().program().steps();
+    std::string order;
+    for (const StepReport& step : steps) order += StrCat(step.op, " ", step.layer, "\n");
+    const auto begun = [&](const std::string& layer) {
+      return std::ranges::find_if(
+          steps, [&](const StepReport& s) { return s.op == "all_reduce_begin" && s.layer.starts_with(layer); });
+    };
+    const auto last_product =
+        std::ranges::find_if(steps.rbegin(), steps.rend(),
+                             [](const StepReport& s) { return s.op == "matmul" && s.layer.starts_with("ip1"); })
+            .base() -
+        1;
+    ASSERT_NE(begun("ip2"), steps.end()) << order;
+    EXPECT_LT(begun("ip2"), last_product) << "the gradients of ip2 travel while those of ip1 are computed\n" << order;
+    EXPECT_GT(begun("ip1"), last_product) << order;
+  });
+}
+
 TEST_F(RanksTest, HalfTypesOnTheWireStayNear) {
   const Result full = Train(2, BaseSolver(), Plain())[0];
   for (const char* wire : {"float16", "bfloat16"}) {

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "core/half.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/binding.h"
 #include "graph/collectives.h"
+#include "graph/non_finite.h"
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "graph/passes/passes.h"
@@ -165,7 +164,7 @@ class FrozenProgram : public Program {
       if (auto found = Scan(store_.tensor(value.name), layer, "state " + value.name)) return found;
     }
     for (const auto& [name, tensor] : data_->inputs()) {
-      if (auto found = ScanHost(tensor, name, "input " + name)) return found;
+      if (auto found = FirstNonFinite(tensor, name, "input " + name)) return found;
     }
     data_->PutInputs();
     for (size_t i = constant_count_; i < steps_.size(); ++i) {
@@ -465,21 +464,7 @@ class FrozenProgram : public Program {
 
   std::optional<NonFinite> Scan(const Tensor& tensor, std::string_view layer, const std::string& what) const {
     DeviceBuffer room;
-    return ScanHost(data_->OnHost(tensor, room), layer, what);
-  }
-
-  static std::optional<NonFinite> ScanHost(const Tensor& tensor, std::string_view layer, const std::string& what) {
-    const DType dtype = tensor.type().dtype;
-    if (!IsFloat(dtype) || dtype == DType::kFloat64 || tensor.raw() == nullptr) return std::nullopt;
-    const auto at = [&](int64_t i) {
-      if (dtype == DType::kFloat32) return static_cast<const float*>(tensor.raw())[i];
-      const uint16_t half = static_cast<const uint16_t*>(tensor.raw())[i];
-      return dtype == DType::kFloat16 ? FloatOfHalf(half) : FloatOfBFloat16(half);
-    };
-    for (int64_t i = 0; i < tensor.type().StoredCount(); ++i) {
-      if (!std::isfinite(at(i))) return NonFinite{std::string(layer), what, i, static_cast<double>(at(i))};
-    }
-    return std::nullopt;
+    return FirstNonFinite(data_->OnHost(tensor, room), layer, what);
   }
 
   CompileOptions options_;

@@ -6,21 +6,13 @@
 
 #include "comm/algorithms/algorithm.h"
 #include "comm/gradient_exchange.h"
-#include "core/rng.h"
+#include "tests/comm/random_gradient.h"
 #include "tests/comm/world.h"
 
 namespace moka {
 namespace {
 
-using Floats = std::vector<float>;
-constexpr size_t kCount = 24 * 45;
-
-Floats Gradient(int rank, int64_t step, size_t count = kCount) {
-  RandomStream random(77, static_cast<uint64_t>(rank * 1000 + step));
-  Floats values(count);
-  for (float& v : values) v = static_cast<float>(random.Normal(0.1, 1));
-  return values;
-}
+constexpr size_t kCount = kGradientCount;
 
 // Dense and compressed gradients in one exchange, under two plans: the same numbers; before start_iter plain sums.
 TEST(Compression, GoesThroughTheExchange) {

@@ -15,24 +15,16 @@
 #include "comm/compression/compressed_bucket.h"
 #include "comm/gradient_exchange.h"
 #include "core/error.h"
-#include "core/rng.h"
 #include "core/text.h"
+#include "tests/comm/random_gradient.h"
 #include "tests/comm/world.h"
 
 namespace moka {
 namespace {
 
-using Floats = std::vector<float>;
 constexpr std::chrono::seconds kPatience(5);
 const Shape kShape{24, 9, 5};  // 24 x 45 as a matrix
-constexpr size_t kCount = 24 * 45;
-
-Floats Gradient(int rank, int64_t step, size_t count = kCount) {
-  RandomStream random(77, static_cast<uint64_t>(rank * 1000 + step));
-  Floats values(count);
-  for (float& v : values) v = static_cast<float>(random.Normal(0.1, 1));
-  return values;
-}
+constexpr size_t kCount = kGradientCount;
 
 CompressionOptions Options(const std::string& method) {
   CompressionOptions options;

@@ -33,7 +33,6 @@ constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 
 // By op.
 constexpr auto kReasons = std::to_array<Reason>({
-    {"mean_over_ranks", kRanks},
     {"anchor_targets", kMatches},
     {"augment_choices", kAugments},
     {"augment_colour", kAugments},
@@ -72,6 +71,7 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"mask_resize", kMasks},
     {"mask_resize_backward", kMasks},
     {"mask_targets", kMasks},
+    {"mean_over_ranks", "ranks on GPUs take the statistics of their own batches so far"},
     {"multibox_match", kMatches},
     {"near_negatives", kChooses},
     {"pick_boxes", kChooses},

@@ -144,7 +144,13 @@ int ExplainComm(TrainSetup& setup, TrainerOptions options) {
   const bool is_first = options.world->is_first();
   Trainer trainer(setup.solver, setup.nets, std::move(options));
   trainer.Run();
-  if (is_first) std::fputs(trainer.planner()->Explain(*trainer.train_net().exchange()).c_str(), stdout);
+  if (!is_first) return 0;
+  std::string text = "layers lie on several ranks, which send each other what lies between: there are no buckets\n";
+  if (const Strategy* strategy = trainer.train_net().strategy(); strategy != nullptr) {
+    text = StrCat(strategy->Describe(), "; gradients are not summed, so there are no buckets\n");
+  }
+  if (trainer.planner() != nullptr) text = trainer.planner()->Explain(*trainer.train_net().exchange());
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 

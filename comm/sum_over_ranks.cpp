@@ -44,20 +44,19 @@ SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, siz
     sum = GraphBuilder(graph, origin_of(order[key]))
               .Add1("all_reduce_end", {sum, last}, {{"key", static_cast<int64_t>(key)}});
   }
+  result.fence = last;
   return result;
 }
 
 std::vector<ValueId> ShareOwned(Graph& graph, const std::vector<ValueId>& values,
-                                const std::vector<std::string>& layers, int64_t first_key) {
+                                const std::vector<std::string>& layers, int64_t first_key, ValueId fence) {
   const auto add = [&](size_t i, const char* op, const std::vector<ValueId>& inputs) {
     const GraphBuilder b(graph, NodeOrigin{layers[i], {}, "communicate"});
     return b.Add1(op, inputs, {{"key", first_key + static_cast<int64_t>(i)}});
   };
   std::vector<ValueId> shared;
   for (size_t i = 0; i < values.size(); ++i) {
-    std::vector<ValueId> inputs = {values[i]};
-    if (i > 0) inputs.push_back(shared.back());
-    shared.push_back(add(i, "all_reduce_begin", inputs));
+    shared.push_back(add(i, "all_reduce_begin", {values[i], i == 0 ? fence : shared.back()}));
   }
   const ValueId last = shared.empty() ? kNoId : shared.back();
   for (size_t i = 0; i < shared.size(); ++i) shared[i] = add(i, "all_reduce_end", {shared[i], last});

@@ -17,12 +17,14 @@ namespace moka {
 struct SumsOverRanks {
   std::vector<ValueId> sums;
   std::vector<int64_t> keys;
+  ValueId fence = kNoId;  // there when all values are on their way
 };
 SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, size_t last = 0);
 
 // For each value what its owner makes of it: those of this rank are new, of the others' only the type counts. `layers`
-// names them; the keys are `first_key` and on. All are on their way, in their order, before the first is waited for.
+// names them; the keys are `first_key` and on. All are on their way, in their order and behind `fence`, before the
+// first is waited for.
 std::vector<ValueId> ShareOwned(Graph& graph, const std::vector<ValueId>& values,
-                                const std::vector<std::string>& layers, int64_t first_key);
+                                const std::vector<std::string>& layers, int64_t first_key, ValueId fence);
 
 }  // namespace moka

@@ -284,7 +284,8 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
   }
   const size_t first = values.size();
   values.insert(values.end(), gradients.begin(), gradients.end());
-  const auto [sums, keys] = SumOverRanks(graph, values, 2);
+  const auto [sums, keys, fence] = SumOverRanks(graph, values, 2);
+  fence_ = fence;
   exchanged_ = std::ranges::max(keys) + 1;
   wishes_key_ = keys[0];
   loss_key_ = keys[1];
@@ -374,7 +375,7 @@ void TrainNet::ShareUpdates(Graph& graph) {
     values.push_back(it->value);
     layers.push_back(blob.layer);
   }
-  const std::vector<ValueId> shared = ShareOwned(graph, values, layers, exchanged_);
+  const std::vector<ValueId> shared = ShareOwned(graph, values, layers, exchanged_, fence_);
   for (size_t i = 0; i < shared.size(); ++i) graph.assignments()[assigned[i]].value = shared[i];
   all_slots_ = ServedUpdates::Slots({.solver = &solver_, .net = &param_, .blobs = reached_});
   std::erase_if(all_slots_, [](const SlotState& slot) { return slot.name == SlotName(slot.blob, kSumSlot); });

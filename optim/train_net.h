@@ -131,6 +131,7 @@ class TrainNet {
   Tensor skipped_;      // no data unless the loss is scaled
   StrategyKind kind_ = StrategyKind::kSynchronous;
   Wishes wishes_;
+  ValueId fence_ = kNoId;  // in the graph: all that is summed is on its way
   int64_t exchanged_ = 0;  // keys of what is summed over ranks are below
   int64_t wishes_key_ = -1;
   int64_t loss_key_ = -1;

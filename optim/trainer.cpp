@@ -169,7 +169,7 @@ void Trainer::Display() {
   display.since_last = state_.iteration - displayed_at_;
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
-  display.outputs = OverRanks(train_->Outputs());
+  display.outputs = IsTogether() ? OverRanks(train_->Outputs()) : train_->Outputs();
   display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));

@@ -83,6 +83,8 @@ class Trainer {
   void AwaitSnapshot();
   // Whether something follows the next iteration that all ranks must be alike for: a test, a checkpoint, the end.
   bool MustAgree() const;
+  // Whether all ranks are at the same place after every iteration, with nothing on its way.
+  bool IsTogether() const;
   void CancelExchange(const std::string& why) const noexcept;
   // Whether ranks test a part of the batches each; where they cannot, each tests all of them.
   void ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const;

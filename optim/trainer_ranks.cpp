@@ -143,6 +143,11 @@ bool Trainer::MustAgree() const {
          (!tests_.empty() && is_due(solver_.test_interval()));
 }
 
+bool Trainer::IsTogether() const {
+  const GradientExchange* exchange = train_->exchange();
+  return train_->strategy() == nullptr && (exchange == nullptr || !exchange->is_delayed());
+}
+
 void Trainer::CancelExchange(const std::string& why) const noexcept {
   if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Cancel(why);
   if (Strategy* strategy = train_->strategy(); strategy != nullptr) strategy->Cancel(why);

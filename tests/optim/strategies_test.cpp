@@ -75,8 +75,8 @@ TEST_F(StrategiesTest, LocalStepsAreThoseOfEachRankAlone) {
 TEST_F(StrategiesTest, ShardedUpdatesAreThoseOfAllRanksBitForBit) {
   for (const char* type : {"SGD", "LARS", "LAMB"}) {
     const std::string solver = BaseSolver() + "base_lr: 0.01 type: \"" + type + "\" ";
-    const Result plain = Train(3, solver, Nets(1, TaskNet(12)))[0];
-    const std::vector<Result> sharded = Train(3, solver + With("shard_updates: true"), Nets(1, TaskNet(12)));
+    const Result plain = Train(4, solver, Nets())[0];
+    const std::vector<Result> sharded = Train(4, solver + With("shard_updates: true"), Nets());
     size_t slots = 0;
     for (const Result& result : sharded) {
       for (const auto& [name, values] : result.values) {
@@ -93,16 +93,16 @@ TEST_F(StrategiesTest, ShardedUpdatesAreThoseOfAllRanksBitForBit) {
 
 TEST_F(StrategiesTest, ShardedSlotsAreInCheckpointsWhoeverKeepsThem) {
   const std::string solver = BaseSolver() + "type: \"Adam\" base_lr: 0.01 ";
-  const Result whole = Train(3, solver, Nets(1, TaskNet(12)))[0];
+  const Result whole = Train(4, solver, Nets())[0];
   RunFolder run = NewRun();
-  Train(3, solver + With("shard_updates: true"), Nets(1, TaskNet(12)), [&](int rank, TrainerOptions& options) {
+  Train(4, solver + With("shard_updates: true"), Nets(), [&](int rank, TrainerOptions& options) {
     if (rank == 0) options.run = &run;
     options.stop_after = 13;
   });
   // Resumed without sharding, and with it.
   for (const bool shards : {false, true}) {
     const std::vector<Result> resumed = Train(
-        3, solver + With(StrCat("shard_updates: ", shards ? "true" : "false")), Nets(1, TaskNet(12)),
+        4, solver + With(StrCat("shard_updates: ", shards ? "true" : "false")), Nets(),
         [&](int, TrainerOptions& options) { options.resume = LoadCheckpoint(run.checkpoints() / "iter_0000013"); });
     for (const Result& result : resumed) {
       for (const auto& [name, values] : result.values) EXPECT_EQ(values, whole.values.at(name)) << name;

@@ -50,6 +50,7 @@ SignalRequests::SignalRequests(SignalEffect sigint, SignalEffect sighup) {
 }
 
 SignalRequests::~SignalRequests() {
+  was_asked = false;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals.at(i), &former_.at(i), nullptr);
 }
 

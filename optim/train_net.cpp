@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "comm/sum_over_ranks.h"
 #include "core/error.h"
@@ -220,7 +221,9 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     ValueId loss = net.loss;
     if (exchange_) SumOverAll(net.graph, gradients, loss, {});
     AllowWeights(net.graph, trained, gradients, compression);
+    std::vector<ValueId> sums;  // of reached_
     if (shards_) {
+      std::ranges::copy_if(gradients, std::back_inserter(sums), [](ValueId sum) { return sum != kNoId; });
       owned_ = ShareOut(reached_, world_->size());
       const std::vector<NetBlob>& own = owned_[static_cast<size_t>(world_->rank())];
       for (size_t i = 0; i < trained.size(); ++i) {
@@ -238,7 +241,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                                       .net = &param_,
                                       .corrected = CorrectedBlobs(trained, compression)});
     scale.Finish();
-    if (shards_) ShareUpdates(net.graph);
+    if (shards_) ShareUpdates(net.graph, sums);
     AddSlots(updates_.slots, store);
   } else {
     GuardAssignments(net.graph, net.loss);
@@ -360,15 +363,17 @@ void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store
   strategy_ = std::make_unique<LocalSgd>(*world_, solver_, store, std::move(names));
 }
 
-void TrainNet::ShareUpdates(Graph& graph) {
+void TrainNet::ShareUpdates(Graph& graph, const std::vector<ValueId>& sums) {
   std::vector<ValueId> values;
   std::vector<std::string> layers;
   std::vector<size_t> assigned;  // index among the assignments
-  for (const NetBlob& blob : reached_) {
+  for (size_t i = 0; i < reached_.size(); ++i) {
+    const NetBlob& blob = reached_[i];
     const auto of_blob = [&](const Assignment& a) { return a.state == blob.state; };
     auto it = std::ranges::find_if(graph.assignments(), of_blob);
-    if (it == graph.assignments().end()) {  // another rank's
-      graph.Assign(blob.state, blob.state);
+    if (it == graph.assignments().end()) {
+      // Another rank's. Its gradient is needed until it is sent, and has the room for what comes back.
+      graph.Assign(blob.state, sums[i]);
       it = std::ranges::find_if(graph.assignments(), of_blob);
     }
     assigned.push_back(static_cast<size_t>(it - graph.assignments().begin()));

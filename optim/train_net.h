@@ -102,7 +102,7 @@ class TrainNet {
   void MakeStrategy(const CompileOptions& options, ParameterStore& store);
   int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
   // Sharded updates: what owners make of their weights becomes everybody's.
-  void ShareUpdates(Graph& graph);
+  void ShareUpdates(Graph& graph, const std::vector<ValueId>& sums);
   void RouteToOwners();
   bool IsServed() const { return kind_ == StrategyKind::kServed; }
   std::vector<std::string> Statistics() const;

@@ -18,7 +18,10 @@ GradientExchange::GradientExchange(Communicator& communicator, std::unique_ptr<D
 
 GradientExchange::~GradientExchange() {
   if (!device_) Cancel("it ended in the middle of an iteration");
-  thread_.request_stop();
+  {
+    const std::lock_guard lock(mutex_);  // not between the thread's look and its wait, which would miss it
+    thread_.request_stop();
+  }
   changed_.notify_all();
 }
 
@@ -123,6 +126,7 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   }
   before_ += buckets_.empty() ? 0 : buckets_[0].asked;
   buckets_.clear();
+  next_ = 0;
   bucket_of_.assign(gradients_.size(), 0);
   for (size_t b = 0; b < ends.size(); ++b) {
     int first = b == 0 ? 0 : ends[b - 1];
@@ -277,25 +281,27 @@ void GradientExchange::EndTiming() {
 
 void GradientExchange::Work(const std::stop_token& stop) {
   NameTraceLane("communication");
-  for (size_t b = 0;;) {
+  for (;;) {
+    Bucket* bucket = nullptr;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] {
         if (stop.stop_requested()) return true;
-        return buckets_[b].done < buckets_[b].asked && failure_.empty();
+        bucket = &buckets_[next_];
+        return bucket->done < bucket->asked && failure_.empty();
       });
       if (stop.stop_requested()) return;
     }
-    RunBucket(buckets_[b]);
-    b = (b + 1) % buckets_.size();
+    RunBucket(*bucket);  // what is asked for stays: a plan follows only when nothing is
   }
 }
 
 void GradientExchange::RunBucket(Bucket& bucket) {
-  const double begin = SinceBegin();
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
+  double begin = 0;
   {
     const std::lock_guard lock(mutex_);
+    begin = SinceBegin();
     communicator_.BeginCollective();
     running_ = static_cast<int>(&bucket - buckets_.data());
   }
@@ -311,6 +317,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   bucket.end_s += SinceBegin();
   ++bucket.done;
   bucket.finished_micros = NowMicros();
+  next_ = (next_ + 1) % buckets_.size();  // under the same lock as `done`: a new plan may follow at once
   running_ = -1;
   failure_ = std::move(failure);
   changed_.notify_all();

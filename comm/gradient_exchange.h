@@ -191,6 +191,7 @@ class GradientExchange : public Collectives {
   std::string failure_;
   int last_begun_ = -1;
   int running_ = -1;
+  size_t next_ = 0;  // bucket that the thread sums next
   std::string cancelled_for_;
   std::atomic<bool> is_cancelled_ = false;
   std::unique_ptr<DeviceExchange> device_;

@@ -45,7 +45,10 @@ ParameterService::ParameterService(Communicator& communicator, std::vector<int64
 
 ParameterService::~ParameterService() {
   Cancel("it ended while weights were exchanged");
-  thread_.request_stop();
+  {
+    const std::lock_guard lock(mutex_);  // not between the thread's look and its wait, which would miss it
+    thread_.request_stop();
+  }
   changed_.notify_all();
 }
 

@@ -261,6 +261,39 @@ TEST(GradientExchange, ARankThatEndsInTheMiddleEndsTheOthers) {
   });
 }
 
+TEST(GradientExchange, APlanMayFollowAtOnce) {
+  // The thread may not be back from the last bucket of the old plan when the new one, of another length, begins.
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    const std::vector<std::vector<int>> plans = {{5}, {1, 3, 5}, {1, 2, 3, 4, 5}, {2, 5}};
+    for (int iteration = 0; iteration < 400; ++iteration) {
+      const std::vector<int>& ends = plans[static_cast<size_t>(iteration) % plans.size()];
+      rank.exchange.SetPlan(ends, std::vector<Schedule>(ends.size(), schedule), Wire::kFloat32);
+      rank.Iterate(world.rank(), iteration);
+      rank.exchange.Check();
+      for (size_t i = 0; i < kCounts.size(); ++i) {
+        ASSERT_EQ(rank.values[i].back(), static_cast<float>(6 * (iteration + 1)) + 3.0F * static_cast<float>(i));
+      }
+    }
+  });
+}
+
+TEST(GradientExchange, EndsWheneverItIsTold) {
+  // The end may come at any point of the thread's way to its wait: a call that it misses would never come again.
+  std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(1);
+  Communicator world(std::move(transports[0]), {}, std::chrono::seconds(5));
+  const Schedule schedule = FindAllReduce("direct").make({.ranks = 1}, 0);
+  std::vector<float> values(1);
+  for (int i = 0; i < 3000; ++i) {
+    GradientExchange exchange(world);
+    exchange.Announce(0, "layer", Tensor({DType::kFloat32, Shape{1}, {}}, values.data()));
+    exchange.SetPlan({1}, {schedule}, Wire::kFloat32);
+    if (i % 2 == 1) exchange.Begin(0);
+    if (i % 2 == 1) exchange.End(0);
+  }
+}
+
 TEST(ExchangePlanner, RefusesWhatCannotRun) {
   RunWorld([](Communicator& world) {
     const auto refusal = [&](ExchangeOptions options) -> std::string {

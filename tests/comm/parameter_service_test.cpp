@@ -226,5 +226,12 @@ TEST(StateMean, IsTheMeanOfAllRanksInPlaceAndTheSumOfTheRest) {
   }
 }
 
+TEST(ParameterService, EndsWheneverItIsTold) {
+  std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(1);
+  Communicator world(std::move(transports[0]), {}, std::chrono::seconds(5));
+  Values own(1, 1000);
+  for (int i = 0; i < 3000; ++i) ParameterService(world, {1}, Rule::kTogether, 0, own);
+}
+
 }  // namespace
 }  // namespace moka

@@ -36,6 +36,7 @@ std::vector<int> Dimensions(int ranks, int ranks_per_host, Hosts form) {
 }
 
 std::string Name(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement) {
+  if (algorithm.has_pieces) return StrCat(algorithm.name, ':', arrangement.group, 'x', arrangement.pieces);
   if (algorithm.has_groups) return StrCat(algorithm.name, ':', arrangement.group);
   if (!algorithm.has_dimensions) return std::string(algorithm.name);
   std::vector<std::string> words;
@@ -53,15 +54,18 @@ AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_pe
                           .dimensions = Dimensions(ranks, ranks_per_host, Hosts::kOneDimension)};
   if (colon != std::string_view::npos) {
     const std::optional<std::vector<int>> numbers = Numbers(name.substr(colon + 1));
-    const bool fits = numbers && ((algorithm.has_groups && numbers->size() == 1) || algorithm.has_dimensions);
+    const bool fits = numbers && ((algorithm.has_groups && numbers->size() == 1) ||
+                                  (algorithm.has_pieces && numbers->size() == 2) || algorithm.has_dimensions);
     if (!fits) {
       throw Error(ErrorKind::kConfig, {}, StrCat("\"", Printable(name), "\" is no form of \"", algorithm.name, "\""),
-                  algorithm.has_groups       ? StrCat("groups of 4 ranks are \"", algorithm.name, ":4\"")
+                  algorithm.has_pieces   ? StrCat("groups of 4 ranks and 16 pieces are \"", algorithm.name, ":4x16\"")
+                  : algorithm.has_groups ? StrCat("groups of 4 ranks are \"", algorithm.name, ":4\"")
                   : algorithm.has_dimensions ? StrCat("dimensions 4 and 8 are \"", algorithm.name, ":4x8\"")
                                              : StrCat("it takes no numbers"));
     }
     if (algorithm.has_groups) {
       arrangement.group = numbers->front();
+      arrangement.pieces = numbers->size() == 2 ? numbers->back() : arrangement.pieces;
     } else {
       arrangement.dimensions = *numbers;
     }
@@ -84,6 +88,12 @@ std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host) {
     choices.push_back({std::move(name), &algorithm, arrangement});
   };
   for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    if (algorithm.has_pieces) {
+      for (const int pieces : {4, 16, 64}) {
+        add(algorithm, {.ranks = ranks, .group = std::min(ranks, ranks_per_host), .pieces = pieces});
+      }
+      continue;
+    }
     for (const int hosts : {1, 2, 4}) {
       const int group = std::min(ranks, ranks_per_host * hosts);
       for (const Hosts form : {Hosts::kOneDimension, Hosts::kTwoDimensions}) {

@@ -1,5 +1,5 @@
 // An all-reduce algorithm with its arrangement, by the names users give: "ring", "hierarchical:16" (groups of 16
-// ranks), "torus:8x16x8" (dimensions, fastest first).
+// ranks), "double_binary_tree:8x64" (groups of 8 ranks, 64 pieces), "torus:8x16x8" (dimensions, fastest first).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_pe
 AllReduceChoice FixedAllReduce(int ranks, int ranks_per_host);
 
 // What is worth measuring: every algorithm that does not refuse, with groups of one, two and four hosts, and with
-// hosts in one dimension or two.
+// hosts in one dimension or two; what goes in pieces, with a host's groups and 4, 16 or 64 of them.
 std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host);
 
 }  // namespace moka

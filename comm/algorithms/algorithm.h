@@ -18,6 +18,7 @@ struct Arrangement {
   int ranks = 1;
   int group = 1;
   std::vector<int> dimensions = {};
+  int pieces = 16;  // that each part of a message travels in, where an algorithm sends pieces after each other
 };
 
 struct AllReduceAlgorithm {
@@ -28,6 +29,7 @@ struct AllReduceAlgorithm {
   bool has_fixed_order = false;
   bool has_groups = false;      // reads arrangement.group
   bool has_dimensions = false;  // reads arrangement.dimensions
+  bool has_pieces = false;      // reads arrangement.pieces, besides groups
   // Why it cannot run on this arrangement ("group 3 does not divide 8 ranks"); empty: it can.
   std::string (*refuse)(const Arrangement&) = nullptr;
   // Requires: refuse said nothing, 0 <= rank < ranks.

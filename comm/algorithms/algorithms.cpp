@@ -16,6 +16,7 @@ std::string RefuseGroups(const Arrangement& arrangement) {
 
 std::span<const AllReduceAlgorithm> AllReduceAlgorithms() {
   static const std::vector<AllReduceAlgorithm> algorithms = {DirectAllReduce(),
+                                                             DoubleBinaryTreeAllReduce(),
                                                              HalvingDoublingAllReduce(),
                                                              HierarchicalAllReduce(),
                                                              HierarchicalRingAllReduce(),

@@ -10,6 +10,7 @@ std::string RefuseNone(const Arrangement& arrangement);
 std::string RefuseGroups(const Arrangement& arrangement);
 
 AllReduceAlgorithm DirectAllReduce();
+AllReduceAlgorithm DoubleBinaryTreeAllReduce();
 AllReduceAlgorithm HalvingDoublingAllReduce();
 AllReduceAlgorithm HierarchicalAllReduce();
 AllReduceAlgorithm HierarchicalRingAllReduce();

@@ -1,6 +1,6 @@
 // Two binary trees at once (Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
 // scan", 2009; NCCL's trees): each half of the message is summed up one tree and spread down it again, in K pieces that
-// follow each other. An inner rank of one tree is a leaf of the other, so nobody sends more than two messages. Trees
+// follow each other. An inner rank of one tree is a leaf of the other, so every link is in use. Trees
 // are those of an in-order numbering: inner ranks are the odd ones; the other tree is the mirror of the first, or among
 // an odd number of ranks the first moved by one. With groups of k ranks (a host's) each group is such a pair of trees
 // whose roots are ranks of a pair of trees over the P/k groups: a host's network carries two messages, whatever k.
@@ -8,7 +8,7 @@
 // Of H = floor(log2 k) + floor(log2 P/k) levels a piece goes up and down, a level a round: 2 H + K - 1 rounds at most,
 // and again as many for pairs of ranks that both trees join (one sends to the other in both; what goes down then
 // follows what goes up in a round of its own). Bytes: of each tree half a message to the parent and half a message to
-// every child, which are two inside a group and two more across.
+// every child: two messages at most without groups, three from the roots of groups, two from a group to others.
 #include <bit>
 #include <optional>
 

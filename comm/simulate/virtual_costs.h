@@ -8,7 +8,8 @@
 
 namespace moka {
 
-// algorithm: a name that ChoiceOfAllReduce reads, or "auto" for everything that AllReduceChoices lists. Errors: theirs,
+// algorithm: a name that ChoiceOfAllReduce reads, or "auto" for everything that AllReduceChoices lists, beyond 1,024
+// devices without what goes in pieces (each rank would have to be followed; its name still does it). Errors: theirs,
 // and those of VirtualSchedule::Of.
 CostTable VirtualCosts(const Topology& topology, int devices, std::string_view algorithm, int64_t bytes_per_element);
 

@@ -23,6 +23,10 @@ TEST(AllReduceChoice, ReadsGroupsAndDimensions) {
   EXPECT_EQ(ChoiceOfAllReduce("torus:2x2x4", 16, 4).arrangement.dimensions, (std::vector<int>{2, 2, 4}));
   EXPECT_EQ(ChoiceOfAllReduce("torus", 15, 4).arrangement.dimensions, (std::vector<int>{15}));
   EXPECT_EQ(ChoiceOfAllReduce("hierarchical", 2, 8).arrangement.group, 2);
+  EXPECT_EQ(ChoiceOfAllReduce("double_binary_tree", 16, 4).name, "double_binary_tree:4x16");
+  EXPECT_EQ(ChoiceOfAllReduce("double_binary_tree:1", 16, 4).name, "double_binary_tree:1x16");
+  EXPECT_EQ(ChoiceOfAllReduce("double_binary_tree:8x5", 16, 4).arrangement.group, 8);
+  EXPECT_EQ(ChoiceOfAllReduce("double_binary_tree:8x5", 16, 4).arrangement.pieces, 5);
 }
 
 TEST(AllReduceChoice, ListsEachFormOnceAndReadsItBack) {
@@ -35,11 +39,13 @@ TEST(AllReduceChoice, ListsEachFormOnceAndReadsItBack) {
       const AllReduceChoice again = ChoiceOfAllReduce(choice.name, ranks, 8);
       EXPECT_EQ(again.name, choice.name);
       EXPECT_TRUE(!choice.algorithm->has_groups || again.arrangement.group == choice.arrangement.group);
+      EXPECT_TRUE(!choice.algorithm->has_pieces || again.arrangement.pieces == choice.arrangement.pieces);
       EXPECT_TRUE(!choice.algorithm->has_dimensions || again.arrangement.dimensions == choice.arrangement.dimensions);
     }
   }
   const std::vector<AllReduceChoice> choices = AllReduceChoices(64, 8);
-  for (const char* name : {"ring", "hierarchical_ring:8", "hierarchical_ring:32", "torus:8x8", "torus:8x2x4"}) {
+  for (const char* name : {"ring", "hierarchical_ring:8", "hierarchical_ring:32", "torus:8x8", "torus:8x2x4",
+                           "double_binary_tree:8x4", "double_binary_tree:8x64"}) {
     EXPECT_EQ(std::ranges::count(choices, name, &AllReduceChoice::name), 1) << name;
   }
 }
@@ -59,6 +65,10 @@ TEST(AllReduceChoice, MistakesSayWhatWouldDo) {
   EXPECT_NE(error_of("hierarchical:x").find("groups of 4 ranks are \"hierarchical:4\""), std::string::npos);
   EXPECT_NE(error_of("hierarchical:2x2").find("is no form of"), std::string::npos);
   EXPECT_NE(error_of("hierarchical:3").find("cannot run among 16 ranks"), std::string::npos);
+  EXPECT_NE(error_of("double_binary_tree:4x2x2").find("16 pieces are \"double_binary_tree:4x16\""), std::string::npos);
+  EXPECT_NE(error_of("double_binary_tree:3x4").find("groups of 3 do not divide 16 ranks"), std::string::npos);
+  EXPECT_NE(error_of("double_binary_tree:4x5000").find("4096 pieces at most"), std::string::npos);
+  EXPECT_NE(error_of("double_binary_tee").find("did you mean \"double_binary_tree\"?"), std::string::npos);
   EXPECT_NE(error_of("torus:4x0").find("dimensions 4 and 8 are \"torus:4x8\""), std::string::npos);
   EXPECT_NE(error_of("torus:4x5").find("cannot run among 16 ranks"), std::string::npos);
 }

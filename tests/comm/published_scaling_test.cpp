@@ -1,11 +1,14 @@
 // docs/scaling.md: the numbers that stand there are the simulator's, and lie in the bands written down before.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
+#include "comm/all_reduce_choice.h"
 #include "comm/simulate/model_profile.h"
 #include "comm/simulate/scaling.h"
 #include "comm/simulate/virtual_costs.h"
+#include "comm/simulate/virtual_time.h"
 #include "core/file.h"
 #include "core/text.h"
 
@@ -69,6 +72,57 @@ TEST(PublishedScaling, PlannersOnAFlatRing) {
   EXPECT_NEAR(Efficiency(flat), 97.6, 0.1);  // F
   flat.fusion = "greedy";
   EXPECT_NEAR(Efficiency(flat), 76.2, 0.1);
+}
+
+// In ms, of a float32 all-reduce.
+double AllReduceMs(const char* machine, const char* algorithm, int devices, int64_t bytes) {
+  const std::string file = StrCat(MOKA_SOURCE_DIR "/tools/launch/topologies/", machine, ".topology");
+  const Topology topology = TopologyOfText(ReadFile(file), file);
+  const AllReduceChoice choice = ChoiceOfAllReduce(algorithm, devices, topology.devices_per_node);
+  return 1e3 * VirtualSchedule::Of(*choice.algorithm, choice.arrangement, topology).Seconds(bytes / 4, 4);
+}
+
+// docs/distributed.md, "Two trees".
+TEST(PublishedScaling, TreesBesideRings) {
+  struct Row {
+    const char* machine;
+    int devices;
+    int64_t bytes;
+    const char* tree;
+    double tree_ms, ring_ms;
+    const char* cheapest;
+    double cheapest_ms;
+  };
+  constexpr int64_t kMiB = 1 << 20;
+  for (const Row& row : {
+           Row{"flat_10g", 64, kMiB / 16, "double_binary_tree:1x4", 0.708, 1.872, "halving_doubling", 0.276},
+           Row{"flat_10g", 64, kMiB, "double_binary_tree:1x16", 3.71, 3.48, "halving_doubling", 1.89},
+           Row{"flat_10g", 64, 256 * kMiB, "double_binary_tree:1x64", 588.3, 442.2, "halving_doubling", 440.6},
+           Row{"flat_10g", 1024, kMiB / 16, "double_binary_tree:1x4", 1.04, 28.75, "halving_doubling", 0.389},
+           Row{"flat_10g", 1024, kMiB, "double_binary_tree:1x16", 4.19, 30.39, "halving_doubling", 2.026},
+           Row{"flat_10g", 1024, 256 * kMiB, "double_binary_tree:1x64", 616.3, 475.6, "halving_doubling", 447.2},
+           Row{"p40_100g", 64, kMiB / 16, "double_binary_tree:8x4", 0.7175, 1.637, "recursive_doubling", 0.277},
+           Row{"p40_100g", 64, kMiB, "double_binary_tree:8x4", 1.17, 1.807, "torus:8x2x4", 0.694},
+           Row{"p40_100g", 64, 256 * kMiB, "double_binary_tree:8x64", 74.8, 48.3, "ring", 48.3},
+           Row{"p40_100g", 1024, kMiB / 16, "double_binary_tree:8x4", 1.236, 26.2, "halving_doubling", 0.537},
+           Row{"p40_100g", 1024, kMiB, "double_binary_tree:8x4", 1.935, 26.4, "two_level:8", 0.940},
+           Row{"p40_100g", 1024, 256 * kMiB, "double_binary_tree:8x64", 79.1, 73.5, "ring", 73.5},
+           Row{"p40_100g", 1016, 16 * kMiB, "double_binary_tree:8x16", 8.17, 28.95, "double_binary_tree:8x16", 8.17},
+       }) {
+    SCOPED_TRACE(StrCat(row.machine, " ", row.devices, " ", row.bytes));
+    EXPECT_NEAR(AllReduceMs(row.machine, row.tree, row.devices, row.bytes), row.tree_ms, 5e-3 * row.tree_ms);
+    EXPECT_NEAR(AllReduceMs(row.machine, "ring", row.devices, row.bytes), row.ring_ms, 5e-3 * row.ring_ms);
+    EXPECT_NEAR(AllReduceMs(row.machine, row.cheapest, row.devices, row.bytes), row.cheapest_ms,
+                5e-3 * row.cheapest_ms);
+  }
+}
+
+TEST(PublishedScaling, TreesAreChosenWhereHostsAreNoProduct) {
+  const std::string file = MOKA_SOURCE_DIR "/tools/launch/topologies/p40_100g.topology";
+  const CostTable costs = VirtualCosts(TopologyOfText(ReadFile(file), file), 8 * 13, "auto", 4);
+  std::set<std::string> chosen;
+  for (int64_t bytes = 1 << 10; bytes <= 1 << 30; bytes *= 2) chosen.insert(costs.Cheapest(bytes).algorithm);
+  EXPECT_TRUE(chosen.contains("double_binary_tree:8x16")) << Join(std::vector(chosen.begin(), chosen.end()), " ");
 }
 
 TEST(PublishedScaling, OwnChoiceFromEightTo16384Devices) {

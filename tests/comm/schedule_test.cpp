@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <set>
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
@@ -108,6 +111,85 @@ TEST(Schedule, RoundsAndElementsAreThoseOfTheFiles) {
       EXPECT_EQ(Sent("torus", grouped, rank, n), 2 * (group - 1) * n / group + 2 * (groups - 1) * n / groups / group);
     }
   }
+}
+
+// A rank's part in both trees, as its schedule tells: whom it takes sums from are its children.
+struct PlaceInTrees {
+  std::array<std::set<int>, 2> parents;
+  std::array<std::set<int>, 2> children;
+};
+PlaceInTrees TreesOf(const Schedule& schedule) {
+  PlaceInTrees place;
+  for (const Round& round : schedule.rounds) {
+    for (const Transfer& t : round.receives) {
+      (t.adds ? place.children : place.parents)[static_cast<size_t>(2 * t.first / schedule.chunks)].insert(t.peer);
+    }
+  }
+  return place;
+}
+
+TEST(Schedule, DoubleBinaryTreesHaveEachRankInsideOneOfThem) {
+  constexpr int64_t kElements = 16 * 2 * 3 * 16 * 10;  // whole lines for every number of pieces here
+  int proven = 0;
+  for (int ranks = 1; ranks <= 20; ++ranks) {
+    for (const int group : {1, 2, 3, 4, 5, 8, 20}) {
+      for (const int pieces : {1, 3, 16}) {
+        const Arrangement arrangement{.ranks = ranks, .group = group, .pieces = pieces};
+        const AllReduceAlgorithm& tree = FindAllReduce("double_binary_tree");
+        if (!tree.refuse(arrangement).empty()) continue;
+        SCOPED_TRACE(StrCat(ranks, " ranks, groups of ", group, ", ", pieces, " pieces"));
+        const std::vector<Schedule> schedules = SchedulesOf(tree, arrangement);
+        ASSERT_EQ(CheckAllReduce(schedules, false), "");
+        ++proven;
+        const bool is_plain = group == 1 || group == ranks;
+        const auto log = [](int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; };
+        const int levels = log(group) + log(ranks / group);
+        std::array<int, 2> roots = {};
+        std::vector<int> leaving(static_cast<size_t>(ranks / group), 0);  // half messages from a group to others
+        for (const Schedule& schedule : schedules) {
+          const PlaceInTrees place = TreesOf(schedule);
+          EXPECT_TRUE(place.children[0].empty() || place.children[1].empty()) << schedule.rank;
+          size_t peers = 0;
+          for (size_t t = 0; t < 2; ++t) {
+            roots[t] += place.parents[t].empty() ? 1 : 0;
+            EXPECT_LE(place.parents[t].size(), 1U);
+            EXPECT_LE(place.children[t].size(), is_plain ? 2U : 4U);
+            peers += place.parents[t].size() + place.children[t].size();
+            for (const std::set<int>* all : {&place.parents[t], &place.children[t]}) {
+              for (const int peer : *all) {
+                leaving[static_cast<size_t>(schedule.rank / group)] += peer / group != schedule.rank / group ? 1 : 0;
+              }
+            }
+          }
+          EXPECT_EQ(SentElements(schedule, kElements), static_cast<int64_t>(peers) * kElements / 2);
+          EXPECT_LE(peers, is_plain ? 4U : 6U);
+          EXPECT_LE(schedule.rounds.size(), static_cast<size_t>(2 * (2 * levels + pieces - 1)));
+          for (const Round& round : schedule.rounds) {  // of two to one peer it would not be known which comes first
+            std::set<int> to;
+            for (const Transfer& t : round.sends) EXPECT_TRUE(to.insert(t.peer).second);
+          }
+        }
+        EXPECT_EQ(roots, (std::array{1, 1}));
+        EXPECT_LE(*std::ranges::max_element(leaving), 4);
+      }
+    }
+  }
+  EXPECT_GE(proven, 100);
+}
+
+TEST(Schedule, DoubleBinaryTreesOfEightRanksAreThoseOfTheFile) {
+  // The first: 7 above 3 above 1 and 5, these above 0, 2 and 4, 6; the other is its mirror.
+  const AllReduceAlgorithm& tree = FindAllReduce("double_binary_tree");
+  const auto at = [&](int rank) { return TreesOf(tree.make({.ranks = 8, .group = 8, .pieces = 4}, rank)); };
+  EXPECT_EQ(at(3).children[0], (std::set{1, 5}));
+  EXPECT_EQ(at(3).parents[0], std::set{7});
+  EXPECT_EQ(at(4).children[1], (std::set{2, 6}));
+  EXPECT_EQ(at(0).children[1], std::set{4});
+  // Leaves of the first tree give 4 pieces up at once, and the first comes down after three levels up and three down.
+  const Schedule schedule = tree.make({.ranks = 8, .group = 1, .pieces = 1}, 2);
+  ASSERT_FALSE(schedule.rounds.empty());
+  EXPECT_EQ(schedule.rounds[0].sends[0].peer, 1);
+  EXPECT_EQ(tree.refuse({.ranks = 4, .pieces = 4097}), "there are 4096 pieces at most");
 }
 
 // Two ranks that exchange one chunk.

@@ -102,11 +102,4 @@ std::vector<OutputValue> TrainNet::PipelineOutputs() const {
   return values;
 }
 
-void TrainNet::Gather(ParameterStore& store) const {
-  if (!pipeline_) return;
-  std::vector<std::vector<std::string>> names(static_cast<size_t>(pipeline_world_->size()));
-  for (const auto& [name, owner] : pipeline_->stage_of_state) names[static_cast<size_t>(owner)].push_back(name);
-  ShareValues(*pipeline_world_, names, store, store);
-}
-
 }  // namespace moka

@@ -133,8 +133,9 @@ FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
   for (size_t i = 0; i < exchange.gradients().size(); ++i) {
     const ExchangedGradient& gradient = exchange.gradients()[i];
     const int64_t bytes = gradient.bytes / 4 * BytesOf(options_.wire);
-    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s});
+    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s, exchange.OwnerOf(i)});
   }
+  input.ranks = communicator_.size();
   // Ready when the last of the ranks is.
   std::vector<double> ready;
   for (const ReadyGradient& gradient : input.gradients) ready.push_back(gradient.ready_s);

@@ -19,6 +19,7 @@ FusionPlan PlanWithGathers(std::string_view planner, const FusionInput& input, s
 
   FusionInput reversed;
   reversed.backward_s = needed_s.back() - needed_s.front();
+  reversed.ranks = input.ranks;
   for (size_t i = needed_s.size(); i-- > 0;) {
     ReadyGradient gradient = input.gradients[summed + i];
     gradient.ready_s = needed_s.back() - needed_s[i];

@@ -83,6 +83,10 @@ class GradientExchange : public Collectives {
   std::string DescribeDelays() const;
   // Gradients behind which a bucket ends whatever the plan, ascending, each one past the last: ways differ there.
   std::vector<int> Cuts() const;
+  // The rank to or from which alone gradient i goes; -1 if it is summed for several.
+  int OwnerOf(size_t i) const {
+    return routes_[i].way == Way::kToOwner || routes_[i].way == Way::kFromOwner ? routes_[i].owner : -1;
+  }
   // The first gradient that comes from its owner; the number of gradients if none does.
   int first_gathered() const;
   // No plan follows that needs to know when each gradient is ready: a GPU's step goes without taking these times.

@@ -96,6 +96,19 @@ TEST(GatherPlan, TheFirstLayerDoesNotWaitForTheLast) {
   EXPECT_NEAR(plan.exposed_s, 2.1, 1e-9);
 }
 
+TEST(GatherPlan, WeightsOfDifferentOwnersTravelTogether) {
+  CostTable costs;
+  costs.Add("direct", CostCurve({{0, 0.1}, {1000, 1000.1}}));
+  FusionInput input;
+  input.ranks = 2;
+  for (const int owner : {0, 1, 0, 1}) input.gradients.push_back({"w", 100, 0, owner});
+  const std::vector<double> needed_s = {0, 1, 200, 201};
+  const FusionPlan plan = PlanWithGathers("optimal", input, needed_s, costs, 1);
+  ASSERT_EQ(plan.buckets.size(), 2U);
+  EXPECT_EQ(plan.buckets[0].count, 2);
+  EXPECT_NEAR(plan.exposed_s, 100.1, 1e-9);
+}
+
 TEST(GatherPlan, WithoutGathersItIsThePlanOfTheSums) {
   CostTable costs;
   costs.Add("direct", CostCurve({{0, 1}, {1000, 1001}}));

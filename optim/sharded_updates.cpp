@@ -1,6 +1,7 @@
 // TrainNet: updates that are shared out among the ranks. The weights that a rank updates go from it to all of them
 // while the next forward pass goes on: whoever reads the store between two steps waits for them first (Gather).
 #include <algorithm>
+#include <iterator>
 
 #include "comm/sum_over_ranks.h"
 #include "optim/pipeline/train_pipeline.h"

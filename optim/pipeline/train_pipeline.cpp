@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "optim/pipeline/stages.h"
-#include "optim/strategies/ownership.h"
 #include "optim/train_net.h"
 #include "proto/places.h"
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "comm/exchange_text.h"
+#include "comm/gather_plan.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -132,23 +133,41 @@ FusionInput ExchangePlanner::InputOf(const GradientExchange& exchange) const {
   for (size_t i = 0; i < exchange.gradients().size(); ++i) {
     const ExchangedGradient& gradient = exchange.gradients()[i];
     const int64_t bytes = gradient.bytes / 4 * BytesOf(options_.wire);
-    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s});
+    input.gradients.push_back({StrCat(gradient.layer, "#", i), bytes, gradient.ready_s, exchange.OwnerOf(i)});
   }
+  input.ranks = communicator_.size();
   // Ready when the last of the ranks is.
   std::vector<double> ready;
   for (const ReadyGradient& gradient : input.gradients) ready.push_back(gradient.ready_s);
   communicator_.Max(ready);
   double latest = 0;
-  for (size_t i = 0; i < ready.size(); ++i) input.gradients[i].ready_s = latest = std::max(latest, ready[i]);
-  input.backward_s = latest;
+  const auto summed = static_cast<size_t>(exchange.first_gathered());
+  for (size_t i = 0; i < ready.size(); ++i) {
+    input.gradients[i].ready_s = latest = std::max(latest, ready[i]);
+    if (i < summed) input.backward_s = latest;
+  }
   return input;
+}
+
+// When the first of the ranks reads each weight that comes from its owner; as they are gathered, ascending.
+std::vector<double> ExchangePlanner::NeedsOf(const GradientExchange& exchange) const {
+  std::vector<double> earlier;  // negative, for the least
+  for (auto i = static_cast<size_t>(exchange.first_gathered()); i < exchange.gradients().size(); ++i) {
+    earlier.push_back(-exchange.gradients()[i].needed_s);
+  }
+  if (earlier.empty()) return earlier;
+  communicator_.Max(earlier);
+  std::vector<double> needs;
+  for (const double s : earlier) needs.push_back(needs.empty() ? -s : std::max(-s, needs.back()));
+  return needs;
 }
 
 void ExchangePlanner::Plan(GradientExchange& exchange) {
   input_ = InputOf(exchange);
+  const std::vector<double> needs = NeedsOf(exchange);
   std::string text;
   if (communicator_.is_first()) {
-    text = ToText(PlanFusion(options_.fusion, input_, costs_, options_.bucket_bytes));
+    text = ToText(PlanWithGathers(options_.fusion, input_, needs, costs_, options_.bucket_bytes));
   }
   plan_ = PlanOfText(communicator_.Broadcast(text));
   for (const int cut : exchange.Cuts()) CutBucket(plan_, input_, cut);

@@ -52,6 +52,7 @@ class ExchangePlanner {
   double LeastSeconds(const std::function<void()>& run) const;
   void MeasureNccl(int64_t bytes);
   FusionInput InputOf(const GradientExchange& exchange) const;
+  std::vector<double> NeedsOf(const GradientExchange& exchange) const;
   const AllReduceChoice& CandidateOf(const std::string& name) const;
 
   Communicator& communicator_;

@@ -23,6 +23,13 @@ class Problem {
       Require(gradient.bytes >= 0 && gradient.ready_s >= ready, "PlanFusion: gradients as they become ready");
       ready = gradient.ready_s;
       sums_.push_back(sums_.back() + gradient.bytes);
+      if (gradient.owner >= 0) owned_.resize(std::max(owned_.size(), static_cast<size_t>(gradient.owner) + 1), {0});
+    }
+    for (size_t owner = 0; owner < owned_.size(); ++owner) {
+      for (const ReadyGradient& gradient : input.gradients) {
+        const bool is_its = gradient.owner == static_cast<int>(owner);
+        owned_[owner].push_back(owned_[owner].back() + (is_its ? gradient.bytes : 0));
+      }
     }
     Require(input.backward_s >= ready && input.other_s >= 0, "PlanFusion: the whole backward pass");
   }
@@ -31,7 +38,7 @@ class Problem {
   int64_t bucket_bytes() const { return bucket_bytes_; }
   double Ready(int64_t j) const { return input_.gradients[static_cast<size_t>(j) - 1].ready_s; }
   int64_t Bytes(int64_t i, int64_t j) const { return sums_[static_cast<size_t>(j)] - sums_[static_cast<size_t>(i)]; }
-  MessageCost Cost(int64_t i, int64_t j) const { return costs_.Cheapest(Bytes(i, j)); }
+  MessageCost Cost(int64_t i, int64_t j) const { return costs_.Cheapest(ReducedBytes(i, j)); }
   double StartUp() const { return costs_.Minimum().Fit().alpha_s; }
 
   std::vector<Bucket> Buckets(const Ends& ends) const {
@@ -49,10 +56,23 @@ class Problem {
   }
 
  private:
+  // Of the all-reduce that takes as long.
+  int64_t ReducedBytes(int64_t i, int64_t j) const {
+    int64_t bytes = Bytes(i, j);
+    int64_t most = 0;
+    for (const std::vector<int64_t>& sums : owned_) {
+      const int64_t of_owner = sums[static_cast<size_t>(j)] - sums[static_cast<size_t>(i)];
+      most = std::max(most, of_owner);
+      bytes -= of_owner;
+    }
+    return bytes + most * input_.ranks / 2;
+  }
+
   const FusionInput& input_;
   const CostTable& costs_;
   int64_t bucket_bytes_;
   std::vector<int64_t> sums_ = {0};
+  std::vector<std::vector<int64_t>> owned_;  // the same of each owner's; none if nothing has an owner
 };
 
 Ends None(const Problem& problem) {

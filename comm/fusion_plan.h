@@ -21,12 +21,16 @@ struct ReadyGradient {
   std::string name;
   int64_t bytes = 0;   // as they travel
   double ready_s = 0;  // from the start of the backward pass; never falls from one gradient to the next
+  // The rank to or from which alone it goes; -1: all-reduced. Where links or sums are slow a bucket takes as long as
+  // the owner who has most of it: as an all-reduce of half of that, times the ranks.
+  int owner = -1;
 };
 
 struct FusionInput {
   std::vector<ReadyGradient> gradients;
   double backward_s = 0;  // of the whole backward pass, at least the last ready_s
   double other_s = 0;     // of an iteration without it: forward pass and update
+  int ranks = 0;          // read where gradients have owners
 };
 
 // Gradients [first, first + count).

@@ -157,10 +157,14 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   for (size_t b = 0; b < buckets_.size(); ++b) {
     buckets_[b].name = *names_.insert(StrCat("bucket ", b, " of ", buckets_.size())).first;
   }
-  for (ExchangedGradient& gradient : gradients_) gradient.ready_s = 0;
+  for (ExchangedGradient& gradient : gradients_) gradient.ready_s = gradient.needed_s = 0;
   iterations_ = 0;
   exposed_s_ = 0;
-  arrivals_.Start(static_cast<int>(buckets_.size()));
+  needs_ = 0;
+  need_rounds_ = 0;
+  // Late or early a rank is with gradients; what comes from owners comes after all have met.
+  arrivals_.Start(
+      static_cast<int>(std::ranges::count_if(buckets_, [&](const Bucket& b) { return b.first < first_gathered(); })));
   if (device_) {
     Require(buckets_.size() == ends.size() && !delays_, "a GPU's gradients all go to all ranks at once");
     std::vector<DeviceBucket> on_device;
@@ -172,7 +176,24 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
 }
 
-double GradientExchange::SinceBegin() const { return static_cast<double>(NowMicros() - begun_micros_) * 1e-6; }
+int GradientExchange::first_gathered() const {
+  const auto it = std::ranges::find(routes_, Way::kFromOwner, &Route::way);
+  return static_cast<int>(it - routes_.begin());
+}
+
+// A mean over iterations: what stands still for communication is as long as it is by the plan of now.
+void GradientExchange::NoteNeed(int i) {
+  const int64_t now = NowMicros();
+  if (needs_ == 0) {
+    needs_from_micros_ = now;
+    needs_waited_micros_ = 0;
+    ++need_rounds_;
+  }
+  double& mean = gradients_[static_cast<size_t>(i)].needed_s;
+  const double seconds = static_cast<double>(now - needs_from_micros_ - needs_waited_micros_) * 1e-6;
+  mean += (seconds - mean) / static_cast<double>(need_rounds_);
+  if (++needs_ == static_cast<int>(gradients_.size()) - first_gathered()) needs_ = 0;
+}
 
 void GradientExchange::Begin(int64_t key) noexcept {
   const int i = index_of_key_.find(key)->second;
@@ -191,8 +212,9 @@ void GradientExchange::Begin(int64_t key) noexcept {
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
   if (--bucket.missing > 0) return;
   bucket.missing = bucket.last - bucket.first;
-  arrivals_.Arrive(bucket_of_[static_cast<size_t>(i)], now_micros);
+  if (const int b = bucket_of_[static_cast<size_t>(i)]; b < arrivals_.buckets()) arrivals_.Arrive(b, now_micros);
   bucket.ready_s += now;
+  bucket.since_micros = begun_micros_;
   for (int k = bucket.first; !bucket.slots.empty() && k < bucket.last; ++k) delays_->Put(k, before_ + bucket.asked);
   ++bucket.asked;
   changed_.notify_all();
@@ -203,11 +225,13 @@ void GradientExchange::End(int64_t key) noexcept {
   std::unique_lock lock(mutex_);
   Bucket& bucket = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(i)])];
   if (!bucket.slots.empty()) return EndDelayed(lock, bucket, i);
+  if (routes_[static_cast<size_t>(i)].way == Way::kFromOwner) NoteNeed(i);
   if (bucket.done == bucket.asked || !failure_.empty()) return;
   const int64_t begin = NowMicros();
   changed_.wait(lock, [&] { return bucket.done == bucket.asked || !failure_.empty(); });
   const int64_t end = NowMicros();
   exposed_s_ += static_cast<double>(end - begin) * 1e-6;
+  needs_waited_micros_ += end - begin;
   arrivals_.AddExposed(end - begin);
   lock.unlock();
   TraceSpan(bucket.name, "wait", begin, end);
@@ -299,9 +323,11 @@ void GradientExchange::Work(const std::stop_token& stop) {
 void GradientExchange::RunBucket(Bucket& bucket) {
   const int64_t begin_micros = TraceIsOn() ? NowMicros() : -1;
   double begin = 0;
+  // The next iteration may have begun when what comes from owners is there.
+  const auto since_begin = [&] { return static_cast<double>(NowMicros() - bucket.since_micros) * 1e-6; };
   {
     const std::lock_guard lock(mutex_);
-    begin = SinceBegin();
+    begin = since_begin();
     communicator_.BeginCollective();
     running_ = static_cast<int>(&bucket - buckets_.data());
   }
@@ -314,7 +340,7 @@ void GradientExchange::RunBucket(Bucket& bucket) {
   if (begin_micros >= 0) TraceSpan(bucket.name, "collective", begin_micros, NowMicros());
   const std::lock_guard lock(mutex_);
   bucket.begin_s += begin;
-  bucket.end_s += SinceBegin();
+  bucket.end_s += since_begin();
   ++bucket.done;
   bucket.finished_micros = NowMicros();
   next_ = (next_ + 1) % buckets_.size();  // under the same lock as `done`: a new plan may follow at once

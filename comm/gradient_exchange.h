@@ -20,31 +20,11 @@
 #include "comm/compression/compressed_bucket.h"
 #include "comm/delay_line.h"
 #include "comm/device_exchange.h"
+#include "comm/exchanged_gradient.h"
 #include "comm/runner.h"
 #include "graph/collectives.h"
 
 namespace moka {
-
-// One gradient as the exchange knows it, in the order of the program's steps.
-struct ExchangedGradient {
-  std::string layer;
-  int64_t bytes = 0;   // of float32
-  double ready_s = 0;  // mean, from the first gradient of the iteration on
-};
-
-// How far a rank is, for who looks for the one that holds up the others.
-struct ExchangePlace {
-  int64_t iteration = 0;   // begun, since the plan
-  std::string layer = {};  // of the last gradient computed
-  int bucket = -1;         // being summed; -1: none
-};
-
-// One bucket of the last iterations.
-struct BucketTimes {
-  double ready_s = 0;  // its last gradient, from the first of the iteration on
-  double begin_s = 0;
-  double end_s = 0;
-};
 
 class GradientExchange : public Collectives {
  public:
@@ -78,7 +58,8 @@ class GradientExchange : public Collectives {
   // ranks; each bucket runs by its own schedule. Requires: schedules are of this rank.
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
   // Before the first plan: gradient `key` goes to the rank that owns it alone, or is not summed but its owner's on all
-  // ranks afterwards. Others are summed for all, or in groups of `owner` ranks.
+  // ranks afterwards: those come last, and may be on their way until the next iteration asks for them. Others are
+  // summed for all, or in groups of `owner` ranks.
   enum class Way : uint8_t { kToAll, kToOwner, kFromOwner, kInGroup };
   void SetWay(int64_t key, Way way, int owner);
   // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
@@ -102,6 +83,12 @@ class GradientExchange : public Collectives {
   std::string DescribeDelays() const;
   // Gradients behind which a bucket ends whatever the plan, ascending, each one past the last: ways differ there.
   std::vector<int> Cuts() const;
+  // The rank to or from which alone gradient i goes; -1 if it is summed for several.
+  int OwnerOf(size_t i) const {
+    return routes_[i].way == Way::kToOwner || routes_[i].way == Way::kFromOwner ? routes_[i].owner : -1;
+  }
+  // The first gradient that comes from its owner; the number of gradients if none does.
+  int first_gathered() const;
   // No plan follows that needs to know when each gradient is ready: a GPU's step goes without taking these times.
   void EndTiming();
   // Null on the CPU.
@@ -129,10 +116,11 @@ class GradientExchange : public Collectives {
     std::string_view name;                         // of names_
     int first = 0;
     int last = 0;
-    int missing = 0;     // gradients that the iteration has not brought yet
-    int64_t asked = 0;   // iterations in which it was complete
-    int64_t done = 0;    // and those in which it was summed
-    double ready_s = 0;  // sums over iterations
+    int missing = 0;           // gradients that the iteration has not brought yet
+    int64_t asked = 0;         // iterations in which it was complete
+    int64_t done = 0;          // and those in which it was summed
+    int64_t since_micros = 0;  // the iteration's first gradient
+    double ready_s = 0;        // sums over iterations
     double begin_s = 0;
     double end_s = 0;
     // Of delayed sums.
@@ -148,6 +136,7 @@ class GradientExchange : public Collectives {
   void ArrangeCompressed(Bucket& bucket, const Schedule& planned);
   // The end of the bucket that begins at gradient `first` and ends at `end` at the latest: all of one way.
   int EndOfWay(int first, int end) const;
+  void NoteNeed(int i);
   void EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bucket, int i);
   void BuildSlots(Bucket& bucket, int delay);
   void Work(const std::stop_token& stop);
@@ -155,7 +144,6 @@ class GradientExchange : public Collectives {
   void Sum(Bucket& bucket);
   // What is to be said of a failure; tells the other ranks.
   std::string Explain(const std::string& what, const Bucket& bucket);
-  double SinceBegin() const;
   void TakeDeviceTimes();
 
   Communicator& communicator_;
@@ -179,6 +167,11 @@ class GradientExchange : public Collectives {
   int begun_ = 0;  // gradients of this iteration
   int64_t begun_micros_ = 0;
   double exposed_s_ = 0;
+  // Of the next iteration's reads of what comes from owners: how many there were, the first, what was waited since.
+  int needs_ = 0;
+  int64_t needs_from_micros_ = 0;
+  int64_t needs_waited_micros_ = 0;
+  int64_t need_rounds_ = 0;
   std::unique_ptr<DelayLine> delays_;  // null: sums are of the same iteration
   bool has_dynamic_delay_ = false;
   int loss_ = -1;               // gradient

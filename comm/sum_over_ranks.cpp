@@ -1,6 +1,7 @@
 #include "comm/sum_over_ranks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace moka {
@@ -48,19 +49,32 @@ SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, siz
   return result;
 }
 
-std::vector<ValueId> ShareOwned(Graph& graph, const std::vector<ValueId>& values,
-                                const std::vector<std::string>& layers, int64_t first_key, ValueId fence) {
-  const auto add = [&](size_t i, const char* op, const std::vector<ValueId>& inputs) {
-    const GraphBuilder b(graph, NodeOrigin{layers[i], {}, "communicate"});
-    return b.Add1(op, inputs, {{"key", first_key + static_cast<int64_t>(i)}});
-  };
-  std::vector<ValueId> shared;
-  for (size_t i = 0; i < values.size(); ++i) {
-    shared.push_back(add(i, "all_reduce_begin", {values[i], i == 0 ? fence : shared.back()}));
+std::vector<ValueId> GatherOwned(Graph& graph, const std::vector<OwnedWeight>& weights, ValueId fence) {
+  std::vector<int> first_read(static_cast<size_t>(graph.value_count()), graph.node_limit());
+  int place = 0;
+  for (const NodeId id : graph.TopologicalOrder()) {
+    for (const ValueId input : graph.node(id).inputs) {
+      int& first = first_read[static_cast<size_t>(input)];
+      first = std::min(first, place);
+    }
+    ++place;
   }
-  const ValueId last = shared.empty() ? kNoId : shared.back();
-  for (size_t i = 0; i < shared.size(); ++i) shared[i] = add(i, "all_reduce_end", {shared[i], last});
-  return shared;
+  std::vector<size_t> order(weights.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return first_read[static_cast<size_t>(weights[i].state)]; });
+  std::vector<ValueId> begun(weights.size(), kNoId);
+  for (const size_t i : order) {
+    const OwnedWeight& weight = weights[i];
+    const bool is_owned = weight.updated != kNoId;
+    const ValueId source = is_owned ? weight.updated : weight.sum;
+    NodeOrigin origin{weight.layer, {}, "communicate"};
+    const NodeId producer = graph.value(source).producer;  // behind it, before later weights are updated
+    if (producer != kNoId) origin.sequence = graph.node(producer).origin.sequence;
+    fence = begun[i] =
+        GraphBuilder(graph, origin)
+            .Add1("all_gather_begin", {weight.state, source, fence}, {{"key", weight.key}, {"owned", is_owned}});
+  }
+  return begun;
 }
 
 }  // namespace moka

@@ -21,10 +21,18 @@ struct SumsOverRanks {
 };
 SumsOverRanks SumOverRanks(Graph& graph, const std::vector<ValueId>& values, size_t last = 0);
 
-// For each value what its owner makes of it: those of this rank are new, of the others' only the type counts. `layers`
-// names them; the keys are `first_key` and on. All are on their way, in their order and behind `fence`, before the
-// first is waited for.
-std::vector<ValueId> ShareOwned(Graph& graph, const std::vector<ValueId>& values,
-                                const std::vector<std::string>& layers, int64_t first_key, ValueId fence);
+// A state that one of the ranks updates for all.
+struct OwnedWeight {
+  ValueId state = kNoId;
+  ValueId sum = kNoId;      // of its gradient, which must have gone to the owner before the weight comes from there
+  ValueId updated = kNoId;  // what the state becomes; kNoId: another rank's
+  std::string layer = {};
+  int64_t key = 0;
+};
+
+// Each weight goes from its owner to all ranks, behind its update and behind `fence`, and is waited for by the next
+// run, in front of the node that reads it first (graph/passes/await_gathers.cpp). They begin in the order of these
+// nodes. Returns for each the value to be assigned to its state, which lies there.
+std::vector<ValueId> GatherOwned(Graph& graph, const std::vector<OwnedWeight>& weights, ValueId fence);
 
 }  // namespace moka

@@ -145,7 +145,8 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
   const Node& node = graph.node(id);
   Binding binding;
   binding.node = id;
-  if (node.op->is_alias) {
+  // An alias that has kernels computes nothing but waits.
+  if (node.op->is_alias && graph.catalog().KernelsOf(node.op->name, options.device.kind).empty()) {
     binding.kernel = "alias";
     return binding;
   }

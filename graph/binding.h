@@ -16,7 +16,7 @@ struct Binding {
   NodeId node = kNoId;
   std::string kernel;              // row name, "converted_" and that where half types are widened for it, "reference",
                                    // of a GPU's program "cpu_" and one of those; "alias"
-  std::unique_ptr<Kernel> object;  // null for aliases
+  std::unique_ptr<Kernel> object;  // null for aliases without kernels
   std::vector<std::string> refusals;  // "onednn: sentence", for --explain
 };
 

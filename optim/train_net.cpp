@@ -363,54 +363,6 @@ void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store
   strategy_ = std::make_unique<LocalSgd>(*world_, solver_, store, std::move(names));
 }
 
-void TrainNet::ShareUpdates(Graph& graph, const std::vector<ValueId>& sums) {
-  std::vector<ValueId> values;
-  std::vector<std::string> layers;
-  std::vector<size_t> assigned;  // index among the assignments
-  for (size_t i = 0; i < reached_.size(); ++i) {
-    const NetBlob& blob = reached_[i];
-    const auto of_blob = [&](const Assignment& a) { return a.state == blob.state; };
-    auto it = std::ranges::find_if(graph.assignments(), of_blob);
-    if (it == graph.assignments().end()) {
-      // Another rank's. Its gradient is needed until it is sent, and has the room for what comes back.
-      graph.Assign(blob.state, sums[i]);
-      it = std::ranges::find_if(graph.assignments(), of_blob);
-    }
-    assigned.push_back(static_cast<size_t>(it - graph.assignments().begin()));
-    values.push_back(it->value);
-    layers.push_back(blob.layer);
-  }
-  const std::vector<ValueId> shared = ShareOwned(graph, values, layers, exchanged_, fence_);
-  for (size_t i = 0; i < shared.size(); ++i) graph.assignments()[assigned[i]].value = shared[i];
-  all_slots_ = ServedUpdates::Slots({.solver = &solver_, .net = &param_, .blobs = reached_});
-  std::erase_if(all_slots_, [](const SlotState& slot) { return slot.name == SlotName(slot.blob, kSumSlot); });
-}
-
-void TrainNet::RouteToOwners() {
-  for (size_t rank = 0; rank < owned_.size(); ++rank) {
-    for (const NetBlob& blob : owned_[rank]) {
-      const auto i = std::ranges::find(reached_, blob.name, &NetBlob::name) - reached_.begin();
-      const int owner = static_cast<int>(rank);
-      exchange_->SetWay(gradient_keys_[static_cast<size_t>(i)], GradientExchange::Way::kToOwner, owner);
-      exchange_->SetWay(exchanged_ + i, GradientExchange::Way::kFromOwner, owner);
-    }
-  }
-}
-
-std::vector<std::string> TrainNet::AllSlots() const {
-  std::vector<std::string> names;
-  for (const SlotState& slot : shards_ ? all_slots_ : updates_.slots) names.push_back(slot.name);
-  return names;
-}
-
-const ParameterStore& TrainNet::StoreOfAllSlots(ParameterStore& store) {
-  if (!shards_) return store;
-  whole_slots_ = std::make_unique<ParameterStore>();
-  for (const SlotState& slot : all_slots_) whole_slots_->Add(slot.name, slot.shape);
-  ShareValues(*world_, SlotsOf(owned_, all_slots_), store, *whole_slots_);
-  return *whole_slots_;
-}
-
 void TrainNet::PrepareDelays(ParameterStore& store) {
   store_ = &store;
   exchange_->SetDelay(delay(), solver_.distributed().dynamic_delay(), {wishes_key_, loss_key_}, loss_key_);

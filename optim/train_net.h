@@ -40,7 +40,9 @@ class TrainNet {
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
 
-  // With layers on several ranks (pipeline_stage): every rank's store comes to hold all states. All ranks at once.
+  // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
+  // several ranks (pipeline_stage), by all ranks at once; with sharded updates, weights that are on their way come in.
+  // Errors: kPeer.
   void Gather(ParameterStore& store) const;
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
@@ -61,7 +63,7 @@ class TrainNet {
   // Null with one rank and in synchronous training.
   Strategy* strategy() { return strategy_.get(); }
   // After a Step whose loss was not finite: where it came from.
-  std::optional<NonFinite> FindNonFinite() { return step_->FindNonFinite(); }
+  std::optional<NonFinite> FindNonFinite();
 
   // Of a scaled loss: the scale of the next step if it is found while training, and the scale at which a gradient of
   // the last step was not finite (no state was changed then), 0 if all were.
@@ -101,7 +103,7 @@ class TrainNet {
   // Ranks that do not sum gradients: what agrees instead, on what the programs leave in the store.
   void MakeStrategy(const CompileOptions& options, ParameterStore& store);
   int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
-  // Sharded updates: what owners make of their weights becomes everybody's.
+  // Sharded updates (optim/sharded_updates.cpp): what owners make of their weights becomes everybody's.
   void ShareUpdates(Graph& graph, const std::vector<ValueId>& sums);
   void RouteToOwners();
   bool IsServed() const { return kind_ == StrategyKind::kServed; }

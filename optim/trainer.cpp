@@ -83,7 +83,10 @@ TrainResult Trainer::Loop() {
 void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
-  if (solver_.snapshot_diff()) before_update_ = WeightsOf(train_->blobs(), store_);
+  if (solver_.snapshot_diff()) {
+    train_->Gather(store_);
+    before_update_ = WeightsOf(train_->blobs(), store_);
+  }
   TellWishes();
   phase_ = Phase::kTraining;
   iteration_now_ = state_.iteration;

@@ -274,6 +274,7 @@ void Trainer::ReadWishes() {
 
 std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) const {
   if (processes() == 1) return outputs;
+  if (GradientExchange* exchange = train_->exchange(); exchange != nullptr) exchange->Drain();
   std::vector<double> values;
   for (const OutputValue& output : outputs) values.push_back(is_pipeline_ && !is_first() ? 0 : output.value);
   options_.world->Sum(values);

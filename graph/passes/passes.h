@@ -19,6 +19,7 @@ bool SplitBatch(Graph& graph, const PassContext& context);
 bool AssignLayouts(Graph& graph, const PassContext& context);
 bool SumChannelStatistics(Graph& graph, const PassContext& context);
 bool GroupUpdates(Graph& graph, const PassContext& context);
+bool AwaitGathers(Graph& graph, const PassContext& context);
 
 // Removes nodes without effect. Shared by passes that leave some behind.
 bool RemoveDeadNodes(Graph& graph);

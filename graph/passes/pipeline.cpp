@@ -29,6 +29,8 @@ const std::vector<Pass>& CompilePasses() {
       {"channel_statistics", "on a GPU: convolutions sum the statistics of the batch norms behind them",
        SumChannelStatistics},
       {"group_updates", "on a GPU: updates and norms by the same expressions are one node", GroupUpdates},
+      {"await_gathers", "ranks: what other ranks own of the weights is waited for where it is read first", AwaitGathers,
+       false},
   };
   return passes;
 }

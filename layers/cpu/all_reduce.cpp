@@ -1,5 +1,6 @@
 // all_reduce_begin and all_reduce_end: the doors to the ranks' exchange. Between them the tensor is the exchange's,
-// which sums it where it lies. mean_over_ranks goes through both at once.
+// which sums it where it lies. mean_over_ranks goes through both at once. all_gather_begin and all_gather_end are the
+// same doors for a weight that comes from its owner, where it lies; what is between them is the next run's beginning.
 #include <cstring>
 
 #include "graph/collectives.h"
@@ -36,6 +37,36 @@ class AllReduceKernel : public BoundKernel {
   std::string layer_;
   int64_t bytes_;
   bool begins_;
+};
+
+class AllGatherBeginKernel : public BoundKernel {
+ public:
+  explicit AllGatherBeginKernel(const KernelQuery& query)
+      : collectives_(query.collectives),
+        key_(query.node.attributes.Int("key")),
+        layer_(query.node.origin.layer),
+        bytes_(query.outputs[0].Bytes()),
+        source_(query.node.attributes.Bool("owned") ? 1 : 0) {}
+
+  void Bind(const KernelArgs& args) override {
+    BoundKernel::Bind(args);
+    if (collectives_ == nullptr) return;
+    Require(in<std::byte>(0) == out<std::byte>(0), "what is gathered behind a run lies in its state");
+    collectives_->Announce(key_, layer_, args.outputs[0]);
+  }
+
+  void Run() override {
+    if (in<std::byte>(source_) != out<std::byte>(0))
+      std::memcpy(out<std::byte>(0), in<std::byte>(source_), static_cast<size_t>(bytes_));
+    if (collectives_ != nullptr) collectives_->Begin(key_);
+  }
+
+ private:
+  Collectives* collectives_;
+  int64_t key_;
+  std::string layer_;
+  int64_t bytes_;
+  int source_;
 };
 
 class MeanOverRanksKernel : public BoundKernel {
@@ -83,7 +114,41 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   return proposal;
 }
 
+std::string RefuseGather(const KernelQuery& query) {
+  const std::string reason = Refuse(query);
+  const bool reads_new = query.node.attributes.Bool("owned");
+  if (!reason.empty() || !reads_new) return reason;
+  return query.inputs[1] == query.outputs[0] ? "" : "what is new lies otherwise";
+}
+
+// All as the weight lies: it is the same on all ranks.
+std::optional<LayoutProposal> ProposeGather(const KernelQuery& query) {
+  std::optional<LayoutProposal> proposal = Propose(query);
+  if (query.node.attributes.Bool("owned")) proposal->inputs[1] = query.inputs[0].layout;
+  return proposal;
+}
+
 }  // namespace
+
+KernelDef MokaAllGatherBegin() {
+  return {.name = "moka",
+          .op = "all_gather_begin",
+          .refuse = RefuseGather,
+          .propose = ProposeGather,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<AllGatherBeginKernel>(query);
+          }};
+}
+
+KernelDef MokaAllGatherEnd() {
+  return {.name = "moka",
+          .op = "all_gather_end",
+          .refuse = Refuse,
+          .propose = Propose,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            return std::make_unique<AllReduceKernel>(query, false);
+          }};
+}
 
 KernelDef MokaAllReduceBegin() {
   return {.name = "moka",

@@ -7,6 +7,8 @@ namespace moka {
 std::vector<KernelDef> AllCpuKernels() {
   return {
       MokaAccuracy(),
+      MokaAllGatherBegin(),
+      MokaAllGatherEnd(),
       MokaAllReduceBegin(),
       MokaAllReduceEnd(),
       MokaMeanOverRanks(),

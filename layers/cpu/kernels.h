@@ -15,6 +15,8 @@ KernelDef BatchLanesPoolMaxBackward();
 KernelDef BatchLanesWinograd();
 KernelDef BatchLanesWinogradBackwardWeights();
 KernelDef MokaAccuracy();
+KernelDef MokaAllGatherBegin();
+KernelDef MokaAllGatherEnd();
 KernelDef MokaAllReduceBegin();
 KernelDef MokaAllReduceEnd();
 KernelDef MokaMeanOverRanks();

@@ -33,6 +33,7 @@ constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 
 // By op.
 constexpr auto kReasons = std::to_array<Reason>({
+    {"all_gather_begin", "each rank on GPUs updates all weights so far"},
     {"anchor_targets", kMatches},
     {"augment_choices", kAugments},
     {"augment_colour", kAugments},

@@ -31,6 +31,8 @@ std::vector<OpDef> InFloat32(std::vector<OpDef> ops) {
 std::vector<OpDef> AllOps() {
   std::vector<OpDef> all = {
       AccuracyOp(),
+      AllGatherBeginOp(),
+      AllGatherEndOp(),
       AllReduceBeginOp(),
       AllReduceEndOp(),
       ArgmaxOp(),

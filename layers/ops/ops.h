@@ -9,6 +9,8 @@
 namespace moka {
 
 OpDef AccuracyOp();
+OpDef AllGatherBeginOp();
+OpDef AllGatherEndOp();
 OpDef AllReduceBeginOp();
 OpDef AllReduceEndOp();
 OpDef ArgmaxOp();

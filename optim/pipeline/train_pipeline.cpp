@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "optim/pipeline/stages.h"
-#include "optim/strategies/ownership.h"
 #include "optim/train_net.h"
 #include "proto/places.h"
 
@@ -100,13 +99,6 @@ std::vector<OutputValue> TrainNet::PipelineOutputs() const {
   pipeline_world_->Sum(numbers);
   for (size_t i = 0; i < values.size(); ++i) values[i].value = numbers[i];
   return values;
-}
-
-void TrainNet::Gather(ParameterStore& store) const {
-  if (!pipeline_) return;
-  std::vector<std::vector<std::string>> names(static_cast<size_t>(pipeline_world_->size()));
-  for (const auto& [name, owner] : pipeline_->stage_of_state) names[static_cast<size_t>(owner)].push_back(name);
-  ShareValues(*pipeline_world_, names, store, store);
 }
 
 }  // namespace moka

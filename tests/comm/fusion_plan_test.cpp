@@ -109,6 +109,22 @@ TEST(FusionPlan, OptimalIsNeverWorseThanAnyOther) {
   EXPECT_GT(better_than_greedy, 500);
 }
 
+TEST(FusionPlan, ABucketTakesAsLongAsItsLargestOwner) {
+  const CostTable costs = Affine(1, 0.1);
+  // All ready at once. One owner after another would send alone; together all of them send.
+  FusionInput input;
+  input.ranks = 4;
+  for (int owner = 0; owner < 4; ++owner) input.gradients.push_back({"g" + std::to_string(owner), 100, 0, owner});
+  const FusionPlan plan = PlanFusion("optimal", input, costs, 1);
+  ASSERT_EQ(Counts(plan), std::vector<int64_t>{4});
+  EXPECT_NEAR(plan.buckets[0].end_s, 1 + 0.1 * 200, 1e-12) << "half an all-reduce of 400 bytes";
+  EXPECT_EQ(plan.buckets[0].bytes, 400);
+  EXPECT_NEAR(PlanFusion("none", input, costs, 1).buckets.back().end_s, 4 * (1 + 0.1 * 200), 1e-12);
+  // With 10 bytes that go to all.
+  input.gradients.push_back({"loss", 10, 0});
+  EXPECT_NEAR(PlanFusion("single", input, costs, 1).buckets[0].end_s, 1 + 0.1 * 210, 1e-12);
+}
+
 TEST(FusionPlan, BucketsCoverAllGradientsInOneStream) {
   RandomStream random(5, 1);
   for (int round = 0; round < 300; ++round) {

@@ -98,6 +98,59 @@ TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
   });
 }
 
+// Two weights of the owners 0 and 1, of which the second travels later.
+TEST(GradientExchange, AWeightIsThereBeforeLaterOnesHaveBegun) {
+  std::atomic<int> has_first = 0;
+  RunWorld([&](Communicator& world) {
+    Rank rank(world);
+    const int me = world.rank();
+    using Way = GradientExchange::Way;
+    rank.exchange.SetWay(3, Way::kFromOwner, 0);
+    rank.exchange.SetWay(4, Way::kFromOwner, 1);
+    EXPECT_EQ(rank.exchange.first_gathered(), 3);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, me);
+    rank.exchange.SetPlan({3, 4, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
+    for (const int64_t key : {3, 4}) rank.exchange.End(key);  // nothing is on its way yet
+    for (int iteration = 0; iteration < 4; ++iteration) {
+      for (std::vector<float>& values : rank.values)
+        std::fill(values.begin(), values.end(), static_cast<float>(10 * iteration + me));
+      for (int64_t key = 0; key < 4; ++key) rank.exchange.Begin(key);
+      for (int64_t key = 0; key < 3; ++key) rank.exchange.End(key);
+      EXPECT_EQ(rank.values[0][0], static_cast<float>(30 * iteration + 3));
+      rank.exchange.End(3);
+      EXPECT_EQ(rank.values[3].back(), static_cast<float>(10 * iteration)) << "what rank 0 has";
+      ++has_first;
+      while (has_first < kRanks * (iteration + 1)) std::this_thread::yield();
+      rank.exchange.Begin(4);
+      rank.exchange.End(4);  // of the next iteration
+      EXPECT_EQ(rank.values[4].back(), static_cast<float>(10 * iteration + 1)) << "what rank 1 has";
+    }
+    EXPECT_EQ(rank.exchange.arrivals().buckets(), 1) << "those that are summed";
+  });
+}
+
+// What is read late is needed late, without what was waited for.
+TEST(GradientExchange, KnowsWhenWeightsAreRead) {
+  RunWorld([](Communicator& world) {
+    Rank rank(world);
+    for (const int64_t key : {2, 3, 4}) rank.exchange.SetWay(key, GradientExchange::Way::kFromOwner, 0);
+    const Schedule schedule = FindAllReduce("direct").make({.ranks = kRanks}, world.rank());
+    rank.exchange.SetPlan({2, 3, 5}, {schedule, schedule, schedule}, Wire::kFloat32);
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      rank.exchange.End(2);
+      rank.exchange.End(3);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      rank.exchange.End(4);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.Begin(key);
+    }
+    rank.exchange.Drain();
+    const std::vector<ExchangedGradient>& gradients = rank.exchange.gradients();
+    EXPECT_EQ(gradients[2].needed_s, 0);
+    EXPECT_GE(gradients[3].needed_s, 0);
+    EXPECT_GE(gradients[4].needed_s, 0.02);
+  });
+}
+
 // Key 0 is told apart: its first element is the loss.
 float SumOf(int iteration, size_t i) { return 6.0F * static_cast<float>(iteration + 1) + 3.0F * static_cast<float>(i); }
 

@@ -69,11 +69,24 @@ class LinksTest(unittest.TestCase):
             # As nobody, from where nobody may read.
             copy = pathlib.Path(shutil.copy(RUN, self.folder))
             self.folder.chmod(0o755)
-            done = subprocess.run([copy, "--check"], capture_output=True, text=True, check=False, user=65534, group=65534,
-                                  extra_groups=[], cwd="/")
+            done = subprocess.run([copy, "--check"], capture_output=True, text=True, check=False, cwd="/",
+                                  user=65534, group=65534, extra_groups=[])
         else:
             done = self.run_links("--check")
         self.assertEqual((done.returncode, done.stderr), (69, "links: cannot run here: network namespaces need root\n"))
+
+    def test_sizes_have_a_unit_or_none(self):
+        def sizes(smallest, largest):
+            done = subprocess.run([MOKA, "bench", "comm", "--ranks", "2", "--json", "--algorithm", "ring", "--minbytes",
+                                   smallest, "--maxbytes", largest, "--iters", "1"],
+                                  capture_output=True, text=True, check=False, timeout=60)
+            if done.returncode != 0:
+                return done.returncode
+            return [row["bytes"] for row in json.loads(done.stdout)["algorithms"][0]["rows"]]
+
+        self.assertEqual(sizes("512", "2K"), [512, 1024, 2048])
+        self.assertEqual(sizes("1K", "2048"), [1024, 2048])
+        self.assertEqual(sizes("8T", "1M"), 64)
 
     def test_ranks_of_two_hosts_sum_over_the_link(self):
         self.need_links()

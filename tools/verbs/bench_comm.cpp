@@ -23,8 +23,7 @@ int64_t SizeOf(const Arguments& arguments, const std::string& flag, int64_t fall
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
   const size_t power = unit.empty() ? 0 : std::string("KMG").find(unit) + 1;
-  if (digits == 0 || digits > 12 || unit.size() > 1 || power == std::string::npos + 1 ||
-      (!unit.empty() && power == 0)) {
+  if (digits == 0 || digits > 12 || unit.size() > 1 || (!unit.empty() && power == 0)) {
     throw Error(ErrorKind::kUsage,
                 StrCat("--", flag, " wants bytes such as 8, 64K, 1M or 2G, found \"", Printable(text), "\""));
   }
@@ -168,6 +167,7 @@ Verb BenchCommVerb() {
       {"algorithm", "NAME", "one of --list, with a group as two_level:4 or dimensions as torus:4x8 (default all)"},
       {"wire", "TYPE", "float32 (default), float16 or bfloat16 on the way"},
       {"ranks", "N", "threads of this process as ranks, without a launcher"},
+      {"json", "", "print as JSON"},
       {"list", "", "name the algorithms"}};
   verb.run = Run;
   return verb;

@@ -4,14 +4,14 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("abs(x0)", {l.bottom(0)})); }
+void BuildAbsVal(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("abs(x0)", {l.bottom(0)})); }
 
 }  // namespace
 
 LayerDef AbsValLayer() {
   return {.type = "AbsVal",
           .doc = "The absolute value of each element; the top has the bottom's shape.",
-          .build = Build,
+          .build = BuildAbsVal,
           .page = {.params = {},
                    .formula = "`y = |x|`, element by element; y has x's shape.",
                    .gradient = "`dx = dy * sign(x)`, 0 where x is 0.",

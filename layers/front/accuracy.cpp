@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildAccuracy(LayerBuilder& l) {
   const AccuracyParameter& p = l.param().accuracy_param();
   const int axis = AxisOf(l, "accuracy_param.axis", p.axis(), l.shape(0));
   const int64_t classes = l.shape(0)[axis];
@@ -36,7 +36,7 @@ LayerDef AccuracyLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildAccuracy,
       .page = {.params = {"accuracy_param"},
                .formula =
                    "x has K classes along axis (default 1), outer dimensions before and inner ones after it; bottom "

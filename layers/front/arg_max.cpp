@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildArgMax(LayerBuilder& l) {
   const ArgMaxParameter& p = l.param().argmax_param();
   const Shape x = l.shape(0);
   const int axis = p.has_axis() ? AxisOf(l, "argmax_param.axis", p.axis(), x) : 1;
@@ -28,7 +28,7 @@ LayerDef ArgMaxLayer() {
       .doc =
           "The indices of the top_k largest elements: [N,1,top_k,1..] over all but the batch, or along axis; "
           "out_max_val adds the values ([N,2,top_k]) or, with an axis, gives them instead.",
-      .build = Build,
+      .build = BuildArgMax,
       .page = {
           .params = {"argmax_param"},
           .formula =

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildAxpy(LayerBuilder& l) {
   const Shape a = l.shape(0);
   const Shape x = l.shape(1);
   const bool fits = a.rank() >= 2 && x.rank() >= 2 && a[0] == x[0] && a[1] == x[1] && a.Count() == a[0] * a[1];
@@ -31,7 +31,7 @@ LayerDef AxpyLayer() {
           "shape, which is the top's.",
       .min_bottoms = 3,
       .max_bottoms = 3,
-      .build = Build,
+      .build = BuildAxpy,
       .page = {
           .params = {},
           .formula = "`y[n,c,..] = a[n,c] * x[n,c,..] + z[n,c,..]`; y has x's shape.",

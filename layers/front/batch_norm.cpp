@@ -174,7 +174,7 @@ bool UsesGlobal(const LayerBuilder& l, Dialect dialect) {
   return p.has_use_global_stats() ? p.use_global_stats() : l.phase() == TEST;
 }
 
-void Build(LayerBuilder& l) {
+void BuildBatchNorm(LayerBuilder& l) {
   const BatchNormParameter& p = l.param().batch_norm_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 1, "bottom[0]", "the bottom needs at least one axis");
@@ -214,7 +214,7 @@ void BuildWithScale(LayerBuilder& l) {
   l.Check(!has_own, "batch_norm_param",
           "BatchNormScale has a scale and a shift; the fields of Intel's and NVIDIA's "
           "BatchNorm that ask for them are not its");
-  Build(l);
+  BuildBatchNorm(l);
 }
 
 }  // namespace
@@ -228,7 +228,7 @@ LayerDef BatchNormLayer() {
           "false divides by sqrt(variance) + eps). Blobs: mean sum, variance sum, weight sum. NVIDIA's scale_bias, "
           "scale_filler or bias_filler add a scale and a shift (blobs 3, 4) and keep moving averages; Intel's filler, "
           "use_weight_bias or bias_term add a scale and, unless bias_term is false, a shift; relu: a ReLU follows.",
-      .build = Build,
+      .build = BuildBatchNorm,
       .page = {
           .params = {"batch_norm_param"},
           .formula =

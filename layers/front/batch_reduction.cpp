@@ -52,7 +52,7 @@ ValueId Reduced(const LayerBuilder& l, ValueId x) {
   return l.b().Add1("reduce_sum", {x}, {{"expr", is_mean ? StrCat("x0*", Number(scale)) : "x0"}, {"axes", Ints{1}}});
 }
 
-void Build(LayerBuilder& l) {
+void BuildBatchReduction(LayerBuilder& l) {
   const BatchReductionParameter& p = l.param().batch_reduction_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -92,7 +92,7 @@ LayerDef BatchReductionLayer() {
           "SUM, MEAN or TOPK (the mean of the k largest) over one axis (batch_reduction_param.reduction_param), "
           "which disappears; coeff is not used. With levels the axis is cut into parts of level^2 elements and "
           "becomes one element a level. pos reduces the diagonal of axis and the one after it, which are equal.",
-      .build = Build,
+      .build = BuildBatchReduction,
       .page = {
           .params = {"batch_reduction_param"},
           .formula =

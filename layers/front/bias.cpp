@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildBias(LayerBuilder& l) {
   const BiasParameter& p = l.param().bias_param();
   BroadcastOperand bias = ReadOperand(l, {"bias_param", p.axis(), p.num_axes()});
   if (bias.value == kNoId) {
@@ -25,7 +25,7 @@ LayerDef BiasLayer() {
           "x + bias, of x's shape; the bias is a trained blob over num_axes axes of the bottom from axis on, or the "
           "second bottom.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildBias,
       .page = {
           .params = {"bias_param"},
           .formula = "`y = x + b`, b laid along axes axis to axis + num_axes - 1 of x and repeated along the others; y "

@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildBnll(LayerBuilder& l) {
   l.SetTop(0, l.b().Pointwise("select(gt(x0,0),x0+log(1+exp(-x0)),log(1+exp(x0)))", {l.bottom(0)}));
 }
 
@@ -15,7 +15,7 @@ LayerDef BnllLayer() {
           .doc =
               "The binomial normal log likelihood, or softplus, log(1 + exp(x)) of each element; the top has the "
               "bottom's shape.",
-          .build = Build,
+          .build = BuildBnll,
           .page = {.params = {},
                    .formula = "`y = log(1 + exp(x))`, computed as `x + log(1 + exp(-x))` where x > 0; y has x's shape.",
                    .gradient = "`dx = dy / (1 + exp(-x))`.",

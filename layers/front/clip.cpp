@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildClip(LayerBuilder& l) {
   l.Check(l.param().has_clip_param(), {}, "clip_param { min: ... max: ... } must be given");
   const double low = Finite(l, "clip_param.min", l.param().clip_param().min());
   const double high = Finite(l, "clip_param.max", l.param().clip_param().max());
@@ -21,7 +21,7 @@ void Build(LayerBuilder& l) {
 LayerDef ClipLayer() {
   return {.type = "Clip",
           .doc = "Each element bounded to clip_param's [min, max]; the top has the bottom's shape.",
-          .build = Build,
+          .build = BuildClip,
           .page = {.params = {"clip_param"},
                    .formula = "`y = min(max(x, min), max)`, element by element; y has x's shape. min and max must be "
                               "given, min not above max.",

@@ -23,7 +23,7 @@ void BuildFlattened(LayerBuilder& l, int axis) {
   l.SetTop(0, parts.size() == 1 ? parts[0] : l.b().Add1("concat", parts, {{"axis", int64_t{1}}}));
 }
 
-void Build(LayerBuilder& l) {
+void BuildConcat(LayerBuilder& l) {
   const ConcatParameter& p = l.param().concat_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l,
@@ -51,7 +51,7 @@ LayerDef ConcatLayer() {
       .type = "Concat",
       .doc = "The bottoms one after the other along concat_param.axis (default 1); their other dimensions are equal.",
       .max_bottoms = -1,
-      .build = Build,
+      .build = BuildConcat,
       .page = {
           .params = {"concat_param"},
           .formula =

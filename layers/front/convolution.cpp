@@ -58,7 +58,7 @@ ValueId WithJoint(const LayerBuilder& l, const Joint& joint, ValueId y) {
   return Activated(l, y, "convolution_param", joint.relu, joint.slope);
 }
 
-void Build(LayerBuilder& l) {
+void BuildConvolution(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
   const ChannelAxis channels(l);
@@ -86,7 +86,7 @@ LayerDef Row(std::string type, std::string doc, LayerPage page) {
           .max_bottoms = -1,
           .max_tops = -1,
           .equal_counts = true,
-          .build = Build,
+          .build = BuildConvolution,
           .page = std::move(page)};
 }
 

@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -17,7 +17,7 @@ LayerDef DatabaseLayer() {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildData,
       .page = {
           .params = {"data_param", "transform_param", "sampling_param"},
           .formula =

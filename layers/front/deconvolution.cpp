@@ -22,7 +22,7 @@ Shape OutputShape(const LayerBuilder& l, const Shape& x, const ConvolutionFields
   return y;
 }
 
-void Build(LayerBuilder& l) {
+void BuildDeconvolution(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const ConvolutionFields fields = ReadConvolution(l);
   const ChannelAxis channels(l);
@@ -55,7 +55,7 @@ LayerDef DeconvolutionLayer() {
       .max_bottoms = -1,
       .max_tops = -1,
       .equal_counts = true,
-      .build = Build,
+      .build = BuildDeconvolution,
       .page = {
           .params = {"convolution_param"},
           .formula =

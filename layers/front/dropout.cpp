@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildDropout(LayerBuilder& l) {
   const DropoutParameter& p = l.param().dropout_param();
   const double ratio = Finite(l, "dropout_param.dropout_ratio", p.dropout_ratio());
   l.Check(ratio >= 0 && ratio <= 1, "dropout_param.dropout_ratio",
@@ -34,7 +34,7 @@ LayerDef DropoutLayer() {
           "TRAIN: zero with probability dropout_ratio, otherwise x / (1 - dropout_ratio). TEST: x itself. With "
           "scale_train false it is x that is kept in TRAIN, and x * (1 - dropout_ratio) in TEST; with "
           "sample_weights_test TEST draws as TRAIN does.",
-      .build = Build,
+      .build = BuildDropout,
       .page = {.params = {"dropout_param"},
                .formula =
                    "TRAIN: `y = x * m / (1 - ratio)`, m 0 with probability ratio (dropout_ratio, default 0.5, in "

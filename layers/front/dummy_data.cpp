@@ -36,7 +36,7 @@ void CheckTopFiller(const LayerBuilder& l, int i, const Shape& shape) {
   }
 }
 
-void Build(LayerBuilder& l) {
+void BuildDummyData(LayerBuilder& l) {
   const DummyDataParameter& p = l.param().dummy_data_param();
   const bool is_legacy = p.num_size() + p.channels_size() + p.height_size() + p.width_size() > 0;
   l.Check(!is_legacy || p.shape_size() == 0, "dummy_data_param.shape",
@@ -62,7 +62,7 @@ LayerDef DummyDataLayer() {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = -1,
-      .build = Build,
+      .build = BuildDummyData,
       .page = {.params = {"dummy_data_param"},
                .formula =
                    "Top i has the dims of `shape[i]`, or of the only shape; num, channels, height and width, once or "

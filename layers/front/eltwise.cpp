@@ -78,7 +78,7 @@ bool IsSameButForOnes(const Shape& a, const Shape& b) {
   return a.Count() == b.Count();
 }
 
-void Build(LayerBuilder& l) {
+void BuildEltwise(LayerBuilder& l) {
   const EltwiseParameter& p = l.param().eltwise_param();
   const Shape shape = l.shape(0);
   const int terms = l.bottom_count() - (p.coeff_blob() ? 1 : 0);
@@ -120,7 +120,7 @@ LayerDef EltwiseLayer() {
           "the MAX the gradient goes where Caffe sends it: the second of the first two, else the earliest.",
       .min_bottoms = 1,
       .max_bottoms = -1,
-      .build = Build,
+      .build = BuildEltwise,
       .page = {
           .params = {"eltwise_param"},
           .formula =

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildElu(LayerBuilder& l) {
   const double alpha = Finite(l, "elu_param.alpha", l.param().elu_param().alpha());
   const double lambda = Finite(l, "elu_param.lambda", l.param().elu_param().lambda());
   const std::string elu = StrCat("select(gt(x0,0),x0,", Number(alpha), "*(exp(x0)-1))");
@@ -21,7 +21,7 @@ LayerDef EluLayer() {
       .doc =
           "lambda * (x if x > 0, else alpha * (exp(x) - 1)) of each element; both numbers are 1 unless given. The top "
           "has the bottom's shape.",
-      .build = Build,
+      .build = BuildElu,
       .page = {.params = {"elu_param"},
                .formula = "`y = lambda * x` where x > 0, else `y = lambda * alpha * (exp(x) - 1)`; alpha and lambda "
                           "are 1 unless given. y has x's shape.",

@@ -20,7 +20,7 @@ void BuildScaled(LayerBuilder& l, const Shape& x) {
   l.SetLoss(0, 1);
 }
 
-void Build(LayerBuilder& l) {
+void BuildEuclideanLoss(LayerBuilder& l) {
   const Shape x = l.shape(0);
   const Shape y = l.shape(1);
   l.Check(x.rank() >= 1 && y.rank() >= 1 && x[0] == y[0] && x.Count() == y.Count(), "bottom[1]",
@@ -47,7 +47,7 @@ LayerDef EuclideanLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildEuclideanLoss,
       .page = {.params = {},
                .formula =
                    "`y = sum of (a - b)^2 / (2 N)`, a scalar; N is a's first dimension. a and b have one "

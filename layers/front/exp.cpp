@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildExp(LayerBuilder& l) {
   const ExpParameter& p = l.param().exp_param();
   const double base = Finite(l, "exp_param.base", p.base());
   l.Check(base > 0 || base == -1, "exp_param.base",
@@ -28,7 +28,7 @@ LayerDef ExpLayer() {
           .doc =
               "base^(shift + scale * x) of each element; base -1, the default, stands for e. The top has the bottom's "
               "shape.",
-          .build = Build,
+          .build = BuildExp,
           .page = {.params = {"exp_param"},
                    .formula = "`y = base^(shift + scale * x)`, element by element; base -1 (the default) stands for e, "
                               "any other must be positive; scale is 1 and shift 0 unless given. y has x's shape.",

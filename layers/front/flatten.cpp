@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildFlatten(LayerBuilder& l) {
   const FlattenParameter& p = l.param().flatten_param();
   const Shape x = l.shape(0);
   const int begin = AxisOf(l, "flatten_param.axis", p.axis(), x);
@@ -25,7 +25,7 @@ LayerDef FlattenLayer() {
       .doc =
           "Makes the axes from flatten_param.axis (default 1) to end_axis (default: the last) one; the elements stay "
           "as they are.",
-      .build = Build,
+      .build = BuildFlatten,
       .page = {
           .params = {"flatten_param"},
           .formula =

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildImageData(LayerBuilder& l) {
   const ImageDataParameter& p = l.param().image_data_param();
   const bool has_labels = p.label_size() == 0 || p.label(p.label_size() - 1);
   if (p.has_sample_num()) {
@@ -43,7 +43,7 @@ LayerDef ImageDataLayer() {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = 3,
-      .build = Build,
+      .build = BuildImageData,
       .page = {
           .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =

@@ -28,7 +28,7 @@ ValueId GivenWeights(const LayerBuilder& l, int64_t length) {
   return l.b().Reshape(l.bottom(1), {w[0], length});
 }
 
-void Build(LayerBuilder& l) {
+void BuildInnerProduct(LayerBuilder& l) {
   const InnerProductParameter& p = l.param().inner_product_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, "inner_product_param.axis", p.axis(), x);
@@ -65,7 +65,7 @@ LayerDef InnerProductLayer() {
           "(transpose: [K, num_output]) and a bias. normalize: each output's weights divided by their norm; relu: a "
           "ReLU follows. With a second bottom [num_output, K] that is the weights, and there is no bias.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildInnerProduct,
       .page = {
           .params = {"inner_product_param"},
           .formula =

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildInput(LayerBuilder& l) {
   l.Check(l.param().input_param().shape_size() > 0, "input_param", "input_param.shape must be given");
   l.AddData(TopTypes(l, "input_param.shape", l.param().input_param().shape()));
 }
@@ -18,7 +18,7 @@ LayerDef InputLayer() {
           .min_bottoms = 0,
           .max_bottoms = 0,
           .max_tops = -1,
-          .build = Build,
+          .build = BuildInput,
           .page = {.params = {"input_param"},
                    .formula =
                        "Top i holds what the caller gives for it; it has the dims of `shape[i]`, or of the only shape.",

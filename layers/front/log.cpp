@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildLog(LayerBuilder& l) {
   const LogParameter& p = l.param().log_param();
   const double base = Finite(l, "log_param.base", p.base());
   l.Check((base > 0 && base != 1) || base == -1, "log_param.base",
@@ -26,7 +26,7 @@ LayerDef LogLayer() {
           .doc =
               "log_base(shift + scale * x) of each element; base -1, the default, stands for e. The top has the "
               "bottom's shape.",
-          .build = Build,
+          .build = BuildLog,
           .page = {.params = {"log_param"},
                    .formula =
                        "`y = log(shift + scale * x) / log(base)`, element by element; base -1 (the default) stands for "

@@ -31,7 +31,7 @@ ValueId Pooled(const LayerBuilder& l, ValueId x) {
                    {{"kernel", Ints{k, k}}, {"stride", Ints{s, s}}, {"pad_begin", Ints{0, 0}}, {"pad_end", end}})[0];
 }
 
-void Build(LayerBuilder& l) {
+void BuildLrn(LayerBuilder& l) {
   const LRNParameter& p = l.param().lrn_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -59,7 +59,7 @@ LayerDef LrnLayer() {
           "Local response normalisation of [N,C,H,W]: x * (k + alpha/n * sum of x^2 over n)^-beta; n = local_size "
           "channels (ACROSS_CHANNELS) or a local_size square of the same channel (WITHIN_CHANNEL, where k is 1 as in "
           "Caffe). With fuse_type a max pooling follows.",
-      .build = Build,
+      .build = BuildLrn,
       .page = {
           .params = {"lrn_param"},
           .formula = "`y = x * s^-beta`; y has x's shape [N,C,H,W].\n\nACROSS_CHANNELS (the default): `s = k + alpha / "

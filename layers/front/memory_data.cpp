@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMemoryData(LayerBuilder& l) {
   const MemoryDataParameter& p = l.param().memory_data_param();
   if (p.dim_size() > 0) {
     const std::vector<int64_t> dims(p.dim().begin(), p.dim().end());
@@ -32,7 +32,7 @@ LayerDef MemoryDataLayer() {
           .min_bottoms = 0,
           .max_bottoms = 0,
           .max_tops = 2,
-          .build = Build,
+          .build = BuildMemoryData,
           .page = {.params = {"memory_data_param"},
                    .formula =
                        "top 0 is the caller's data, float32 `[batch_size,channels,height,width]`, or of the shape "

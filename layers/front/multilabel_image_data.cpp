@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildMultilabelImageData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 LayerDef Row(const std::string& type) {
   return {
@@ -19,7 +19,7 @@ LayerDef Row(const std::string& type) {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildMultilabelImageData,
       .page = {
           .params = {"image_data_param", "multi_label_image_data_param", "transform_param", "sampling_param"},
           .formula =

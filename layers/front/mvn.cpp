@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMvn(LayerBuilder& l) {
   const MVNParameter& p = l.param().mvn_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -36,7 +36,7 @@ LayerDef MvnLayer() {
           "x - mean, divided by sqrt(variance) + mvn_param.eps unless normalize_variance is false. Mean and "
           "variance (biased) are of each channel of each item of [N,C,..], or of each item with across_channels. "
           "The top has the bottom's shape.",
-      .build = Build,
+      .build = BuildMvn,
       .page = {
           .params = {"mvn_param"},
           .formula =

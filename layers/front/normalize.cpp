@@ -27,7 +27,7 @@ void BuildUnit(LayerBuilder& l) {
   if (l.top_count() > 1) l.SetTop(1, p.bp_norm() ? norm : Constant(l, norm));
 }
 
-void Build(LayerBuilder& l) {
+void BuildNormalize(LayerBuilder& l) {
   if (l.param().has_normalize_param() || l.param().has_softmax_param() || l.top_count() > 1) return BuildUnit(l);
   const NormalizeParameter& p = l.param().norm_param();
   const GraphBuilder& b = l.b();
@@ -67,7 +67,7 @@ LayerDef NormalizeLayer() {
           "normalize_param or a second top (NormFace): the channels of each position over their norm, without a scale; "
           "the second top is the norm.",
       .max_tops = 2,
-      .build = Build,
+      .build = BuildNormalize,
       .page = {
           .params = {"norm_param", "normalize_param"},
           .formula =

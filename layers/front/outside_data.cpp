@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildOutsideData(LayerBuilder& l) {
   const HDF5DataParameter& hdf5 = l.param().hdf5_data_param();
   l.Check(hdf5.scale() == 1 && !hdf5.mirror(), "hdf5_data_param.scale",
           "scale and mirror of hdf5_data_param are not part of Moka; a Power layer scales");
@@ -22,7 +22,7 @@ LayerDef OutsideDataLayer(std::string type, std::string doc, int max_tops, Layer
           .min_bottoms = 0,
           .max_bottoms = 0,
           .max_tops = max_tops,
-          .build = Build,
+          .build = BuildOutsideData,
           .page = std::move(page)};
 }
 

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildParameter(LayerBuilder& l) {
   const BlobShape& shape = l.param().parameter_param().shape();
   l.Check(shape.dim_size() <= Shape::kMaxRank, "parameter_param.shape",
           StrCat("parameter_param.shape must have at most ", Shape::kMaxRank, " dimensions, found ", shape.dim_size()));
@@ -26,7 +26,7 @@ LayerDef ParameterLayer() {
       .doc = "A trained blob of parameter_param.shape as a top, one number without a shape's dims; it begins as zeros.",
       .min_bottoms = 0,
       .max_bottoms = 0,
-      .build = Build,
+      .build = BuildParameter,
       .page = {.params = {"parameter_param"},
                .formula = "The top is blob 0 itself, of the shape `parameter_param.shape` (each dimension at least 1; "
                           "none: a scalar); it begins as `blob_filler` says, by default as zeros.",

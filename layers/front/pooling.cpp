@@ -163,7 +163,7 @@ void BuildDilated(LayerBuilder& l, const WindowFields& fields, const Ints& dilat
   l.SetTop(0, y);
 }
 
-void Build(LayerBuilder& l) {
+void BuildPooling(LayerBuilder& l) {
   const WindowFields fields = ReadFields(l);
   SpatialField spread{.name = "pooling_param.dilation", .name_h = {}, .values = {}};
   spread.values = IntsOf(l.param().pooling_param().dilation());
@@ -201,7 +201,7 @@ LayerDef PoolingLayer() {
           "window's part inside the padded image. STOCHASTIC takes, in TRAIN, one element with a probability "
           "proportional to its value (values must not be negative); in TEST it gives sum x^2 / sum x.",
       .max_tops = 2,
-      .build = Build,
+      .build = BuildPooling,
       .page = {
           .params = {"pooling_param"},
           .formula =

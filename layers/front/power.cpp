@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPower(LayerBuilder& l) {
   const PowerParameter& p = l.param().power_param();
   const double power = Finite(l, "power_param.power", p.power());
   const double scale = Finite(l, "power_param.scale", p.scale());
@@ -43,7 +43,7 @@ LayerDef PowerLayer() {
   return {
       .type = "Power",
       .doc = "(shift + scale * x)^power of each element; the top has the bottom's shape.",
-      .build = Build,
+      .build = BuildPower,
       .page = {
           .params = {"power_param"},
           .formula = "`y = (shift + scale * x)^power`, element by element; y has the shape of x. Defaults: power 1, "

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPrelu(LayerBuilder& l) {
   const PReLUParameter& p = l.param().prelu_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom needs at least 2 axes, found ", x.ToString()));
@@ -27,7 +27,7 @@ LayerDef PReluLayer() {
       .doc =
           "x if x > 0, else slope * x for [N,C,..]; the trained slopes are one a channel, or one for all "
           "(channel_shared). The top has the bottom's shape.",
-      .build = Build,
+      .build = BuildPrelu,
       .page = {
           .params = {"prelu_param"},
           .formula = "`y = x` where `x > 0`, else `slope * x`, for x `[N,C,..]`. Blob 0 is the slope: `[C]`, or one "

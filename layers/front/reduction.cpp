@@ -19,7 +19,7 @@ ValueId TopKMean(const LayerBuilder& l, std::string_view field, ValueId x, int a
 
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildReduction(LayerBuilder& l) {
   const ReductionParameter& p = l.param().reduction_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, "reduction_param.axis", p.axis(), x);
@@ -50,7 +50,7 @@ LayerDef ReductionLayer() {
       .doc =
           "SUM, ASUM (of absolute values), SUMSQ (of squares), MEAN or TOPK (the mean of the k largest) over axis "
           "and all later axes, times coeff. Where elements tie for TOPK the earlier is chosen.",
-      .build = Build,
+      .build = BuildReduction,
       .page = {
           .params = {"reduction_param"},
           .formula = "The bottom's shape before `axis` (default 0; negative counts from the end) is the top's; a "

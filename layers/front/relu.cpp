@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildRelu(LayerBuilder& l) {
   if (l.top_count() > 1) l.SetTop(1, l.b().Pointwise("gt(x0,0)", {l.bottom(0)}));
   const double slope = Finite(l, "relu_param.negative_slope", l.param().relu_param().negative_slope());
   if (l.param().relu_param().relu6()) {
@@ -26,7 +26,7 @@ LayerDef ReLULayer() {
           "x if x > 0, else negative_slope * x (default 0); relu6 bounds it by 6 above. A second top is 1 where x > 0, "
           "else 0. Tops have the bottom's shape.",
       .max_tops = 2,
-      .build = Build,
+      .build = BuildRelu,
       .page = {
           .params = {"relu_param"},
           .formula = "`y = max(x, 0)`, or with a `negative_slope` s (default 0) `y = x` where `x > 0`, else `s * x`; "

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildRelu6(LayerBuilder& l) {
   const double slope = Finite(l, "relu6_param.negative_slope", l.param().relu6_param().negative_slope());
   const std::string relu = slope == 0 ? "max(x0,0)" : StrCat("select(gt(x0,0),x0,", Number(slope), "*x0)");
   l.SetTop(0, l.b().Pointwise(StrCat("select(lt(x0,6),", relu, ",6)"), {l.bottom(0)}));
@@ -18,7 +18,7 @@ LayerDef Relu6Layer() {
   return {
       .type = "ReLU6",
       .doc = "x between 0 and 6, 6 above, and relu6_param.negative_slope * x (default 0) below 0.",
-      .build = Build,
+      .build = BuildRelu6,
       .page = {
           .params = {"relu6_param"},
           .formula = "`y = 6` where `x >= 6`, `x` where `0 < x < 6`, else `negative_slope * x` (default slope 0). y "

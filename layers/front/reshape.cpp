@@ -38,7 +38,7 @@ Shape NewShape(const LayerBuilder& l, int begin, int end) {
   return Joined(Joined(Part(x, 0, begin), Shape(middle)), Part(x, end, x.rank()));
 }
 
-void Build(LayerBuilder& l) {
+void BuildReshape(LayerBuilder& l) {
   const ReshapeParameter& p = l.param().reshape_param();
   if (p.pixelshuffler() != 1) {
     return l.SetTop(0, PixelShuffled(l, "reshape_param.pixelshuffler", l.bottom(0), p.pixelshuffler(), false));
@@ -70,7 +70,7 @@ LayerDef ReshapeLayer() {
       .doc =
           "The same elements with new dimensions: axes axis..axis+num_axes become shape; a dim 0 is copied from "
           "the bottom, one dim -1 is what remains.",
-      .build = Build,
+      .build = BuildReshape,
       .page = {
           .params = {"reshape_param"},
           .formula =

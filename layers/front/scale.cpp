@@ -26,7 +26,7 @@ ValueId Bounded(const LayerBuilder& l, ValueId scale) {
   return l.b().Pointwise(text, {scale});
 }
 
-void Build(LayerBuilder& l) {
+void BuildScale(LayerBuilder& l) {
   const ScaleParameter& p = l.param().scale_param();
   BroadcastOperand scale = ReadOperand(l, {"scale_param", p.axis(), p.num_axes()});
   int blobs = 0;
@@ -55,7 +55,7 @@ LayerDef ScaleLayer() {
           "x * scale, and + a bias with bias_term; the scale is a trained blob over axes axis..axis+num_axes of "
           "the bottom, or the second bottom.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildScale,
       .page = {
           .params = {"scale_param"},
           .formula = "`y = x * scale`, and `+ bias` with `bias_term`; y has the shape of x. scale covers axes `axis` "

@@ -4,14 +4,14 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("sigmoid(x0)", {l.bottom(0)})); }
+void BuildSigmoid(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("sigmoid(x0)", {l.bottom(0)})); }
 
 }  // namespace
 
 LayerDef SigmoidLayer() {
   return {.type = "Sigmoid",
           .doc = "The logistic function 1 / (1 + exp(-x)) of each element; the top has the bottom's shape.",
-          .build = Build,
+          .build = BuildSigmoid,
           .page = {.params = {},
                    .formula = "`y = 1 / (1 + exp(-x))`, element by element; the top has the bottom's shape.",
                    .gradient = "`dx = dy * y * (1 - y)`.",

@@ -15,7 +15,7 @@ ValueId Sum(const GraphBuilder& b, const std::vector<ValueId>& inputs, const std
   return b.Reshape(b.Add1("reduce_sum", inputs, {{"expr", term}, {"axes", axes}}), Shape{});
 }
 
-void Build(LayerBuilder& l) {
+void BuildSigmoidCrossEntropyLoss(LayerBuilder& l) {
   const LossParameter& p = l.param().loss_param();
   const Shape x = l.shape(0);
   l.Check(l.shape(1).Count() == x.Count(), "bottom[1]",
@@ -57,7 +57,7 @@ LayerDef SigmoidCrossEntropyLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSigmoidCrossEntropyLoss,
       .page = {.params = {"loss_param"},
                .formula = "`L = (1/Z) * sum e(x, t)` over all elements, `e = -t log s(x) - (1-t) log(1 - s(x))` with s "
                           "the sigmoid, computed as `x (1-t) + log(1 + exp(-x))` for x >= 0 and `log(1 + exp(x)) - x "

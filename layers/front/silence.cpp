@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { Require(l.top_count() == 0, "Silence has no tops"); }
+void BuildSilence(LayerBuilder& l) { Require(l.top_count() == 0, "Silence has no tops"); }
 
 }  // namespace
 
@@ -14,7 +14,7 @@ LayerDef SilenceLayer() {
           .max_bottoms = -1,
           .min_tops = 0,
           .max_tops = 0,
-          .build = Build,
+          .build = BuildSilence,
           .page = {.params = {},
                    .formula = "No tops: nothing is computed.",
                    .gradient = "None: the bottoms get no gradient from this layer.",

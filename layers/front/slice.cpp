@@ -32,7 +32,7 @@ Ints Sizes(const LayerBuilder& l, int axis) {
   return sizes;
 }
 
-void Build(LayerBuilder& l) {
+void BuildSlice(LayerBuilder& l) {
   const SliceParameter& p = l.param().slice_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(
@@ -58,7 +58,7 @@ LayerDef SliceLayer() {
           "of which there is one less than tops, or into equal parts when none is given. Other axes "
           "are whole.",
       .max_tops = -1,
-      .build = Build,
+      .build = BuildSlice,
       .page = {.params = {"slice_param"},
                .formula = "`y_i[.., k, ..] = x[.., begin_i + k, ..]` along `axis` (default 1, negative counts from the "
                           "end; slice_dim is its old name). With slice_point, top i begins at slice_point i-1, the "

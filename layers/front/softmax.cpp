@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSoftmax(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
   l.SetTop(0, l.b().Add1("softmax", {l.bottom(0)}, {{"axis", int64_t{axis}}}));
 }
@@ -18,7 +18,7 @@ LayerDef SoftmaxLayer() {
       .doc =
           "exp(x) divided by its sum along softmax_param.axis (default 1); the top has the bottom's "
           "shape.",
-      .build = Build,
+      .build = BuildSoftmax,
       .page = {
           .params = {"softmax_param"},
           .formula = "`y_c = exp(x_c - m) / sum_k exp(x_k - m)` with `m = max_k x_k`, along `axis` (default 1, "

@@ -113,7 +113,7 @@ bool DividesByWeights(const LayerBuilder& l) {
   return l.bottom_count() == 3 && is_valid;
 }
 
-void Build(LayerBuilder& l) {
+void BuildSoftmaxWithLoss(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
   const bool has_parts = HasParts(l, axis);
   if (!has_parts) CheckLabelCount(l, axis);
@@ -154,7 +154,7 @@ LayerDef SoftmaxWithLossLayer() {
       .max_bottoms = 3,
       .max_tops = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSoftmaxWithLoss,
       .page = {
           .params = {"softmax_param", "loss_param"},
           .formula = "With p the softmax of x along `axis` (default 1), C classes there, and a label l from 0 to "

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSpatialDropout(LayerBuilder& l) {
   // Intel's layer reads dropout_param; forks have a message of its own.
   const bool is_own = l.param().has_spatial_dropout_param();
   const std::string field = is_own ? "spatial_dropout_param.dropout_ratio" : "dropout_param.dropout_ratio";
@@ -34,7 +34,7 @@ LayerDef SpatialDropoutLayer() {
       .doc =
           "TRAIN: each channel of each item is zero with probability dropout_ratio (spatial_dropout_param, or "
           "dropout_param as Intel has it; default 0.5), otherwise x / (1 - dropout_ratio). TEST: x itself.",
-      .build = Build,
+      .build = BuildSpatialDropout,
       .page = {
           .params = {"spatial_dropout_param", "dropout_param"},
           .formula = "TRAIN: `y[n,c,..] = x[n,c,..] * m[n,c]`, where m is 0 with probability r = dropout_ratio "

@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSplit(LayerBuilder& l) {
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, l.bottom(0));
 }
 
@@ -16,7 +16,7 @@ LayerDef SplitLayer() {
               "Every top is the bottom, with its shape. Never needed: a blob may be read by any number of "
               "layers.",
           .max_tops = -1,
-          .build = Build,
+          .build = BuildSplit,
           .page = {.params = {},
                    .formula = "`y_i = x` for every top i.",
                    .gradient = "`dx` is the sum of the tops' `dy`.",

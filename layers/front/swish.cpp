@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSwish(LayerBuilder& l) {
   const double beta = Finite(l, "swish_param.beta", l.param().swish_param().beta());
   l.SetTop(0, l.b().Pointwise(StrCat("x0*sigmoid(", Number(beta), "*x0)"), {l.bottom(0)}));
 }
@@ -19,7 +19,7 @@ LayerDef SwishLayer() {
       .doc =
           "x * sigmoid(beta * x) of each element, swish_param.beta 1 by default; the top has the "
           "bottom's shape.",
-      .build = Build,
+      .build = BuildSwish,
       .page = {.params = {"swish_param"},
                .formula = "`y = x * s(beta * x)` with s the sigmoid, element by element; beta defaults to 1. The top "
                           "has the bottom's shape.",

@@ -4,14 +4,14 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("tanh(x0)", {l.bottom(0)})); }
+void BuildTanh(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("tanh(x0)", {l.bottom(0)})); }
 
 }  // namespace
 
 LayerDef TanHLayer() {
   return {.type = "TanH",
           .doc = "The hyperbolic tangent of each element; the top has the bottom's shape.",
-          .build = Build,
+          .build = BuildTanh,
           .page = {.params = {},
                    .formula = "`y = tanh(x)`, element by element; the top has the bottom's shape.",
                    .gradient = "`dx = dy * (1 - y^2)`.",

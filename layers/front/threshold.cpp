@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildThreshold(LayerBuilder& l) {
   const double threshold = Finite(l, "threshold_param.threshold", l.param().threshold_param().threshold());
   l.SetTop(0, l.b().Pointwise(StrCat("gt(x0,", Number(threshold), ")"), {l.bottom(0)}));
 }
@@ -19,7 +19,7 @@ LayerDef ThresholdLayer() {
       .doc =
           "1 where x > threshold_param.threshold (default 0), else 0; the top has the bottom's shape. "
           "No gradient.",
-      .build = Build,
+      .build = BuildThreshold,
       .page = {.params = {"threshold_param"},
                .formula = "`y = 1` if x > threshold, else 0, element by element; threshold defaults to 0. The top has "
                           "the bottom's shape.",

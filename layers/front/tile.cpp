@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildTile(LayerBuilder& l) {
   const TileParameter& p = l.param().tile_param();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, "tile_param.axis", p.axis(), x);
@@ -27,7 +27,7 @@ LayerDef TileLayer() {
       .doc =
           "tile_param.tiles copies of the bottom, one after the other along tile_param.axis (default "
           "1); other axes stay.",
-      .build = Build,
+      .build = BuildTile,
       .page = {.params = {"tile_param"},
                .formula = "`y[.., i, ..] = x[.., i mod d, ..]` along `axis` (default 1, negative counts from the end), "
                           "of d elements in x and d * tiles in y; `tiles` must be given.",

@@ -25,7 +25,7 @@ Attributes FieldsOf(const LayerBuilder& l, const std::string& message, const Par
   return attributes;
 }
 
-void Build(LayerBuilder& l) {
+void BuildBoxOutput(LayerBuilder& l) {
   const BoxOutputParameter& p = l.param().box_output_param();
   const int branches = l.bottom_count();
   l.Check(p.field_h_size() == branches && p.field_w_size() == branches && p.downsample_rate_size() == branches,
@@ -101,7 +101,7 @@ LayerDef BoxOutputLayer() {
       .min_bottoms = 1,
       .max_bottoms = -1,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildBoxOutput,
       .page = {
           .params = {"box_output_param", "bbox_reg_param"},
           .formula = StrCat(

@@ -6,13 +6,13 @@
 namespace moka {
 namespace {
 
-void SetTops(LayerBuilder& l, const std::vector<ValueId>& inputs, const Attributes& attributes) {
+void SetAccuracies(LayerBuilder& l, const std::vector<ValueId>& inputs, const Attributes& attributes) {
   const std::vector<ValueId> tops = l.b().Add("branch_accuracy", inputs, attributes);
   l.SetTop(0, l.b().Reshape(tops[0], Shape{1, 1, 1, 2}));
   if (l.top_count() > 1) l.SetTop(1, l.b().Reshape(tops[1], Shape{1, 1, 1, 1}));
 }
 
-void Build(LayerBuilder& l) {
+void BuildDetectionAccuracy(LayerBuilder& l) {
   const std::string message = "detection_accuracy_param";
   const DetectionAccuracyParameter& p = l.param().detection_accuracy_param();
   const Shape x = l.shape(0);
@@ -34,10 +34,10 @@ void Build(LayerBuilder& l) {
   SetIgnoredLabel(l, attributes);
   const std::vector<ValueId> parts =
       l.b().Add("slice", {l.bottom(0)}, {{"axis", int64_t{1}}, {"sizes", Ints{classes, 4}}});
-  SetTops(l, {parts[0], parts[1], l.bottom(1)}, attributes);
+  SetAccuracies(l, {parts[0], parts[1], l.bottom(1)}, attributes);
 }
 
-void BuildGroup(LayerBuilder& l) {
+void BuildAccuracyOfGroup(LayerBuilder& l) {
   const std::string message = "detection_group_accuracy_param";
   const DetectionGroupAccuracyParameter& p = l.param().detection_group_accuracy_param();
   l.Check(l.shape(0).rank() == 4 && l.shape(0)[1] == p.cls_num(), message + ".cls_num",
@@ -52,7 +52,7 @@ void BuildGroup(LayerBuilder& l) {
   SetBounds(l, message, p.field_xyr(), p.field_whr(), attributes);
   SetOffsets(l, attributes);
   SetIgnoredLabel(l, attributes);
-  SetTops(l, l.bottoms(), attributes);
+  SetAccuracies(l, l.bottoms(), attributes);
 }
 
 constexpr const char* kFormula =
@@ -76,7 +76,7 @@ LayerDef DetectionAccuracyLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildDetectionAccuracy,
       .page = {
           .params = {"detection_accuracy_param", "bbox_reg_param", "loss_param"},
           .formula = StrCat(kFormula, " A class is right if it is among the top_k that score best."),
@@ -107,7 +107,7 @@ LayerDef DetectionGroupAccuracyLayer() {
       .min_bottoms = 3,
       .max_bottoms = 3,
       .max_tops = 2,
-      .build = BuildGroup,
+      .build = BuildAccuracyOfGroup,
       .page = {
           .params = {"detection_group_accuracy_param", "bbox_reg_param", "loss_param"},
           .formula = kFormula,

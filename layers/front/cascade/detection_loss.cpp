@@ -66,7 +66,7 @@ void SetLossTop(LayerBuilder& l, const Branches& branches) {
   l.SetLoss(0, 1);
 }
 
-void Build(LayerBuilder& l) {
+void BuildDetectionLoss(LayerBuilder& l) {
   const DetectionLossParameter& p = l.param().detection_loss_param();
   if (!p.has_cls_num() && (p.has_side() || p.has_num_class() || p.has_num_object())) return BuildSquaresLoss(l);
   l.Check(p.has_cls_num(), "detection_loss_param",
@@ -115,7 +115,7 @@ std::string Choice(const LayerBuilder& l, const std::string& field, const std::s
   return value;
 }
 
-void BuildGroup(LayerBuilder& l) {
+void BuildLossOfGroup(LayerBuilder& l) {
   const std::string message = "detection_group_loss_param";
   const DetectionGroupLossParameter& p = l.param().detection_group_loss_param();
   const Shape x = l.shape(0);
@@ -181,7 +181,7 @@ LayerDef DetectionLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildDetectionLoss,
       .page = {
           .params = {"detection_loss_param", "bbox_reg_param", "loss_param"},
           .formula = StrCat(
@@ -233,7 +233,7 @@ LayerDef DetectionGroupLossLayer() {
       .min_bottoms = 3,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = BuildGroup,
+      .build = BuildLossOfGroup,
       .page = {
           .params = {"detection_group_loss_param", "bbox_reg_param", "loss_param"},
           .formula = StrCat(

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildFrcnnOutput(LayerBuilder& l) {
   const FrcnnOutputParameter& p = l.param().frcnn_output_param();
   if (!p.save_output_param().output_directory().empty()) {
     LogWarning(StrCat("layer \"", l.param().name(), "\": detections are not saved; save_output_param is not used"));
@@ -36,7 +36,7 @@ LayerDef FrcnnOutputLayer() {
           "are -1.",
       .min_bottoms = 4,
       .max_bottoms = 4,
-      .build = Build,
+      .build = BuildFrcnnOutput,
       .page = {
           .params = {"frcnn_output_param", "bbox_reg_param"},
           .formula =

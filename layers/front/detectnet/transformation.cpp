@@ -112,7 +112,7 @@ Attributes Coverage(const LayerBuilder& l, const Shape& x) {
           {"crop", p.crop_bboxes()}};
 }
 
-void Build(LayerBuilder& l) {
+void BuildTransformation(LayerBuilder& l) {
   const Shape x = l.shape(0);
   const Shape label = l.shape(1);
   l.Check(x.rank() == 4 && x[1] == 3, "bottom[0]",
@@ -152,7 +152,7 @@ LayerDef DetectNetTransformationLayer() {
       .max_bottoms = 2,
       .min_tops = 2,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildTransformation,
       .page = {
           .params = {"detectnet_groundtruth_param", "detectnet_augmentation_param", "transform_param"},
           .formula =

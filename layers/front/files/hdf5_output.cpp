@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildHdf5Output(LayerBuilder& l) {
   l.Check(!l.param().hdf5_output_param().file_name().empty(), "hdf5_output_param.file_name",
           "hdf5_output_param.file_name is not set");
   for (int i = 0; i < 2; ++i) {
@@ -29,7 +29,7 @@ LayerDef Hdf5OutputLayer() {
           .max_bottoms = 2,
           .min_tops = 0,
           .max_tops = 0,
-          .build = Build,
+          .build = BuildHdf5Output,
           .page = {.params = {"hdf5_output_param"},
                    .formula = "No tops. Each run appends N rows to both datasets, whose shapes are `[rows,C,H,W]` with "
                               "axes of 1 at the end where a bottom has fewer than four. The file gets its name when "

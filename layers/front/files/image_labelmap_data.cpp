@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildImageLabelmapData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ LayerDef ImageLabelmapDataLayer() {
       .max_bottoms = 0,
       .min_tops = 1,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildImageLabelmapData,
       .page = {
           .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =

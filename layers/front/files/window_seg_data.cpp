@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildWindowSegData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ LayerDef WindowSegDataLayer() {
       .max_bottoms = 0,
       .min_tops = 1,
       .max_tops = 3,
-      .build = Build,
+      .build = BuildWindowSegData,
       .page = {
           .params = {"image_data_param", "transform_param", "sampling_param"},
           .formula =

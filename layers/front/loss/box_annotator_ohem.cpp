@@ -16,7 +16,7 @@ void CheckBottom(const LayerBuilder& l, int i, int64_t regions, int64_t position
                  l.shape(0).ToString(), ", found ", x.ToString()));
 }
 
-void Build(LayerBuilder& l) {
+void BuildBoxAnnotatorOhem(LayerBuilder& l) {
   const BoxAnnotatorOHEMParameter& p = l.param().box_annotator_ohem_param();
   l.Check(p.roi_per_img() >= 1, "box_annotator_ohem_param.roi_per_img",
           "box_annotator_ohem_param.roi_per_img must be given and at least 1");
@@ -60,7 +60,7 @@ LayerDef BoxAnnotatorOhemLayer() {
       .max_bottoms = 4,
       .min_tops = 2,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildBoxAnnotatorOhem,
       .page = {
           .params = {"box_annotator_ohem_param"},
           .formula = "Each of the N * H * W positions belongs to the image whose index (truncated) is its region's "

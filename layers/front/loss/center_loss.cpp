@@ -46,7 +46,7 @@ void BuildWithMargin(LayerBuilder& l, const Centres& c) {
   if (l.top_count() > 1) l.SetTop(1, SumOf(l, "abs(x0)", {part}));
 }
 
-void Build(LayerBuilder& l) {
+void BuildCenterLoss(LayerBuilder& l) {
   const CenterLossParameter& p = l.param().center_loss_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -91,7 +91,7 @@ LayerDef CenterLossLayer() {
       .max_bottoms = 2,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildCenterLoss,
       .page = {
           .params = {"center_loss_param"},
           .formula =

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildChannelScale(LayerBuilder& l) {
   const ChannelScaleParameter& p = l.param().channel_scale_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -40,7 +40,7 @@ LayerDef ChannelScaleLayer() {
           "there are N times the positions.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildChannelScale,
       .page = {
           .params = {"channel_scale_param"},
           .formula = "`y[n,c,..] = x[n,c,..] * s[n,..]`. do_forward false (with both do_backward fields false): y is "

@@ -11,7 +11,7 @@ namespace moka {
 namespace {
 
 // divisor: of the gradient of a pair that is not similar, x0 its squared distance.
-void Build(LayerBuilder& l, const std::string& margin, bool is_legacy, const std::string& divisor) {
+void BuildContrastive(LayerBuilder& l, const std::string& margin, bool is_legacy, const std::string& divisor) {
   const GraphBuilder& b = l.b();
   const ValueId x = Vectors(l, 0);
   const ValueId y = Vectors(l, 1);
@@ -42,15 +42,16 @@ void BuildContrastive(LayerBuilder& l) {
   l.Check(l.bottom_count() == 3 || !p.has_legacy_version() || p.legacy_version(),
           "contrastive_loss_param.legacy_version",
           "a fourth bottom belongs to the version of the layer that legacy_version names");
-  Build(l, Number(Finite(l, "contrastive_loss_param.margin", p.margin())), p.legacy_version() || l.bottom_count() == 4,
-        "(sqrt(x0)+1e-4)");
+  BuildContrastive(l, Number(Finite(l, "contrastive_loss_param.margin", p.margin())),
+                   p.legacy_version() || l.bottom_count() == 4, "(sqrt(x0)+1e-4)");
 }
 
 void BuildMine(LayerBuilder& l) {
   const ContrastiveLossParameter& p = l.param().mine_contrastive_loss_param();
   l.Check(!p.has_legacy_version(), "mine_contrastive_loss_param.legacy_version",
           "MineContrastiveLoss has no legacy_version");
-  Build(l, Number(Finite(l, "mine_contrastive_loss_param.margin", p.margin())), false, "select(gt(x0,0),sqrt(x0),1)");
+  BuildContrastive(l, Number(Finite(l, "mine_contrastive_loss_param.margin", p.margin())), false,
+                   "select(gt(x0,0),sqrt(x0),1)");
 }
 
 }  // namespace

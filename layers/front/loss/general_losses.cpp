@@ -33,7 +33,7 @@ double Weight(const LayerBuilder& l, const std::string& field, float value) {
   return weight;
 }
 
-void BuildContrastive(LayerBuilder& l) {
+void BuildSiamese(LayerBuilder& l) {
   const GeneralContrastiveParameter& p = l.param().general_contrastive_loss_param();
   const std::string prefix = "general_contrastive_loss_param.";
   l.Check(!p.has_normalize_negative(), prefix + "normalize_negative", "normalize_negative is not part of Moka");
@@ -110,7 +110,7 @@ LayerDef GeneralContrastiveLossLayer() {
       "Bottoms: distances [N,C] of items to the classes' centres, and labels. The own distances beyond positive_margin "
       "(at most positive_outlier_thresh) times positive_weight, and what the others lack to negative_margin times "
       "negative_weight, summed and divided by N. A second top holds the mean of both.",
-      BuildContrastive,
+      BuildSiamese,
       {.params = {"general_contrastive_loss_param"},
        .formula =
            "With c the label of item i: `y = (positive_weight * sum of min(max(x[i,c] - positive_margin, 0), "

@@ -30,7 +30,7 @@ ValueId Coefficient(LayerBuilder& l, const GradientScalerParameter& p) {
                          {Constant(l, passes)});
 }
 
-void Build(LayerBuilder& l) {
+void BuildGradientScaler(LayerBuilder& l) {
   const ValueId c = Coefficient(l, l.param().gradient_scaler_param());
   const ValueId x = l.bottom(0);
   const ValueId fixed = l.b().Add1("stop_gradient", {x});
@@ -50,7 +50,7 @@ LayerDef GradientScalerLayer() {
           "rises from lower_bound towards upper_bound over max_iter training passes, steeper with alpha (with a "
           "negative "
           "alpha it falls, below 0 where it must); it is 0 until threshold_iter. Blob 0 counts the passes.",
-      .build = Build,
+      .build = BuildGradientScaler,
       .page = {
           .params = {"gradient_scaler_param"},
           .formula =

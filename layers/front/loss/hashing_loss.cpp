@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMaxItems = 1 << 14;  // the pairs' matrices have its square
 
-void Build(LayerBuilder& l) {
+void BuildHashingLoss(LayerBuilder& l) {
   const HashingLossParameter& p = l.param().hashing_loss_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -59,7 +59,7 @@ LayerDef HashingLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildHashingLoss,
       .page = {.params = {"hashing_loss_param"},
                .formula = "`y = sum over i < j of (d_ij if i and j are like, else max(bi_margin - d_ij, 0)) / (N (N - "
                           "1)) + tradeoff * sum of | |x| - 1 | / N`, a scalar, with `d_ij = |x_i - x_j|^2`. Two items "

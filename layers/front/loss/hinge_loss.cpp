@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildHingeLoss(LayerBuilder& l) {
   const auto [rows, mask, count] = RowsWithLabels(l);
   const bool squares = l.param().hinge_loss_param().norm() == HingeLossParameter::L2;
   const std::string expr = squares ? "t0=max(1+x0*(1-2*x1),0);t0*t0" : "max(1+x0*(1-2*x1),0)";
@@ -26,7 +26,7 @@ LayerDef HingeLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildHingeLoss,
       .page = {
           .params = {"hinge_loss_param"},
           .formula = "Bottom 0 is N rows of K classes (K: all its dimensions but the first), bottom 1 has N labels "

@@ -46,7 +46,7 @@ ValueId Matrix(const LayerBuilder& l, int64_t classes) {
       {{"shape", Ints{classes, classes}}, {"values", Doubles(matrix.values.begin(), matrix.values.end())}});
 }
 
-void Build(LayerBuilder& l) {
+void BuildInfogainLoss(LayerBuilder& l) {
   const LossParameter& p = l.param().loss_param();
   l.Check(!p.has_normalize(), "loss_param.normalize", "InfogainLoss has no normalize; give normalization");
   const GraphBuilder& b = l.b();
@@ -86,7 +86,7 @@ LayerDef InfogainLossLayer() {
       .max_bottoms = 3,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildInfogainLoss,
       .page = {
           .params = {"infogain_loss_param", "loss_param"},
           .formula =

@@ -29,7 +29,7 @@ ValueId Centres(LayerBuilder& l, int64_t length) {
   return p.normalize() ? b.Pointwise("x0/sqrt(x1+1e-6)", {w, Squares(b, w)}) : w;
 }
 
-void Build(LayerBuilder& l) {
+void BuildInnerDistance(LayerBuilder& l) {
   const InnerDistanceParameter& p = l.param().inner_distance_param();
   const GraphBuilder& b = l.b();
   l.Check(!p.update_center_only(), "inner_distance_param.update_center_only", "update_center_only is not part of Moka");
@@ -64,7 +64,7 @@ LayerDef InnerDistanceLayer() {
           "[num_output,K] (a trained blob, transpose: [K,num_output]; or the second bottom): squared L2, or L1 "
           "(distance_type). normalize: the blob's centres divided by their norm.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildInnerDistance,
       .page = {
           .params = {"inner_distance_param"},
           .formula = "x's axes from axis (default 1) on are one vector of K elements: `y[.., n] = sum over k of (x[.., "

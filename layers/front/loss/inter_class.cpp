@@ -65,7 +65,7 @@ ValueId DistanceAmong(const LayerBuilder& l, ValueId rows, ValueId picked) {
                       SumOf(l, "x0*x1", {total(rows), total(picked)})});
 }
 
-void Build(LayerBuilder& l) {
+void BuildInterClass(LayerBuilder& l) {
   const InterClassParameter& p = l.param().inter_class_param();
   const std::string prefix = kPrefix;
   const GraphBuilder& b = l.b();
@@ -114,7 +114,7 @@ LayerDef InterClassLayer() {
       .max_bottoms = 2,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildInterClass,
       .page = {
           .params = {"inter_class_param"},
           .formula =

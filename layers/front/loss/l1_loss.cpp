@@ -51,7 +51,7 @@ void BuildFlowNets(LayerBuilder& l) {
   l.SetLoss(0, 1);
 }
 
-void Build(LayerBuilder& l) {
+void BuildL1Loss(LayerBuilder& l) {
   if (IsFlowNets(l)) {
     BuildFlowNets(l);
     return;
@@ -74,7 +74,7 @@ LayerDef L1LossLayer() {
       .min_bottoms = 1,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildL1Loss,
       .page = {
           .params = {"l1_loss_param"},
           .formula =

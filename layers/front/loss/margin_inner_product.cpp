@@ -56,7 +56,7 @@ ValueId Length(const LayerBuilder& l, ValueId rows) {
 }
 
 template <class Parameter>
-void Build(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool has_unit_weights) {
+void BuildMarginInnerProduct(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool has_unit_weights) {
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, prefix + "axis", p.axis(), x);
@@ -90,10 +90,10 @@ void BuildMargin(LayerBuilder& l) {
   const uint32_t iter_size = l.param().margin_inner_product_param().iter_size();
   l.Check(iter_size == 1, "margin_inner_product_param.iter_size",
           StrCat("only an iter_size of 1 is part of Moka, found ", iter_size));
-  Build(l, l.param().margin_inner_product_param(), "margin_inner_product_param.", true);
+  BuildMarginInnerProduct(l, l.param().margin_inner_product_param(), "margin_inner_product_param.", true);
 }
 void BuildLargeMargin(LayerBuilder& l) {
-  Build(l, l.param().largemargin_inner_product_param(), "largemargin_inner_product_param.", false);
+  BuildMarginInnerProduct(l, l.param().largemargin_inner_product_param(), "largemargin_inner_product_param.", false);
 }
 
 }  // namespace

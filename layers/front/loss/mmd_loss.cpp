@@ -46,7 +46,7 @@ ValueId Gamma(LayerBuilder& l, ValueId all, int64_t count, int64_t length) {
   return fixed;
 }
 
-void Build(LayerBuilder& l) {
+void BuildMmdLoss(LayerBuilder& l) {
   const MMDParameter& p = l.param().mmd_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -100,7 +100,7 @@ LayerDef MmdLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildMmdLoss,
       .page = {
           .params = {"mmd_param"},
           .formula = "`y = sum over i of k(s1,s2) + k(t1,t2) - k(s1,t2) - k(s2,t1)`, a scalar, for `n = max(N, M)` "

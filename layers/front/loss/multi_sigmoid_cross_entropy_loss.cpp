@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMultiSigmoidCrossEntropyLoss(LayerBuilder& l) {
   const Shape x = l.shape(0);
   const ValueId label = Constant(l, Like0(l, 1));
   // log(1 + exp(x)) - x * yes, without overflow.
@@ -28,7 +28,7 @@ LayerDef MultiSigmoidCrossEntropyLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildMultiSigmoidCrossEntropyLoss,
       .page = {
           .formula = "`y = -sum of (log(sigmoid(x)) where t > 0, log(1 - sigmoid(x)) where t < 0) / N`, a scalar; t "
                      "has x's batch N and count. Its loss weight is 1 unless given.",

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMultinomialLogisticLoss(LayerBuilder& l) {
   const auto [rows, mask, count] = RowsWithLabels(l);
   const ValueId sum = SumOf(l, "-x1*log(max(x0,1e-20))", {rows, mask});
   const ValueId dx = l.b().Pointwise("-x1/max(x0,1e-20)", {rows, mask});
@@ -25,7 +25,7 @@ LayerDef MultinomialLogisticLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildMultinomialLogisticLoss,
       .page = {
           .params = {},
           .formula = "Bottom 0 is N rows of K probabilities (K: all its dimensions but the first), bottom 1 has N "

@@ -25,7 +25,7 @@ OwnGradient OfRadius(const LayerBuilder& l, ValueId gamma, ValueId radius, Value
   return {gamma, l.b().Pointwise(StrCat("(x0-x1/(x2+", eps, "))/", weight), {gamma, sum, SumOf(l, "x0", {part})})};
 }
 
-void Build(LayerBuilder& l) {
+void BuildSharedCenterLoss(LayerBuilder& l) {
   const SharedCenterLossParameter& p = l.param().shared_center_loss_param();
   const std::string prefix = kPrefix;
   const GraphBuilder& b = l.b();
@@ -80,7 +80,7 @@ LayerDef SharedCenterLossLayer() {
       .max_bottoms = 2,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSharedCenterLoss,
       .page = {
           .params = {"shared_center_loss_param"},
           .formula =

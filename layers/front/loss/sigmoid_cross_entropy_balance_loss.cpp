@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSigmoidCrossEntropyBalanceLoss(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const ValueId target = Constant(l, Like0(l, 1));
   const int64_t images = l.shape(0)[0];
@@ -39,7 +39,7 @@ LayerDef SigmoidCrossEntropyBalanceLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSigmoidCrossEntropyBalanceLoss,
       .page = {
           .formula =
               "With P and Q the numbers of targets 1 and 0 of an item: `y = (1/N) * sum over items of (Q/(P+Q) * "

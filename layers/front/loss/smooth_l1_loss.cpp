@@ -57,7 +57,7 @@ void SetRowLosses(LayerBuilder& l, const Errors& errors) {
   l.SetTop(1, Constant(l, each));
 }
 
-void Build(LayerBuilder& l) {
+void BuildSmoothL1Loss(LayerBuilder& l) {
   if (l.top_count() > 1 && !MayHavePaddedRows(l))
     return BuildOhem(l);  // R-FCN's first branch gave the plain type a second top
   const double sigma = Finite(l, "smooth_l1_loss_param.sigma", l.param().smooth_l1_loss_param().sigma());
@@ -88,7 +88,7 @@ LayerDef SmoothL1LossLayer() {
       .max_bottoms = 4,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSmoothL1Loss,
       .page = {
           .params = {"smooth_l1_loss_param"},
           .formula = "`d = inside * (a - b)`; `e = (sigma * d)^2 / 2` where `|d| < 1 / sigma^2`, else `|d| - 1 / (2 "

@@ -23,7 +23,7 @@ ValueId EachLoss(const LayerBuilder& l, ValueId probability, int axis, const Los
   return Constant(l, b.Reshape(each, Shape(l.shape(1))));
 }
 
-void Build(LayerBuilder& l) {
+void BuildSoftmaxWithLossOhem(LayerBuilder& l) {
   const int axis = AxisOf(l, "softmax_param.axis", l.param().softmax_param().axis(), l.shape(0));
   CheckLabelCount(l, axis);
   const LossParameter& p = l.param().loss_param();
@@ -55,7 +55,7 @@ LayerDef SoftmaxWithLossOhemLayer() {
       .max_bottoms = 2,
       .max_tops = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildSoftmaxWithLossOhem,
       .page = {
           .params = {"softmax_param", "loss_param"},
           .formula = "`p = softmax(x)` along softmax_param.axis (default 1, K classes); bottom 1 has a label for each "

@@ -27,7 +27,7 @@ void BuildRows(LayerBuilder& l) {
   l.SetLoss(0, 1);
 }
 
-void Build(LayerBuilder& l) {
+void BuildTripletLoss(LayerBuilder& l) {
   if (l.bottom_count() == 2) return BuildRows(l);
   const double margin = Finite(l, "triplet_loss_param.margin", l.param().triplet_loss_param().margin());
   const ValueId sum = SumOf(l, "x0", {TripletHinges(l, margin)});
@@ -54,7 +54,7 @@ LayerDef TripletLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildTripletLoss,
       .page = {.params = {"triplet_loss_param"},
                .formula =
                    "`y = sum over n of max(0, margin + |a_n - p_n|^2 - |a_n - q_n|^2) / (2 N)`, a scalar; "

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildWeightedSoftmaxLoss(LayerBuilder& l) {
   const SoftmaxParameter& p = l.param().softmax_param();
   const LossParameter& loss = l.param().loss_param();
   const GraphBuilder& b = l.b();
@@ -46,7 +46,7 @@ LayerDef WeightedSoftmaxWithLossLayer() {
       .max_bottoms = 2,
       .max_tops = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildWeightedSoftmaxLoss,
       .page = {.params = {"softmax_param", "loss_param"},
                .formula =
                    "`y = (1/Z) * sum w e`, `e = -log max(p_l, FLT_MIN)` with p the softmax of x along `axis` (default "

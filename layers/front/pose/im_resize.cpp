@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildImResize(LayerBuilder& l) {
   const ImResizeParameter& p = l.param().imresize_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -36,7 +36,7 @@ LayerDef ImResizeLayer() {
           "Bicubic resizing of maps [N,C,H,W] to factor times their size, or target_spatial_height and width; the N "
           "items are one picture at several scales, padded to one size, and the top [1,C,height,width] is the mean "
           "of their unpadded parts. For inference: no gradient.",
-      .build = Build,
+      .build = BuildImResize,
       .page = {
           .params = {"imresize_param"},
           .formula = "Item n has a border of `p_w = floor(floor(W/2) * (1 - start_scale + n * scale_gap))` columns on "

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMaximum(LayerBuilder& l) {
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4 && x.Count() > 0, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   l.SetTop(0, l.b().Add1("map_maxima", {l.bottom(0)}));
@@ -17,7 +17,7 @@ LayerDef MaximumLayer() {
   return {
       .type = "Maximum",
       .doc = "The highest place of each map of [N,C,H,W]: [N,C,1,3], x, y and the value. No gradient.",
-      .build = Build,
+      .build = BuildMaximum,
       .page = {
           .params = {},
           .formula = "`(x, y, v)` of the first of the highest values v, row by row.",

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildNms(LayerBuilder& l) {
   const NmsParameter& p = l.param().nms_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -30,7 +30,7 @@ LayerDef NmsLayer() {
           "peaks, 0, 0), which may be above max_peaks; then a row (x, y, score) for each of the first max_peaks "
           "peaks, top to bottom and left to right; unused rows are 0. A peak is above threshold and above its eight "
           "neighbours; the border has none. No gradient.",
-      .build = Build,
+      .build = BuildNms,
       .page = {
           .params = {"nms_param"},
           .formula = "Pixel (i, j), 0 < i < H-1 and 0 < j < W-1, is a peak when its value is above threshold (default "

@@ -94,7 +94,7 @@ void Unroll(LayerBuilder& l, const Recurrence& r, double threshold) {
   l.AssignKept(kept.h, cell.h);
 }
 
-void Build(LayerBuilder& l) {
+void BuildCaffeLstm(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const LSTMParameter& p = l.param().lstm_param();
   const Sizes s = ReadSizes(l);
@@ -134,7 +134,7 @@ LayerDef CaffeLstmLayer() {
           "every run begins anew. clipping_threshold above 0 cuts the gradients of the gates. Gates i, f, o, g as "
           "in LSTM; blobs: W_i [4H,D], W_h [4H,H], b [4H].",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildCaffeLstm,
       .page = {
           .params = {"lstm_param"},
           .formula =

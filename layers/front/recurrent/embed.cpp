@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildEmbed(LayerBuilder& l) {
   const EmbedParameter& p = l.param().embed_param();
   const GraphBuilder& b = l.b();
   const int64_t outputs = p.num_output();
@@ -36,7 +36,7 @@ LayerDef EmbedLayer() {
               "[input_dim,num_output], plus a bias [num_output] unless bias_term is false. Indices are whole numbers "
               "from 0 to input_dim - 1; another one stops the run with its value and position. The index gets no "
               "gradient.",
-          .build = Build,
+          .build = BuildEmbed,
           .page = {
               .params = {"embed_param"},
               .formula = "`y[p,:] = W[x[p],:] + b` for every position p of the index x `[..]`; y is `[..,num_output]`. "

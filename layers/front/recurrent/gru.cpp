@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildGru(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const RecurrentFields fields = ReadRecurrentFields(l, 1);
   const Sequence s = ReadSequence(l, fields, {"h"});
@@ -53,7 +53,7 @@ LayerDef GruLayer() {
       .min_bottoms = 2,
       .max_bottoms = 5,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildGru,
       .page = {
           .params = {"recurrent_param"},
           .formula =

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildLstm(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const RecurrentFields fields = ReadRecurrentFields(l, 2);
   const Sequence s = ReadSequence(l, fields, {"h", "c"});
@@ -51,7 +51,7 @@ LayerDef LstmLayer() {
       .min_bottoms = 2,
       .max_bottoms = 6,
       .max_tops = 3,
-      .build = Build,
+      .build = BuildLstm,
       .page = {
           .params = {"recurrent_param", "lstm_param"},
           .formula =

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildLstmUnit(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const Shape c = l.shape(0);
   l.Check(c.rank() == 3 && c[0] == 1, "bottom[0]", StrCat("c_prev must be [1,streams,H], found ", c.ToString()));
@@ -35,7 +35,7 @@ LayerDef LstmUnitLayer() {
           .max_bottoms = 3,
           .min_tops = 2,
           .max_tops = 2,
-          .build = Build,
+          .build = BuildLstmUnit,
           .page = {
               .params = {},
               .formula = "`c = cont sigmoid(f) c_prev + sigmoid(i) tanh(g)` and `h = sigmoid(o) tanh(c)`, where i, f, "

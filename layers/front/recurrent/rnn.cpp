@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildRnn(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const RecurrentFields fields = ReadRecurrentFields(l, 1);
   const Sequence s = ReadSequence(l, fields, {"h"});
@@ -55,7 +55,7 @@ LayerDef RnnLayer() {
       .min_bottoms = 2,
       .max_bottoms = 4,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildRnn,
       .page = {.params = {"recurrent_param", "lstm_param"},
                .formula = "For t = 0..T-1, with h' the state before step t and m = cont[t] of each stream: `h = "
                           "tanh(W_hh (m h') + W_xh x_t + b_h + W_xh_static x_static)`, `o_t = tanh(W_ho h + b_o)`. Top "

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMaskPooling(LayerBuilder& l) {
   const Shape x = l.shape(0);
   const Shape mask = l.shape(1);
   l.Check(x.rank() == 4 && mask == x.With(1, 1), "bottom[1]",
@@ -22,7 +22,7 @@ LayerDef MaskPoolingLayer() {
       .doc = "Features [N,C,H,W] times masks [N,1,H,W], the same for every channel (MNC); both get a gradient.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildMaskPooling,
       .page = {
           .params = {},
           .formula = "`y[n,c,h,w] = x[n,c,h,w] * mask[n,0,h,w]`, of the shape `[N,C,H,W]` of x; mask is `[N,1,H,W]`.",

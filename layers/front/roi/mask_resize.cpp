@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMaskResize(LayerBuilder& l) {
   const MaskResizeParameter& p = l.param().mask_resize_param();
   constexpr int64_t kMost = 1 << 15;
   l.Check(l.shape(0).rank() == 4, "bottom[0]",
@@ -32,7 +32,7 @@ LayerDef MaskResizeLayer() {
           "Bilinear resizing of [N,C,H,W] to [N,C,output_height,output_width] (MNC): row i is sampled at i * H / "
           "output_height, without a half pixel. factor_height and factor_width (SSTD) above 0 stand for sizes of so "
           "much of the bottom's, rounded down.",
-      .build = Build,
+      .build = BuildMaskResize,
       .page = {
           .params = {"mask_resize_param"},
           .formula =

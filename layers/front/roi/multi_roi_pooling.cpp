@@ -10,7 +10,7 @@ std::string First(int64_t size, double scale) {
   return StrCat("t0=", Number(scale), "*x0-", size / 2, ";t1=floor(abs(t0)+0.5);select(lt(t0,0),-t1,t1)");
 }
 
-void Build(LayerBuilder& l) {
+void BuildMultiRoiPooling(LayerBuilder& l) {
   const MultiROIPoolingParameter& p = l.param().multi_roi_pooling_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -61,7 +61,7 @@ LayerDef MultiRoiPoolingLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .max_tops = -1,
-      .build = Build,
+      .build = BuildMultiRoiPooling,
       .page = {
           .params = {"multi_roi_pooling_param"},
           .formula = "For point (px, py) of image n: `left = round(px spatial_scale - floor(pooled_w / 2))`, `up = "

@@ -17,7 +17,7 @@ Doubles Positive(const LayerBuilder& l, const std::string& field, const google::
   return list.empty() ? fallback : list;
 }
 
-void Build(LayerBuilder& l) {
+void BuildProposal(LayerBuilder& l) {
   const ProposalParameter& p = l.param().proposal_param();
   l.Check(p.post_nms_topn() >= 1 && p.post_nms_topn() <= 1000000, "proposal_param.post_nms_topn",
           StrCat("proposal_param.post_nms_topn must be from 1 to 1000000, found ", p.post_nms_topn()));
@@ -51,7 +51,7 @@ LayerDef ProposalLayer() {
       .min_bottoms = 3,
       .max_bottoms = 3,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildProposal,
       .page = {
           .params = {"proposal_param"},
           .formula =

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPsroiPooling(LayerBuilder& l) {
   CheckRegionBottoms(l);
   const PSROIPoolingParameter& p = l.param().psroi_pooling_param();
   const std::string message = "psroi_pooling_param";
@@ -36,7 +36,7 @@ LayerDef PsroiPoolingLayer() {
           "the last pixel belongs to the region, and an empty bin is 0.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildPsroiPooling,
       .page = {
           .params = {"psroi_pooling_param"},
           .formula = "For region (image n, x1, y1, x2, y2), g = group_size: `start = round(x1) * spatial_scale`, `end "

@@ -59,7 +59,7 @@ void TakeAsInputs(LayerBuilder& l) {
   for (int i = 0; i < l.top_count(); ++i) l.SetTop(i, l.bottom(std::min(i, l.bottom_count() - 1)));
 }
 
-void Build(LayerBuilder& l) {
+void BuildPython(LayerBuilder& l) {
   const PythonParameter& p = l.param().python_param();
   const PythonLayerDef* known = FindPythonLayer(p.module(), p.layer());
   if (l.FeedsPythonData() && !p.layer().empty() && (known == nullptr || IsAnother(l, *known))) return TakeAsInputs(l);
@@ -111,7 +111,7 @@ LayerDef PythonLayer() {
           .max_bottoms = -1,
           .min_tops = 0,
           .max_tops = -1,
-          .build = Build,
+          .build = BuildPython,
           .page = {
               .params = {"python_param"},
               .formula = "That of the built-in layer which `python_param.module` and `layer` name; `param_str` is "

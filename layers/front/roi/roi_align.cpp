@@ -30,7 +30,7 @@ void BuildCorners(LayerBuilder& l) {
   l.SetTop(0, l.b().Add1("roi_align", {l.bottom(0), rois}, bins));
 }
 
-void Build(LayerBuilder& l) {
+void BuildRoiAlign(LayerBuilder& l) {
   CheckRegionBottoms(l);
   if (l.param().has_roi_pooling_param()) {
     l.Check(!l.param().has_roi_align_param(), "roi_pooling_param",
@@ -66,7 +66,7 @@ LayerDef RoiAlignLayer() {
           "R-CNN) the corners of the bins are sampled and the top is [R,C,pooled_h+1,pooled_w+1].",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildRoiAlign,
       .page = {
           .params = {"roi_align_param", "roi_pooling_param"},
           .formula =

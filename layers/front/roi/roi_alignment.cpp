@@ -20,7 +20,7 @@ ValueId Middles(const LayerBuilder& l, ValueId begin, ValueId end, int64_t count
   return l.b().Add1("concat", columns, {{"axis", int64_t{1}}});
 }
 
-void Build(LayerBuilder& l) {
+void BuildRoiAlignment(LayerBuilder& l) {
   CheckRegionBottoms(l);
   const ROIAlignmentParameter& p = l.param().roi_alignment_param();
   const Attributes bins = BinsOf(l, "roi_alignment_param", p.pooled_h(), p.pooled_w(), p.spatial_scale());
@@ -63,7 +63,7 @@ LayerDef RoiAlignmentLayer() {
           "are apart, and bins are cut to the map before their middle is taken.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildRoiAlignment,
       .page = {
           .params = {"roi_alignment_param"},
           .formula = "Along an axis of S pixels, for a region from a to b: `start = a spatial_scale`, `extent = "

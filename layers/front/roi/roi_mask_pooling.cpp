@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildRoiMaskPooling(LayerBuilder& l) {
   CheckRegionBottoms(l);
   const ROIMaskPoolingParameter& p = l.param().roi_mask_pooling_param();
   const Attributes bins = BinsOf(l, "roi_mask_pooling_param", p.pooled_h(), p.pooled_w(), p.spatial_scale());
@@ -42,7 +42,7 @@ LayerDef RoiMaskPoolingLayer() {
           "an error when over 0.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildRoiMaskPooling,
       .page = {
           .params = {"roi_mask_pooling_param"},
           .formula = "Region (n, x1, y1, x2, y2) becomes `xc -+ (x2 - x1) roi_scale / 2`, `xc = (x1 + x2) / 2`, "

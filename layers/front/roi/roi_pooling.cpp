@@ -57,7 +57,7 @@ void BuildInTime(LayerBuilder& l) {
                         Shape{windows[0], x[1], bins_in_time, int64_t{p.pooled_h()}, int64_t{p.pooled_w()}}));
 }
 
-void Build(LayerBuilder& l) {
+void BuildRoiPooling(LayerBuilder& l) {
   const ROIPoolingParameter& p = l.param().roi_pooling_param();
   if (p.pooled_l() > 0) return BuildInTime(l);
   CheckRegionBottoms(l);
@@ -92,7 +92,7 @@ LayerDef RoiPoolingLayer() {
           "pooled_w]: frames times temporal_scale, and of every frame its first 7 x 7 pixels.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildRoiPooling,
       .page = {
           .params = {"roi_pooling_param"},
           .formula = "For region (image n, x1, y1, x2, y2): `start = round(x1 * spatial_scale)`, `extent = "

@@ -13,7 +13,7 @@ void BuildFrom(LayerBuilder& l, const std::string& message, const Parameter& p) 
                          BinsOf(l, message, p.pooled_h(), p.pooled_w(), p.spatial_scale())));
 }
 
-void Build(LayerBuilder& l) { BuildFrom(l, "roi_warping_param", l.param().roi_warping_param()); }
+void BuildRoiWarping(LayerBuilder& l) { BuildFrom(l, "roi_warping_param", l.param().roi_warping_param()); }
 void BuildTest(LayerBuilder& l) { BuildFrom(l, "roi_warping_test_param", l.param().roi_warping_test_param()); }
 
 }  // namespace
@@ -27,7 +27,7 @@ LayerDef RoiWarpingLayer() {
           "[R,C,pooled_h,pooled_w]. Samples more than half a pixel outside are 0. Both bottoms get a gradient (MNC).",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildRoiWarping,
       .page = {
           .params = {"roi_warping_param"},
           .formula = "Along an axis, for a region from a to b of n bins: `start = round(a * spatial_scale)`, `extent = "

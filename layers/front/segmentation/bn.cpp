@@ -113,7 +113,7 @@ void BuildFourBlobs(LayerBuilder& l) {
   l.SetTop(0, y[0]);
 }
 
-void Build(LayerBuilder& l) {
+void BuildBn(LayerBuilder& l) {
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", x.ToString()));
   if (HasTwoBlobs(l)) {
@@ -135,7 +135,7 @@ LayerDef BnLayer() {
           "Otherwise (PSPNet, temporal segment networks): blobs slope, bias, running mean and variance; TEST and "
           "frozen use the running ones, TRAIN moves them: momentum*r + (1-momentum)*batch.",
       .max_tops = 3,
-      .build = Build,
+      .build = BuildBn,
       .page = {
           .params = {"bn_param"},
           .formula =

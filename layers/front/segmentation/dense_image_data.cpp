@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildDenseImageData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ LayerDef DenseImageDataLayer() {
       .max_bottoms = 0,
       .min_tops = 2,
       .max_tops = 2,
-      .build = Build,
+      .build = BuildDenseImageData,
       .page = {
           .params = {"dense_image_data_param", "transform_param", "sampling_param"},
           .formula =

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildEltwiseAccuracy(LayerBuilder& l) {
   const EltwiseAccuracyParameter& p = l.param().eltwise_accuracy_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the scores must be [N,C,..], found ", x.ToString()));
@@ -31,7 +31,7 @@ LayerDef EltwiseAccuracyLayer() {
           "each pixel; top [1,1,1,1]. ignore_label leaves labels out.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildEltwiseAccuracy,
       .page = {
           .params = {"eltwise_accuracy_param"},
           .formula = "`y = hits / counted`, `[1,1,1,1]`, 0 if no label counts. A label c is a hit if at most top_k of "

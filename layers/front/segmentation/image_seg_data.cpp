@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildImageSegData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -19,7 +19,7 @@ LayerDef ImageSegDataLayer() {
       .max_bottoms = 0,
       .min_tops = 1,
       .max_tops = 3,
-      .build = Build,
+      .build = BuildImageSegData,
       .page = {.params = {"image_data_param", "transform_param", "sampling_param"},
                .formula =
                    "Both pictures are resized to new_height x new_width (image bilinear, labels nearest) if these are "

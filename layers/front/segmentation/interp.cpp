@@ -63,7 +63,7 @@ ValueId Cropped(const LayerBuilder& l, ValueId x, int axis) {
   return parts[begin > 0 ? 1 : 0];
 }
 
-void Build(LayerBuilder& l) {
+void BuildInterp(LayerBuilder& l) {
   const InterpParameter& p = l.param().interp_param();
   l.Check(p.pad_beg() <= 0, "interp_param.pad_beg", StrCat("a pad must be at most 0 (it crops), found ", p.pad_beg()));
   l.Check(p.pad_end() <= 0, "interp_param.pad_end", StrCat("a pad must be at most 0 (it crops), found ", p.pad_end()));
@@ -88,7 +88,7 @@ LayerDef InterpLayer() {
           "shrink_factor s, (H-1)/s + 1; zoom_factor z, H + (H-1)(z-1); height and width; both factors, shrink "
           "first; or the second bottom's height and width. pad_beg and pad_end of at most 0 crop the bottom first.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildInterp,
       .page = {
           .params = {"interp_param"},
           .formula = "x `[N,C,H,W]` is first cut by -pad_beg pixels at the start and -pad_end at the end of both axes "

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMatWrite(LayerBuilder& l) {
   LogWarning(StrCat("layer \"", Printable(l.param().name()), "\": MatWrite writes no files here"));
 }
 
@@ -22,7 +22,7 @@ LayerDef MatWriteLayer() {
       .max_bottoms = -1,
       .min_tops = 0,
       .max_tops = 0,
-      .build = Build,
+      .build = BuildMatWrite,
       .page = {.params = {"mat_write_param"},
                .formula = "No tops: nothing is computed and, other than in its fork, no file is written.",
                .gradient = "None: the bottoms get no gradient from this layer.",

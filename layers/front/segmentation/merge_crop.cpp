@@ -13,7 +13,7 @@ bool Flag(const LayerBuilder& l, const std::string& field, const Flags& flags, i
   return i < flags.size() ? flags.Get(i) : fallback;
 }
 
-void Build(LayerBuilder& l) {
+void BuildMergeCrop(LayerBuilder& l) {
   const MergeCropParameter& p = l.param().mergecrop_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -53,7 +53,7 @@ LayerDef MergeCropLayer() {
           "gradient, and the second's is stopped unless backward is given for it.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildMergeCrop,
       .page = {
           .params = {"mergecrop_param"},
           .formula = "With z the second bottom's part from `floor((size2 - size1) / 2)` on, of the first's size on "

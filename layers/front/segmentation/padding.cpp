@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPadding(LayerBuilder& l) {
   const PaddingParameter& p = l.param().padding_param();
   const int64_t begin = p.pad_beg();
   const int64_t end = p.pad_end();
@@ -36,7 +36,7 @@ LayerDef PaddingLayer() {
       .doc =
           "[N,C,H,W] with padding_param.pad_beg zeros before and pad_end after its rows and columns; negative numbers "
           "crop.",
-      .build = Build,
+      .build = BuildPadding,
       .page = {
           .params = {"padding_param"},
           .formula = "`y[n,c,i,j] = x[n,c, i - pad_beg, j - pad_beg]` inside the image, else 0; the top is `[N,C,H + "

@@ -26,7 +26,7 @@ ValueId Counts(LayerBuilder& l) {
   return sum;
 }
 
-void Build(LayerBuilder& l) {
+void BuildSegAccuracy(LayerBuilder& l) {
   CheckBottoms(l);
   const GraphBuilder& b = l.b();
   const ValueId counts = Counts(l);
@@ -58,7 +58,7 @@ LayerDef SegAccuracyLayer() {
           "ignore_label: labels left out; reset false adds up all passes. No gradient.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildSegAccuracy,
       .page = {
           .params = {"seg_accuracy_param"},
           .formula =

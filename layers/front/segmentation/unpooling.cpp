@@ -66,7 +66,7 @@ Fields ReadFields(const LayerBuilder& l) {
   return fields;
 }
 
-void Build(LayerBuilder& l) {
+void BuildUnpooling(LayerBuilder& l) {
   l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", l.shape(0).ToString()));
   const Fields fields = ReadFields(l);
   const auto method = l.param().unpooling_param().unpool();
@@ -97,7 +97,7 @@ LayerDef UnpoolingLayer() {
           "repeated there; overlapping windows add up. kernel_size and stride (default 1) lay the windows; unpool_size "
           "(unpool_h, unpool_w) is the size of the top; default max((H-1) stride + kernel, H stride + 1).",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildUnpooling,
       .page = {
           .params = {"unpooling_param"},
           .formula = "y `[N,C,h,w]` begins as zeros; window (i, j) covers rows `[i s, i s + k)` and columns `[j s, j s "

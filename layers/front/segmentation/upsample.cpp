@@ -25,7 +25,7 @@ int64_t Scaled(const LayerBuilder& l, int axis) {
   return (Size(l.shape(0)[axis]) * scale).value() - (pads ? 1 : 0);
 }
 
-void BuildUnpooling(LayerBuilder& l) {
+void BuildUpsample(LayerBuilder& l) {
   const UpsampleParameter& p = l.param().upsample_param();
   l.Check(!p.has_stride(), "upsample_param.stride", "stride belongs to the Upsample of one bottom; give scale");
   l.Check(
@@ -71,10 +71,10 @@ void BuildDarknet(LayerBuilder& l) {
   Repeat(l, stride);
 }
 
-void Build(LayerBuilder& l) {
+void BuildUpsample(LayerBuilder& l) {
   l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", l.shape(0).ToString()));
   if (l.bottom_count() == 2) {
-    BuildUnpooling(l);
+    BuildUpsample(l);
   } else {
     BuildNearest(l);
   }
@@ -91,7 +91,7 @@ LayerDef UpsampleLayer() {
           "bottom's, less 1 with pad_out_h, pad_out_w. With one bottom (YOLO): every pixel repeated scale (or "
           "stride) times down and along.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildUpsample,
       .page = {
           .params = {"upsample_param"},
           .formula =

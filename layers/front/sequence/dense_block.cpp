@@ -104,7 +104,7 @@ ValueId Convolve(const LayerBuilder& l, ValueId x, ValueId w) {
                      {"groups", int64_t{1}}});
 }
 
-void Build(LayerBuilder& l) {
+void BuildDenseBlock(LayerBuilder& l) {
   CheckFields(l);
   const GraphBuilder& b = l.b();
   const DenseBlockParameter& p = l.param().denseblock_param();
@@ -135,7 +135,7 @@ LayerDef DenseBlockLayer() {
           "channels, "
           "laid beside the channels so far; with use_BC a 1x1 convolution to 4 growthRate channels, normalisation and "
           "ReLU stand before the 3x3 one. [N,C,H,W] gives [N, C + numTransition growthRate, H, W].",
-      .build = Build,
+      .build = BuildDenseBlock,
       .page = {
           .params = {"denseblock_param"},
           .formula =

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildFlowWarp(LayerBuilder& l) {
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4 && x.Count() >= 1, "bottom[0]", StrCat("the image must be [N,C,H,W], found ", x.ToString()));
   l.Check(l.shape(1) == x.With(1, 2), "bottom[1]",
@@ -25,7 +25,7 @@ LayerDef FlowWarpLayer() {
           "pixels), bilinear; outside the image flow_warp_param.fill_value, ZERO or NOT_A_NUMBER.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildFlowWarp,
       .page = {
           .params = {"flow_warp_param"},
           .formula = "With `v = i + flow[n,1,i,j]`, `u = j + flow[n,0,i,j]`: `y[n,c,i,j]` is x[n,c] at (v,u), bilinear "

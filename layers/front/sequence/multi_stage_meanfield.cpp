@@ -95,7 +95,7 @@ void CheckBottoms(const LayerBuilder& l, int64_t channels) {
   l.Check(unary[1] <= 4096, "bottom[0]", StrCat("at most 4096 classes, found ", unary[1]));
 }
 
-void Build(LayerBuilder& l, const Fields& fields) {
+void BuildMultiStageMeanfield(LayerBuilder& l, const Fields& fields) {
   const GraphBuilder& b = l.b();
   const MultiStageMeanfieldParameter& p = fields.p;
   const std::string& prefix = fields.prefix;
@@ -131,12 +131,12 @@ void Build(LayerBuilder& l, const Fields& fields) {
 
 void BuildImage(LayerBuilder& l) {
   CheckBottoms(l, 3);
-  Build(l, {l.param().multi_stage_meanfield_param(), "multi_stage_meanfield_param."});
+  BuildMultiStageMeanfield(l, {l.param().multi_stage_meanfield_param(), "multi_stage_meanfield_param."});
 }
 
 void BuildFeatures(LayerBuilder& l) {
   CheckBottoms(l, 0);
-  Build(l, {l.param().multi_stage_meanfield_au3_param(), "multi_stage_meanfield_au3_param."});
+  BuildMultiStageMeanfield(l, {l.param().multi_stage_meanfield_au3_param(), "multi_stage_meanfield_au3_param."});
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Ints Pair(const LayerBuilder& l, const std::string& name, bool has_both, int64_t
   return pair;
 }
 
-void Build(LayerBuilder& l) {
+void BuildSpatialWta(LayerBuilder& l) {
   const SpatialWtaParameter& p = l.param().spatial_wta_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4 && x.Count() >= 1, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -48,7 +48,7 @@ LayerDef SpatialWtaLayer() {
       .doc =
           "Of each window of each plane of [N,C,H,W] only the value of the largest magnitude stays, the others "
           "become 0: windows of kernel_size and stride, or the whole plane with global_wta.",
-      .build = Build,
+      .build = BuildSpatialWta,
       .page = {
           .params = {"spatial_wta_param"},
           .formula = "`y[n,c,i,j] = x[n,c,i,j]` where |x| is the largest of some window, the first winning, "

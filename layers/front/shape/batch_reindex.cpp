@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildBatchReindex(LayerBuilder& l) {
   l.Check(l.shape(0).rank() >= 1, "bottom[0]", "the bottom needs at least one axis");
   l.Check(l.shape(1).rank() == 1, "bottom[1]",
           StrCat("the index \"", l.param().bottom(1), "\" must have one axis, found ", l.shape(1).ToString()));
@@ -22,7 +22,7 @@ LayerDef BatchReindexLayer() {
           "names: [M, ...]. An item's gradient is the sum over its places.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildBatchReindex,
       .page = {.params = {},
                .formula = "`y[m, ...] = x[index[m], ...]`: y [M, ...] from x [N, ...] and index [M], floats that hold "
                           "whole numbers from 0 to N-1. Items may be left out, repeated and reordered; any other index "

@@ -18,7 +18,7 @@ ValueId Cut(const GraphBuilder& b, ValueId x, int axis, int64_t begin, int64_t s
   return b.Add("slice", {x}, {{"axis", int64_t{axis}}, {"sizes", sizes}})[begin > 0 ? 1 : 0];
 }
 
-void Build(LayerBuilder& l) {
+void BuildCrop(LayerBuilder& l) {
   const CropParameter& p = l.param().crop_param();
   const Shape x = l.shape(0);
   const Shape size = l.shape(1);
@@ -52,7 +52,7 @@ LayerDef CropLayer() {
           "used.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildCrop,
       .page = {.params = {"crop_param"},
                .formula = "`y[.., i_k, ..] = x[.., i_k + offset_k, ..]` for every axis k from `axis` (default 2, "
                           "negative counts from the end) on; earlier axes are whole. The top has bottom 0's sizes "
@@ -85,7 +85,7 @@ LayerDef AutoCropLayer() {
           "are made of. With a crop_param it is a Crop.",
       .min_bottoms = 2,
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildCrop,
       .page = {
           .params = {"crop_param"},
           .formula =

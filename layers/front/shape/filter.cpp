@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildFilter(LayerBuilder& l) {
   const int last = l.bottom_count() - 1;
   const Shape selector = l.shape(last);
   l.Check(
@@ -38,7 +38,7 @@ LayerDef FilterLayer() {
       .min_bottoms = 2,
       .max_bottoms = -1,
       .max_tops = -1,
-      .build = Build,
+      .build = BuildFilter,
       .page = {.params = {},
                .formula = "With `k_0 < k_1 < .. < k_(K-1)` the items where the selector is not 0, for each bottom x "
                           "and its top y, both [N, ...]: `y[j] = x[k_j]` for j < K and `y[j] = 0` for K <= j < N.",

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildFlip(LayerBuilder& l) {
   const FlipParameter& p = l.param().flip_param();
   l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", l.shape(0).ToString()));
   Ints axes;
@@ -23,7 +23,7 @@ LayerDef FlipLayer() {
       .doc =
           "The images [N,C,H,W] mirrored: left to right with flip_param.flip_width (default true), upside down "
           "with flip_height (default false).",
-      .build = Build,
+      .build = BuildFlip,
       .page = {
           .params = {"flip_param"},
           .formula = "`y[n,c,h,w] = x[n,c,h',w']` with `w' = W-1-w` under flip_width (default true), else w, and "

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildIm2col(LayerBuilder& l) {
   const ConvolutionParameter& p = l.param().convolution_param();
   const std::string param = "convolution_param";
   const ChannelAxis channels(l);
@@ -36,7 +36,7 @@ LayerDef Im2colLayer() {
           "The windows of a convolution as channels: [N,C,in..] becomes [N,C*K,out..], channel c*K+k of a place "
           "being position k (row-major) of channel c's window there, zero in the padding. convolution_param has "
           "kernel_size, stride, pad and dilation, as for Convolution, with 1 to 3 spatial axes.",
-      .build = Build,
+      .build = BuildIm2col,
       .page = {
           .params = {"convolution_param"},
           .formula = "`y[n, c*K + k, o] = x[n, c, o * stride - pad + k * dilation]` along each spatial axis, 0 "

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPermute(LayerBuilder& l) {
   const auto& order = l.param().permute_param().order();
   const Shape x = l.shape(0);
   Ints perm;
@@ -35,7 +35,7 @@ LayerDef PermuteLayer() {
       .doc =
           "The bottom with its axes in the order of permute_param.order: axis i of the top is axis order[i] of the "
           "bottom; axes not named follow ascending.",
-      .build = Build,
+      .build = BuildPermute,
       .page = {
           .params = {"permute_param"},
           .formula = "`y[j_0, j_1, ..] = x[i_0, i_1, ..]` with `i_order[k] = j_k`: axis k of the top is axis "

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildShuffleChannel(LayerBuilder& l) {
   const int64_t group = l.param().shuffle_channel_param().group();
   const Shape x = l.shape(0);
   l.Check(x.rank() >= 2, "bottom[0]", StrCat("the bottom must be [N,C,..], found ", x.ToString()));
@@ -26,7 +26,7 @@ LayerDef ShuffleChannelLayer() {
       .doc =
           "The channels of [N,C,..] mixed among shuffle_channel_param.group groups: channel j*group+i of the top "
           "is channel i*(C/group)+j of the bottom.",
-      .build = Build,
+      .build = BuildShuffleChannel,
       .page = {
           .params = {"shuffle_channel_param"},
           .formula = "`y[n, j*g + i] = x[n, i*(C/g) + j]` for g = group (default 1), 0 <= i < g and 0 <= j < C/g: "

@@ -49,7 +49,7 @@ ValueId Pool(LayerBuilder& l, int64_t bins, uint64_t level) {
   return StochasticPool(l, geometry, level);
 }
 
-void Build(LayerBuilder& l) {
+void BuildSpp(LayerBuilder& l) {
   const SPPParameter& p = l.param().spp_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -72,7 +72,7 @@ LayerDef SppLayer() {
       .doc =
           "A pyramid of spp_param.pyramid_height levels over [N,C,H,W]: level i pools (MAX, AVE or STOCHASTIC) into "
           "2^i x 2^i bins. The top is the levels side by side, [N, C*(1+4+16+..)]; with one level it is [N,C,1,1].",
-      .build = Build,
+      .build = BuildSpp,
       .page = {.params = {"spp_param"},
                .formula = "Level i has `b = 2^i` bins a side; along each axis `kernel = stride = ceil(size / b)`, "
                           "`missing = kernel * b - size`, and the padding is `ceil(missing / 2)` before and the rest "

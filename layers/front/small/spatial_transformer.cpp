@@ -109,7 +109,7 @@ void BuildMirror(LayerBuilder& l) {
   l.SetTop(0, y);
 }
 
-void Build(LayerBuilder& l) {
+void BuildSpatialTransformer(LayerBuilder& l) {
   if (l.bottom_count() == 2 || l.param().has_st_param()) return BuildTransformer(l);
   BuildMirror(l);
 }
@@ -128,7 +128,7 @@ LayerDef SpatialTransformerLayer() {
           "undoes "
           "it.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildSpatialTransformer,
       .page = {
           .params = {"st_param", "spatialtransformer_param"},
           .formula =

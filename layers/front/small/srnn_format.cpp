@@ -51,7 +51,7 @@ void BuildUnformat(LayerBuilder& l) {
                      {{"perm", Ints{1, 3, 2, 0}}}));
 }
 
-void Build(LayerBuilder& l) {
+void BuildSrnnFormat(LayerBuilder& l) {
   if (l.param().srnnformat_param().operation() == SRNNFormatParameter::FORMAT) return BuildFormat(l);
   BuildUnformat(l);
 }
@@ -67,7 +67,7 @@ LayerDef SrnnFormatLayer() {
           "known when the net is built.",
       .max_bottoms = 2,
       .max_tops = 3,
-      .build = Build,
+      .build = BuildSrnnFormat,
       .page = {
           .params = {"srnnformat_param"},
           .formula =

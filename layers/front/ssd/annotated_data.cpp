@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildAnnotatedData(LayerBuilder& l) {
   const DataParameter& data = l.param().data_param();
   if (l.param().transform_param().caffe_yolo()) {
     l.Check(!data.random(), "data_param.random", "random: true changes the images' size, which is fixed here");
@@ -35,7 +35,7 @@ LayerDef AnnotatedDataLayer() {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = -1,
-      .build = Build,
+      .build = BuildAnnotatedData,
       .page = {
           .params = {"data_param", "transform_param", "annotated_data_param", "sampling_param"},
           .formula =

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildCenterGridOutput(LayerBuilder& l) {
   const DetectionOutputParameter& p = l.param().detection_output_param();
   const bool is_softmax = p.class_type() == DetectionOutputParameter::SOFTMAX;
   const int classes = is_softmax ? 2 : 1;
@@ -51,7 +51,7 @@ LayerDef CenterGridOutputLayer() {
           "net_height x net_width, image by image and best first; unused rows are -1, and when nothing is found the "
           "first N rows hold just the image. R is N times keep_top_k, or all cells.",
       .max_bottoms = -1,
-      .build = Build,
+      .build = BuildCenterGridOutput,
       .page = {
           .params = {"detection_output_param"},
           .formula =

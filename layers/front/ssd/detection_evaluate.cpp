@@ -34,7 +34,7 @@ ValueId FirstColumns(const LayerBuilder& l, int bottom, int64_t kept, int64_t wi
   return l.b().Add("slice", {l.bottom(bottom)}, {{"axis", int64_t{3}}, {"sizes", Ints{kept, width - kept}}})[0];
 }
 
-void Build(LayerBuilder& l) {
+void BuildDetectionEvaluate(LayerBuilder& l) {
   const DetectionEvaluateParameter& p = l.param().detection_evaluate_param();
   l.Check(p.num_classes() >= 1, "detection_evaluate_param.num_classes", "num_classes must be given, at least 1");
   l.Check(p.overlap_threshold() > 0, "detection_evaluate_param.overlap_threshold",
@@ -85,7 +85,7 @@ LayerDef DetectionEvaluateLayer() {
           "looked at.",
       .min_bottoms = 2,
       .max_bottoms = 3,
-      .build = Build,
+      .build = BuildDetectionEvaluate,
       .page = {
           .params = {"detection_evaluate_param"},
           .formula = "The top is [1,1,K+R,5], K the classes but the background. Row c of the first K is (-1, class, "

@@ -156,7 +156,7 @@ void RefuseOthers(const LayerBuilder& l, const DetectionOutputParameter& p) {
   l.Check(!p.has_lm(), "detection_output_param.has_lm", "DetectionOutput has no landmarks");
 }
 
-void Build(LayerBuilder& l) {
+void BuildDetectionOutput(LayerBuilder& l) {
   const DetectionOutputParameter& p = l.param().detection_output_param();
   RefuseOthers(l, p);
   if (p.has_classes() || p.biases_size() > 0) {
@@ -208,7 +208,7 @@ LayerDef DetectionOutputLayer() {
           "Forks: use_polygon (locations [N,P*12], rows of 15), no_permute (2 or 3 bottoms a map), normalized: false "
           "(regions in pixels as priors), classes and biases (YOLO v2's map as the one bottom).",
       .max_bottoms = -1,
-      .build = Build,
+      .build = BuildDetectionOutput,
       .page = {
           .params = {"detection_output_param"},
           .formula =

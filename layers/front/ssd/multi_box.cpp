@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kParam = "multibox_loss_param";
+constexpr std::string_view kMultiBoxParam = "multibox_loss_param";
 
 bool CountsFor(const LayerBuilder& l, int bottom) {
   return bottom >= l.param().propagate_down_size() || l.param().propagate_down(bottom);
@@ -27,7 +27,9 @@ void CheckPolygon(const LayerBuilder& l, const MultiBoxLossParameter& p) {
 }
 
 Attributes MatchAttributes(const LayerBuilder& l, const MultiBoxLossParameter& p) {
-  const auto number = [&](std::string_view name, float value) { return Finite(l, StrCat(kParam, ".", name), value); };
+  const auto number = [&](std::string_view name, float value) {
+    return Finite(l, StrCat(kMultiBoxParam, ".", name), value);
+  };
   const auto mining = [&]() -> std::string {
     if (p.mining_type() == MultiBoxLossParameter::NONE) return "none";
     return p.mining_type() == MultiBoxLossParameter::MAX_NEGATIVE ? "max_negative" : "hard_example";
@@ -85,7 +87,7 @@ ValueId Bounded(const LayerBuilder& l, ValueId loss) {
 }  // namespace
 
 void CheckMultiBox(const LayerBuilder& l, const MultiBoxLossParameter& p) {
-  const auto field = [](std::string_view name) { return StrCat(kParam, ".", name); };
+  const auto field = [](std::string_view name) { return StrCat(kMultiBoxParam, ".", name); };
   l.Check(p.num_classes() >= 1, field("num_classes"), "num_classes must be given, at least 1");
   l.Check(p.background_label_id() < p.num_classes(), field("background_label_id"),
           StrCat("background_label_id ", p.background_label_id(), " must be one of the ", p.num_classes(), " classes"));

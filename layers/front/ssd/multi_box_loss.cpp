@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMultiBoxLoss(LayerBuilder& l) {
   const MultiBoxLossParameter& p = l.param().multibox_loss_param();
   CheckMultiBox(l, p);
   const MultiBoxChoice chosen = ChooseBoxes(l, p, true);
@@ -34,7 +34,7 @@ LayerDef MultiBoxLossLayer() {
       .min_bottoms = 4,
       .max_bottoms = 6,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildMultiBoxLoss,
       .page = {
           .params = {"multibox_loss_param", "loss_param"},
           .formula =

@@ -274,7 +274,7 @@ void CheckForm(const LayerBuilder& l, const PriorBoxParameter& p) {
       "those of one");
 }
 
-void Build(LayerBuilder& l) {
+void BuildPriorBox(LayerBuilder& l) {
   const PriorBoxParameter& p = l.param().prior_box_param();
   l.Check(p.width_size() == 0 && p.height_size() == 0, "prior_box_param.width",
           "width and height are PriorBoxClustered's; PriorBox has min_size and aspect_ratio");
@@ -303,7 +303,7 @@ LayerDef PriorBoxLayer() {
           "Forks: use_default: false, offset_w and offset_h, tf, yx_order, faceboxes, textboxes, denser_prior_boxes, "
           "and fixed_size with density.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildPriorBox,
       .page = {
           .params = {"prior_box_param"},
           .formula =

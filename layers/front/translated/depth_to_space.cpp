@@ -23,7 +23,7 @@ ValueId PixelShuffled(const LayerBuilder& l, std::string_view field, ValueId x, 
 
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildDepthToSpace(LayerBuilder& l) {
   const DepthToSpaceParameter& p = l.param().depth_to_space_param();
   const std::string& format = p.data_format();
   l.Check(format == "NHWC" || format == "NCHW" || format == "DCR" || format == "CRD",
@@ -47,7 +47,7 @@ LayerDef DepthToSpaceLayer() {
           "Channels spread over squares of block_size pixels a side: [N,C,H,W] becomes [N,C/r^2,H r,W r] (data_format "
           "NCHW or DCR: block first in the channels; CRD: channel first, a pixel shuffle), or [N,H,W,C] likewise "
           "(NHWC, the default).",
-      .build = Build,
+      .build = BuildDepthToSpace,
       .page = {
           .params = {"depth_to_space_param"},
           .formula = "With r = `block_size`, D = C / r^2, channel d of the top and `i, j` from 0 to r - 1: `y[n, d, "

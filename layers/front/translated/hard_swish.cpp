@@ -5,14 +5,14 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("x0*min(max(x0+3,0),6)/6", {l.bottom(0)})); }
+void BuildHardSwish(LayerBuilder& l) { l.SetTop(0, l.b().Pointwise("x0*min(max(x0+3,0),6)/6", {l.bottom(0)})); }
 
 }  // namespace
 
 LayerDef HardSwishLayer() {
   return {.type = "HardSwish",
           .doc = "x * min(max(x + 3, 0), 6) / 6 of each element; the top has the bottom's shape.",
-          .build = Build,
+          .build = BuildHardSwish,
           .page = {.formula = "`y = x * min(max(x + 3, 0), 6) / 6`, of x's shape.",
                    .gradient = "`dx = dy * (min(max(x + 3, 0), 6) / 6 + x / 6 where -3 < x < 3)`.",
                    .source = "Searching for MobileNetV3 (Howard et al., arXiv 1905.02244); hard_swish_layer of "

@@ -29,7 +29,7 @@ ValueId CutOut(const GraphBuilder& b, ValueId x, int axis, int64_t begin, int64_
 
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildPad(LayerBuilder& l) {
   const PadParameter& p = l.param().pad_param();
   const Shape x = l.shape(0);
   l.Check(p.paddings_size() == 2 * x.rank(), "pad_param.paddings",
@@ -51,7 +51,7 @@ LayerDef PadLayer() {
       .doc =
           "The bottom with a border of constant_values (0): pad_param.paddings gives, for each axis, the elements put "
           "before and after it.",
-      .build = Build,
+      .build = BuildPad,
       .page = {
           .params = {"pad_param"},
           .formula = "`y[.., i_k, ..] = x[.., i_k - before_k, ..]` where all these indices lie in x, elsewhere "

@@ -87,7 +87,7 @@ int64_t OutputSize(const LayerBuilder& l, const std::string& field, int64_t in, 
 }
 
 template <class Parameter>
-void Build(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool is_bilinear) {
+void BuildResize(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool is_bilinear) {
   const GraphBuilder& b = l.b();
   l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must have four axes, found ", l.shape(0).ToString()));
   const bool is_last = p.data_format() == "NHWC";
@@ -118,9 +118,11 @@ void Build(LayerBuilder& l, const Parameter& p, const std::string& prefix, bool 
   l.SetTop(0, y);
 }
 
-void BuildBilinear(LayerBuilder& l) { Build(l, l.param().resize_bilinear_param(), "resize_bilinear_param", true); }
+void BuildBilinear(LayerBuilder& l) {
+  BuildResize(l, l.param().resize_bilinear_param(), "resize_bilinear_param", true);
+}
 void BuildNearest(LayerBuilder& l) {
-  Build(l, l.param().resize_nearest_neighbor_param(), "resize_nearest_neighbor_param", false);
+  BuildResize(l, l.param().resize_nearest_neighbor_param(), "resize_nearest_neighbor_param", false);
 }
 
 }  // namespace

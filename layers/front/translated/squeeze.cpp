@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildSqueeze(LayerBuilder& l) {
   const auto& given = l.param().squeeze_param().axis();
   const Shape x = l.shape(0);
   std::vector<int> dropped;
@@ -34,7 +34,7 @@ LayerDef SqueezeLayer() {
       .doc =
           "The bottom without the axes of size 1 that squeeze_param.axis names (negative ones count from the end), or "
           "without all such axes.",
-      .build = Build,
+      .build = BuildSqueeze,
       .page = {.params = {"squeeze_param"},
                .formula = "The top has the bottom's elements in the same order. Its shape is the bottom's without the "
                           "axes in `axis`, each of which must have size 1; without `axis` every axis of size 1 goes.",

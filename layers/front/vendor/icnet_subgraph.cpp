@@ -41,7 +41,7 @@ ValueId Pooled(const LayerBuilder& l, const Branch& branch) {
                      {"count_end", none}});
 }
 
-void Build(LayerBuilder& l) {
+void BuildIcnetSubgraph(LayerBuilder& l) {
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
   std::vector<ValueId> terms{l.bottom(0)};
@@ -62,7 +62,7 @@ LayerDef IcNetSubgraphLayer() {
           "A map [N,C,H,W] and, added to it, its means over four grids of windows, resized to its size: ICNet's "
           "pyramid pooling for Cityscapes, whose maps are 33 x 65, in one layer. No fields; the top has the bottom's "
           "shape.",
-      .build = Build,
+      .build = BuildIcnetSubgraph,
       .page = {
           .params = {},
           .formula = "`y = x + sum over b of resize(mean_b(x))`. mean_b is average pooling (AVE, sizes rounded up, "

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildAssistedExcitation(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4 && x.Count() > 0, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -45,7 +45,7 @@ LayerDef AssistedExcitationLayer() {
           "TEST: the map as it is.",
       .min_bottoms = 3,
       .max_bottoms = 3,
-      .build = Build,
+      .build = BuildAssistedExcitation,
       .page = {
           .params = {"assisted_excitation_param"},
           .formula =

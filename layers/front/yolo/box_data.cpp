@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
+void BuildBoxData(LayerBuilder& l) { l.AddData(l.AskDataTypes()); }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ LayerDef BoxDataLayer() {
       .min_bottoms = 0,
       .max_bottoms = 0,
       .max_tops = -1,
-      .build = Build,
+      .build = BuildBoxData,
       .page = {.params = {"data_param", "transform_param"},
                .formula = "Top 0 is the images [N,C,H,W]; top i, for the i-th data_param.side, the boxes [N,5 T]: T "
                           "(num_label, default 30) places of (label, x, y, w, h) for each image, centres and sizes as "

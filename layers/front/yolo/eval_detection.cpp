@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildEvalDetection(LayerBuilder& l) {
   const EvalDetectionParameter& p = l.param().eval_detection_param();
   if (p.biases().empty()) return BuildEvalSquares(l);
   l.Check(p.num_class() >= 1, "eval_detection_param.num_class", "num_class must be at least 1");
@@ -51,7 +51,7 @@ LayerDef EvalDetectionLayer() {
           "YOLO v1's, whose bottom 0 is [N, side^2 (num_class + 5 num_object)] and labels [N, 7 side^2].",
       .min_bottoms = 2,
       .max_bottoms = 3,
-      .build = Build,
+      .build = BuildEvalDetection,
       .page = {
           .params = {"eval_detection_param"},
           .formula =

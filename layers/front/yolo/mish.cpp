@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildMish(LayerBuilder& l) {
   l.SetTop(0, l.b().Pointwise("t0=exp(min(x0,20));t1=t0*(t0+2);x0*(t1/(t1+2))", {l.bottom(0)}));
 }
 
@@ -15,7 +15,7 @@ LayerDef MishLayer() {
   return {
       .type = "Mish",
       .doc = "x * tanh(log(1 + exp(x))) of each element; the top has the bottom's shape. It has no fields.",
-      .build = Build,
+      .build = BuildMish,
       .page = {.params = {},
                .formula = "`y = x * tanh(log(1 + exp(x)))`, element by element. The top has the bottom's shape.",
                .gradient = "`dx = dy * (t + x * (1 - t^2) * s(x))` with t the tanh above and s the sigmoid.",

@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildRegion(LayerBuilder& l) {
   const RegionParameter& p = l.param().region_param();
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
@@ -39,7 +39,7 @@ LayerDef RegionLayer() {
           "box of each cell, the objectness through a sigmoid and, with softmax, the classes through a softmax. The "
           "top has the bottom's shape and the rows in memory order. Converters from darknet write num for "
           "boxes_of_each_grid.",
-      .build = Build,
+      .build = BuildRegion,
       .page = {
           .params = {"region_param"},
           .formula = "The top's memory is [N, H W, boxes, 5 + classes]: `y[n, h W + w, k, c] = x[n, k (5 + classes) + "

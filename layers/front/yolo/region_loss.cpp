@@ -89,7 +89,7 @@ Ints MapOf(const LayerBuilder& l) {
   return map;
 }
 
-void Build(LayerBuilder& l) {
+void BuildRegionLoss(LayerBuilder& l) {
   const RegionLossParameter& p = l.param().region_loss_param();
   const auto number = [&](const char* field, float value) {
     return Finite(l, StrCat("region_loss_param.", field), value);
@@ -133,7 +133,7 @@ LayerDef RegionLossLayer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildRegionLoss,
       .page = {
           .params = {"region_loss_param"},
           .formula =

@@ -22,7 +22,7 @@ int64_t ReadPlanes(const LayerBuilder& l, int64_t s, const std::string& field) {
   return x[1] / (s * s);
 }
 
-void Build(LayerBuilder& l) {
+void BuildReorg(LayerBuilder& l) {
   const ReorgParameter& p = l.param().reorg_param();
   const int64_t s = p.has_stride() ? p.stride() : kDefaultStride;
   if (p.reverse()) {
@@ -58,7 +58,7 @@ LayerDef ReorgLayer() {
           "Space to depth, [N,C,H,W] to [N, C s^2, H/s, W/s] for a stride s (default 2), in darknet's order (the "
           "bottom is read as [C/s^2, H s, W s], so C must divide by s^2); reverse: depth to space, to [N, C/s^2, H s, "
           "W s].",
-      .build = Build,
+      .build = BuildReorg,
       .page = {
           .params = {"reorg_param"},
           .formula =

@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-void Build(LayerBuilder& l) {
+void BuildYoloDetectionOutput(LayerBuilder& l) {
   const YoloDetectionOutputParameter& p = l.param().yolo_detection_output_param();
   l.Check(p.num_classes() >= 1, "yolo_detection_output_param.num_classes", "num_classes must be at least 1");
   l.Check(p.coords() == 4, "yolo_detection_output_param.coords", StrCat("a box has 4 coordinates, found ", p.coords()));
@@ -41,7 +41,7 @@ LayerDef YoloDetectionOutputLayer() {
           "all anchors, has rows (image, label from 1, score, left, top, right, bottom), image by image and best "
           "first; unused rows are -1. No gradient.",
       .max_bottoms = 2,
-      .build = Build,
+      .build = BuildYoloDetectionOutput,
       .page = {
           .params = {"yolo_detection_output_param"},
           .formula = "With s the sigmoid, an anchor (a, b) of `biases` in cell (row, column) of a map H x W has "

@@ -23,7 +23,7 @@ ValueId PositiveFactor(const LayerBuilder& l) {
   return b.Reshape(factor, {1, x[1], 1, 1});
 }
 
-void Build(LayerBuilder& l) {
+void BuildYoloSeg(LayerBuilder& l) {
   const YoloSegParameter& p = l.param().yolo_seg_param();
   const Shape x = l.shape(0);
   l.Check(x.rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", x.ToString()));
@@ -57,7 +57,7 @@ LayerDef YoloSegLayer() {
       .min_bottoms = 2,
       .max_bottoms = 3,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildYoloSeg,
       .page = {
           .params = {"yolo_seg_param"},
           .formula = "With s the sigmoid and a label t (0 or 1) for each element of x [N,C,H,W], the rule is `g = "

@@ -29,7 +29,7 @@ Ints MaskOf(const LayerBuilder& l, size_t anchors) {
   return mask;
 }
 
-void Build(LayerBuilder& l) {
+void BuildYolov3(LayerBuilder& l) {
   const Yolov3Parameter& p = l.param().yolov3_param();
   const auto number = [&](const char* field, float value) { return Finite(l, StrCat("yolov3_param.", field), value); };
   l.Check(p.num_class() >= 1, "yolov3_param.num_class", "num_class must be at least 1");
@@ -77,7 +77,7 @@ LayerDef Yolov3Layer() {
       .min_bottoms = 2,
       .max_bottoms = 2,
       .auto_tops = true,
-      .build = Build,
+      .build = BuildYolov3,
       .page = {
           .params = {"yolov3_param"},
           .formula = "With s the sigmoid, an anchor (a, b) pixels that `mask` names, in cell (row, column), has "

@@ -52,7 +52,9 @@ void BuildWithNms(LayerBuilder& l, float nms) {
                           {"gaussian", p.gaussian_box()}}));
 }
 
-void Build(LayerBuilder& l) { BuildWithNms(l, l.param().yolov3_detection_output_param().nms_threshold()); }
+void BuildYolov3DetectionOutput(LayerBuilder& l) {
+  BuildWithNms(l, l.param().yolov3_detection_output_param().nms_threshold());
+}
 
 void BuildDetection(LayerBuilder& l) {
   constexpr float kNms = 0.4F;
@@ -74,7 +76,7 @@ LayerDef Yolov3DetectionOutputLayer() {
           "num_box*(9+num_classes), H, W], each of x, y, w, h followed by its uncertainty. Rows as in "
           "YoloDetectionOutput. No gradient.",
       .max_bottoms = 16,
-      .build = Build,
+      .build = BuildYolov3DetectionOutput,
       .page = {
           .params = {"yolov3_detection_output_param"},
           .formula = "With s the sigmoid, the anchor (a, b) pixels that `mask` names, in cell (row, column) of a map "

@@ -94,7 +94,8 @@ struct OpDef {
   void (*gradient)(GradientContext&) = nullptr;
   // Whether output may be written over input (same elements, read before written).
   bool (*may_overwrite)(const Attributes&, int input, int output) = nullptr;
-  // Whether output shares input 0's memory as it is (reshape of a plain tensor); no kernel runs then.
+  // Whether output shares input 0's memory as it is (reshape of a plain tensor); no kernel runs then, unless the op has
+  // kernels, which only wait for what comes to lie there.
   bool is_alias = false;
   // Whether equal inputs give equal outputs within a run (false for nothing today but collectives; random ops are
   // keyed).

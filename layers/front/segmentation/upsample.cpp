@@ -25,7 +25,7 @@ int64_t Scaled(const LayerBuilder& l, int axis) {
   return (Size(l.shape(0)[axis]) * scale).value() - (pads ? 1 : 0);
 }
 
-void BuildUpsample(LayerBuilder& l) {
+void BuildOfTwoBottoms(LayerBuilder& l) {
   const UpsampleParameter& p = l.param().upsample_param();
   l.Check(!p.has_stride(), "upsample_param.stride", "stride belongs to the Upsample of one bottom; give scale");
   l.Check(
@@ -74,7 +74,7 @@ void BuildDarknet(LayerBuilder& l) {
 void BuildUpsample(LayerBuilder& l) {
   l.Check(l.shape(0).rank() == 4, "bottom[0]", StrCat("the bottom must be [N,C,H,W], found ", l.shape(0).ToString()));
   if (l.bottom_count() == 2) {
-    BuildUpsample(l);
+    BuildOfTwoBottoms(l);
   } else {
     BuildNearest(l);
   }

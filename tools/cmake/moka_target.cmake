@@ -8,9 +8,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # The messages' headers are 150,000 lines long: to read them again for each source takes two thirds of a clean build's
-# time. They are therefore compiled once a set of flags (three sets: the rooms', layers' with OpenMP, the tests'). A
-# compiler cache stores nothing that was compiled with such headers, so it does without; that build is also the one
-# which notices a missing include.
+# time. They are therefore compiled once a set of flags (the rooms', layers' with OpenMP, the command line's, Python's,
+# the tests'). A compiler cache stores nothing that was compiled with such headers, so it does without; that build is
+# also the one which notices a missing include.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()

@@ -162,9 +162,10 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
   exposed_s_ = 0;
   needs_ = 0;
   need_rounds_ = 0;
+  const int summed = first_gathered();
+  gathered_ = static_cast<int>(gradients_.size()) - summed;
   // Late or early a rank is with gradients; what comes from owners comes after all have met.
-  arrivals_.Start(
-      static_cast<int>(std::ranges::count_if(buckets_, [&](const Bucket& b) { return b.first < first_gathered(); })));
+  arrivals_.Start(static_cast<int>(std::ranges::count_if(buckets_, [&](const Bucket& b) { return b.first < summed; })));
   if (device_) {
     Require(buckets_.size() == ends.size() && !delays_, "a GPU's gradients all go to all ranks at once");
     std::vector<DeviceBucket> on_device;
@@ -192,7 +193,7 @@ void GradientExchange::NoteNeed(int i) {
   double& mean = gradients_[static_cast<size_t>(i)].needed_s;
   const double seconds = static_cast<double>(now - needs_from_micros_ - needs_waited_micros_) * 1e-6;
   mean += (seconds - mean) / static_cast<double>(need_rounds_);
-  if (++needs_ == static_cast<int>(gradients_.size()) - first_gathered()) needs_ = 0;
+  if (++needs_ == gathered_) needs_ = 0;
 }
 
 void GradientExchange::Begin(int64_t key) noexcept {

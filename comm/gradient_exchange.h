@@ -169,6 +169,7 @@ class GradientExchange : public Collectives {
   double exposed_s_ = 0;
   // Of the next iteration's reads of what comes from owners: how many there were, the first, what was waited since.
   int needs_ = 0;
+  int gathered_ = 0;  // how many there are in an iteration
   int64_t needs_from_micros_ = 0;
   int64_t needs_waited_micros_ = 0;
   int64_t need_rounds_ = 0;

@@ -12,13 +12,13 @@ namespace {
 
 constexpr int kRoundTrips = 16;
 
-std::string BytesOf(int64_t value) {
+std::string ClocksBytesOf(int64_t value) {
   std::string bytes(sizeof value, '\0');
   std::memcpy(bytes.data(), &value, sizeof value);
   return bytes;
 }
 
-int64_t ValueOf(const std::string& bytes) {
+int64_t ClocksValueOf(const std::string& bytes) {
   int64_t value = 0;
   Require(bytes.size() == sizeof value, "a clock is a number of 8 bytes");
   std::memcpy(&value, bytes.data(), sizeof value);
@@ -41,7 +41,7 @@ ClockOffset MeasureClock(Communicator& world, const RankClock& clock) {
     for (int peer = 1; peer < world.size(); ++peer) {
       for (int i = 0; i < kRoundTrips && !reads_first(peer); ++i) {
         (void)world.Receive(peer);
-        world.Send(peer, BytesOf(clock.now()));
+        world.Send(peer, ClocksBytesOf(clock.now()));
       }
     }
     return offset;
@@ -50,8 +50,8 @@ ClockOffset MeasureClock(Communicator& world, const RankClock& clock) {
   int64_t shortest = INT64_MAX;
   for (int i = 0; i < kRoundTrips; ++i) {  // the first one waits for the ranks before this one
     const int64_t sent = clock.now();
-    world.Send(0, BytesOf(sent));
-    const int64_t first = ValueOf(world.Receive(0));
+    world.Send(0, ClocksBytesOf(sent));
+    const int64_t first = ClocksValueOf(world.Receive(0));
     const int64_t answered = clock.now();
     if (answered - sent >= shortest) continue;
     shortest = answered - sent;

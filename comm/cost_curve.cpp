@@ -42,7 +42,7 @@ double Slope(const CostPoint& a, const CostPoint& b) {
 }
 
 template <class T>
-bool ReadNumber(std::string_view text, T& value) {
+bool ReadCurveNumber(std::string_view text, T& value) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc() && end == text.data() + text.size();
 }
@@ -50,8 +50,8 @@ bool ReadNumber(std::string_view text, T& value) {
 CostPoint ReadPoint(std::string_view text) {
   CostPoint point;
   const size_t colon = text.find(':');
-  if (colon == std::string_view::npos || !ReadNumber(text.substr(0, colon), point.bytes) ||
-      !ReadNumber(text.substr(colon + 1), point.seconds) || !IsCost(point)) {
+  if (colon == std::string_view::npos || !ReadCurveNumber(text.substr(0, colon), point.bytes) ||
+      !ReadCurveNumber(text.substr(colon + 1), point.seconds) || !IsCost(point)) {
     throw Error(ErrorKind::kBadData, {}, StrCat("\"", Printable(text), "\" is no point of a cost curve"),
                 "a point is BYTES:SECONDS");
   }

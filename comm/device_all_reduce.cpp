@@ -11,8 +11,8 @@
 namespace moka {
 namespace {
 
-constexpr std::chrono::microseconds kNap(50);   // a blocking wait for an event wakes up no sooner
-constexpr std::chrono::milliseconds kLook(20);  // between looks at the sums
+constexpr std::chrono::microseconds kDeviceAllReduceNap(50);   // a blocking wait for an event wakes up no sooner
+constexpr std::chrono::milliseconds kDeviceAllReduceLook(20);  // between looks at the sums
 
 // The memory is the host's and the stream a thread: schedules run there as they do beside a training on the CPU.
 class RehearsedAllReduce : public DeviceAllReduce {
@@ -67,14 +67,14 @@ StreamWait WaitForStream(const Event& done, DeviceAllReduce& all_reduce, std::ch
     wait.is_done = done.IsDone();
     if (wait.is_done) break;
     const Clock::time_point now = Clock::now();
-    if (now - looked >= kLook) {
+    if (now - looked >= kDeviceAllReduceLook) {
       looked = now;
       wait.failure = all_reduce.Failure();
       if (!wait.failure.empty()) return wait;
       if (has_moved()) moved = now;
       if (!all_reduce.runs_schedules() && now - moved >= patience) return wait;  // schedules have deadlines themselves
     }
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kDeviceAllReduceNap);
   }
   wait.failure = all_reduce.Failure();
   return wait;

@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-std::string Fixed(double value, int digits) {
+std::string FixedText(double value, int digits) {
   std::array<char, 48> text{};
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);
   return text.data();
@@ -80,8 +80,8 @@ std::string ExplainCosts(const CostTable& costs) {
     head.push_back(name);
     for (const CostPoint& point : costs.Of(name).points()) rows[point.bytes] = {};
     const CostLine line = costs.Of(name).Fit();
-    fits.push_back(StrCat(name, ": ", Fixed(line.alpha_s * 1e6, 1), " us + ", Fixed(line.beta_s * 1e9, 3),
-                          " ns a byte (R^2 ", Fixed(line.r_squared, 3), ")"));
+    fits.push_back(StrCat(name, ": ", FixedText(line.alpha_s * 1e6, 1), " us + ", FixedText(line.beta_s * 1e9, 3),
+                          " ns a byte (R^2 ", FixedText(line.r_squared, 3), ")"));
   }
   for (auto& [bytes, cells] : rows) {
     cells.push_back(BytesText(bytes));

@@ -83,7 +83,7 @@ Ends None(const Problem& problem) {
 
 Ends Single(const Problem& problem) { return {problem.count()}; }
 
-Ends Fixed(const Problem& problem) {
+Ends FixedPlan(const Problem& problem) {
   Ends ends;
   int64_t begin = 0;
   for (int64_t j = 1; j <= problem.count(); ++j) {
@@ -199,7 +199,7 @@ constexpr std::array<PlannerRow, 6> kPlanners = {{
     {{"optimal", "least time of all bucket boundaries (exact dynamic programme)"}, Optimal},
     {{"greedy", "MG-WFBP: one pass that merges where a start-up costs more than waiting"}, Greedy},
     {{"two", "the best cut in two"}, Two},
-    {{"fixed", "a bucket ends when it has bucket_bytes"}, Fixed},
+    {{"fixed", "a bucket ends when it has bucket_bytes"}, FixedPlan},
     {{"single", "one bucket after the backward pass"}, Single},
     {{"none", "each gradient by itself"}, None},
 }};

@@ -13,8 +13,8 @@ namespace {
 constexpr int kDataTag = 1;
 constexpr int kFailureTag = 2;
 constexpr size_t kLastWords = 1024;
-constexpr int kYields = 64;
-constexpr std::chrono::microseconds kNap(50);
+constexpr int kMpiTransportYields = 64;
+constexpr std::chrono::microseconds kMpiTransportNap(50);
 
 void Checked(int code, std::string_view call) {
   if (code == MPI_SUCCESS) return;
@@ -30,7 +30,7 @@ int RankIn(MPI_Comm world) {
   return rank;
 }
 
-int SizeOf(MPI_Comm world) {
+int MpiTransportSizeOf(MPI_Comm world) {
   int size = 1;
   Checked(MPI_Comm_size(world, &size), "MPI_Comm_size");
   return size;
@@ -45,7 +45,7 @@ bool IsDone(MPI_Request& request, MPI_Status* status) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm world)
-    : Transport(RankIn(world), SizeOf(world)), world_(world), peers_(static_cast<size_t>(size())) {
+    : Transport(RankIn(world), MpiTransportSizeOf(world)), world_(world), peers_(static_cast<size_t>(size())) {
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
 }
 
@@ -121,10 +121,10 @@ void MpiTransport::Consume(int peer, int64_t bytes) {
 
 // MPI moves only while it is asked, so nobody sleeps for long here.
 void MpiTransport::Idle(Deadline until) {
-  if (++idle_ < kYields || std::chrono::steady_clock::now() + kNap >= until) {
+  if (++idle_ < kMpiTransportYields || std::chrono::steady_clock::now() + kMpiTransportNap >= until) {
     ::sched_yield();
   } else {
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kMpiTransportNap);
   }
 }
 

@@ -11,7 +11,7 @@ namespace moka {
 namespace {
 
 // How long the thread sleeps at most where nothing comes: a push of this rank waits so long in the worst case.
-constexpr std::chrono::microseconds kNap(500);
+constexpr std::chrono::microseconds kParameterServiceNap(500);
 
 int64_t PaddedBytes(size_t floats) {
   return RoundUp(static_cast<int64_t>(floats * sizeof(float)), Transport::kUnit).value();
@@ -134,7 +134,8 @@ void ParameterService::Work(const std::stop_token& stop) {
     try {
       has_moved = Round();
       is_over = HaveAllLeft();
-      if (!has_moved && !is_over) communicator_.transport().Idle(std::chrono::steady_clock::now() + kNap);
+      if (!has_moved && !is_over)
+        communicator_.transport().Idle(std::chrono::steady_clock::now() + kParameterServiceNap);
       failure = communicator_.transport().failure();
     } catch (const std::exception& error) {  // a thread has nobody to throw to
       failure = error.what();

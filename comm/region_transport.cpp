@@ -17,7 +17,7 @@ namespace {
 
 // How often a rank looks before it sleeps: ranks may be more than cores, so looking means giving way, too.
 constexpr int kSpins = 64;
-constexpr int kYields = 32;
+constexpr int kRegionTransportYields = 32;
 
 void Sleep(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::nanoseconds at_most) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
@@ -81,7 +81,7 @@ void RegionTransport::Idle(Deadline until) {
   Region::Bell& bell = region_->bell(rank());
   const auto has_rung = [&] { return bell.rings.load(std::memory_order_acquire) != seen_; };
   for (int i = 0; i < kSpins && !has_rung(); ++i) Pause();
-  for (int i = 0; i < kYields && !has_rung(); ++i) ::sched_yield();
+  for (int i = 0; i < kRegionTransportYields && !has_rung(); ++i) ::sched_yield();
   if (!has_rung()) {
     const auto left = until - std::chrono::steady_clock::now();
     if (left > std::chrono::nanoseconds::zero()) {

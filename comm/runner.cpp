@@ -12,8 +12,8 @@
 namespace moka {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(50);  // between looks whether it is cancelled
-constexpr int64_t kBlock = 1024;                // elements summed at once over all ranks: they stay in the first cache
+constexpr std::chrono::milliseconds kRunnerLook(50);  // between looks whether it is cancelled
+constexpr int64_t kRunnerBlock = 1024;  // elements summed at once over all ranks: they stay in the first cache
 
 void Add(const float* values, int64_t count, float* sums) {
   for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
@@ -40,7 +40,7 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience, cons
         continue;
       }
       const Deadline now = std::chrono::steady_clock::now();
-      transport_.Idle(std::min(deadline, now + kLook));
+      transport_.Idle(std::min(deadline, now + kRunnerLook));
       if (is_cancelled != nullptr && *is_cancelled) throw Error(ErrorKind::kPeer, "the collective was cancelled");
       if (std::string why = transport_.failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
       if (on_stall_ && !is_stalled && now >= deadline - patience + kStall) {
@@ -159,10 +159,10 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
   const size_t members = group.last - group.first;
   Progress* const all = &receives_[group.first];
   bool moved = false;
-  std::array<float, kBlock> sums;
+  std::array<float, kRunnerBlock> sums;
   while (all[0].at < all[0].end) {
     const int64_t at = all[0].at;
-    int64_t count = std::min({kBlock, all[0].end - at, Limit(at) - at});
+    int64_t count = std::min({kRunnerBlock, all[0].end - at, Limit(at) - at});
     for (size_t m = 0; m < members && count > 0; ++m) {
       count = std::min(count, static_cast<int64_t>(transport_.Peek(all[m].peer).size()) / size);
     }

@@ -21,22 +21,23 @@ NormalBox Shared(const NormalBox& a, const NormalBox& b) {
   return shared.xmin < shared.xmax && shared.ymin < shared.ymax ? shared : NormalBox{};
 }
 
-[[noreturn]] void Bad(std::string_view reason) {
+[[noreturn]] void BadAnnotatedRecord(std::string_view reason) {
   throw Error(ErrorKind::kBadData, StrCat("not an AnnotatedDatum: ", reason));
 }
 
 // A length-delimited field's bytes, in place.
 std::string_view TakeBytes(CodedInputStream& in, std::string_view wire) {
   uint32_t length = 0;
-  if (!in.ReadVarint32(&length)) Bad("the record ends inside a number");
+  if (!in.ReadVarint32(&length)) BadAnnotatedRecord("the record ends inside a number");
   const auto begin = static_cast<size_t>(in.CurrentPosition());
-  if (length > wire.size() - begin || !in.Skip(static_cast<int>(length))) Bad("the record ends inside a field");
+  if (length > wire.size() - begin || !in.Skip(static_cast<int>(length)))
+    BadAnnotatedRecord("the record ends inside a field");
   return wire.substr(begin, length);
 }
 
 void AddGroup(std::string_view wire, std::vector<Annotated>& annotations) {
   AnnotationGroup group;
-  if (!group.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) Bad("a bad annotation_group");
+  if (!group.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) BadAnnotatedRecord("a bad annotation_group");
   for (const Annotation& a : group.annotation()) {
     const NormalizedBBox& b = a.bbox();
     annotations.push_back(
@@ -59,7 +60,7 @@ float Coverage(const NormalBox& of, const NormalBox& in) {
 void ParseAnnotated(std::string_view wire, AnnotatedRecord& record) {
   record.datum = {};
   record.annotations.clear();
-  if (wire.size() > INT32_MAX) Bad("more than 2 GiB");
+  if (wire.size() > INT32_MAX) BadAnnotatedRecord("more than 2 GiB");
   CodedInputStream in(reinterpret_cast<const uint8_t*>(wire.data()), static_cast<int>(wire.size()));
   in.SetTotalBytesLimit(INT32_MAX);
   constexpr auto kBytes = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
@@ -72,10 +73,10 @@ void ParseAnnotated(std::string_view wire, AnnotatedRecord& record) {
     } else if (tag == group) {
       AddGroup(TakeBytes(in, wire), record.annotations);
     } else if (tag == 0 || !WireFormatLite::SkipField(&in, tag)) {
-      Bad(StrCat("a bad field before byte ", in.CurrentPosition()));
+      BadAnnotatedRecord(StrCat("a bad field before byte ", in.CurrentPosition()));
     }
   }
-  if (record.datum.empty()) Bad("it has no datum");
+  if (record.datum.empty()) BadAnnotatedRecord("it has no datum");
 }
 
 std::string_view SegLabelOf(std::string_view datum) {
@@ -89,7 +90,7 @@ std::string_view SegLabelOf(std::string_view datum) {
     if (tag == wanted) {
       found = TakeBytes(in, datum);
     } else if (tag == 0 || !WireFormatLite::SkipField(&in, tag)) {
-      Bad(StrCat("a bad field before byte ", in.CurrentPosition(), " of its datum"));
+      BadAnnotatedRecord(StrCat("a bad field before byte ", in.CurrentPosition(), " of its datum"));
     }
   }
   return found;

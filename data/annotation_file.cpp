@@ -22,17 +22,17 @@
 namespace moka {
 namespace {
 
-[[noreturn]] void Bad(std::string text, std::string hint = {}) {
+[[noreturn]] void BadAnnotationFile(std::string text, std::string hint = {}) {
   throw Error(ErrorKind::kBadData, {}, std::move(text), std::move(hint));
 }
 
-double NumberOf(std::string_view text, std::string_view what) {
+double AnnotationNumberOf(std::string_view text, std::string_view what) {
   const std::string_view trimmed = Trim(text);
   double value = 0;
   const auto read = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
   if (trimmed.empty() || read.ec != std::errc() || read.ptr != trimmed.data() + trimmed.size() ||
       !std::isfinite(value)) {
-    Bad(StrCat(what, " is no number: \"", Printable(trimmed), "\""));
+    BadAnnotationFile(StrCat(what, " is no number: \"", Printable(trimmed), "\""));
   }
   return value;
 }
@@ -42,7 +42,8 @@ class ObjectWriter {
  public:
   ObjectWriter(const PictureSize& size, AnnotatedObjects& found, std::vector<std::string>& warnings)
       : found_(found), warnings_(warnings) {
-    if (size.width < 1 || size.height < 1) Bad(StrCat("the picture's size is ", size.width, " x ", size.height));
+    if (size.width < 1 || size.height < 1)
+      BadAnnotationFile(StrCat("the picture's size is ", size.width, " x ", size.height));
     found_.size = size;
   }
 
@@ -75,7 +76,8 @@ AnnotationGroup& GroupOf(int32_t label, AnnotatedDatum& record) {
 }
 
 // The size boxes are measured in.
-PictureSize SizeOf(std::optional<PictureSize> stated, const PictureSize& picture, std::vector<std::string>& warnings) {
+PictureSize AnnotationSizeOf(std::optional<PictureSize> stated, const PictureSize& picture,
+                             std::vector<std::string>& warnings) {
   if (!stated) {
     warnings.push_back("no size is stated: the picture's is used");
     return picture;
@@ -87,13 +89,13 @@ PictureSize SizeOf(std::optional<PictureSize> stated, const PictureSize& picture
   return *stated;
 }
 
-int32_t LabelOf(const std::string& name, const std::map<std::string, int32_t>& labels) {
+int32_t AnnotationLabelOf(const std::string& name, const std::map<std::string, int32_t>& labels) {
   const auto found = labels.find(name);
   if (found != labels.end()) return found->second;
   std::vector<std::string> names;
   names.reserve(labels.size());
   for (const auto& [known, label] : labels) names.push_back(known);
-  Bad(StrCat("the label map has no name \"", Printable(name), "\""), DidYouMean(name, names));
+  BadAnnotationFile(StrCat("the label map has no name \"", Printable(name), "\""), DidYouMean(name, names));
 }
 
 // ---- XML ----
@@ -102,28 +104,29 @@ struct FreeDocument {
   void operator()(xmlDoc* document) const { xmlFreeDoc(document); }
 };
 
-std::string_view NameOf(const xmlNode& node) { return reinterpret_cast<const char*>(node.name); }
+std::string_view AnnotationNameOf(const xmlNode& node) { return reinterpret_cast<const char*>(node.name); }
 
 const xmlNode* ChildOf(const xmlNode& node, std::string_view name) {
   for (const xmlNode* child = node.children; child != nullptr; child = child->next) {
-    if (child->type == XML_ELEMENT_NODE && NameOf(*child) == name) return child;
+    if (child->type == XML_ELEMENT_NODE && AnnotationNameOf(*child) == name) return child;
   }
   return nullptr;
 }
 
-std::string TextOf(const xmlNode& node) {
+std::string XmlTextOf(const xmlNode& node) {
   const std::unique_ptr<xmlChar, void (*)(void*)> content(xmlNodeGetContent(&node), xmlFree);
   return content == nullptr ? std::string() : std::string(Trim(reinterpret_cast<const char*>(content.get())));
 }
 
-std::string TextOf(const xmlNode& node, std::string_view child) {
+std::string XmlTextOf(const xmlNode& node, std::string_view child) {
   const xmlNode* const found = ChildOf(node, child);
-  if (found == nullptr) Bad(StrCat("line ", xmlGetLineNo(&node), ": <", NameOf(node), "> has no <", child, ">"));
-  return TextOf(*found);
+  if (found == nullptr)
+    BadAnnotationFile(StrCat("line ", xmlGetLineNo(&node), ": <", AnnotationNameOf(node), "> has no <", child, ">"));
+  return XmlTextOf(*found);
 }
 
 double NumberIn(const xmlNode& node, std::string_view child) {
-  return NumberOf(TextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
+  return AnnotationNumberOf(XmlTextOf(node, child), StrCat("line ", xmlGetLineNo(&node), ": <", child, ">"));
 }
 
 using Document = std::unique_ptr<xmlDoc, FreeDocument>;
@@ -131,23 +134,23 @@ using Document = std::unique_ptr<xmlDoc, FreeDocument>;
 // Of an <annotation>.
 Document ParseXml(std::string_view text) {
   constexpr size_t kMostBytes = size_t{64} << 20U;
-  if (text.size() > kMostBytes) Bad(StrCat("an annotation file of ", text.size(), " bytes"));
+  if (text.size() > kMostBytes) BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
   Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
   if (document == nullptr) {
     const xmlError* const error = xmlGetLastError();
-    if (error == nullptr || error->message == nullptr) Bad("this is no XML");
-    Bad(StrCat("this is no XML: line ", error->line, ": ", Trim(error->message)));
+    if (error == nullptr || error->message == nullptr) BadAnnotationFile("this is no XML");
+    BadAnnotationFile(StrCat("this is no XML: line ", error->line, ": ", Trim(error->message)));
   }
   const xmlNode* const root = xmlDocGetRootElement(document.get());
-  if (root == nullptr || NameOf(*root) != "annotation") Bad("the XML is no <annotation>");
+  if (root == nullptr || AnnotationNameOf(*root) != "annotation") BadAnnotationFile("the XML is no <annotation>");
   return document;
 }
 
 template <class Visit>
 void VisitObjects(const xmlNode& root, Visit&& visit) {
   for (const xmlNode* node = root.children; node != nullptr; node = node->next) {
-    if (node->type == XML_ELEMENT_NODE && NameOf(*node) == "object") visit(*node);
+    if (node->type == XML_ELEMENT_NODE && AnnotationNameOf(*node) == "object") visit(*node);
   }
 }
 
@@ -159,14 +162,15 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
   if (const xmlNode* const size = ChildOf(root, "size"); size != nullptr) {
     stated = {static_cast<int64_t>(NumberIn(*size, "width")), static_cast<int64_t>(NumberIn(*size, "height"))};
   }
-  ObjectWriter writer(SizeOf(stated, picture, warnings), found, warnings);
+  ObjectWriter writer(AnnotationSizeOf(stated, picture, warnings), found, warnings);
   VisitObjects(root, [&](const xmlNode& object) {
     const xmlNode* const box = ChildOf(object, "bndbox");
-    if (box == nullptr) Bad(StrCat("line ", xmlGetLineNo(&object), ": <object> has no <bndbox>"));
+    if (box == nullptr) BadAnnotationFile(StrCat("line ", xmlGetLineNo(&object), ": <object> has no <bndbox>"));
     const xmlNode* const difficult = ChildOf(object, "difficult");
     const PixelBox corners = {NumberIn(*box, "xmin"), NumberIn(*box, "ymin"), NumberIn(*box, "xmax"),
                               NumberIn(*box, "ymax")};
-    writer.Add(LabelOf(TextOf(object, "name"), labels), corners, difficult != nullptr && TextOf(*difficult) == "1");
+    writer.Add(AnnotationLabelOf(XmlTextOf(object, "name"), labels), corners,
+               difficult != nullptr && XmlTextOf(*difficult) == "1");
   });
 }
 
@@ -175,35 +179,35 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
 using Json = nlohmann::json;
 
 double NumberIn(const Json& json, std::string_view what) {
-  if (!json.is_number()) Bad(StrCat(what, " is no number: ", Printable(json.dump(-1, ' ', true))));
+  if (!json.is_number()) BadAnnotationFile(StrCat(what, " is no number: ", Printable(json.dump(-1, ' ', true))));
   return json.get<double>();
 }
 
 void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
               AnnotatedObjects& found, std::vector<std::string>& warnings) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) Bad("this is no JSON");
+  if (json.is_discarded()) BadAnnotationFile("this is no JSON");
   std::optional<PictureSize> stated;
   if (const auto size = json.find("image"); size != json.end() && size->contains("width") && size->contains("height")) {
     stated = {static_cast<int64_t>(NumberIn((*size)["width"], "image.width")),
               static_cast<int64_t>(NumberIn((*size)["height"], "image.height"))};
   }
-  ObjectWriter writer(SizeOf(stated, picture, warnings), found, warnings);
+  ObjectWriter writer(AnnotationSizeOf(stated, picture, warnings), found, warnings);
   const auto objects = json.find("annotation");
-  if (objects == json.end() || !objects->is_array()) Bad("the JSON has no list \"annotation\"");
+  if (objects == json.end() || !objects->is_array()) BadAnnotationFile("the JSON has no list \"annotation\"");
   for (const Json& object : *objects) {
     const auto category = object.find("category_id");
     const auto box = object.find("bbox");
-    if (category == object.end()) Bad("an object of \"annotation\" has no \"category_id\"");
+    if (category == object.end()) BadAnnotationFile("an object of \"annotation\" has no \"category_id\"");
     if (box == object.end() || !box->is_array() || box->size() != 4) {
-      Bad("an object of \"annotation\" has no \"bbox\" of four numbers");
+      BadAnnotationFile("an object of \"annotation\" has no \"bbox\" of four numbers");
     }
     const std::string name = category->is_string() ? category->get<std::string>() : category->dump(-1, ' ', true);
     const double x = NumberIn((*box)[0], "bbox[0]");
     const double y = NumberIn((*box)[1], "bbox[1]");
     const PixelBox corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
     const bool is_crowd = object.contains("iscrowd") && NumberIn(object["iscrowd"], "iscrowd") != 0;
-    writer.Add(LabelOf(name, labels), corners, is_crowd);
+    writer.Add(AnnotationLabelOf(name, labels), corners, is_crowd);
   }
 }
 
@@ -218,14 +222,14 @@ void ReadText(std::string_view text, const PictureSize& picture, AnnotatedObject
     std::vector<double> numbers;
     for (std::string_view rest = Trim(line); !rest.empty();) {
       const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
-      numbers.push_back(NumberOf(rest.substr(0, end), StrCat("line ", line_number, ": a value")));
+      numbers.push_back(AnnotationNumberOf(rest.substr(0, end), StrCat("line ", line_number, ": a value")));
       rest = Trim(rest.substr(end));
     }
     if (numbers.empty()) continue;
     constexpr double kMostLabels = 1 << 24;
     if (numbers.size() != 5 || numbers[0] != std::floor(numbers[0]) || std::abs(numbers[0]) > kMostLabels) {
-      Bad(StrCat("line ", line_number, ": expected \"label xmin ymin xmax ymax\", found \"", Printable(Trim(line)),
-                 "\""));
+      BadAnnotationFile(StrCat("line ", line_number, ": expected \"label xmin ymin xmax ymax\", found \"",
+                               Printable(Trim(line)), "\""));
     }
     writer.Add(static_cast<int32_t>(numbers[0]), {numbers[1], numbers[2], numbers[3], numbers[4]}, false);
   }
@@ -236,12 +240,12 @@ void ReadText(std::string_view text, const PictureSize& picture, AnnotatedObject
 std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check) {
   LabelMap map;
   ParseText(ReadTextFile(path, "a label map"), path.string(), map);
-  if (map.item_size() == 0) Bad(StrCat(path.string(), ": the label map has no items"));
+  if (map.item_size() == 0) BadAnnotationFile(StrCat(path.string(), ": the label map has no items"));
   std::map<std::string, int32_t> labels;
   for (const LabelMapItem& item : map.item()) {
     const bool is_new = labels.insert_or_assign(item.name(), item.label()).second;
     if (!is_new && check == LabelMapCheck::kUniqueNames) {
-      Bad(StrCat(path.string(), ": the name \"", Printable(item.name()), "\" is given twice"));
+      BadAnnotationFile(StrCat(path.string(), ": the name \"", Printable(item.name()), "\" is given twice"));
     }
   }
   return labels;
@@ -293,7 +297,7 @@ std::set<std::string> ClassesInXml(std::string_view text) {
   std::set<std::string> classes;
   const Document document = ParseXml(text);
   VisitObjects(*xmlDocGetRootElement(document.get()),
-               [&](const xmlNode& object) { classes.insert(TextOf(object, "name")); });
+               [&](const xmlNode& object) { classes.insert(XmlTextOf(object, "name")); });
   return classes;
 }
 

@@ -12,25 +12,25 @@ namespace {
 
 constexpr uint32_t kMaxTrials = 100000;  // a sample must not take minutes
 
-float Draw(RandomStream& random, float low, float high) {
+float DrawBetween(RandomStream& random, float low, float high) {
   return static_cast<float>(random.Uniform(double{low}, double{high}));
 }
 
 // A window of random scale and aspect, anywhere in the image. The aspect is cut so that both sides fit.
 NormalBox RandomWindow(const CropSampler& sampler, RandomStream& random) {
-  const float scale = Draw(random, sampler.min_scale(), sampler.max_scale());
+  const float scale = DrawBetween(random, sampler.min_scale(), sampler.max_scale());
   const float limit = scale * scale;
   const float aspect =
-      std::clamp(Draw(random, sampler.min_aspect_ratio(), sampler.max_aspect_ratio()), limit, 1 / limit);
+      std::clamp(DrawBetween(random, sampler.min_aspect_ratio(), sampler.max_aspect_ratio()), limit, 1 / limit);
   const float width = std::min(1.0F, scale * std::sqrt(aspect));
   const float height = std::min(1.0F, scale / std::sqrt(aspect));
-  const float x = Draw(random, 0, 1 - width);
-  const float y = Draw(random, 0, 1 - height);
+  const float x = DrawBetween(random, 0, 1 - width);
+  const float y = DrawBetween(random, 0, 1 - height);
   return {x, y, x + width, y + height};
 }
 
 // Whether a bound pair is given and the value lies outside.
-bool IsOutside(bool has_min, float min, bool has_max, float max, float value) {
+bool IsOutsideSample(bool has_min, float min, bool has_max, float max, float value) {
   return (has_min && value < min) || (has_max && value > max);
 }
 
@@ -65,22 +65,22 @@ bool Satisfies(const SampleConstraint& c, const NormalBox& window, std::span<con
   bool passed_one = false;
   for (const Annotated& object : objects) {
     if (wants_overlap) {
-      if (IsOutside(c.has_min_jaccard_overlap(), c.min_jaccard_overlap(), c.has_max_jaccard_overlap(),
-                    c.max_jaccard_overlap(), Overlap(window, object.box))) {
+      if (IsOutsideSample(c.has_min_jaccard_overlap(), c.min_jaccard_overlap(), c.has_max_jaccard_overlap(),
+                          c.max_jaccard_overlap(), Overlap(window, object.box))) {
         continue;
       }
       passed_one = true;
     }
     if (wants_sample) {
-      if (IsOutside(c.has_min_sample_coverage(), c.min_sample_coverage(), c.has_max_sample_coverage(),
-                    c.max_sample_coverage(), Coverage(window, object.box))) {
+      if (IsOutsideSample(c.has_min_sample_coverage(), c.min_sample_coverage(), c.has_max_sample_coverage(),
+                          c.max_sample_coverage(), Coverage(window, object.box))) {
         continue;
       }
       passed_one = true;
     }
     if (wants_object) {
-      if (IsOutside(c.has_min_object_coverage(), c.min_object_coverage(), c.has_max_object_coverage(),
-                    c.max_object_coverage(), Coverage(object.box, window))) {
+      if (IsOutsideSample(c.has_min_object_coverage(), c.min_object_coverage(), c.has_max_object_coverage(),
+                          c.max_object_coverage(), Coverage(object.box, window))) {
         continue;
       }
       passed_one = true;
@@ -113,10 +113,10 @@ NormalBox JitterWindow(float jitter, bool keeps_aspect, RandomStream& random) {
   const uint64_t kind = random.Below(5);
   if (kind == 0) return {0, 0, 1, 1};
   const float most = kind == 1 ? jitter / 2 : jitter;
-  const float width = Draw(random, 1 - most, 1);
-  const float height = keeps_aspect ? width : Draw(random, 1 - most, 1);
-  const float x = Draw(random, 0, 1 - width);
-  const float y = Draw(random, 0, 1 - height);
+  const float width = DrawBetween(random, 1 - most, 1);
+  const float height = keeps_aspect ? width : DrawBetween(random, 1 - most, 1);
+  const float x = DrawBetween(random, 0, 1 - width);
+  const float y = DrawBetween(random, 0, 1 - height);
   return {x, y, x + width, y + height};
 }
 

@@ -17,21 +17,21 @@ const ResizeParameter& ResizeOf(const TransformationParameter& p) {
   return p.resize_param_size() > 0 ? p.resize_param(0) : ResizeParameter::default_instance();
 }
 
-constexpr uint32_t kMaxSide = 1U << 14U;
+constexpr uint32_t kBoxTransformMaxSide = 1U << 14U;
 
-Error Fault(std::string_view field, const std::string& text) {
+Error BoxTransformFault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
 }
 
 // A value of a repeated field that holds one, or one a channel.
-float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+float BoxTransformValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
   if (values.empty()) return none;
   return values.size() == 1 ? values[0] : values[static_cast<int>(channel)];
 }
 
 bool Happens(RandomStream& random, float probability) { return random.Uniform() < double{probability}; }
 
-float Draw(RandomStream& random, float low, float high) {
+float DrawWithin(RandomStream& random, float low, float high) {
   return static_cast<float>(random.Uniform(double{low}, double{high}));
 }
 
@@ -67,7 +67,8 @@ ImageWindow Inside(const Image& image, int64_t height, int64_t width) {
 
 void CheckRange(std::string_view field, float low, float high) {
   if (low >= 0 && low <= high && std::isfinite(high)) return;
-  throw Fault("distort_param", StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
+  throw BoxTransformFault("distort_param",
+                          StrCat(field, " from ", low, " to ", high, ", expected 0 <= lower <= upper"));
 }
 
 // What a fork for faces adds: other samplers in place of SSD's, and landmarks.
@@ -112,41 +113,49 @@ BoxTransform::BoxTransform(const TransformationParameter& param, const Annotated
 
 void BoxTransform::CheckFields() const {
   const TransformationParameter& p = param_;
-  if (p.force_color() && p.force_gray()) throw Fault("force_gray", "force_color is set too; keep one");
-  if (p.has_mean_file()) throw Fault("mean_file", "a mean image does not fit images that are cut; use mean_value");
-  if (p.resize_param_yolo_size() > 0) throw Fault("resize_param_yolo", "is YoloAnnotatedData's; set resize_param");
-  if (p.has_noise_param()) throw Fault("noise_param", "is not supported");
-  if (p.pad() > 0) throw Fault("pad", "does not go with boxes");
-  if (p.has_rand_resized_crop()) throw Fault("rand_resized_crop", "does not go with boxes; use a batch_sampler");
-  if (p.resize_short() > 0) throw Fault("resize_short", "does not go with boxes; use resize_param");
-  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0)) throw Fault("crop_size", "crop_h or crop_w is set too");
-  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw Fault("crop_h", "crop_h and crop_w must be set together");
-  if (!std::isfinite(p.scale())) throw Fault("scale", StrCat(p.scale(), " is not a finite number"));
+  if (p.force_color() && p.force_gray()) throw BoxTransformFault("force_gray", "force_color is set too; keep one");
+  if (p.has_mean_file())
+    throw BoxTransformFault("mean_file", "a mean image does not fit images that are cut; use mean_value");
+  if (p.resize_param_yolo_size() > 0)
+    throw BoxTransformFault("resize_param_yolo", "is YoloAnnotatedData's; set resize_param");
+  if (p.has_noise_param()) throw BoxTransformFault("noise_param", "is not supported");
+  if (p.pad() > 0) throw BoxTransformFault("pad", "does not go with boxes");
+  if (p.has_rand_resized_crop())
+    throw BoxTransformFault("rand_resized_crop", "does not go with boxes; use a batch_sampler");
+  if (p.resize_short() > 0) throw BoxTransformFault("resize_short", "does not go with boxes; use resize_param");
+  if (p.crop_size() > 0 && (p.crop_h() > 0 || p.crop_w() > 0))
+    throw BoxTransformFault("crop_size", "crop_h or crop_w is set too");
+  if ((p.crop_h() > 0) != (p.crop_w() > 0)) throw BoxTransformFault("crop_h", "crop_h and crop_w must be set together");
+  if (!std::isfinite(p.scale())) throw BoxTransformFault("scale", StrCat(p.scale(), " is not a finite number"));
   for (const float mean : p.mean_value()) {
-    if (!std::isfinite(mean)) throw Fault("mean_value", StrCat(mean, " is not a finite number"));
+    if (!std::isfinite(mean)) throw BoxTransformFault("mean_value", StrCat(mean, " is not a finite number"));
   }
   for (const float value : p.std_value()) {
-    if (!std::isfinite(value) || value <= 0) throw Fault("std_value", StrCat(value, " is not a positive number"));
+    if (!std::isfinite(value) || value <= 0)
+      throw BoxTransformFault("std_value", StrCat(value, " is not a positive number"));
   }
   if (p.resize_param_size() > 0) {
     const ResizeParameter& r = ResizeOf(p);
     if (r.resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
-      throw Fault("resize_param", "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
+      throw BoxTransformFault("resize_param",
+                              "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
     }
-    if (r.height() < 1 || r.width() < 1 || std::max(r.height(), r.width()) > kMaxSide) {
-      throw Fault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..", kMaxSide));
+    if (r.height() < 1 || r.width() < 1 || std::max(r.height(), r.width()) > kBoxTransformMaxSide) {
+      throw BoxTransformFault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..",
+                                                     kBoxTransformMaxSide));
     }
   }
   const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0 || Jitters();
   if (changes_size && p.resize_param_size() == 0 && p.crop_size() == 0 && p.crop_h() == 0) {
-    throw Fault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
+    throw BoxTransformFault("resize_param", "is needed: expansion and batch samplers give images of many sizes");
   }
   const float expansion = p.expand_param().max_expand_ratio();
   if (!(expansion >= 1 && expansion <= 64)) {
-    throw Fault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
+    throw BoxTransformFault("expand_param", StrCat("max_expand_ratio is ", expansion, ", expected 1..64"));
   }
   const DistortionParameter& d = p.distort_param();
-  if (d.gaussian_prob() != 0) throw Fault("distort_param", "gaussian_prob must be 0: its fork's blur is not public");
+  if (d.gaussian_prob() != 0)
+    throw BoxTransformFault("distort_param", "gaussian_prob must be 0: its fork's blur is not public");
   CheckRange("brightness", 0, d.brightness_delta());
   CheckRange("hue", 0, d.hue_delta());
   CheckRange("contrast", d.contrast_lower(), d.contrast_upper());
@@ -158,8 +167,8 @@ bool BoxTransform::Jitters() const {
   return is_yolo && sampling_.yolo_data_jitter() > 0 && sampling_.batch_sampler().empty();
 }
 
-float BoxTransform::Mean(int64_t channel) const { return ValueOf(param_.mean_value(), channel, 0); }
-float BoxTransform::Std(int64_t channel) const { return ValueOf(param_.std_value(), channel, 1); }
+float BoxTransform::Mean(int64_t channel) const { return BoxTransformValueOf(param_.mean_value(), channel, 0); }
+float BoxTransform::Std(int64_t channel) const { return BoxTransformValueOf(param_.std_value(), channel, 1); }
 
 Shape BoxTransform::OutputShape(const Image& image) const {
   for (const int count : {param_.mean_value_size(), param_.std_value_size(), ResizeOf(param_).pad_value_size()}) {
@@ -207,16 +216,16 @@ void BoxTransform::Distort(RandomStream& random, BoxScratch& scratch) const {
   const bool contrast_first = random.Uniform() > 0.5;
   const auto contrast = [&] {
     if (!Happens(random, d.contrast_prob())) return;
-    MultiplyPixels(Draw(random, d.contrast_lower(), d.contrast_upper()), scratch.image);
+    MultiplyPixels(DrawWithin(random, d.contrast_lower(), d.contrast_upper()), scratch.image);
   };
   if (Happens(random, d.brightness_prob())) {
-    AddToPixels(Draw(random, -d.brightness_delta(), d.brightness_delta()), scratch.image);
+    AddToPixels(DrawWithin(random, -d.brightness_delta(), d.brightness_delta()), scratch.image);
   }
   if (contrast_first) contrast();
   if (Happens(random, d.saturation_prob())) {
-    MultiplySaturation(Draw(random, d.saturation_lower(), d.saturation_upper()), scratch.image);
+    MultiplySaturation(DrawWithin(random, d.saturation_lower(), d.saturation_upper()), scratch.image);
   }
-  if (Happens(random, d.hue_prob())) ShiftHue(Draw(random, -d.hue_delta(), d.hue_delta()), scratch.image);
+  if (Happens(random, d.hue_prob())) ShiftHue(DrawWithin(random, -d.hue_delta(), d.hue_delta()), scratch.image);
   if (!contrast_first) contrast();
   if (!Happens(random, d.random_order_prob()) || scratch.image.channels != 3) return;
   std::array<int, 3> order = {0, 1, 2};
@@ -228,7 +237,7 @@ void BoxTransform::Expand(RandomStream& random, BoxScratch& scratch) const {
   const ExpansionParameter& e = param_.expand_param();
   if (!param_.has_expand_param() || !Happens(random, e.prob()) || std::abs(e.max_expand_ratio() - 1) < 1e-2F) return;
   const Image& image = scratch.image;
-  const float ratio = Draw(random, 1, e.max_expand_ratio());
+  const float ratio = DrawWithin(random, 1, e.max_expand_ratio());
   const auto height = std::max(image.height, static_cast<int64_t>(static_cast<float>(image.height) * ratio));
   const auto width = std::max(image.width, static_cast<int64_t>(static_cast<float>(image.width) * ratio));
   const auto top = static_cast<int64_t>(random.Uniform(0, static_cast<double>(height - image.height)));
@@ -276,9 +285,9 @@ void BoxTransform::Resize(RandomStream& random, BoxScratch& scratch) const {
   const float old_aspect = static_cast<float>(scratch.image.width) / static_cast<float>(scratch.image.height);
   const ImageWindow fit = Inside(scratch.image, height, width);
   ResizeImage(scratch.image, fit.width, fit.height, interpolation, scratch.other);
-  const std::array<float, 3> values = {ValueOf(r.pad_value(), 0, 0),
-                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 1, 0) : 0,
-                                       scratch.image.channels == 3 ? ValueOf(r.pad_value(), 2, 0) : 0};
+  const std::array<float, 3> values = {BoxTransformValueOf(r.pad_value(), 0, 0),
+                                       scratch.image.channels == 3 ? BoxTransformValueOf(r.pad_value(), 1, 0) : 0,
+                                       scratch.image.channels == 3 ? BoxTransformValueOf(r.pad_value(), 2, 0) : 0};
   PadImage(scratch.other, {fit.y, height - fit.height - fit.y, fit.x, width - fit.width - fit.x}, PaddingOf(r), values,
            scratch.image);
   // Boxes move by the exact sizes, as in Caffe; the pixels by whole ones.

@@ -14,14 +14,14 @@ constexpr std::string_view kSegmentFields[] = {"scale",        "mirror",      "c
                                                "scale_ratios", "max_distort", "is_flow"};
 constexpr std::string_view kVolumeFields[] = {"scale", "mirror", "crop_size", "mean_file", "mean_value"};
 
-[[noreturn]] void Refuse(const LayerParameter& layer, std::string_view field, std::string_view text,
-                         std::string_view hint = {}) {
+[[noreturn]] void RefuseClipField(const LayerParameter& layer, std::string_view field, std::string_view text,
+                                  std::string_view hint = {}) {
   throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::string(hint));
 }
 
 template <class Parameter>
-ClipOptions CommonOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
-                          const TransformationParameter& transform, const PipelineOptions& options) {
+ClipOptions CommonClipOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
+                              const TransformationParameter& transform, const PipelineOptions& options) {
   CheckSource(layer, StrCat(message, ".source"), param.source());
   CheckNewSize(layer, message, param.new_height(), param.new_width());
   constexpr int64_t kMaxFrames = 1 << 16;
@@ -48,8 +48,9 @@ std::unique_ptr<Pipeline> OpenClips(const LayerParameter& layer, const PipelineO
 
 template <class Parameter>
 void RefuseC3dFields(const LayerParameter& layer, const Parameter& param, std::string_view message) {
-  if (param.use_multiple_label()) Refuse(layer, StrCat(message, ".use_multiple_label"), "is not supported");
-  if (param.use_sampling_rate_jitter()) Refuse(layer, StrCat(message, ".use_sampling_rate_jitter"), "is not supported");
+  if (param.use_multiple_label()) RefuseClipField(layer, StrCat(message, ".use_multiple_label"), "is not supported");
+  if (param.use_sampling_rate_jitter())
+    RefuseClipField(layer, StrCat(message, ".use_sampling_rate_jitter"), "is not supported");
 }
 
 // C3D: pictures "000001.jpg" of a folder, the transformation among the layer's own fields (1.0) or beside them (1.1).
@@ -57,23 +58,23 @@ template <class Parameter>
 ClipOptions C3dOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
                        const TransformationParameter& transform, const PipelineOptions& options) {
   if (!param.use_image()) {
-    Refuse(layer, StrCat(message, ".use_image"), "video files are not read",
-           "unpack them into a folder of frames 000001.jpg, ... each, and set use_image: true");
+    RefuseClipField(layer, StrCat(message, ".use_image"), "video files are not read",
+                    "unpack them into a folder of frames 000001.jpg, ... each, and set use_image: true");
   }
-  ClipOptions clip = CommonOptions(layer, param, message, transform, options);
+  ClipOptions clip = CommonClipOptions(layer, param, message, transform, options);
   clip.dialect = ClipOptions::Dialect::kVolume;
   clip.pattern = "%06d.jpg";
   clip.jitter = param.use_temporal_jitter();
   clip.step = static_cast<int64_t>(param.sampling_rate());
   if (clip.step < 1 || clip.step > (1 << 16))
-    Refuse(layer, StrCat(message, ".sampling_rate"), "sampling_rate must be 1 or more");
+    RefuseClipField(layer, StrCat(message, ".sampling_rate"), "sampling_rate must be 1 or more");
   return clip;
 }
 
 int64_t SegmentsOf(const LayerParameter& layer) {
   const int64_t segments = layer.video_data_param().num_segments();
   if (segments < 1 || segments > (1 << 16)) {
-    Refuse(layer, "video_data_param.num_segments", "num_segments must be 1 or more");
+    RefuseClipField(layer, "video_data_param.num_segments", "num_segments must be 1 or more");
   }
   return segments;
 }
@@ -82,7 +83,7 @@ int64_t SegmentsOf(const LayerParameter& layer) {
 ClipOptions SegmentOptions(const LayerParameter& layer, const PipelineOptions& options) {
   const VideoDataParameter& param = layer.video_data_param();
   const TransformationParameter transform = TransformOf(layer, param);
-  ClipOptions clip = CommonOptions(layer, param, "video_data_param", transform, options);
+  ClipOptions clip = CommonClipOptions(layer, param, "video_data_param", transform, options);
   const bool is_flow = param.modality() == VideoDataParameter::FLOW;
   clip.is_flow = is_flow;
   clip.is_color = !is_flow && !param.grayscale();
@@ -91,12 +92,12 @@ ClipOptions SegmentOptions(const LayerParameter& layer, const PipelineOptions& o
   clip.segments = SegmentsOf(layer);
   clip.channel_first = param.length_first();
   clip.step = param.step();
-  if (param.rand_step()) Refuse(layer, "video_data_param.rand_step", "a random step is not supported");
+  if (param.rand_step()) RefuseClipField(layer, "video_data_param.rand_step", "a random step is not supported");
   if (clip.step < 1 || clip.frames % clip.step != 0) {
-    Refuse(layer, "video_data_param.step", "step must divide new_length");
+    RefuseClipField(layer, "video_data_param.step", "step must divide new_length");
   }
   if (clip.step > 1 && (is_flow || !clip.channel_first)) {
-    Refuse(layer, "video_data_param.step", "step is for RGB with length_first only");
+    RefuseClipField(layer, "video_data_param.step", "step is for RGB with length_first only");
   }
   SetCornersAndScales(layer, transform, clip);
   return clip;
@@ -117,8 +118,8 @@ std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const Pipel
   const VideoDataParameter& param = layer.video_data_param();
   if (IsActionVideo(layer)) return OpenActionVideo(layer, options);
   if (param.has_video_type() || param.has_video_file() || param.has_device_id()) {
-    Refuse(layer, "video_data_param", "cameras and video files are not read",
-           "unpack the video into pictures and read those");
+    RefuseClipField(layer, "video_data_param", "cameras and video files are not read",
+                    "unpack the video into pictures and read those");
   }
   if (param.has_num_segments() || param.has_modality() || param.has_name_pattern() || param.has_length_first()) {
     CheckTransformFields(layer, kSegmentFields);
@@ -131,7 +132,7 @@ std::unique_ptr<Pipeline> OpenVideoData(const LayerParameter& layer, const Pipel
     return OpenClips(layer, options, param, "video_data_param",
                      C3dOptions(layer, param, "video_data_param", transform, options));
   }
-  ClipOptions clip = CommonOptions(layer, param, "video_data_param", transform, options);
+  ClipOptions clip = CommonClipOptions(layer, param, "video_data_param", transform, options);
   clip.dialect = ClipOptions::Dialect::kVolume;
   clip.pattern = "image_%04d.jpg";
   clip.is_color = param.is_color();
@@ -152,9 +153,10 @@ std::unique_ptr<Pipeline> OpenVideoDataSeg(const LayerParameter& layer, const Pi
   const VideoDataParameter& param = layer.video_data_param();
   CheckTops(layer);
   CheckTransformFields(layer, {});
-  ClipOptions clip = CommonOptions(layer, param, "video_data_param", TransformOf(layer, param), options);
+  ClipOptions clip = CommonClipOptions(layer, param, "video_data_param", TransformOf(layer, param), options);
   if (clip.mirror || clip.crop_size > 0) {
-    Refuse(layer, "video_data_param", "VideoDataSeg neither crops nor mirrors: its labels would not go with it");
+    RefuseClipField(layer, "video_data_param",
+                    "VideoDataSeg neither crops nor mirrors: its labels would not go with it");
   }
   clip.dialect = ClipOptions::Dialect::kVolume;
   clip.pattern = "img_%d.png";

@@ -17,9 +17,9 @@ using Json = nlohmann::json;
 
 constexpr double kMostSide = 1 << 24;  // of a picture
 
-[[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
+[[noreturn]] void BadCocoFile(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
 
-std::string TextOf(const Json& json) {
+std::string CocoTextOf(const Json& json) {
   constexpr size_t kMost = 100;
   return Printable(json.dump(-1, ' ', true).substr(0, kMost));
 }
@@ -27,21 +27,22 @@ std::string TextOf(const Json& json) {
 int64_t WholeIn(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_integer()) {
-    Bad(StrCat("has no whole number \"", key, "\": ", TextOf(object)));
+    BadCocoFile(StrCat("has no whole number \"", key, "\": ", CocoTextOf(object)));
   }
   return found->get<int64_t>();
 }
 
 std::string TextIn(const Json& object, const char* key) {
   const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) Bad(StrCat("has no text \"", key, "\": ", TextOf(object)));
+  if (found == object.end() || !found->is_string())
+    BadCocoFile(StrCat("has no text \"", key, "\": ", CocoTextOf(object)));
   return found->get<std::string>();
 }
 
-std::vector<double> NumbersOf(const Json& list, const char* what) {
+std::vector<double> CocoNumbersOf(const Json& list, const char* what) {
   std::vector<double> numbers;
   for (const Json& number : list) {
-    if (!number.is_number()) Bad(StrCat("its ", what, " has ", TextOf(number), ", expected numbers"));
+    if (!number.is_number()) BadCocoFile(StrCat("its ", what, " has ", CocoTextOf(number), ", expected numbers"));
     numbers.push_back(number.get<double>());
   }
   return numbers;
@@ -50,19 +51,19 @@ std::vector<double> NumbersOf(const Json& list, const char* what) {
 void ReadSegmentation(const Json& json, CocoObject& object) {
   if (json.is_array()) {
     for (const Json& polygon : json) {
-      if (!polygon.is_array()) Bad("its segmentation is no list of polygons");
-      object.polygons.push_back(NumbersOf(polygon, "polygon"));
+      if (!polygon.is_array()) BadCocoFile("its segmentation is no list of polygons");
+      object.polygons.push_back(CocoNumbersOf(polygon, "polygon"));
     }
     return;
   }
   const auto size = json.find("size");
   const auto counts = json.find("counts");
   if (!json.is_object() || size == json.end() || counts == json.end()) {
-    Bad("its segmentation is neither a list of polygons nor run lengths (\"size\" and \"counts\")");
+    BadCocoFile("its segmentation is neither a list of polygons nor run lengths (\"size\" and \"counts\")");
   }
-  const std::vector<double> sides = NumbersOf(*size, "size");
+  const std::vector<double> sides = CocoNumbersOf(*size, "size");
   if (sides.size() != 2 || !(sides[0] >= 1 && sides[0] <= kMostSide && sides[1] >= 1 && sides[1] <= kMostSide)) {
-    Bad(StrCat("its segmentation's size is ", TextOf(*size), ", expected [height, width]"));
+    BadCocoFile(StrCat("its segmentation's size is ", CocoTextOf(*size), ", expected [height, width]"));
   }
   object.runs_size = {static_cast<int64_t>(sides[1]), static_cast<int64_t>(sides[0])};
   if (counts->is_string()) {
@@ -71,7 +72,7 @@ void ReadSegmentation(const Json& json, CocoObject& object) {
   }
   for (const Json& count : *counts) {
     if (!count.is_number_unsigned() || count.get<uint64_t>() > UINT32_MAX) {
-      Bad(StrCat("its run lengths have \"", TextOf(count), "\""));
+      BadCocoFile(StrCat("its run lengths have \"", CocoTextOf(count), "\""));
     }
     object.runs.push_back(count.get<uint32_t>());
   }
@@ -81,16 +82,18 @@ void ReadSegmentation(const Json& json, CocoObject& object) {
 void ReadPoints(const Json& json, CocoObject& object) {
   const auto found = json.find("keypoints");
   if (found != json.end() && !found->is_null()) {
-    if (!found->is_array()) Bad("its keypoints are no list");
-    const std::vector<double> numbers = NumbersOf(*found, "keypoints");
-    if (numbers.size() % 3 != 0) Bad(StrCat("its keypoints are ", numbers.size(), " numbers, expected three a point"));
+    if (!found->is_array()) BadCocoFile("its keypoints are no list");
+    const std::vector<double> numbers = CocoNumbersOf(*found, "keypoints");
+    if (numbers.size() % 3 != 0)
+      BadCocoFile(StrCat("its keypoints are ", numbers.size(), " numbers, expected three a point"));
     for (size_t i = 0; i < numbers.size(); i += 3) {
       const double flag = numbers[i + 2];
       if (flag != 0 && flag != 1 && flag != 2) {
-        Bad(StrCat("key point ", i / 3 + 1, " has the flag ", flag, ", expected 0, 1 or 2"));
+        BadCocoFile(StrCat("key point ", i / 3 + 1, " has the flag ", flag, ", expected 0, 1 or 2"));
       }
       if (std::abs(numbers[i]) > kMostSide || std::abs(numbers[i + 1]) > kMostSide) {
-        Bad(StrCat("key point ", i / 3 + 1, " is at (", numbers[i], ", ", numbers[i + 1], "), which no picture holds"));
+        BadCocoFile(
+            StrCat("key point ", i / 3 + 1, " is at (", numbers[i], ", ", numbers[i + 1], "), which no picture holds"));
       }
       object.points.push_back({numbers[i], numbers[i + 1], static_cast<CocoPoint::Flag>(flag)});
     }
@@ -99,7 +102,7 @@ void ReadPoints(const Json& json, CocoObject& object) {
   const int64_t stated = WholeIn(json, "num_keypoints");
   const auto labelled = std::ranges::count_if(
       object.points, [](const CocoPoint& point) { return point.flag != CocoPoint::Flag::kNotLabelled; });
-  if (stated != labelled) Bad(StrCat("its num_keypoints is ", stated, ", and ", labelled, " are labelled"));
+  if (stated != labelled) BadCocoFile(StrCat("its num_keypoints is ", stated, ", and ", labelled, " are labelled"));
 }
 
 struct CocoCategory {
@@ -112,11 +115,11 @@ CocoCategory CategoryOf(const Json& json) {
   CocoCategory category{.name = TextIn(json, "name")};
   const auto points = json.find("keypoints");
   if (points == json.end() || points->is_null()) return category;
-  if (!points->is_array()) Bad("its keypoints are no list");
+  if (!points->is_array()) BadCocoFile("its keypoints are no list");
   for (const Json& name : *points) {
-    if (!name.is_string()) Bad(StrCat("its keypoints have ", TextOf(name), ", expected names"));
+    if (!name.is_string()) BadCocoFile(StrCat("its keypoints have ", CocoTextOf(name), ", expected names"));
     if (std::ranges::find(category.points, name.get<std::string>()) != category.points.end()) {
-      Bad(StrCat("has the key point ", TextOf(name), " twice"));
+      BadCocoFile(StrCat("has the key point ", CocoTextOf(name), " twice"));
     }
     category.points.push_back(name.get<std::string>());
   }
@@ -127,7 +130,7 @@ CocoCategory CategoryOf(const Json& json) {
       return at.is_number_unsigned() && at.get<uint64_t>() >= 1 && at.get<uint64_t>() <= category.points.size();
     };
     if (!pair.is_array() || pair.size() != 2 || !is_point(pair[0]) || !is_point(pair[1])) {
-      Bad(StrCat("its skeleton has ", TextOf(pair), ", expected two of 1..", category.points.size()));
+      BadCocoFile(StrCat("its skeleton has ", CocoTextOf(pair), ", expected two of 1..", category.points.size()));
     }
     category.skeleton.emplace_back(pair[0].get<uint32_t>() - 1, pair[1].get<uint32_t>() - 1);
   }
@@ -150,11 +153,11 @@ class CocoReader {
     };
     const Json json = Json::parse(text, keep, /*allow_exceptions=*/false);
     if (json.is_discarded() || !json.is_object()) {
-      Bad(StrCat("this is no JSON object, or it is cut off",
-                 last_.empty() ? "" : StrCat(", after ", last_, " (numbers that are not finite are no JSON)")));
+      BadCocoFile(StrCat("this is no JSON object, or it is cut off",
+                         last_.empty() ? "" : StrCat(", after ", last_, " (numbers that are not finite are no JSON)")));
     }
     for (const char* name : {"images", "annotations", "categories"}) {
-      if (!json.contains(name)) Bad(StrCat("has no list \"", name, "\""));
+      if (!json.contains(name)) BadCocoFile(StrCat("has no list \"", name, "\""));
     }
   }
 
@@ -170,17 +173,19 @@ class CocoReader {
       const auto picture = pictures_.find(listed.picture);
       const auto label = labels.find(listed.category);
       const std::string name = StrCat("annotation ", listed.object.id);
-      if (picture == pictures_.end()) Bad(StrCat(name, " is of image ", listed.picture, ", which is not listed"));
-      if (label == labels.end()) Bad(StrCat(name, " is of category ", listed.category, ", which is not listed"));
+      if (picture == pictures_.end())
+        BadCocoFile(StrCat(name, " is of image ", listed.picture, ", which is not listed"));
+      if (label == labels.end())
+        BadCocoFile(StrCat(name, " is of category ", listed.category, ", which is not listed"));
       listed.object.label = label->second;
       const CocoCategory& category = categories_.at(listed.category);
       if (!listed.object.points.empty() && listed.object.points.size() != category.points.size()) {
-        Bad(StrCat(name, " has ", listed.object.points.size(), " key points, its category \"", Printable(category.name),
-                   "\" ", category.points.size()));
+        BadCocoFile(StrCat(name, " has ", listed.object.points.size(), " key points, its category \"",
+                           Printable(category.name), "\" ", category.points.size()));
       }
       file_.pictures[picture->second].objects.push_back(std::move(listed.object));
     }
-    if (file_.pictures.empty()) Bad("no images");
+    if (file_.pictures.empty()) BadCocoFile("no images");
     return std::move(file_);
   }
 
@@ -196,7 +201,8 @@ class CocoReader {
     if (category.points.empty()) return;
     const bool is_first = file_.point_names.empty();
     if (!is_first && (file_.point_names != category.points || file_.skeleton != category.skeleton)) {
-      Bad(StrCat("the category \"", Printable(category.name), "\" has other key points than the one before it"));
+      BadCocoFile(
+          StrCat("the category \"", Printable(category.name), "\" has other key points than the one before it"));
     }
     file_.point_names = category.points;
     file_.skeleton = category.skeleton;
@@ -209,10 +215,10 @@ class CocoReader {
     last_ = StrCat(list == "images" ? "image " : list == "categories" ? "category " : "annotation ", id);
     try {
       if (list == "images") TakePicture(id, json);
-      if (list == "categories" && !categories_.emplace(id, CategoryOf(json)).second) Bad("is listed twice");
+      if (list == "categories" && !categories_.emplace(id, CategoryOf(json)).second) BadCocoFile("is listed twice");
       if (list == "annotations") TakeObject(id, json);
     } catch (const Error& e) {
-      Bad(StrCat(last_, ": ", e.text()));
+      BadCocoFile(StrCat(last_, ": ", e.text()));
     }
   }
 
@@ -222,14 +228,14 @@ class CocoReader {
     if (json.contains("width") && json.contains("height")) {
       picture.size = {WholeIn(json, "width"), WholeIn(json, "height")};
     }
-    if (!pictures_.emplace(id, file_.pictures.size()).second) Bad("is listed twice");
+    if (!pictures_.emplace(id, file_.pictures.size()).second) BadCocoFile("is listed twice");
     file_.pictures.push_back(std::move(picture));
   }
 
   void TakeObject(int64_t id, const Json& json) {
     const auto box = json.find("bbox");
-    if (box == json.end() || !box->is_array() || box->size() != 4) Bad("has no \"bbox\" of four numbers");
-    const std::vector<double> b = NumbersOf(*box, "bbox");
+    if (box == json.end() || !box->is_array() || box->size() != 4) BadCocoFile("has no \"bbox\" of four numbers");
+    const std::vector<double> b = CocoNumbersOf(*box, "bbox");
     Listed listed;
     listed.picture = WholeIn(json, "image_id");
     listed.category = WholeIn(json, "category_id");
@@ -273,9 +279,9 @@ RunLengths PixelsOf(const CocoObject& object, const PictureSize& size) {
     parts.push_back(RunLengthsOf(polygon, size.width, size.height));
   }
   if (parts.empty()) {
-    if (object.runs.empty()) Bad("has no segmentation, as others have");
+    if (object.runs.empty()) BadCocoFile("has no segmentation, as others have");
     if (object.runs_size.width != size.width || object.runs_size.height != size.height) {
-      Bad(StrCat("has run lengths of a picture of ", object.runs_size.width, " x ", object.runs_size.height));
+      BadCocoFile(StrCat("has run lengths of a picture of ", object.runs_size.width, " x ", object.runs_size.height));
     }
     parts.push_back(object.runs);
   }

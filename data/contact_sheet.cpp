@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kCell = 96;  // pixels of a picture's square
-constexpr int kGap = 4;
+constexpr int kContactSheetGap = 4;
 constexpr int kLine = 18;  // of text
 constexpr int kMostColumns = 16;
 constexpr int kNameLetters = 40;
@@ -92,27 +92,28 @@ ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options)
     ++made.classes_left;
   }
   const int columns = static_cast<int>(std::clamp<int64_t>(options.per_class, 3, kMostColumns));
-  int height = kGap;
+  int height = kContactSheetGap;
   for (const auto& [label, records] : classes) {
-    height += kLine + RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
+    height += kLine + RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
   }
-  cv::Mat sheet(height, kGap + columns * (kCell + kGap), CV_8UC3, cv::Scalar(40, 40, 40));
-  int y = kGap;
+  cv::Mat sheet(height, kContactSheetGap + columns * (kCell + kContactSheetGap), CV_8UC3, cv::Scalar(40, 40, 40));
+  int y = kContactSheetGap;
   for (const auto& [label, records] : classes) {
     const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
     const std::string name = named ? names[static_cast<size_t>(label)].substr(0, kNameLetters) : "";
-    Write(StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")"), kGap,
-          y + kLine - 5, sheet);
+    Write(StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")"),
+          kContactSheetGap, y + kLine - 5, sheet);
     y += kLine;
     const auto shown = std::min<int64_t>(options.per_class, static_cast<int64_t>(records.size()));
     for (int64_t k = 0; k < shown; ++k) {
       const auto column = static_cast<int>(k % columns);
       const int row = static_cast<int>(k / columns);
       const int64_t record = records[static_cast<size_t>(k * static_cast<int64_t>(records.size()) / shown)];
-      DrawRecord(database, record, kGap + column * (kCell + kGap), y + row * (kCell + kGap), sheet);
+      DrawRecord(database, record, kContactSheetGap + column * (kCell + kContactSheetGap),
+                 y + row * (kCell + kContactSheetGap), sheet);
     }
     made.pictures += shown;
-    y += RowsOf(records.size(), options, columns) * (kCell + kGap) + kGap;
+    y += RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
   }
   made.picture.Resize(sheet.cols, sheet.rows, 3);
   std::copy(sheet.datastart, sheet.dataend, made.picture.pixels.begin());

@@ -24,7 +24,7 @@ using nlohmann::json;
 
 constexpr int64_t kBatchRecords = 16384;
 
-std::string IdentityOf(const RecordDatabase& database, json what) {
+std::string CopyRecordsIdentityOf(const RecordDatabase& database, json what) {
   what["format"] = "moka-copy";
   what["version"] = 1;
   what["source"] = database.reader().path().string();
@@ -77,8 +77,8 @@ void CopyRecords(const LmdbReader& reader, const std::vector<int64_t>& order, co
 }
 
 // Indices drawn into groups of the given sizes, one after the other.
-void Draw(const std::vector<int64_t>& from, const std::vector<int64_t>& sizes, uint64_t seed, uint64_t stream,
-          std::vector<std::vector<int64_t>>& groups) {
+void DrawGroups(const std::vector<int64_t>& from, const std::vector<int64_t>& sizes, uint64_t seed, uint64_t stream,
+                std::vector<std::vector<int64_t>>& groups) {
   if (from.empty()) return;
   const Permutation permutation(from.size(), seed, stream);
   uint64_t next = 0;
@@ -87,7 +87,7 @@ void Draw(const std::vector<int64_t>& from, const std::vector<int64_t>& sizes, u
   }
 }
 
-int64_t ClassOf(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
+int64_t CopyRecordsClassOf(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
     if (const std::optional<int64_t> label = database.ClassOf(i, scratch)) return *label;
   } catch (const Error& e) {
@@ -106,7 +106,7 @@ int64_t ShuffleLmdb(const fs::path& from, const fs::path& out, const CopyOptions
   std::vector<int64_t> order(static_cast<size_t>(reader.size()));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(permutation(i));
   Progress progress{options, reader.size()};
-  CopyRecords(reader, order, out, IdentityOf(database, {{"shuffle", options.seed}}), progress);
+  CopyRecords(reader, order, out, CopyRecordsIdentityOf(database, {{"shuffle", options.seed}}), progress);
   return reader.size();
 }
 
@@ -167,11 +167,12 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
   const LmdbReader& reader = database.reader();
   std::map<int64_t, std::vector<int64_t>> classes;  // one, unless by class
   RecordDatabase::Scratch scratch;
-  for (int64_t i = 0; i < reader.size(); ++i) classes[by_class ? ClassOf(database, i, scratch) : 0].push_back(i);
+  for (int64_t i = 0; i < reader.size(); ++i)
+    classes[by_class ? CopyRecordsClassOf(database, i, scratch) : 0].push_back(i);
   std::vector<std::vector<int64_t>> groups(parts.size());
   for (const auto& [label, indices] : classes) {
     const std::vector<int64_t> sizes = Apportion(static_cast<int64_t>(indices.size()), parts);
-    Draw(indices, sizes, options.seed, StableHash(StrCat("split ", label)), groups);
+    DrawGroups(indices, sizes, options.seed, StableHash(StrCat("split ", label)), groups);
   }
   SplitReport report;
   json what = {{"seed", options.seed}, {"by_class", by_class}};
@@ -190,7 +191,7 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
   for (size_t i = 0; i < parts.size(); ++i) {
     std::sort(groups[i].begin(), groups[i].end());
     what["part"] = parts[i].name;
-    const std::string identity = IdentityOf(database, what);
+    const std::string identity = CopyRecordsIdentityOf(database, what);
     if (IsFinished(report.paths[i], identity)) {
       progress.done += report.records[i];
     } else {

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-Shape FourAxes(Shape shape) {
+Shape Hdf5SinkFourAxes(Shape shape) {
   while (shape.rank() < 4) shape = shape.Inserted(shape.rank(), 1);
   return shape;
 }
@@ -31,8 +31,8 @@ Hdf5Sink::~Hdf5Sink() {
 void Hdf5Sink::Append(std::span<const float> data, const Shape& data_shape, std::span<const float> label,
                       const Shape& label_shape) {
   if (writer_ == nullptr) writer_ = std::make_unique<Hdf5Writer>(path_);
-  writer_->AppendRows("data", FourAxes(data_shape), data);
-  writer_->AppendRows("label", FourAxes(label_shape), label);
+  writer_->AppendRows("data", Hdf5SinkFourAxes(data_shape), data);
+  writer_->AppendRows("label", Hdf5SinkFourAxes(label_shape), label);
 }
 
 void Hdf5Sink::Finish() {

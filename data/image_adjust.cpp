@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-cv::Mat MatOf(const Image& image) {
+cv::Mat AdjustedMatOf(const Image& image) {
   // OpenCV has no read-only Mat; sources are only read.
   return {static_cast<int>(image.height), static_cast<int>(image.width), image.channels == 3 ? CV_8UC3 : CV_8UC1,
           const_cast<uint8_t*>(image.pixels.data())};
@@ -20,7 +20,7 @@ cv::Mat MatOf(const Image& image) {
 void ScaleHsv(int channel, double factor, double delta, Image& image) {
   if (image.channels != 3) return;
   UseOneOpenCvThread();
-  cv::Mat pixels = MatOf(image);
+  cv::Mat pixels = AdjustedMatOf(image);
   cv::Mat hsv;
   cv::cvtColor(pixels, hsv, cv::COLOR_BGR2HSV);
   cv::Mat plane;
@@ -32,7 +32,7 @@ void ScaleHsv(int channel, double factor, double delta, Image& image) {
 
 void ScalePixels(double factor, double delta, Image& image) {
   UseOneOpenCvThread();
-  cv::Mat pixels = MatOf(image);
+  cv::Mat pixels = AdjustedMatOf(image);
   pixels.convertTo(pixels, -1, factor, delta);
 }
 
@@ -60,8 +60,8 @@ void PadImage(const Image& from, const ImageMargins& margins, Padding padding, c
               Image& to) {
   UseOneOpenCvThread();
   to.Resize(from.width + margins.left + margins.right, from.height + margins.top + margins.bottom, from.channels);
-  cv::Mat target = MatOf(to);
-  cv::copyMakeBorder(MatOf(from), target, static_cast<int>(margins.top), static_cast<int>(margins.bottom),
+  cv::Mat target = AdjustedMatOf(to);
+  cv::copyMakeBorder(AdjustedMatOf(from), target, static_cast<int>(margins.top), static_cast<int>(margins.bottom),
                      static_cast<int>(margins.left), static_cast<int>(margins.right), Border(padding),
                      cv::Scalar(double{values[0]}, double{values[1]}, double{values[2]}));
 }

@@ -23,7 +23,7 @@ Context NewContext(int flags) {
   return context;
 }
 
-void Check(int code) {
+void CheckPng(int code) {
   if (code != SPNG_OK) throw CannotDecode("PNG", code == SPNG_IO_EOF ? "the file ends too early" : spng_strerror(code));
 }
 
@@ -40,7 +40,7 @@ void SwapRedAndBlue(Image& image) {
 void DecodeRows(spng_ctx* context, int format, DecodeOptions::Damage damage, std::vector<uint8_t>& pixels,
                 size_t row_bytes) {
   const bool strict = damage == DecodeOptions::Damage::kStrict;
-  Check(spng_decode_image(context, nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
+  CheckPng(spng_decode_image(context, nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
   bool any = false;
   int code = SPNG_OK;
   while (code == SPNG_OK) {
@@ -50,7 +50,7 @@ void DecodeRows(spng_ctx* context, int format, DecodeOptions::Damage damage, std
     any = any || code == SPNG_OK || code == SPNG_EOI;
   }
   if (code == SPNG_EOI) code = strict ? spng_decode_chunks(context) : SPNG_OK;  // what follows the pixels is read too
-  if (strict || !any) Check(code);
+  if (strict || !any) CheckPng(code);
 }
 
 // libspng reads blocks of 8 KiB and drops one that is cut. So that it sees all there is, the chunk in which the file
@@ -78,13 +78,13 @@ Context OpenPng(std::string_view file, const ImageHeader& header, DecodeOptions:
   constexpr size_t kMetadataBytes = size_t{16} << 20U;
   const bool strict = damage == DecodeOptions::Damage::kStrict;
   Context context = NewContext(0);
-  Check(
+  CheckPng(
       spng_set_image_limits(context.get(), static_cast<uint32_t>(header.width), static_cast<uint32_t>(header.height)));
-  Check(spng_set_chunk_limits(context.get(), kMetadataBytes, kMetadataBytes));
+  CheckPng(spng_set_chunk_limits(context.get(), kMetadataBytes, kMetadataBytes));
   // Chunks that no pixel depends on are left out when their checksum is wrong.
-  Check(spng_set_crc_action(context.get(), strict ? SPNG_CRC_ERROR : SPNG_CRC_USE, SPNG_CRC_DISCARD));
-  Check(spng_set_png_buffer(context.get(), file.data(), file.size()));
-  Check(spng_get_ihdr(context.get(), &ihdr));
+  CheckPng(spng_set_crc_action(context.get(), strict ? SPNG_CRC_ERROR : SPNG_CRC_USE, SPNG_CRC_DISCARD));
+  CheckPng(spng_set_png_buffer(context.get(), file.data(), file.size()));
+  CheckPng(spng_get_ihdr(context.get(), &ihdr));
   return context;
 }
 

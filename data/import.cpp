@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using Parts = std::vector<std::string>;
 
-int64_t NumberOf(std::string_view text, std::string_view what) {
+int64_t ImportNumberOf(std::string_view text, std::string_view what) {
   int64_t value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || value < 0) {
@@ -29,19 +29,19 @@ std::string Replaced(std::string text, std::string_view from, std::string_view t
 }
 
 // The part i, or empty where there are fewer.
-std::string PartOf(const Parts& parts, size_t i) { return i < parts.size() ? parts[i] : std::string(); }
+std::string ImportPartOf(const Parts& parts, size_t i) { return i < parts.size() ? parts[i] : std::string(); }
 
 ImportReport FromBoxes(const Parts& parts, const fs::path& out, const ImportOptions& options) {
   AnnotationOptions annotations;
   annotations.label_map = parts[1];
   annotations.stops_at_bad_file = options.on_bad_record == ImportOptions::OnBadRecord::kStop;
-  const std::string root = PartOf(parts, 2).empty() ? std::string() : StrCat(parts[2], "/");
+  const std::string root = ImportPartOf(parts, 2).empty() ? std::string() : StrCat(parts[2], "/");
   return ImportAnnotated(parts[0], root, annotations, out, options);
 }
 
 ImportReport FromGlyphs(const Parts& parts, const fs::path& out, const ImportOptions& options) {
-  const auto seed = parts.size() > 1 ? static_cast<uint64_t>(NumberOf(parts[1], "glyphs:COUNT:SEED")) : 1;
-  return ImportGlyphs(NumberOf(parts[0], "glyphs:COUNT"), seed, out, options);
+  const auto seed = parts.size() > 1 ? static_cast<uint64_t>(ImportNumberOf(parts[1], "glyphs:COUNT:SEED")) : 1;
+  return ImportGlyphs(ImportNumberOf(parts[0], "glyphs:COUNT"), seed, out, options);
 }
 
 constexpr size_t kAny = 1000;
@@ -74,7 +74,7 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"csv", "FILE[,ROOT]", "lines \"path,number..\" with a header: targets", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportCsv(parts[0], PartOf(parts, 1), out, options);
+         return ImportCsv(parts[0], ImportPartOf(parts, 1), out, options);
        }},
       {"glyphs", "COUNT[:SEED]", "drawn digits", 1, 2, FromGlyphs, ':'},
       {"idx", "IMAGES,LABELS", "MNIST's format", 2, 2,
@@ -83,7 +83,7 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"instances", "PICTURES,MASKS[,LIST]", "objects by number in PNGs: boxes with masks", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportMasks(parts[0], parts[1], PartOf(parts, 2), MaskKind::kInstances, out, options);
+         return ImportMasks(parts[0], parts[1], ImportPartOf(parts, 2), MaskKind::kInstances, out, options);
        }},
       {"leveldb", "FOLDER", "Caffe's records of a LevelDB, as they are", 1, 1,
        [](const Parts& parts, const fs::path& out, const Options& options) {
@@ -91,7 +91,7 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"list", "FILE[,ROOT]", "lines \"path label\"", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportList(parts[0], PartOf(parts, 1), out, options);
+         return ImportList(parts[0], ImportPartOf(parts, 1), out, options);
        }},
       {"lmdb", "DATABASE", "its Datums anew, in another storage or size", 1, 1,
        [](const Parts& parts, const fs::path& out, const Options& options) {
@@ -99,7 +99,7 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"masks", "PICTURES,MASKS[,LIST]", "pictures and PNGs of their pixels' classes", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportMasks(parts[0], parts[1], PartOf(parts, 2), MaskKind::kClasses, out, options);
+         return ImportMasks(parts[0], parts[1], ImportPartOf(parts, 2), MaskKind::kClasses, out, options);
        }},
       {"shards", "NAMES", "WebDataset's tars: data-{000..012}.tar, data-*.tar", 1, 1,
        [](const Parts& parts, const fs::path& out, const Options& options) {
@@ -107,11 +107,11 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"tar", "FILE[,SPLIT]", "members SPLIT/CLASS/PICTURE", 1, 2,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportTar(parts[0], PartOf(parts, 1), out, options);
+         return ImportTar(parts[0], ImportPartOf(parts, 1), out, options);
        }},
       {"voc", "ROOT,SPLIT[,CLASSES]", "PASCAL VOC's layout: boxes, masks", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportVoc(parts[0], parts[1], PartOf(parts, 2), out, options);
+         return ImportVoc(parts[0], parts[1], ImportPartOf(parts, 2), out, options);
        }},
   };
   return kinds;

@@ -54,8 +54,9 @@ AnnotationFormat FormatOf(const AnnotationOptions& options, const AnnotatedFile&
 }
 
 // As Caffe: without its file a picture has no objects. The root is put before the names as text.
-ImportItem ItemOf(const AnnotatedFile& file, AnnotationFormat format, const std::map<std::string, int32_t>& labels,
-                  const std::string& root, bool may_be_misdescribed) {
+ImportItem ImportAnnotatedItemOf(const AnnotatedFile& file, AnnotationFormat format,
+                                 const std::map<std::string, int32_t>& labels, const std::string& root,
+                                 bool may_be_misdescribed) {
   constexpr int32_t kNoLabel = -1;  // of the whole picture
   ImportItem item;
   item.name = file.picture;
@@ -104,7 +105,8 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
                        .kind = RecordKind::kAnnotated});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(files.size()), options)) {
     const AnnotatedFile& file = files[static_cast<size_t>(i)];
-    writer.Add(ItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
+    writer.Add(
+        ImportAnnotatedItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
   }
   return writer.Finish(NamesByLabel(labels));
 }

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Boxes come rounded to hundredths of a pixel, so that some end a little outside.
-bool IsOutside(const PixelBox& box, const PictureSize& size) {
+bool IsOutsidePicture(const PixelBox& box, const PictureSize& size) {
   constexpr double kSlack = 1;  // pixels
   return box.xmin < -kSlack || box.ymin < -kSlack || box.xmax > static_cast<double>(size.width) + kSlack ||
          box.ymax > static_cast<double>(size.height) + kSlack;
@@ -38,7 +38,7 @@ void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks
   const std::string name = StrCat("annotation ", object.id, ": the box ", object.box.ToText());
   SampleBox* const box = AddBox(size, object.box, object.label, name, record, warnings);
   if (box == nullptr) return;
-  if (IsOutside(object.box, size)) {
+  if (IsOutsidePicture(object.box, size)) {
     warnings.push_back(StrCat(name, " reaches outside the picture of ", size.width, " x ", size.height));
   }
   if (object.is_crowd) box->set_crowd(true);
@@ -52,8 +52,8 @@ void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks
   }
 }
 
-void AddObjects(const CocoPicture& picture, bool has_masks, const Image& image, SampleRecord& record,
-                std::vector<std::string>& warnings) {
+void AddCocoObjects(const CocoPicture& picture, bool has_masks, const Image& image, SampleRecord& record,
+                    std::vector<std::string>& warnings) {
   const PictureSize size{image.width, image.height};
   const bool is_stated = picture.size.width > 0 && picture.size.height > 0;
   if (is_stated && (picture.size.width != size.width || picture.size.height != size.height)) {
@@ -85,7 +85,7 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
     item.read = [&] { return tree.Read(picture.file); };
     item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
       InFile(StrCat(annotations.string(), ": ", picture.file), warnings,
-             [&] { AddObjects(picture, coco.has_masks, image, record, warnings); });
+             [&] { AddCocoObjects(picture, coco.has_masks, image, record, warnings); });
     };
     writer.Add(std::move(item));
   }

@@ -45,7 +45,7 @@ ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
 }
 
 // The class of a tar member SPLIT/CLASS/IMAGE, or empty when the member does not belong to the split.
-std::string_view ClassOf(std::string_view name, std::string_view split) {
+std::string_view ImportImagesClassOf(std::string_view name, std::string_view split) {
   if (name.starts_with("./")) name.remove_prefix(2);
   if (!split.empty()) {
     if (!name.starts_with(split) || name.substr(split.size(), 1) != "/") return {};
@@ -74,7 +74,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   std::set<std::string, std::less<>> folders;
   for (TarReader reader(tar); reader.Next();) {
     CheckImportStop(options);
-    const std::string_view name = ClassOf(reader.name(), split);
+    const std::string_view name = ImportImagesClassOf(reader.name(), split);
     folders.insert(reader.name().substr(0, reader.name().find('/')));
     if (name.empty()) continue;
     ++contents.images;
@@ -157,7 +157,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   };
   std::vector<Member> members;
   for (TarReader reader(tar); !writer.full() && reader.Next();) {
-    const std::string_view name = ClassOf(reader.name(), split);
+    const std::string_view name = ImportImagesClassOf(reader.name(), split);
     if (name.empty()) continue;
     CheckImportStop(options);
     if (options.shuffle_seed) {
@@ -169,7 +169,7 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(static_cast<int64_t>(members.size()), options)) {
       Member& member = members[static_cast<size_t>(i)];
-      const int32_t label = contents.LabelOf(ClassOf(member.name, split));
+      const int32_t label = contents.LabelOf(ImportImagesClassOf(member.name, split));
       writer.Add(BytesItem(std::move(member.bytes), label, std::move(member.name)));
     }
   }

@@ -37,7 +37,7 @@ std::string ReadList(const fs::path& list) {
 }
 
 // The names of a list, or of all pictures, with their files.
-std::vector<Pair> PairsOf(const FileTree& pictures, const FileTree& masks, const fs::path& list) {
+std::vector<Pair> ImportMasksPairsOf(const FileTree& pictures, const FileTree& masks, const fs::path& list) {
   const std::map<std::string, std::string> picture_files = PicturesByStem(pictures);
   const std::map<std::string, std::string> mask_files = PicturesByStem(masks);
   const auto mask_of = [&](const std::string& stem) {
@@ -68,7 +68,7 @@ std::vector<Pair> PairsOf(const FileTree& pictures, const FileTree& masks, const
 }
 
 // One box an object, in the order of their numbers.
-void AddObjects(const ValueMask& mask, SampleRecord& record, std::vector<std::string>& warnings) {
+void AddMaskObjects(const ValueMask& mask, SampleRecord& record, std::vector<std::string>& warnings) {
   for (const auto& [number, runs] : RunLengthsByValue(mask.values, mask.width, mask.height)) {
     const ImageWindow window = WindowOf(runs, mask.width, mask.height);
     const PixelBox box = {static_cast<double>(window.x), static_cast<double>(window.y),
@@ -78,7 +78,7 @@ void AddObjects(const ValueMask& mask, SampleRecord& record, std::vector<std::st
   }
 }
 
-SampleSchema SchemaOf(MaskKind kind) {
+SampleSchema ImportMasksSchemaOf(MaskKind kind) {
   SampleSchema schema = NewSchema();
   if (kind == MaskKind::kClasses) {
     schema.set_mask(true);
@@ -98,7 +98,7 @@ ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const 
   const auto step = [&] { CheckImportStop(options); };
   const FileTree picture_tree(pictures, step);
   const FileTree mask_tree(masks, step);
-  const std::vector<Pair> pairs = PairsOf(picture_tree, mask_tree, list);
+  const std::vector<Pair> pairs = ImportMasksPairsOf(picture_tree, mask_tree, list);
   uint32_t crc = 0;
   int64_t bytes = 0;
   for (const Pair& pair : pairs) {
@@ -126,13 +126,13 @@ ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const 
         if (kind == MaskKind::kClasses) {
           record.set_mask(MaskFile(std::move(file), image));
         } else {
-          AddObjects(ReadValueMask(file, image), record, warnings);
+          AddMaskObjects(ReadValueMask(file, image), record, warnings);
         }
       });
     };
     writer.Add(std::move(item));
   }
-  return writer.FinishSamples(SchemaOf(kind));
+  return writer.FinishSamples(ImportMasksSchemaOf(kind));
 }
 
 }  // namespace moka

@@ -31,7 +31,7 @@ std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
   return texts;
 }
 
-std::string_view TextOf(const std::vector<uint8_t>& bytes) {
+std::string_view ImportPixelsTextOf(const std::vector<uint8_t>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -93,7 +93,7 @@ ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs:
   const int64_t height = pixels.dims[1];
   const int64_t width = pixels.dims[2];
   const int64_t count = pixels.dims[0];
-  const uint32_t crc = Crc32c(TextOf(classes.values), Crc32c(TextOf(pixels.values)));
+  const uint32_t crc = Crc32c(ImportPixelsTextOf(classes.values), Crc32c(ImportPixelsTextOf(pixels.values)));
   RecordWriter writer(out, options,
                       {.text = StrCat("idx ", images.string(), " ", labels.string()),
                        .items = count,

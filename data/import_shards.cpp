@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int64_t NumberOf(std::string_view text) {
+int64_t ImportShardsNumberOf(std::string_view text) {
   int64_t value = -1;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   return read.ec == std::errc() && read.ptr == text.data() + text.size() ? value : -1;
@@ -35,8 +35,8 @@ std::vector<fs::path> Enumerated(const std::string& pattern, size_t open) {
   const size_t close = pattern.find('}', open);
   const size_t dots = pattern.find("..", open);
   const std::string from = dots < close ? pattern.substr(open + 1, dots - open - 1) : std::string();
-  const int64_t first = NumberOf(from);
-  const int64_t last = dots < close ? NumberOf(pattern.substr(dots + 2, close - dots - 2)) : -1;
+  const int64_t first = ImportShardsNumberOf(from);
+  const int64_t last = dots < close ? ImportShardsNumberOf(pattern.substr(dots + 2, close - dots - 2)) : -1;
   constexpr int64_t kMost = 1000000;
   if (close == std::string::npos || first < 0 || last < first || last - first >= kMost) {
     throw Error(ErrorKind::kUsage, {}, StrCat("cannot read the names of shards \"", Printable(pattern), "\""),
@@ -65,18 +65,18 @@ std::vector<fs::path> ShardsOf(const std::string& pattern) {
   return shards;
 }
 
-enum class Part { kPicture, kMask, kLabel, kText, kTargets, kOther };
+enum class ShardPart { kPicture, kMask, kLabel, kText, kTargets, kOther };
 
 // By a member's extension, all that follows the first dot.
-Part PartOf(std::string_view extension) {
+ShardPart ShardPartOf(std::string_view extension) {
   for (const std::string_view picture : {"jpg", "jpeg", "png", "webp"}) {
-    if (extension == picture) return Part::kPicture;
+    if (extension == picture) return ShardPart::kPicture;
   }
-  if (extension == "seg.png" || extension == "mask.png") return Part::kMask;
-  if (extension == "cls") return Part::kLabel;
-  if (extension == "txt") return Part::kText;
-  if (extension == "target") return Part::kTargets;
-  return Part::kOther;
+  if (extension == "seg.png" || extension == "mask.png") return ShardPart::kMask;
+  if (extension == "cls") return ShardPart::kLabel;
+  if (extension == "txt") return ShardPart::kText;
+  if (extension == "target") return ShardPart::kTargets;
+  return ShardPart::kOther;
 }
 
 struct MemberName {
@@ -96,7 +96,7 @@ MemberName Parse(std::string name) {
   return parsed;
 }
 
-std::vector<float> NumbersOf(std::string text) {
+std::vector<float> ImportShardsNumbersOf(std::string text) {
   std::vector<float> numbers;
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == ',' || c == '[' || c == ']' || c == '\n'; }, ' ');
@@ -117,7 +117,7 @@ std::vector<float> NumbersOf(std::string text) {
 struct Group {
   std::string shard;
   std::string name;
-  std::map<Part, std::string> parts;
+  std::map<ShardPart, std::string> parts;
 };
 
 // Calls visit(Group) for each sample of the shards, in order; with the bytes of its members, or only the short ones'.
@@ -148,12 +148,12 @@ class ShardReader {
 
  private:
   void Take(const MemberName& name, Reading reading, TarReader& tar, Group& group) {
-    const Part part = PartOf(name.extension);
-    if (part == Part::kOther) {
+    const ShardPart part = ShardPartOf(name.extension);
+    if (part == ShardPart::kOther) {
       left_out.insert(name.extension);
       return;
     }
-    const bool is_long = part == Part::kPicture || part == Part::kMask;
+    const bool is_long = part == ShardPart::kPicture || part == ShardPart::kMask;
     const bool is_read = reading == Reading::kAll || !is_long;
     if (!group.parts.emplace(part, is_read ? tar.Read() : std::string()).second) {
       throw Error(ErrorKind::kBadData, StrCat(group.shard, ": sample \"", Printable(group.name),
@@ -164,7 +164,7 @@ class ShardReader {
 
 // What all samples of a set have.
 struct ShardSet {
-  std::set<Part> parts;
+  std::set<ShardPart> parts;
   size_t targets = 0;  // numbers of a sample
   int64_t samples = 0;
   int64_t bytes = 0;
@@ -172,10 +172,10 @@ struct ShardSet {
   std::set<std::string> left_out;
 
   // Pictures with a class and nothing else.
-  bool is_datums() const { return parts == std::set<Part>{Part::kPicture, Part::kLabel}; }
+  bool is_datums() const { return parts == std::set<ShardPart>{ShardPart::kPicture, ShardPart::kLabel}; }
 };
 
-ShardSet LookThrough(const std::vector<fs::path>& shards, const ImportOptions& options) {
+ShardSet LookThroughShards(const std::vector<fs::path>& shards, const ImportOptions& options) {
   ShardSet set;
   ShardReader reader;
   reader.seen = [&](const std::string& name, int64_t bytes) {
@@ -189,10 +189,10 @@ ShardSet LookThrough(const std::vector<fs::path>& shards, const ImportOptions& o
       set.parts.insert(part);
       set.crc32c = Crc32c(bytes, set.crc32c);
     }
-    const auto targets = group.parts.find(Part::kTargets);
+    const auto targets = group.parts.find(ShardPart::kTargets);
     if (targets == group.parts.end() || set.targets > 0) return;
     try {
-      set.targets = NumbersOf(targets->second).size();
+      set.targets = ImportShardsNumbersOf(targets->second).size();
     } catch (const Error&) {
       set.targets = 0;  // a bad sample: the next one says how many there are
     }
@@ -202,26 +202,27 @@ ShardSet LookThrough(const std::vector<fs::path>& shards, const ImportOptions& o
   return set;
 }
 
-const char* NameOf(Part part) {
+const char* ImportShardsNameOf(ShardPart part) {
   switch (part) {
-    case Part::kPicture: return "picture (.jpg, .jpeg, .png or .webp)";
-    case Part::kMask: return "mask (.seg.png or .mask.png)";
-    case Part::kLabel: return "class (.cls)";
-    case Part::kText: return "text (.txt)";
-    case Part::kTargets: return "numbers (.target)";
-    case Part::kOther: break;
+    case ShardPart::kPicture: return "picture (.jpg, .jpeg, .png or .webp)";
+    case ShardPart::kMask: return "mask (.seg.png or .mask.png)";
+    case ShardPart::kLabel: return "class (.cls)";
+    case ShardPart::kText: return "text (.txt)";
+    case ShardPart::kTargets: return "numbers (.target)";
+    case ShardPart::kOther: break;
   }
   return "part";
 }
 
-const std::string& Needed(const Group& group, Part part) {
+const std::string& Needed(const Group& group, ShardPart part) {
   const auto found = group.parts.find(part);
-  if (found == group.parts.end()) throw Error(ErrorKind::kBadData, StrCat("has no ", NameOf(part), ", as others have"));
+  if (found == group.parts.end())
+    throw Error(ErrorKind::kBadData, StrCat("has no ", ImportShardsNameOf(part), ", as others have"));
   return found->second;
 }
 
-int32_t LabelOf(const Group& group) {
-  const std::string_view text = Trim(Needed(group, Part::kLabel));
+int32_t ImportShardsLabelOf(const Group& group) {
+  const std::string_view text = Trim(Needed(group, ShardPart::kLabel));
   int32_t label = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), label);
   if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size()) {
@@ -240,45 +241,45 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
-void Describe(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {
-  if (set.parts.contains(Part::kLabel)) record.add_label(LabelOf(group));
-  if (set.parts.contains(Part::kMask)) record.set_mask(MaskFile(Needed(group, Part::kMask), image));
-  if (set.parts.contains(Part::kText)) {
-    const std::string text(Trim(Needed(group, Part::kText)));
+void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {
+  if (set.parts.contains(ShardPart::kLabel)) record.add_label(ImportShardsLabelOf(group));
+  if (set.parts.contains(ShardPart::kMask)) record.set_mask(MaskFile(Needed(group, ShardPart::kMask), image));
+  if (set.parts.contains(ShardPart::kText)) {
+    const std::string text(Trim(Needed(group, ShardPart::kText)));
     if (!IsUtf8(text)) throw Error(ErrorKind::kBadData, "its .txt is no UTF-8");
     record.add_text(text);
   }
-  if (!set.parts.contains(Part::kTargets)) return;
-  const std::vector<float> numbers = NumbersOf(Needed(group, Part::kTargets));
+  if (!set.parts.contains(ShardPart::kTargets)) return;
+  const std::vector<float> numbers = ImportShardsNumbersOf(Needed(group, ShardPart::kTargets));
   if (numbers.size() != set.targets) {
     throw Error(ErrorKind::kBadData, StrCat("its .target has ", numbers.size(), " numbers, expected ", set.targets));
   }
   record.mutable_target()->Assign(numbers.begin(), numbers.end());
 }
 
-ImportItem ItemOf(Group&& from, const ShardSet& set) {
+ImportItem ImportShardsItemOf(Group&& from, const ShardSet& set) {
   const auto group = std::make_shared<const Group>(std::move(from));
   ImportItem item{.name = group->name, .place = StrCat(group->shard, ": sample \"", Printable(group->name), "\"")};
-  item.read = [=] { return Needed(*group, Part::kPicture); };
+  item.read = [=] { return Needed(*group, ShardPart::kPicture); };
   if (!set.is_datums()) {
     item.describe_sample = [=, &set](const Image& image, SampleRecord& record, std::vector<std::string>&) {
-      Describe(*group, set, image, record);
+      DescribeGroup(*group, set, image, record);
     };
     return item;
   }
   try {
-    item.label = LabelOf(*group);
+    item.label = ImportShardsLabelOf(*group);
   } catch (const Error& e) {
     item.read = [e]() -> std::string { throw Error(e); };
   }
   return item;
 }
 
-SampleSchema SchemaOf(const ShardSet& set) {
+SampleSchema ImportShardsSchemaOf(const ShardSet& set) {
   SampleSchema schema = NewSchema();
-  if (set.parts.contains(Part::kLabel)) schema.add_label()->set_name("class");
-  if (set.parts.contains(Part::kMask)) schema.set_mask(true);
-  if (set.parts.contains(Part::kText)) schema.add_text("text");
+  if (set.parts.contains(ShardPart::kLabel)) schema.add_label()->set_name("class");
+  if (set.parts.contains(ShardPart::kMask)) schema.set_mask(true);
+  if (set.parts.contains(ShardPart::kText)) schema.add_text("text");
   for (size_t i = 0; i < set.targets; ++i) schema.add_target(StrCat("target", i));
   return schema;
 }
@@ -288,7 +289,7 @@ SampleSchema SchemaOf(const ShardSet& set) {
 // Without shuffling the archives are streamed; with it, the samples are held in memory.
 ImportReport ImportShards(const std::string& pattern, const fs::path& out, const ImportOptions& options) {
   const std::vector<fs::path> shards = ShardsOf(pattern);
-  const ShardSet set = LookThrough(shards, options);
+  const ShardSet set = LookThroughShards(shards, options);
   RecordWriter writer(out, options,
                       {.text = StrCat("shards ", pattern),
                        .items = set.samples,
@@ -303,15 +304,15 @@ ImportReport ImportShards(const std::string& pattern, const fs::path& out, const
     if (options.shuffle_seed) {
       groups.push_back(std::move(group));
     } else {
-      writer.Add(ItemOf(std::move(group), set));
+      writer.Add(ImportShardsItemOf(std::move(group), set));
     }
   });
   if (options.shuffle_seed) {
     for (const int64_t i : ImportOrder(set.samples, options)) {
-      writer.Add(ItemOf(std::move(groups[static_cast<size_t>(i)]), set));
+      writer.Add(ImportShardsItemOf(std::move(groups[static_cast<size_t>(i)]), set));
     }
   }
-  ImportReport report = set.is_datums() ? writer.Finish({}) : writer.FinishSamples(SchemaOf(set));
+  ImportReport report = set.is_datums() ? writer.Finish({}) : writer.FinishSamples(ImportShardsSchemaOf(set));
   for (const std::string& extension : set.left_out) {
     report.warnings.push_back(
         StrCat("members ", extension.empty() ? "without an extension" : "." + extension, " are left out"));

@@ -111,7 +111,7 @@ struct Looked {
 };
 
 // An annotation that cannot be read names no classes: its record will be a bad one.
-Looked LookThrough(const FileTree& tree, const std::vector<VocPicture>& pictures, const ImportOptions& options) {
+Looked LookThroughVoc(const FileTree& tree, const std::vector<VocPicture>& pictures, const ImportOptions& options) {
   Looked looked;
   for (const VocPicture& picture : pictures) {
     CheckImportStop(options);
@@ -139,7 +139,8 @@ void AddBoxes(const FileTree& tree, const VocPicture& picture, const std::map<st
   }
 }
 
-ImportItem ItemOf(const FileTree& tree, const VocPicture& picture, const std::map<std::string, int32_t>& labels) {
+ImportItem ImportVocItemOf(const FileTree& tree, const VocPicture& picture,
+                           const std::map<std::string, int32_t>& labels) {
   ImportItem item{.name = picture.name};
   item.read = [&] { return tree.Read(picture.picture); };
   item.describe_sample = [&](const Image& image, SampleRecord& record, std::vector<std::string>& warnings) {
@@ -162,7 +163,7 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
   const FileTree tree(folder, [&] { CheckImportStop(options); });
   const VocSplit found = FindSplit(tree, split);
   const std::vector<VocPicture> pictures = ReadSplit(tree, found);
-  const Looked looked = LookThrough(tree, pictures, options);
+  const Looked looked = LookThroughVoc(tree, pictures, options);
   std::map<std::string, int32_t> labels;
   if (classes.empty()) {
     for (const std::string& name : looked.classes) labels.emplace(name, static_cast<int32_t>(labels.size()) + 1);
@@ -179,7 +180,7 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
                        .bytes = looked.bytes,
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
-    writer.Add(ItemOf(tree, pictures[static_cast<size_t>(i)], labels));
+    writer.Add(ImportVocItemOf(tree, pictures[static_cast<size_t>(i)], labels));
   }
   SampleSchema schema = NewSchema();
   schema.set_boxes(true);

@@ -70,12 +70,12 @@ Error JpegError(std::string_view doing, std::string_view reason) {
 
 // What is read for a window: the columns beside it too that smooth upsampling of colours looks at, for the same pixels
 // as in the whole picture.
-struct Columns {
+struct JpegReaderColumns {
   JDIMENSION begin = 0;
   JDIMENSION count = 0;
 };
 
-Columns ColumnsFor(const ImageWindow& window, int64_t width) {
+JpegReaderColumns ColumnsFor(const ImageWindow& window, int64_t width) {
   constexpr int64_t kBeside = 2;
   const int64_t begin = std::max<int64_t>(0, window.x - kBeside);
   const int64_t end = std::min(width, window.x + window.width + kBeside);
@@ -98,7 +98,7 @@ struct JpegReader::State {
   bool Create();
   bool ReadHeader(const unsigned char* bytes, size_t size);
   bool Start(J_COLOR_SPACE space, int divisor);
-  bool Crop(Columns& columns, const ImageWindow& window);
+  bool Crop(JpegReaderColumns& columns, const ImageWindow& window);
   bool ReadRows(const ImageWindow& window, uint8_t* to, size_t row_bytes);
 
   std::string Reason() {
@@ -145,7 +145,7 @@ bool JpegReader::State::Start(J_COLOR_SPACE space, int divisor) {
   return true;
 }
 
-bool JpegReader::State::Crop(Columns& columns, const ImageWindow& window) {
+bool JpegReader::State::Crop(JpegReaderColumns& columns, const ImageWindow& window) {
   if (setjmp(errors.back) != 0) return false;
   if (columns.count < info.output_width) jpeg_crop_scanline(&info, &columns.begin, &columns.count);
   if (window.y > 0) jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(window.y));
@@ -195,7 +195,7 @@ ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, 
   Require(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
               window.x + window.width <= s.info.output_width && window.y + window.height <= s.info.output_height,
           "JpegReader::Read: the window lies inside the picture");
-  Columns columns = ColumnsFor(window, s.info.output_width);
+  JpegReaderColumns columns = ColumnsFor(window, s.info.output_width);
   if (!s.Crop(columns, window)) throw fail();
   out.Resize(columns.count, window.height, grey && !s.is_cmyk() ? 1 : 3);
   uint8_t* to = out.pixels.data();

@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 constexpr int64_t kMaxThreads = 256;
 constexpr uint64_t kDataStream = 0xDA7A;  // keeps the pipeline's random numbers apart from the net's
 
-std::string NameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
+std::string LayerFieldsNameOf(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
 
-void CheckFields(const LayerParameter& layer, std::string_view name, const google::protobuf::Message& message,
-                 std::span<const std::string_view> known, std::span<const std::string_view> harmless) {
+void CheckLayerFields(const LayerParameter& layer, std::string_view name, const google::protobuf::Message& message,
+                      std::span<const std::string_view> known, std::span<const std::string_view> harmless) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
   const auto is_in = [](std::span<const std::string_view> names, std::string_view field) {
@@ -37,7 +37,7 @@ void CheckFields(const LayerParameter& layer, std::string_view name, const googl
   for (const auto* field : fields) {
     if (is_in(known, field->name()) || is_in(harmless, field->name())) continue;
     const std::string path = StrCat(name, ".", field->name());
-    throw ErrorAt(layer, path, StrCat(NameOf(layer), ": ", layer.type(), " does not read ", path),
+    throw ErrorAt(layer, path, StrCat(LayerFieldsNameOf(layer), ": ", layer.type(), " does not read ", path),
                   known.empty() ? std::string() : StrCat("it reads ", Join({known.begin(), known.end()}, ", ")));
   }
 }
@@ -52,37 +52,37 @@ uint64_t DataSeed(uint64_t seed, std::string_view use) {
 void CheckTops(const LayerParameter& layer, int most) {
   if (layer.top_size() >= 1 && layer.top_size() <= most) return;
   throw ErrorAt(layer, "top",
-                StrCat(NameOf(layer), " (", layer.type(), ") has ", layer.top_size(), " tops, expected ",
+                StrCat(LayerFieldsNameOf(layer), " (", layer.type(), ") has ", layer.top_size(), " tops, expected ",
                        most == 2 ? "data and, if wanted, label" : StrCat("1 to ", most)));
 }
 
 void CheckSource(const LayerParameter& layer, std::string_view field, const std::string& source) {
   if (!source.empty()) return;
-  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": ", field, " is not set"), "name the list file");
+  throw ErrorAt(layer, field, StrCat(LayerFieldsNameOf(layer), ": ", field, " is not set"), "name the list file");
 }
 
 int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_t batch) {
   constexpr int64_t kMaxBatch = int64_t{1} << 24U;
   if (batch >= 1 && batch <= kMaxBatch) return batch;
-  throw ErrorAt(layer, field, StrCat(NameOf(layer), ": batch_size is ", batch, ", expected 1..", kMaxBatch));
+  throw ErrorAt(layer, field, StrCat(LayerFieldsNameOf(layer), ": batch_size is ", batch, ", expected 1..", kMaxBatch));
 }
 
 void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width) {
   constexpr int64_t kMaxSide = 1 << 14;
   if ((height > 0) == (width > 0) && std::max(height, width) <= kMaxSide) return;
   throw ErrorAt(layer, StrCat(message, ".new_height"),
-                StrCat(NameOf(layer), ": new_height ", height, " and new_width ", width,
+                StrCat(LayerFieldsNameOf(layer), ": new_height ", height, " and new_width ", width,
                        ", expected both 0 or both 1..", kMaxSide));
 }
 
 void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known) {
   constexpr std::array<std::string_view, 5> kHarmless = {"forward_packing", "use_gpu_transform", "display",
                                                          "random_seed", "num_labels"};
-  CheckFields(layer, "transform_param", layer.transform_param(), known, kHarmless);
+  CheckLayerFields(layer, "transform_param", layer.transform_param(), known, kHarmless);
 }
 
 void CheckDataFields(const LayerParameter& layer, std::span<const std::string_view> known) {
-  CheckFields(layer, "data_param", layer.data_param(), known, {});
+  CheckLayerFields(layer, "data_param", layer.data_param(), known, {});
 }
 
 CropSize CropOf(const LayerParameter& layer) {
@@ -94,10 +94,10 @@ CropSize CropOf(const LayerParameter& layer) {
   for (const CropSize& size : given) {
     if (size.height == 0 && size.width == 0) continue;
     if (crop.height > 0 || size.height == 0 || size.width == 0 || std::max(size.height, size.width) > kMaxSide) {
-      throw ErrorAt(
-          layer, "transform_param",
-          StrCat(NameOf(layer), ": the crop must be given by crop_size, or by crop_height and crop_width, in 1..",
-                 kMaxSide, " pixels"));
+      throw ErrorAt(layer, "transform_param",
+                    StrCat(LayerFieldsNameOf(layer),
+                           ": the crop must be given by crop_size, or by crop_height and crop_width, in 1..", kMaxSide,
+                           " pixels"));
     }
     crop = size;
   }

@@ -25,7 +25,7 @@ constexpr const char* kDataName = "data.mdb";
 constexpr const char* kMarkName = "moka.json";
 constexpr const char* kChecksumName = "records.crc32c";
 
-std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+std::string LmdbFileReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
@@ -62,18 +62,18 @@ LmdbReader::LmdbReader(const fs::path& path, Access access, int64_t memory_bytes
   const Descriptor file{open(data.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
     const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-    throw Error(kind, {}, StrCat("cannot open LMDB ", data.string(), ": ", Reason()),
+    throw Error(kind, {}, StrCat("cannot open LMDB ", data.string(), ": ", LmdbFileReason()),
                 kind == ErrorKind::kNoInput ? "`moka data import` makes one" : "");
   }
   struct stat status {};
-  if (fstat(file.fd, &status) != 0) throw Error(ErrorKind::kIo, StrCat(data.string(), ": ", Reason()));
+  if (fstat(file.fd, &status) != 0) throw Error(ErrorKind::kIo, StrCat(data.string(), ": ", LmdbFileReason()));
   if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kNoInput, StrCat(data.string(), " is not a regular file"));
   file_bytes_ = status.st_size;
   entries_ = WalkLmdb(file.fd, file_bytes_, path.string());
   ReadMark();
   if (entries_.empty()) return;
   void* map = mmap(nullptr, static_cast<size_t>(file_bytes_), PROT_READ, MAP_SHARED, file.fd, 0);
-  if (map == MAP_FAILED) throw Error(ErrorKind::kIo, StrCat("cannot map ", data.string(), ": ", Reason()));
+  if (map == MAP_FAILED) throw Error(ErrorKind::kIo, StrCat("cannot map ", data.string(), ": ", LmdbFileReason()));
   map_ = static_cast<const char*>(map);
   // Read-ahead fetches pages a shuffled reader will not use soon; it only hurts when they do not all fit.
   reads_ahead_ = access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());

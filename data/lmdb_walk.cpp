@@ -29,12 +29,12 @@ constexpr int64_t kTransactionAt = 128;
 constexpr int64_t kNodeHeader = 8;  // u16 low, u16 high, u16 flags, u16 key bytes
 constexpr uint64_t kNoPage = UINT64_MAX;
 constexpr int kMaxDepth = 32;  // LMDB's own cursor stack
-constexpr int kMaxKeyBytes = 511;
+constexpr int kLmdbWalkMaxKeyBytes = 511;
 enum PageFlag : uint16_t { kBranch = 0x01, kLeaf = 0x02, kMeta = 0x08, kDirty = 0x10 };
 enum NodeFlag : uint16_t { kBigData = 0x01 };
 
 template <class T>
-T Load(const char* bytes) {
+T LoadNumber(const char* bytes) {
   T value;
   std::memcpy(&value, bytes, sizeof value);
   return value;
@@ -107,25 +107,26 @@ class Walk {
     if (offset + static_cast<int64_t>(bytes.size()) > file_bytes_) Damaged("its second meta page is missing");
     ReadAt(offset, bytes.data(), static_cast<int64_t>(bytes.size()));
     const char* meta = bytes.data() + kPageHeader;
-    if (Load<uint32_t>(meta) != kMagic) {
+    if (LoadNumber<uint32_t>(meta) != kMagic) {
       throw Error(ErrorKind::kBadData,
                   StrCat(path_, ": not an LMDB data file (meta page ", page, " has no LMDB magic)"));
     }
-    if (Load<uint32_t>(meta + 4) != kDataVersion) {
-      Damaged(StrCat("format version ", Load<uint32_t>(meta + 4), ", expected ", kDataVersion));
+    if (LoadNumber<uint32_t>(meta + 4) != kDataVersion) {
+      Damaged(StrCat("format version ", LoadNumber<uint32_t>(meta + 4), ", expected ", kDataVersion));
     }
-    if ((Load<uint16_t>(bytes.data() + kFlagsAt) & kMeta) == 0) Damaged(StrCat("page ", page, " is not a meta page"));
+    if ((LoadNumber<uint16_t>(bytes.data() + kFlagsAt) & kMeta) == 0)
+      Damaged(StrCat("page ", page, " is not a meta page"));
     Meta m;
-    m.page_bytes = Load<uint32_t>(meta + 24);
+    m.page_bytes = LoadNumber<uint32_t>(meta + 24);
     if (m.page_bytes < 512 || m.page_bytes > 65536 || !std::has_single_bit(static_cast<uint64_t>(m.page_bytes))) {
       Damaged(StrCat("page size ", m.page_bytes, ", expected a power of two in 512..65536"));
     }
-    m.main_flags = Load<uint16_t>(meta + kMainDbAt + 4);
-    m.depth = Load<uint16_t>(meta + kMainDbAt + 6);
-    m.entries = Load<uint64_t>(meta + kMainDbAt + 32);
-    m.root = Load<uint64_t>(meta + kMainDbAt + 40);
-    m.last_page = Load<uint64_t>(meta + kLastPageAt);
-    m.transaction = Load<uint64_t>(meta + kTransactionAt);
+    m.main_flags = LoadNumber<uint16_t>(meta + kMainDbAt + 4);
+    m.depth = LoadNumber<uint16_t>(meta + kMainDbAt + 6);
+    m.entries = LoadNumber<uint64_t>(meta + kMainDbAt + 32);
+    m.root = LoadNumber<uint64_t>(meta + kMainDbAt + 40);
+    m.last_page = LoadNumber<uint64_t>(meta + kLastPageAt);
+    m.transaction = LoadNumber<uint64_t>(meta + kTransactionAt);
     return m;
   }
 
@@ -166,19 +167,19 @@ class Walk {
     std::string& page = pages_[static_cast<size_t>(level)];
     const auto base = static_cast<int64_t>(number) * meta_.page_bytes;
     ReadAt(base, page.data(), meta_.page_bytes);
-    if (Load<uint64_t>(page.data()) != number) Damaged(StrCat("page ", number, " carries another number"));
-    const auto flags = static_cast<uint16_t>(Load<uint16_t>(page.data() + kFlagsAt) & ~kDirty);
+    if (LoadNumber<uint64_t>(page.data()) != number) Damaged(StrCat("page ", number, " carries another number"));
+    const auto flags = static_cast<uint16_t>(LoadNumber<uint16_t>(page.data() + kFlagsAt) & ~kDirty);
     const bool leaf = level + 1 == meta_.depth;
     if (flags != (leaf ? kLeaf : kBranch)) {
       Damaged(StrCat("page ", number, " has flags ", flags, ", expected a ", leaf ? "leaf" : "branch", " page"));
     }
-    const int64_t lower = Load<uint16_t>(page.data() + kLowerAt);
-    const int64_t upper = Load<uint16_t>(page.data() + kUpperAt);
+    const int64_t lower = LoadNumber<uint16_t>(page.data() + kLowerAt);
+    const int64_t upper = LoadNumber<uint16_t>(page.data() + kUpperAt);
     if (lower < kPageHeader + 2 || lower % 2 != 0 || upper < lower || upper > meta_.page_bytes) {
       Damaged(StrCat("page ", number, " has free space ", lower, "..", upper));
     }
     for (int64_t slot = kPageHeader; slot < lower; slot += 2) {
-      const int64_t at = Load<uint16_t>(page.data() + slot);
+      const int64_t at = LoadNumber<uint16_t>(page.data() + slot);
       if (at < upper || at % 2 != 0 || at + kNodeHeader > meta_.page_bytes) {
         Damaged(StrCat("page ", number, " has a record at ", at));
       }
@@ -186,8 +187,8 @@ class Walk {
         VisitRecord(page.data(), base, at);
       } else {
         const char* node = page.data() + at;
-        VisitPage(Load<uint16_t>(node) | uint64_t{Load<uint16_t>(node + 2)} << 16U |
-                      uint64_t{Load<uint16_t>(node + 4)} << 32U,
+        VisitPage(LoadNumber<uint16_t>(node) | uint64_t{LoadNumber<uint16_t>(node + 2)} << 16U |
+                      uint64_t{LoadNumber<uint16_t>(node + 4)} << 32U,
                   level + 1);
       }
     }
@@ -195,20 +196,20 @@ class Walk {
 
   void VisitRecord(const char* page, int64_t base, int64_t at) {
     const char* node = page + at;
-    const uint64_t bytes = Load<uint16_t>(node) | uint64_t{Load<uint16_t>(node + 2)} << 16U;
-    const uint16_t flags = Load<uint16_t>(node + 4);
-    const uint16_t key_bytes = Load<uint16_t>(node + 6);
+    const uint64_t bytes = LoadNumber<uint16_t>(node) | uint64_t{LoadNumber<uint16_t>(node + 2)} << 16U;
+    const uint16_t flags = LoadNumber<uint16_t>(node + 4);
+    const uint16_t key_bytes = LoadNumber<uint16_t>(node + 6);
     const int64_t data_at = at + kNodeHeader + key_bytes;
     if ((flags & ~kBigData) != 0) {
       throw Error(ErrorKind::kBadData, StrCat(path_, ": an LMDB with sub-databases, expected a plain one of records"));
     }
     const int64_t inline_bytes = (flags & kBigData) != 0 ? 8 : static_cast<int64_t>(bytes);
-    if (key_bytes < 1 || key_bytes > kMaxKeyBytes || data_at + inline_bytes > meta_.page_bytes) {
+    if (key_bytes < 1 || key_bytes > kLmdbWalkMaxKeyBytes || data_at + inline_bytes > meta_.page_bytes) {
       Damaged(StrCat("record ", entries_.size(), " (key ", key_bytes, ", value ", bytes, " bytes) leaves its page"));
     }
     int64_t value_offset = base + data_at;
     if ((flags & kBigData) != 0) {
-      const auto first = Load<uint64_t>(page + data_at);
+      const auto first = LoadNumber<uint64_t>(page + data_at);
       const auto page_bytes = static_cast<uint64_t>(meta_.page_bytes);
       Claim(first, (static_cast<uint64_t>(kPageHeader) + bytes + page_bytes - 1) / page_bytes);
       value_offset = static_cast<int64_t>(first) * meta_.page_bytes + kPageHeader;

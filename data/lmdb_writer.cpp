@@ -26,14 +26,16 @@ using nlohmann::json;
 
 constexpr const char* kIdentityName = "import.json";
 constexpr const char* kNotesName = "import_notes.txt";
-constexpr int64_t kMaxKeyBytes = 511;
+constexpr int64_t kLmdbWriterMaxKeyBytes = 511;
 constexpr int64_t kBatchBytes = int64_t{32} << 20U;
 constexpr uint64_t kFirstMapBytes = uint64_t{32} << 20U;
 constexpr int64_t kIdentityLimit = int64_t{1} << 20U;
 
-std::string Reason(int code) { return std::strerror(code); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+std::string LmdbWriterReason(int code) {
+  return std::strerror(code);
+}  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
-void Check(int code, const fs::path& path, std::string_view doing) {
+void CheckLmdb(int code, const fs::path& path, std::string_view doing) {
   if (code == MDB_SUCCESS) return;
   throw Error(ErrorKind::kIo, StrCat(path.string(), ": ", doing, ": ", mdb_strerror(code)));
 }
@@ -52,13 +54,13 @@ class Environment {
  public:
   // map_bytes 0: as large as the file says.
   Environment(const fs::path& folder, uint64_t map_bytes, bool is_synced) : folder_(folder) {
-    Check(mdb_env_create(&env_), folder, "create environment");
-    if (map_bytes > 0) Check(mdb_env_set_mapsize(env_, map_bytes), folder, "set map size");
+    CheckLmdb(mdb_env_create(&env_), folder, "create environment");
+    if (map_bytes > 0) CheckLmdb(mdb_env_set_mapsize(env_, map_bytes), folder, "set map size");
     constexpr mdb_mode_t kMode = 0644;
     // The folder is ours alone until Finish(): no lock file of LMDB's.
     const int code = mdb_env_open(env_, folder.c_str(), MDB_NOLOCK | (is_synced ? 0U : MDB_NOSYNC), kMode);
     if (code != MDB_SUCCESS) mdb_env_close(env_);
-    Check(code, folder, "open");
+    CheckLmdb(code, folder, "open");
   }
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
@@ -69,7 +71,7 @@ class Environment {
     mdb_env_info(env_, &info);
     return info.me_mapsize;
   }
-  void Sync() const { Check(mdb_env_sync(env_, 1), folder_, "sync"); }
+  void Sync() const { CheckLmdb(mdb_env_sync(env_, 1), folder_, "sync"); }
 
   // Puts the whole batch in one transaction; an error leaves the database as it was.
   int Write(const std::vector<std::pair<std::string, std::string>>& batch) const {
@@ -138,7 +140,7 @@ std::string LmdbKey(int64_t index, std::string_view name) {
   std::string key = std::to_string(index);
   key.insert(0, 8 - key.size(), '0');
   key += '_';
-  const size_t room = static_cast<size_t>(kMaxKeyBytes) - key.size();
+  const size_t room = static_cast<size_t>(kLmdbWriterMaxKeyBytes) - key.size();
   if (name.size() > room) name.remove_prefix(name.size() - room);
   return key.append(name);
 }
@@ -213,7 +215,7 @@ void LmdbWriter::Lock() {
   const int code = errno;
   throw Error(ErrorKind::kInterrupted, {},
               code == EWOULDBLOCK ? StrCat("another process is writing ", partial_.string())
-                                  : StrCat("cannot lock ", partial_.string(), ": ", Reason(code)),
+                                  : StrCat("cannot lock ", partial_.string(), ": ", LmdbWriterReason(code)),
               "wait for it, or choose another name");
 }
 
@@ -324,9 +326,9 @@ void LmdbWriter::ThrowFull(int code) const {
 }
 
 void LmdbWriter::Put(std::string_view key, std::string_view value) {
-  if (key.empty() || key.size() > kMaxKeyBytes) {
+  if (key.empty() || key.size() > kLmdbWriterMaxKeyBytes) {
     throw Error(ErrorKind::kBadData,
-                StrCat(path_.string(), ": key of ", key.size(), " bytes, expected 1..", kMaxKeyBytes));
+                StrCat(path_.string(), ": key of ", key.size(), " bytes, expected 1..", kLmdbWriterMaxKeyBytes));
   }
   if (value.size() > INT32_MAX) {
     throw Error(ErrorKind::kBadData, StrCat(path_.string(), ": record ", Printable(key), " has ",

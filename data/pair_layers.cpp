@@ -18,8 +18,8 @@ namespace {
 constexpr int kTops = 3;
 
 template <class Parameter>
-PairOptions CommonOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
-                          const PipelineOptions& options) {
+PairOptions CommonPairOptions(const LayerParameter& layer, const Parameter& param, std::string_view message,
+                              const PipelineOptions& options) {
   CheckSource(layer, StrCat(message, ".source"), param.source());
   CheckNewSize(layer, message, param.new_height(), param.new_width());
   PairOptions pair;
@@ -63,7 +63,7 @@ std::unique_ptr<Pipeline> OpenDense(const LayerParameter& layer, const PipelineO
     fail("label_divide_factor", StrCat("label_divide_factor is ", divide, ", expected a whole number in 1..1024"));
   }
   if (divide > 1 && param.crop_height() > 0) fail("label_divide_factor", "does not go with a crop");
-  PairOptions pair = CommonOptions(layer, param, "dense_image_data_param", options);
+  PairOptions pair = CommonPairOptions(layer, param, "dense_image_data_param", options);
   if (pair.height > 0 && std::min(pair.height, pair.width) < static_cast<int64_t>(divide)) {
     fail("label_divide_factor", "label_divide_factor leaves no pixel of new_height and new_width");
   }
@@ -80,7 +80,7 @@ std::unique_ptr<Pipeline> OpenLabelmap(const LayerParameter& layer, const Pipeli
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer);
   CheckTransformFields(layer, kKnown);
-  PairOptions pair = CommonOptions(layer, param, "image_data_param", options);
+  PairOptions pair = CommonPairOptions(layer, param, "image_data_param", options);
   pair.label_interpolation = Interpolation::kLinear;
   pair.makes_edges = param.normalize();
   pair.crop = CropOf(layer);
@@ -95,7 +95,7 @@ std::unique_ptr<Pipeline> OpenSegments(const LayerParameter& layer, const Pipeli
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer, kTops);
   CheckTransformFields(layer, kKnown);
-  PairOptions pair = CommonOptions(layer, param, "image_data_param", options);
+  PairOptions pair = CommonPairOptions(layer, param, "image_data_param", options);
   pair.has_windows = layer.type() == "WindowSegData";
   pair.sizes = pair.has_windows ? PairOptions::Sizes::kOriginal : PairOptions::Sizes::kResized;
   pair.label = PairOptions::Label::kPicture;

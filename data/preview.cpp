@@ -17,13 +17,13 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kGap = 3;         // pixels between pictures
+constexpr int64_t kPreviewGap = 3;  // pixels between pictures
 constexpr int64_t kLeastSide = 96;  // smaller pictures are enlarged by whole factors
 constexpr int64_t kCaption = 22;    // pixels of a caption's line
 constexpr double kLetters = 0.5;    // OpenCV's scale of letters
 constexpr uint8_t kPaper = 255;
 
-cv::Mat MatOf(Image& image) {
+cv::Mat PreviewMatOf(Image& image) {
   return {static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3, image.pixels.data()};
 }
 
@@ -62,20 +62,20 @@ LayerParameter ForPreview(const LayerParameter& layer, int64_t batch) {
   return changed;
 }
 
-float ValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
+float PreviewValueOf(const google::protobuf::RepeatedField<float>& values, int64_t channel, float none) {
   if (values.empty()) return none;
   return values[static_cast<int>(channel) % values.size()];
 }
 
 // A sample [C,H,W] as it was before mean and scale.
-Image PictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
+Image PreviewPictureOf(const TransformationParameter& t, const Shape& shape, const float* sample) {
   Image image;
   image.Resize(shape[3], shape[2], 3);
   const int64_t plane = shape[2] * shape[3];
   for (int64_t c = 0; c < 3; ++c) {
     const int64_t from = shape[1] == 3 ? c : 0;
-    const float factor = ValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
-    const float mean = ValueOf(t.mean_value(), from, 0);
+    const float factor = PreviewValueOf(t.std_value(), from, 1) / (t.scale() == 0 ? 1 : t.scale());
+    const float mean = PreviewValueOf(t.mean_value(), from, 0);
     for (int64_t i = 0; i < plane; ++i) {
       const float value = std::clamp(std::round(sample[from * plane + i] * factor + mean), 0.0F, 255.0F);
       image.pixels[static_cast<size_t>(i * 3 + c)] = static_cast<uint8_t>(value);
@@ -102,7 +102,7 @@ void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
     const auto pixel = [](float part, int64_t side) {
       return static_cast<int>(std::lround(part * static_cast<float>(side)));
     };
-    cv::rectangle(MatOf(image), {pixel(rows[i + 3], image.width), pixel(rows[i + 4], image.height)},
+    cv::rectangle(PreviewMatOf(image), {pixel(rows[i + 3], image.width), pixel(rows[i + 4], image.height)},
                   {pixel(rows[i + 5], image.width) - 1, pixel(rows[i + 6], image.height) - 1}, {0, 255, 0});
   }
 }
@@ -112,7 +112,7 @@ void DrawPoints(std::span<const float> points, Image& image) {
     if (points[i + 2] == 0) continue;
     const cv::Point place(static_cast<int>(points[i] * static_cast<float>(image.width)),
                           static_cast<int>(points[i + 1] * static_cast<float>(image.height)));
-    cv::circle(MatOf(image), place, 2, {0, 0, 255}, cv::FILLED);
+    cv::circle(PreviewMatOf(image), place, 2, {0, 0, 255}, cv::FILLED);
   }
 }
 
@@ -151,12 +151,14 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
   const int64_t factor = std::max<int64_t>(1, (kLeastSide + shape[3] - 1) / shape[3]);
   const int64_t width = shape[3] * factor;
   const int64_t height = shape[2] * factor;
-  Image sheet = Paper(options.epochs * (width + kGap) + kGap, shape[0] * (height + kGap) + kGap);
+  Image sheet =
+      Paper(options.epochs * (width + kPreviewGap) + kPreviewGap, shape[0] * (height + kPreviewGap) + kPreviewGap);
   for (int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     pipeline->Seek(epoch * pipeline->epoch_size());
     pipeline->Next(tensors);
     for (int64_t n = 0; n < shape[0]; ++n) {
-      Image image = PictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
+      Image image =
+          PreviewPictureOf(layer.transform_param(), shape, tops[0].as<float>().data() + n * shape.Count(1, 4));
       for (size_t top = 1; top < tops.size(); ++top) {
         if (tops[top].type().shape != shape.With(1, 1)) continue;
         LayOver(tops[top].as<float>().data() + n * shape[2] * shape[3], image);
@@ -164,7 +166,7 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
       Image shown;
       ResizeImage(image, width, height, Interpolation::kNearest, shown);
       DrawObjects(layer, tops, n, shown);
-      Paste(shown, kGap + epoch * (width + kGap), kGap + n * (height + kGap), sheet);
+      Paste(shown, kPreviewGap + epoch * (width + kPreviewGap), kPreviewGap + n * (height + kPreviewGap), sheet);
     }
   }
   return sheet;
@@ -176,14 +178,14 @@ Image Stacked(const std::vector<CaptionedImage>& images) {
   for (const CaptionedImage& part : images) {
     int below_line = 0;
     const cv::Size text = cv::getTextSize(part.caption, cv::FONT_HERSHEY_SIMPLEX, kLetters, 1, &below_line);
-    width = std::max({width, part.image.width, text.width + 2 * kGap});
+    width = std::max({width, part.image.width, text.width + 2 * kPreviewGap});
     height += part.image.height + kCaption;
   }
   Image all = Paper(width, std::max<int64_t>(height, 1));
   int64_t y = 0;
   for (const CaptionedImage& part : images) {
-    const cv::Point foot(static_cast<int>(kGap), static_cast<int>(y + kCaption - 6));
-    cv::putText(MatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, kLetters, {0, 0, 0}, 1, cv::LINE_AA);
+    const cv::Point foot(static_cast<int>(kPreviewGap), static_cast<int>(y + kCaption - 6));
+    cv::putText(PreviewMatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, kLetters, {0, 0, 0}, 1, cv::LINE_AA);
     Paste(part.image, 0, y + kCaption, all);
     y += kCaption + part.image.height;
   }

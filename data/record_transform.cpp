@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-void CheckFields(const LayerParameter& layer) {
+void CheckRecordTransformFields(const LayerParameter& layer) {
   constexpr std::array<std::string_view, 12> kRead = {
       "scale",  "mirror", "crop_size", "mean_value",   "force_color",       "force_gray",
       "crop_h", "crop_w", "std_value", "resize_short", "rand_resized_crop", "augment"};
@@ -59,7 +59,7 @@ void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scra
 }  // namespace
 
 RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted)
-    : transform_((CheckFields(layer), layer.transform_param()), phase, seed, {}),
+    : transform_((CheckRecordTransformFields(layer), layer.transform_param()), phase, seed, {}),
       param_(layer.record_data_param()),
       wanted_(wanted) {}
 

@@ -23,7 +23,7 @@ constexpr size_t kItemsPerJob = 8;
 constexpr size_t kJobsPerWorker = 32;
 constexpr int64_t kMadeBytes = int64_t{128} << 20U;
 
-const char* NameOf(ImportOptions::Storage storage) {
+const char* RecordWriterNameOf(ImportOptions::Storage storage) {
   switch (storage) {
     case ImportOptions::Storage::kRaw: return "raw";
     case ImportOptions::Storage::kJpeg: return "jpeg";
@@ -33,7 +33,7 @@ const char* NameOf(ImportOptions::Storage storage) {
   return "source";
 }
 
-const char* NameOf(ImageChannels channels) {
+const char* RecordWriterNameOf(ImageChannels channels) {
   switch (channels) {
     case ImageChannels::kColor: return "color";
     case ImageChannels::kGrey: return "gray";
@@ -54,14 +54,14 @@ int64_t BatchRecords(const ImportSource& source, const ImportOptions& options) {
 }
 
 // Whatever decides the records and the file's bytes; neither the workers nor what becomes of bad files do.
-std::string IdentityOf(const ImportSource& source, const ImportOptions& options) {
+std::string RecordWriterIdentityOf(const ImportSource& source, const ImportOptions& options) {
   nlohmann::json json = {{"format", "moka-import"},
                          {"version", 1},
                          {"source", source.text},
                          {"items", source.items},
                          {"items_crc32c", source.crc32c},
-                         {"storage", NameOf(options.storage)},
-                         {"channels", NameOf(options.channels)},
+                         {"storage", RecordWriterNameOf(options.storage)},
+                         {"channels", RecordWriterNameOf(options.channels)},
                          {"height", options.height},
                          {"width", options.width},
                          {"limit", options.limit},
@@ -86,7 +86,7 @@ int64_t ExpectedBytes(const ImportSource& source, const ImportOptions& options) 
 LmdbWriter::Options WriterOptions(const ImportSource& source, const ImportOptions& options, ImportReport& report) {
   CheckSizes(options);
   LmdbWriter::Options made;
-  made.identity = IdentityOf(source, options);
+  made.identity = RecordWriterIdentityOf(source, options);
   made.restart = options.unfinished == ImportOptions::Unfinished::kRestart;
   made.batch_records = BatchRecords(source, options);
   made.expected_bytes = ExpectedBytes(source, options);

@@ -75,7 +75,7 @@ void BlendRows(const uint8_t* rows, int64_t stride, const float* weights, int64_
   if (t < taps) BlendSome<1, true>(rows + t * stride, stride, weights + t, count, line);
 }
 
-inline Vector Load(const float* from) {
+inline Vector LoadVector(const float* from) {
   Vector v;
   std::memcpy(&v, from, sizeof v);
   return v;
@@ -86,7 +86,7 @@ inline void Store(float* to, const Vector& v) { std::memcpy(to, &v, sizeof v); }
 template <int64_t kTaps>
 inline Vector BlendPixel(const float* line, const float* weights, int64_t taps) {
   Vector sum{};
-  for (int64_t t = 0; t < (kTaps > 0 ? kTaps : taps); ++t) sum += weights[t] * Load(line + 3 * t);
+  for (int64_t t = 0; t < (kTaps > 0 ? kTaps : taps); ++t) sum += weights[t] * LoadVector(line + 3 * t);
   return sum;
 }
 

@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-[[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
+[[noreturn]] void BadRunLengths(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
 
 struct Point {
   int64_t x = 0;
@@ -113,7 +113,8 @@ void VisitIntervals(std::span<const uint32_t> runs, Visit&& visit) {
 void CheckSum(std::span<const uint32_t> runs, int64_t width, int64_t height) {
   const int64_t sum = std::accumulate(runs.begin(), runs.end(), int64_t{0});
   if (sum == width * height) return;
-  Bad(StrCat("the run lengths of a mask sum to ", sum, ", expected ", height, " x ", width, " = ", width * height));
+  BadRunLengths(
+      StrCat("the run lengths of a mask sum to ", sum, ", expected ", height, " x ", width, " = ", width * height));
 }
 
 }  // namespace
@@ -147,12 +148,12 @@ RunLengths RunLengthsOf(std::span<const double> polygon, int64_t width, int64_t 
   constexpr size_t kLeast = 6;
   constexpr double kFar = 1 << 20;  // pixels
   if (polygon.size() < kLeast || polygon.size() % 2 != 0) {
-    Bad(StrCat("a polygon of ", polygon.size(), " numbers, expected x and y of at least three corners"));
+    BadRunLengths(StrCat("a polygon of ", polygon.size(), " numbers, expected x and y of at least three corners"));
   }
   std::vector<Point> corners;
   for (size_t i = 0; i < polygon.size(); i += 2) {
     if (!(std::abs(polygon[i]) < kFar && std::abs(polygon[i + 1]) < kFar)) {
-      Bad(StrCat("a polygon with a corner at ", polygon[i], ", ", polygon[i + 1]));
+      BadRunLengths(StrCat("a polygon with a corner at ", polygon[i], ", ", polygon[i + 1]));
     }
     constexpr double kRound = 0.5;
     corners.push_back(
@@ -164,7 +165,7 @@ RunLengths RunLengthsOf(std::span<const double> polygon, int64_t width, int64_t 
   for (size_t i = 1; i < corners.size(); ++i) {
     AppendLine(corners[i - 1], corners[i], outline);
     if (outline.size() > kMostPoints)
-      Bad(StrCat("the outline of a polygon is longer than ", kMostPoints / 5, " pixels"));
+      BadRunLengths(StrCat("the outline of a polygon is longer than ", kMostPoints / 5, " pixels"));
   }
   std::vector<int64_t> crossings = CrossingsOf(outline, width, height);
   if (crossings.size() % 2 == 1) crossings.push_back(width * height);
@@ -182,14 +183,15 @@ RunLengths RunLengthsOf(std::string_view text) {
       const int digit = at < text.size() ? text[at] - '0' : -1;
       constexpr int kMostShift = 30;
       if (digit < 0 || digit > 0x3F || shift > kMostShift) {
-        Bad(StrCat("bad text of run lengths at character ", at, ": \"", Printable(text.substr(0, 64)), "\""));
+        BadRunLengths(StrCat("bad text of run lengths at character ", at, ": \"", Printable(text.substr(0, 64)), "\""));
       }
       value |= static_cast<int64_t>(digit & 0x1F) << shift;
       is_more = (digit & 0x20) != 0;
       if (!is_more && (digit & 0x10) != 0) value -= int64_t{1} << (shift + 5);
     }
     if (runs.size() > 2) value += runs[runs.size() - 2];
-    if (value < 0 || value > UINT32_MAX) Bad(StrCat("the text of run lengths has a run of ", value, " pixels"));
+    if (value < 0 || value > UINT32_MAX)
+      BadRunLengths(StrCat("the text of run lengths has a run of ", value, " pixels"));
     runs.push_back(static_cast<uint32_t>(value));
   }
   return runs;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kListPlaces = 300;  // of boxes in YOLO's lists
 
-void CheckShape(const Shape& shape, const Shape& expected, std::string_view field) {
+void CheckSampleMakerShape(const Shape& shape, const Shape& expected, std::string_view field) {
   if (shape == expected) return;
   throw Error(ErrorKind::kBadData, {},
               StrCat("its sample is ", shape.ToString(), ", the first record's was ", expected.ToString()),
@@ -47,14 +47,14 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   scratch.record.clock.Enter(Stage::kDecode);
   if (!read.file.empty() && transform_.takes_parts()) {
     const ImageSize size = scratch.record.decoder.Open(read.file, {.channels = source_->channels()});
-    CheckShape(transform_.OutputShape(size), shape, kHint);
+    CheckSampleMakerShape(transform_.OutputShape(size), shape, kHint);
     transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.record.clock, scratch.transform, data);
   } else {
     const bool is_file = !read.file.empty();
     DecodeRecord(source_->channels(), scratch.record, read);
     if (is_file) source_->Keep(record, scratch.record.image, read.label);
     scratch.record.clock.Enter(Stage::kTransform);
-    CheckShape(transform_.OutputShape(read.pixels), shape, kHint);
+    CheckSampleMakerShape(transform_.OutputShape(read.pixels), shape, kHint);
     transform_.Apply(read.pixels, id, scratch.transform, data);
   }
   if (read.labels.empty()) {
@@ -94,7 +94,7 @@ void AnnotatedMaker::Make(int64_t record, const SampleId& id, int64_t item, cons
                           std::span<float> data, std::span<float> label) const {
   Load(record, scratch);
   scratch.record.clock.Enter(Stage::kTransform);
-  CheckShape(transform_.OutputShape(scratch.boxes.image), shape, "resize_param");
+  CheckSampleMakerShape(transform_.OutputShape(scratch.boxes.image), shape, "resize_param");
   transform_.Apply(id, scratch.boxes, data);
   const auto numbers = static_cast<size_t>(labels_.are_lists ? kListPlaces * 5 : rows_ * 8);
   if (labels_.are_lists) {

@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void Bad(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
+[[noreturn]] void BadSampleRecord(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
 
-void CheckCount(std::string_view what, int found, int expected) {
-  if (found != expected) Bad(StrCat("it has ", found, " ", what, ", by the database's schema ", expected));
+void CheckSampleRecordCount(std::string_view what, int found, int expected) {
+  if (found != expected) BadSampleRecord(StrCat("it has ", found, " ", what, ", by the database's schema ", expected));
 }
 
 bool IsPart(float value) { return value >= 0 && value <= 1; }
@@ -25,24 +25,27 @@ bool IsFinite(const SamplePoint& point) { return std::isfinite(point.x()) && std
 void CheckBox(const SampleBox& box, int at, const SampleSchema& schema) {
   const bool is_ordered = box.xmin() <= box.xmax() && box.ymin() <= box.ymax();
   if (!is_ordered || !IsPart(box.xmin()) || !IsPart(box.ymin()) || !IsPart(box.xmax()) || !IsPart(box.ymax())) {
-    Bad(StrCat("box ", at, " is from (", box.xmin(), ", ", box.ymin(), ") to (", box.xmax(), ", ", box.ymax(),
-               "), expected fractions of the picture in order"));
+    BadSampleRecord(StrCat("box ", at, " is from (", box.xmin(), ", ", box.ymin(), ") to (", box.xmax(), ", ",
+                           box.ymax(), "), expected fractions of the picture in order"));
   }
   const int classes = schema.box_class_size();
   if (box.label() < 1 || (classes > 0 && box.label() >= classes)) {
-    Bad(StrCat("box ", at, " has the class ", box.label(), ", expected 1",
-               classes > 0 ? StrCat("..", classes - 1) : " or more"));
+    BadSampleRecord(StrCat("box ", at, " has the class ", box.label(), ", expected 1",
+                           classes > 0 ? StrCat("..", classes - 1) : " or more"));
   }
-  if (!box.run().empty() && !schema.box_masks()) Bad(StrCat("box ", at, " has a mask, by the schema boxes have none"));
+  if (!box.run().empty() && !schema.box_masks())
+    BadSampleRecord(StrCat("box ", at, " has a mask, by the schema boxes have none"));
   if (box.point_size() > 0 && box.point_size() != schema.box_point_size()) {
-    Bad(StrCat("box ", at, " has ", box.point_size(), " points, by the database's schema ", schema.box_point_size()));
+    BadSampleRecord(
+        StrCat("box ", at, " has ", box.point_size(), " points, by the database's schema ", schema.box_point_size()));
   }
-  if (!std::ranges::all_of(box.point(), IsFinite)) Bad(StrCat("a point of box ", at, " is not of finite numbers"));
+  if (!std::ranges::all_of(box.point(), IsFinite))
+    BadSampleRecord(StrCat("a point of box ", at, " is not of finite numbers"));
 }
 
 // Errors: kBadData for what no record could keep to.
 void CheckPoints(const fs::path& file, const SampleSchema& schema) {
-  const auto bad = [&](const std::string& text) { Bad(StrCat(file.string(), ": ", text)); };
+  const auto bad = [&](const std::string& text) { BadSampleRecord(StrCat(file.string(), ": ", text)); };
   if (schema.point_size() > 0 && schema.box_point_size() > 0) {
     bad("it has `point` and `box_point`: points belong to the picture or to its boxes");
   }
@@ -75,39 +78,40 @@ SampleSchema ReadSampleSchema(const fs::path& database) {
 
 void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord& record) {
   if (wire.size() > INT32_MAX || !record.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) {
-    Bad("not a SampleRecord");
+    BadSampleRecord("not a SampleRecord");
   }
   if (record.version() < 1 || record.version() > kSampleVersion) {
-    Bad(StrCat("it is of version ", record.version(), ", this program reads 1..", kSampleVersion));
+    BadSampleRecord(StrCat("it is of version ", record.version(), ", this program reads 1..", kSampleVersion));
   }
-  if (record.picture().empty()) Bad("it has no picture");
+  if (record.picture().empty()) BadSampleRecord("it has no picture");
   if (record.height() > 0) {
     const uint64_t pixels = uint64_t{record.height()} * record.width();
     if ((record.channels() != 1 && record.channels() != 3) || pixels > INT32_MAX ||
         pixels * record.channels() != record.picture().size()) {
-      Bad(StrCat("a picture of ", record.channels(), "x", record.height(), "x", record.width(), " with ",
-                 record.picture().size(), " bytes"));
+      BadSampleRecord(StrCat("a picture of ", record.channels(), "x", record.height(), "x", record.width(), " with ",
+                             record.picture().size(), " bytes"));
     }
   }
-  CheckCount("labels", record.label_size(), schema.label_size());
-  CheckCount("targets", record.target_size(), schema.target_size());
-  CheckCount("points", record.point_size(), schema.point_size());
-  CheckCount("texts", record.text_size(), schema.text_size());
-  if (!schema.boxes()) CheckCount("boxes", record.box_size(), 0);
+  CheckSampleRecordCount("labels", record.label_size(), schema.label_size());
+  CheckSampleRecordCount("targets", record.target_size(), schema.target_size());
+  CheckSampleRecordCount("points", record.point_size(), schema.point_size());
+  CheckSampleRecordCount("texts", record.text_size(), schema.text_size());
+  if (!schema.boxes()) CheckSampleRecordCount("boxes", record.box_size(), 0);
   if (record.mask().empty() == schema.mask()) {
-    Bad(schema.mask() ? "it has no mask, by the database's schema it must" : "it has a mask, by the schema none");
+    BadSampleRecord(schema.mask() ? "it has no mask, by the database's schema it must"
+                                  : "it has a mask, by the schema none");
   }
   for (int i = 0; i < record.label_size(); ++i) {
     const int classes = schema.label(i).class_name_size();
     if (record.label(i) >= 0 && (classes == 0 || record.label(i) < classes)) continue;
-    Bad(StrCat("label ", i, " is ", record.label(i), ", expected 0", classes > 0 ? StrCat("..", classes - 1) : "",
-               classes > 0 ? "" : " or more"));
+    BadSampleRecord(StrCat("label ", i, " is ", record.label(i), ", expected 0",
+                           classes > 0 ? StrCat("..", classes - 1) : "", classes > 0 ? "" : " or more"));
   }
   for (const float target : record.target()) {
-    if (!std::isfinite(target)) Bad("a target is not a finite number");
+    if (!std::isfinite(target)) BadSampleRecord("a target is not a finite number");
   }
   for (const SamplePoint& point : record.point()) {
-    if (!IsFinite(point)) Bad("a point is not of finite numbers");
+    if (!IsFinite(point)) BadSampleRecord("a point is not of finite numbers");
   }
   for (int i = 0; i < record.box_size(); ++i) CheckBox(record.box(i), i, schema);
 }
@@ -138,15 +142,16 @@ Record PictureOf(const SampleRecord& record) {
 
 void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecoder& decoder, Image& mask) {
   decoder.Decode(record.mask(), {}, mask);
-  if (mask.channels != 1) Bad("its mask is no picture of one channel");
+  if (mask.channels != 1) BadSampleRecord("its mask is no picture of one channel");
   if (mask.height == picture.height && mask.width == picture.width) return;
-  Bad(StrCat("its mask is ", mask.height, "x", mask.width, ", its picture ", picture.height, "x", picture.width));
+  BadSampleRecord(
+      StrCat("its mask is ", mask.height, "x", mask.width, ", its picture ", picture.height, "x", picture.width));
 }
 
 void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, InstancePictures& instances) {
   constexpr int kMost = (1 << 16) - 1;
   if (record.box_size() > kMost)
-    Bad(StrCat("it has ", record.box_size(), " boxes, at most ", kMost, " can have masks"));
+    BadSampleRecord(StrCat("it has ", record.box_size(), " boxes, at most ", kMost, " can have masks"));
   for (Image* image : {&instances.low, &instances.high}) {
     image->Resize(width, height, 1);
     std::ranges::fill(image->pixels, uint8_t{0});
@@ -171,12 +176,13 @@ void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, In
       if (at > pixels) break;
     }
     if (at != pixels) {
-      Bad(StrCat("the runs of box ", i, at < pixels ? " end before" : " go on beyond", " its picture of ", height, "x",
-                 width, " pixels"));
+      BadSampleRecord(StrCat("the runs of box ", i, at < pixels ? " end before" : " go on beyond", " its picture of ",
+                             height, "x", width, " pixels"));
     }
     // A few bytes say as much as a whole picture.
     constexpr int64_t kMostLayers = 256;
-    if (painted > kMostLayers * pixels) Bad(StrCat("its masks lie over each other more than ", kMostLayers, " deep"));
+    if (painted > kMostLayers * pixels)
+      BadSampleRecord(StrCat("its masks lie over each other more than ", kMostLayers, " deep"));
   }
 }
 

@@ -19,7 +19,7 @@ Error FieldError(const LayerParameter& layer, std::string_view field, std::strin
                  std::move(hint));
 }
 
-void CheckFields(const LayerParameter& layer, const SamplerOptions& sampler) {
+void CheckSamplingFields(const LayerParameter& layer, const SamplerOptions& sampler) {
   const SamplingParameter& param = layer.sampling_param();
   const bool has_weights = param.class_weight_size() > 0 || param.has_weight_file();
   if (sampler.order != SamplerOptions::Order::kShuffled) {
@@ -153,7 +153,7 @@ std::vector<double> FileWeights(const std::filesystem::path& path, int64_t recor
 void ReadSampling(const LayerParameter& layer, const PipelineOptions& options, const SampleMaker& maker, bool skips_bad,
                   SamplerOptions& sampler) {
   if (!layer.has_sampling_param()) return;
-  CheckFields(layer, sampler);
+  CheckSamplingFields(layer, sampler);
   const SamplingParameter& param = layer.sampling_param();
   sampler.block = param.block();
   sampler.window = param.window();

@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kMost = 1 << 16;        // frames, steps and segments
 constexpr int64_t kMostStacks = 1 << 20;  // of a sample
 
-[[noreturn]] void Refuse(const LayerParameter& layer, std::string_view field, std::string_view text) {
+[[noreturn]] void RefuseSequenceField(const LayerParameter& layer, std::string_view field, std::string_view text) {
   throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text));
 }
 
 int64_t CheckedCount(const LayerParameter& layer, std::string_view field, int64_t count) {
   if (count >= 1 && count <= kMost) return count;
-  Refuse(layer, field, StrCat(field, " is ", count, ", expected 1..", kMost));
+  RefuseSequenceField(layer, field, StrCat(field, " is ", count, ", expected 1..", kMost));
 }
 
 template <class Parameter>
@@ -40,8 +40,9 @@ SequenceOptions SequenceOf(const LayerParameter& layer, const Parameter& param, 
 int64_t SamplesOf(const LayerParameter& layer, std::string_view message, int64_t batch, int64_t rows) {
   CheckedBatch(layer, StrCat(message, ".batch_size"), batch);
   if (batch % rows == 0) return batch / rows;
-  Refuse(layer, StrCat(message, ".batch_size"),
-         StrCat("batch_size is ", batch, ", expected a multiple of the ", rows, " pictures or clips of a video"));
+  RefuseSequenceField(
+      layer, StrCat(message, ".batch_size"),
+      StrCat("batch_size is ", batch, ", expected a multiple of the ", rows, " pictures or clips of a video"));
 }
 
 // Which pictures a frame has, and what transform_param makes of them. More mean values than planes are the fork's
@@ -54,10 +55,11 @@ void SetActionFrames(const LayerParameter& layer, bool is_color, Options& sample
   sample.is_flow = param.modality() == VideoDataParameter::FLOW;
   sample.is_color = !sample.is_flow && is_color;
   if (sample.is_flow && param.has_is_color() && param.is_color()) {
-    Refuse(layer, "video_data_param.is_color", "pictures of optical flow are grey");
+    RefuseSequenceField(layer, "video_data_param.is_color", "pictures of optical flow are grey");
   }
   if (param.suffix().find_first_of("%/") != std::string::npos || param.suffix().empty()) {
-    Refuse(layer, "video_data_param.suffix", StrCat("suffix \"", Printable(param.suffix()), "\" is no file suffix"));
+    RefuseSequenceField(layer, "video_data_param.suffix",
+                        StrCat("suffix \"", Printable(param.suffix()), "\" is no file suffix"));
   }
   sample.pattern = sample.is_flow ? "%d_%c.png" : StrCat("%d.", param.suffix());
   const auto planes =
@@ -82,8 +84,9 @@ std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const Pip
   const bool is_sequence = layer.type() == "VideoDataRNN";
   CheckTops(layer, is_sequence ? 3 : 2);
   CheckTransformFields(layer, kFields);
-  if (param.num_views() != 1) Refuse(layer, "video_data_param.num_views", "several views are not supported");
-  if (param.stride_tmp() != 0) Refuse(layer, "video_data_param.stride_tmp", "is not supported");
+  if (param.num_views() != 1)
+    RefuseSequenceField(layer, "video_data_param.num_views", "several views are not supported");
+  if (param.stride_tmp() != 0) RefuseSequenceField(layer, "video_data_param.stride_tmp", "is not supported");
   const int64_t frames = CheckedCount(layer, "video_data_param.new_length", param.new_length());
   const int64_t segments = CheckedCount(layer, "video_data_param.num_segments", param.num_segments());
   ListFields fields{.shuffle = param.shuffle(), .rand_skip = 0};  // the fork passes over rand_skip
@@ -107,12 +110,13 @@ std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const Pip
   sequence.stride = CheckedCount(layer, "video_data_param.stride_seq", param.stride_seq());
   sequence.rolls = param.do_rolling();
   sequence.labelled_steps = param.eval_num();
-  if (!param.eval_last()) Refuse(layer, "video_data_param.eval_last", "only the last clips of a sequence have labels");
+  if (!param.eval_last())
+    RefuseSequenceField(layer, "video_data_param.eval_last", "only the last clips of a sequence have labels");
   if (options.phase == TRAIN && segments != 1) {
-    Refuse(layer, "video_data_param.num_segments", "a video has one sequence in TRAIN");
+    RefuseSequenceField(layer, "video_data_param.num_segments", "a video has one sequence in TRAIN");
   }
   if (sequence.steps * segments > kMostStacks) {
-    Refuse(layer, "video_data_param.seq_length", StrCat("a video has more than ", kMostStacks, " clips"));
+    RefuseSequenceField(layer, "video_data_param.seq_length", StrCat("a video has more than ", kMostStacks, " clips"));
   }
   SetActionFrames(layer, param.has_is_color() && param.is_color(), sequence);  // grey unless is_color is set
   sequence.pictures = sequence.is_flow ? 2 : 1;
@@ -143,7 +147,8 @@ std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const Pipe
   const ImageDataParameter& param = layer.image_data_param();
   CheckTops(layer);
   CheckTransformFields(layer, kFields);
-  if (param.multiview()) Refuse(layer, "image_data_param.multiview", "crops given by the list are not supported");
+  if (param.multiview())
+    RefuseSequenceField(layer, "image_data_param.multiview", "crops given by the list are not supported");
   SequenceOptions sequence = SequenceOf(layer, param, kMessage, options);
   sequence.dialect = SequenceOptions::Dialect::kSpread;
   sequence.steps = CheckedCount(layer, "image_data_param.pair_size", param.pair_size());
@@ -156,10 +161,11 @@ std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const Pipe
     sequence.pictures = CheckedCount(layer, "image_data_param.pair_size_sub", param.pair_size_sub());
     const bool is_flow = param.read_mode() != 0;
     if (is_flow && param.read_mode() != 4 && param.read_mode() != 5) {
-      Refuse(layer, "image_data_param.read_mode", StrCat("read_mode is ", param.read_mode(), ", expected 0, 4 or 5"));
+      RefuseSequenceField(layer, "image_data_param.read_mode",
+                          StrCat("read_mode is ", param.read_mode(), ", expected 0, 4 or 5"));
     }
     if (is_flow && (sequence.is_color || sequence.pictures > 2)) {
-      Refuse(layer, "image_data_param.read_mode", "flow has grey pictures, one or two a frame");
+      RefuseSequenceField(layer, "image_data_param.read_mode", "flow has grey pictures, one or two a frame");
     }
     if (is_flow) sequence.turned = sequence.pictures;
     if (param.read_mode() == 4) sequence.flow_bound = static_cast<float>(param.bound());

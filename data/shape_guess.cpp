@@ -51,7 +51,7 @@ int64_t NumberAfter(const std::string& text, std::string_view word) {
   return std::max<int64_t>(number, 0);
 }
 
-DataFields FieldsOf(const LayerParameter& layer) {
+DataFields ShapeGuessFieldsOf(const LayerParameter& layer) {
   DataFields fields;
   if (layer.type() == "Python") {
     fields.source = layer.python_param().param_str();
@@ -247,7 +247,7 @@ bool IsOfTest(const LayerParameter& layer) {
 }  // namespace
 
 GuessedTypes GuessTypes(const LayerParameter& layer) {
-  const DataFields fields = FieldsOf(layer);
+  const DataFields fields = ShapeGuessFieldsOf(layer);
   GuessedTypes guess;
   if (layer.input_param().shape_size() > 0) {  // a data layer that a deploy net turned into its input
     for (int i = 0; i < layer.top_size(); ++i) {

@@ -12,7 +12,7 @@ namespace moka {
 namespace {
 
 // Fields of a line. A blank separator stands for any run of blanks and tabs; quotes keep separators.
-std::vector<std::string> FieldsOf(std::string_view line, char separator) {
+std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator) {
   std::vector<std::string> fields;
   std::string field;
   bool quoted = false;
@@ -62,7 +62,7 @@ Table ReadTable(const std::filesystem::path& path) {
   for (const std::string& line : Split(text, '\n')) {
     ++number;
     if (Trim(line).empty()) continue;
-    std::vector<std::string> fields = FieldsOf(Trim(line), separator);
+    std::vector<std::string> fields = TextTableFieldsOf(Trim(line), separator);
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
       table.header = std::move(fields);
       continue;

@@ -61,9 +61,9 @@ std::vector<ValueId> JoinProducts(const GraphBuilder& b, const std::vector<Value
   return left;
 }
 
-class Differentiator {
+class GraphDifferentiator {
  public:
-  Differentiator(Graph& graph, std::span<const ValueId> wrt)
+  GraphDifferentiator(Graph& graph, std::span<const ValueId> wrt)
       : graph_(graph), order_(graph.TopologicalOrder()), wanted_(static_cast<size_t>(graph.value_count()), false) {
     for (const ValueId id : wrt) wanted_[static_cast<size_t>(id)] = true;
     // A value is wanted if it depends on a wanted one through differentiable nodes.
@@ -136,7 +136,7 @@ class Differentiator {
 
 std::vector<ValueId> Differentiate(Graph& graph, ValueId loss, std::span<const ValueId> wrt, ValueId seed) {
   Require(graph.shape(loss).rank() == 0, "Differentiate: the loss is a scalar");
-  Differentiator differentiator(graph, wrt);
+  GraphDifferentiator differentiator(graph, wrt);
   differentiator.Run(loss, seed);
   std::vector<ValueId> gradients;
   gradients.reserve(wrt.size());

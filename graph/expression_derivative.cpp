@@ -14,9 +14,9 @@ namespace {
 
 constexpr int32_t kZero = -1;
 
-class Differentiator {
+class ExpressionDifferentiator {
  public:
-  Differentiator(ExpressionBuilder& builder, int input) : b_(builder), input_(input) {}
+  ExpressionDifferentiator(ExpressionBuilder& builder, int input) : b_(builder), input_(input) {}
 
   // The derivative of instruction i, whose operands' derivatives are da, db, dc.
   int32_t Of(int32_t i, int32_t da, int32_t db, int32_t dc) {
@@ -96,7 +96,7 @@ Expression Expression::Derivative(int result, int input) const {
   Require(result >= 0 && static_cast<size_t>(result) < results_.size(), "Derivative names a result there is");
   ExpressionBuilder builder;
   const std::vector<int32_t> index = builder.Append(*this);
-  Differentiator differentiator(builder, input);
+  ExpressionDifferentiator differentiator(builder, input);
   std::vector<int32_t> slopes;  // of instructions_, as indices into builder
   const auto slope = [&](int32_t i) { return i < 0 ? kZero : slopes[static_cast<size_t>(i)]; };
   const int32_t last = results_[static_cast<size_t>(result)];

@@ -12,16 +12,16 @@ namespace {
 constexpr int64_t kLine = 64;     // bytes of a cache line
 constexpr int64_t kGrain = 8192;  // elements worth a thread
 
-bool IsHalf(const TensorType& type) { return type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16; }
+bool IsHalfToWiden(const TensorType& type) { return type.dtype == DType::kFloat16 || type.dtype == DType::kBFloat16; }
 
 TensorType WidenedType(TensorType type) {
-  if (IsHalf(type)) type.dtype = DType::kFloat32;
+  if (IsHalfToWiden(type)) type.dtype = DType::kFloat32;
   return type;
 }
 
 // Bytes of a tensor's copy, in whole cache lines.
 int64_t CopyBytes(const TensorType& type) {
-  return IsHalf(type) ? (WidenedType(type).Bytes() + kLine - 1) / kLine * kLine : 0;
+  return IsHalfToWiden(type) ? (WidenedType(type).Bytes() + kLine - 1) / kLine * kLine : 0;
 }
 
 // A half tensor and its copy, which lies alike.
@@ -73,7 +73,7 @@ class WidenedKernel final : public Kernel {
   static std::vector<Tensor> Copied(std::span<const Tensor> tensors, std::byte*& at, std::vector<Copy>& copies) {
     std::vector<Tensor> copied;
     for (const Tensor& tensor : tensors) {
-      if (!IsHalf(tensor.type())) {
+      if (!IsHalfToWiden(tensor.type())) {
         copied.push_back(tensor);
         continue;
       }
@@ -92,7 +92,7 @@ class WidenedKernel final : public Kernel {
 
 }  // namespace
 
-bool HasHalf(std::span<const TensorType> types) { return std::ranges::any_of(types, IsHalf); }
+bool HasHalf(std::span<const TensorType> types) { return std::ranges::any_of(types, IsHalfToWiden); }
 
 std::vector<TensorType> Widened(std::span<const TensorType> types) {
   std::vector<TensorType> widened;

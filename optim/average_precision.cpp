@@ -19,7 +19,7 @@ struct Curve {
   std::vector<float> recall;
 };
 
-Curve CurveOf(std::span<const RankedDetection> detections, int64_t objects) {
+Curve AveragePrecisionCurveOf(std::span<const RankedDetection> detections, int64_t objects) {
   std::vector<RankedDetection> ranked(detections.begin(), detections.end());
   // NaNs last: a sort needs an order.
   std::ranges::stable_sort(ranked, [](const RankedDetection& a, const RankedDetection& b) {
@@ -48,7 +48,7 @@ double ElevenPoints(const Curve& curve) {
   return sum;
 }
 
-double Area(const Curve& curve, bool monotonous) {
+double AveragePrecisionArea(const Curve& curve, bool monotonous) {
   std::vector<float> precision = curve.precision;
   for (size_t i = precision.size() - 1; monotonous && i > 0; --i) {
     precision[i - 1] = std::max(precision[i - 1], precision[i]);
@@ -73,8 +73,9 @@ PrecisionRule PrecisionRuleNamed(std::string_view name) {
 
 double AveragePrecision(std::span<const RankedDetection> detections, int64_t objects, PrecisionRule rule) {
   if (detections.empty() || objects <= 0) return 0;
-  const Curve curve = CurveOf(detections, objects);
-  return rule == PrecisionRule::kElevenPoint ? ElevenPoints(curve) : Area(curve, rule == PrecisionRule::kMaxIntegral);
+  const Curve curve = AveragePrecisionCurveOf(detections, objects);
+  return rule == PrecisionRule::kElevenPoint ? ElevenPoints(curve)
+                                             : AveragePrecisionArea(curve, rule == PrecisionRule::kMaxIntegral);
 }
 
 void DetectionScores::Add(std::span<const float> rows) {

@@ -24,7 +24,7 @@ constexpr std::string_view kState = ".state";
 constexpr std::string_view kManifest = ".sha256";
 constexpr std::string_view kSlotPrefix = "slot/";
 constexpr std::string_view kRankPrefix = "rank/";
-constexpr int64_t kLimitBytes = int64_t{1} << 40;  // a checkpoint's file; a guard against absurd sizes only
+constexpr int64_t kCheckpointLimitBytes = int64_t{1} << 40;  // a checkpoint's file; a guard against absurd sizes only
 constexpr int64_t kManifestLimitBytes = 4096;
 
 fs::path WithExtension(fs::path base, std::string_view extension) { return base += extension; }
@@ -244,8 +244,8 @@ Checkpoint LoadCheckpoint(const fs::path& path) {
     throw Error(ErrorKind::kNoInput, StrCat(manifest.string(), " does not exist: there is no complete checkpoint ",
                                             base.filename().string()));
   }
-  return CheckpointFromBytes(ReadFile(WithExtension(base, kWeights), kLimitBytes),
-                             ReadFile(WithExtension(base, kState), kLimitBytes),
+  return CheckpointFromBytes(ReadFile(WithExtension(base, kWeights), kCheckpointLimitBytes),
+                             ReadFile(WithExtension(base, kState), kCheckpointLimitBytes),
                              ReadFile(manifest, kManifestLimitBytes), base.string());
 }
 

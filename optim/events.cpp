@@ -57,7 +57,9 @@ uint32_t MaskedCrc(std::string_view bytes) {
   return ((crc >> 15U) | (crc << 17U)) + 0xA282EAD8U;
 }
 
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double EventTimeNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -86,7 +88,7 @@ std::string ScalarEvent(double wall_time, int64_t step, std::string_view tag, fl
 EventWriter::EventWriter(const std::filesystem::path& folder, int64_t resumed_at) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const double now = Now();
+  const double now = EventTimeNow();
   const std::string stem = StrCat("events.out.tfevents.", static_cast<int64_t>(now), ".",
                                   host[0] == '\0' ? "host" : host.data(), ".", getpid());
   // A second writer of one process and second gets the next number.
@@ -114,7 +116,7 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::AddScalar(std::string_view tag, int64_t step, double value) {
-  WriteRecord(ScalarEvent(Now(), step, tag, static_cast<float>(value)));
+  WriteRecord(ScalarEvent(EventTimeNow(), step, tag, static_cast<float>(value)));
 }
 
 void EventWriter::WriteRecord(std::string_view event) {

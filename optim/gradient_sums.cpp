@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kSumWidth = 16;  // values one pointwise node adds: scalars only, so its size does not matter
 
 // Sum of scalars, as a tree of pointwise nodes.
-ValueId SumOf(const GraphBuilder& b, std::vector<ValueId> terms) {
+ValueId SumOfTerms(const GraphBuilder& b, std::vector<ValueId> terms) {
   while (terms.size() > 1) {
     std::vector<ValueId> sums;
     for (size_t begin = 0; begin < terms.size(); begin += kSumWidth) {
@@ -40,7 +40,7 @@ ValueId SumOverGradients(const GraphBuilder& b, std::span<const ValueId> gradien
     const ValueId sum = b.Add1("reduce_sum", inputs, {{"expr", expression}, {"axes", std::move(axes)}});
     sums.push_back(b.Reshape(sum, Shape{}));
   }
-  return sums.empty() ? kNoId : SumOf(b, std::move(sums));
+  return sums.empty() ? kNoId : SumOfTerms(b, std::move(sums));
 }
 
 }  // namespace moka

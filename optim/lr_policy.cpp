@@ -112,14 +112,15 @@ bool IsGiven(const SolverParameter& s, const std::string& field) {
   return descriptor->is_repeated() ? reflection->FieldSize(s, descriptor) > 0 : reflection->HasField(s, descriptor);
 }
 
-[[noreturn]] void Fail(const SolverParameter& s, std::string_view field, std::string text, std::string hint = {}) {
+[[noreturn]] void FailLrPolicy(const SolverParameter& s, std::string_view field, std::string text,
+                               std::string hint = {}) {
   throw Error(ErrorKind::kConfig, PlaceOf(s, field), std::move(text), std::move(hint));
 }
 
-void CheckNumbers(const SolverParameter& s) {
+void CheckLrPolicyNumbers(const SolverParameter& s) {
   const auto at_least_0 = [&](std::string_view field, double value) {
     if (!(value >= 0) || !std::isfinite(value)) {
-      Fail(s, field, StrCat(field, " must be a finite number of at least 0, and is ", value));
+      FailLrPolicy(s, field, StrCat(field, " must be a finite number of at least 0, and is ", value));
     }
   };
   at_least_0("base_lr", s.base_lr());
@@ -128,13 +129,14 @@ void CheckNumbers(const SolverParameter& s) {
   at_least_0("warmup_start_lr", s.warmup_start_lr());
   at_least_0("rampup_interval", s.rampup_interval());
   at_least_0("rampup_lr", s.rampup_lr());
-  if (s.min_lr() > s.base_lr()) Fail(s, "min_lr", StrCat("min_lr ", s.min_lr(), " is above base_lr ", s.base_lr()));
+  if (s.min_lr() > s.base_lr())
+    FailLrPolicy(s, "min_lr", StrCat("min_lr ", s.min_lr(), " is above base_lr ", s.base_lr()));
   if (s.lr_policy() == "step" && s.stepsize() <= 0) {
-    Fail(s, "stepsize", StrCat("lr_policy \"step\" needs a stepsize of at least 1, and it is ", s.stepsize()));
+    FailLrPolicy(s, "stepsize", StrCat("lr_policy \"step\" needs a stepsize of at least 1, and it is ", s.stepsize()));
   }
   if ((s.lr_policy() == "poly" || s.lr_policy() == "cosine") && s.max_iter() <= 0) {
-    Fail(s, "max_iter",
-         StrCat("lr_policy \"", s.lr_policy(), "\" needs a max_iter of at least 1, and it is ", s.max_iter()));
+    FailLrPolicy(s, "max_iter",
+                 StrCat("lr_policy \"", s.lr_policy(), "\" needs a max_iter of at least 1, and it is ", s.max_iter()));
   }
   for (int i = 1; i < s.stepvalue_size(); ++i) {
     if (s.stepvalue(i) > s.stepvalue(i - 1)) continue;
@@ -142,16 +144,16 @@ void CheckNumbers(const SolverParameter& s) {
                       s.stepvalue(i - 1), "; the rate falls an iteration after the one before"));
   }
   if (s.lr_policy() == "multifixed" && s.stagelr_size() != s.stageiter_size()) {
-    Fail(s, "stageiter[0]",
-         StrCat("there are ", s.stagelr_size(), " stagelr and ", s.stageiter_size(),
-                " stageiter; give as many of each"));
+    FailLrPolicy(s, "stageiter[0]",
+                 StrCat("there are ", s.stagelr_size(), " stagelr and ", s.stageiter_size(),
+                        " stageiter; give as many of each"));
   }
 }
 
 void CheckPolicyAfterWarmup(const SolverParameter& s) {
   if (!s.policy_after_warmup()) return;
   const auto fail = [&](const std::string& text, const std::string& hint) {
-    Fail(s, "policy_after_warmup", "policy_after_warmup " + text, hint);
+    FailLrPolicy(s, "policy_after_warmup", "policy_after_warmup " + text, hint);
   };
   if (WarmupEnd(s) <= 0) fail("needs a warm-up, and there is none", "give warmup_iter, or remove the line");
   if (s.lr_policy() == "fixed" || s.lr_policy() == "plateau") {
@@ -170,7 +172,7 @@ void CheckMomentumAndDecay(const SolverParameter& s) {
   for (const auto& [field, policy] :
        {std::pair{"momentum_policy", s.momentum_policy()}, std::pair{"weight_decay_policy", s.weight_decay_policy()}}) {
     if (policy == "poly" && s.max_iter() <= 0) {
-      Fail(s, field, StrCat(field, " \"poly\" needs a max_iter of at least 1, and it is ", s.max_iter()));
+      FailLrPolicy(s, field, StrCat(field, " \"poly\" needs a max_iter of at least 1, and it is ", s.max_iter()));
     }
   }
 }
@@ -188,20 +190,21 @@ const std::vector<std::string>& LrPolicies() {
 
 void CheckLrPolicy(const SolverParameter& solver) {
   if (!solver.has_base_lr() && solver.lr_policy() != "multifixed") {
-    Fail(solver, "", "the solver has no base_lr", "give the learning rate, such as base_lr: 0.01");
+    FailLrPolicy(solver, "", "the solver has no base_lr", "give the learning rate, such as base_lr: 0.01");
   }
   if (!solver.has_lr_policy()) {
-    Fail(solver, "", "the solver has no lr_policy", StrCat("known are ", Join(LrPolicies(), ", ")));
+    FailLrPolicy(solver, "", "the solver has no lr_policy", StrCat("known are ", Join(LrPolicies(), ", ")));
   }
   const LrPolicy* policy = FindPolicy(solver.lr_policy());
   if (policy == nullptr) {
     std::string hint = DidYouMean(solver.lr_policy(), LrPolicies());
     if (hint.empty()) hint = StrCat("known are ", Join(LrPolicies(), ", "));
-    Fail(solver, "lr_policy", StrCat("unknown lr_policy \"", solver.lr_policy(), "\""), hint);
+    FailLrPolicy(solver, "lr_policy", StrCat("unknown lr_policy \"", solver.lr_policy(), "\""), hint);
   }
   for (const std::string& field : policy->needs) {
     if (!IsGiven(solver, field)) {
-      Fail(solver, "lr_policy", StrCat("lr_policy \"", policy->name, "\" needs ", field, ", which is not given"));
+      FailLrPolicy(solver, "lr_policy",
+                   StrCat("lr_policy \"", policy->name, "\" needs ", field, ", which is not given"));
     }
   }
   if ((policy->name == "inv" || policy->name == "poly") && !solver.has_power()) {
@@ -218,7 +221,7 @@ void CheckLrPolicy(const SolverParameter& solver) {
                       "\" has no gamma; as in Caffe it is 0",
                       policy->name == "inv" || policy->name == "sigmoid" ? "" : " and the rate falls to 0"));
   }
-  CheckNumbers(solver);
+  CheckLrPolicyNumbers(solver);
   CheckPolicyAfterWarmup(solver);
   CheckMomentumAndDecay(solver);
 }

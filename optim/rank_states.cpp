@@ -17,7 +17,7 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kLimitBytes = int64_t{1} << 20;
+constexpr int64_t kStateLimitBytes = int64_t{1} << 20;
 
 RankState StateOf(const nlohmann::json& json) {
   RankState state;
@@ -172,7 +172,7 @@ std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double s
   if (!std::filesystem::is_directory(run / "ranks", code)) return states;
   for (const std::filesystem::path& file : ListFiles(run / "ranks", ".json")) {
     try {
-      const RankState state = StateOf(nlohmann::json::parse(ReadFile(file, kLimitBytes)));
+      const RankState state = StateOf(nlohmann::json::parse(ReadFile(file, kStateLimitBytes)));
       if (state.updated_s >= since_s) states.push_back(state);
     } catch (const Error&) {
       continue;

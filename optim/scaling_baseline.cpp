@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kLimitBytes = int64_t{1} << 30;
+constexpr int64_t kBaselineLimitBytes = int64_t{1} << 30;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ ScalingBaseline ReadScalingBaseline(const std::filesystem::path& run) {
                 StrCat(Printable(run.string()), " is no baseline: it has no ", std::string(kScalingFile)),
                 "give the folder of a run that has finished an epoch or its training");
   }
-  const std::vector<std::string> lines = Split(ReadFile(file, kLimitBytes), '\n');
+  const std::vector<std::string> lines = Split(ReadFile(file, kBaselineLimitBytes), '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const nlohmann::json json = nlohmann::json::parse(*line, nullptr, false);
     if (!json.is_object()) continue;  // empty, or cut by a kill

@@ -83,7 +83,7 @@ Json JsonOf(const ScalingSummary& summary, int64_t iteration, double epoch) {
   return json;
 }
 
-Metrics MetricsOf(const ScalingSummary& summary) {
+Metrics ScalingReportMetricsOf(const ScalingSummary& summary) {
   const StepParts mean = summary.mean();
   Metrics metrics = {{"step_ms", Milliseconds(mean.step_s)},   {"compute_ms", Milliseconds(mean.compute_s())},
                      {"input_ms", Milliseconds(mean.input_s)}, {"transfer_ms", Milliseconds(mean.transfer_s())},
@@ -247,7 +247,7 @@ void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const 
   if (run != nullptr) run->AppendLine(kScalingFile, JsonOf(summary, iteration, epoch).dump());
   if (batch_.ranks == 1 && !baseline_) return;
   sentences_ = Sentences(summary);
-  report.Add("scaling", iteration, epoch, MetricsOf(summary));
+  report.Add("scaling", iteration, epoch, ScalingReportMetricsOf(summary));
   LogToFile(fmt::format("scaling of the last {} iterations, to iteration {}: {}, {} samples each, {} in all; ms",
                         iterations, iteration, RanksText(batch_.ranks), summary.rank_batch(), batch_.of_all()));
   for (const std::string& line : Split(ScalingTable(summary), '\n')) {

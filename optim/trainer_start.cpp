@@ -24,17 +24,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void Fail(const SolverParameter& solver, std::string_view field, std::string text, std::string hint = {}) {
+[[noreturn]] void FailToStart(const SolverParameter& solver, std::string_view field, std::string text,
+                              std::string hint = {}) {
   throw Error(ErrorKind::kConfig, PlaceOf(solver, field), std::move(text), std::move(hint));
 }
 
 void CheckLength(const SolverParameter& solver) {
   const auto not_negative = [&](std::string_view field, int64_t value) {
-    if (value < 0) Fail(solver, field, StrCat(field, " must not be negative, and is ", value));
+    if (value < 0) FailToStart(solver, field, StrCat(field, " must not be negative, and is ", value));
   };
   if (!solver.has_max_iter() && solver.max_epochs() == 0) {
-    Fail(solver, "", "the solver says neither max_iter nor max_epochs",
-         "give the number of iterations, max_iter: 10000");
+    FailToStart(solver, "", "the solver says neither max_iter nor max_epochs",
+                "give the number of iterations, max_iter: 10000");
   }
   not_negative("max_iter", solver.max_iter());
   not_negative("max_epochs", solver.max_epochs());
@@ -47,13 +48,14 @@ void CheckLength(const SolverParameter& solver) {
 
 void CheckTests(const SolverParameter& solver, const SolverNets& nets) {
   if (static_cast<size_t>(solver.test_iter_size()) != nets.tests.size()) {
-    Fail(solver, "test_iter",
-         StrCat("test_iter must be given once a test net: ", nets.tests.size(), " nets and ", solver.test_iter_size(),
-                " test_iter"));
+    FailToStart(solver, "test_iter",
+                StrCat("test_iter must be given once a test net: ", nets.tests.size(), " nets and ",
+                       solver.test_iter_size(), " test_iter"));
   }
   for (int i = 0; i < solver.test_iter_size(); ++i) {
     if (solver.test_iter(i) > 0) continue;
-    Fail(solver, StrCat("test_iter[", i, "]"), StrCat("test_iter must be at least 1, and is ", solver.test_iter(i)));
+    FailToStart(solver, StrCat("test_iter[", i, "]"),
+                StrCat("test_iter must be at least 1, and is ", solver.test_iter(i)));
   }
 }
 
@@ -72,16 +74,16 @@ bool IsSmallerBetter(const std::string& metric, const std::vector<BuiltNet::Outp
 Evaluation EvaluationOf(const SolverParameter& solver) {
   if (solver.eval_type() == "classification") return Evaluation::kMeans;
   if (solver.eval_type() == "detection") return Evaluation::kDetection;
-  Fail(solver, "eval_type",
-       StrCat("eval_type is classification or detection, and is \"", Printable(solver.eval_type()), "\""),
-       DidYouMean(solver.eval_type(), {"classification", "detection"}));
+  FailToStart(solver, "eval_type",
+              StrCat("eval_type is classification or detection, and is \"", Printable(solver.eval_type()), "\""),
+              DidYouMean(solver.eval_type(), {"classification", "detection"}));
 }
 
-PrecisionRule RuleOf(const SolverParameter& solver) {
+PrecisionRule TrainerStartRuleOf(const SolverParameter& solver) {
   try {
     return PrecisionRuleNamed(solver.ap_version());
   } catch (const Error& error) {
-    Fail(solver, "ap_version", error.text(), error.hint());
+    FailToStart(solver, "ap_version", error.text(), error.hint());
   }
 }
 
@@ -122,7 +124,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     try {
       time_limit_s_ = ParseDuration(solver_.max_time());
     } catch (const Error& error) {
-      Fail(solver_, "max_time", StrCat("max_time ", error.text()));
+      FailToStart(solver_, "max_time", StrCat("max_time ", error.text()));
     }
   }
   if (options_.max_time_s) time_limit_s_ = *options_.max_time_s;
@@ -171,10 +173,11 @@ void Trainer::BuildNets(const SolverNets& nets) {
   if (solver_.max_epochs() > 0) {
     const int64_t records = train_->feed().epoch_size();
     const int64_t batch = Batch();
-    if (records <= 0) Fail(solver_, "max_epochs", "max_epochs needs data with an end, and the train data has none");
+    if (records <= 0)
+      FailToStart(solver_, "max_epochs", "max_epochs needs data with an end, and the train data has none");
     const int64_t iterations = CeilDiv(Size(records) * solver_.max_epochs(), batch).value();
     if (!solver_.has_max_iter() || iterations < solver_.max_iter()) {
-      if (iterations > INT32_MAX) Fail(solver_, "max_epochs", StrCat(iterations, " iterations are too many"));
+      if (iterations > INT32_MAX) FailToStart(solver_, "max_epochs", StrCat(iterations, " iterations are too many"));
       solver_.set_max_iter(static_cast<int32_t>(iterations));
       LogInfo(StrCat(solver_.max_epochs(), " epochs are ", iterations, " iterations"));
     }
@@ -193,11 +196,12 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.seed = seed_;
     test.use_means = solver_.ema_decay() > 0;
     test.evaluation = EvaluationOf(solver_);
-    test.precision_rule = RuleOf(solver_);
+    test.precision_rule = TrainerStartRuleOf(solver_);
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
-      Fail(solver_, "eval_type",
-           StrCat("eval_type is detection, and no output of test net ", i, " is the top of a DetectionEvaluate layer"));
+      FailToStart(
+          solver_, "eval_type",
+          StrCat("eval_type is detection, and no output of test net ", i, " is the top of a DetectionEvaluate layer"));
     }
     if (test.evaluation == Evaluation::kMeans && !tests_.back()->DetectionOutputs().empty()) {
       LogWarning(StrCat("\"", tests_.back()->DetectionOutputs()[0],
@@ -217,12 +221,12 @@ void Trainer::ChooseMetrics() {
     if (std::ranges::find(names, name) != names.end()) return;
     std::string hint = DidYouMean(name, names);
     if (hint.empty()) hint = names.empty() ? "there is no test net" : StrCat("it has ", Join(names, ", "));
-    Fail(solver_, field, StrCat(field, " \"", name, "\" is no output of the test net"), hint);
+    FailToStart(solver_, field, StrCat(field, " \"", name, "\" is no output of the test net"), hint);
   };
   if (solver_.has_target_metric()) {
     check("target_metric", solver_.target_metric());
     if (!solver_.has_target_value())
-      Fail(solver_, "target_metric", "target_metric needs target_value, which is not given");
+      FailToStart(solver_, "target_metric", "target_metric needs target_value, which is not given");
   }
   if (solver_.has_best_metric()) {
     check("best_metric", solver_.best_metric());

@@ -23,7 +23,7 @@ constexpr size_t kDimensionLimit = 32;  // Caffe's kMaxBlobAxes; Shape says how 
 }
 
 template <class T>
-T LoadAt(std::string_view bytes, size_t i) {
+T LoadBlobNumberAt(std::string_view bytes, size_t i) {
   T value;
   std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
   return value;
@@ -34,7 +34,7 @@ template <class T, class Convert>
 void Append(std::string_view bytes, Convert convert, std::vector<float>& values) {
   const size_t count = bytes.size() / sizeof(T);
   values.reserve(values.size() + count);
-  for (size_t i = 0; i < count; ++i) values.push_back(convert(LoadAt<T>(bytes, i)));
+  for (size_t i = 0; i < count; ++i) values.push_back(convert(LoadBlobNumberAt<T>(bytes, i)));
 }
 
 template <class T>

@@ -24,7 +24,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-constexpr size_t kTextLimitBytes = 4096;                  // of one text after substitution
+constexpr size_t kBlocksTextLimitBytes = 4096;            // of one text after substitution
 constexpr int64_t kTotalLimitBytes = int64_t{256} << 20;  // of all expanded layers
 
 using Values = std::map<std::string, std::string, std::less<>>;
@@ -54,8 +54,8 @@ std::string Substitute(std::string_view text, const Values& values) {
                   DidYouMean(name, NamesOf(values)));
     }
     result += value->second;
-    if (result.size() > kTextLimitBytes) {
-      throw Error(ErrorKind::kConfig, StrCat("a text grows beyond ", kTextLimitBytes, " bytes by substitution"));
+    if (result.size() > kBlocksTextLimitBytes) {
+      throw Error(ErrorKind::kConfig, StrCat("a text grows beyond ", kBlocksTextLimitBytes, " bytes by substitution"));
     }
     i = end + 1;
   }

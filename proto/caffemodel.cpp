@@ -40,9 +40,9 @@ constexpr LayerFields kV0Layer{V0LayerParameter::kNameFieldNumber,
                                V0LayerParameter::kBlobsFieldNumber,
                                0};
 
-class Reader {
+class CaffemodelReader {
  public:
-  Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  CaffemodelReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
   Weights Run() {
     weights_.format = "caffemodel";
@@ -178,7 +178,7 @@ std::vector<LayerOut> LayersOf(const NetParameter& net, std::span<const NamedBlo
 
 }  // namespace
 
-Weights ReadCaffemodel(std::string_view bytes, const std::string& file) { return Reader(bytes, file).Run(); }
+Weights ReadCaffemodel(std::string_view bytes, const std::string& file) { return CaffemodelReader(bytes, file).Run(); }
 
 void WriteCaffemodel(const std::filesystem::path& path, const NetParameter& net, std::span<const NamedBlob> blobs) {
   WriteCaffemodelWithDiffs(path, net, blobs, {});

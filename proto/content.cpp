@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-constexpr size_t kHeadBytes = 4096;
+constexpr size_t kContentHeadBytes = 4096;
 
 using namespace std::string_view_literals;  // NOLINT(google-build-using-namespace): only literals
 
@@ -86,7 +86,7 @@ Content RecogniseFile(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return Content::kEmpty;
   std::ifstream stream(path, std::ios::binary);
-  std::string head(kHeadBytes, '\0');
+  std::string head(kContentHeadBytes, '\0');
   stream.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(stream.gcount()));
   return RecogniseContent(head);
@@ -116,7 +116,7 @@ std::string_view Describe(Content content) {
 
 void ReadAs(Content kind, std::string_view bytes, const std::string& file, std::string_view expected,
             const std::function<void()>& read) {
-  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
+  const Content content = RecogniseContent(bytes.substr(0, kContentHeadBytes));
   const Error other(ErrorKind::kBadData, SourcePlace{.file = file},
                     StrCat("expected ", expected, ", but this is ", Describe(content)));
   // A small message may look like text: the reader decides.

@@ -70,7 +70,7 @@ std::optional<int> AsIndex(std::string_view selector) {
 }
 
 // The `name` of an element; null for elements without one.
-std::optional<std::string> NameOf(const Message& parent, const FieldDescriptor& list, int index) {
+std::optional<std::string> FieldPathNameOf(const Message& parent, const FieldDescriptor& list, int index) {
   if (list.message_type() == nullptr) return std::nullopt;
   const Message& element = parent.GetReflection()->GetRepeatedMessage(parent, &list, index);
   const FieldDescriptor* name = element.GetDescriptor()->FindFieldByName("name");
@@ -88,7 +88,7 @@ Elements SelectElements(const Message& parent, const FieldDescriptor& list, cons
   const int count = parent.GetReflection()->FieldSize(parent, &list);
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
-    const std::optional<std::string> name = NameOf(parent, list, i);
+    const std::optional<std::string> name = FieldPathNameOf(parent, list, i);
     if (name) names.push_back(*name);
     const bool matches = found.by_pattern ? MatchesPattern(name.value_or(""), selector) : name == selector;
     if (matches) found.indices.push_back(i);
@@ -182,7 +182,7 @@ class Finder {
     for (const int i : elements.indices) {
       FieldRef ref = list;
       ref.index = i;
-      const std::optional<std::string> name = NameOf(*list.parent, *list.field, i);
+      const std::optional<std::string> name = FieldPathNameOf(*list.parent, *list.field, i);
       ref.path += "[" + (name && !name->empty() ? *name : std::to_string(i)) + "]";
       ref.scope_path += "[" + std::to_string(i) + "]";
       if (at + 1 == steps_.size()) {
@@ -231,7 +231,9 @@ class Quiet : public google::protobuf::io::ErrorCollector {
   std::string text;
 };
 
-std::string Quoted(std::string_view value) { return "\"" + google::protobuf::CEscape(std::string(value)) + "\""; }
+std::string FieldPathQuoted(std::string_view value) {
+  return "\"" + google::protobuf::CEscape(std::string(value)) + "\"";
+}
 
 bool IsQuoted(std::string_view value) {
   return value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
@@ -240,7 +242,7 @@ bool IsQuoted(std::string_view value) {
 // One value, set or added to the list.
 void ParseValue(Message& message, const FieldDescriptor& field, std::string_view value) {
   std::string text(Trim(value));
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && !IsQuoted(text)) text = Quoted(text);
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && !IsQuoted(text)) text = FieldPathQuoted(text);
   if (field.message_type() != nullptr && !text.starts_with("{") && !text.starts_with("<")) text = "{" + text + "}";
   Quiet quiet;
   TextFormat::Parser parser;

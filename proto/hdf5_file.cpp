@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDepthLimit = 16;
+constexpr int kHdf5FileDepthLimit = 16;
 constexpr size_t kObjectLimit = 1 << 20;
-constexpr int64_t kTextLimitBytes = 64 << 10;
+constexpr int64_t kHdf5FileTextLimitBytes = 64 << 10;
 // deflate cannot make data shorter than by this factor.
 constexpr int64_t kCompressionLimit = 1032;
 
@@ -181,7 +181,7 @@ void Hdf5Reader::State::List(hid_t group, const std::string& prefix, int depth, 
     std::vector<std::string> names;
     bool has_foreign = false;
   };
-  if (depth > kDepthLimit) Fail(StrCat("groups are nested more than ", kDepthLimit, " deep"));
+  if (depth > kHdf5FileDepthLimit) Fail(StrCat("groups are nested more than ", kHdf5FileDepthLimit, " deep"));
   Links links;
   const auto take = [](hid_t, const char* link, const H5L_info_t* info, void* data) -> herr_t {
     auto& all = *static_cast<Links*>(data);
@@ -334,8 +334,8 @@ std::string Hdf5Reader::ReadText(const std::string& path) const {
   const auto bytes = static_cast<int64_t>(H5Tget_size(type.get()));
   const bool is_fixed = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
   const Shape shape = state_->ShapeOf(dataset.get(), path);
-  if (!is_fixed || bytes > kTextLimitBytes || shape.Count() != 1) {
-    state_->Fail(path, StrCat("is not one text of fixed length, at most ", kTextLimitBytes, " bytes"));
+  if (!is_fixed || bytes > kHdf5FileTextLimitBytes || shape.Count() != 1) {
+    state_->Fail(path, StrCat("is not one text of fixed length, at most ", kHdf5FileTextLimitBytes, " bytes"));
   }
   state_->CheckStorage(dataset.get(), path, shape, static_cast<size_t>(bytes));
   std::string text(static_cast<size_t>(bytes), '\0');

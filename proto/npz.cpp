@@ -50,7 +50,7 @@ Shape ShapeOf(std::string_view header, const std::string& what) {
 }
 
 template <class T>
-void Convert(std::string_view bytes, std::vector<float>& values) {
+void ConvertNpzValues(std::string_view bytes, std::vector<float>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
@@ -73,11 +73,17 @@ struct NumberType {
   void (*convert)(std::string_view, std::vector<float>&);
 };
 
-constexpr NumberType kTypes[] = {
-    {"<f4", 4, Convert<float>},   {"<f8", 8, Convert<double>},  {"<f2", 2, ConvertHalf},
-    {"<i4", 4, Convert<int32_t>}, {"<i8", 8, Convert<int64_t>}, {"|u1", 1, Convert<uint8_t>},
-    {"|i1", 1, Convert<int8_t>},  {"|b1", 1, Convert<uint8_t>}, {"<u4", 4, Convert<uint32_t>},
-    {"<i2", 2, Convert<int16_t>},
+constexpr NumberType kNpzTypes[] = {
+    {"<f4", 4, ConvertNpzValues<float>},
+    {"<f8", 8, ConvertNpzValues<double>},
+    {"<f2", 2, ConvertHalf},
+    {"<i4", 4, ConvertNpzValues<int32_t>},
+    {"<i8", 8, ConvertNpzValues<int64_t>},
+    {"|u1", 1, ConvertNpzValues<uint8_t>},
+    {"|i1", 1, ConvertNpzValues<int8_t>},
+    {"|b1", 1, ConvertNpzValues<uint8_t>},
+    {"<u4", 4, ConvertNpzValues<uint32_t>},
+    {"<i2", 2, ConvertNpzValues<int16_t>},
 };
 
 // Texts and Python objects: notes beside the numbers.
@@ -124,7 +130,7 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
   }
   NumpyArray array{ShapeOf(header, what), {}};
   const std::string_view name = FieldOf(header, "descr", what);
-  for (const NumberType& type : kTypes) {
+  for (const NumberType& type : kNpzTypes) {
     if (!name.starts_with(StrCat("'", type.name, "'"))) continue;
     const int64_t count = array.shape.Count();
     const std::string_view data = bytes.substr(8 + length_bytes + length);

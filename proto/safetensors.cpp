@@ -180,14 +180,14 @@ float HalfToFloat(uint16_t half) {
 }
 
 template <class T>
-T LoadAt(std::string_view data, size_t i) {
+T LoadSafetensorsNumberAt(std::string_view data, size_t i) {
   T value;
   std::memcpy(&value, data.data() + i * sizeof(T), sizeof(T));
   return value;
 }
 
 // Requires: data holds values.size() values of the dtype. False for dtypes that are no weights.
-bool Convert(std::string_view dtype, std::string_view data, std::vector<float>& values) {
+bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little, "the format is little endian");
   if (dtype == "F32") {
     if (!values.empty()) std::memcpy(values.data(), data.data(), data.size());
@@ -195,11 +195,11 @@ bool Convert(std::string_view dtype, std::string_view data, std::vector<float>& 
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (dtype == "F64") {
-      values[i] = static_cast<float>(LoadAt<double>(data, i));
+      values[i] = static_cast<float>(LoadSafetensorsNumberAt<double>(data, i));
     } else if (dtype == "F16") {
-      values[i] = HalfToFloat(LoadAt<uint16_t>(data, i));
+      values[i] = HalfToFloat(LoadSafetensorsNumberAt<uint16_t>(data, i));
     } else if (dtype == "BF16") {
-      values[i] = std::bit_cast<float>(uint32_t{LoadAt<uint16_t>(data, i)} << 16U);
+      values[i] = std::bit_cast<float>(uint32_t{LoadSafetensorsNumberAt<uint16_t>(data, i)} << 16U);
     } else {
       return false;
     }
@@ -221,9 +221,9 @@ void SplitName(const std::string& name, NamedBlob& blob) {
   blob.index = index;
 }
 
-class Reader {
+class SafetensorsReader {
  public:
-  Reader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
+  SafetensorsReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
   Weights Run() {
     HeaderReader header = ReadHeader();
@@ -243,7 +243,7 @@ class Reader {
   HeaderReader ReadHeader() {
     if (bytes_.size() < kPrefixBytes)
       Fail(StrCat("expected a safetensors file, but it has only ", bytes_.size(), " bytes"));
-    const auto length = LoadAt<uint64_t>(bytes_, 0);
+    const auto length = LoadSafetensorsNumberAt<uint64_t>(bytes_, 0);
     if (length > kHeaderLimitBytes)
       Fail(StrCat("the header claims ", length, " bytes, at most ", kHeaderLimitBytes, " are allowed"));
     if (length > bytes_.size() - kPrefixBytes) {
@@ -310,7 +310,7 @@ class Reader {
     const std::string_view data =
         data_.substr(static_cast<size_t>(entry.offsets[0]), static_cast<size_t>(entry.offsets[1] - entry.offsets[0]));
     blob.values.resize(data.size() / static_cast<size_t>(*DtypeBytes(entry.dtype)));
-    if (!Convert(entry.dtype, data, blob.values)) {
+    if (!ConvertSafetensorsValues(entry.dtype, data, blob.values)) {
       Fail(StrCat("tensor \"", Printable(entry.name), "\" has dtype ", entry.dtype,
                   "; weights are F32, F64, F16 or BF16"));
     }
@@ -324,7 +324,9 @@ class Reader {
 
 }  // namespace
 
-Weights ReadSafetensors(std::string_view bytes, const std::string& file) { return Reader(bytes, file).Run(); }
+Weights ReadSafetensors(std::string_view bytes, const std::string& file) {
+  return SafetensorsReader(bytes, file).Run();
+}
 
 void WriteSafetensors(const std::filesystem::path& path, std::span<const NamedBlob> blobs,
                       const std::map<std::string, std::string>& metadata) {

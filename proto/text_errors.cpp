@@ -14,26 +14,26 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-constexpr size_t kNone = std::string_view::npos;
+constexpr size_t kTextErrorsNone = std::string_view::npos;
 constexpr std::string_view kNumberTail = "Need space between number and identifier";
 
 // The text between the n-th pair of double quotes of a parser's message.
-std::string Quoted(std::string_view message, int n) {
+std::string TextErrorsQuoted(std::string_view message, int n) {
   size_t begin = 0;
   for (int i = 0;; ++i) {
     begin = message.find('"', begin);
-    if (begin == kNone) return {};
+    if (begin == kTextErrorsNone) return {};
     const size_t end = message.find('"', begin + 1);
-    if (end == kNone) return {};
+    if (end == kTextErrorsNone) return {};
     if (i == n) return std::string(message.substr(begin + 1, end - begin - 1));
     begin = end + 1;
   }
 }
 
-bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kNone; }
+bool Contains(std::string_view text, std::string_view part) { return text.find(part) != kTextErrorsNone; }
 
 // The message type of the innermost of the open blocks; null where a name is unknown.
-const Descriptor* TypeOf(const Descriptor* root, const std::vector<OpenBlock>& open) {
+const Descriptor* TextErrorsTypeOf(const Descriptor* root, const std::vector<OpenBlock>& open) {
   const Descriptor* type = root;
   for (const OpenBlock& block : open) {
     const FieldDescriptor* field = type->FindFieldByName(std::string(block.field));
@@ -85,7 +85,7 @@ class Translator {
 
 Error Translator::AtWord(const std::string& word, size_t offset, std::string text, std::string hint) const {
   const size_t at = FindWordBefore(parsed_.text, word, offset);
-  if (at == kNone) return At(offset, 1, std::move(text), std::move(hint));
+  if (at == kTextErrorsNone) return At(offset, 1, std::move(text), std::move(hint));
   return At(at, word.size(), std::move(text), std::move(hint));
 }
 
@@ -101,19 +101,19 @@ std::string Translator::TokenAt(size_t offset) const {
   size_t end = rest.empty() ? 0 : 1;
   if (!rest.empty() && (rest[0] == '"' || rest[0] == '\'')) {
     end = rest.find_first_of(std::string{rest[0], '\n'}, 1);
-    end = end == kNone ? rest.size() : end + 1;
-  } else if (!rest.empty() && std::string_view("{}<>[]:;,").find(rest[0]) == kNone) {
+    end = end == kTextErrorsNone ? rest.size() : end + 1;
+  } else if (!rest.empty() && std::string_view("{}<>[]:;,").find(rest[0]) == kTextErrorsNone) {
     end = std::min(rest.find_first_of(" \t\r\n{}<>[]:;,#\"'"), rest.size());
   }
   return Printable(rest.substr(0, std::min(std::max<size_t>(end, rest.empty() ? 0 : 1), kShown)));
 }
 
 Translated Translator::Unknown(const ParserComplaint& complaint) const {
-  const std::string type_name = Quoted(complaint.message, 0);
-  const std::string name = Quoted(complaint.message, 1);
+  const std::string type_name = TextErrorsQuoted(complaint.message, 0);
+  const std::string name = TextErrorsQuoted(complaint.message, 1);
   const size_t after = parsed_.lines.OffsetOf(complaint.line, complaint.column);
   const size_t found = FindWordBefore(parsed_.text, name, after);
-  const size_t at = found == kNone ? after : found;
+  const size_t at = found == kTextErrorsNone ? after : found;
   const Descriptor* type = google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type_name);
   if (type == nullptr) return {At(at, name.size(), Printable(complaint.message))};
   const std::string text = StrCat(ShortName(*type), " has no field \"", Printable(name), "\"");
@@ -135,32 +135,33 @@ Translated Translator::Unknown(const ParserComplaint& complaint) const {
 // Whether `last` is only what an unknown field's name, or the letter in a number, led to.
 bool Translator::IsConsequence(const ParserComplaint& unknown, const ParserComplaint& last) const {
   const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
-  const std::string name = Quoted(unknown.message, 1);
+  const std::string name = TextErrorsQuoted(unknown.message, 1);
   const size_t before = parsed_.text.find_last_not_of(" \t\r\n", offset == 0 ? 0 : offset - 1);
-  if (before == kNone || before + 1 < name.size()) return false;
+  if (before == kTextErrorsNone || before + 1 < name.size()) return false;
   return parsed_.text.substr(before + 1 - name.size(), name.size()) == name;
 }
 
 bool Translator::IsTailOfNumber(const ParserComplaint& unknown, const ParserComplaint& last) const {
   const size_t offset = parsed_.lines.OffsetOf(last.line, last.column);
   return last.message.starts_with(kNumberTail) &&
-         parsed_.text.substr(std::min(offset, parsed_.text.size())).starts_with(Quoted(unknown.message, 1));
+         parsed_.text.substr(std::min(offset, parsed_.text.size())).starts_with(TextErrorsQuoted(unknown.message, 1));
 }
 
 // A value the field does not take; the parser stands after it or on it.
 Error Translator::BadValue(const std::string& word, size_t offset) const {
-  const size_t found = word.empty() ? kNone : FindWordBefore(parsed_.text, word, offset);
-  const size_t at = found == kNone ? offset : found;
+  const size_t found = word.empty() ? kTextErrorsNone : FindWordBefore(parsed_.text, word, offset);
+  const size_t at = found == kTextErrorsNone ? offset : found;
   const std::string token = TokenAt(at);
   // The field's name stands before the value's ":" (or before "[", in a list).
   const size_t colon = parsed_.text.rfind(':', at);
   const FieldDescriptor* field = nullptr;
-  const Descriptor* type = TypeOf(parsed_.root, ScanText(parsed_.text, at).open);
-  if (type != nullptr && colon != kNone) {
+  const Descriptor* type = TextErrorsTypeOf(parsed_.root, ScanText(parsed_.text, at).open);
+  if (type != nullptr && colon != kTextErrorsNone) {
     const size_t name_end = parsed_.text.find_last_not_of(" \t\r\n", colon == 0 ? 0 : colon - 1);
-    const size_t before = name_end == kNone ? kNone : parsed_.text.find_last_of(" \t\r\n{};,<>", name_end);
-    const size_t name_begin = before == kNone ? 0 : before + 1;
-    if (name_end != kNone)
+    const size_t before =
+        name_end == kTextErrorsNone ? kTextErrorsNone : parsed_.text.find_last_of(" \t\r\n{};,<>", name_end);
+    const size_t name_begin = before == kTextErrorsNone ? 0 : before + 1;
+    if (name_end != kTextErrorsNone)
       field = type->FindFieldByName(std::string(parsed_.text.substr(name_begin, name_end + 1 - name_begin)));
   }
   if (field == nullptr) return At(at, token.size(), StrCat("the value ", token, " does not fit its field"));
@@ -174,14 +175,14 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   const std::string_view message = complaint.message;
   const size_t offset = parsed_.lines.OffsetOf(complaint.line, complaint.column);
   if (Contains(message, "has no field named")) return Unknown(complaint);
-  if (Contains(message, "Unknown enumeration value")) return {BadValue(Quoted(message, 0), offset)};
-  if (Contains(message, "Invalid value for boolean field")) return {BadValue(Quoted(message, 1), offset)};
+  if (Contains(message, "Unknown enumeration value")) return {BadValue(TextErrorsQuoted(message, 0), offset)};
+  if (Contains(message, "Invalid value for boolean field")) return {BadValue(TextErrorsQuoted(message, 1), offset)};
   if (Contains(message, "specified multiple times")) {
-    const std::string name = Quoted(message, 0);
+    const std::string name = TextErrorsQuoted(message, 0);
     return {AtWord(name, offset, StrCat("field \"", name, "\" is given more than once but takes one value"))};
   }
   if (Contains(message, "recursion limit")) return {At(offset, 1, "blocks are nested more than 64 deep")};
-  if (parsed_.text.find_first_not_of(" \t\r\n", offset) == kNone) {
+  if (parsed_.text.find_first_not_of(" \t\r\n", offset) == kTextErrorsNone) {
     const TextScan scan = ScanText(parsed_.text, parsed_.text.size());
     if (!scan.open.empty()) return {MissingBrace(offset, 1, scan.open.back()), true};
     return {At(offset, 1, "the text ends in the middle of a field")};
@@ -192,8 +193,8 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   }
   if (Contains(message, "Integer out of range")) return {BadValue({}, offset)};
   if (message.starts_with(kNumberTail)) {
-    const size_t blank = offset == 0 ? kNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
-    return {BadValue({}, blank == kNone ? 0 : blank + 1)};
+    const size_t blank = offset == 0 ? kTextErrorsNone : parsed_.text.find_last_of(" \t\r\n:[,", offset - 1);
+    return {BadValue({}, blank == kTextErrorsNone ? 0 : blank + 1)};
   }
   for (const std::string_view expected :
        {"Expected integer", "Expected double", "Expected string", "Expected identifier, got: \""}) {
@@ -206,7 +207,7 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
     return {At(offset, token.size(), StrCat("expected \":\" or \"{\" after the field's name, found ", token))};
   }
   std::string text = Printable(message);
-  for (size_t at = text.find("moka."); at != kNone; at = text.find("moka.")) text.erase(at, 5);
+  for (size_t at = text.find("moka."); at != kTextErrorsNone; at = text.find("moka.")) text.erase(at, 5);
   return {At(offset, token.size(), std::move(text))};
 }
 

@@ -7,7 +7,7 @@ namespace moka {
 namespace {
 
 constexpr int kTabWidth = 8;
-constexpr size_t kDepthLimit = 256;  // deeper blocks are not told apart
+constexpr size_t kTextScanDepthLimit = 256;  // deeper blocks are not told apart
 constexpr size_t kTopFieldLimit = 256;
 
 bool IsWordChar(char c) {
@@ -89,7 +89,7 @@ TextScan ScanText(std::string_view text, size_t offset) {
     } else if (c == '"' || c == '\'') {
       i = StringEnd(text, i);
     } else if (c == '{' || c == '<') {
-      if (open.size() < kDepthLimit) {
+      if (open.size() < kTextScanDepthLimit) {
         open.push_back(name);
       } else {
         ++too_deep;

@@ -25,7 +25,7 @@ struct OldType {
   V1LayerParameter::LayerType type;
 };
 
-constexpr std::array<OldType, 24> kTypes{{
+constexpr std::array<OldType, 24> kUpgradeV0Types{{
     {"accuracy", V1LayerParameter::ACCURACY},
     {"bnll", V1LayerParameter::BNLL},
     {"concat", V1LayerParameter::CONCAT},
@@ -152,7 +152,7 @@ V1LayerParameter::LayerType NewType(const V1LayerParameter& layer) {
   const V1LayerParameter::LayerType found = V1TypeOf(name);
   if (found != V1LayerParameter::NONE) return found;
   std::vector<std::string> names;
-  for (const OldType& type : kTypes) names.emplace_back(type.name);
+  for (const OldType& type : kUpgradeV0Types) names.emplace_back(type.name);
   throw Error(ErrorKind::kConfig, LayerPlace(layer),
               StrCat("unknown layer type \"", name, "\" in an old (V0) layer \"", layer.layer().name(), "\""),
               DidYouMean(name, names));
@@ -244,8 +244,8 @@ void FoldPadding(NetParameter& net) {
 }  // namespace
 
 V1LayerParameter::LayerType V1TypeOf(std::string_view v0_type) {
-  const auto* const type = std::ranges::find(kTypes, v0_type, &OldType::name);
-  return type == kTypes.end() ? V1LayerParameter::NONE : type->type;
+  const auto* const type = std::ranges::find(kUpgradeV0Types, v0_type, &OldType::name);
+  return type == kUpgradeV0Types.end() ? V1LayerParameter::NONE : type->type;
 }
 
 void UpgradeV0Net(NetParameter& net, const std::string& file) {

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kWeightsLimitBytes = int64_t{64} << 30;
-constexpr size_t kHeadBytes = 4096;
+constexpr size_t kWeightsHeadBytes = 4096;
 constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
 constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
 constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
@@ -105,7 +105,7 @@ void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* p
 }
 
 Weights WeightsFromBytes(std::string_view bytes, const std::string& file) {
-  const Content content = RecogniseContent(bytes.substr(0, kHeadBytes));
+  const Content content = RecogniseContent(bytes.substr(0, kWeightsHeadBytes));
   if (content == Content::kSafetensors) return Checked(ReadSafetensors(bytes, file), file);
   if (content == Content::kHdf5) return Checked(WeightsFromHdf5(Hdf5Reader(bytes, file), file), file);
   Weights weights;

@@ -19,7 +19,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 // The wire type one value of a field has when it is not packed.
-WireType TypeOf(const FieldDescriptor& field) {
+WireType WireTypeOf(const FieldDescriptor& field) {
   using google::protobuf::internal::WireFormatLite;
   const auto type = static_cast<WireFormatLite::FieldType>(field.type());
   return static_cast<WireType>(WireFormatLite::WireTypeForFieldType(type));
@@ -46,7 +46,7 @@ class Checker {
     if (field == nullptr) {
       ++unknown_;
     } else if (!packed) {
-      at.Expect(TypeOf(*field), field->name());
+      at.Expect(WireTypeOf(*field), field->name());
     }
     if (at.type() != kBytes) return;
     WireReader inner = at.Message(StrCat(at.path(), ".", field == nullptr ? StrCat("#", at.number()) : field->name()));
@@ -58,7 +58,7 @@ class Checker {
   }
 
   static void CheckPacked(const FieldDescriptor& field, size_t bytes, const WireReader& inner) {
-    const WireType type = TypeOf(field);
+    const WireType type = WireTypeOf(field);
     const size_t size = type == kFixed64 ? 8 : 4;
     size_t at = inner.value_at();
     const size_t end = at + bytes;

@@ -12,10 +12,11 @@ namespace {
 constexpr std::array<std::string_view, 21> kShapeKeeping = {
     "AbsVal", "BN",        "BNLL",  "BatchNorm", "Bias", "Dropout", "ELU",   "Eltwise", "Exp",       "L2Norm", "Log",
     "MVN",    "Normalize", "PReLU", "Power",     "ReLU", "Sigmoid", "Split", "TanH",    "Threshold", "Scale"};
-constexpr std::array<std::string_view, 4> kRecurrent = {"ConvLSTM", "GRU", "LSTM", "RNN"};
+constexpr std::array<std::string_view, 4> kBottomShapesRecurrent = {"ConvLSTM", "GRU", "LSTM", "RNN"};
 
-constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
-constexpr int64_t kMostSide = 4096;  // of a map that was pooled
+constexpr int64_t kBottomShapesFeatures =
+    4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
+constexpr int64_t kBottomShapesMostSide = 4096;  // of a map that was pooled
 
 struct Window {
   int64_t kernel;
@@ -33,7 +34,7 @@ std::optional<int64_t> AxisValue(const List& list, int axis, int64_t otherwise) 
 
 // The window along axis 0 or 1 of a picture; none if its fields are not all said.
 template <class Fields>
-std::optional<Window> WindowOf(const Fields& p, int axis) {
+std::optional<Window> BottomShapesWindowOf(const Fields& p, int axis) {
   const int64_t kernel_side = axis == 0 ? p.kernel_h() : p.kernel_w();
   const int64_t stride_side = axis == 0 ? p.stride_h() : p.stride_w();
   const int64_t pad_side = axis == 0 ? p.pad_h() : p.pad_w();
@@ -52,18 +53,19 @@ template <class Fields>
 std::optional<BottomShape> Unwindowed(const Fields& p, const Shape& top, int64_t channels) {
   BottomShape need{.bottom = 0, .shape = top.With(1, channels), .is_windowed = false};
   for (const int axis : {0, 1}) {
-    const std::optional<Window> window = WindowOf(p, axis);
-    if (!window || top[axis + 2] > kMostSide) return std::nullopt;
+    const std::optional<Window> window = BottomShapesWindowOf(p, axis);
+    if (!window || top[axis + 2] > kBottomShapesMostSide) return std::nullopt;
     const int64_t covers = (window->kernel - 1) * Dilation(p, axis) + 1;
     const int64_t side = (top[axis + 2] - 1) * window->stride + covers - 2 * window->pad;
-    if (covers > kMostSide || side < 1 || side > kMostSide * kMostSide) return std::nullopt;
+    if (covers > kBottomShapesMostSide || side < 1 || side > kBottomShapesMostSide * kBottomShapesMostSide)
+      return std::nullopt;
     need.shape = need.shape.With(axis + 2, side);
     need.is_windowed |= covers != window->stride || window->pad != 0;
   }
   return need;
 }
 
-Shape Joined(const Shape& first, int count, const Shape& rest) {
+Shape BottomShapesJoined(const Shape& first, int count, const Shape& rest) {
   std::vector<int64_t> dims;
   dims.reserve(static_cast<size_t>(std::max(count, rest.rank())));
   for (int i = 0; i < count; ++i) dims.push_back(first[i]);
@@ -75,7 +77,7 @@ std::optional<Shape> OfProduct(const InnerProductParameter& p, const Shape& top,
   const int rank = top.rank();
   const bool is_last = p.axis() == -1 || p.axis() == rank - 1;
   if (rank < 2 || !is_last || (p.axis() >= 0 && p.axis() < 2)) return std::nullopt;
-  return top.With(rank - 1, x != nullptr && x->rank() == rank ? (*x)[rank - 1] : kFeatures);
+  return top.With(rank - 1, x != nullptr && x->rank() == rank ? (*x)[rank - 1] : kBottomShapesFeatures);
 }
 
 // Items in rows, if the fields leave the top's shape open.
@@ -110,7 +112,7 @@ std::optional<Shape> OfPermute(const PermuteParameter& p, const Shape& top) {
 void AddRecurrent(const Shape& top, std::span<const Shape* const> known, std::vector<BottomShape>& needs) {
   if (top.rank() < 2) return;
   const Shape* x = known.empty() ? nullptr : known[0];
-  if (x != nullptr && x->rank() >= 3) needs.push_back({.bottom = 0, .shape = Joined(top, 2, *x)});
+  if (x != nullptr && x->rank() >= 3) needs.push_back({.bottom = 0, .shape = BottomShapesJoined(top, 2, *x)});
   if (known.size() > 1) needs.push_back({.bottom = 1, .shape = {top[0], top[1]}});
 }
 
@@ -164,7 +166,7 @@ std::vector<BottomShape> BottomShapes(const LayerParameter& layer, const Shape& 
     add(OfPermute(layer.permute_param(), top));
   } else if (type == "Concat") {
     AddConcat(layer.concat_param(), top, known, needs);
-  } else if (std::ranges::find(kRecurrent, type) != kRecurrent.end()) {
+  } else if (std::ranges::find(kBottomShapesRecurrent, type) != kBottomShapesRecurrent.end()) {
     AddRecurrent(top, known, needs);
   } else if (type == "Pooling" && rank == 4 && !layer.pooling_param().global_pooling()) {
     if (const auto need = Unwindowed(layer.pooling_param(), top, top[1])) needs.push_back(*need);

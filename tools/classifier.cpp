@@ -18,7 +18,7 @@
 namespace moka {
 namespace {
 
-constexpr uint64_t kSeed = 1;  // of blobs that no weights file fills; those are warned about
+constexpr uint64_t kClassifierSeed = 1;  // of blobs that no weights file fills; those are warned about
 
 std::vector<std::string> ReadNames(const std::filesystem::path& path) {
   std::vector<std::string> names;
@@ -59,7 +59,7 @@ Classifier::Classifier(const ClassifierOptions& options)
   net_options.state = state;
   BuiltNet built = BuildNet(deploy, net_options);
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no output"));
-  AddBlobs(built.blobs, kSeed, store_);
+  AddBlobs(built.blobs, kClassifierSeed, store_);
   AddKept(built, "classify", store_);
   LoadWeightFiles(options.weights, built.blobs, store_);
 
@@ -89,7 +89,7 @@ Classifier::Classifier(const ClassifierOptions& options)
   TransformationParameter param = data.transform_param();
   if (input_.shape()[1] == 1) param.set_force_gray(true);
   if (input_.shape()[1] == 3) param.set_force_color(true);
-  transform_ = std::make_unique<Transform>(param, TEST, kSeed, options.base_folder);
+  transform_ = std::make_unique<Transform>(param, TEST, kClassifierSeed, options.base_folder);
 }
 
 void Classifier::LoadPicture(const std::filesystem::path& file, int64_t slot) {

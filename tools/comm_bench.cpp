@@ -10,11 +10,11 @@ namespace moka {
 namespace {
 
 // Sums of these are whole numbers that every wire type holds up to 16 ranks; for more the smallest step is taken.
-float ValueOf(int rank, int64_t i, int ranks) { return static_cast<float>((rank + i) % (ranks > 16 ? 2 : 8)); }
+float CommBenchValueOf(int rank, int64_t i, int ranks) { return static_cast<float>((rank + i) % (ranks > 16 ? 2 : 8)); }
 
-float SumOf(int64_t i, int ranks) {
+float ExpectedSumOf(int64_t i, int ranks) {
   float sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += ValueOf(rank, i, ranks);
+  for (int rank = 0; rank < ranks; ++rank) sum += CommBenchValueOf(rank, i, ranks);
   return sum;
 }
 
@@ -35,14 +35,16 @@ CommBenchTable BenchAllReduce(Communicator& world, const AllReduceChoice& choice
     std::vector<double> times;
     double wrong = 0;
     for (int i = -options.warmup; i < options.iterations; ++i) {
-      for (int64_t k = 0; k < count; ++k) values[static_cast<size_t>(k)] = ValueOf(world.rank(), k, world.size());
+      for (int64_t k = 0; k < count; ++k)
+        values[static_cast<size_t>(k)] = CommBenchValueOf(world.rank(), k, world.size());
       world.Barrier();
       const auto begin = std::chrono::steady_clock::now();
       runner.Run(message, world.patience());
       const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
       if (i >= 0) times.push_back(time.count());
       if (!options.checks || i != options.iterations - 1) continue;
-      for (int64_t k = 0; k < count; ++k) wrong += values[static_cast<size_t>(k)] == SumOf(k, world.size()) ? 0 : 1;
+      for (int64_t k = 0; k < count; ++k)
+        wrong += values[static_cast<size_t>(k)] == ExpectedSumOf(k, world.size()) ? 0 : 1;
     }
     // Each iteration lasts as long as on its slowest rank.
     world.Max(times);

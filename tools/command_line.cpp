@@ -20,7 +20,7 @@ bool IsOverride(const std::string& word) {
   return !key.empty() && key.find('/') == std::string_view::npos;
 }
 
-std::vector<OptionSpec> OptionsOf(const Verb& verb) {
+std::vector<OptionSpec> CommandLineOptionsOf(const Verb& verb) {
   std::vector<OptionSpec> options = verb.options;
   options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
   return options;
@@ -51,7 +51,7 @@ std::vector<std::string> Normalised(const Verb& verb, const std::vector<std::str
 
 // Flags whose value may be left out get "=": with the next word if that is a file or folder, else with nothing.
 void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
-  for (const OptionSpec& option : OptionsOf(verb)) {
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (!option.value.starts_with("[")) continue;
     for (size_t i = 0; i < words.size(); ++i) {
       if (words[i] != "--" + option.name) continue;
@@ -68,7 +68,7 @@ void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
 
 // A flag's value is there if it must be, and only then.
 void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
-  for (const OptionSpec& option : OptionsOf(verb)) {
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     const std::string flag = "--" + option.name;
     for (size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
       const bool has_value = words[i].starts_with(flag + "=");
@@ -87,7 +87,7 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
 
 void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> names;
-  for (const OptionSpec& option : OptionsOf(verb)) names.push_back("--" + option.name);
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) names.push_back("--" + option.name);
   for (const std::string& word : words) {
     if (word == "--") return;
     if (!word.starts_with("--") || word.size() == 2) continue;
@@ -140,7 +140,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   app.allow_extras();
   std::map<std::string, std::string> values;
   std::map<std::string, bool> switches;
-  for (const OptionSpec& option : OptionsOf(verb)) {
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (option.value.empty()) {
       app.add_flag("--" + option.name, switches[option.name]);
     } else {
@@ -158,7 +158,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   }
   Arguments arguments;
   arguments.words = words;
-  for (const OptionSpec& option : OptionsOf(verb)) {
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (app.count("--" + option.name) == 0) continue;
     arguments.options[option.name] = option.value.empty() ? "true" : values[option.name];
   }
@@ -185,7 +185,7 @@ std::string HelpText(const Verb& verb, std::string_view path) {
   for (const Verb& subverb : verb.subverbs)
     s += StrCat("  ", pad(subverb.name, kNameWidth), " ", subverb.summary, "\n");
   s += "\n";
-  for (const OptionSpec& option : OptionsOf(verb)) {
+  for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (option.doc.empty()) continue;
     const std::string dashes = option.name.size() == 1 ? "-" : "--";
     const std::string name = dashes + option.name + (option.value.empty() ? "" : " " + option.value);

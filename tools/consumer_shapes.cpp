@@ -42,9 +42,10 @@ constexpr std::array<std::string_view, 12> kSpatial = {
     "BatchNorm", "Convolution",   "Convolution3D", "ConvolutionDepthwise",
     "Crop",      "Deconvolution", "Interp",        "LRN",
     "MVN",       "Pooling",       "PReLU",         "Upsample"};
-constexpr std::array<std::string_view, 5> kRecurrent = {"ConvLSTM", "ConvLSTMReLU", "GRU", "LSTM", "RNN"};
-constexpr int64_t kFeatures = 4096;  // of an item whose features nothing counts: those of AlexNet's and VGG's layers
-constexpr int64_t kStreams = 2;      // of sequences that nothing counts
+constexpr std::array<std::string_view, 5> kConsumerShapesRecurrent = {"ConvLSTM", "ConvLSTMReLU", "GRU", "LSTM", "RNN"};
+constexpr int64_t kConsumerShapesFeatures =
+    4096;                        // of an item whose features nothing counts: those of AlexNet's and VGG's layers
+constexpr int64_t kStreams = 2;  // of sequences that nothing counts
 constexpr int64_t kRois = 128;
 constexpr int64_t kTriplet = 3;         // the least rows of anchors, positives and negatives
 constexpr int64_t kMostSquares = 4096;  // along a side
@@ -55,9 +56,9 @@ bool IsOneOf(const Types& types, const std::string& type) {
   return std::ranges::find(types, type) != types.end();
 }
 
-int AxisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+int ConsumerShapesAxisOf(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 int SliceAxis(const SliceParameter& p, int rank) {
-  return p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : AxisOf(p.axis(), rank);
+  return p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : ConsumerShapesAxisOf(p.axis(), rank);
 }
 
 // All parts of a Slice as wide as the one before the last cut, or as `last`; 0 if the points do not rise.
@@ -106,7 +107,7 @@ class Readers : ShapeNeeds {
       AskSquares(i, layer, layer.eval_detection_param().side());
     if (type == "Eltwise") AskEltwise(i, layer);
     if (type == "Concat") AskConcat(i, layer);
-    if (IsOneOf(kRecurrent, type)) AskRecurrent(i, layer);
+    if (IsOneOf(kConsumerShapesRecurrent, type)) AskRecurrent(i, layer);
     if (!HasFailed(i)) return;
     if (IsOneOf(kSpatial, type)) AskPictures(i, layer);
     if (type == "InnerProduct") AskFeatures(layer);
@@ -134,8 +135,8 @@ class Readers : ShapeNeeds {
     const Shape* scores = KnownBottom(layer, 0);
     if (scores == nullptr || layer.bottom_size() < 2 || scores->rank() < 1) return;
     const int rank = scores->rank();
-    const int axis =
-        AxisOf(layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis(), rank);
+    const int axis = ConsumerShapesAxisOf(
+        layer.type() == "Accuracy" ? layer.accuracy_param().axis() : layer.softmax_param().axis(), rank);
     if (axis < 0 || axis >= rank) return;
     const Shape label = axis != 1 ? scores->Erased(axis) : rank == 2 ? Shape{(*scores)[0]} : scores->With(1, 1);
     const Shape* found = KnownBottom(layer, 1);
@@ -162,7 +163,7 @@ class Readers : ShapeNeeds {
   void AskMatrix(int i, const LayerParameter& layer) {
     const Shape* scores = KnownBottom(layer, 0);
     if (scores == nullptr || layer.bottom_size() < 3) return;
-    const int axis = AxisOf(layer.infogain_loss_param().axis(), scores->rank());
+    const int axis = ConsumerShapesAxisOf(layer.infogain_loss_param().axis(), scores->rank());
     if (axis < 0 || axis >= scores->rank()) return;
     const int64_t classes = (*scores)[axis];
     const Shape* found = KnownBottom(layer, 2);
@@ -223,7 +224,7 @@ class Readers : ShapeNeeds {
     const Shape* reference = Reference(layer);
     if (reference == nullptr) return;
     const int rank = reference->rank();
-    const int axis = p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : AxisOf(p.axis(), rank);
+    const int axis = p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : ConsumerShapesAxisOf(p.axis(), rank);
     for (int b = 0; b < layer.bottom_size(); ++b) {
       const Shape* shape = KnownBottom(layer, b);
       if (rank == 1 && axis == 1 && shape != nullptr) {
@@ -309,7 +310,7 @@ class Readers : ShapeNeeds {
   void AskFeatures(const LayerParameter& layer) {
     const DataTop* top = layer.bottom_size() > 0 ? Changeable(layer.bottom(0)) : nullptr;
     if (top == nullptr || top->shape.rank() != 1 || layer.inner_product_param().axis() != 1) return;
-    Shape shape = FirstOf(*top, {top->shape[0], kFeatures});
+    Shape shape = FirstOf(*top, {top->shape[0], kConsumerShapesFeatures});
     const std::string name = layer.param_size() > 0 ? layer.param(0).name() : "";
     for (const LayerParameter& other : net_.layer()) {
       const bool shares = !name.empty() && other.param_size() > 0 && other.param(0).name() == name;

@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-LayerParameter InputLayer(const LayerParameter& data, const Shape& shape) {
+LayerParameter DeployNetInputLayer(const LayerParameter& data, const Shape& shape) {
   LayerParameter input;
   input.set_name(data.name());
   input.set_type("Input");
@@ -50,7 +50,7 @@ NetParameter DeployNet(const NetParameter& net, const Shape& input_shape) {
   bool has_input = false;
   for (const LayerParameter& layer : net.layer()) {
     if (IsPipelineLayer(layer.type()) && layer.top_size() > 0) {
-      if (!has_input) *deploy.add_layer() = InputLayer(layer, input_shape);
+      if (!has_input) *deploy.add_layer() = DeployNetInputLayer(layer, input_shape);
       for (int i = has_input ? 0 : 1; i < layer.top_size(); ++i) gone.insert(layer.top(i));
       has_input = true;
       continue;

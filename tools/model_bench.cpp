@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-double Median(std::vector<double> values) {
+double ModelBenchMedian(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
   const size_t half = values.size() / 2;
@@ -21,13 +21,13 @@ double Median(std::vector<double> values) {
 }
 
 // What the programs' steps cost by their count of operations and bytes, and the memory of all.
-struct Work {
+struct ModelBenchWork {
   double gflop = 0;
   double gigabytes = 0;
   MemoryReport memory;
 };
-Work WorkOf(const TimedNet& net) {
-  Work work;
+ModelBenchWork WorkOf(const TimedNet& net) {
+  ModelBenchWork work;
   for (Program* program : net.Programs()) {
     for (const StepReport& step : program->steps()) {
       if (step.is_constant || step.kernel == "alias") continue;
@@ -74,7 +74,7 @@ double ShareOutsideKernels(const TimedNet& net, int64_t steps) {
     }
     shares.push_back(wall > 0 ? std::max(0.0, 1 - inside / wall) : 0);
   }
-  return Median(std::move(shares));
+  return ModelBenchMedian(std::move(shares));
 }
 
 int64_t ProcessBytes(std::string_view field) {
@@ -91,11 +91,11 @@ void ResetPeakMemory() {
   file << "5\n";  // proc(5): resets the peak; a system that refuses leaves it as it was
 }
 
-double BenchResult::median_ms() const { return Median(step_ms); }
+double BenchResult::median_ms() const { return ModelBenchMedian(step_ms); }
 double BenchResult::items_per_second() const { return PerSecond(static_cast<double>(items), median_ms()); }
 
 std::string BenchJson(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(net);
+  const ModelBenchWork work = WorkOf(net);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());
@@ -133,7 +133,7 @@ std::string BenchJson(const BenchResult& r, const TimedNet& net) {
 }
 
 std::string BenchText(const BenchResult& r, const TimedNet& net) {
-  const Work work = WorkOf(net);
+  const ModelBenchWork work = WorkOf(net);
   const MemoryReport& memory = work.memory;
   const double gflops = PerSecond(work.gflop, r.median_ms());
   const double gbs = PerSecond(work.gigabytes, r.median_ms());

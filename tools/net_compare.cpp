@@ -18,7 +18,7 @@ namespace {
 
 using Arrays = std::map<std::string, NumpyArray>;
 
-const NumpyArray* Find(const Arrays& arrays, std::string_view kind, const std::string& name) {
+const NumpyArray* FindArray(const Arrays& arrays, std::string_view kind, const std::string& name) {
   auto found = arrays.find(StrCat(kind, "/", name));
   if (found == arrays.end() && kind == "blob") found = arrays.find(name);
   return found == arrays.end() ? nullptr : &found->second;
@@ -74,7 +74,7 @@ DataTypes TypesFrom(const Arrays& arrays) {
   return [&arrays](const LayerParameter& layer) {
     std::vector<TensorType> types;
     for (const std::string& top : layer.top()) {
-      const NumpyArray* array = Find(arrays, "blob", top);
+      const NumpyArray* array = FindArray(arrays, "blob", top);
       if (array == nullptr) return GuessDataTypes()(layer);
       types.push_back({DType::kFloat32, array->shape, {}});
     }
@@ -87,7 +87,7 @@ void FeedInputs(const Program& program, const BuiltNet& net, const Arrays& array
     for (const std::string& top : data.tops) {
       if (!program.HasInput(top)) continue;
       const Tensor input = program.input(top);
-      const NumpyArray* array = Find(arrays, "blob", top);
+      const NumpyArray* array = FindArray(arrays, "blob", top);
       if (array == nullptr) throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" has no values"));
       if (static_cast<int64_t>(array->values.size()) != input.type().shape.Count()) {
         throw Error(ErrorKind::kBadData, StrCat("the input \"", top, "\" is ", input.type().shape.ToString(),
@@ -102,7 +102,7 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
   AddBlobs(net.blobs, 1, store);
   if (!options.weights.empty()) return LoadWeightFiles(options.weights, net.blobs, store);
   for (const NetBlob& blob : net.blobs) {
-    const NumpyArray* array = Find(arrays, "param", StrCat(blob.layer, "/", blob.index));
+    const NumpyArray* array = FindArray(arrays, "param", StrCat(blob.layer, "/", blob.index));
     if (array == nullptr) {
       throw Error(ErrorKind::kBadData, {},
                   StrCat("parameter ", blob.index, " of layer \"", blob.layer, "\" has no values"),
@@ -134,7 +134,7 @@ class Comparison {
     for (const auto& [name, value] : net_.trace) writer[Top(name)] = name;
     for (const auto& [name, value] : net_.trace) {
       if (writer[Top(name)] != name) continue;
-      Watch(Layer(name), Top(name), value, Find(arrays_, "blob", Top(name)));
+      Watch(Layer(name), Top(name), value, FindArray(arrays_, "blob", Top(name)));
     }
   }
 
@@ -147,14 +147,14 @@ class Comparison {
     std::vector<Watched> wanted;
     std::vector<ValueId> values;
     for (const auto& [name, value] : net_.trace) {
-      const NumpyArray* expected = Find(arrays_, "blobdiff", Top(name));
+      const NumpyArray* expected = FindArray(arrays_, "blobdiff", Top(name));
       const bool is_input = net_.graph.value(value).kind == ValueKind::kInput;  // Caffe stops before it
       if (is_input || writers[Top(name)] != 1 || expected == nullptr || SharesOverwritten(value, writers)) continue;
       wanted.push_back({Layer(name), StrCat("gradient of ", Top(name)), {}, expected});
       values.push_back(value);
     }
     for (const NetBlob& blob : net_.blobs) {
-      const NumpyArray* expected = Find(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
+      const NumpyArray* expected = FindArray(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
       const bool is_trained = blob.role != ParameterRole::kStatistic && blob.lr_mult != 0;  // others Caffe leaves at 0
       if (blob.shared || !is_trained || expected == nullptr) continue;
       wanted.push_back({blob.layer, StrCat("gradient of parameter ", blob.index), {}, expected});
@@ -212,7 +212,7 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
   for (const LayerParameter& layer : net.layer()) {
     if (layer.type() != "Python") continue;
     for (const std::string& top : layer.top()) {
-      if (const NumpyArray* array = Find(arrays, "blob", top)) net_options.top_shapes[top] = array->shape;
+      if (const NumpyArray* array = FindArray(arrays, "blob", top)) net_options.top_shapes[top] = array->shape;
     }
   }
   BuiltNet built = BuildNet(net, net_options);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Quoted(const std::string& text) {
+std::string NetDrawingQuoted(const std::string& text) {
   std::string s = "\"";
   for (const char c : Printable(text)) {
     if (c == '"' || c == '\\') s += '\\';
@@ -32,7 +32,7 @@ std::string Quoted(const std::string& text) {
 std::string Label(const std::vector<std::string>& lines) {
   std::string s = "\"";
   for (const std::string& line : lines) {
-    const std::string quoted = Quoted(line);
+    const std::string quoted = NetDrawingQuoted(line);
     s += (s.size() > 1 ? "\\n" : "") + quoted.substr(1, quoted.size() - 2);
   }
   return s + "\"";
@@ -57,7 +57,7 @@ std::string Extent(const std::string& both, uint32_t height, uint32_t width) {
   return height == width ? fmt::format("{}", height) : fmt::format("{}x{}", height, width);
 }
 
-std::string Joined(const google::protobuf::RepeatedField<uint32_t>& values, uint32_t absent) {
+std::string NetDrawingJoined(const google::protobuf::RepeatedField<uint32_t>& values, uint32_t absent) {
   if (values.empty()) return fmt::format("{}", absent);
   if (std::all_of(values.begin(), values.end(), [&](uint32_t v) { return v == values[0]; })) {
     return fmt::format("{}", values[0]);
@@ -67,9 +67,9 @@ std::string Joined(const google::protobuf::RepeatedField<uint32_t>& values, uint
 
 template <typename Fields>
 std::string WindowText(const Fields& p) {
-  const std::string kernel = Extent(Joined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w());
-  const std::string stride = Extent(Joined(p.stride(), 1), p.stride_h(), p.stride_w());
-  const std::string pad = Extent(Joined(p.pad(), 0), p.pad_h(), p.pad_w());
+  const std::string kernel = Extent(NetDrawingJoined(p.kernel_size(), 1), p.kernel_h(), p.kernel_w());
+  const std::string stride = Extent(NetDrawingJoined(p.stride(), 1), p.stride_h(), p.stride_w());
+  const std::string pad = Extent(NetDrawingJoined(p.pad(), 0), p.pad_h(), p.pad_w());
   return StrCat(kernel, stride == "1" ? "" : StrCat(" stride ", stride), pad == "0" ? "" : StrCat(" pad ", pad));
 }
 
@@ -119,7 +119,7 @@ bool RunDot(const std::string& format, const fs::path& from, const fs::path& to)
 
 std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   std::string s =
-      StrCat("digraph ", Quoted(net.name().empty() ? "net" : net.name()), " {\n  rankdir=", options.direction,
+      StrCat("digraph ", NetDrawingQuoted(net.name().empty() ? "net" : net.name()), " {\n  rankdir=", options.direction,
              ";\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\", fontsize=11];\n"
              "  edge [fontname=\"sans-serif\", fontsize=9];\n");
   // Who writes a blob: the last layer in place, else one layer, or one of each phase where all phases are drawn.
@@ -132,7 +132,7 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
       const auto shape = options.shapes.find(bottom);
       const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);
       for (const int producer : producers[bottom]) {
-        s += StrCat("  l", producer, " -> l", i, " [label=", Quoted(text), "];\n");
+        s += StrCat("  l", producer, " -> l", i, " [label=", NetDrawingQuoted(text), "];\n");
       }
     }
     for (const std::string& top : layer.top()) {

@@ -27,7 +27,7 @@ std::string& CurrentLine() {
 void ClearLine() { std::fputs("\r\x1b[K", stderr); }
 void RedrawLine() { std::fputs(CurrentLine().c_str(), stderr); }
 
-int Columns() {
+int ProgressColumns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
@@ -80,7 +80,7 @@ void ProgressBar::Update(int64_t done, std::string text) {
 }
 
 void ProgressBar::Draw() {
-  const int columns = Columns();
+  const int columns = ProgressColumns();
   if (columns < kLeastColumns) return;
   const double seconds = static_cast<double>(NowMicros() - started_micros_) * 1e-6;
   const auto moved = static_cast<double>(done_ - first_done_);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "kernels.tsv";
-constexpr int64_t kLimitBytes = int64_t{64} << 20;
+constexpr int64_t kKernelsLimitBytes = int64_t{64} << 20;
 
 constexpr std::string_view kMark = "# ";  // before the name of a flag
 constexpr std::string_view kChoice = "# choice ";
@@ -80,7 +80,7 @@ std::optional<RunKernels> ReadRunKernels(const fs::path& run_folder) {
   const fs::path path = run_folder / "config" / kName;
   std::error_code code;
   if (!fs::exists(path, code)) return std::nullopt;
-  const std::string text = ReadFile(path, kLimitBytes);
+  const std::string text = ReadFile(path, kKernelsLimitBytes);
   const size_t end = text.find('\n');
   if (end != std::string::npos) {
     const std::string_view rest = std::string_view(text).substr(end + 1);

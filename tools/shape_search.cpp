@@ -25,7 +25,7 @@ constexpr std::array<Picture, 24> kPictures = {{
     {321, 321}, {384, 384}, {473, 473}, {299, 299}, {300, 300}, {128, 128}, {64, 64},   {48, 48},
     {40, 40},   {32, 32},   {28, 28},   {24, 24},   {12, 12},   {480, 640}, {640, 640}, {640, 1056},
 }};
-constexpr int64_t kMostSide = 1024;
+constexpr int64_t kShapeSearchMostSide = 1024;
 
 constexpr int kMostRounds = 12;     // of following needs; each one is a layer further down the net
 constexpr int kMostSteps = 6;       // hypotheses kept
@@ -174,7 +174,7 @@ class Search {
     std::vector<Picture> sizes;
     std::set<Picture> seen;
     const auto add = [&](int64_t height, int64_t width) {
-      if (height < 1 || width < 1 || height > kMostSide || width > 2 * kMostSide) return;
+      if (height < 1 || width < 1 || height > kShapeSearchMostSide || width > 2 * kShapeSearchMostSide) return;
       if (seen.insert({height, width}).second) sizes.emplace_back(height, width);
     };
     for (const auto& [name, top] : tops) {
@@ -197,7 +197,7 @@ class Search {
     for (const auto& [height, width] : kPictures) add(height, width);
     for (const int64_t cell : {32, 4}) {
       const int64_t middle = round_up(guess.first, cell);
-      for (int64_t step = 0; step <= kMostSide / cell / 2; ++step) {
+      for (int64_t step = 0; step <= kShapeSearchMostSide / cell / 2; ++step) {
         for (const int64_t side : {middle + step * cell, middle - step * cell}) add(side, side);
       }
     }

@@ -19,7 +19,7 @@
 namespace moka {
 namespace {
 
-constexpr uint64_t kSeed = 1;
+constexpr uint64_t kTimedNetSeed = 1;
 
 // How an input is filled.
 struct Filling {
@@ -71,7 +71,7 @@ std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solve
 }
 
 // The net with its data layers' own shapes, or with their first axis (the batch) replaced.
-BuiltNet Build(const NetParameter& param, Phase phase, const TimedOptions& timed) {
+BuiltNet BuildTimedNet(const NetParameter& param, Phase phase, const TimedOptions& timed) {
   NetOptions options;
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, timed.shapes);
@@ -105,7 +105,7 @@ Filling FillingOf(const BuiltNet& net, const std::string& top, bool is_later_top
   return filling;
 }
 
-std::vector<Filling> Describe(const BuiltNet& net, TimedNet& timed) {
+std::vector<Filling> DescribeFillings(const BuiltNet& net, TimedNet& timed) {
   std::vector<Filling> fillings;
   for (const DataLayer& data : net.data) {
     for (size_t i = 0; i < data.tops.size(); ++i) {
@@ -128,7 +128,7 @@ std::vector<Filling> Describe(const BuiltNet& net, TimedNet& timed) {
 }
 
 void Fill(Program& program, const std::vector<Filling>& fillings) {
-  RandomStream random(kSeed, StableHash("inputs"));
+  RandomStream random(kTimedNetSeed, StableHash("inputs"));
   for (const Filling& filling : fillings) {
     if (!program.HasInput(filling.name)) continue;
     for (float& v : program.input(filling.name).as<float>()) {
@@ -240,7 +240,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
   const SolverParameter solver = SolverOf(options.solver);
   const int64_t begin = NowMicros();
   std::vector<BuiltNet> nets;
-  for (const NetParameter& param : params) nets.push_back(Build(param, phase, options));
+  for (const NetParameter& param : params) nets.push_back(BuildTimedNet(param, phase, options));
   AddFeeds(nets);
   const auto compute_of = [&](const BuiltNet& net) {
     return options.has_precision ? compile.compute : PrecisionOf(solver, net.param, compile.compute);
@@ -249,10 +249,10 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
   std::vector<std::vector<std::string>> scalars(nets.size());
   for (size_t i = 0; i < nets.size(); ++i) {
     BuiltNet& net = nets[i];
-    AddBlobs(net.blobs, kSeed, timed->store);
+    AddBlobs(net.blobs, kTimedNetSeed, timed->store);
     AddKept(net, StrCat("time", i), timed->store);
     for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
-    fillings.push_back(Describe(net, *timed));
+    fillings.push_back(DescribeFillings(net, *timed));
     if (phase == TRAIN) scalars[i] = AddTraining(net, solver, compute_of(net), timed->store);
   }
   const int64_t built = NowMicros();

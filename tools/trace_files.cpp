@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kLimitBytes = int64_t{4} << 30;
+constexpr int64_t kTraceLimitBytes = int64_t{4} << 30;
 
 struct Span {
   int64_t begin = 0;
@@ -24,7 +24,7 @@ struct Span {
   int64_t* micros = nullptr;  // what its time counts for
 };
 
-int64_t* KindOf(const Json& event, TraceTotals& totals) {
+int64_t* TraceFilesKindOf(const Json& event, TraceTotals& totals) {
   const std::string category = event.value("cat", "");
   if (category == "collective") return &totals.collective_micros;
   if (category == "wait") return &totals.wait_micros;
@@ -62,7 +62,7 @@ TraceTotals TotalsOf(const Json& trace) {
     if (phase != "X") continue;
     const int64_t begin = event.at("ts");
     const int64_t end = begin + event.at("dur").get<int64_t>();
-    lanes[event.at("tid")].push_back({begin, end, KindOf(event, totals)});
+    lanes[event.at("tid")].push_back({begin, end, TraceFilesKindOf(event, totals)});
     first = std::min(first, begin);
     last = std::max(last, end);
     ++totals.spans;
@@ -103,7 +103,7 @@ std::vector<TraceTotals> JoinTraces(const std::vector<fs::path>& files, const fs
   bool is_first = true;
   for (const fs::path& file : files) {
     const std::string name = Printable(file.string());
-    const Json trace = Json::parse(ReadFile(file, kLimitBytes), nullptr, false);
+    const Json trace = Json::parse(ReadFile(file, kTraceLimitBytes), nullptr, false);
     try {
       all.push_back(TotalsOf(trace));
     } catch (const Json::exception&) {

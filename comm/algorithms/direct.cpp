@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeDirect(const Arrangement& arrangement, int rank) {
   const int ranks = arrangement.ranks;
   Schedule schedule{.rank = rank, .size = ranks, .chunks = ranks};
   if (ranks == 1) return schedule;
@@ -30,7 +30,7 @@ AllReduceAlgorithm DirectAllReduce() {
           .doc = "every rank sums its part of the message from all others, then gives it to all: for one host",
           .has_fixed_order = true,
           .refuse = RefuseNone,
-          .make = Make};
+          .make = MakeDirect};
 }
 
 }  // namespace moka

@@ -96,12 +96,12 @@ class RankTree {
   InOrderTree across_;
 };
 
-std::string Refuse(const Arrangement& arrangement) {
+std::string RefuseDoubleBinaryTree(const Arrangement& arrangement) {
   if (arrangement.pieces > kMostPieces) return StrCat("there are ", kMostPieces, " pieces at most");
   return RefuseGroups(arrangement);
 }
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeDoubleBinaryTree(const Arrangement& arrangement, int rank) {
   const int pieces = arrangement.pieces;
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = 2 * int64_t{pieces}};
   const RankTree trees[] = {{arrangement, false}, {arrangement, true}};
@@ -145,8 +145,8 @@ AllReduceAlgorithm DoubleBinaryTreeAllReduce() {
           .doc = "each half up and down one of two trees, in pieces: few rounds at full bandwidth, any number of ranks",
           .has_groups = true,
           .has_pieces = true,
-          .refuse = Refuse,
-          .make = Make};
+          .refuse = RefuseDoubleBinaryTree,
+          .make = MakeDoubleBinaryTree};
 }
 
 }  // namespace moka

@@ -32,7 +32,7 @@ void AddDoubling(const Folding& folding, int own, Schedule& schedule) {
   }
 }
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeHalvingDoubling(const Arrangement& arrangement, int rank) {
   const Folding folding(arrangement.ranks);
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = 2 * folding.power};
   folding.Open(schedule);
@@ -51,7 +51,7 @@ AllReduceAlgorithm HalvingDoublingAllReduce() {
           .doc = "exchanges of halves, quarters, ... and back: the fewest bytes in 2 log2 P steps",
           .has_fixed_order = true,
           .refuse = RefuseNone,
-          .make = Make};
+          .make = MakeHalvingDoubling};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeHierarchical(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
   const int groups = arrangement.ranks / group;
   const int place = rank % group;
@@ -41,7 +41,7 @@ AllReduceAlgorithm HierarchicalAllReduce() {
           .doc = "to the first rank of each group, a ring of the first ranks, and back into the groups",
           .has_groups = true,
           .refuse = RefuseGroups,
-          .make = Make};
+          .make = MakeHierarchical};
 }
 
 }  // namespace moka

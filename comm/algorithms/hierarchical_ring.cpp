@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeHierarchicalRing(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
   const int groups = arrangement.ranks / group;
   const int place = rank % group;
@@ -51,7 +51,7 @@ AllReduceAlgorithm HierarchicalRingAllReduce() {
           .doc = "the same with rings inside the groups: for devices with a link each",
           .has_groups = true,
           .refuse = RefuseGroups,
-          .make = Make};
+          .make = MakeHierarchicalRing};
 }
 
 }  // namespace moka

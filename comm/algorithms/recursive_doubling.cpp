@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeRecursiveDoubling(const Arrangement& arrangement, int rank) {
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = 2};
   const Folding folding(arrangement.ranks);
   folding.Open(schedule);
@@ -30,7 +30,7 @@ AllReduceAlgorithm RecursiveDoublingAllReduce() {
           .doc = "log2 P exchanges of the whole message: the least latency",
           .has_fixed_order = true,
           .refuse = RefuseNone,
-          .make = Make};
+          .make = MakeRecursiveDoubling};
 }
 
 }  // namespace moka

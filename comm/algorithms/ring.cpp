@@ -6,7 +6,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeRing(const Arrangement& arrangement, int rank) {
   const int ranks = arrangement.ranks;
   Schedule schedule{.rank = rank, .size = ranks, .chunks = ranks};
   const int next = (rank + 1) % ranks;
@@ -27,7 +27,7 @@ AllReduceAlgorithm RingAllReduce() {
   return {.name = "ring",
           .doc = "partial sums, then sums, go round the ranks: the fewest bytes, 2 (P-1) steps",
           .refuse = RefuseNone,
-          .make = Make};
+          .make = MakeRing};
 }
 
 }  // namespace moka

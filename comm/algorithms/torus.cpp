@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::string Refuse(const Arrangement& arrangement) {
+std::string RefuseTorus(const Arrangement& arrangement) {
   int64_t product = 1;
   for (const int p : arrangement.dimensions) product *= p;
   if (arrangement.dimensions.empty() || product != arrangement.ranks) {
@@ -18,7 +18,7 @@ std::string Refuse(const Arrangement& arrangement) {
 }
 
 // A ring over the ranks of one dimension, of a shard of `each` * p chunks that begins at `first`.
-struct Line {
+struct TorusLine {
   int ranks = 1;
   int place = 0;   // this rank's
   int stride = 1;  // between neighbours
@@ -28,7 +28,7 @@ struct Line {
 
 // Step `step` of the reduce-scatter; the all-gather of the same line goes on with the steps behind it. A rank ends the
 // reduce-scatter with the chunks of its place.
-Round StepOf(const Line& line, int rank, int step) {
+Round StepOf(const TorusLine& line, int rank, int step) {
   const int p = line.ranks;
   const int next = rank + ((line.place + 1) % p - line.place) * line.stride;
   const int before = rank + ((line.place + p - 1) % p - line.place) * line.stride;
@@ -39,10 +39,10 @@ Round StepOf(const Line& line, int rank, int step) {
               {.peer = before, .first = line.first + received * line.each, .count = line.each, .adds = step < p - 1}}};
 }
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeTorus(const Arrangement& arrangement, int rank) {
   Schedule schedule{.rank = rank, .size = arrangement.ranks, .chunks = arrangement.ranks};
-  std::vector<Line> lines;
-  Line line{.first = 0, .each = arrangement.ranks};
+  std::vector<TorusLine> lines;
+  TorusLine line{.first = 0, .each = arrangement.ranks};
   int rest = rank;
   for (const int p : arrangement.dimensions) {
     line.ranks = p;
@@ -53,11 +53,11 @@ Schedule Make(const Arrangement& arrangement, int rank) {
     line.stride *= p;
     rest /= p;
   }
-  for (const Line& l : lines) {
+  for (const TorusLine& l : lines) {
     for (int step = 0; step < l.ranks - 1; ++step) schedule.rounds.push_back(StepOf(l, rank, step));
   }
   for (size_t d = lines.size(); d-- > 0;) {
-    const Line& l = lines[d];
+    const TorusLine& l = lines[d];
     for (int step = l.ranks - 1; step < 2 * (l.ranks - 1); ++step) schedule.rounds.push_back(StepOf(l, rank, step));
   }
   return schedule;
@@ -69,8 +69,8 @@ AllReduceAlgorithm TorusAllReduce() {
   return {.name = "torus",
           .doc = "rings along each dimension in turn, and back: for machines with a fast and a slow direction",
           .has_dimensions = true,
-          .refuse = Refuse,
-          .make = Make};
+          .refuse = RefuseTorus,
+          .make = MakeTorus};
 }
 
 }  // namespace moka

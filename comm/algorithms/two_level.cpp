@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-Schedule Make(const Arrangement& arrangement, int rank) {
+Schedule MakeTwoLevel(const Arrangement& arrangement, int rank) {
   const int group = arrangement.group;
   const int place = rank % group;
   const int base = rank - place;
@@ -37,7 +37,7 @@ AllReduceAlgorithm TwoLevelAllReduce() {
           .has_fixed_order = true,
           .has_groups = true,
           .refuse = RefuseGroups,
-          .make = Make};
+          .make = MakeTwoLevel};
 }
 
 }  // namespace moka

@@ -11,7 +11,7 @@ namespace moka {
 namespace {
 
 template <class T>
-bool ReadNumber(std::string_view text, T& value) {
+bool ReadProfileNumber(std::string_view text, T& value) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1e15;
 }
@@ -45,8 +45,8 @@ ModelProfile ProfileOfText(std::string_view text, const std::string& file) {
     if (line.empty() || line[0] == '#') continue;
     const std::vector<std::string> columns = Split(line, '\t');
     ProfileLayer layer;
-    if (columns.size() != 4 || columns[0].empty() || !ReadNumber(columns[1], layer.elements) ||
-        !ReadNumber(columns[2], layer.forward_s) || !ReadNumber(columns[3], layer.backward_s)) {
+    if (columns.size() != 4 || columns[0].empty() || !ReadProfileNumber(columns[1], layer.elements) ||
+        !ReadProfileNumber(columns[2], layer.forward_s) || !ReadProfileNumber(columns[3], layer.backward_s)) {
       throw Error(ErrorKind::kBadData, place, StrCat("\"", Printable(line), "\" is no layer of a profile"),
                   "columns are layer, learned values, ms forward, ms backward, with tabs between");
     }

@@ -12,13 +12,13 @@
 namespace moka {
 namespace {
 
-struct Line {
+struct TopologyLine {
   SourcePlace place;
   std::string key;
   std::vector<std::string> values;
 };
 
-double Number(const Line& line, const std::string& word, double least) {
+double TopologyNumber(const TopologyLine& line, const std::string& word, double least) {
   double value = 0;
   const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (code == std::errc() && end == word.data() + word.size() && std::isfinite(value) && value >= least) return value;
@@ -27,16 +27,16 @@ double Number(const Line& line, const std::string& word, double least) {
 }
 
 // The line's only value.
-double Number(const Line& line, double least) {
-  if (line.values.size() == 1) return Number(line, line.values[0], least);
+double TopologyNumber(const TopologyLine& line, double least) {
+  if (line.values.size() == 1) return TopologyNumber(line, line.values[0], least);
   throw Error(ErrorKind::kConfig, line.place, StrCat(line.key, " has ", line.values.size(), " values, must have one"));
 }
 
 constexpr double kLeastRate = 1e-6;  // a rate of 0 would make no end of time
 constexpr int kMostDevices = 1 << 20;
 
-int Devices(const Line& line, const std::string& word) {
-  const double value = Number(line, word, 1);
+int Devices(const TopologyLine& line, const std::string& word) {
+  const double value = TopologyNumber(line, word, 1);
   if (value == std::floor(value) && value <= kMostDevices) return static_cast<int>(value);
   throw Error(ErrorKind::kConfig, line.place,
               StrCat(line.key, " is \"", Printable(word), "\", must be a whole number up to ", kMostDevices));
@@ -45,30 +45,33 @@ int Devices(const Line& line, const std::string& word) {
 struct Key {
   std::string_view name;
   bool must_be = true;
-  void (*read)(const Line&, Topology&) = nullptr;
+  void (*read)(const TopologyLine&, Topology&) = nullptr;
 };
 
 constexpr std::array<Key, 10> kKeys = {{
-    {"name", true, [](const Line& line, Topology& t) { t.name = Join(line.values, " "); }},
+    {"name", true, [](const TopologyLine& line, Topology& t) { t.name = Join(line.values, " "); }},
     {"devices_per_node", true,
-     [](const Line& line, Topology& t) { t.devices_per_node = Devices(line, Join(line.values, " ")); }},
-    {"inside_alpha_us", true, [](const Line& line, Topology& t) { t.inside.alpha_s = Number(line, 0) * 1e-6; }},
-    {"inside_gb_s", true, [](const Line& line, Topology& t) { t.inside.bytes_per_s = Number(line, kLeastRate) * 1e9; }},
-    {"network_alpha_us", true, [](const Line& line, Topology& t) { t.network.alpha_s = Number(line, 0) * 1e-6; }},
+     [](const TopologyLine& line, Topology& t) { t.devices_per_node = Devices(line, Join(line.values, " ")); }},
+    {"inside_alpha_us", true,
+     [](const TopologyLine& line, Topology& t) { t.inside.alpha_s = TopologyNumber(line, 0) * 1e-6; }},
+    {"inside_gb_s", true,
+     [](const TopologyLine& line, Topology& t) { t.inside.bytes_per_s = TopologyNumber(line, kLeastRate) * 1e9; }},
+    {"network_alpha_us", true,
+     [](const TopologyLine& line, Topology& t) { t.network.alpha_s = TopologyNumber(line, 0) * 1e-6; }},
     {"network_gb_s", true,
-     [](const Line& line, Topology& t) { t.network.bytes_per_s *= Number(line, kLeastRate) * 1e9; }},
+     [](const TopologyLine& line, Topology& t) { t.network.bytes_per_s *= TopologyNumber(line, kLeastRate) * 1e9; }},
     {"network_efficiency", false,
-     [](const Line& line, Topology& t) { t.network.bytes_per_s *= Number(line, kLeastRate); }},
-    {"add_ns", false, [](const Line& line, Topology& t) { t.add_s = Number(line, 0) * 1e-9; }},
-    {"call_us", false, [](const Line& line, Topology& t) { t.call_s = Number(line, 0) * 1e-6; }},
+     [](const TopologyLine& line, Topology& t) { t.network.bytes_per_s *= TopologyNumber(line, kLeastRate); }},
+    {"add_ns", false, [](const TopologyLine& line, Topology& t) { t.add_s = TopologyNumber(line, 0) * 1e-9; }},
+    {"call_us", false, [](const TopologyLine& line, Topology& t) { t.call_s = TopologyNumber(line, 0) * 1e-6; }},
     {"devices", true,
-     [](const Line& line, Topology& t) {
+     [](const TopologyLine& line, Topology& t) {
        for (const std::string& word : line.values) t.devices.push_back(Devices(line, word));
        std::ranges::sort(t.devices);
      }},
 }};
 
-const Key& FindKey(const Line& line) {
+const Key& FindKey(const TopologyLine& line) {
   std::vector<std::string> known;
   for (const Key& key : kKeys) {
     if (key.name == line.key) return key;
@@ -84,7 +87,7 @@ const Key& FindKey(const Line& line) {
 Topology TopologyOfText(std::string_view text, const std::string& file) {
   Topology topology;
   std::set<std::string_view> seen;
-  Line line{{file, 0}, {}, {}};
+  TopologyLine line{{file, 0}, {}, {}};
   for (const std::string& whole : Split(text, '\n')) {
     ++line.place.line;
     line.values.clear();

@@ -19,11 +19,11 @@ constexpr std::array<std::string_view, 10> kAugmented = {
 constexpr std::array<std::string_view, 2> kMixed = {"Data", "ImageData"};
 
 // The fields of one message, for its checks.
-class Fields {
+class AugmentFields {
  public:
-  Fields(const LayerParameter& layer, std::string path) : layer_(layer), path_(std::move(path)) {}
+  AugmentFields(const LayerParameter& layer, std::string path) : layer_(layer), path_(std::move(path)) {}
 
-  Fields In(std::string_view name) const { return {layer_, StrCat(path_, ".", name)}; }
+  AugmentFields In(std::string_view name) const { return {layer_, StrCat(path_, ".", name)}; }
   [[noreturn]] void Fail(std::string_view name, const std::string& text, const std::string& hint = "") const {
     const std::string field = name.empty() ? path_ : StrCat(path_, ".", name);
     throw ErrorAt(layer_, field, StrCat("layer \"", layer_.name(), "\": ", field, " ", text), hint);
@@ -47,7 +47,7 @@ class Fields {
 constexpr double kMostScale = 64;
 constexpr double kMostPixels = 1 << 14;
 
-void Check(const AffineChange& p, const Fields& fields) {
+void CheckChange(const AffineChange& p, const AugmentFields& fields) {
   fields.CheckRange("degrees", double{p.degrees()}, 0, 180);
   fields.CheckRange("translate", double{p.translate()}, 0, 1);
   fields.CheckPair("scale_min", double{p.scale_min()}, "scale_max", double{p.scale_max()}, kMostScale);
@@ -56,14 +56,14 @@ void Check(const AffineChange& p, const Fields& fields) {
   fields.CheckRange("fill", p.fill(), 0, 255);
 }
 
-void Check(const ColorChange& p, const Fields& fields) {
+void CheckChange(const ColorChange& p, const AugmentFields& fields) {
   fields.CheckRange("brightness", double{p.brightness()}, 0, kMostScale);
   fields.CheckRange("contrast", double{p.contrast()}, 0, kMostScale);
   fields.CheckRange("saturation", double{p.saturation()}, 0, kMostScale);
   fields.CheckRange("hue", double{p.hue()}, 0, 0.5);
 }
 
-void Check(const LightingChange& p, const Fields& fields) {
+void CheckChange(const LightingChange& p, const AugmentFields& fields) {
   fields.CheckRange("std", double{p.std()}, 0, kMostScale);
   if (p.value_size() != 0 && p.value_size() != 3)
     fields.Fail("value", StrCat("has ", p.value_size(), " numbers, not 3"));
@@ -75,12 +75,12 @@ void Check(const LightingChange& p, const Fields& fields) {
   for (const float value : p.vector()) fields.CheckRange("vector", double{value}, -1, 1);
 }
 
-void Check(const ElasticChange& p, const Fields& fields) {
+void CheckChange(const ElasticChange& p, const AugmentFields& fields) {
   fields.CheckRange("alpha", double{p.alpha()}, 0, kMostPixels);
   fields.CheckRange("sigma", double{p.sigma()}, 0.1, 256);
 }
 
-void Check(const AugmentPolicy& p, const Fields& fields) {
+void CheckChange(const AugmentPolicy& p, const AugmentFields& fields) {
   fields.CheckRange("count", p.count(), 1, 64);
   fields.CheckRange("magnitude", p.magnitude(), 0, 30);
   fields.CheckRange("fill", p.fill(), 0, 255);
@@ -89,7 +89,7 @@ void Check(const AugmentPolicy& p, const Fields& fields) {
   if (p.has_magnitude()) fields.Fail("magnitude", "is of RAND_AUGMENT only");
 }
 
-void Check(const Erasing& p, const Fields& fields) {
+void CheckChange(const Erasing& p, const AugmentFields& fields) {
   fields.CheckPair("area_min", double{p.area_min()}, "area_max", double{p.area_max()}, 1);
   fields.CheckPair("ratio_min", double{p.ratio_min()}, "ratio_max", double{p.ratio_max()}, kMostPixels);
   fields.CheckRange("size", p.size(), 0, kMostPixels);
@@ -98,7 +98,7 @@ void Check(const Erasing& p, const Fields& fields) {
   }
 }
 
-void Check(const Augmentation& p, const Fields& fields) {
+void CheckChange(const Augmentation& p, const AugmentFields& fields) {
   fields.CheckRange("probability", double{p.probability()}, 0, 1);
   const int changes = static_cast<int>(p.has_affine()) + static_cast<int>(p.has_color()) +
                       static_cast<int>(p.has_lighting()) + static_cast<int>(p.has_elastic()) +
@@ -107,12 +107,12 @@ void Check(const Augmentation& p, const Fields& fields) {
     fields.Fail("", StrCat("holds ", changes, " changes, expected one"),
                 "set one of affine, color, lighting, elastic, policy and erase; write augment again for the next");
   }
-  Check(p.affine(), fields.In("affine"));
-  Check(p.color(), fields.In("color"));
-  Check(p.lighting(), fields.In("lighting"));
-  Check(p.elastic(), fields.In("elastic"));
-  Check(p.policy(), fields.In("policy"));
-  Check(p.erase(), fields.In("erase"));
+  CheckChange(p.affine(), fields.In("affine"));
+  CheckChange(p.color(), fields.In("color"));
+  CheckChange(p.lighting(), fields.In("lighting"));
+  CheckChange(p.elastic(), fields.In("elastic"));
+  CheckChange(p.policy(), fields.In("policy"));
+  CheckChange(p.erase(), fields.In("erase"));
 }
 
 // Label pictures at another size than the image's are made apart from it.
@@ -123,7 +123,7 @@ void CheckShapes(const LayerParameter& layer) {
   for (int i = 0; i < layer.transform_param().augment_size(); ++i) {
     const Augmentation& p = layer.transform_param().augment(i);
     if (!p.has_affine() && !p.has_elastic() && !p.has_policy()) continue;
-    Fields(layer, StrCat("transform_param.augment[", i, "]"))
+    AugmentFields(layer, StrCat("transform_param.augment[", i, "]"))
         .Fail(p.has_affine()    ? "affine"
               : p.has_elastic() ? "elastic"
                                 : "policy",
@@ -133,7 +133,7 @@ void CheckShapes(const LayerParameter& layer) {
 
 void CheckMixing(const LayerParameter& layer) {
   const Mixing& p = layer.transform_param().mixing();
-  const Fields fields(layer, "transform_param.mixing");
+  const AugmentFields fields(layer, "transform_param.mixing");
   fields.CheckRange("mixup_alpha", double{p.mixup_alpha()}, 0, 1e6);
   fields.CheckRange("cutmix_alpha", double{p.cutmix_alpha()}, 0, 1e6);
   if (p.mixup_alpha() == 0 && p.cutmix_alpha() == 0) fields.Fail("", "needs mixup_alpha or cutmix_alpha");
@@ -162,9 +162,9 @@ void CheckAugment(const LayerParameter& layer) {
     }
   }
   for (int i = 0; i < p.augment_size(); ++i) {
-    Check(p.augment(i), Fields(layer, StrCat("transform_param.augment[", i, "]")));
+    CheckChange(p.augment(i), AugmentFields(layer, StrCat("transform_param.augment[", i, "]")));
     if (i == 0 || p.augment(i).has_erase() || !p.augment(i - 1).has_erase()) continue;
-    Fields(layer, StrCat("transform_param.augment[", i, "]"))
+    AugmentFields(layer, StrCat("transform_param.augment[", i, "]"))
         .Fail("", "comes after an erase, which is of the finished sample", "move erase to the end");
   }
   CheckShapes(layer);

@@ -10,22 +10,22 @@
 namespace moka {
 namespace {
 
-using Fields = StoryDataParameter;
-using Output = StoryDataParameter::Output;
+using StoryFields = StoryDataParameter;
+using StoryOutput = StoryDataParameter::Output;
 
 // The same in every run and phase: whoever trains, goes on or tests has the same questions for validation.
 constexpr uint64_t kValidationSeed = 0x7A11DA7E;
 
 }  // namespace
 
-Shape StoryShape(Output output, int64_t batch_size, int64_t sentences, int64_t words) {
+Shape StoryShape(StoryOutput output, int64_t batch_size, int64_t sentences, int64_t words) {
   switch (output) {
-    case Fields::STORY: return {batch_size, sentences, words};
-    case Fields::QUESTION: return {batch_size, words};
-    case Fields::TIME:
-    case Fields::SUPPORT: return {batch_size, sentences};
-    case Fields::ANSWER:
-    case Fields::SENTENCES: break;
+    case StoryFields::STORY: return {batch_size, sentences, words};
+    case StoryFields::QUESTION: return {batch_size, words};
+    case StoryFields::TIME:
+    case StoryFields::SUPPORT: return {batch_size, sentences};
+    case StoryFields::ANSWER:
+    case StoryFields::SENTENCES: break;
   }
   return {batch_size};
 }
@@ -120,7 +120,7 @@ std::string StoryMaker::NameOf(int64_t record) const {
   return StrCat(options_.sources[static_cast<size_t>(question.source)].string(), ":", question.line);
 }
 
-Shape StoryMaker::SampleShape(Output output) const {
+Shape StoryMaker::SampleShape(StoryOutput output) const {
   return StoryShape(output, 1, options_.fields.sentences(), width_).Erased(0);
 }
 
@@ -160,21 +160,21 @@ void StoryMaker::WriteTimes(int64_t count, RandomStream random, std::span<float>
   }
 }
 
-void StoryMaker::Write(const Question& question, Output output, const SampleId& id, std::span<float> out) const {
+void StoryMaker::Write(const Question& question, StoryOutput output, const SampleId& id, std::span<float> out) const {
   const int64_t count = SentencesOf(question);
   const auto width = static_cast<size_t>(width_);
   std::ranges::fill(out, 0.0F);
   switch (output) {
-    case Fields::STORY:
+    case StoryFields::STORY:
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         WriteWords(sentences_[question.story_end - 1 - i], out.subspan(i * width, width));
       }
       return;
-    case Fields::QUESTION: WriteWords(question.text, out); return;
-    case Fields::ANSWER: out[0] = static_cast<float>(question.answer); return;
-    case Fields::TIME: WriteTimes(count, RandomStream(options_.seed, StreamOf(id)), out); return;
-    case Fields::SENTENCES: out[0] = static_cast<float>(count); return;
-    case Fields::SUPPORT:
+    case StoryFields::QUESTION: WriteWords(question.text, out); return;
+    case StoryFields::ANSWER: out[0] = static_cast<float>(question.answer); return;
+    case StoryFields::TIME: WriteTimes(count, RandomStream(options_.seed, StreamOf(id)), out); return;
+    case StoryFields::SENTENCES: out[0] = static_cast<float>(count); return;
+    case StoryFields::SUPPORT:
       for (const size_t sentence : question.support) {
         const size_t ago = question.story_end - 1 - sentence;
         if (ago < out.size()) out[ago] = 1;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kMostSteps = 1 << 16;  // words of a sentence, sentences of a story
 
-[[noreturn]] void Refuse(const LayerParameter& layer, std::string_view field, std::string_view text,
-                         std::string hint = {}) {
+[[noreturn]] void RefuseTextField(const LayerParameter& layer, std::string_view field, std::string_view text,
+                                  std::string hint = {}) {
   throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::move(hint));
 }
 
@@ -32,14 +32,15 @@ void CheckCommon(const LayerParameter& layer, std::string_view message, int outp
   CheckDataFields(layer, kData);
   RefuseSampling(layer);
   if (outputs == layer.top_size() && outputs > 0) return;
-  Refuse(layer, StrCat(message, ".output"),
-         StrCat(message, ".output is given ", outputs, " times, and the layer has ", layer.top_size(), " tops"),
-         "each top holds one output");
+  RefuseTextField(
+      layer, StrCat(message, ".output"),
+      StrCat(message, ".output is given ", outputs, " times, and the layer has ", layer.top_size(), " tops"),
+      "each top holds one output");
 }
 
-void CheckCount(const LayerParameter& layer, std::string_view field, int64_t count, int64_t least) {
+void CheckTextLayersCount(const LayerParameter& layer, std::string_view field, int64_t count, int64_t least) {
   if (count >= least && count <= kMostSteps) return;
-  Refuse(layer, field, StrCat(field, " is ", count, ", expected ", least, "..", kMostSteps));
+  RefuseTextField(layer, field, StrCat(field, " is ", count, ", expected ", least, "..", kMostSteps));
 }
 
 bool SkipsBad(const LayerParameter& layer) { return layer.data_param().on_bad_record() == DataParameter::SKIP; }
@@ -77,13 +78,13 @@ void CheckBuckets(const LayerParameter& layer, const PipelineOptions& options) {
   const TextPairDataParameter& param = layer.text_pair_data_param();
   for (int i = 1; i < param.bucket_size(); ++i) {
     if (param.bucket(i - 1) < param.bucket(i)) continue;
-    Refuse(layer, StrCat("text_pair_data_param.bucket[", i, "]"),
-           StrCat("bucket ", param.bucket(i), " follows ", param.bucket(i - 1), "; bounds ascend"));
+    RefuseTextField(layer, StrCat("text_pair_data_param.bucket[", i, "]"),
+                    StrCat("bucket ", param.bucket(i), " follows ", param.bucket(i - 1), "; bounds ascend"));
   }
   if (param.bucket().empty() || options.phase != TRAIN || layer.data_param().shuffle()) return;
-  Refuse(layer, "text_pair_data_param.bucket",
-         "batches of buckets come in a random order, and this layer reads in order",
-         "set `shuffle: true` in data_param, or leave out bucket");
+  RefuseTextField(layer, "text_pair_data_param.bucket",
+                  "batches of buckets come in a random order, and this layer reads in order",
+                  "set `shuffle: true` in data_param, or leave out bucket");
 }
 
 }  // namespace
@@ -98,8 +99,8 @@ std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const Pi
   CheckSource(layer, name("source_vocabulary"), param.source_vocabulary());
   CheckSource(layer, name("target_vocabulary"), param.target_vocabulary());
   constexpr int64_t kLeastWords = 2;  // one and the mark
-  CheckCount(layer, name("source_length"), param.source_length(), kLeastWords);
-  CheckCount(layer, name("target_length"), param.target_length(), kLeastWords);
+  CheckTextLayersCount(layer, name("source_length"), param.source_length(), kLeastWords);
+  CheckTextLayersCount(layer, name("target_length"), param.target_length(), kLeastWords);
   CheckBuckets(layer, options);
   TextPairOptions pairs{.source = options.base_folder / param.source_file(),
                         .target = options.base_folder / param.target_file(),
@@ -120,13 +121,14 @@ std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const Pipel
   CheckedBatch(layer, "data_param.batch_size", layer.data_param().batch_size());
   CheckSource(layer, name("source"), param.source().empty() ? "" : param.source(0));
   CheckSource(layer, name("vocabulary"), param.vocabulary());
-  CheckCount(layer, name("sentences"), param.sentences(), 1);
-  if (param.has_words()) CheckCount(layer, name("words"), param.words(), 1);
+  CheckTextLayersCount(layer, name("sentences"), param.sentences(), 1);
+  if (param.has_words()) CheckTextLayersCount(layer, name("words"), param.words(), 1);
   if (!(param.time_noise() >= 0 && param.time_noise() <= 1)) {
-    Refuse(layer, name("time_noise"), StrCat("time_noise is ", param.time_noise(), ", expected 0..1"));
+    RefuseTextField(layer, name("time_noise"), StrCat("time_noise is ", param.time_noise(), ", expected 0..1"));
   }
   if (!(param.validation() >= 0 && param.validation() < 1)) {
-    Refuse(layer, name("validation"), StrCat("validation is ", param.validation(), ", expected 0 or more, below 1"));
+    RefuseTextField(layer, name("validation"),
+                    StrCat("validation is ", param.validation(), ", expected 0 or more, below 1"));
   }
   StoryOptions stories{.sources = {},
                        .vocabulary = options.base_folder / param.vocabulary(),

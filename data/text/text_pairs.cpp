@@ -9,17 +9,19 @@
 namespace moka {
 namespace {
 
-using Fields = TextPairDataParameter;
-using Output = TextPairDataParameter::Output;
+using TextPairsFields = TextPairDataParameter;
+using TextPairsOutput = TextPairDataParameter::Output;
 
 constexpr float kNoLabel = -1;  // SoftmaxWithLoss's ignore_label
 
-bool IsOfSource(Output output) {
-  return output == Fields::SOURCE || output == Fields::SOURCE_CONT || output == Fields::SOURCE_MASK ||
-         output == Fields::SOURCE_LENGTH;
+bool IsOfSource(TextPairsOutput output) {
+  return output == TextPairsFields::SOURCE || output == TextPairsFields::SOURCE_CONT ||
+         output == TextPairsFields::SOURCE_MASK || output == TextPairsFields::SOURCE_LENGTH;
 }
 
-bool IsLength(Output output) { return output == Fields::SOURCE_LENGTH || output == Fields::TARGET_LENGTH; }
+bool IsLength(TextPairsOutput output) {
+  return output == TextPairsFields::SOURCE_LENGTH || output == TextPairsFields::TARGET_LENGTH;
+}
 
 int64_t CountRest(TextLines& lines) {
   while (lines.Next()) continue;
@@ -28,12 +30,12 @@ int64_t CountRest(TextLines& lines) {
 
 }  // namespace
 
-int64_t TextPairSteps(const Fields& fields, Output output) {
+int64_t TextPairSteps(const TextPairsFields& fields, TextPairsOutput output) {
   if (IsLength(output)) return 1;
   return IsOfSource(output) ? fields.source_length() : fields.target_length();
 }
 
-Shape TextPairShape(const Fields& fields, Output output, int64_t batch_size) {
+Shape TextPairShape(const TextPairsFields& fields, TextPairsOutput output, int64_t batch_size) {
   if (IsLength(output)) return {batch_size};
   return {TextPairSteps(fields, output), batch_size};
 }
@@ -118,7 +120,7 @@ std::string TextPairMaker::NameOf(int64_t record) const {
   return StrCat(options_.source.string(), ":", pairs_[static_cast<size_t>(record)].line);
 }
 
-Output TextPairMaker::OutputOf(size_t top) const { return options_.fields.output(static_cast<int>(top)); }
+TextPairsOutput TextPairMaker::OutputOf(size_t top) const { return options_.fields.output(static_cast<int>(top)); }
 
 // [T], or [1] of a length.
 Shape TextPairMaker::DataShape(int64_t /*record*/, SampleScratch& /*scratch*/) const { return {StepsOf(0)}; }
@@ -144,35 +146,35 @@ std::vector<int64_t> TextPairMaker::Lengths() const {
   return lengths;
 }
 
-void TextPairMaker::Write(const Pair& pair, Output output, std::span<float> out) const {
+void TextPairMaker::Write(const Pair& pair, TextPairsOutput output, std::span<float> out) const {
   const bool is_source = IsOfSource(output);
   const auto words = std::span(words_).subspan(pair.begin + static_cast<size_t>(is_source ? 0 : pair.source),
                                                static_cast<size_t>(is_source ? pair.source : pair.target));
   const size_t length = words.size() + 1;
   const auto first = out.end() - static_cast<std::ptrdiff_t>(length);  // of a source
   const auto to_float = [](int32_t word) { return static_cast<float>(word); };
-  std::ranges::fill(out, output == Fields::NEXT ? kNoLabel : 0.0F);
+  std::ranges::fill(out, output == TextPairsFields::NEXT ? kNoLabel : 0.0F);
   switch (output) {
-    case Fields::SOURCE:
+    case TextPairsFields::SOURCE:
       if (options_.fields.reverse_source())
         std::transform(words.rbegin(), words.rend(), first, to_float);
       else
         std::transform(words.begin(), words.end(), first, to_float);
       out.back() = to_float(kEndWord);
       return;
-    case Fields::SOURCE_CONT: std::fill(first + 1, out.end(), 1.0F); return;
-    case Fields::SOURCE_MASK: std::fill(first, out.end(), 1.0F); return;
-    case Fields::TARGET:
+    case TextPairsFields::SOURCE_CONT: std::fill(first + 1, out.end(), 1.0F); return;
+    case TextPairsFields::SOURCE_MASK: std::fill(first, out.end(), 1.0F); return;
+    case TextPairsFields::TARGET:
       out[0] = to_float(kBeginWord);
       std::ranges::transform(words, out.begin() + 1, to_float);
       return;
-    case Fields::TARGET_MASK: std::fill_n(out.begin(), length, 1.0F); return;
-    case Fields::NEXT:
+    case TextPairsFields::TARGET_MASK: std::fill_n(out.begin(), length, 1.0F); return;
+    case TextPairsFields::NEXT:
       std::ranges::transform(words, out.begin(), to_float);
       out[length - 1] = to_float(kEndWord);
       return;
-    case Fields::SOURCE_LENGTH:
-    case Fields::TARGET_LENGTH: out[0] = static_cast<float>(length); return;
+    case TextPairsFields::SOURCE_LENGTH:
+    case TextPairsFields::TARGET_LENGTH: out[0] = static_cast<float>(length); return;
   }
 }
 

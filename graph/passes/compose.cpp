@@ -25,7 +25,8 @@ bool IsPerChannel(const Shape& shape, int64_t channels) {
 }
 
 // Replaces node `old_id` (and the producer it read) by a new node whose output 0 stands for old's output 0.
-void Replace(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId old_id, const std::vector<ValueId>& outputs) {
+void ReplaceComposed(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId old_id,
+                     const std::vector<ValueId>& outputs) {
   const Node producer = graph.node(producer_id);
   const ValueId old_output = graph.node(old_id).outputs[0];
   graph.SetName(outputs[0], graph.value(old_output).name);
@@ -52,8 +53,8 @@ bool ComposeScale(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_
   const ValueId shift = affine ? b.Reshape(user.inputs[2], Shape{channels}) : b.Full(Shape{channels}, 0.0);
   NodeOrigin origin = norm.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, rewriter, norm_id, user_id,
-          GraphBuilder(graph, origin).Add("batch_norm", {norm.inputs[0], scale, shift}, norm.attributes));
+  ReplaceComposed(graph, rewriter, norm_id, user_id,
+                  GraphBuilder(graph, origin).Add("batch_norm", {norm.inputs[0], scale, shift}, norm.attributes));
   return true;
 }
 
@@ -108,7 +109,7 @@ bool ComposeSum(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_id
   attributes.Set("relu", relu);
   NodeOrigin origin = norm.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, rewriter, norm_id, user_id, GraphBuilder(graph, origin).Add("batch_norm", inputs, attributes));
+  ReplaceComposed(graph, rewriter, norm_id, user_id, GraphBuilder(graph, origin).Add("batch_norm", inputs, attributes));
   return true;
 }
 
@@ -127,8 +128,8 @@ bool ComposeRelu(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId us
   }
   NodeOrigin origin = producer.origin;
   origin.layer += "+" + user.origin.layer;
-  Replace(graph, rewriter, producer_id, user_id,
-          GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
+  ReplaceComposed(graph, rewriter, producer_id, user_id,
+                  GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
   return true;
 }
 

@@ -28,7 +28,7 @@ Strings ExpressionsOf(const Node& node) {
 }
 
 // The reader's expression with the producer's result in place of input `slot`; no inputs if it would grow too large.
-Fused Join(const Node& producer, const Node& reader, ValueId between) {
+Fused JoinNodes(const Node& producer, const Node& reader, ValueId between) {
   Fused fused;
   const auto index_of = [&](ValueId id) {
     const auto it = std::find(fused.inputs.begin(), fused.inputs.end(), id);
@@ -75,8 +75,8 @@ bool IsWide(const Node& reader) {
 }
 
 // The reader over other inputs, in its place. Results keep their types: an expression that reads others names them.
-void Replace(Graph& graph, Rewriter& rewriter, const Node& reader, const std::vector<ValueId>& inputs,
-             const Attributes& attributes) {
+void ReplaceFused(Graph& graph, Rewriter& rewriter, const Node& reader, const std::vector<ValueId>& inputs,
+                  const Attributes& attributes) {
   const std::vector<ValueId> outputs = GraphBuilder(graph, reader.origin).Add(reader.op->name, inputs, attributes);
   Strings dtypes;
   for (const ValueId id : reader.outputs) dtypes.emplace_back(NameOf(graph.type(id).dtype));
@@ -106,7 +106,7 @@ bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
     if (producer.op->name != "pointwise" || producer.outputs.size() != 1) continue;
     const bool only_here = std::count(reader.inputs.begin(), reader.inputs.end(), between) == rewriter.reads(between);
     if (!only_here || graph.shape(between) != work) continue;
-    const Fused fused = Join(producer, reader, between);
+    const Fused fused = JoinNodes(producer, reader, between);
     if (fused.inputs.empty()) continue;
     Attributes attributes = reader.attributes;
     if (reader.op->name == "reduce_sum") {
@@ -114,7 +114,7 @@ bool FuseOne(Graph& graph, Rewriter& rewriter, NodeId id) {
     } else {
       attributes.Set("exprs", fused.texts);
     }
-    Replace(graph, rewriter, reader, fused.inputs, attributes);
+    ReplaceFused(graph, rewriter, reader, fused.inputs, attributes);
     rewriter.RemoveNode(producer_id);
     return true;
   }
@@ -139,7 +139,7 @@ bool ReadPastCast(Graph& graph, Rewriter& rewriter, NodeId id) {
     if (widens || rewriter.OnlyUser(input) == id) input = source;
   }
   if (inputs == reader.inputs) return false;
-  Replace(graph, rewriter, reader, inputs, reader.attributes);
+  ReplaceFused(graph, rewriter, reader, inputs, reader.attributes);
   for (const ValueId input : reader.inputs) {
     const NodeId producer = graph.value(input).producer;
     if (!IsFloatCast(graph, producer)) continue;
@@ -196,7 +196,7 @@ bool JoinGradients(Graph& graph, Rewriter& rewriter, NodeId id) {
   inputs.insert(inputs.end(), reader.inputs.begin() + kFirst + 1, reader.inputs.end());
   Attributes attributes = reader.attributes;
   attributes.Set("gradients", static_cast<int64_t>(count));
-  Replace(graph, rewriter, reader, inputs, attributes);
+  ReplaceFused(graph, rewriter, reader, inputs, attributes);
   rewriter.RemoveNode(producer);
   return true;
 }

@@ -60,7 +60,7 @@ int TableGradient(const Graph& graph, Rewriter& rewriter, const Node& update) {
   return -1;
 }
 
-bool Replace(Graph& graph, Rewriter& rewriter, NodeId id) {
+bool ReplaceWithSparse(Graph& graph, Rewriter& rewriter, NodeId id) {
   const Node update = graph.node(id);
   const int gradient = TableGradient(graph, rewriter, update);
   if (gradient < 0 || update.outputs.size() != 1) return false;
@@ -95,8 +95,8 @@ bool Replace(Graph& graph, Rewriter& rewriter, NodeId id) {
 bool UpdateSparsely(Graph& graph, const PassContext& context) {
   if (!context.options.device.is_cpu()) return false;  // a sweep over the table is no work for a GPU
   Rewriter rewriter(graph);
-  const bool changed =
-      rewriter.Sweep([&](NodeId id) { return graph.node(id).op->name == "pointwise" && Replace(graph, rewriter, id); });
+  const bool changed = rewriter.Sweep(
+      [&](NodeId id) { return graph.node(id).op->name == "pointwise" && ReplaceWithSparse(graph, rewriter, id); });
   context.Count(rewriter.visits());
   return changed;
 }

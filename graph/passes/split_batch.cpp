@@ -22,7 +22,7 @@ constexpr int64_t kWorthBytes = int64_t{64} << 20;
 constexpr double kWorthShare = 0.7;  // of the peak before
 constexpr int kLongest = 24;         // nodes on either side of the peak
 constexpr int kMostRounds = 3;       // stretches that are split
-constexpr std::array<int64_t, 4> kParts = {2, 4, 8, 16};
+constexpr std::array<int64_t, 4> kSplitBatchParts = {2, 4, 8, 16};
 
 // Which results are alive when: steps in the order of the graph, constants left out.
 class Lives {
@@ -155,7 +155,7 @@ class Splitter {
          --begin) {
       const int limit = std::min(lives_.steps(), peak + kLongest);
       for (int end = peak + 1; end <= limit && parts_.IsByImage(lives_.node(end - 1), images); ++end) {
-        for (const int64_t parts : kParts) {
+        for (const int64_t parts : kSplitBatchParts) {
           if (images % parts != 0) continue;
           const int64_t bytes = PeakOf(begin, end, parts);
           // More parts and nodes must be worth it.

@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferAccuracy(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("accuracy", in, 2, 2);
   CheckFloat("accuracy", "x", in[0]);
   CheckLabels("accuracy", attributes, in[0].shape, in[1].shape);
@@ -25,7 +25,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(dtype, Shape{}), PlainType(dtype, Shape{classes})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AccuracyReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   double right = 0;
@@ -50,7 +50,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   for (size_t c = 0; c < right_of.size(); ++c) out[1].values[c] = valid_of[c] == 0 ? 0 : right_of[c] / valid_of[c];
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> AccuracyCases() {
   const auto attributes = [](int64_t axis, int64_t top_k, bool has_ignore = false, int64_t ignore_label = 0) {
     return Attributes{{"axis", axis}, {"top_k", top_k}, {"has_ignore", has_ignore}, {"ignore_label", ignore_label}};
   };
@@ -100,10 +100,10 @@ OpDef AccuracyOp() {
   return {.name = "accuracy",
           .doc = "(x, label) -> accuracy (scalar), per_class [classes].",
           .attributes = std::move(specs),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferAccuracy,
+          .reference = AccuracyReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = AccuracyCases};
 }
 
 }  // namespace moka

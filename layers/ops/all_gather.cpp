@@ -25,14 +25,14 @@ void ReferenceEnd(const Attributes&, std::span<const RefTensor> in, std::span<Re
   out[0].values = in[0].values;
 }
 
-bool MayOverwrite(const Attributes&, int input, int) { return input == 0; }
+bool AllGatherMayOverwrite(const Attributes&, int input, int) { return input == 0; }
 
-std::vector<OpCase> BeginCases() {
+std::vector<OpCase> AllGatherBeginCases() {
   return {{"own", {Float32({3, 5}), Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}, {"owned", true}}},
           {"of_another_rank", {Float32({3, 5}), Float32({3, 5})}, {{"owned", false}}}};
 }
 
-std::vector<OpCase> EndCases() { return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{2}}}}}; }
+std::vector<OpCase> AllGatherEndCases() { return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{2}}}}}; }
 
 }  // namespace
 
@@ -47,10 +47,10 @@ OpDef AllGatherBeginOp() {
                      {"owned", {}, "whether this rank owns the weight"}},
       .infer = InferBegin,
       .reference = ReferenceBegin,
-      .may_overwrite = MayOverwrite,
+      .may_overwrite = AllGatherMayOverwrite,
       .is_pure = false,
       .precision = Precision::kKeep32,
-      .cases = BeginCases};
+      .cases = AllGatherBeginCases};
 }
 
 OpDef AllGatherEndOp() {
@@ -64,7 +64,7 @@ OpDef AllGatherEndOp() {
           .is_alias = true,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = EndCases};
+          .cases = AllGatherEndCases};
 }
 
 }  // namespace moka

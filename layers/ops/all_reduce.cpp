@@ -7,22 +7,22 @@ namespace moka {
 namespace {
 
 template <int kFewest>
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferAllReduce(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount(kFewest == 1 ? "all_reduce_begin" : "all_reduce_end", in, kFewest, 2);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AllReduceReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-bool MayOverwrite(const Attributes&, int input, int) { return input == 0; }
+bool AllReduceMayOverwrite(const Attributes&, int input, int) { return input == 0; }
 
-std::vector<OpCase> BeginCases() {
+std::vector<OpCase> AllReduceBeginCases() {
   return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}}, {"scalar", {Float32({})}, {}}};
 }
 
-std::vector<OpCase> EndCases() {
+std::vector<OpCase> AllReduceEndCases() {
   return {{"matrix", {Float32({3, 5}), Float32({4})}, {{"key", int64_t{2}}}},
           {"scalar", {Float32({}), Float32({2, 3})}, {}}};
 }
@@ -35,12 +35,12 @@ OpDef AllReduceBeginOp() {
               "x -> y: x, on its way to the sum over all ranks. Nothing but all_reduce_end may read y; x if there is "
               "one rank.",
           .attributes = {{"key", int64_t{0}, "tells the tensors of a program apart"}},
-          .infer = Infer<1>,
-          .reference = Reference,
-          .may_overwrite = MayOverwrite,
+          .infer = InferAllReduce<1>,
+          .reference = AllReduceReference,
+          .may_overwrite = AllReduceMayOverwrite,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = BeginCases};
+          .cases = AllReduceBeginCases};
 }
 
 OpDef AllReduceEndOp() {
@@ -49,12 +49,12 @@ OpDef AllReduceEndOp() {
               "x, fence -> y: the sum over all ranks of what all_reduce_begin of the same key took; x if there is one "
               "rank. fence is not read: it is what must be there before anybody waits, so that all is on its way.",
           .attributes = {{"key", int64_t{0}, "that of all_reduce_begin"}},
-          .infer = Infer<2>,
-          .reference = Reference,
-          .may_overwrite = MayOverwrite,
+          .infer = InferAllReduce<2>,
+          .reference = AllReduceReference,
+          .may_overwrite = AllReduceMayOverwrite,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = EndCases};
+          .cases = AllReduceEndCases};
 }
 
 }  // namespace moka

@@ -19,7 +19,7 @@ AxisSplit Lines(const Attributes& attributes, const Shape& x) {
   return SplitAt(x, CanonicalAxis(attributes.Int("axis"), x, "argmax: axis"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferArgmax(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("argmax", in, 1, 1);
   CheckFloat("argmax", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -40,7 +40,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, ShapeOf(dims))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ArgmaxReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const AxisSplit s = Lines(attributes, in[0].type.shape);
   const int64_t top_k = attributes.Int("top_k");
   const bool has_axis = attributes.Bool("has_axis");
@@ -68,7 +68,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ArgmaxCases() {
   const auto attributes = [](int64_t top_k, bool out_max_val, bool has_axis, int64_t axis) {
     return Attributes{{"top_k", top_k}, {"out_max_val", out_max_val}, {"has_axis", has_axis}, {"axis", axis}};
   };
@@ -98,10 +98,10 @@ OpDef ArgmaxOp() {
                          {"out_max_val", false, "whether values are given (with an axis: instead of indices)"},
                          {"has_axis", false, "whether axis is used; otherwise all but the first axis are one list"},
                          {"axis", int64_t{0}, "the axis compared along; negative counts from the end"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferArgmax,
+          .reference = ArgmaxReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ArgmaxCases};
 }
 
 }  // namespace moka

@@ -18,9 +18,11 @@ namespace moka {
 namespace {
 
 // Whether there are scale and shift.
-bool IsAffine(const Attributes& attributes, size_t inputs) { return inputs >= (attributes.Bool("sum") ? 4U : 3U); }
+bool IsAffineOfBatchNorm(const Attributes& attributes, size_t inputs) {
+  return inputs >= (attributes.Bool("sum") ? 4U : 3U);
+}
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferBatchNorm(const Attributes& attributes, std::span<const TensorType> in) {
   const size_t extra = attributes.Bool("sum") ? 1 : 0;
   if (in.size() != 1 + extra) CheckInputCount("batch_norm", in, 3 + extra, 3 + extra);
   CheckFloat("batch_norm", "x", in[0]);
@@ -47,7 +49,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, SampledShape("batch_norm", x, stride)), statistic, statistic};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BatchNormReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<double>& mean = out[1].values;
   const std::vector<double>& variance = out[2].values;
   BatchStatistics(in[0], out[1].values, out[2].values);
@@ -58,7 +60,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     const auto i = static_cast<size_t>(offset);
     const auto c = static_cast<size_t>(index[1]);
     double y = (in[0].values[i] - mean[c]) / std::sqrt(variance[c] + attributes.Float("eps"));
-    if (IsAffine(attributes, in.size())) y = y * in[1].values[c] + in[2].values[c];
+    if (IsAffineOfBatchNorm(attributes, in.size())) y = y * in[1].values[c] + in[2].values[c];
     if (attributes.Bool("sum")) y += in.back().values[i];
     out[0].values[static_cast<size_t>(place)] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
   });
@@ -84,9 +86,9 @@ ValueId ThroughStatistics(GradientContext& c, ValueId dx) {
 }
 
 // Without a residual y > 0 can be told from x and the coefficients, which saves reading y.
-void Gradient(GradientContext& c) {
+void BatchNormGradient(GradientContext& c) {
   const bool sum = c.attributes().Bool("sum");
-  const bool affine = IsAffine(c.attributes(), static_cast<size_t>(c.input_count()));
+  const bool affine = IsAffineOfBatchNorm(c.attributes(), static_cast<size_t>(c.input_count()));
   const bool relu = c.attributes().Bool("relu");
   const Ints& stride = c.attributes().Get<Ints>("stride");
   const bool wants_residual = sum && c.wants(c.input_count() - 1);
@@ -114,7 +116,7 @@ void Gradient(GradientContext& c) {
   if (dx != kNoId) c.SetDx(0, dx);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BatchNormCases() {
   const auto attributes = [](double eps, bool relu, bool sum = false) {
     return Attributes{{"eps", eps}, {"relu", relu}, {"sum", sum}};
   };
@@ -151,14 +153,14 @@ OpDef BatchNormOp() {
                          {"relu", false, "whether a ReLU is applied last"},
                          {"sum", false, "whether r is given"},
                          StrideSpec()},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferBatchNorm,
+          .reference = BatchNormReference,
+          .gradient = BatchNormGradient,
           // Each element of x and r is last read just before that of y is written.
           .may_overwrite = [](const Attributes&, int, int output) { return output == 0; },
           .takes_half = [](const Attributes& attributes,
                            int input) { return input == 0 || (attributes.Bool("sum") && input != 1 && input != 2); },
-          .cases = Cases};
+          .cases = BatchNormCases};
 }
 
 }  // namespace moka

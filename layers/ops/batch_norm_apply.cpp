@@ -14,25 +14,28 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "batch_norm_apply";
+constexpr const char* kBatchNormApplyName = "batch_norm_apply";
 
-bool IsAffine(const Attributes& attributes, size_t inputs) { return inputs >= (attributes.Bool("sum") ? 6U : 5U); }
-
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  const size_t extra = attributes.Bool("sum") ? 1 : 0;
-  if (in.size() != 3 + extra) CheckInputCount(kName, in, 5 + extra, 5 + extra);
-  CheckFloat(kName, "x", in[0]);
-  const Shape& x = in[0].shape;
-  if (x.rank() < 2) throw Error(ErrorKind::kConfig, StrCat(kName, ": x must be [N,C,..], found ", x.ToString()));
-  constexpr const char* kNames[] = {"x", "mean", "variance", "scale", "shift"};
-  for (size_t i = 1; i + extra < in.size(); ++i) {
-    CheckShape(kName, kNames[i], in[i].shape, Shape{x[1]}, "one value a channel");
-  }
-  if (extra > 0) CheckShape(kName, "the residual", in.back().shape, x, "x's shape");
-  return {PlainType(in[0].dtype, SampledShape(kName, x, attributes.Get<Ints>("stride")))};
+bool IsAffineOfBatchNormApply(const Attributes& attributes, size_t inputs) {
+  return inputs >= (attributes.Bool("sum") ? 6U : 5U);
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+std::vector<TensorType> InferBatchNormApply(const Attributes& attributes, std::span<const TensorType> in) {
+  const size_t extra = attributes.Bool("sum") ? 1 : 0;
+  if (in.size() != 3 + extra) CheckInputCount(kBatchNormApplyName, in, 5 + extra, 5 + extra);
+  CheckFloat(kBatchNormApplyName, "x", in[0]);
+  const Shape& x = in[0].shape;
+  if (x.rank() < 2)
+    throw Error(ErrorKind::kConfig, StrCat(kBatchNormApplyName, ": x must be [N,C,..], found ", x.ToString()));
+  constexpr const char* kNames[] = {"x", "mean", "variance", "scale", "shift"};
+  for (size_t i = 1; i + extra < in.size(); ++i) {
+    CheckShape(kBatchNormApplyName, kNames[i], in[i].shape, Shape{x[1]}, "one value a channel");
+  }
+  if (extra > 0) CheckShape(kBatchNormApplyName, "the residual", in.back().shape, x, "x's shape");
+  return {PlainType(in[0].dtype, SampledShape(kBatchNormApplyName, x, attributes.Get<Ints>("stride")))};
+}
+
+void BatchNormApplyReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Ints& stride = attributes.Get<Ints>("stride");
   VisitElements(in[0].type.shape, [&](const Index& index, int64_t offset) {
     const int64_t place = SampledPlace(out[0].type.shape, index, stride);
@@ -40,13 +43,13 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     const auto i = static_cast<size_t>(offset);
     const auto c = static_cast<size_t>(index[1]);
     double y = (in[0].values[i] - in[1].values[c]) / std::sqrt(in[2].values[c] + attributes.Float("eps"));
-    if (IsAffine(attributes, in.size())) y = y * in[3].values[c] + in[4].values[c];
+    if (IsAffineOfBatchNormApply(attributes, in.size())) y = y * in[3].values[c] + in[4].values[c];
     if (attributes.Bool("sum")) y += in.back().values[i];
     out[0].values[static_cast<size_t>(place)] = attributes.Bool("relu") ? std::max(y, 0.0) : y;
   });
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BatchNormApplyCases() {
   const auto make = [](const char* name, Shape x, bool affine, bool relu, bool sum = false, const Ints& stride = {}) {
     const TensorType channel = Float32({x[1]});
     OpCase c{.name = name,
@@ -69,7 +72,7 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 OpDef BatchNormApplyOp() {
-  return {.name = kName,
+  return {.name = kBatchNormApplyName,
           .doc =
               "(x [N,C,..], mean [C], variance [C][, scale [C], shift [C]][, r like x]) -> y as batch_norm's, from "
               "statistics that are given.",
@@ -77,12 +80,12 @@ OpDef BatchNormApplyOp() {
                          {"relu", false, "whether a ReLU is applied last"},
                          {"sum", false, "whether r is given"},
                          StrideSpec()},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferBatchNormApply,
+          .reference = BatchNormApplyReference,
           .may_overwrite = [](const Attributes&, int, int) { return true; },
           .takes_half = [](const Attributes& attributes,
                            int input) { return input == 0 || (attributes.Bool("sum") && input == 5); },
-          .cases = Cases};
+          .cases = BatchNormApplyCases};
 }
 
 }  // namespace moka

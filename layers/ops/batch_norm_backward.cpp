@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "batch_norm_backward";
+constexpr const char* kBatchNormBackwardName = "batch_norm_backward";
 
 // Where the inputs stand: x, mean, variance, the gradients, scale, shift, y.
 struct Inputs {
@@ -38,31 +38,33 @@ struct Inputs {
   bool masks_by_output;
 };
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  if (attributes.Int("gradients") < 1) throw Error(ErrorKind::kConfig, StrCat(kName, ": needs a gradient"));
+std::vector<TensorType> InferBatchNormBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  if (attributes.Int("gradients") < 1)
+    throw Error(ErrorKind::kConfig, StrCat(kBatchNormBackwardName, ": needs a gradient"));
   const std::string& mask = attributes.String("mask");
   if (!mask.empty() && mask != "input" && mask != "output") {
     throw Error(ErrorKind::kConfig,
-                StrCat(kName, ": mask must be \"\", \"input\" or \"output\", found \"", mask, "\""));
+                StrCat(kBatchNormBackwardName, ": mask must be \"\", \"input\" or \"output\", found \"", mask, "\""));
   }
   const Inputs at(attributes);
-  CheckInputCount(kName, in, at.count(), at.count());
+  CheckInputCount(kBatchNormBackwardName, in, at.count(), at.count());
   const Shape& x = in[0].shape;
-  CheckFloat(kName, "x", in[0]);
-  if (x.rank() < 2) throw Error(ErrorKind::kConfig, StrCat(kName, ": x must be [N,C,..], found ", x.ToString()));
+  CheckFloat(kBatchNormBackwardName, "x", in[0]);
+  if (x.rank() < 2)
+    throw Error(ErrorKind::kConfig, StrCat(kBatchNormBackwardName, ": x must be [N,C,..], found ", x.ToString()));
   const Shape channels{x[1]};
-  CheckShape(kName, "mean", in[1].shape, channels, "one value a channel");
-  CheckShape(kName, "variance", in[2].shape, channels, "one value a channel");
+  CheckShape(kBatchNormBackwardName, "mean", in[1].shape, channels, "one value a channel");
+  CheckShape(kBatchNormBackwardName, "variance", in[2].shape, channels, "one value a channel");
   const Ints& stride = attributes.Get<Ints>("stride");
   if (!stride.empty() && !attributes.Bool("residual"))
-    throw Error(ErrorKind::kConfig, StrCat(kName, ": stride wants residual"));
-  const Shape y = SampledShape(kName, x, stride);
+    throw Error(ErrorKind::kConfig, StrCat(kBatchNormBackwardName, ": stride wants residual"));
+  const Shape y = SampledShape(kBatchNormBackwardName, x, stride);
   const char* y_rule = stride.empty() ? "x's shape" : "x's shape over the strides";
-  for (size_t i = 0; i < at.gradients; ++i) CheckShape(kName, "dy", in[3 + i].shape, y, y_rule);
+  for (size_t i = 0; i < at.gradients; ++i) CheckShape(kBatchNormBackwardName, "dy", in[3 + i].shape, y, y_rule);
   for (size_t i = 3 + at.gradients; i < at.count(); ++i) {
     const bool is_y = at.masks_by_output && i == at.y();
     const char* name = is_y ? "y" : i == at.scale() ? "scale" : "shift";
-    CheckShape(kName, name, in[i].shape, is_y ? y : channels, is_y ? y_rule : "one value a channel");
+    CheckShape(kBatchNormBackwardName, name, in[i].shape, is_y ? y : channels, is_y ? y_rule : "one value a channel");
   }
   std::vector<TensorType> out = {PlainType(in[0].dtype, x)};
   if (at.is_affine) out.insert(out.end(), 2, PlainType(in[at.scale()].dtype, channels));
@@ -70,7 +72,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return out;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BatchNormBackwardReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Inputs at(attributes);
   const double count = static_cast<double>(x.Count()) / static_cast<double>(x[1]);
@@ -108,11 +110,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   out[2].values = dshift;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BatchNormBackwardCases() {
   const auto make = [](const char* name, Shape x, bool affine, const std::string& mask, int64_t gradients = 1,
                        bool residual = false, const Ints& stride = {}) {
     const TensorType full{DType::kFloat32, x, {}};
-    const TensorType sampled{DType::kFloat32, SampledShape(kName, x, stride), {}};
+    const TensorType sampled{DType::kFloat32, SampledShape(kBatchNormBackwardName, x, stride), {}};
     const TensorType channel{DType::kFloat32, Shape{x[1]}, {}};
     OpCase c{.name = name,
              .inputs = {full, channel, channel},
@@ -154,7 +156,7 @@ bool TakesHalf(const Attributes& attributes, int input) {
 
 // The sums take one sweep, which also writes g; dx takes another, which reads x and the gradients (or g alone) for the
 // last time. So dx may lie on any of them, g on all but x; with strides, gradients lie elsewhere than dx's elements.
-bool MayOverwrite(const Attributes& attributes, int input, int output) {
+bool BatchNormBackwardMayOverwrite(const Attributes& attributes, int input, int output) {
   const bool is_affine = attributes.Bool("affine");
   if (!attributes.Get<Ints>("stride").empty()) return input == 0 && output == 0;
   if (output == 0) return true;
@@ -165,7 +167,7 @@ bool MayOverwrite(const Attributes& attributes, int input, int output) {
 }  // namespace
 
 OpDef BatchNormBackwardOp() {
-  return {.name = kName,
+  return {.name = kBatchNormBackwardName,
           .doc =
               "(x, mean, variance, dy, ..[, scale][, shift][, y]) -> dx[, dscale, dshift][, g]: scale is given if "
               "affine, shift if affine and mask is \"input\", y if mask is \"output\".",
@@ -177,11 +179,11 @@ OpDef BatchNormBackwardOp() {
                          {"gradients", int64_t{1}, "how many dy there are; their sum counts"},
                          {"residual", false, "whether g, the masked sum, is a result: a residual summand's gradient"},
                          StrideSpec()},
-          .infer = Infer,
-          .reference = Reference,
-          .may_overwrite = MayOverwrite,
+          .infer = InferBatchNormBackward,
+          .reference = BatchNormBackwardReference,
+          .may_overwrite = BatchNormBackwardMayOverwrite,
           .takes_half = TakesHalf,
-          .cases = Cases};
+          .cases = BatchNormBackwardCases};
 }
 
 }  // namespace moka

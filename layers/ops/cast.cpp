@@ -8,26 +8,26 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCast(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("cast", in, 1, 1);
   return {PlainType(DTypeNamed("cast", attributes.String("dtype")), in[0].shape)};
 }
 
 // Integers take the value rounded towards zero. Rounding to a narrower floating type is not part of the meaning.
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CastReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const bool whole = !IsFloat(out[0].type.dtype);
   for (size_t i = 0; i < in[0].values.size(); ++i) {
     out[0].values[i] = whole ? std::trunc(in[0].values[i]) : in[0].values[i];
   }
 }
 
-void Gradient(GradientContext& c) {
+void CastGradient(GradientContext& c) {
   const DType dtype = c.b().type(c.x(0)).dtype;
   if (!c.wants(0) || !IsFloat(dtype) || !IsFloat(c.b().type(c.y(0)).dtype)) return;
   c.SetDx(0, c.b().Add1("cast", {c.dy(0)}, {{"dtype", std::string(NameOf(dtype))}}));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CastCases() {
   const auto to = [](const char* dtype) { return Attributes{{"dtype", std::string(dtype)}}; };
   return {
       {.name = "float32_to_float64", .inputs = {Float32({3, 5})}, .attributes = to("float64")},
@@ -62,11 +62,11 @@ OpDef CastOp() {
           .attributes = {{"dtype",
                           {},
                           "the new element type: float32, float64, float16, bfloat16, int64, int32, uint8, int8"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferCast,
+          .reference = CastReference,
+          .gradient = CastGradient,
           .precision = Precision::kFollow,
-          .cases = Cases};
+          .cases = CastCases};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferConcat(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("concat", in, 1, 1U << 20U);
   const Shape& first = in[0].shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), first, "concat: axis");
@@ -26,7 +26,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, first.With(axis, size.value()))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConcatReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& y = out[0].type.shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), y, "axis");
   int64_t start = 0;
@@ -39,7 +39,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-void Gradient(GradientContext& c) {
+void ConcatGradient(GradientContext& c) {
   const int axis = CanonicalAxis(c.attributes().Int("axis"), c.b().shape(c.x(0)), "axis");
   Ints sizes;
   for (int i = 0; i < c.input_count(); ++i) sizes.push_back(c.b().shape(c.x(i))[axis]);
@@ -49,7 +49,7 @@ void Gradient(GradientContext& c) {
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConcatCases() {
   const auto along = [](int64_t axis) { return Attributes{{"axis", axis}}; };
   return {
       {"channels", {Float32({2, 3, 4, 5}), Float32({2, 1, 4, 5}), Float32({2, 4, 4, 5})}, along(1)},
@@ -67,10 +67,10 @@ OpDef ConcatOp() {
   return {.name = "concat",
           .doc = "(x0, x1, ..) -> y: the inputs one after another along an axis.",
           .attributes = {{"axis", {}, "the axis that grows; negative counts from the end"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferConcat,
+          .reference = ConcatReference,
+          .gradient = ConcatGradient,
+          .cases = ConcatCases};
 }
 
 }  // namespace moka

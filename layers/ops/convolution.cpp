@@ -14,7 +14,7 @@ namespace {
 
 bool HasBias(const Attributes& attributes, size_t inputs) { return inputs == (attributes.Bool("sum") ? 4U : 3U); }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferConvolution(const Attributes& attributes, std::span<const TensorType> in) {
   const size_t sum = attributes.Bool("sum") ? 1 : 0;
   CheckInputCount("convolution", in, 2 + sum, 3 + sum);
   CheckFloat("convolution", "x", in[0]);
@@ -29,7 +29,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConvolutionReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& w = in[1].type.shape;
   const Shape& y = out[0].type.shape;
   std::ranges::fill(out[0].values, 0.0);
@@ -47,7 +47,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void ConvolutionGradient(GradientContext& c) {
   const Attributes& attributes = c.attributes();
   const bool has_bias = HasBias(attributes, static_cast<size_t>(c.input_count()));
   const ValueId dy = attributes.String("activation") == "relu" ? ReluMasked(c.b(), c.dy(0), c.y(0)) : c.dy(0);
@@ -69,7 +69,7 @@ void Gradient(GradientContext& c) {
   if (attributes.Bool("sum") && c.wants(last)) c.SetDx(last, dy);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConvolutionCases() {
   const Attributes relu{{"activation", std::string("relu")}};
   const Attributes sum{{"sum", true}};
   const auto plain = ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1});
@@ -110,16 +110,16 @@ OpDef ConvolutionOp() {
                                {{"activation", std::string(), "\"\" or \"relu\", applied last"},
                                 {"sum", false, "whether the last input is added before the activation"},
                                 {"keeps_summand", false, "whether the result may not be written over it"}}}),
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
+      .infer = InferConvolution,
+      .reference = ConvolutionReference,
+      .gradient = ConvolutionGradient,
       // The summand is the last input; a bias in its place has another shape, which the planner tells apart.
       .may_overwrite = [](const Attributes& attributes, int input,
                           int) { return input >= 2 && attributes.Bool("sum") && !attributes.Bool("keeps_summand"); },
       .precision = Precision::kPrefer16,
       .flops = [](const Attributes&, std::span<const TensorType> in,
                   std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
-      .cases = Cases};
+      .cases = ConvolutionCases};
 }
 
 }  // namespace moka

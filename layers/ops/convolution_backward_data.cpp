@@ -12,30 +12,32 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "convolution_backward_data";
+constexpr const char* kConvolutionBackwardDataName = "convolution_backward_data";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kName, in, 2, 2);
-  CheckFloat(kName, "dy", in[0]);
-  CheckSameDType(kName, "dy", in[0], "weight", in[1]);
-  const Shape dx = ShapeAttribute(kName, attributes, "input_shape");
-  CheckShape(kName, "dy", in[0].shape, ConvolutionOutput(kName, attributes, dx, in[1].shape),
+std::vector<TensorType> InferConvolutionBackwardData(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kConvolutionBackwardDataName, in, 2, 2);
+  CheckFloat(kConvolutionBackwardDataName, "dy", in[0]);
+  CheckSameDType(kConvolutionBackwardDataName, "dy", in[0], "weight", in[1]);
+  const Shape dx = ShapeAttribute(kConvolutionBackwardDataName, attributes, "input_shape");
+  CheckShape(kConvolutionBackwardDataName, "dy", in[0].shape,
+             ConvolutionOutput(kConvolutionBackwardDataName, attributes, dx, in[1].shape),
              "the convolution's output for input_shape");
   return {PlainType(in[0].dtype, dx)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConvolutionBackwardDataReference(const Attributes& attributes, std::span<const RefTensor> in,
+                                      std::span<RefTensor> out) {
   const Shape& w = in[1].type.shape;
   std::ranges::fill(out[0].values, 0.0);
-  VisitConvolution(ConvolutionGeometry(kName, attributes, w), attributes.Int("groups"), out[0].type.shape, w,
-                   in[0].type.shape, [&](int64_t i, int64_t j, int64_t o) {
+  VisitConvolution(ConvolutionGeometry(kConvolutionBackwardDataName, attributes, w), attributes.Int("groups"),
+                   out[0].type.shape, w, in[0].type.shape, [&](int64_t i, int64_t j, int64_t o) {
                      out[0].values[static_cast<size_t>(i)] +=
                          in[0].values[static_cast<size_t>(o)] * in[1].values[static_cast<size_t>(j)];
                    });
 }
 
 // The op is linear in dy and in w; with g the gradient of its result, the roles of x and dy swap.
-void Gradient(GradientContext& c) {
+void ConvolutionBackwardDataGradient(GradientContext& c) {
   const ValueId g = c.dy(0);
   const Attributes geometry = Selected(c.attributes(), {"stride", "pad_begin", "pad_end", "dilation", "groups"});
   if (c.wants(0)) c.SetDx(0, c.b().Add1("convolution", {g, c.x(1)}, geometry));
@@ -50,7 +52,7 @@ Attributes WithInput(Attributes geometry, Ints shape) {
   return geometry;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConvolutionBackwardDataCases() {
   return {
       {"two_dimensions",
        {Float32({2, 4, 7, 6}), Float32({4, 3, 3, 3})},
@@ -79,18 +81,18 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 OpDef ConvolutionBackwardDataOp() {
-  return {.name = kName,
+  return {.name = kConvolutionBackwardDataName,
           .doc =
               "(dy [N,K,out..], w [K,C/groups,kernel..]) -> dx [N,C,in..]: a convolution's gradient of x, and Caffe's "
               "Deconvolution.",
           .attributes = JoinSpecs({ConvolutionAttributes(), {ShapeSpec("input_shape", "the full shape of dx")}}),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferConvolutionBackwardData,
+          .reference = ConvolutionBackwardDataReference,
+          .gradient = ConvolutionBackwardDataGradient,
           .precision = Precision::kPrefer16,
           .flops = [](const Attributes&, std::span<const TensorType> in,
                       std::span<const TensorType>) { return ConvolutionFlops(in[1].shape, in[0].shape); },
-          .cases = Cases};
+          .cases = ConvolutionBackwardDataCases};
 }
 
 }  // namespace moka

@@ -11,25 +11,27 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "convolution_backward_weights";
+constexpr const char* kConvolutionBackwardWeightsName = "convolution_backward_weights";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kName, in, 2, 2);
-  CheckFloat(kName, "x", in[0]);
-  CheckSameDType(kName, "x", in[0], "dy", in[1]);
-  const Shape dw = ShapeAttribute(kName, attributes, "weight_shape");
-  CheckShape(kName, "dy", in[1].shape, ConvolutionOutput(kName, attributes, in[0].shape, dw),
+std::vector<TensorType> InferConvolutionBackwardWeights(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kConvolutionBackwardWeightsName, in, 2, 2);
+  CheckFloat(kConvolutionBackwardWeightsName, "x", in[0]);
+  CheckSameDType(kConvolutionBackwardWeightsName, "x", in[0], "dy", in[1]);
+  const Shape dw = ShapeAttribute(kConvolutionBackwardWeightsName, attributes, "weight_shape");
+  CheckShape(kConvolutionBackwardWeightsName, "dy", in[1].shape,
+             ConvolutionOutput(kConvolutionBackwardWeightsName, attributes, in[0].shape, dw),
              "the convolution's output for weight_shape");
   std::vector<TensorType> out = {PlainType(in[0].dtype, dw)};
   if (attributes.Bool("bias")) out.push_back(PlainType(in[0].dtype, Shape{dw[0]}));
   return out;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConvolutionBackwardWeightsReference(const Attributes& attributes, std::span<const RefTensor> in,
+                                         std::span<RefTensor> out) {
   const Shape& w = out[0].type.shape;
   for (RefTensor& o : out) std::ranges::fill(o.values, 0.0);
-  VisitConvolution(ConvolutionGeometry(kName, attributes, w), attributes.Int("groups"), in[0].type.shape, w,
-                   in[1].type.shape, [&](int64_t i, int64_t j, int64_t o) {
+  VisitConvolution(ConvolutionGeometry(kConvolutionBackwardWeightsName, attributes, w), attributes.Int("groups"),
+                   in[0].type.shape, w, in[1].type.shape, [&](int64_t i, int64_t j, int64_t o) {
                      out[0].values[static_cast<size_t>(j)] +=
                          in[0].values[static_cast<size_t>(i)] * in[1].values[static_cast<size_t>(o)];
                    });
@@ -40,7 +42,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 }
 
 // Linear in x and in dy; g is the gradient of dw, h that of db.
-void Gradient(GradientContext& c) {
+void ConvolutionBackwardWeightsGradient(GradientContext& c) {
   const ValueId g = c.dy(0);
   const ValueId h = c.attributes().Bool("bias") ? c.dy(1) : kNoId;
   const Attributes geometry = Selected(c.attributes(), {"stride", "pad_begin", "pad_end", "dilation", "groups"});
@@ -67,7 +69,7 @@ Attributes WithWeight(Attributes geometry, Ints shape, bool bias) {
   return geometry;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConvolutionBackwardWeightsCases() {
   return {
       {"two_dimensions",
        {Float32({2, 3, 7, 6}), Float32({2, 4, 7, 6})},
@@ -97,19 +99,19 @@ std::vector<OpCase> Cases() {
 
 OpDef ConvolutionBackwardWeightsOp() {
   return {
-      .name = kName,
+      .name = kConvolutionBackwardWeightsName,
       .doc =
           "(x [N,C,in..], dy [N,K,out..]) -> dw [K,C/groups,kernel..][, db [K]]: a convolution's gradients of w and "
           "bias.",
       .attributes = JoinSpecs({ConvolutionAttributes(),
                                {ShapeSpec("weight_shape", "the shape of dw"), {"bias", {}, "whether db is wanted"}}}),
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
+      .infer = InferConvolutionBackwardWeights,
+      .reference = ConvolutionBackwardWeightsReference,
+      .gradient = ConvolutionBackwardWeightsGradient,
       .precision = Precision::kPrefer16,
       .flops = [](const Attributes&, std::span<const TensorType> in,
                   std::span<const TensorType> out) { return ConvolutionFlops(out[0].shape, in[1].shape); },
-      .cases = Cases};
+      .cases = ConvolutionBackwardWeightsCases};
 }
 
 }  // namespace moka

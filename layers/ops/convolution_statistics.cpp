@@ -15,29 +15,30 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "convolution_statistics";
+constexpr const char* kConvolutionStatisticsName = "convolution_statistics";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kName, in, 2, 2);
-  CheckFloat(kName, "x", in[0]);
-  CheckSameDType(kName, "x", in[0], "weight", in[1]);
-  const Shape y = ConvolutionOutput(kName, attributes, in[0].shape, in[1].shape);
+std::vector<TensorType> InferConvolutionStatistics(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kConvolutionStatisticsName, in, 2, 2);
+  CheckFloat(kConvolutionStatisticsName, "x", in[0]);
+  CheckSameDType(kConvolutionStatisticsName, "x", in[0], "weight", in[1]);
+  const Shape y = ConvolutionOutput(kConvolutionStatisticsName, attributes, in[0].shape, in[1].shape);
   const TensorType statistic = PlainType(StatisticsType(in[0].dtype), Shape{y[1]});
   return {PlainType(in[0].dtype, y), statistic, statistic};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConvolutionStatisticsReference(const Attributes& attributes, std::span<const RefTensor> in,
+                                    std::span<RefTensor> out) {
   const Shape& w = in[1].type.shape;
   std::ranges::fill(out[0].values, 0.0);
-  VisitConvolution(ConvolutionGeometry(kName, attributes, w), attributes.Int("groups"), in[0].type.shape, w,
-                   out[0].type.shape, [&](int64_t i, int64_t j, int64_t o) {
+  VisitConvolution(ConvolutionGeometry(kConvolutionStatisticsName, attributes, w), attributes.Int("groups"),
+                   in[0].type.shape, w, out[0].type.shape, [&](int64_t i, int64_t j, int64_t o) {
                      out[0].values[static_cast<size_t>(o)] +=
                          in[0].values[static_cast<size_t>(i)] * in[1].values[static_cast<size_t>(j)];
                    });
   BatchStatistics(out[0], out[1].values, out[2].values);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConvolutionStatisticsCases() {
   const Attributes plain = ConvolutionCase({1, 1}, {1, 1}, {1, 1}, {1, 1});
   return {
       {"two_dimensions", {Float32({2, 3, 7, 6}), Float32({4, 3, 3, 3})}, plain},
@@ -53,17 +54,17 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 OpDef ConvolutionStatisticsOp() {
-  return {.name = kName,
+  return {.name = kConvolutionStatisticsName,
           .doc =
               "(x [N,C,in..], w [K,C/groups,kernel..]) -> y [N,K,out..] as convolution's, its mean [K] and variance "
               "[K] over all axes but the channels.",
           .attributes = ConvolutionAttributes(),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferConvolutionStatistics,
+          .reference = ConvolutionStatisticsReference,
           .precision = Precision::kPrefer16,
           .flops = [](const Attributes&, std::span<const TensorType> in,
                       std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
-          .cases = Cases};
+          .cases = ConvolutionStatisticsCases};
 }
 
 }  // namespace moka

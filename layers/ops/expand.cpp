@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferExpand(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("expand", in, 1, 1);
   const Shape y = ShapeAttribute("expand", attributes, "shape");
   const Shape& x = in[0].shape;
@@ -21,7 +21,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ExpandReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   VisitElements(out[0].type.shape, [&](Index index, int64_t offset) {
     for (int i = 0; i < x.rank(); ++i) {
@@ -31,11 +31,11 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   });
 }
 
-void Gradient(GradientContext& c) {
+void ExpandGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().SumTo(c.dy(0), c.b().shape(c.x(0))));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ExpandCases() {
   const auto to = [](Ints shape) { return Attributes{{"shape", std::move(shape)}}; };
   return {
       {"channels", {Float32({1, 3, 1, 1})}, to({2, 3, 4, 5})},
@@ -53,10 +53,10 @@ OpDef ExpandOp() {
   return {.name = "expand",
           .doc = "x -> y of a larger shape: x repeated along its dimensions of 1.",
           .attributes = {{"shape", {}, "the shape of y; equal to x's but where x has 1"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferExpand,
+          .reference = ExpandReference,
+          .gradient = ExpandGradient,
+          .cases = ExpandCases};
 }
 
 }  // namespace moka

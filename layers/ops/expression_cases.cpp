@@ -17,7 +17,7 @@ OpCase Unary(std::string name, std::string expression, double low = -3, double h
           .min_gap = 1e-3};
 }
 
-OpCase Broadcast(std::string name, Strings expressions, std::vector<TensorType> inputs) {
+OpCase ExpressionCasesBroadcast(std::string name, Strings expressions, std::vector<TensorType> inputs) {
   return {.name = std::move(name),
           .inputs = std::move(inputs),
           .attributes = {{"exprs", std::move(expressions)}},
@@ -38,7 +38,7 @@ OpCase Update(std::string name, Strings expressions, int tensors, int scalars) {
   return update;
 }
 
-OpCase Sum(std::string name, std::string expression, Ints axes, std::vector<TensorType> inputs) {
+OpCase SumExpressionCases(std::string name, std::string expression, Ints axes, std::vector<TensorType> inputs) {
   return {.name = std::move(name),
           .inputs = std::move(inputs),
           .attributes = {{"expr", std::move(expression)}, {"axes", std::move(axes)}},
@@ -65,21 +65,22 @@ std::vector<OpCase> PointwiseCases() {
       Unary("log", "log(x0)/0.6931471805599453", 0.1, 4),
       Unary("square_root", "sqrt(x0)", 0.1, 4),
       Unary("floor_and_sign", "x0*sign(x0)+0*floor(x0)"),
-      Broadcast("add", {"x0+x1"}, {Float32({3, 4}), Float32({3, 4})}),
-      Broadcast("maximum", {"max(x0,x1)"}, {Float32({3, 4}), Float32({3, 4})}),
-      Broadcast("division", {"x0/x1"}, {Float32({3, 4}), Float32({3, 4})}),
-      Broadcast("channel_scale", {"x0*x1+x2"}, {Float32({2, 5, 3, 3}), Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1})}),
-      Broadcast("sample_scale", {"x0*x1"}, {Float32({3, 2, 2, 2}), Float32({3, 1, 1, 1})}),
-      Broadcast("gate", {"x0*x1"}, {Float32({2, 5, 3, 3}), Float32({2, 5, 1, 1})}),
-      Broadcast("scalar_scale", {"x0*x1"}, {Float32({2, 3, 4}), Float32({})}),
-      Broadcast("one_element_scale", {"x0*x1"}, {Float32({2, 3}), Float32({1, 1})}),
-      Broadcast("scalars", {"x0*exp(x1)"}, {Float32({}), Float32({})}),
-      Broadcast("outer_product", {"x0*x1"}, {Float32({4, 1}), Float32({1, 3})}),
-      Broadcast("normalise", {"(x0-x1)/sqrt(x2+1e-5)*x3+x4"},
-                {Float32({2, 5, 3, 3}), Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1}),
-                 Float32({1, 5, 1, 1})}),
-      Broadcast("general_power", {"pow(x0,x1)"}, {Float32({3, 4}), Float32({3, 4})}),
-      Broadcast("two_results", {"x0*x1", "x0+tanh(x1)"}, {Float32({2, 6}), Float32({1, 6})}),
+      ExpressionCasesBroadcast("add", {"x0+x1"}, {Float32({3, 4}), Float32({3, 4})}),
+      ExpressionCasesBroadcast("maximum", {"max(x0,x1)"}, {Float32({3, 4}), Float32({3, 4})}),
+      ExpressionCasesBroadcast("division", {"x0/x1"}, {Float32({3, 4}), Float32({3, 4})}),
+      ExpressionCasesBroadcast("channel_scale", {"x0*x1+x2"},
+                               {Float32({2, 5, 3, 3}), Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1})}),
+      ExpressionCasesBroadcast("sample_scale", {"x0*x1"}, {Float32({3, 2, 2, 2}), Float32({3, 1, 1, 1})}),
+      ExpressionCasesBroadcast("gate", {"x0*x1"}, {Float32({2, 5, 3, 3}), Float32({2, 5, 1, 1})}),
+      ExpressionCasesBroadcast("scalar_scale", {"x0*x1"}, {Float32({2, 3, 4}), Float32({})}),
+      ExpressionCasesBroadcast("one_element_scale", {"x0*x1"}, {Float32({2, 3}), Float32({1, 1})}),
+      ExpressionCasesBroadcast("scalars", {"x0*exp(x1)"}, {Float32({}), Float32({})}),
+      ExpressionCasesBroadcast("outer_product", {"x0*x1"}, {Float32({4, 1}), Float32({1, 3})}),
+      ExpressionCasesBroadcast("normalise", {"(x0-x1)/sqrt(x2+1e-5)*x3+x4"},
+                               {Float32({2, 5, 3, 3}), Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1}),
+                                Float32({1, 5, 1, 1}), Float32({1, 5, 1, 1})}),
+      ExpressionCasesBroadcast("general_power", {"pow(x0,x1)"}, {Float32({3, 4}), Float32({3, 4})}),
+      ExpressionCasesBroadcast("two_results", {"x0*x1", "x0+tanh(x1)"}, {Float32({2, 6}), Float32({1, 6})}),
       Update("sgd_momentum", {"x0-(0.9*x2+x3*(x1+5e-4*x0))", "0.9*x2+x3*(x1+5e-4*x0)"}, 3, 1),
       Update("adam",
              {"x0-x4*(0.9*x2+0.1*x1)/(sqrt(0.999*x3+0.001*(x1*x1))+1e-8)", "0.9*x2+0.1*x1", "0.999*x3+0.001*(x1*x1)"},
@@ -100,19 +101,19 @@ std::vector<OpCase> PointwiseCases() {
 std::vector<OpCase> ReduceSumCases() {
   const TensorType x = Float32({3, 5, 2, 4});
   const TensorType channel = Float32({1, 5, 1, 1});
-  return {Sum("all", "x0", {0, 1, 2, 3}, {x}),
-          Sum("squared_norm", "x0*x0", {0, 1, 2, 3}, {x}),
-          Sum("absolute", "abs(x0)", {0, 1, 2, 3}, {x}),
-          Sum("bias_gradient", "x0", {0, 2, 3}, {x}),
-          Sum("scale_gradient", "x0*(x1-x2)", {0, 2, 3}, {x, x, channel}),
-          Sum("rows", "exp(x0)", {2, 3}, {x}),
-          Sum("last", "x0*x1", {1}, {Float32({6, 7}), Float32({6, 7})}),
-          Sum("first", "x0", {0}, {Float32({9, 33})}),
-          Sum("middle", "x0*x0", {1, 2}, {x}),
-          Sum("outer", "x0*x1", {0}, {Float32({4, 1}), Float32({1, 6})}),
-          Sum("scalar_factor", "x0*x1", {0, 1}, {Float32({4, 3}), Float32({})}),
-          Sum("nothing", "tanh(x0)", {}, {Float32({4, 3})}),
-          Sum("repeated_only", "x0*x0", {1}, {channel, x})};
+  return {SumExpressionCases("all", "x0", {0, 1, 2, 3}, {x}),
+          SumExpressionCases("squared_norm", "x0*x0", {0, 1, 2, 3}, {x}),
+          SumExpressionCases("absolute", "abs(x0)", {0, 1, 2, 3}, {x}),
+          SumExpressionCases("bias_gradient", "x0", {0, 2, 3}, {x}),
+          SumExpressionCases("scale_gradient", "x0*(x1-x2)", {0, 2, 3}, {x, x, channel}),
+          SumExpressionCases("rows", "exp(x0)", {2, 3}, {x}),
+          SumExpressionCases("last", "x0*x1", {1}, {Float32({6, 7}), Float32({6, 7})}),
+          SumExpressionCases("first", "x0", {0}, {Float32({9, 33})}),
+          SumExpressionCases("middle", "x0*x0", {1, 2}, {x}),
+          SumExpressionCases("outer", "x0*x1", {0}, {Float32({4, 1}), Float32({1, 6})}),
+          SumExpressionCases("scalar_factor", "x0*x1", {0, 1}, {Float32({4, 3}), Float32({})}),
+          SumExpressionCases("nothing", "tanh(x0)", {}, {Float32({4, 3})}),
+          SumExpressionCases("repeated_only", "x0*x0", {1}, {channel, x})};
 }
 
 }  // namespace moka

@@ -7,16 +7,16 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferFull(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("full", in, 0, 0);
   return {PlainType(DTypeNamed("full", attributes.String("dtype")), ShapeAttribute("full", attributes, "shape"))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor>, std::span<RefTensor> out) {
+void FullReference(const Attributes& attributes, std::span<const RefTensor>, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, attributes.Float("value"));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> FullCases() {
   const auto make = [](const char* name, Ints shape, double value, const char* dtype) {
     return OpCase{.name = name,
                   .inputs = {},
@@ -36,9 +36,9 @@ OpDef FullOp() {
           .attributes = {{"shape", {}, "the shape of y"},
                          {"value", {}, "the value of every element"},
                          {"dtype", std::string("float32"), "the element type of y"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferFull,
+          .reference = FullReference,
+          .cases = FullCases};
 }
 
 }  // namespace moka

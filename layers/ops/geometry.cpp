@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-[[noreturn]] void Refuse(std::string_view op, const std::string& text) {
+[[noreturn]] void RefuseGeometry(std::string_view op, const std::string& text) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": ", text));
 }
 
@@ -18,11 +18,11 @@ std::string IntsText(const Ints& values) { return ToText(AttributeValue(values))
 // One value a spatial dimension, each at least `least`.
 void CheckList(std::string_view op, std::string_view name, const Ints& values, size_t rank, int64_t least) {
   if (values.size() != rank) {
-    Refuse(op,
-           StrCat(name, " has ", values.size(), " values ", IntsText(values), " for ", rank, " spatial dimensions"));
+    RefuseGeometry(
+        op, StrCat(name, " has ", values.size(), " values ", IntsText(values), " for ", rank, " spatial dimensions"));
   }
   for (const int64_t value : values) {
-    if (value < least) Refuse(op, StrCat(name, " must be at least ", least, ", found ", IntsText(values)));
+    if (value < least) RefuseGeometry(op, StrCat(name, " must be at least ", least, ", found ", IntsText(values)));
   }
 }
 
@@ -30,7 +30,7 @@ Geometry ReadGeometry(std::string_view op, const Attributes& attributes, Ints ke
   Geometry g{std::move(kernel), attributes.Get<Ints>("stride"), attributes.Get<Ints>("pad_begin"),
              attributes.Get<Ints>("pad_end"), std::move(dilation)};
   const size_t rank = g.kernel.size();
-  if (rank < 1 || rank > 3) Refuse(op, StrCat("windows have 1 to 3 spatial dimensions, found ", rank));
+  if (rank < 1 || rank > 3) RefuseGeometry(op, StrCat("windows have 1 to 3 spatial dimensions, found ", rank));
   CheckList(op, "kernel", g.kernel, rank, 1);
   CheckList(op, "stride", g.stride, rank, 1);
   CheckList(op, "pad_begin", g.pad_begin, rank, 0);
@@ -41,19 +41,20 @@ Geometry ReadGeometry(std::string_view op, const Attributes& attributes, Ints ke
 
 // Ranks of x and w, and how groups divide the channels.
 void CheckChannels(std::string_view op, int64_t groups, int64_t channels, const std::string& where, const Shape& w) {
-  if (groups < 1) Refuse(op, StrCat("groups must be at least 1, found ", groups));
+  if (groups < 1) RefuseGeometry(op, StrCat("groups must be at least 1, found ", groups));
   if (channels < 1 || w[0] < 1) {
-    Refuse(op, StrCat("channels and outputs must be at least 1, found ", where, " and weight ", w.ToString()));
+    RefuseGeometry(op, StrCat("channels and outputs must be at least 1, found ", where, " and weight ", w.ToString()));
   }
   if (channels % groups != 0) {
-    Refuse(op, StrCat("groups is ", groups, " but does not divide the ", channels, " channels of ", where));
+    RefuseGeometry(op, StrCat("groups is ", groups, " but does not divide the ", channels, " channels of ", where));
   }
   if (w[0] % groups != 0) {
-    Refuse(op, StrCat("groups is ", groups, " but does not divide the ", w[0], " outputs of weight ", w.ToString()));
+    RefuseGeometry(
+        op, StrCat("groups is ", groups, " but does not divide the ", w[0], " outputs of weight ", w.ToString()));
   }
   if (w[1] != channels / groups) {
-    Refuse(op, StrCat("weight ", w.ToString(), " has ", w[1], " input channels but ", where, " has ", channels,
-                      " channels in ", groups, " groups, ", channels / groups, " each"));
+    RefuseGeometry(op, StrCat("weight ", w.ToString(), " has ", w[1], " input channels but ", where, " has ", channels,
+                              " channels in ", groups, " groups, ", channels / groups, " each"));
   }
 }
 
@@ -103,30 +104,30 @@ Geometry PoolGeometry(std::string_view op, const Attributes& attributes) {
 }
 
 Geometry ConvolutionGeometry(std::string_view op, const Attributes& attributes, const Shape& w) {
-  if (w.rank() < 3) Refuse(op, StrCat("weight must be [K,C/groups,kernel..], found ", w.ToString()));
+  if (w.rank() < 3) RefuseGeometry(op, StrCat("weight must be [K,C/groups,kernel..], found ", w.ToString()));
   const auto dims = w.dims();
   return ReadGeometry(op, attributes, Ints(dims.begin() + 2, dims.end()), attributes.Get<Ints>("dilation"));
 }
 
 int64_t WindowPositions(std::string_view op, const Geometry& g, int axis, int64_t input) {
   const auto i = static_cast<size_t>(axis);
-  if (input < 1) Refuse(op, StrCat("spatial dimension ", axis, " of the input has ", input, " elements"));
+  if (input < 1) RefuseGeometry(op, StrCat("spatial dimension ", axis, " of the input has ", input, " elements"));
   const Size padded = Size(input) + g.pad_begin[i] + g.pad_end[i];
   const Size extent = WindowExtent(g, i);
   if (extent > padded) {
-    Refuse(op, StrCat("the window covers ", extent.value(), " elements (kernel ", g.kernel[i], ", dilation ",
-                      g.dilation[i], ") but spatial dimension ", axis, " has only ", input, " + padding ",
-                      g.pad_begin[i], " + ", g.pad_end[i], " = ", padded.value()));
+    RefuseGeometry(op, StrCat("the window covers ", extent.value(), " elements (kernel ", g.kernel[i], ", dilation ",
+                              g.dilation[i], ") but spatial dimension ", axis, " has only ", input, " + padding ",
+                              g.pad_begin[i], " + ", g.pad_end[i], " = ", padded.value()));
   }
   return ((padded - extent) / g.stride[i] + 1).value();
 }
 
 Shape ConvolutionOutput(std::string_view op, const Attributes& attributes, const Shape& x, const Shape& w) {
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank()) {
-    Refuse(op,
-           StrCat("x must be [N,C,spatial..] with 1 to 3 spatial dimensions and weight [K,C/groups,kernel..] of the "
-                  "same rank, found ",
-                  x.ToString(), " and ", w.ToString()));
+    RefuseGeometry(
+        op, StrCat("x must be [N,C,spatial..] with 1 to 3 spatial dimensions and weight [K,C/groups,kernel..] of the "
+                   "same rank, found ",
+                   x.ToString(), " and ", w.ToString()));
   }
   const Geometry g = ConvolutionGeometry(op, attributes, w);
   CheckChannels(op, attributes.Int("groups"), x[1], StrCat("x ", x.ToString()), w);
@@ -137,14 +138,15 @@ Shape ConvolutionOutput(std::string_view op, const Attributes& attributes, const
 
 Shape DeconvolutionOutput(std::string_view op, const Attributes& attributes, const Shape& dy, const Shape& w) {
   if (dy.rank() < 3 || dy.rank() > 5 || w.rank() != dy.rank()) {
-    Refuse(op,
-           StrCat("the input must be [N,K,spatial..] with 1 to 3 spatial dimensions and weight [K,C/groups,kernel..] "
-                  "of the same rank, found ",
-                  dy.ToString(), " and ", w.ToString()));
+    RefuseGeometry(
+        op, StrCat("the input must be [N,K,spatial..] with 1 to 3 spatial dimensions and weight [K,C/groups,kernel..] "
+                   "of the same rank, found ",
+                   dy.ToString(), " and ", w.ToString()));
   }
   const Geometry g = ConvolutionGeometry(op, attributes, w);
   const int64_t groups = attributes.Int("groups");
-  if (dy[1] != w[0]) Refuse(op, StrCat("weight ", w.ToString(), " takes ", w[0], " channels, found ", dy.ToString()));
+  if (dy[1] != w[0])
+    RefuseGeometry(op, StrCat("weight ", w.ToString(), " takes ", w[0], " channels, found ", dy.ToString()));
   const Size channels = Size(w[1]) * std::max<int64_t>(groups, 0);
   CheckChannels(op, groups, channels.value(), StrCat("the output"), w);
   Shape x = dy.With(1, channels.value());
@@ -152,9 +154,9 @@ Shape DeconvolutionOutput(std::string_view op, const Attributes& attributes, con
     const auto s = static_cast<size_t>(i);
     const Size size = Size(g.stride[s]) * (Size(dy[i + 2]) - 1) + WindowExtent(g, s) - g.pad_begin[s] - g.pad_end[s];
     if (dy[i + 2] < 1 || size < 1) {
-      Refuse(op, StrCat("spatial dimension ", i, " of the output would have ", size.value(), " elements (input ",
-                        dy.ToString(), ", kernel ", g.kernel[s], ", stride ", g.stride[s], ", padding ", g.pad_begin[s],
-                        " + ", g.pad_end[s], ")"));
+      RefuseGeometry(op, StrCat("spatial dimension ", i, " of the output would have ", size.value(),
+                                " elements (input ", dy.ToString(), ", kernel ", g.kernel[s], ", stride ", g.stride[s],
+                                ", padding ", g.pad_begin[s], " + ", g.pad_end[s], ")"));
     }
     x = x.With(i + 2, size.value());
   }
@@ -164,7 +166,8 @@ Shape DeconvolutionOutput(std::string_view op, const Attributes& attributes, con
 Shape PoolOutput(std::string_view op, const Attributes& attributes, const Shape& x) {
   const Geometry g = PoolGeometry(op, attributes);
   if (x.rank() != g.rank() + 2) {
-    Refuse(op, StrCat("x must be [N,C,spatial..] with ", g.rank(), " spatial dimensions, found ", x.ToString()));
+    RefuseGeometry(op,
+                   StrCat("x must be [N,C,spatial..] with ", g.rank(), " spatial dimensions, found ", x.ToString()));
   }
   Shape y = x;
   for (int i = 0; i < g.rank(); ++i) {
@@ -172,9 +175,9 @@ Shape PoolOutput(std::string_view op, const Attributes& attributes, const Shape&
     const int64_t out = WindowPositions(op, g, i, x[i + 2]);
     const Size last_start = Size(out - 1) * g.stride[s] - g.pad_begin[s];
     if (g.pad_begin[s] >= g.kernel[s] || last_start >= x[i + 2]) {
-      Refuse(op,
-             StrCat("a window would hold padding only along spatial dimension ", i, ": input ", x[i + 2], ", kernel ",
-                    g.kernel[s], ", stride ", g.stride[s], ", padding ", g.pad_begin[s], " + ", g.pad_end[s]));
+      RefuseGeometry(
+          op, StrCat("a window would hold padding only along spatial dimension ", i, ": input ", x[i + 2], ", kernel ",
+                     g.kernel[s], ", stride ", g.stride[s], ", padding ", g.pad_begin[s], " + ", g.pad_end[s]));
     }
     y = y.With(i + 2, out);
   }
@@ -196,7 +199,8 @@ void CheckCounts(std::string_view op, const Attributes& attributes, const Geomet
     CheckList(op, name, counts, g.kernel.size(), 0);
     for (size_t i = 0; i < counts.size(); ++i) {
       const int64_t pad = (name == std::string_view("count_begin") ? g.pad_begin : g.pad_end)[i];
-      if (counts[i] > pad) Refuse(op, StrCat(name, " ", IntsText(counts), " counts more than the padding ", pad));
+      if (counts[i] > pad)
+        RefuseGeometry(op, StrCat(name, " ", IntsText(counts), " counts more than the padding ", pad));
     }
   }
 }

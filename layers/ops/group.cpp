@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-void CheckCounts(std::string_view op, const Attributes& attributes, std::span<const TensorType> inputs) {
+void CheckGroupCounts(std::string_view op, const Attributes& attributes, std::span<const TensorType> inputs) {
   const int64_t members = attributes.Int("members");
   const int64_t scalars = attributes.Int("scalars");
   const int64_t shared = attributes.Int("shared");
@@ -39,7 +39,7 @@ std::vector<TensorType> InferGroup(std::string_view op, const Attributes& attrib
                                    std::span<const TensorType> inputs,
                                    std::vector<TensorType> (*results_of)(const Attributes& attributes,
                                                                          std::span<const TensorType> own)) {
-  CheckCounts(op, attributes, inputs);
+  CheckGroupCounts(op, attributes, inputs);
   const GroupSizes sizes(attributes);
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   std::vector<TensorType> outputs;

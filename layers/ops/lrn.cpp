@@ -31,13 +31,13 @@ void CheckLrn(std::string_view op, const Attributes& attributes, const TensorTyp
   }
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferLrn(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lrn", in, 1, 1);
   CheckLrn("lrn", attributes, in[0]);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferLrnBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lrn_backward", in, 2, 2);
   CheckLrn("lrn_backward", attributes, in[0]);
   CheckShape("lrn_backward", "dy", in[1].shape, in[0].shape, "x's shape");
@@ -77,13 +77,13 @@ std::vector<double> Scales(const Attributes& attributes, const RefTensor& x) {
   return s;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void LrnReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<double> s = Scales(attributes, in[0]);
   const double beta = attributes.Float("beta");
   for (size_t i = 0; i < s.size(); ++i) out[0].values[i] = in[0].values[i] * std::pow(s[i], -beta);
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void LrnReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<double>& x = in[0].values;
   const std::vector<double>& dy = in[1].values;
   const std::vector<double> s = Scales(attributes, in[0]);
@@ -95,11 +95,11 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
   });
 }
 
-void Gradient(GradientContext& c) {
+void LrnGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().Add1("lrn_backward", {c.x(0), c.dy(0)}, c.attributes()));
 }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> LrnSpecs() {
   return {{"size", {}, "window, odd: channels (across) or spatial elements a dimension (within)"},
           {"alpha", {}, "weight of the mean square"},
           {"beta", {}, "exponent"},
@@ -107,7 +107,7 @@ std::vector<AttributeSpec> Specs() {
           {"region", std::string("across"), "\"across\" channels or \"within\" each channel"}};
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeLrnCases(bool backward) {
   const auto attributes = [](int64_t size, double alpha, double beta, double k, const char* region) {
     return Attributes{{"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}, {"region", std::string(region)}};
   };
@@ -127,30 +127,30 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> LrnCases() { return MakeLrnCases(false); }
+std::vector<OpCase> LrnBackwardCases() { return MakeLrnCases(true); }
 
 }  // namespace
 
 OpDef LrnOp() {
   return {.name = "lrn",
           .doc = "x [N,C,..] -> y like x: x * (k + alpha * mean of x^2 over a window)^-beta.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = LrnSpecs(),
+          .infer = InferLrn,
+          .reference = LrnReference,
+          .gradient = LrnGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = LrnCases};
 }
 
 OpDef LrnBackwardOp() {
   return {.name = "lrn_backward",
           .doc = "(x, dy) -> dx like x.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = LrnSpecs(),
+          .infer = InferLrnBackward,
+          .reference = LrnReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = LrnBackwardCases};
 }
 
 }  // namespace moka

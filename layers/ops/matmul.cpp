@@ -11,11 +11,11 @@
 namespace moka {
 namespace {
 
-struct Sizes {
+struct MatmulSizes {
   int64_t batch, m, k, n;
 };
 
-Sizes ReadSizes(const Attributes& attributes, const Shape& a, const Shape& b) {
+MatmulSizes ReadSizes(const Attributes& attributes, const Shape& a, const Shape& b) {
   const int r = a.rank();
   const bool ta = attributes.Bool("transpose_a");
   const bool tb = attributes.Bool("transpose_b");
@@ -30,12 +30,12 @@ Sizes ReadSizes(const Attributes& attributes, const Shape& a, const Shape& b) {
   return {a.Count(0, r - 2), a[ta ? r - 1 : r - 2], a[ta ? r - 2 : r - 1], b[tb ? r - 2 : r - 1]};
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMatmul(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("matmul", in, 2, 3);
   CheckFloat("matmul", "a", in[0]);
   CheckSameDType("matmul", "a", in[0], "b", in[1]);
   CheckActivation("matmul", attributes);
-  const Sizes s = ReadSizes(attributes, in[0].shape, in[1].shape);
+  const MatmulSizes s = ReadSizes(attributes, in[0].shape, in[1].shape);
   if (in.size() == 3) {
     CheckFloat("matmul", "bias", in[2]);
     CheckShape("matmul", "bias", in[2].shape, Shape{s.n}, "one value a column");
@@ -44,7 +44,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, in[0].shape.With(r - 2, s.m).With(r - 1, s.n))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MatmulReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const auto [batch, m, k, n] = ReadSizes(attributes, in[0].type.shape, in[1].type.shape);
   const bool ta = attributes.Bool("transpose_a");
   const bool tb = attributes.Bool("transpose_b");
@@ -63,7 +63,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-void Gradient(GradientContext& c) {
+void MatmulGradient(GradientContext& c) {
   const bool ta = c.attributes().Bool("transpose_a");
   const bool tb = c.attributes().Bool("transpose_b");
   const ValueId dy = c.attributes().String("activation") == "relu" ? ReluMasked(c.b(), c.dy(0), c.y(0)) : c.dy(0);
@@ -75,29 +75,31 @@ void Gradient(GradientContext& c) {
   if (c.input_count() == 3 && c.wants(2)) c.SetDx(2, SumAllBut(c.b(), dy, c.b().shape(dy).rank() - 1));
 }
 
-Attributes Case(bool transpose_a, bool transpose_b, std::string activation = "") {
+Attributes MatmulCase(bool transpose_a, bool transpose_b, std::string activation = "") {
   return {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"activation", std::move(activation)}};
 }
 
-Attributes Constant(Attributes attributes) {
+Attributes MatmulConstant(Attributes attributes) {
   attributes.Set("constant_weights", true);
   return attributes;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MatmulCases() {
   return {
-      {"plain", {Float32({5, 7}), Float32({7, 3})}, Case(false, false)},
-      {"inner_product", {Float32({4, 33}), Float32({17, 33}), Float32({17})}, Case(false, true)},
-      {"transpose_a", {Float32({7, 5}), Float32({7, 3})}, Case(true, false)},
-      {"transpose_both", {Float32({7, 5}), Float32({3, 7})}, Case(true, true)},
-      {"batched", {Float32({2, 3, 5, 4}), Float32({2, 3, 4, 6})}, Case(false, false)},
-      {"batched_transposed", {Float32({3, 4, 5}), Float32({3, 6, 4}), Float32({6})}, Case(true, true)},
-      {"relu", {Float32({5, 7}), Float32({7, 3}), Float32({3})}, Case(false, false, "relu")},
-      {"long", {Float32({257, 70}), Float32({70, 100})}, Case(false, false)},
-      {"constant", {Float32({257, 70}), Float32({70, 100})}, Constant(Case(false, false))},
-      {"constant_transposed", {Float32({300, 70}), Float32({65, 70}), Float32({65})}, Constant(Case(false, true))},
-      {"long_transposed", {Float32({70, 300}), Float32({65, 70}), Float32({65})}, Case(true, true, "relu")},
-      {"one_row", {Float32({1, 9}), Float32({9, 1})}, Case(false, false)},
+      {"plain", {Float32({5, 7}), Float32({7, 3})}, MatmulCase(false, false)},
+      {"inner_product", {Float32({4, 33}), Float32({17, 33}), Float32({17})}, MatmulCase(false, true)},
+      {"transpose_a", {Float32({7, 5}), Float32({7, 3})}, MatmulCase(true, false)},
+      {"transpose_both", {Float32({7, 5}), Float32({3, 7})}, MatmulCase(true, true)},
+      {"batched", {Float32({2, 3, 5, 4}), Float32({2, 3, 4, 6})}, MatmulCase(false, false)},
+      {"batched_transposed", {Float32({3, 4, 5}), Float32({3, 6, 4}), Float32({6})}, MatmulCase(true, true)},
+      {"relu", {Float32({5, 7}), Float32({7, 3}), Float32({3})}, MatmulCase(false, false, "relu")},
+      {"long", {Float32({257, 70}), Float32({70, 100})}, MatmulCase(false, false)},
+      {"constant", {Float32({257, 70}), Float32({70, 100})}, MatmulConstant(MatmulCase(false, false))},
+      {"constant_transposed",
+       {Float32({300, 70}), Float32({65, 70}), Float32({65})},
+       MatmulConstant(MatmulCase(false, true))},
+      {"long_transposed", {Float32({70, 300}), Float32({65, 70}), Float32({65})}, MatmulCase(true, true, "relu")},
+      {"one_row", {Float32({1, 9}), Float32({9, 1})}, MatmulCase(false, false)},
   };
 }
 
@@ -110,15 +112,15 @@ OpDef MatmulOp() {
                          {"transpose_b", false, "whether b is stored [..,n,k]"},
                          {"activation", std::string(), "\"\" or \"relu\", applied last"},
                          {"constant_weights", false, "whether b is the same in every run; set by a pass"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferMatmul,
+          .reference = MatmulReference,
+          .gradient = MatmulGradient,
           .precision = Precision::kPrefer16,
           .flops =
               [](const Attributes& attributes, std::span<const TensorType> in, std::span<const TensorType> out) {
                 return (Size(2) * out[0].shape.Count() * ReadSizes(attributes, in[0].shape, in[1].shape).k).value();
               },
-          .cases = Cases};
+          .cases = MatmulCases};
 }
 
 }  // namespace moka

@@ -6,9 +6,9 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kBackward = 2;  // added to a key
+constexpr int64_t kMeanOverRanksBackward = 2;  // added to a key
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMeanOverRanks(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("mean_over_ranks", in, 1, 1);
   if (attributes.Int("ranks") < 1) {
     throw Error(ErrorKind::kConfig,
@@ -17,17 +17,18 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MeanOverRanksReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
 // A rank's x is in the means of all ranks of its group, so its gradient is the mean of theirs.
-void Gradient(GradientContext& c) {
+void MeanOverRanksGradient(GradientContext& c) {
   c.SetDx(0, c.b().Add1("mean_over_ranks", {c.dy(0)},
-                        {{"key", c.attributes().Int("key") + kBackward}, {"ranks", c.attributes().Int("ranks")}}));
+                        {{"key", c.attributes().Int("key") + kMeanOverRanksBackward},
+                         {"ranks", c.attributes().Int("ranks")}}));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MeanOverRanksCases() {
   return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{4}}, {"ranks", int64_t{1}}}}, {"scalar", {Float32({})}, {}}};
 }
 
@@ -38,12 +39,12 @@ OpDef MeanOverRanksOp() {
           .doc = "x -> y: the mean of x over `ranks` neighbouring ranks; x if there is one rank.",
           .attributes = {{"key", int64_t{0}, "tells the tensors of a program apart; its gradient's is 2 more"},
                          {"ranks", int64_t{1}, "of a group"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferMeanOverRanks,
+          .reference = MeanOverRanksReference,
+          .gradient = MeanOverRanksGradient,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = MeanOverRanksCases};
 }
 
 }  // namespace moka

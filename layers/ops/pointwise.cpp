@@ -11,14 +11,14 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+std::vector<TensorType> InferPointwise(const Attributes& attributes, std::span<const TensorType> inputs) {
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   if (expression.results().empty()) throw Error(ErrorKind::kConfig, "pointwise: exprs is empty; give one an output");
   CheckExpressionInputs("pointwise", expression, inputs);
   return ResultTypes("pointwise", attributes, expression.results().size(), inputs, BroadcastShape("pointwise", inputs));
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
+void PointwiseReference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   if (outputs.empty()) return;
   EvaluateEverywhere(expression, outputs[0].type.shape, inputs, [&](int64_t i, std::span<const double> results) {
@@ -41,7 +41,7 @@ Expression GradientExpression(const GradientContext& ctx, const Expression& expr
   return total;
 }
 
-void Gradient(GradientContext& ctx) {
+void PointwiseGradient(GradientContext& ctx) {
   const GraphBuilder& b = ctx.b();
   const Expression expression = Expression::Parse(ctx.attributes().Get<Strings>("exprs"));
   std::vector<ValueId> values;
@@ -65,7 +65,7 @@ void Gradient(GradientContext& ctx) {
   }
 }
 
-int64_t Flops(const Attributes& attributes, std::span<const TensorType>, std::span<const TensorType> outputs) {
+int64_t PointwiseFlops(const Attributes& attributes, std::span<const TensorType>, std::span<const TensorType> outputs) {
   int64_t operations = 0;
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   for (const Instruction& x : expression.instructions()) {
@@ -82,12 +82,12 @@ OpDef PointwiseOp() {
           .attributes = {{"exprs", std::nullopt, "one expression an output (graph/expression.h)"},
                          {"dtypes", Strings{},
                           "the element type of each output, \"\" or none: that of the first floating input"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferPointwise,
+          .reference = PointwiseReference,
+          .gradient = PointwiseGradient,
           // Every output has the broadcast shape; the planner compares types, and elements are read before written.
           .may_overwrite = [](const Attributes&, int, int) { return true; },
-          .flops = Flops,
+          .flops = PointwiseFlops,
           .cases = PointwiseCases};
 }
 

@@ -10,15 +10,16 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> ResultsOf(const Attributes& attributes, std::span<const TensorType> own) {
+std::vector<TensorType> PointwiseGroupResultsOf(const Attributes& attributes, std::span<const TensorType> own) {
   return ResultTypes("pointwise_group", attributes, GroupSizes(attributes).results, own, own[0].shape);
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
-  return InferGroup("pointwise_group", attributes, inputs, ResultsOf);
+std::vector<TensorType> InferPointwiseGroup(const Attributes& attributes, std::span<const TensorType> inputs) {
+  return InferGroup("pointwise_group", attributes, inputs, PointwiseGroupResultsOf);
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
+void PointwiseGroupReference(const Attributes& attributes, std::span<const RefTensor> inputs,
+                             std::span<RefTensor> outputs) {
   const GroupSizes sizes(attributes);
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   for (size_t m = 0; m < sizes.members; ++m) {
@@ -33,13 +34,14 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, 
 
 // A member's elements are read before they are written; those of other members may be written at any time, and its
 // scalars are read for every element.
-bool MayOverwrite(const Attributes& attributes, int input, int output) {
+bool PointwiseGroupMayOverwrite(const Attributes& attributes, int input, int output) {
   const GroupSizes sizes(attributes);
   const auto i = static_cast<size_t>(input);
   return i / sizes.inputs == static_cast<size_t>(output) / sizes.results && i % sizes.inputs < sizes.tensors;
 }
 
-int64_t Flops(const Attributes& attributes, std::span<const TensorType>, std::span<const TensorType> outputs) {
+int64_t PointwiseGroupFlops(const Attributes& attributes, std::span<const TensorType>,
+                            std::span<const TensorType> outputs) {
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   const auto operations =
       std::ranges::count_if(expression.instructions(), [](const Instruction& x) { return x.a >= 0; });
@@ -48,7 +50,7 @@ int64_t Flops(const Attributes& attributes, std::span<const TensorType>, std::sp
   return operations * elements;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> PointwiseGroupCases() {
   return {GroupCase("sgd_momentum", {"x0-(0.9*x2+x3*(x1+5e-4*x0))", "0.9*x2+x3*(x1+5e-4*x0)"},
                     {{6, 4, 3, 3}, {6}, {5, 7}, {4096, 3}}, 3, 0, 1),
           GroupCase(
@@ -69,12 +71,12 @@ OpDef PointwiseGroupOp() {
               "The same elementwise expressions over several members: each member's tensors and scalars, then "
               "scalars that all share; each member's results.",
           .attributes = GroupAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .may_overwrite = MayOverwrite,
+          .infer = InferPointwiseGroup,
+          .reference = PointwiseGroupReference,
+          .may_overwrite = PointwiseGroupMayOverwrite,
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = Cases};
+          .flops = PointwiseGroupFlops,
+          .cases = PointwiseGroupCases};
 }
 
 }  // namespace moka

@@ -12,9 +12,9 @@
 namespace moka {
 namespace {
 
-constexpr const char* kBackward = "pool_average_backward";
+constexpr const char* kPoolAverageBackward = "pool_average_backward";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPoolAverage(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_average", in, 1, 1);
   CheckFloat("pool_average", "x", in[0]);
   const Shape y = PoolOutput("pool_average", attributes, in[0].shape);
@@ -37,7 +37,7 @@ std::vector<double> Factors(const Attributes& attributes, const Shape& x, const 
   return factors;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolAverageReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<double> factors = Factors(attributes, in[0].type.shape, out[0].type.shape);
   std::ranges::fill(out[0].values, 0.0);
   VisitWindows(PoolGeometry("pool_average", attributes), in[0].type.shape, out[0].type.shape,
@@ -47,26 +47,28 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
                });
 }
 
-void Gradient(GradientContext& c) {
+void PoolAverageGradient(GradientContext& c) {
   const Attributes geometry =
       Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end", "count_begin", "count_end"});
   const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
-  if (c.wants(0)) c.SetDx(0, c.b().Add1(kBackward, {c.dy(0)}, With(geometry, shape)));
+  if (c.wants(0)) c.SetDx(0, c.b().Add1(kPoolAverageBackward, {c.dy(0)}, With(geometry, shape)));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kBackward, in, 1, 1);
-  CheckFloat(kBackward, "dy", in[0]);
-  const Shape x = ShapeAttribute(kBackward, attributes, "input_shape");
-  CheckShape(kBackward, "dy", in[0].shape, PoolOutput(kBackward, attributes, x), "the pooled input_shape");
-  CheckCounts(kBackward, attributes, PoolGeometry(kBackward, attributes));
+std::vector<TensorType> InferPoolAverageBackward(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kPoolAverageBackward, in, 1, 1);
+  CheckFloat(kPoolAverageBackward, "dy", in[0]);
+  const Shape x = ShapeAttribute(kPoolAverageBackward, attributes, "input_shape");
+  CheckShape(kPoolAverageBackward, "dy", in[0].shape, PoolOutput(kPoolAverageBackward, attributes, x),
+             "the pooled input_shape");
+  CheckCounts(kPoolAverageBackward, attributes, PoolGeometry(kPoolAverageBackward, attributes));
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolAverageReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in,
+                                  std::span<RefTensor> out) {
   const std::vector<double> factors = Factors(attributes, out[0].type.shape, in[0].type.shape);
   std::ranges::fill(out[0].values, 0.0);
-  VisitWindows(PoolGeometry(kBackward, attributes), out[0].type.shape, in[0].type.shape,
+  VisitWindows(PoolGeometry(kPoolAverageBackward, attributes), out[0].type.shape, in[0].type.shape,
                [&](int64_t i, int64_t o, int64_t) {
                  const auto at = static_cast<size_t>(o);
                  out[0].values[static_cast<size_t>(i)] += in[0].values[at] * factors[at];
@@ -74,13 +76,13 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
 }
 
 // Linear: the gradient of the gradient is the forward.
-void GradientBackward(GradientContext& c) {
+void PoolAverageGradientBackward(GradientContext& c) {
   const Attributes geometry =
       Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end", "count_begin", "count_end"});
   if (c.wants(0)) c.SetDx(0, c.b().Add1("pool_average", {c.dy(0)}, geometry));
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakePoolAverageCases(bool backward) {
   struct Example {
     const char* name;
     Attributes geometry;
@@ -111,8 +113,8 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> PoolAverageCases() { return MakePoolAverageCases(false); }
+std::vector<OpCase> PoolAverageBackwardCases() { return MakePoolAverageCases(true); }
 
 }  // namespace
 
@@ -121,21 +123,21 @@ OpDef PoolAverageOp() {
       .name = "pool_average",
       .doc = "x [N,C,in..] -> y [N,C,out..]: the mean of each window, padding counting as zeros where it is counted.",
       .attributes = JoinSpecs({PoolAttributes(), CountAttributes()}),
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
-      .cases = Cases};
+      .infer = InferPoolAverage,
+      .reference = PoolAverageReference,
+      .gradient = PoolAverageGradient,
+      .cases = PoolAverageCases};
 }
 
 OpDef PoolAverageBackwardOp() {
-  return {.name = kBackward,
+  return {.name = kPoolAverageBackward,
           .doc = "dy -> dx: each dy, divided as in the forward, goes to all elements of its window.",
           .attributes =
               JoinSpecs({PoolAttributes(), CountAttributes(), {ShapeSpec("input_shape", "the full shape of dx")}}),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .gradient = GradientBackward,
-          .cases = BackwardCases};
+          .infer = InferPoolAverageBackward,
+          .reference = PoolAverageReferenceBackward,
+          .gradient = PoolAverageGradientBackward,
+          .cases = PoolAverageBackwardCases};
 }
 
 }  // namespace moka

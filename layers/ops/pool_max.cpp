@@ -13,14 +13,14 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPoolMax(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_max", in, 1, 1);
   CheckFloat("pool_max", "x", in[0]);
   const Shape y = PoolOutput("pool_max", attributes, in[0].shape);
   return {PlainType(in[0].dtype, y), PlainType(ArgmaxType(PoolGeometry("pool_max", attributes)), y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolMaxReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::vector<bool> seen(out[0].values.size(), false);
   VisitWindows(PoolGeometry("pool_max", attributes), in[0].type.shape, out[0].type.shape,
                [&](int64_t i, int64_t o, int64_t position) {
@@ -34,18 +34,18 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 }
 
 // Without the argmax: what inference needs, of integers too.
-std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPoolMaxForward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_max_forward", in, 1, 1);
   return {PlainType(in[0].dtype, PoolOutput("pool_max_forward", attributes, in[0].shape))};
 }
 
-void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolMaxReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::vector<RefTensor> both = {out[0], out[0]};
-  Reference(attributes, in, both);
+  PoolMaxReference(attributes, in, both);
   out[0].values = std::move(both[0].values);
 }
 
-void Gradient(GradientContext& c) {
+void PoolMaxGradient(GradientContext& c) {
   if (c.dy(0) == kNoId || !c.wants(0)) return;
   const Attributes geometry = Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end"});
   const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
@@ -64,7 +64,7 @@ void CheckArgmax(std::string_view op, const Attributes& attributes, const Tensor
   CheckSameDType(op, "argmax", argmax, "the one of this kernel", expected);
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPoolMaxBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_max_backward", in, 2, 2);
   CheckFloat("pool_max_backward", "dy", in[0]);
   CheckShape("pool_max_backward", "argmax", in[1].shape, in[0].shape, "dy's shape");
@@ -73,7 +73,7 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolMaxReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   VisitWindows(PoolGeometry("pool_max_backward", attributes), out[0].type.shape, in[0].type.shape,
                [&](int64_t i, int64_t o, int64_t position) {
@@ -99,13 +99,13 @@ void ReferenceMask(const Attributes& attributes, std::span<const RefTensor> in, 
                });
 }
 
-struct Example {
+struct PoolMaxExample {
   const char* name;
   Attributes geometry;
   Ints input;
 };
 
-std::vector<Example> Examples() {
+std::vector<PoolMaxExample> Examples() {
   return {
       {"halving", PoolCase({2, 2}, {2, 2}, {0, 0}, {0, 0}), {2, 3, 6, 8}},
       {"overlapping_padded", PoolCase({3, 3}, {2, 2}, {1, 1}, {1, 1}), {2, 17, 7, 7}},
@@ -131,9 +131,9 @@ int64_t CommonPosition(const Geometry& g, const Shape& x, const Shape& y) {
 }
 
 // One case an example: x, or argmax (with dy before it) for the ops that follow from it.
-std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
+std::vector<OpCase> MakePoolMaxCases(bool has_dy, bool has_argmax) {
   std::vector<OpCase> cases;
-  for (const Example& e : Examples()) {
+  for (const PoolMaxExample& e : Examples()) {
     const Shape x = ShapeOf(e.input);
     OpCase c{.name = e.name, .inputs = {}, .attributes = e.geometry, .ranges = {}};
     if (!has_argmax) {
@@ -154,9 +154,9 @@ std::vector<OpCase> MakeCases(bool has_dy, bool has_argmax) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false, false); }
-std::vector<OpCase> ForwardCases() {
-  std::vector<OpCase> cases = MakeCases(false, false);
+std::vector<OpCase> PoolMaxCases() { return MakePoolMaxCases(false, false); }
+std::vector<OpCase> PoolMaxForwardCases() {
+  std::vector<OpCase> cases = MakePoolMaxCases(false, false);
   OpCase integers{.name = "integers",
                   .inputs = {{DType::kUInt8, Shape{2, 17, 7, 7}, {}}},
                   .attributes = PoolCase({3, 3}, {2, 2}, {1, 1}, {1, 1}),
@@ -164,8 +164,8 @@ std::vector<OpCase> ForwardCases() {
   cases.push_back(std::move(integers));
   return cases;
 }
-std::vector<OpCase> BackwardCases() { return MakeCases(true, true); }
-std::vector<OpCase> MaskCases() { return MakeCases(false, true); }
+std::vector<OpCase> PoolMaxBackwardCases() { return MakePoolMaxCases(true, true); }
+std::vector<OpCase> MaskCases() { return MakePoolMaxCases(false, true); }
 
 }  // namespace
 
@@ -173,28 +173,28 @@ OpDef PoolMaxOp() {
   return {.name = "pool_max",
           .doc = "x [N,C,in..] -> y [N,C,out..], argmax like y: the maximum of each window and its position inside it.",
           .attributes = PoolAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferPoolMax,
+          .reference = PoolMaxReference,
+          .gradient = PoolMaxGradient,
+          .cases = PoolMaxCases};
 }
 
 OpDef PoolMaxBackwardOp() {
   return {.name = "pool_max_backward",
           .doc = "(dy, argmax) -> dx: each dy goes to the element its window took.",
           .attributes = JoinSpecs({PoolAttributes(), {ShapeSpec("input_shape", "the full shape of dx")}}),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .cases = BackwardCases};
+          .infer = InferPoolMaxBackward,
+          .reference = PoolMaxReferenceBackward,
+          .cases = PoolMaxBackwardCases};
 }
 
 OpDef PoolMaxForwardOp() {
   return {.name = "pool_max_forward",
           .doc = "x [N,C,in..] -> y [N,C,out..]: the maximum of each window, of real numbers or 8-bit integers.",
           .attributes = PoolAttributes(),
-          .infer = InferForward,
-          .reference = ReferenceForward,
-          .cases = ForwardCases};
+          .infer = InferPoolMaxForward,
+          .reference = PoolMaxReferenceForward,
+          .cases = PoolMaxForwardCases};
 }
 
 OpDef PoolMaxMaskOp() {

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPoolStochastic(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pool_stochastic", in, 2, 2);
   CheckFloat("pool_stochastic", "x", in[0]);
   CheckFloat("pool_stochastic", "u", in[1]);
@@ -22,7 +22,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y), PlainType(ArgmaxType(PoolGeometry("pool_stochastic", attributes)), y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PoolStochasticReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Geometry g = PoolGeometry("pool_stochastic", attributes);
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
@@ -44,13 +44,13 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void PoolStochasticGradient(GradientContext& c) {
   if (c.dy(0) == kNoId || !c.wants(0)) return;
   const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
   c.SetDx(0, c.b().Add1("pool_max_backward", {c.dy(0), c.y(1)}, With(c.attributes(), shape)));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> PoolStochasticCases() {
   const auto make = [](const char* name, Attributes geometry, Ints x) {
     const Shape y = PoolOutput("pool_stochastic", geometry, ShapeOf(x));
     return OpCase{.name = name,
@@ -74,11 +74,11 @@ OpDef PoolStochasticOp() {
               "(x [N,C,in..], u [N,C,out..]) -> y, argmax like u: the element of each window that u chooses, with "
               "probabilities proportional to the values, and its position inside the window.",
           .attributes = PoolAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferPoolStochastic,
+          .reference = PoolStochasticReference,
+          .gradient = PoolStochasticGradient,
           .takes_half = [](const Attributes&, int input) { return input == 0; },  // not the random numbers
-          .cases = Cases};
+          .cases = PoolStochasticCases};
 }
 
 }  // namespace moka

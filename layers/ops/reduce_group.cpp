@@ -13,21 +13,22 @@ namespace moka {
 namespace {
 
 // As reduce_sum over every axis gives it.
-std::vector<TensorType> ResultsOf(const Attributes& attributes, std::span<const TensorType> own) {
+std::vector<TensorType> ReduceGroupResultsOf(const Attributes& attributes, std::span<const TensorType> own) {
   Shape ones = own[0].shape;
   for (int axis = 0; axis < ones.rank(); ++axis) ones = ones.With(axis, 1);
   return ResultTypes("reduce_group", attributes, 1, own, ones);
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+std::vector<TensorType> InferReduceGroup(const Attributes& attributes, std::span<const TensorType> inputs) {
   const size_t results = attributes.Get<Strings>("exprs").size();
   if (results != 1) {
     throw Error(ErrorKind::kConfig, StrCat("reduce_group: one expression is summed, not ", results));
   }
-  return InferGroup("reduce_group", attributes, inputs, ResultsOf);
+  return InferGroup("reduce_group", attributes, inputs, ReduceGroupResultsOf);
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
+void ReduceGroupReference(const Attributes& attributes, std::span<const RefTensor> inputs,
+                          std::span<RefTensor> outputs) {
   const GroupSizes sizes(attributes);
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   for (size_t m = 0; m < sizes.members; ++m) {
@@ -39,7 +40,8 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, 
   }
 }
 
-int64_t Flops(const Attributes& attributes, std::span<const TensorType> inputs, std::span<const TensorType>) {
+int64_t ReduceGroupFlops(const Attributes& attributes, std::span<const TensorType> inputs,
+                         std::span<const TensorType>) {
   const GroupSizes sizes(attributes);
   const Expression expression = Expression::Parse(attributes.Get<Strings>("exprs"));
   const auto operations =
@@ -49,7 +51,7 @@ int64_t Flops(const Attributes& attributes, std::span<const TensorType> inputs, 
   return (operations + 1) * elements;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ReduceGroupCases() {
   return {GroupCase("squares", {"x0*x0"}, {{6, 4, 3, 3}, {6}, {5, 7}, {20011}}, 1, 0, 0),
           GroupCase("scaled_squares", {"(x0*x1)*(x0*x1)"}, {{33}, {2, 8, 4, 4}, {}}, 1, 0, 1),
           GroupCase("not_finite", {"select(le(abs(x0),3e38),0,1)"}, {{17}, {3, 3}}, 1, 0, 0),
@@ -65,11 +67,11 @@ OpDef ReduceGroupOp() {
               "The sums of one elementwise expression over all elements of several members: each member's tensors "
               "and scalars, then scalars that all share; one number a member, of its axes as 1.",
           .attributes = GroupAttributes(),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferReduceGroup,
+          .reference = ReduceGroupReference,
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = Cases};
+          .flops = ReduceGroupFlops,
+          .cases = ReduceGroupCases};
 }
 
 }  // namespace moka

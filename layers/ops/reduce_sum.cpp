@@ -23,7 +23,7 @@ Shape ReducedShape(const Attributes& attributes, const Shape& shape) {
   return reduced;
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> inputs) {
+std::vector<TensorType> InferReduceSum(const Attributes& attributes, std::span<const TensorType> inputs) {
   const Expression expression = Expression::Parse(attributes.String("expr"));
   CheckExpressionInputs("reduce_sum", expression, inputs);
   const std::string name = attributes.Has("dtype") ? attributes.String("dtype") : "";
@@ -37,7 +37,7 @@ std::vector<TensorType> TypesOf(std::span<const RefTensor> tensors) {
   return types;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
+void ReduceSumReference(const Attributes& attributes, std::span<const RefTensor> inputs, std::span<RefTensor> outputs) {
   const Shape shape = BroadcastShape("reduce_sum", TypesOf(inputs));
   const Shape reduced = outputs[0].type.shape;
   std::vector<double> terms(static_cast<size_t>(shape.Count()));
@@ -53,7 +53,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> inputs, 
   });
 }
 
-void Gradient(GradientContext& ctx) {
+void ReduceSumGradient(GradientContext& ctx) {
   const GraphBuilder& b = ctx.b();
   const Expression expression = Expression::Parse(ctx.attributes().String("expr"));
   std::vector<ValueId> values;
@@ -91,7 +91,7 @@ void Gradient(GradientContext& ctx) {
   }
 }
 
-int64_t Flops(const Attributes& attributes, std::span<const TensorType> inputs, std::span<const TensorType>) {
+int64_t ReduceSumFlops(const Attributes& attributes, std::span<const TensorType> inputs, std::span<const TensorType>) {
   int64_t operations = 1;
   const Expression expression = Expression::Parse(attributes.String("expr"));
   for (const Instruction& x : expression.instructions()) {
@@ -109,11 +109,11 @@ OpDef ReduceSumOp() {
       .attributes = {{"expr", std::string("x0"), "expression summed (graph/expression.h)"},
                      {"axes", std::nullopt, "axes summed over; none gives the expression itself"},
                      {"dtype", std::string(), "the element type of the sum, \"\": that of the first floating input"}},
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
+      .infer = InferReduceSum,
+      .reference = ReduceSumReference,
+      .gradient = ReduceSumGradient,
       .precision = Precision::kKeep32,
-      .flops = Flops,
+      .flops = ReduceSumFlops,
       .cases = ReduceSumCases};
 }
 

@@ -6,21 +6,21 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferReorder(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("reorder", in, 1, 1);
   (void)Layout::Parse(attributes.String("layout"));
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ReorderReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-void Gradient(GradientContext& c) {
+void ReorderGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.dy(0));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ReorderCases() {
   return {{"plain", {Float32({2, 3, 4, 5})}, {{"layout", std::string("abcd")}}},
           {"blocked", {Float32({2, 17, 4, 5})}, {{"layout", std::string("aBcd16b")}}}};
 }
@@ -31,10 +31,10 @@ OpDef ReorderOp() {
   return {.name = "reorder",
           .doc = "x -> y: the same values in another memory layout.",
           .attributes = {{"layout", {}, "the layout of y, named as in core/types.h"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferReorder,
+          .reference = ReorderReference,
+          .gradient = ReorderGradient,
+          .cases = ReorderCases};
 }
 
 }  // namespace moka

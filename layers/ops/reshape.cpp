@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferReshape(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("reshape", in, 1, 1);
   const Shape y = ShapeAttribute("reshape", attributes, "shape");
   if (y.Count() != in[0].shape.Count()) {
@@ -17,15 +17,15 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ReshapeReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-void Gradient(GradientContext& c) {
+void ReshapeGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().Reshape(c.dy(0), c.b().shape(c.x(0))));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ReshapeCases() {
   const auto to = [](Ints shape) { return Attributes{{"shape", std::move(shape)}}; };
   return {{"flatten", {Float32({2, 3, 4, 5})}, to({2, 60})},
           {"split", {Float32({6, 4})}, to({2, 3, 2, 2})},
@@ -38,11 +38,11 @@ OpDef ReshapeOp() {
   return {.name = "reshape",
           .doc = "x -> y: the same elements in row-major order under other dimensions.",
           .attributes = {{"shape", {}, "the dimensions of y, with as many elements as x"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferReshape,
+          .reference = ReshapeReference,
+          .gradient = ReshapeGradient,
           .is_alias = true,
-          .cases = Cases};
+          .cases = ReshapeCases};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSlice(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("slice", in, 1, 1);
   const Shape& x = in[0].shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), x, "slice: axis");
@@ -29,7 +29,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return out;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SliceReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), x, "axis");
   int64_t start = 0;
@@ -43,7 +43,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 }
 
 // Parts that nothing reads give zeros.
-void Gradient(GradientContext& c) {
+void SliceGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   std::vector<ValueId> parts;
   for (size_t i = 0; i < c.attributes().Get<Ints>("sizes").size(); ++i) {
@@ -54,7 +54,7 @@ void Gradient(GradientContext& c) {
   c.SetDx(0, c.b().Add1("concat", parts, {{"axis", c.attributes().Int("axis")}}));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> SliceCases() {
   const auto into = [](int64_t axis, Ints sizes) { return Attributes{{"axis", axis}, {"sizes", std::move(sizes)}}; };
   return {
       {"channels", {Float32({2, 8, 4, 5})}, into(1, {3, 1, 4})},
@@ -73,10 +73,10 @@ OpDef SliceOp() {
           .doc = "x -> y0, y1, ..: consecutive parts along an axis.",
           .attributes = {{"axis", {}, "the axis that is cut; negative counts from the end"},
                          {"sizes", {}, "elements of each part along the axis; they add up to the dimension"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferSlice,
+          .reference = SliceReference,
+          .gradient = SliceGradient,
+          .cases = SliceCases};
 }
 
 }  // namespace moka

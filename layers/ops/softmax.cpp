@@ -16,13 +16,13 @@ void CheckSoftmax(std::string_view op, const Attributes& attributes, const Tenso
   throw Error(ErrorKind::kConfig, StrCat(op, ": axis ", axis, " of ", x.shape.ToString(), " has no elements"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmax(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax", in, 1, 1);
   CheckSoftmax("softmax", attributes, in[0]);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmaxBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_backward", in, 2, 2);
   CheckSoftmax("softmax_backward", attributes, in[0]);
   CheckShape("softmax_backward", "dy", in[1].shape, in[0].shape, "y's shape");
@@ -38,7 +38,7 @@ void VisitLines(const AxisSplit& s, F&& f) {
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   VisitLines(s, [&](int64_t first) {
@@ -47,7 +47,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   VisitLines(s, [&](int64_t first) {
@@ -58,11 +58,11 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
   });
 }
 
-void Gradient(GradientContext& c) {
+void SoftmaxGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().Add1("softmax_backward", {c.y(0), c.dy(0)}, c.attributes()));
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeSoftmaxCases(bool backward) {
   std::vector<OpCase> cases = {
       {"classes", {Float32({4, 10})}, {{"axis", int64_t{1}}}},
       {"channels", {Float32({2, 19, 3, 4})}, {{"axis", int64_t{1}}}},
@@ -78,34 +78,36 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> SoftmaxCases() { return MakeSoftmaxCases(false); }
+std::vector<OpCase> SoftmaxBackwardCases() { return MakeSoftmaxCases(true); }
 
-std::vector<AttributeSpec> Specs() { return {{"axis", int64_t{1}, "the classes' axis; negative counts from the end"}}; }
+std::vector<AttributeSpec> SoftmaxSpecs() {
+  return {{"axis", int64_t{1}, "the classes' axis; negative counts from the end"}};
+}
 
 }  // namespace
 
 OpDef SoftmaxOp() {
   return {.name = "softmax",
           .doc = "x -> y like x: exponentials normalised to sum 1 along an axis.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = SoftmaxSpecs(),
+          .infer = InferSoftmax,
+          .reference = SoftmaxReference,
+          .gradient = SoftmaxGradient,
           .may_overwrite = [](const Attributes&, int, int) { return true; },
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = SoftmaxCases};
 }
 
 OpDef SoftmaxBackwardOp() {
   return {.name = "softmax_backward",
           .doc = "(y, dy) -> dx like y.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = SoftmaxSpecs(),
+          .infer = InferSoftmaxBackward,
+          .reference = SoftmaxReferenceBackward,
           .may_overwrite = [](const Attributes&, int input, int) { return input == 1; },
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = SoftmaxBackwardCases};
 }
 
 }  // namespace moka

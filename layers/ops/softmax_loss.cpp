@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmaxLoss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_loss", in, 2, 2);
   CheckFloat("softmax_loss", "x", in[0]);
   CheckLabels("softmax_loss", attributes, in[0].shape, in[1].shape);
@@ -23,7 +23,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {scalar, scalar, PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   double loss = 0;
@@ -41,19 +41,20 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   out[1].values[0] = static_cast<double>(valid);
 }
 
-constexpr size_t kResults = 2;  // that are not saved for the gradient
+constexpr size_t kSoftmaxLossResults = 2;  // that are not saved for the gradient
 
-std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
-  return FirstTypes(Infer(attributes, in), kResults);
+std::vector<TensorType> InferSoftmaxLossForward(const Attributes& attributes, std::span<const TensorType> in) {
+  return FirstTypes(InferSoftmaxLoss(attributes, in), kSoftmaxLossResults);
 }
 
-void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  FirstResults(Infer, Reference, attributes, in, out);
+void SoftmaxLossReferenceForward(const Attributes& attributes, std::span<const RefTensor> in,
+                                 std::span<RefTensor> out) {
+  FirstResults(InferSoftmaxLoss, SoftmaxLossReference, attributes, in, out);
 }
 
-void Gradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_loss_backward"); }
+void SoftmaxLossGradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_loss_backward"); }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmaxLossBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_loss_backward", in, 3, 3);
   CheckFloat("softmax_loss_backward", "probability", in[0]);
   CheckLabels("softmax_loss_backward", attributes, in[0].shape, in[1].shape);
@@ -61,7 +62,8 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxLossReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in,
+                                  std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), shape, "axis");
   const AxisSplit s = SplitAt(shape, axis);
@@ -74,7 +76,7 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
   });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeSoftmaxLossCases(bool backward) {
   const std::vector<CrossEntropyExample> examples = {
       {"classes", {5, 10}, {5}, 1, 0, 9, false, 0},
       {"caffe_labels", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0},
@@ -92,8 +94,8 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> SoftmaxLossCases() { return MakeSoftmaxLossCases(false); }
+std::vector<OpCase> SoftmaxLossBackwardCases() { return MakeSoftmaxLossCases(true); }
 
 }  // namespace
 
@@ -103,32 +105,32 @@ OpDef SoftmaxLossOp() {
               "(x, label) -> loss_sum, valid_count (scalars), probability like x: cross entropy of softmax(x) with "
               "integer labels, summed.",
           .attributes = LabelAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferSoftmaxLoss,
+          .reference = SoftmaxLossReference,
+          .gradient = SoftmaxLossGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = SoftmaxLossCases};
 }
 
 OpDef SoftmaxLossForwardOp() {
   return {.name = "softmax_loss_forward",
           .doc = "(x, label) -> loss_sum, valid_count (scalars): softmax_loss without the probability.",
           .attributes = LabelAttributes(),
-          .infer = InferForward,
-          .reference = ReferenceForward,
+          .infer = InferSoftmaxLossForward,
+          .reference = SoftmaxLossReferenceForward,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = SoftmaxLossCases};
 }
 
 OpDef SoftmaxLossBackwardOp() {
   return {.name = "softmax_loss_backward",
           .doc = "(probability, label, dloss scalar) -> dx like probability.",
           .attributes = LabelAttributes(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .infer = InferSoftmaxLossBackward,
+          .reference = SoftmaxLossReferenceBackward,
           .may_overwrite = [](const Attributes&, int input, int) { return input == 0; },
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = SoftmaxLossBackwardCases};
 }
 
 }  // namespace moka

@@ -6,16 +6,16 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferStopGradient(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("stop_gradient", in, 1, 1);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void StopGradientReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-std::vector<OpCase> Cases() { return {{"any", {Float32({2, 3})}, {}}}; }
+std::vector<OpCase> StopGradientCases() { return {{"any", {Float32({2, 3})}, {}}}; }
 
 }  // namespace
 
@@ -23,10 +23,10 @@ OpDef StopGradientOp() {
   return {.name = "stop_gradient",
           .doc = "x -> y equal to x; y's gradient does not reach x.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferStopGradient,
+          .reference = StopGradientReference,
           .is_alias = true,
-          .cases = Cases};
+          .cases = StopGradientCases};
 }
 
 }  // namespace moka

@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferTopKMask(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("top_k_mask", in, 1, 1);
   CheckFloat("top_k_mask", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -27,7 +27,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, x)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void TopKMaskReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const AxisSplit s = SplitAt(x, CanonicalAxis(attributes.Int("axis"), x, "axis"));
   const int64_t k = attributes.Int("k");
@@ -43,7 +43,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> TopKMaskCases() {
   const auto make = [](const char* name, const TensorType& x, int64_t axis, int64_t k, bool ties = false) {
     OpCase c{.name = name, .inputs = {x}, .attributes = {{"axis", axis}, {"k", k}}, .min_gap = 1e-3};
     if (!ties) return c;
@@ -63,10 +63,10 @@ OpDef TopKMaskOp() {
           .doc = "x -> mask like x: 1 at the k largest elements along an axis, else 0.",
           .attributes = {{"axis", {}, "the axis compared along; negative counts from the end"},
                          {"k", {}, "how many elements of a line are marked"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferTopKMask,
+          .reference = TopKMaskReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = TopKMaskCases};
 }
 
 }  // namespace moka

@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferTranspose(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("transpose", in, 1, 1);
   const Shape& x = in[0].shape;
   const Ints& perm = attributes.Get<Ints>("perm");
@@ -27,7 +27,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void TransposeReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Ints& perm = attributes.Get<Ints>("perm");
   VisitElements(out[0].type.shape, [&](const Index& y, int64_t offset) {
     Index x{};
@@ -36,14 +36,14 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void TransposeGradient(GradientContext& c) {
   const Ints& perm = c.attributes().Get<Ints>("perm");
   Ints inverse(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
   if (c.wants(0)) c.SetDx(0, c.b().Add1("transpose", {c.dy(0)}, {{"perm", inverse}}));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> TransposeCases() {
   const auto by = [](Ints perm) { return Attributes{{"perm", std::move(perm)}}; };
   return {{"matrix", {Float32({5, 7})}, by({1, 0})},
           {"channels_last", {Float32({2, 3, 4, 5})}, by({0, 2, 3, 1})},
@@ -58,10 +58,10 @@ OpDef TransposeOp() {
   return {.name = "transpose",
           .doc = "x -> y with permuted axes.",
           .attributes = {{"perm", {}, "axis i of y is axis perm[i] of x"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferTranspose,
+          .reference = TransposeReference,
+          .gradient = TransposeGradient,
+          .cases = TransposeCases};
 }
 
 }  // namespace moka

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Emit(ParameterUpdate& u) {
+void AdadeltaEmit(ParameterUpdate& u) {
   const std::string momentum = ConstantText(u.solver().momentum());
   const std::string rest = ConstantText(1 - double{u.solver().momentum()});
   const std::string delta = ConstantText(u.solver().delta());
@@ -17,13 +17,15 @@ void Emit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", step));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckAdadelta(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
 }
 
 }  // namespace
 
-Optimizer AdaDelta() { return {.name = "AdaDelta", .slots = {"history", "steps"}, .check = Check, .emit = Emit}; }
+Optimizer AdaDelta() {
+  return {.name = "AdaDelta", .slots = {"history", "steps"}, .check = CheckAdadelta, .emit = AdadeltaEmit};
+}
 
 }  // namespace moka

@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Emit(ParameterUpdate& u) {
+void AdagradEmit(ParameterUpdate& u) {
   const std::string g = u.DecayedGradient();
   const std::string history = StrCat("(", u.Slot("history"), "+", g, "*", g, ")");
   u.SetSlot("history", history);
@@ -12,13 +12,13 @@ void Emit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckAdagrad(const SolverParameter& solver) {
   RequireNoMomentum(solver);
   RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
 }
 
 }  // namespace
 
-Optimizer AdaGrad() { return {.name = "AdaGrad", .slots = {"history"}, .check = Check, .emit = Emit}; }
+Optimizer AdaGrad() { return {.name = "AdaGrad", .slots = {"history"}, .check = CheckAdagrad, .emit = AdagradEmit}; }
 
 }  // namespace moka

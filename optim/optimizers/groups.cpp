@@ -30,7 +30,7 @@ ValueId ColumnSquares(const GraphBuilder& b, ValueId w, int64_t rows, int64_t gr
   return Squares(b, w, {groups, rows / groups, b.shape(w).Count() / rows}, {1});
 }
 
-Error At(const LayerParameter& layer, int index, const std::string& field, const std::string& text) {
+Error GroupsAt(const LayerParameter& layer, int index, const std::string& field, const std::string& text) {
   return ErrorAt(layer, StrCat("param[", index, "].", field), StrCat("layer \"", layer.name(), "\": ", text));
 }
 
@@ -41,8 +41,8 @@ ValueId BlockSquares(const GraphBuilder& b, const LayerParameter& layer, const N
   const int64_t x = block.xdimen();
   const int64_t y = block.ydimen();
   if (x < 1 || y < 1 || columns % x != 0 || rows % y != 0) {
-    throw At(layer, blob.index, StrCat("block_group_lasso[", i, "]"),
-             StrCat("blocks of ", y, " x ", x, " do not divide the parameter's ", rows, " x ", columns));
+    throw GroupsAt(layer, blob.index, StrCat("block_group_lasso[", i, "]"),
+                   StrCat("blocks of ", y, " x ", x, " do not divide the parameter's ", rows, " x ", columns));
   }
   return Squares(b, blob.state, {rows / y, y, columns / x, x}, {1, 3});
 }
@@ -77,10 +77,11 @@ GroupRules GroupRulesOf(const GraphBuilder& b, const SolverParameter& solver, co
   if (blob.index < layer->param_size()) {
     const ParamSpec& spec = layer->param(blob.index);
     const std::string& kind = spec.regularization_type();
-    if (!spec.decay_proto().empty()) throw At(*layer, blob.index, "decay_proto", "decay_proto is not part of Moka");
+    if (!spec.decay_proto().empty())
+      throw GroupsAt(*layer, blob.index, "decay_proto", "decay_proto is not part of Moka");
     if (!kind.empty() && kind != "L1" && kind != "L2") {
-      throw At(*layer, blob.index, "regularization_type",
-               StrCat("unknown regularization_type \"", kind, "\"; known are L1, L2"));
+      throw GroupsAt(*layer, blob.index, "regularization_type",
+                     StrCat("unknown regularization_type \"", kind, "\"; known are L1, L2"));
     }
     if (!kind.empty()) rules.is_l1 = kind == "L1";
     if (blob.shape.rank() > 0) AddGroups(b, solver, *layer, blob, rules);

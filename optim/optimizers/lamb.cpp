@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Emit(ParameterUpdate& u) {
+void LambEmit(ParameterUpdate& u) {
   const double b1 = u.solver().momentum();
   const double b2 = u.solver().momentum2();
   const std::string g = u.Gradient();
@@ -26,7 +26,7 @@ void Emit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", trust, u.Use(direction)));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckLamb(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   RequireInRange(solver, "momentum2", solver.momentum2(), 0, 1);
   RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
@@ -35,6 +35,6 @@ void Check(const SolverParameter& solver) {
 
 }  // namespace
 
-Optimizer Lamb() { return {.name = "LAMB", .slots = {"m", "v"}, .check = Check, .emit = Emit}; }
+Optimizer Lamb() { return {.name = "LAMB", .slots = {"m", "v"}, .check = CheckLamb, .emit = LambEmit}; }
 
 }  // namespace moka

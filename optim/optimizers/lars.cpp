@@ -6,7 +6,7 @@ namespace moka {
 namespace {
 
 // The scalar the rate of this parameter is multiplied by.
-ValueId LocalRate(ParameterUpdate& u) {
+ValueId LarsLocalRate(ParameterUpdate& u) {
   const ValueId w = u.WeightNorm();
   const ValueId g = u.GradientNorm();
   const std::string denominator = StrCat("(x1+", ConstantText(u.decay()), "*x0)");
@@ -15,15 +15,15 @@ ValueId LocalRate(ParameterUpdate& u) {
       {w, g});
 }
 
-void Emit(ParameterUpdate& u) {
-  const std::string local = u.is_spared() ? "" : StrCat(u.Use(LocalRate(u)), "*");
+void LarsEmit(ParameterUpdate& u) {
+  const std::string local = u.is_spared() ? "" : StrCat(u.Use(LarsLocalRate(u)), "*");
   const std::string step = StrCat(u.Rate(), "*", local, u.DecayedGradient());
   const std::string history = StrCat("(", ConstantText(u.solver().momentum()), "*", u.Slot("history"), "+", step, ")");
   u.SetSlot("history", history);
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckLars(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   RequireInRange(solver, "lars_eta", solver.lars_eta(), 0, 1e6);
   RequireL2(solver);
@@ -31,6 +31,6 @@ void Check(const SolverParameter& solver) {
 
 }  // namespace
 
-Optimizer Lars() { return {.name = "LARS", .slots = {"history"}, .check = Check, .emit = Emit}; }
+Optimizer Lars() { return {.name = "LARS", .slots = {"history"}, .check = CheckLars, .emit = LarsEmit}; }
 
 }  // namespace moka

@@ -5,7 +5,7 @@
 namespace moka {
 namespace {
 
-void Emit(ParameterUpdate& u) {
+void NesterovEmit(ParameterUpdate& u) {
   const double momentum = u.solver().momentum();
   const std::string old = u.Slot("history");
   const std::string history =
@@ -15,10 +15,12 @@ void Emit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-(", ConstantText(1 + momentum), "*", history, "-", ConstantText(momentum), "*", old, ")"));
 }
 
-void Check(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }
+void CheckNesterov(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }
 
 }  // namespace
 
-Optimizer Nesterov() { return {.name = "Nesterov", .slots = {"history"}, .check = Check, .emit = Emit}; }
+Optimizer Nesterov() {
+  return {.name = "Nesterov", .slots = {"history"}, .check = CheckNesterov, .emit = NesterovEmit};
+}
 
 }  // namespace moka

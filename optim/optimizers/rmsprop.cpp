@@ -4,7 +4,7 @@
 namespace moka {
 namespace {
 
-void Emit(ParameterUpdate& u) {
+void RmspropEmit(ParameterUpdate& u) {
   const double decay = u.solver().rms_decay();
   const std::string g = u.DecayedGradient();
   const std::string history =
@@ -14,7 +14,7 @@ void Emit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckRmsprop(const SolverParameter& solver) {
   RequireNoMomentum(solver);
   RequireInRange(solver, "rms_decay", solver.rms_decay(), 0, 1);
   RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
@@ -22,6 +22,6 @@ void Check(const SolverParameter& solver) {
 
 }  // namespace
 
-Optimizer RmsProp() { return {.name = "RMSProp", .slots = {"history"}, .check = Check, .emit = Emit}; }
+Optimizer RmsProp() { return {.name = "RMSProp", .slots = {"history"}, .check = CheckRmsprop, .emit = RmspropEmit}; }
 
 }  // namespace moka

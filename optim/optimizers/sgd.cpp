@@ -21,7 +21,7 @@ std::string LarcRate(ParameterUpdate& u) {
 }
 
 // Intel: rate * ratio * |w| / (|g| + weight_decay*|w|), without decay_mult; the plain rate where a norm is zero.
-std::string LocalRate(ParameterUpdate& u) {
+std::string SgdLocalRate(ParameterUpdate& u) {
   const std::string norm_w = u.Use(u.WeightNorm());
   const std::string norm_g = u.Use(u.GradientNorm());
   const std::string below = StrCat("(", norm_g, "+", ConstantText(u.solver().weight_decay()), "*", norm_w, ")");
@@ -32,7 +32,7 @@ std::string LocalRate(ParameterUpdate& u) {
 std::string Rate(ParameterUpdate& u) {
   if (u.is_spared()) return u.Rate();
   if (u.solver().larc()) return LarcRate(u);
-  return u.solver().local_lr_auto() ? LocalRate(u) : u.Rate();
+  return u.solver().local_lr_auto() ? SgdLocalRate(u) : u.Rate();
 }
 
 // The gradient's own part in the history goes, the decay's stays.
@@ -46,7 +46,7 @@ void EmitCorrected(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", history, "-(1-", part, ")*", rate, "*", g));
 }
 
-void Emit(ParameterUpdate& u) {
+void SgdEmit(ParameterUpdate& u) {
   if (u.is_corrected() && u.has_momentum()) return EmitCorrected(u);
   const std::string step = StrCat(Rate(u), "*", u.DecayedGradient());
   if (!u.has_momentum()) {
@@ -58,7 +58,7 @@ void Emit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }
 
-void Check(const SolverParameter& solver) {
+void CheckSgd(const SolverParameter& solver) {
   RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   if (solver.larc()) {
     RequireInRange(solver, "larc_eta", solver.larc_eta(), 0, 1e6);
@@ -69,6 +69,6 @@ void Check(const SolverParameter& solver) {
 
 }  // namespace
 
-Optimizer Sgd() { return {.name = "SGD", .slots = {"history"}, .check = Check, .emit = Emit}; }
+Optimizer Sgd() { return {.name = "SGD", .slots = {"history"}, .check = CheckSgd, .emit = SgdEmit}; }
 
 }  // namespace moka

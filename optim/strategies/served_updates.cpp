@@ -14,7 +14,7 @@ namespace {
 
 static_assert(kWishes <= ParameterService::kSignals);
 
-ParameterService::Rule RuleOf(const DistributedParameter& param) {
+ParameterService::Rule ServedUpdatesRuleOf(const DistributedParameter& param) {
   if (param.strategy() == "turn") return ParameterService::Rule::kTurn;
   if (param.server() == "asynchronous") return ParameterService::Rule::kArrival;
   if (param.server() == "stale") return ParameterService::Rule::kBounded;
@@ -56,7 +56,8 @@ ServedUpdates::ServedUpdates(Communicator& world, ParameterStore& store, Setting
     zeros_.resize(std::max(zeros_.size(), static_cast<size_t>(blob.shape.Count())));
   }
   const DistributedParameter& param = setting_.solver->distributed();
-  service_ = std::make_unique<ParameterService>(world, std::move(elements), RuleOf(param), param.staleness(), *this);
+  service_ = std::make_unique<ParameterService>(world, std::move(elements), ServedUpdatesRuleOf(param),
+                                                param.staleness(), *this);
 }
 
 ServedUpdates::~ServedUpdates() = default;

@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-void CheckNumbers(const SolverParameter& solver) {
+void CheckStrategyNumbers(const SolverParameter& solver) {
   const DistributedParameter& param = solver.distributed();
   const auto at_least = [&](std::string_view field, int64_t value, int64_t least) {
     if (value >= least) return;
@@ -53,7 +53,7 @@ StrategyKind StrategyOf(const SolverParameter& solver) {
   };
   check("strategy", param.strategy(), known);
   check("server", param.server(), {"synchronous", "asynchronous", "stale"});
-  CheckNumbers(solver);
+  CheckStrategyNumbers(solver);
   StrategyKind kind = StrategyKind::kSynchronous;
   if (param.strategy() == "delayed" && param.delay() > 0) kind = StrategyKind::kDelayed;
   if (param.strategy() == "local") kind = StrategyKind::kLocal;

@@ -52,7 +52,7 @@ CpuFacts Rank(CpuFacts facts, int rank, int ranks) {
 }
 
 int Threads(const CpuFacts& facts, int wished = 0) { return PlanThreads(facts, {.threads = wished}).threads; }
-ThreadPlan Pinned(const CpuFacts& facts, int wished = 0) {
+ThreadPlan ThreadPlanPinned(const CpuFacts& facts, int wished = 0) {
   return PlanThreads(facts, {.threads = wished, .pin = Pin::kCores});
 }
 // The CPUs of the team's threads.
@@ -74,8 +74,8 @@ TEST(ThreadPlanTest, AMaskCounts) {
   const CpuFacts machine = Machine(2, 4, 2);  // cores 0-3 and 4-7, second hyper-threads 8-15
   EXPECT_EQ(Threads(BoundTo(machine, {2, 3, 6})), 3);
   EXPECT_EQ(Threads(BoundTo(machine, {2, 10})), 1) << "two hyper-threads of one core";
-  EXPECT_THAT(Pinned(BoundTo(machine, {2, 3, 6, 10})).places, ElementsAre(2, 3, 6, 10));
-  EXPECT_THAT(Pinned(BoundTo(machine, {10, 3})).places, ElementsAre(10, 3)) << "in order of cores";
+  EXPECT_THAT(ThreadPlanPinned(BoundTo(machine, {2, 3, 6, 10})).places, ElementsAre(2, 3, 6, 10));
+  EXPECT_THAT(ThreadPlanPinned(BoundTo(machine, {10, 3})).places, ElementsAre(10, 3)) << "in order of cores";
 }
 
 TEST(ThreadPlanTest, AQuotaBoundsTheDefault) {
@@ -100,34 +100,36 @@ TEST(ThreadPlanTest, TheShareOfOtherThreadsCountsHyperThreads) {
 }
 
 TEST(ThreadPlanTest, PinnedThreadsTakeHyperThreadsLast) {
-  const ThreadPlan plan = Pinned(Machine(2, 2, 2), 6);  // second hyper-threads 4-7
+  const ThreadPlan plan = ThreadPlanPinned(Machine(2, 2, 2), 6);  // second hyper-threads 4-7
   EXPECT_THAT(plan.places, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_THAT(TeamOf(plan), ElementsAre(0, 1, 2, 3, 4, 5));
   // Siblings counted side by side: 0 and 1, 2 and 3.
   CpuFacts side_by_side;
   for (int id = 0; id < 4; ++id) side_by_side.allowed.push_back({.id = id, .core = id - id % 2, .package = 0});
   side_by_side.box_cpus = 4;
-  EXPECT_THAT(Pinned(side_by_side).places, ElementsAre(0, 2, 1, 3));
-  EXPECT_THAT(TeamOf(Pinned(side_by_side)), ElementsAre(0, 2));
+  EXPECT_THAT(ThreadPlanPinned(side_by_side).places, ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(side_by_side)), ElementsAre(0, 2));
   // Sockets counted in turns: cores of one socket stay together.
   CpuFacts in_turns;
   for (int id = 0; id < 4; ++id) in_turns.allowed.push_back({.id = id, .core = id, .package = id % 2});
   in_turns.box_cpus = 4;
-  EXPECT_THAT(Pinned(in_turns).places, ElementsAre(0, 2, 1, 3));
-  EXPECT_THAT(TeamOf(Pinned(Machine(1, 2, 1), 5)), ElementsAre(0, 1)) << "more threads than places: the runtime's";
+  EXPECT_THAT(ThreadPlanPinned(in_turns).places, ElementsAre(0, 2, 1, 3));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Machine(1, 2, 1), 5)), ElementsAre(0, 1))
+      << "more threads than places: the runtime's";
 }
 
 TEST(ThreadPlanTest, RanksHaveSlicesThatDoNotOverlap) {
   const CpuFacts machine = Machine(2, 4, 2);
-  EXPECT_THAT(TeamOf(Pinned(Rank(machine, 0, 4))), ElementsAre(0, 1));
-  EXPECT_THAT(TeamOf(Pinned(Rank(machine, 3, 4))), ElementsAre(6, 7));
-  EXPECT_THAT(TeamOf(Pinned(Rank(machine, 1, 4), 4)), ElementsAre(2, 3, 10, 11)) << "their hyper-threads next";
-  EXPECT_EQ(Pinned(Rank(machine, 1, 4)).places.size(), 16U) << "the process keeps its whole mask";
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Rank(machine, 0, 4))), ElementsAre(0, 1));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Rank(machine, 3, 4))), ElementsAre(6, 7));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Rank(machine, 1, 4), 4)), ElementsAre(2, 3, 10, 11))
+      << "their hyper-threads next";
+  EXPECT_EQ(ThreadPlanPinned(Rank(machine, 1, 4)).places.size(), 16U) << "the process keeps its whole mask";
   EXPECT_EQ(Threads(Rank(machine, 2, 3)), 2) << "equal shares, two cores left over";
   for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 9, 12, 16}) {
     std::map<int, int> uses;
     for (int rank = 0; rank < ranks; ++rank) {
-      const ThreadPlan plan = Pinned(Rank(machine, rank, ranks));
+      const ThreadPlan plan = ThreadPlanPinned(Rank(machine, rank, ranks));
       EXPECT_EQ(plan.threads, std::max(1, 8 / ranks));
       for (const int cpu : TeamOf(plan)) EXPECT_EQ(++uses[cpu], 1) << ranks << " ranks, CPU " << cpu;
     }
@@ -136,7 +138,7 @@ TEST(ThreadPlanTest, RanksHaveSlicesThatDoNotOverlap) {
 
 TEST(ThreadPlanTest, MoreRanksThanCpusTakeTurnsAndAreWarned) {
   const CpuFacts machine = Machine(1, 2, 1);
-  EXPECT_THAT(TeamOf(Pinned(Rank(machine, 2, 3))), ElementsAre(0));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Rank(machine, 2, 3))), ElementsAre(0));
   EXPECT_EQ(Threads(Rank(machine, 2, 3)), 1);
   EXPECT_THAT(PlanThreads(Rank(machine, 0, 3), {}).warnings,
               ElementsAre(HasSubstr("3 ranks of 1 thread each share 2 CPUs")));
@@ -150,14 +152,14 @@ TEST(ThreadPlanTest, WhatALauncherBoundIsTheRanksOwn) {
   const CpuFacts machine = Machine(2, 4, 2);
   const CpuFacts bound = Rank(BoundTo(machine, {4, 5, 12, 13}), 2, 4);
   EXPECT_EQ(Threads(bound), 2);
-  EXPECT_THAT(TeamOf(Pinned(bound)), ElementsAre(4, 5));
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(bound)), ElementsAre(4, 5));
   EXPECT_EQ(Threads(Rank(BoundTo(machine, {7}), 3, 4)), 1);
   EXPECT_EQ(Threads(Rank(BoundTo(machine, {0, 1, 2, 3, 4, 5, 6, 7}), 1, 2)), 8) << "hyper-threads left out";
 }
 
 TEST(ThreadPlanTest, ASocketOfSeveralRanksIsSharedAndNotPinned) {
   const CpuFacts socket = Rank(BoundTo(Machine(2, 4, 2), {4, 5, 6, 7, 12, 13, 14, 15}), 3, 4);
-  const ThreadPlan plan = Pinned(socket);
+  const ThreadPlan plan = ThreadPlanPinned(socket);
   EXPECT_EQ(plan.threads, 2) << "two of the four ranks are on this socket";
   EXPECT_THAT(plan.places, IsEmpty());
   EXPECT_THAT(plan.warnings, ElementsAre(HasSubstr("gave this rank the same 8 CPUs as others")));
@@ -246,7 +248,7 @@ TEST_F(CpuFactsTest, TopologyAndOfflineCpus) {
   EXPECT_EQ(facts.box_cpus, 6);
   EXPECT_EQ(facts.quota, 0);
   EXPECT_EQ(Threads(facts), 3);
-  EXPECT_THAT(Pinned(facts).places, ElementsAre(0, 1, 2, 4, 5, 6));
+  EXPECT_THAT(ThreadPlanPinned(facts).places, ElementsAre(0, 1, 2, 4, 5, 6));
 }
 
 TEST_F(CpuFactsTest, NothingToReadLimitsNothing) {
@@ -298,8 +300,9 @@ TEST_F(CpuFactsTest, RanksOfAContainersCpusetShareIt) {
   variables_ = {{"LOCAL_WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}};
   const CpuFacts facts = Read({0, 1, 4, 5});
   EXPECT_EQ(facts.box_cpus, 4);
-  EXPECT_THAT(TeamOf(Pinned(facts)), ElementsAre(1)) << "not bound by the launcher: the mask is the container's";
-  EXPECT_THAT(TeamOf(Pinned(Read({1, 5}))), ElementsAre(1)) << "bound";
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(facts)), ElementsAre(1))
+      << "not bound by the launcher: the mask is the container's";
+  EXPECT_THAT(TeamOf(ThreadPlanPinned(Read({1, 5}))), ElementsAre(1)) << "bound";
 }
 
 TEST_F(CpuFactsTest, EveryLaunchersRanksAreKnown) {

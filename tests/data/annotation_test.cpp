@@ -42,12 +42,13 @@ std::vector<std::string> Boxes(const AnnotatedDatum& record) {
   return lines;
 }
 
-std::string Voc(const std::string& objects, const std::string& size = "<width>40</width><height>20</height>") {
+std::string AnnotationVoc(const std::string& objects,
+                          const std::string& size = "<width>40</width><height>20</height>") {
   return StrCat("<annotation>\n<folder>VOC</folder><size>", size, "<depth>3</depth></size>\n", objects,
                 "</annotation>\n");
 }
 
-std::string Object(const std::string& name, const std::string& box, const std::string& more = "") {
+std::string AnnotationObject(const std::string& name, const std::string& box, const std::string& more = "") {
   const std::vector<std::string> c = Split(box, ' ');
   return StrCat("<object><name>", name, "</name>", more, "<bndbox><xmin>", c[0], "</xmin><ymin>", c[1], "</ymin><xmax>",
                 c[2], "</xmax><ymax>", c[3], "</ymax></bndbox></object>\n");
@@ -57,20 +58,22 @@ std::string Object(const std::string& name, const std::string& box, const std::s
 
 TEST(AnnotationFileTest, VocBoxesBecomeFractionsGroupedByLabel) {
   const std::string part = "<part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>";
-  const Result r = Read(Voc(Object("dog", "10 5 20 15", "<difficult>1</difficult>") + Object("cat", "0 0 40 20", part) +
-                            Object("dog", "4 2 8 10", "<difficult>0</difficult>")),
+  const Result r = Read(AnnotationVoc(AnnotationObject("dog", "10 5 20 15", "<difficult>1</difficult>") +
+                                      AnnotationObject("cat", "0 0 40 20", part) +
+                                      AnnotationObject("dog", "4 2 8 10", "<difficult>0</difficult>")),
                         AnnotationFormat::kXml);
   EXPECT_THAT(Boxes(r.record), ElementsAre("2 0 0.25 0.25 0.5 0.75 difficult", "2 1 0.1 0.1 0.2 0.5", "1 0 0 0 1 1"));
   EXPECT_THAT(r.warnings, IsEmpty());
 }
 
 TEST(AnnotationFileTest, TheStatedSizeCountsAndOddBoxesAreTold) {
-  const Result r =
-      Read(Voc(Object("cat", "10.5 5 90 10"), "<width>80</width><height>40</height>"), AnnotationFormat::kXml);
+  const Result r = Read(AnnotationVoc(AnnotationObject("cat", "10.5 5 90 10"), "<width>80</width><height>40</height>"),
+                        AnnotationFormat::kXml);
   EXPECT_THAT(Boxes(r.record), ElementsAre("1 0 0.13125 0.125 1.125 0.25"));
   EXPECT_THAT(r.warnings, ElementsAre(HasSubstr("the size stated is 80 x 40 and the picture's 40 x 20"),
                                       HasSubstr("10.5 5 90 10 reaches outside the picture of 80 x 40")));
-  const Result without = Read("<annotation>" + Object("cat", "20 5 10 10") + "</annotation>", AnnotationFormat::kXml);
+  const Result without =
+      Read("<annotation>" + AnnotationObject("cat", "20 5 10 10") + "</annotation>", AnnotationFormat::kXml);
   EXPECT_THAT(Boxes(without.record), ElementsAre("1 0 0.5 0.25 0.25 0.5"));
   EXPECT_THAT(without.warnings, ElementsAre(HasSubstr("no size is stated"), HasSubstr("has its corners swapped")));
 }
@@ -96,12 +99,15 @@ TEST(AnnotationFileTest, MistakesAreNamed) {
   EXPECT_THAT(error("<annotation><size>", kXml), HasSubstr("this is no XML: line 1"));
   EXPECT_THAT(error("", kXml), HasSubstr("this is no XML"));
   EXPECT_THAT(error("<picture/>", kXml), HasSubstr("the XML is no <annotation>"));
-  EXPECT_THAT(error(Voc(Object("caat", "0 0 1 1")), kXml), HasSubstr("no name \"caat\"; did you mean \"cat\"?"));
-  EXPECT_THAT(error(Voc(Object("cat", "0 x 1 1")), kXml), HasSubstr("<ymin> is no number: \"x\""));
-  EXPECT_THAT(error(Voc("<object><name>cat</name></object>"), kXml), HasSubstr("line 3: <object> has no <bndbox>"));
-  EXPECT_THAT(error(Voc("<object><bndbox><xmin>1</xmin></bndbox></object>"), kXml),
+  EXPECT_THAT(error(AnnotationVoc(AnnotationObject("caat", "0 0 1 1")), kXml),
+              HasSubstr("no name \"caat\"; did you mean \"cat\"?"));
+  EXPECT_THAT(error(AnnotationVoc(AnnotationObject("cat", "0 x 1 1")), kXml), HasSubstr("<ymin> is no number: \"x\""));
+  EXPECT_THAT(error(AnnotationVoc("<object><name>cat</name></object>"), kXml),
+              HasSubstr("line 3: <object> has no <bndbox>"));
+  EXPECT_THAT(error(AnnotationVoc("<object><bndbox><xmin>1</xmin></bndbox></object>"), kXml),
               HasSubstr("<bndbox> has no <ymin>"));
-  EXPECT_THAT(error(Voc("", "<width>0</width><height>20</height>"), kXml), HasSubstr("the picture's size is 0 x 20"));
+  EXPECT_THAT(error(AnnotationVoc("", "<width>0</width><height>20</height>"), kXml),
+              HasSubstr("the picture's size is 0 x 20"));
   constexpr auto kJson = AnnotationFormat::kJson;
   EXPECT_THAT(error("{", kJson), HasSubstr("this is no JSON"));
   EXPECT_THAT(error("{}", kJson), HasSubstr("no list \"annotation\""));
@@ -119,7 +125,7 @@ TEST(AnnotationFileTest, MistakesAreNamed) {
 // An entity that names a file is not followed, and one that grows without end is refused.
 TEST(AnnotationFileTest, EntitiesOpenNothing) {
   const std::string outside =
-      "<!DOCTYPE a [<!ENTITY f SYSTEM \"file:///etc/passwd\">]>" + Voc(Object("&f;", "0 0 1 1"));
+      "<!DOCTYPE a [<!ENTITY f SYSTEM \"file:///etc/passwd\">]>" + AnnotationVoc(AnnotationObject("&f;", "0 0 1 1"));
   EXPECT_THAT(ErrorOf([&] { Read(outside, AnnotationFormat::kXml); }), HasSubstr("no name \"\""));
   std::string laughs = "<!DOCTYPE a [<!ENTITY e0 \"ha\">";
   for (int i = 1; i < 30; ++i) {
@@ -127,7 +133,7 @@ TEST(AnnotationFileTest, EntitiesOpenNothing) {
     for (int k = 0; k < 10; ++k) laughs += StrCat("&e", i - 1, ";");
     laughs += "\">";
   }
-  laughs += "]>" + Voc(Object("&e29;", "0 0 1 1"));
+  laughs += "]>" + AnnotationVoc(AnnotationObject("&e29;", "0 0 1 1"));
   EXPECT_THAT(ErrorOf([&] { Read(laughs, AnnotationFormat::kXml); }), testing::Not(IsEmpty()));
 }
 
@@ -141,8 +147,8 @@ class AnnotatedImports : public DataTest {
           "item { name: \"dog\" label: 2 }\n");
     Write("pictures/a.png", EncodePng(Gradient(40, 20, 3)));
     Write("pictures/b.jpg", EncodeJpeg(Gradient(20, 40, 3)));
-    Write("boxes/a.xml", Voc(Object("dog", "10 5 20 15")));
-    Write("boxes/b.xml", Voc(Object("cat", "0 0 20 40"), "<width>20</width><height>40</height>"));
+    Write("boxes/a.xml", AnnotationVoc(AnnotationObject("dog", "10 5 20 15")));
+    Write("boxes/b.xml", AnnotationVoc(AnnotationObject("cat", "0 0 20 40"), "<width>20</width><height>40</height>"));
     Write("list.txt", "pictures/a.png boxes/a.xml\npictures/b.jpg\tboxes/b.xml\n");
   }
   ImportReport Make(const ImportOptions& options = {}, const std::string& format = {}) const {
@@ -224,7 +230,7 @@ TEST_F(AnnotatedImports, BadPicturesAreSkippedAndBadAnnotationsStop) {
   ImportOptions options;
   options.on_bad_record = ImportOptions::OnBadRecord::kSkip;
   EXPECT_THAT(Make(options).skipped, ElementsAre(HasSubstr("pictures/a.png: ")));
-  Write("boxes/b.xml", Voc(Object("cow", "0 0 1 1")));
+  Write("boxes/b.xml", AnnotationVoc(AnnotationObject("cow", "0 0 1 1")));
   EXPECT_THAT(ErrorOf([&] { Make(options); }), HasSubstr("boxes/b.xml: the label map has no name \"cow\""));
   EXPECT_FALSE(std::filesystem::exists(At("db")));
 }

@@ -19,7 +19,7 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kBatch = 12;
+constexpr int64_t kDevicePrefetchBatch = 12;
 
 void SleepMs(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -35,7 +35,8 @@ class NumberedPipeline : public Pipeline {
     Device device = {};
   };
   explicit NumberedPipeline(const Options& options) : options_(options) {
-    types_ = {{DType::kFloat32, {kBatch, options.floats}, {}}, {DType::kFloat32, {kBatch}, {}}};
+    types_ = {{DType::kFloat32, {kDevicePrefetchBatch, options.floats}, {}},
+              {DType::kFloat32, {kDevicePrefetchBatch}, {}}};
     top_names_ = {"data", "label"};
     for (size_t i = 0; i < lent_.size() && options.lends; ++i) {
       for (const TensorType& type : types_) {
@@ -60,7 +61,7 @@ class NumberedPipeline : public Pipeline {
 
  private:
   void Make(std::span<const Tensor> tops) {
-    const int64_t number = position() / kBatch;
+    const int64_t number = position() / kDevicePrefetchBatch;
     if (options_.delay_ms > 0) SleepMs(options_.delay_ms);
     if (number == options_.fails_at && options_.fails > 0) {
       --options_.fails;
@@ -168,7 +169,7 @@ TEST_P(DevicePrefetchTest, HashesAreThoseOfThePipeline) {
   const std::string data = StrCat(
       "name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'db' backend: LMDB shuffle: true "
       "batch_size: ",
-      kBatch, " } transform_param { crop_size: 4 mirror: true ");
+      kDevicePrefetchBatch, " } transform_param { crop_size: 4 mirror: true ");
   const std::string mixed = data + "mixing { mixup_alpha: 1 classes: 5 } }";
   const std::string dummy =
       "type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 12 dim: 5 } data_filler { type: 'gaussian' } }";
@@ -225,8 +226,8 @@ TEST_P(DevicePrefetchTest, TheStepWaitsForSlowCopies) {
     for (int i = 0; i < 6; ++i) {
       const std::span<const Tensor> tops = prefetch->Next();
       const Tensor data = tops[0];
-      const int64_t end = data.type().shape.Count() - kBatch;
-      const Tensor last({DType::kFloat32, {kBatch}, {}}, data.as<float>().data() + end);
+      const int64_t end = data.type().shape.Count() - kDevicePrefetchBatch;
+      const Tensor last({DType::kFloat32, {kDevicePrefetchBatch}, {}}, data.as<float>().data() + end);
       Read(std::vector<Tensor>{last, tops[1]});
     }
     EXPECT_EQ(Numbers(), From(0, 6));
@@ -247,7 +248,7 @@ TEST_P(DevicePrefetchTest, AsManyBatchesAreAheadAsThereAreSlots) {
     for (int i = 0; i < 2000 && numbered.made() < slots + 1; ++i) SleepMs(1);
     SleepMs(10);
     EXPECT_EQ(numbered.made(), slots + 1);
-    EXPECT_EQ(prefetch->position(), 2 * kBatch);
+    EXPECT_EQ(prefetch->position(), 2 * kDevicePrefetchBatch);
   }
 }
 
@@ -264,11 +265,11 @@ TEST_P(DevicePrefetchTest, AnErrorComesInItsTurnAndCanBeTriedAgain) {
           EXPECT_EQ(error.kind(), ErrorKind::kBadData);
           EXPECT_EQ(error.text(), "batch 5 is torn");
         }
-        EXPECT_EQ(prefetch->position(), 5 * kBatch);
+        EXPECT_EQ(prefetch->position(), 5 * kDevicePrefetchBatch);
       }
       Read(*prefetch, 4);
       EXPECT_EQ(Numbers(), From(0, 9));
-      EXPECT_EQ(prefetch->position(), 9 * kBatch);
+      EXPECT_EQ(prefetch->position(), 9 * kDevicePrefetchBatch);
     }
   }
 }
@@ -279,11 +280,11 @@ TEST_P(DevicePrefetchTest, ContinuesAtAnyBatch) {
     std::mt19937 random(3);
     for (int i = 0; i < 60; ++i) {
       const auto at = static_cast<int>(random() % 100);
-      prefetch->Seek(at * kBatch);
-      EXPECT_EQ(prefetch->position(), at * kBatch);
+      prefetch->Seek(at * kDevicePrefetchBatch);
+      EXPECT_EQ(prefetch->position(), at * kDevicePrefetchBatch);
       const auto count = static_cast<int>(random() % 6);
       Read(*prefetch, count);
-      EXPECT_EQ(prefetch->position(), (at + count) * kBatch) << "batches ahead are not handed out";
+      EXPECT_EQ(prefetch->position(), (at + count) * kDevicePrefetchBatch) << "batches ahead are not handed out";
       // Another one that begins there goes on as if there had been no break.
       const auto resumed = Prefetch(Numbered({.lends = lends}), 2);
       resumed->Seek(prefetch->position());
@@ -305,7 +306,7 @@ TEST_P(DevicePrefetchTest, SeekingDropsOnlyWhatIsAhead) {
     const std::span<const Tensor> read_late = two->Next();
     step_->Call(&Gate::Pass, &slot_gate);
     Read(read_late);
-    two->Seek(50 * kBatch);
+    two->Seek(50 * kDevicePrefetchBatch);
     Read(*two, 1);
     SleepMs(20);
     slot_gate.Open();
@@ -321,7 +322,7 @@ TEST_P(DevicePrefetchTest, SeekingDropsOnlyWhatIsAhead) {
       SleepMs(30);
       copy_gate.Open();
     });
-    one->Seek(60 * kBatch);
+    one->Seek(60 * kDevicePrefetchBatch);
     Read(*one, 2);
     EXPECT_THAT(Numbers(), testing::ElementsAre(0, 1, 60, 61));
   }
@@ -373,9 +374,9 @@ TEST(DevicePrefetchOfTheCpu, GivesThePipelinesOwnMemory) {
     const std::span<const Tensor> tops = prefetch.Next();
     EXPECT_EQ(tops[0].as<float>()[7], static_cast<float>(i));
     EXPECT_EQ(numbered.made(), i + 1) << "nothing ahead but what the pipeline has";
-    EXPECT_EQ(prefetch.position(), (i + 1) * kBatch);
+    EXPECT_EQ(prefetch.position(), (i + 1) * kDevicePrefetchBatch);
   }
-  prefetch.Seek(9 * kBatch);
+  prefetch.Seek(9 * kDevicePrefetchBatch);
   EXPECT_EQ(prefetch.Next()[1].as<float>()[0], 9.5F);
   EXPECT_EQ(prefetch.statistics().batches, 6);
   EXPECT_EQ(prefetch.statistics().copy_micros, 0);

@@ -16,12 +16,12 @@ using testing::IsEmpty;
 
 // VOC -----------------------------------------------------------------------------------------------------------------
 
-std::string Object(const std::string& name, const std::string& corners, const std::string& more = "") {
+std::string ImportSamplesObject(const std::string& name, const std::string& corners, const std::string& more = "") {
   const std::vector<std::string> c = Split(corners, ' ');
   return StrCat("<object><name>", name, "</name>", more, "<bndbox><xmin>", c[0], "</xmin><ymin>", c[1], "</ymin><xmax>",
                 c[2], "</xmax><ymax>", c[3], "</ymax></bndbox></object>\n");
 }
-std::string Voc(const std::string& objects) {
+std::string ImportSamplesVoc(const std::string& objects) {
   return StrCat("<annotation><size><width>40</width><height>20</height><depth>3</depth></size>\n", objects,
                 "</annotation>\n");
 }
@@ -33,10 +33,11 @@ class VocImports : public SampleImports {
     return {{"JPEGImages/a.jpg", jpeg},
             {"JPEGImages/b.jpg", jpeg},
             {"JPEGImages/c.jpg", jpeg},
-            {"Annotations/a.xml", Voc(Object("dog", "10 5 20 15", "<difficult>1</difficult>") +
-                                      Object("cat", "0 0 40 20") + Object("dog", "3 4 3 9"))},
-            {"Annotations/b.xml", Voc("")},
-            {"Annotations/c.xml", Voc(Object("ant", "30 10 44 25"))},
+            {"Annotations/a.xml",
+             ImportSamplesVoc(ImportSamplesObject("dog", "10 5 20 15", "<difficult>1</difficult>") +
+                              ImportSamplesObject("cat", "0 0 40 20") + ImportSamplesObject("dog", "3 4 3 9"))},
+            {"Annotations/b.xml", ImportSamplesVoc("")},
+            {"Annotations/c.xml", ImportSamplesVoc(ImportSamplesObject("ant", "30 10 44 25"))},
             {"ImageSets/Main/train.txt", "b\na\nc\n"},
             {"ImageSets/Main/val.txt", "c"},
             {"ImageSets/Main/dog_train.txt", "a  1\nb -1\n"},
@@ -154,7 +155,7 @@ TEST_F(VocImports, AnotherAnnotationIsAnotherImport) {
   ImportOptions cut{.batch_records = 1, .wants_stop = [&] { return ++asked > 7; }};
   const std::string source = StrCat("voc:", Text("voc"), ",train");
   EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), cut); }), HasSubstr("interrupted after"));
-  Write("voc/Annotations/c.xml", Voc(Object("ant", "30 10 39 19")));
+  Write("voc/Annotations/c.xml", ImportSamplesVoc(ImportSamplesObject("ant", "30 10 39 19")));
   EXPECT_THAT(ErrorOf([&] { Import(source, At("db"), {.batch_records = 1}); }), HasSubstr("items_crc32c"));
   const auto restart = ImportOptions::Unfinished::kRestart;
   EXPECT_EQ(Import(source, At("db"), {.unfinished = restart, .batch_records = 1}).records, 3);

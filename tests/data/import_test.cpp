@@ -144,7 +144,7 @@ TEST_F(Imports, StorageResizeAndGreyAreHonoured) {
               testing::HasSubstr("both 0 or both"));
 }
 
-std::map<std::string, std::string> FilesOf(const std::filesystem::path& folder) {
+std::map<std::string, std::string> ImportFilesOf(const std::filesystem::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     files[entry.path().filename().string()] = ReadFile(entry.path());
@@ -180,7 +180,7 @@ TEST_F(CutImports, RecordsDoNotDependOnTheWorkers) {
   for (const int64_t workers : {2, 5}) {
     std::filesystem::remove_all(At("db"));
     const ImportReport report = Import(At("set").string(), At("db"), Options(workers));
-    EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+    EXPECT_EQ(ImportFilesOf(At("db")), ImportFilesOf(At("whole")));
     EXPECT_EQ(report.skipped, whole.skipped);
   }
 }
@@ -200,7 +200,7 @@ TEST_F(CutImports, AnInterruptedOneGoesOnAndReportsAllBadFiles) {
   EXPECT_EQ(report.records, whole.records);
   EXPECT_EQ(report.skipped, whole.skipped);
   EXPECT_EQ(report.shapes, whole.shapes);
-  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+  EXPECT_EQ(ImportFilesOf(At("db")), ImportFilesOf(At("whole")));
 }
 
 // Stopped by a bad file, the import goes on once its user says to skip such files.
@@ -211,7 +211,7 @@ TEST_F(CutImports, ABadFileStopsAndMayThenBeSkipped) {
   EXPECT_FALSE(std::filesystem::exists(At("db")));
   Import(At("set").string(), At("db"), Options(2));
   Whole();
-  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+  EXPECT_EQ(ImportFilesOf(At("db")), ImportFilesOf(At("whole")));
 }
 
 TEST_F(CutImports, AnotherOrderIsAnotherImport) {

@@ -14,20 +14,20 @@
 namespace moka {
 namespace {
 
-constexpr int kRecords = 150;
-constexpr int64_t kBatch = 12;
+constexpr int kInputEngineRecords = 150;
+constexpr int64_t kInputEngineBatch = 12;
 
 class InputEngine : public DataTest {
  protected:
   InputEngine() {
     SetStderrLevel(LogLevel::kError);
     std::vector<Datum> datums;
-    for (int i = 0; i < kRecords; ++i) {
+    for (int i = 0; i < kInputEngineRecords; ++i) {
       datums.push_back(RawDatum(3, 6, 6, i * 7, i < 90 ? 0 : i < 130 ? 1 : 2));
     }
     WriteDatabase(At("db"), datums);
     std::string weights;
-    for (int i = 0; i < kRecords; ++i) weights += StrCat(i % 5, "\n");
+    for (int i = 0; i < kInputEngineRecords; ++i) weights += StrCat(i % 5, "\n");
     Write("weights.txt", weights);
   }
 
@@ -36,7 +36,7 @@ class InputEngine : public DataTest {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
         StrCat(
             "name: 'data' type: 'Data' top: 'data' top: 'label' data_param { source: 'db' backend: LMDB batch_size: ",
-            kBatch, " shuffle: true ", more, "} transform_param { crop_size: 4 mirror: true } ", sampling),
+            kInputEngineBatch, " shuffle: true ", more, "} transform_param { crop_size: 4 mirror: true } ", sampling),
         &layer));
     return layer;
   }
@@ -89,7 +89,7 @@ TEST_F(InputEngine, ResumingAtAnyOfAHundredBatchesContinues) {
     const auto resumed = Open(Layer(sampling));
     for (int i = 0; i < 100; ++i) {
       const int at = i * 37 % 100;
-      resumed->Seek(at * kBatch);
+      resumed->Seek(at * kInputEngineBatch);
       ASSERT_EQ(Hashes(*resumed, 2), std::vector<uint64_t>(expected.begin() + at, expected.begin() + at + 2))
           << sampling << " at batch " << at;
     }
@@ -98,7 +98,7 @@ TEST_F(InputEngine, ResumingAtAnyOfAHundredBatchesContinues) {
 
 // Sample n of rank r is global sample n * world + r, down to its random crop.
 TEST_F(InputEngine, RanksTogetherReadTheGlobalOrder) {
-  constexpr int64_t kSamples = 24 * kBatch;
+  constexpr int64_t kSamples = 24 * kInputEngineBatch;
   constexpr int64_t kFloats = 3 * 4 * 4;
   const auto samples = [&](const LayerParameter& layer, int64_t rank, int64_t world) {
     const auto pipeline = Open(layer, 2, rank, world);
@@ -107,7 +107,7 @@ TEST_F(InputEngine, RanksTogetherReadTheGlobalOrder) {
     while (static_cast<int64_t>(all.size()) < kSamples / world) {
       pipeline->Next(tops.tensors());
       const std::span<const float> data = tops.data.as<float>();
-      for (int64_t i = 0; i < kBatch; ++i)
+      for (int64_t i = 0; i < kInputEngineBatch; ++i)
         all.emplace_back(data.begin() + i * kFloats, data.begin() + (i + 1) * kFloats);
     }
     return all;
@@ -167,7 +167,7 @@ TEST_F(InputEngine, StatisticsSayWhereTheTimeWent) {
   Hashes(*pipeline, 50);
   const PipelineStatistics s = pipeline->statistics();
   EXPECT_EQ(s.batches, 50);
-  EXPECT_EQ(s.samples, 50 * kBatch);
+  EXPECT_EQ(s.samples, 50 * kInputEngineBatch);
   EXPECT_GE(s.made_samples, s.samples);
   EXPECT_EQ(s.threads, 2);
   EXPECT_EQ(s.most_threads, 2);

@@ -14,11 +14,12 @@ namespace fs = std::filesystem;
 
 using LmdbFile = DataTest;
 
-std::string ValueOf(int64_t i, size_t bytes) { return std::string(bytes, static_cast<char>('a' + i % 26)); }
+std::string LmdbFileValueOf(int64_t i, size_t bytes) { return std::string(bytes, static_cast<char>('a' + i % 26)); }
 
 void WriteRecords(const fs::path& path, int64_t count, size_t bytes) {
   LmdbWriter writer(path);
-  for (int64_t i = 0; i < count; ++i) writer.Put(LmdbKey(i, "x"), ValueOf(i, bytes + static_cast<size_t>(i % 7)));
+  for (int64_t i = 0; i < count; ++i)
+    writer.Put(LmdbKey(i, "x"), LmdbFileValueOf(i, bytes + static_cast<size_t>(i % 7)));
   writer.Finish();
 }
 

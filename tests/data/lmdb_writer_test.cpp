@@ -15,16 +15,16 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr int64_t kRecords = 700;
-constexpr int64_t kBatch = 64;
+constexpr int64_t kLmdbWriterRecords = 700;
+constexpr int64_t kLmdbWriterBatch = 64;
 
 // Values from nothing to several pages.
-std::string ValueOf(int64_t i) {
+std::string LmdbWriterValueOf(int64_t i) {
   RandomStream random(5, static_cast<uint64_t>(i));
   return std::string(random.Below(i % 10 == 0 ? 20000 : 900), static_cast<char>('a' + i % 26));
 }
 
-std::map<std::string, std::string> FilesOf(const fs::path& folder) {
+std::map<std::string, std::string> LmdbWriterFilesOf(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     files[entry.path().filename().string()] = ReadFile(entry.path());
@@ -35,45 +35,49 @@ std::map<std::string, std::string> FilesOf(const fs::path& folder) {
 class LmdbWriting : public DataTest {
  protected:
   static LmdbWriter::Options Resumable(const std::string& identity = R"({"source": "a"})") {
-    return {.identity = identity, .batch_records = kBatch};
+    return {.identity = identity, .batch_records = kLmdbWriterBatch};
   }
   // Goes on from what is there up to `end` records; finishes the database when that is all of them.
   void WriteUpTo(int64_t end, const std::string& name = "db") const {
     LmdbWriter writer(At(name), Resumable());
     for (int64_t i = writer.entries(); i < end; ++i) {
       if (i % 100 == 50) writer.AddNote("skipped", StrCat("before ", i, ": damaged"));
-      writer.Put(LmdbKey(i, "x"), ValueOf(i));
+      writer.Put(LmdbKey(i, "x"), LmdbWriterValueOf(i));
     }
-    if (end == kRecords) writer.Finish();
+    if (end == kLmdbWriterRecords) writer.Finish();
   }
   int64_t Kept(const std::string& name = "db.partial") const {
     const LmdbReader reader(At(name));
     for (int64_t i = 0; i < reader.size(); ++i) {
       EXPECT_EQ(reader.key(i), LmdbKey(i, "x"));
-      EXPECT_EQ(reader.value(i), ValueOf(i));
+      EXPECT_EQ(reader.value(i), LmdbWriterValueOf(i));
     }
     return reader.size();
   }
 };
 
 TEST_F(LmdbWriting, CutsLeaveNoTraceInTheBytes) {
-  WriteUpTo(kRecords, "whole");
-  const auto whole = FilesOf(At("whole"));
+  WriteUpTo(kLmdbWriterRecords, "whole");
+  const auto whole = LmdbWriterFilesOf(At("whole"));
   EXPECT_THAT(whole, testing::SizeIs(5));
   EXPECT_THAT(whole.at("import_notes.txt"), testing::StartsWith("50 skipped before 50: damaged\n150 skipped "));
-  for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{
-           {1}, {kBatch}, {kBatch + 1}, {100, 101, 300}, {200, 500, 699}, {64, 128, 192, 256, 320, 384, 448}}) {
+  for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{{1},
+                                                                            {kLmdbWriterBatch},
+                                                                            {kLmdbWriterBatch + 1},
+                                                                            {100, 101, 300},
+                                                                            {200, 500, 699},
+                                                                            {64, 128, 192, 256, 320, 384, 448}}) {
     for (const int64_t cut : cuts) {
       WriteUpTo(cut);
-      if (cut >= kBatch) {
-        EXPECT_EQ(Kept(), cut / kBatch * kBatch) << cut;
+      if (cut >= kLmdbWriterBatch) {
+        EXPECT_EQ(Kept(), cut / kLmdbWriterBatch * kLmdbWriterBatch) << cut;
       } else {
         EXPECT_FALSE(fs::exists(At("db.partial"))) << "nothing was worth keeping";
       }
       EXPECT_FALSE(fs::exists(At("db")));
     }
-    WriteUpTo(kRecords);
-    EXPECT_EQ(FilesOf(At("db")), whole);
+    WriteUpTo(kLmdbWriterRecords);
+    EXPECT_EQ(LmdbWriterFilesOf(At("db")), whole);
     EXPECT_FALSE(fs::exists(At("db.partial")));
     fs::remove_all(At("db"));
   }
@@ -90,11 +94,11 @@ TEST_F(LmdbWriting, TheMapGrowsInAResumedWriterToo) {
   write("db", 9);
   write("db", 22);
   write("db", 30);
-  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+  EXPECT_EQ(LmdbWriterFilesOf(At("db")), LmdbWriterFilesOf(At("whole")));
 }
 
 TEST_F(LmdbWriting, NotesOfRecordsThatWereNotCommittedAreDropped) {
-  WriteUpTo(kBatch * 3 + 10);  // notes before 50 and 150
+  WriteUpTo(kLmdbWriterBatch * 3 + 10);  // notes before 50 and 150
   {
     LmdbWriter writer(At("db"), Resumable());
     ASSERT_EQ(writer.kept_notes().size(), 2U);
@@ -104,9 +108,9 @@ TEST_F(LmdbWriting, NotesOfRecordsThatWereNotCommittedAreDropped) {
   }
   const std::string notes = ReadFile(At("db.partial/import_notes.txt"));
   Write("db.partial/import_notes.txt", notes + "192 skipped of a batch that was cut\n250 skip");
-  WriteUpTo(kRecords);
-  WriteUpTo(kRecords, "whole");
-  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+  WriteUpTo(kLmdbWriterRecords);
+  WriteUpTo(kLmdbWriterRecords, "whole");
+  EXPECT_EQ(LmdbWriterFilesOf(At("db")), LmdbWriterFilesOf(At("whole")));
 }
 
 TEST_F(LmdbWriting, AnotherImportIsRefusedUntilARestart) {
@@ -116,7 +120,7 @@ TEST_F(LmdbWriting, AnotherImportIsRefusedUntilARestart) {
               testing::AllOf(HasSubstr("db.partial holds the records of another import that was not finished: "),
                              HasSubstr("its source is \"a\", this one's \"b\""),
                              HasSubstr("its shuffle is none, this one's 7"), HasSubstr("give --restart")));
-  EXPECT_EQ(Kept(), kBatch) << "the refusal changed nothing";
+  EXPECT_EQ(Kept(), kLmdbWriterBatch) << "the refusal changed nothing";
   other.restart = true;
   LmdbWriter writer(At("db"), other);
   EXPECT_EQ(writer.entries(), 0);
@@ -142,20 +146,20 @@ TEST_F(LmdbWriting, AFullDiskLeavesWhatWasCommitted) {
   for (const rlim_t limit : {rlim_t{300000}, rlim_t{500001}, rlim_t{700123}}) {
     small.rlim_cur = limit;
     setrlimit(RLIMIT_FSIZE, &small);
-    const std::string error = ErrorOf([&] { WriteUpTo(kRecords); });
+    const std::string error = ErrorOf([&] { WriteUpTo(kLmdbWriterRecords); });
     setrlimit(RLIMIT_FSIZE, &former);
     EXPECT_THAT(error, testing::AllOf(HasSubstr("db: cannot write records "), HasSubstr(" are free there)"),
                                       HasSubstr("make room and run the same command again")));
     const int64_t kept = Kept();
     EXPECT_GT(kept, 0);
-    EXPECT_LT(kept, kRecords);
-    EXPECT_EQ(kept % kBatch, 0);
+    EXPECT_LT(kept, kLmdbWriterRecords);
+    EXPECT_EQ(kept % kLmdbWriterBatch, 0);
     EXPECT_LE(fs::file_size(At("db.partial/data.mdb")), limit);
     EXPECT_EQ(fs::file_size(At("db.partial/data.mdb")) % 4096, 0U);
   }
-  WriteUpTo(kRecords);
-  WriteUpTo(kRecords, "whole");
-  EXPECT_EQ(FilesOf(At("db")), FilesOf(At("whole")));
+  WriteUpTo(kLmdbWriterRecords);
+  WriteUpTo(kLmdbWriterRecords, "whole");
+  EXPECT_EQ(LmdbWriterFilesOf(At("db")), LmdbWriterFilesOf(At("whole")));
 }
 
 TEST_F(LmdbWriting, TooLittleRoomIsSaidFirst) {

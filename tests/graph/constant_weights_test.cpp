@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-TensorType Type(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
+TensorType ConstantWeightsType(const Shape& shape) { return {DType::kFloat32, shape, {}}; }
 
 constexpr int64_t kSteps = 3;
 constexpr int64_t kRows = 100;
@@ -31,20 +31,20 @@ struct Recurrent {
     const GraphBuilder b(graph, {"net", {}, "", kNoId});
     const int64_t units = 64;
     const int64_t all = kSteps * kRows;
-    const ValueId x = graph.AddInput("x", Type(Shape{kSteps, kRows, 4 * units}));
-    const ValueId label = graph.AddInput("label", Type(Shape{all}));
+    const ValueId x = graph.AddInput("x", ConstantWeightsType(Shape{kSteps, kRows, 4 * units}));
+    const ValueId label = graph.AddInput("label", ConstantWeightsType(Shape{all}));
     const ValueId going = b.Full(Shape{kSteps, kRows}, 1.0);
     const ValueId zero = b.Full(Shape{kRows, units}, 0.0);
-    const ValueId w = graph.AddState("lstm", Type(Shape{4 * units, units}));
+    const ValueId w = graph.AddState("lstm", ConstantWeightsType(Shape{4 * units, units}));
     const std::vector<ValueId> lstm = b.Add("lstm", {x, going, zero, zero, w});
     if (shows_gates) graph.AddOutput("gates", lstm[3]);
     const ValueId flat = b.Reshape(lstm[0], Shape{all, units});
-    const ValueId input = graph.AddState("input", Type(Shape{3 * units, units}));
+    const ValueId input = graph.AddState("input", ConstantWeightsType(Shape{3 * units, units}));
     const ValueId gates = b.Add1("matmul", {flat, input}, {{"transpose_b", true}});
-    const std::vector<ValueId> gru = b.Add(
-        "gru", {b.Reshape(gates, Shape{kSteps, kRows, 3 * units}), going, lstm[1],
-                graph.AddState("gru", Type(Shape{3 * units, units})), graph.AddState("bias", Type(Shape{units}))});
-    const TensorType of_scores = Type(Shape{units, 70});
+    const std::vector<ValueId> gru = b.Add("gru", {b.Reshape(gates, Shape{kSteps, kRows, 3 * units}), going, lstm[1],
+                                                   graph.AddState("gru", ConstantWeightsType(Shape{3 * units, units})),
+                                                   graph.AddState("bias", ConstantWeightsType(Shape{units}))});
+    const TensorType of_scores = ConstantWeightsType(Shape{units, 70});
     const ValueId scores = feeds_weights ? graph.AddInput("scores", of_scores) : graph.AddState("scores", of_scores);
     const ValueId y = b.Add1("matmul", {b.Reshape(gru[0], Shape{all, units}), scores});
     if (assigns_weights) graph.Assign(scores, b.Pointwise("x0*0.5", {scores}));

@@ -50,7 +50,7 @@ struct Training {
   std::unique_ptr<Program> program;
 };
 
-float Largest(const std::vector<float>& values) {
+float DeviceProgramLargest(const std::vector<float>& values) {
   float largest = 0;
   for (const float v : values) largest = std::max(largest, std::abs(v));
   return largest;
@@ -60,7 +60,8 @@ void ExpectSameWeights(const ParameterStore& found, const ParameterStore& expect
   for (const std::string& name : expected.Names()) {
     const std::vector<float> a = found.Values(name);
     const std::vector<float> b = expected.Values(name);
-    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * Largest(b)) << name << " " << i;
+    for (size_t i = 0; i < a.size(); ++i)
+      ASSERT_NEAR(a[i], b[i], tolerance * DeviceProgramLargest(b)) << name << " " << i;
   }
 }
 

@@ -40,7 +40,7 @@ Outcome TrainFor(int steps, const CompileOptions& options, bool compose) {
   return outcome;
 }
 
-void ExpectNear(const Outcome& a, const Outcome& b, float tolerance, const std::string& what) {
+void ExpectProgramNear(const Outcome& a, const Outcome& b, float tolerance, const std::string& what) {
   for (size_t i = 0; i < a.losses.size(); ++i)
     EXPECT_NEAR(a.losses[i], b.losses[i], tolerance * std::abs(b.losses[i])) << what;
   for (const auto& [name, values] : a.weights) {
@@ -62,12 +62,12 @@ TEST(ProgramTest, LossFallsAndRunsRepeatBitForBit) {
 
 TEST(ProgramTest, EachOptionalPassLeavesTheResultsAsTheyWere) {
   const Outcome all = TrainFor(4, {}, true);
-  ExpectNear(TrainFor(4, {}, false), all, 2e-4F, "without compose before autodiff");
+  ExpectProgramNear(TrainFor(4, {}, false), all, 2e-4F, "without compose before autodiff");
   for (const Pass& pass : CompilePasses()) {
     if (!pass.optional) continue;
     CompileOptions options;
     options.disabled_passes = {std::string(pass.name)};
-    ExpectNear(TrainFor(4, options, true), all, 2e-4F, std::string(pass.name));
+    ExpectProgramNear(TrainFor(4, options, true), all, 2e-4F, std::string(pass.name));
   }
 }
 

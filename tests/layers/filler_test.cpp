@@ -189,7 +189,7 @@ TEST(FillerTest, EdgesAndLaplacians) {
   EXPECT_NEAR(values[0], 16 * 3 * std::exp(-4.0) / 3.1415, 1e-5);
 }
 
-std::string ErrorOf(const FillerParameter& filler, const Shape& shape) {
+std::string FillerErrorOf(const FillerParameter& filler, const Shape& shape) {
   try {
     CheckFiller(filler, shape);
   } catch (const Error& error) {
@@ -199,29 +199,30 @@ std::string ErrorOf(const FillerParameter& filler, const Shape& shape) {
 }
 
 TEST(FillerTest, BadFillersAreRefused) {
-  EXPECT_THAT(ErrorOf(Filler("gausian"), {2}),
+  EXPECT_THAT(FillerErrorOf(Filler("gausian"), {2}),
               HasSubstr("unknown filler type \"gausian\"; did you mean \"gaussian\"?"));
-  EXPECT_THAT(ErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(ErrorOf(Filler("bilinear_upsampling"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(ErrorOf(Filler("gabor"), {64, 3, 11, 11}), HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
-  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
-  EXPECT_THAT(ErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));
-  EXPECT_THAT(ErrorOf(Filler("EdgeX"), {1, 1, 5, 5}), HasSubstr("EdgeX filler: needs a kernel of 3 x 3"));
-  EXPECT_THAT(ErrorOf(Filler("LoG"), {1, 1, 4, 4}), HasSubstr("kernel of odd size"));
+  EXPECT_THAT(FillerErrorOf(Filler("bilinear"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(FillerErrorOf(Filler("bilinear_upsampling"), {1, 1, 3, 4}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {64, 3, 11, 11}),
+              HasSubstr("[96,3,11,11], the parameter's shape is [64,3,11"));
+  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {96, 1, 11, 11}), HasSubstr("gabor filler: is for"));
+  EXPECT_THAT(FillerErrorOf(Filler("gabor"), {96, 3, 11}), HasSubstr("needs a square 2-D kernel"));
+  EXPECT_THAT(FillerErrorOf(Filler("EdgeX"), {1, 1, 5, 5}), HasSubstr("EdgeX filler: needs a kernel of 3 x 3"));
+  EXPECT_THAT(FillerErrorOf(Filler("LoG"), {1, 1, 4, 4}), HasSubstr("kernel of odd size"));
   FillerParameter filler = Filler("LoG");
   filler.set_std(0);
-  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("std must be above 0, found 0"));
+  EXPECT_THAT(FillerErrorOf(filler, {1, 1, 3, 3}), HasSubstr("std must be above 0, found 0"));
   filler = Filler("Laplacian");
   filler.set_sparse(1);
-  EXPECT_THAT(ErrorOf(filler, {1, 1, 3, 3}), HasSubstr("sparse is for gaussian"));
+  EXPECT_THAT(FillerErrorOf(filler, {1, 1, 3, 3}), HasSubstr("sparse is for gaussian"));
   filler = Filler("uniform");
   filler.set_min(2);
-  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
+  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("min 2 is above max 1"));
   filler = Filler("gaussian");
   filler.set_std(-1);
-  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
+  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std -1 is negative"));
   filler.set_std(NAN);
-  EXPECT_THAT(ErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
+  EXPECT_THAT(FillerErrorOf(filler, {2}), HasSubstr("std must be a finite number"));
 }
 
 TEST(FillerTest, TrilinearIsTheForks) {
@@ -235,8 +236,8 @@ TEST(FillerTest, TrilinearIsTheForks) {
     const std::vector<float> odd = Fill(Filler(type), {1, 1, 3, 3, 3});
     EXPECT_FLOAT_EQ(odd[0], 0.25F * 0.25F * 0.25F);
     EXPECT_FLOAT_EQ(odd[26], 0.75F * 0.75F * 0.75F);
-    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3}), HasSubstr("needs a cubic 3-D kernel"));
-    EXPECT_THAT(ErrorOf(Filler(type), {1, 1, 3, 3, 4}), HasSubstr("needs a cubic 3-D kernel"));
+    EXPECT_THAT(FillerErrorOf(Filler(type), {1, 1, 3, 3}), HasSubstr("needs a cubic 3-D kernel"));
+    EXPECT_THAT(FillerErrorOf(Filler(type), {1, 1, 3, 3, 4}), HasSubstr("needs a cubic 3-D kernel"));
   }
 }
 

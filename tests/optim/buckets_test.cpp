@@ -32,7 +32,7 @@ std::string Fields(std::string_view field, int64_t outputs) {
                 "max: 0.1 } ");
 }
 
-std::string Embed(std::string_view name, std::string_view words, std::string_view top) {
+std::string BucketsEmbed(std::string_view name, std::string_view words, std::string_view top) {
   return StrCat("layer { name: \"", name, "\" type: \"Embed\" bottom: \"", words, "\" top: \"", top, "\" ",
                 Fields("embed_param", kUnits), "input_dim: ", kWords, " } }\n");
 }
@@ -50,14 +50,14 @@ std::string Recurrent(const std::string& type, const std::string& name, const st
 }
 
 // Sequence to sequence over `steps` steps: two layers read, two that start from their last states write.
-std::string Net(const std::string& type, int64_t steps) {
+std::string BucketsNet(const std::string& type, int64_t steps) {
   const std::string all = StrCat("shape { dim: ", steps, " dim: ", kRows, " }");
   const std::string state = StrCat("shape { dim: 1 dim: ", kRows, " dim: ", kUnits, " }");
   std::string text = StrCat(
       "layer { name: \"in\" type: \"Input\" top: \"source\" top: \"target\" top: \"next\" top: \"source_cont\" top: "
       "\"target_cont\" top: \"zero_h\" top: \"zero_c\" input_param { ",
       all, all, all, all, all, state, state, " } }\n");
-  text += Embed("source_embed", "source", "source_x") + Embed("target_embed", "target", "target_x");
+  text += BucketsEmbed("source_embed", "source", "source_x") + BucketsEmbed("target_embed", "target", "target_x");
   text += Recurrent(type, "e1", "source_x", "source_cont", "zero") + Recurrent(type, "e2", "e1", "source_cont", "zero");
   text += Recurrent(type, "d1", "target_x", "target_cont", "e1") + Recurrent(type, "d2", "d1", "target_cont", "e2");
   text += StrCat("layer { name: \"score\" type: \"InnerProduct\" bottom: \"d2\" top: \"score\" ",
@@ -89,7 +89,7 @@ class Bucket {
   Bucket(const std::string& type, int64_t steps, ParameterStore& store) : steps_(steps) {
     NetOptions options;
     options.state.set_phase(TRAIN);
-    BuiltNet net = BuildNet(NetFromText(Net(type, steps), "net.prototxt"), options);
+    BuiltNet net = BuildNet(NetFromText(BucketsNet(type, steps), "net.prototxt"), options);
     AddBlobs(net.blobs, 3, store);
     net.graph.AddOutput("@loss", net.loss);
     ComposeForward(net.graph);

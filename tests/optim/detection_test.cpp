@@ -18,7 +18,7 @@ std::string Quoted(std::string text) {
   return text;
 }
 
-NetParameter Net(const std::string& text, Phase phase) {
+NetParameter DetectionNet(const std::string& text, Phase phase) {
   NetParameter net = NetFromText(Quoted(text), "net.prototxt");
   net.mutable_state()->set_phase(phase);
   return net;
@@ -66,8 +66,8 @@ class DetectionTest : public FolderTest {
   static std::unique_ptr<Trainer> Make(const std::string& fields, TrainerOptions options = {},
                                        const std::string& net = EvaluationNet()) {
     SolverNets nets;
-    nets.train = Net(net, TRAIN);
-    nets.tests = {Net(net, TEST)};
+    nets.train = DetectionNet(net, TRAIN);
+    nets.tests = {DetectionNet(net, TEST)};
     return std::make_unique<Trainer>(Fields(fields), nets, std::move(options));
   }
   static std::unique_ptr<Trainer> Filled(const std::string& fields, TrainerOptions options = {}) {
@@ -217,8 +217,8 @@ TEST_F(DetectionTest, AnSsdNetLearnsAFewPictures) {
   ImportAnnotated(At("list.txt"), folder_.string() + "/", annotations, At("db"), {});
   const std::string net = SsdNet(At("db").string());
   SolverNets nets;
-  nets.train = Net(net, TRAIN);
-  nets.tests = {Net(net, TEST)};
+  nets.train = DetectionNet(net, TRAIN);
+  nets.tests = {DetectionNet(net, TEST)};
   const auto train = [&](const std::string& more) {
     auto trainer = std::make_unique<Trainer>(
         Solver(

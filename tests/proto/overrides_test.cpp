@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kNet = R"(
+constexpr const char* kOverridesNet = R"(
 layer { name: "data" type: "Data" top: "data" include { phase: TRAIN } }
 layer { name: "data" type: "Data" top: "data" include { phase: TEST } }
 layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" param { lr_mult: 1 } param { lr_mult: 2 }
@@ -22,11 +22,11 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 layer { name: "conv2.a" type: "Convolution" bottom: "conv1" top: "conv2" param { lr_mult: 1 } convolution_param { num_output: 30 } }
 )";
 
-NetParameter With(const std::vector<std::string>& overrides, std::vector<AppliedOverride>* applied = nullptr) {
-  return NetFromText(kNet, "n", {.overrides = overrides, .applied = applied});
+NetParameter OverridesWith(const std::vector<std::string>& overrides, std::vector<AppliedOverride>* applied = nullptr) {
+  return NetFromText(kOverridesNet, "n", {.overrides = overrides, .applied = applied});
 }
 std::string ErrorWith(const std::string& override_text) {
-  return ErrorTextOf([&] { With({override_text}); });
+  return ErrorTextOf([&] { OverridesWith({override_text}); });
 }
 std::string SolverErrorWith(const std::string& override_text) {
   return ErrorTextOf([&] { SolverFromText("base_lr: 0.1", "s", {.overrides = {override_text}}); });
@@ -34,7 +34,7 @@ std::string SolverErrorWith(const std::string& override_text) {
 
 TEST(Overrides, SetAFieldOfANamedLayerAndReportIt) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net = With({"layer[conv1].convolution_param.num_output=64"}, &applied);
+  const NetParameter net = OverridesWith({"layer[conv1].convolution_param.num_output=64"}, &applied);
   EXPECT_EQ(net.layer(2).convolution_param().num_output(), 64U);
   ASSERT_EQ(applied.size(), 1U);
   EXPECT_EQ(applied[0].path, "layer[conv1].convolution_param.num_output");
@@ -47,29 +47,31 @@ TEST(Overrides, SetAFieldOfANamedLayerAndReportIt) {
 
 TEST(Overrides, FollowPatternsAndIndices) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net = With({"layer[*].param[0].lr_mult=0", "layer[data].phase=TEST"}, &applied);
+  const NetParameter net = OverridesWith({"layer[*].param[0].lr_mult=0", "layer[data].phase=TEST"}, &applied);
   EXPECT_EQ(net.layer(2).param(0).lr_mult(), 0);
   EXPECT_EQ(net.layer(2).param(1).lr_mult(), 2);
   EXPECT_EQ(net.layer(4).param(0).lr_mult(), 0);
   EXPECT_EQ(net.layer(3).param_size(), 0);
   EXPECT_EQ(applied.size(), 4U);
-  EXPECT_EQ(With({"layer[2].name=first"}).layer(2).name(), "first");
-  EXPECT_EQ(With({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
+  EXPECT_EQ(OverridesWith({"layer[2].name=first"}).layer(2).name(), "first");
+  EXPECT_EQ(OverridesWith({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
 }
 
 TEST(Overrides, PatternsPassOverLayersWithoutTheMessage) {
-  const NetParameter net = With({"layer[*].convolution_param.group=2"});
+  const NetParameter net = OverridesWith({"layer[*].convolution_param.group=2"});
   EXPECT_EQ(net.layer(2).convolution_param().group(), 2U);
   EXPECT_FALSE(net.layer(3).has_convolution_param());
 }
 
 TEST(Overrides, MakeAMissingMessageOfANamedLayer) {
-  EXPECT_FLOAT_EQ(With({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(), 0.1F);
+  EXPECT_FLOAT_EQ(OverridesWith({"layer[relu1].relu_param.negative_slope=0.1"}).layer(3).relu_param().negative_slope(),
+                  0.1F);
 }
 
 TEST(Overrides, AppendToLists) {
-  const NetParameter net = With({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
-                                 "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});
+  const NetParameter net =
+      OverridesWith({"+layer[relu1].param={lr_mult: 3}", "+layer[data].transform_param.mirror=true",
+                     "+layer={name: 'new' type: 'Silence'}", "+layer[conv1].bottom=extra"});
   EXPECT_EQ(net.layer(3).param(0).lr_mult(), 3);
   EXPECT_TRUE(net.layer(0).transform_param().mirror());
   EXPECT_TRUE(net.layer(1).transform_param().mirror());
@@ -80,9 +82,9 @@ TEST(Overrides, AppendToLists) {
 
 TEST(Overrides, Delete) {
   std::vector<AppliedOverride> applied;
-  const NetParameter net =
-      With({"~layer[relu1]", "~layer[data]", "~layer[conv1].param[0]", "~layer[conv2.a].convolution_param.num_output"},
-           &applied);
+  const NetParameter net = OverridesWith(
+      {"~layer[relu1]", "~layer[data]", "~layer[conv1].param[0]", "~layer[conv2.a].convolution_param.num_output"},
+      &applied);
   ASSERT_EQ(net.layer_size(), 2);
   EXPECT_EQ(net.layer(0).name(), "conv1");
   EXPECT_EQ(net.layer(0).param_size(), 1);
@@ -120,7 +122,7 @@ TEST(Overrides, ThatMatchNothingAreErrors) {
   EXPECT_THAT(ErrorWith("layer[relu1].param[0].lr_mult=0"), HasSubstr("param[0] does not exist: there are 0"));
   EXPECT_THAT(ErrorWith("~layer[conv1].phase"), HasSubstr("matches nothing that is set"));
   EXPECT_THAT(ErrorWith("~layer[drop7]"), HasSubstr("no layer is named \"drop7\""));
-  EXPECT_EQ(ErrorKindOf([] { With({"~layer[drop7]"}); }), ErrorKind::kUsage);
+  EXPECT_EQ(ErrorKindOf([] { OverridesWith({"~layer[drop7]"}); }), ErrorKind::kUsage);
 }
 
 TEST(Overrides, WithUnknownFieldsAreErrors) {

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr const char* kNet =
+constexpr const char* kSolverFileNet =
     "layer { name: 'data' type: 'Data' include { phase: TRAIN } } layer { name: 'test' type: 'Data' include { phase: "
     "TEST not_stage: 'x' } }"
     "layer { name: 'x' type: 'ReLU' include { stage: 'x' } }";
@@ -24,7 +24,7 @@ class SolverFile : public ::testing::Test {
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("moka_solver_file_test_" + std::to_string(getpid()));
     CreateFolders(folder_);
-    WriteFileAtomically(folder_ / "train_val.prototxt", kNet);
+    WriteFileAtomically(folder_ / "train_val.prototxt", kSolverFileNet);
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -67,6 +67,25 @@ function(moka_headers name)
   target_precompile_headers(${name} PRIVATE ${MOKA_COMMON_HEADERS} ${ARGN})
 endfunction()
 
+# moka_unity(target [STATES] [BATCH n] [ALONE a.cpp ...]): its sources are compiled several together, as most of what one
+# takes are headers and the inline functions of others; names of anonymous namespaces therefore differ within a target.
+# Sources with flags of their own and those after ALONE stay alone, as do all with a compiler cache: that build tells what
+# a source forgot to include. A batch, of 8 unless said, is what an edit costs. STATES: a class of a header has a State
+# whose members' types are in its source's anonymous namespace, which GCC warns of where it takes that source for a header.
+function(moka_unity target)
+  cmake_parse_arguments(UNITY "STATES" "BATCH" "ALONE" ${ARGN})
+  if(NOT UNITY_BATCH)
+    set(UNITY_BATCH 8)
+  endif()
+  if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
+    if(UNITY_STATES)
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
+    set_source_files_properties(${UNITY_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${UNITY_BATCH})
+  endif()
+endfunction()
+
 # moka_room(NAME SOURCES a.cpp ... DEPENDS rooms and libraries ... REUSE headers): a static library moka_NAME.
 function(moka_room name)
   cmake_parse_arguments(ROOM "" "REUSE" "SOURCES;DEPENDS;PRIVATE" ${ARGN})

@@ -21,11 +21,11 @@ namespace {
 
 constexpr int kNotStarted = 127;
 constexpr int kOutOfTime = 124;
-constexpr int kSignalled = 128;
+constexpr int kChildSignalled = 128;
 
 double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-int CodeOf(int status) { return WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
+int CodeOf(int status) { return WIFSIGNALED(status) ? kChildSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
 
 // The words as execvp takes them; they outlive the result.
 std::vector<char*> ArgvOf(const std::vector<std::string>& words) {
@@ -88,7 +88,7 @@ bool ReadSome(int fd, std::string& text) {
 }
 
 // Reads both streams until they are closed or the deadline has come, and takes the exit code.
-void Finish(Running& child, CommandOutput& output, double deadline_s) {
+void FinishChild(Running& child, CommandOutput& output, double deadline_s) {
   while (child.out >= 0 || child.err >= 0) {
     const auto left_ms = static_cast<int>((deadline_s - Now()) * 1000);
     std::array<pollfd, 2> streams = {pollfd{child.out, POLLIN, 0}, pollfd{child.err, POLLIN, 0}};
@@ -141,7 +141,7 @@ std::vector<CommandOutput> RunCommands(const std::vector<std::vector<std::string
     outputs[i].begin_s = Now();
     children.push_back(Start(commands[i]));
   }
-  for (size_t i = 0; i < commands.size(); ++i) Finish(children[i], outputs[i], outputs[i].begin_s + timeout_s);
+  for (size_t i = 0; i < commands.size(); ++i) FinishChild(children[i], outputs[i], outputs[i].begin_s + timeout_s);
   return outputs;
 }
 
@@ -154,7 +154,7 @@ HeldSignals::~HeldSignals() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
 
 JobEnd RunJob(const std::vector<std::string>& words) {
   const sigset_t set = HeldSet();
-  if (const int signal = StopThatWaits(); signal != 0) return {kSignalled + signal, true};
+  if (const int signal = StopThatWaits(); signal != 0) return {kChildSignalled + signal, true};
   const std::vector<char*> argv = ArgvOf(words);
   const std::string failure = StrCat("error: cannot start ", words.at(0), "\n");
   const pid_t job = fork();

@@ -18,7 +18,7 @@ bool IsPlain(const std::string& word) {
 }
 
 // 'word', where a quote inside is closed, escaped and opened again.
-std::string Quoted(const std::string& word) {
+std::string CommandQuoted(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
@@ -71,7 +71,7 @@ std::vector<std::string> LaunchWords(const LaunchPlan& plan) {
 
 std::string ShellLine(const std::vector<std::string>& words) {
   std::vector<std::string> parts;
-  for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : Quoted(word));
+  for (const std::string& word : words) parts.push_back(IsPlain(word) ? word : CommandQuoted(word));
   return Join(parts, " ");
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostSlots = 4096;
 
-std::optional<int> SlotsOf(std::string_view text) {
+std::optional<int> HostsSlotsOf(std::string_view text) {
   int slots = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (code != std::errc() || end != text.data() + text.size() || slots < 1 || slots > kMostSlots) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<HostSlots> HostOf(std::string_view text) {
   HostSlots host{std::string(text.substr(0, colon)), 1};
   if (!IsHostName(host.name)) return std::nullopt;
   if (colon == std::string_view::npos) return host;
-  const std::optional<int> slots = SlotsOf(text.substr(colon + 1));
+  const std::optional<int> slots = HostsSlotsOf(text.substr(colon + 1));
   if (!slots) return std::nullopt;
   host.slots = *slots;
   return host;
@@ -54,7 +54,7 @@ std::optional<HostSlots> HostOfLine(std::string_view line) {
       host = HostOf(Trim(word));
       if (!host) return std::nullopt;
     } else if (word.starts_with("slots=")) {
-      const std::optional<int> slots = SlotsOf(Trim(std::string_view(word).substr(6)));
+      const std::optional<int> slots = HostsSlotsOf(Trim(std::string_view(word).substr(6)));
       if (!slots) return std::nullopt;
       host->slots = *slots;
     } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {

@@ -11,7 +11,7 @@ namespace moka {
 namespace {
 
 // A network that all hosts are in.
-struct Candidate {
+struct NetworkCandidate {
   std::string network;
   std::vector<std::string> addresses;
   std::set<std::string> names;  // of the interfaces
@@ -25,8 +25,8 @@ const HostInterface* InterfaceIn(const HostFacts& facts, const std::string& netw
   return nullptr;
 }
 
-std::optional<Candidate> CandidateOf(const std::vector<HostFacts>& hosts, const std::string& network) {
-  Candidate candidate{network, {}, {}, std::numeric_limits<int64_t>::max()};
+std::optional<NetworkCandidate> CandidateOf(const std::vector<HostFacts>& hosts, const std::string& network) {
+  NetworkCandidate candidate{network, {}, {}, std::numeric_limits<int64_t>::max()};
   for (const HostFacts& host : hosts) {
     const HostInterface* interface = InterfaceIn(host, network);
     if (interface == nullptr) return std::nullopt;
@@ -67,11 +67,11 @@ NetworkChoice ChooseNetwork(const std::vector<HostFacts>& facts, const std::stri
   std::vector<HostFacts> hosts;
   std::ranges::copy_if(facts, std::back_inserter(hosts), [](const HostFacts& host) { return host.missing.empty(); });
   if (hosts.size() < 2) return {"", "one host: ranks talk inside it", {}};
-  std::vector<Candidate> candidates;
+  std::vector<NetworkCandidate> candidates;
   for (const HostInterface& interface : hosts[0].interfaces) {
     const std::string network = NetworkOf(interface);
     if (interface.is_loopback || (!asked.empty() && network != asked)) continue;
-    if (std::optional<Candidate> candidate = CandidateOf(hosts, network)) candidates.push_back(*candidate);
+    if (std::optional<NetworkCandidate> candidate = CandidateOf(hosts, network)) candidates.push_back(*candidate);
   }
   if (candidates.empty()) {
     return {"",
@@ -79,7 +79,7 @@ NetworkChoice ChooseNetwork(const std::vector<HostFacts>& facts, const std::stri
                    AllInterfacesText(hosts)),
             {}};
   }
-  const auto best = std::ranges::max_element(candidates, {}, &Candidate::mbits_per_s);  // the first of equals
+  const auto best = std::ranges::max_element(candidates, {}, &NetworkCandidate::mbits_per_s);  // the first of equals
   const std::string names = Join({best->names.begin(), best->names.end()}, ", ");
   std::string why = StrCat(best->network, " (", names, SpeedText(best->mbits_per_s), "): ");
   if (!asked.empty()) {

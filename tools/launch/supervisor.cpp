@@ -18,7 +18,7 @@
 namespace moka {
 namespace {
 
-constexpr int kSignalled = 128;
+constexpr int kSupervisorSignalled = 128;
 constexpr int kLastSysexit = 78;
 
 // The rank that ended the job, said on stderr; nothing if its ranks do not tell. `batch`: as they say. States from
@@ -53,15 +53,15 @@ bool IsRankLost(int code) {
                             code == static_cast<int>(ErrorKind::kTargetMissed) ||
                             code == static_cast<int>(ErrorKind::kVerification) ||
                             (code >= static_cast<int>(ErrorKind::kUsage) && code <= kLastSysexit);
-  return code != 0 && !is_explained && code != kSignalled + SIGINT;
+  return code != 0 && !is_explained && code != kSupervisorSignalled + SIGINT;
 }
 
 std::string EndText(int code) {
   if (code == 0) return "the job is done";
   if (code == static_cast<int>(ErrorKind::kInterrupted)) return "the job was interrupted; its checkpoint is complete";
   if (code == static_cast<int>(ErrorKind::kPeer)) return "a rank lost its peers (exit code 76)";
-  if (code > kSignalled && code < kSignalled + NSIG) {
-    const int signal = code - kSignalled;
+  if (code > kSupervisorSignalled && code < kSupervisorSignalled + NSIG) {
+    const int signal = code - kSupervisorSignalled;
     return StrCat("a rank was ended by signal ", signal, " (", strsignal(signal),
                   ")");  // NOLINT(concurrency-mt-unsafe): no other thread asks
   }

@@ -128,7 +128,7 @@ int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
   return 0;
 }
 
-int Work(const Bench& bench) {
+int BenchWork(const Bench& bench) {
   nlohmann::ordered_json hello = nlohmann::ordered_json::parse(BenchJson(bench.result, *bench.net));
   hello["ready"] = true;
   return Serve(hello, [&](const std::string& word, int64_t steps) -> std::optional<nlohmann::ordered_json> {
@@ -145,7 +145,7 @@ int RunModel(const Arguments& arguments) {
   const int64_t warmup = arguments.Int("warmup", 2, 0, kMaxSteps);
   Bench bench = Prepare(arguments);
   if (LookInside(arguments, bench.result.model, *bench.net->program)) return 0;
-  if (arguments.Has("worker")) return Work(bench);
+  if (arguments.Has("worker")) return BenchWork(bench);
   RunSteps(*bench.net, warmup);
   bench.result.step_ms = RunSteps(*bench.net, iterations);
   bench.result.peak_bytes = ProcessBytes("VmHWM");

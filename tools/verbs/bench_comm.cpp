@@ -17,7 +17,7 @@ namespace moka {
 namespace {
 
 // "8", "64K", "1M", "2G": binary, as nccl-tests reads them.
-int64_t SizeOf(const Arguments& arguments, const std::string& flag, int64_t fallback) {
+int64_t BenchCommSizeOf(const Arguments& arguments, const std::string& flag, int64_t fallback) {
   if (!arguments.Has(flag)) return fallback;
   const std::string text = arguments.Get(flag);
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -33,10 +33,10 @@ int64_t SizeOf(const Arguments& arguments, const std::string& flag, int64_t fall
   return static_cast<int64_t>(bytes);
 }
 
-CommBenchOptions OptionsOf(const Arguments& arguments) {
+CommBenchOptions BenchCommOptionsOf(const Arguments& arguments) {
   CommBenchOptions options;
-  options.from_bytes = SizeOf(arguments, "minbytes", options.from_bytes);
-  options.to_bytes = SizeOf(arguments, "maxbytes", options.to_bytes);
+  options.from_bytes = BenchCommSizeOf(arguments, "minbytes", options.from_bytes);
+  options.to_bytes = BenchCommSizeOf(arguments, "maxbytes", options.to_bytes);
   if (options.to_bytes < options.from_bytes) throw Error(ErrorKind::kUsage, "--maxbytes is below --minbytes");
   options.step_factor = static_cast<double>(arguments.Int("stepfactor", 2, 2, 1024));
   options.iterations = static_cast<int>(arguments.Int("iters", options.iterations, 1, 100000));
@@ -50,7 +50,7 @@ CommBenchOptions OptionsOf(const Arguments& arguments) {
   return options;
 }
 
-void Print(const std::vector<CommBenchTable>& tables, int ranks, const Arguments& arguments, Wire wire) {
+void PrintBenchComm(const std::vector<CommBenchTable>& tables, int ranks, const Arguments& arguments, Wire wire) {
   if (arguments.Has("json")) {
     nlohmann::ordered_json json{{"ranks", ranks}, {"wire", NameOf(wire)}};
     for (const CommBenchTable& table : tables) {
@@ -96,11 +96,11 @@ std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicat
 
 // All ranks; the first prints. Returns the exit code.
 int BenchWorld(Communicator& world, const Arguments& arguments) {
-  const CommBenchOptions options = OptionsOf(arguments);
+  const CommBenchOptions options = BenchCommOptionsOf(arguments);
   const std::vector<AllReduceChoice> choices = ChoicesOf(arguments.Get("algorithm", "all"), world);
   std::vector<CommBenchTable> tables;
   for (const AllReduceChoice& choice : choices) tables.push_back(BenchAllReduce(world, choice, options));
-  if (world.is_first()) Print(tables, world.size(), arguments, options.wire);
+  if (world.is_first()) PrintBenchComm(tables, world.size(), arguments, options.wire);
   for (const CommBenchTable& table : tables) {
     for (const CommBenchRow& row : table.rows) {
       if (row.wrong > 0) return static_cast<int>(ErrorKind::kVerification);
@@ -109,7 +109,7 @@ int BenchWorld(Communicator& world, const Arguments& arguments) {
   return 0;
 }
 
-int Run(const Arguments& arguments) {
+int RunBenchComm(const Arguments& arguments) {
   if (arguments.Has("list")) {
     for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
       fmt::print("{:<20} {}{}\n", algorithm.name, algorithm.doc, algorithm.has_fixed_order ? " (fixed order)" : "");
@@ -169,7 +169,7 @@ Verb BenchCommVerb() {
       {"ranks", "N", "threads of this process as ranks, without a launcher"},
       {"json", "", "print as JSON"},
       {"list", "", "name the algorithms"}};
-  verb.run = Run;
+  verb.run = RunBenchComm;
   return verb;
 }
 

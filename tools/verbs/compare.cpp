@@ -33,7 +33,7 @@ NetState StateOf(const Arguments& arguments) {
   return state;
 }
 
-int Run(const Arguments& arguments) {
+int RunCompare(const Arguments& arguments) {
   if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka compare wants two files: NET BLOBS.npz");
   CompareOptions options;
   options.state = StateOf(arguments);
@@ -82,7 +82,7 @@ Verb CompareVerb() {
                   {"gradients", "", "gradients of the loss too: blobdiff/NAME, paramdiff/LAYER/INDEX"},
                   {"tolerance", "X", "largest difference over the largest value (default 1e-4)"},
                   {"gradient-tolerance", "X", "the same for gradients (default 1e-3)"}};
-  verb.run = Run;
+  verb.run = RunCompare;
   return verb;
 }
 

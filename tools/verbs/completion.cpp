@@ -49,7 +49,7 @@ void PrintWords(const std::string& typed) {
   for (const OptionSpec& option : CommonOptions()) std::puts(("--" + option.name).c_str());
 }
 
-int Run(const Arguments& arguments) {
+int RunCompletion(const Arguments& arguments) {
   if (arguments.Has("words")) {
     PrintWords(arguments.Get("words"));
     return 0;
@@ -74,7 +74,7 @@ Verb CompletionVerb() {
   verb.usage = "bash|zsh|fish";
   verb.examples = {"source <(moka completion bash)", "moka completion fish > ~/.config/fish/completions/moka.fish"};
   verb.options = {{"words", "TEXT", "print the words that may follow TEXT (what the scripts call)"}};
-  verb.run = Run;
+  verb.run = RunCompletion;
   return verb;
 }
 

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Names of files may hold any bytes; the replace handler keeps the output valid UTF-8.
-void PrintJson(const Json& json) {
+void PrintDataJson(const Json& json) {
   std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), stdout);
 }
 
@@ -49,7 +49,7 @@ void RefuseExtra(const Arguments& arguments, size_t count) {
   }
 }
 
-ImportOptions OptionsOf(const Arguments& arguments) {
+ImportOptions DataOptionsOf(const Arguments& arguments) {
   ImportOptions options;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
@@ -92,7 +92,7 @@ int RunImport(const Arguments& arguments) {
   const std::string source =
       Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
   const std::string out = Positional(arguments, 1, "the folder of the new database");
-  ImportOptions options = OptionsOf(arguments);
+  ImportOptions options = DataOptionsOf(arguments);
   LogInfo(StrCat("importing ", source, " into ", out));
   ImportReport report;
   {
@@ -108,11 +108,11 @@ int RunImport(const Arguments& arguments) {
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
   if (arguments.Has("json")) {
-    PrintJson({{"database", out},
-               {"records", report.records},
-               {"resumed_at", report.resumed_at},
-               {"skipped", report.skipped},
-               {"labels", report.labels}});
+    PrintDataJson({{"database", out},
+                   {"records", report.records},
+                   {"resumed_at", report.resumed_at},
+                   {"skipped", report.skipped},
+                   {"labels", report.labels}});
   } else {
     std::fputs(
         StrCat(out, ": ", report.records, " records",
@@ -208,7 +208,7 @@ int RunInspect(const Arguments& arguments) {
     for (const BadRecord& bad : summary.bad) {
       json["bad"].push_back({{"key", bad.key}, {"index", bad.index}, {"reason", bad.reason}});
     }
-    PrintJson(json);
+    PrintDataJson(json);
     return 0;
   }
   fmt::print("{}: {} records ({} encoded, {} float), {} of values in {}\n", path, summary.records, summary.encoded,

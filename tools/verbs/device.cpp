@@ -70,7 +70,7 @@ std::string GpuText(const CudaFacts& facts) {
   return text;
 }
 
-int Run(const Arguments& arguments) {
+int RunDevice(const Arguments& arguments) {
   const int64_t memory = MachineMemoryBytes();
   nlohmann::ordered_json json = {
       {"cpu", CpuName()},         {"isa", IsaName()},       {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
@@ -115,7 +115,7 @@ Verb DeviceVerb() {
                    "moka device --pin cores"};
   verb.options = {{"ceilings", "", "measure peak arithmetic and memory bandwidths (about two seconds)"},
                   {"json", "", "print as JSON"}};
-  verb.run = Run;
+  verb.run = RunDevice;
   return verb;
 }
 

@@ -53,7 +53,7 @@ void ExplainOp(const std::string& name) {
   fmt::print("  CPU kernels: {}{}\n", kernels.empty() ? "" : Join(kernels, ", ") + ", ", "reference");
 }
 
-int Run(const Arguments& arguments) {
+int RunExplain(const Arguments& arguments) {
   const std::string kind = arguments.positionals.empty() ? "" : arguments.positionals[0];
   const std::string name = arguments.positionals.size() > 1 ? arguments.positionals[1] : "";
   if (kind != "layer" && kind != "op") {
@@ -89,7 +89,7 @@ Verb ExplainVerb() {
   verb.usage = "layer|op [NAME] [--write FOLDER]";
   verb.examples = {"moka explain layer Convolution", "moka explain op pointwise", "moka explain layer"};
   verb.options = {{"write", "FOLDER", "the reference pages of all layers as Markdown files"}};
-  verb.run = Run;
+  verb.run = RunExplain;
   return verb;
 }
 

@@ -49,7 +49,7 @@ std::vector<fs::path> Pictures(const std::vector<std::string>& arguments) {
 }
 
 // Net, weights and labels of a run folder, a model folder or a prototxt.
-ClassifierOptions OptionsOf(const Arguments& arguments) {
+ClassifierOptions InferOptionsOf(const Arguments& arguments) {
   ClassifierOptions options;
   const fs::path config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
   std::error_code code;
@@ -91,7 +91,7 @@ void Print(const Arguments& arguments, const std::vector<fs::path>& files,
   }
 }
 
-int Run(const Arguments& arguments) {
+int RunInfer(const Arguments& arguments) {
   std::vector<std::string> pictures = arguments.positionals;
   if (!arguments.Has("model")) {
     if (pictures.empty())
@@ -103,7 +103,7 @@ int Run(const Arguments& arguments) {
   if (pictures.empty() && !looks)
     throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
   const std::vector<fs::path> files = Pictures(pictures);
-  ClassifierOptions options = OptionsOf(arguments);
+  ClassifierOptions options = InferOptionsOf(arguments);
   constexpr int64_t kMostByDefault = 16;
   const auto given = static_cast<int64_t>(files.size());
   options.batch = arguments.Int("batch", given == 0 ? kMostByDefault : std::min(kMostByDefault, given), 1, 65536);
@@ -140,7 +140,7 @@ Verb InferVerb() {
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
   }
-  verb.run = Run;
+  verb.run = RunInfer;
   return verb;
 }
 

@@ -231,7 +231,7 @@ void RefuseFailed(const std::vector<Check>& checks) {
   throw ErrorList(std::move(errors));
 }
 
-int Run(const Arguments& arguments) {
+int RunLaunch(const Arguments& arguments) {
   if (arguments.Has("facts")) return PrintFacts(arguments);
   const HeldSignals held;
   RefuseFlagsOfRanks(arguments);
@@ -287,7 +287,7 @@ Verb LaunchVerb() {
                   {"json", "", "print the plan as one JSON object"},
                   {"facts", "", ""},            // what a host says to the launching one
                   {"reach", "ADDRESSES", ""}};  // and whether it reaches these
-  verb.run = Run;
+  verb.run = RunLaunch;
   return verb;
 }
 

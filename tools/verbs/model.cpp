@@ -35,7 +35,7 @@ Phase PhaseOf(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(text), "\""));
 }
 
-BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
+BuiltNet BuildModel(const Arguments& arguments, const NetParameter& net) {
   const Phase phase = PhaseOf(arguments);
   NetOptions options;
   options.state.set_phase(phase);
@@ -47,7 +47,7 @@ BuiltNet Build(const Arguments& arguments, const NetParameter& net) {
 
 int RunShow(const Arguments& arguments) {
   const NetParameter net = ReadModel(arguments, "train_val.prototxt");
-  const BuiltNet built = Build(arguments, net);
+  const BuiltNet built = BuildModel(arguments, net);
   const std::map<std::string, int64_t> flops = FlopsByLayer(built);
   std::map<std::string, int64_t> learned;
   int64_t parameters = 0;
@@ -90,7 +90,7 @@ int RunExpand(const Arguments& arguments) {
 int RunDraw(const Arguments& arguments) {
   if (arguments.positionals.size() != 2)
     throw Error(ErrorKind::kUsage, "moka model draw wants a model and a file: MODEL OUT.svg");
-  const BuiltNet net = Build(arguments, ReadModel(arguments, "train_val.prototxt"));
+  const BuiltNet net = BuildModel(arguments, ReadModel(arguments, "train_val.prototxt"));
   DrawingOptions options;
   for (const auto& [name, value] : net.tops) options.shapes[name] = net.graph.shape(value).ToString();
   WriteDrawing(NetToDot(net.param, options), arguments.positionals[1]);

@@ -35,7 +35,7 @@ bool IsSolver(const std::string& text) {
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-Json ToJson(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
+Json ModelCheckJson(const Shape& shape) { return std::vector<int64_t>(shape.dims().begin(), shape.dims().end()); }
 
 // One state of a net as a row: what was found, or the first error.
 Json StateRow(const StateCheck& check) {
@@ -48,10 +48,10 @@ Json StateRow(const StateCheck& check) {
   row["parameters"] = check.parameters;
   row["statistics"] = check.statistics;
   Json tops = Json::array();
-  for (const auto& [name, shape] : check.tops) tops.push_back({name, ToJson(shape)});
+  for (const auto& [name, shape] : check.tops) tops.push_back({name, ModelCheckJson(shape)});
   row["tops"] = std::move(tops);
   Json assumed = Json::array();
-  for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ToJson(shape)});
+  for (const auto& [name, shape] : check.assumed) assumed.push_back({name, ModelCheckJson(shape)});
   row["assumed"] = std::move(assumed);
   row["open_classes"] = check.open_classes;
   row["python"] = check.elsewhere;
@@ -79,7 +79,7 @@ std::string Elsewhere(const Json& row) {
   return StrCat("; runs in Python only, for ", Join(row["python"].get<std::vector<std::string>>(), ", "));
 }
 
-void Print(const Json& row, const std::string& file) {
+void PrintModelCheck(const Json& row, const std::string& file) {
   const std::string state =
       StrCat(row["phase"].get<std::string>(), row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump()));
   if (row["ok"].get<bool>()) {
@@ -103,7 +103,7 @@ bool CheckNetFile(const std::string& file, const std::string& text, const Argume
     const Json row = StateRow(CheckNet(net, state, shapes));
     bool& is_ok = phases[row["phase"].get<std::string>()];
     is_ok = is_ok || row["ok"].get<bool>();
-    if (!arguments.Has("json")) Print(row, file);
+    if (!arguments.Has("json")) PrintModelCheck(row, file);
     result["states"].push_back(row);
   }
   return std::ranges::all_of(phases, [](const auto& phase) { return phase.second; });

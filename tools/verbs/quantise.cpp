@@ -43,7 +43,7 @@ NetParameter CalibrationNet(const NetParameter& net) {
 }
 
 // A test net with its weights, and how long a batch takes.
-struct Candidate {
+struct QuantiseCandidate {
   ParameterStore store;
   std::unique_ptr<TestNet> net;
   std::vector<OutputValue> outputs;
@@ -51,8 +51,8 @@ struct Candidate {
 };
 
 // Without its weights.
-Candidate Compiled(const NetParameter& net, const CompileOptions& compile) {
-  Candidate c;
+QuantiseCandidate Compiled(const NetParameter& net, const CompileOptions& compile) {
+  QuantiseCandidate c;
   TestOptions options;
   options.data.phase = TEST;
   options.compile = compile;
@@ -61,8 +61,8 @@ Candidate Compiled(const NetParameter& net, const CompileOptions& compile) {
   return c;
 }
 
-Candidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
-  Candidate c = Compiled(net, compile);
+QuantiseCandidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
+  QuantiseCandidate c = Compiled(net, compile);
   LoadWeightFiles(weights, c.net->blobs(), c.store);
   return c;
 }
@@ -72,7 +72,7 @@ int64_t BytesOfSteps(const Program& program) {
   return bytes + program.memory().arena_bytes;
 }
 
-void Evaluate(Candidate& c, int64_t batches, const std::string& name) {
+void Evaluate(QuantiseCandidate& c, int64_t batches, const std::string& name) {
   ProgressBar bar(ProgressMode::kAuto, name, batches);
   c.outputs = c.net->Run(batches, [&](int64_t done) {
     bar.Update(done, "");
@@ -94,7 +94,7 @@ int Look(const Arguments& arguments, const NetParameter& param, const CompileOpt
   return 0;
 }
 
-int Run(const Arguments& arguments) {
+int RunQuantise(const Arguments& arguments) {
   if (arguments.Has("int8")) {
     throw Error(ErrorKind::kUsage, {}, "moka quantise measures ranges, and takes none: --int8 has no use here",
                 "`moka test --int8 FILE` runs on integers; --out names the file that is written");
@@ -114,7 +114,7 @@ int Run(const Arguments& arguments) {
   BeginTrace(arguments);
   Calibration calibration;
   {
-    Candidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
+    QuantiseCandidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
     const int64_t batches = arguments.Int("batches", 16, 1, 100000);
     ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
     c.net->Run(batches, [&](int64_t done) {
@@ -133,8 +133,8 @@ int Run(const Arguments& arguments) {
   quantization->weight_limit = WeightLimit();
   CompileOptions integers = compile;
   integers.quantization = quantization;
-  Candidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
-  Candidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
+  QuantiseCandidate before = MakeCandidate(FilterNet(param, TEST), source.weights, compile);
+  QuantiseCandidate after = MakeCandidate(FilterNet(param, TEST), source.weights, integers);
   const int64_t records = before.net->feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, before.net->feed().batch_size());
   const int64_t batches = arguments.Int("iterations", records > 0 ? CeilDiv(records, batch).value() : 50, 1, INT64_MAX);
@@ -174,7 +174,7 @@ Verb QuantiseVerb() {
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
-  verb.run = Run;
+  verb.run = RunQuantise;
   return verb;
 }
 

@@ -24,7 +24,7 @@
 namespace moka {
 namespace {
 
-double Number(const std::string& flag, std::string_view text, double least, double most) {
+double SimulateNumber(const std::string& flag, std::string_view text, double least, double most) {
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
@@ -35,7 +35,7 @@ double Number(const std::string& flag, std::string_view text, double least, doub
 // "37:1.25" as two numbers.
 std::pair<double, double> Pair(const std::string& flag, const std::string& text) {
   const std::vector<std::string> words = Split(text, ':');
-  if (words.size() == 2) return {Number(flag, words[0], 0, 1e9), Number(flag, words[1], 0, 1e9)};
+  if (words.size() == 2) return {SimulateNumber(flag, words[0], 0, 1e9), SimulateNumber(flag, words[1], 0, 1e9)};
   throw Error(ErrorKind::kUsage,
               StrCat("--", flag, " wants two numbers with a colon, found \"", Printable(text), "\""));
 }
@@ -55,7 +55,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
                 "see moka simulate --help");
   }
   const std::string& source = arguments.positionals[0];
-  const double step_s = Number("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
+  const double step_s = SimulateNumber("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
   if (source.ends_with(".tsv")) {
     ModelProfile profile = ProfileOfText(ReadFile(source), source);
     if (step_s > 0) ScaleTo(profile, step_s);
@@ -87,7 +87,7 @@ Setting ReadSetting(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, StrCat("--baseline wants device or node, found \"", Printable(baseline), "\""));
   }
   setting.is_from_node = baseline == "node";
-  setting.noise.jitter = Number("jitter", arguments.Get("jitter", "0"), 0, 1);
+  setting.noise.jitter = SimulateNumber("jitter", arguments.Get("jitter", "0"), 0, 1);
   setting.noise.steps = static_cast<int>(arguments.Int("steps", 100, 1, 1000000));
   setting.noise.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
   if (arguments.Has("stall")) {
@@ -144,7 +144,7 @@ std::string UsedAlgorithms(const FusionPlan& plan) {
   return Join(used, "+");
 }
 
-void PrintTable(const Setting& setting, const std::vector<Row>& rows) {
+void PrintSimulateTable(const Setting& setting, const std::vector<Row>& rows) {
   fmt::print("{}: {:.1f} million learned values, a step of {:.1f} ms; machine {}; {} on the wire\n",
              setting.profile.name, static_cast<double>(setting.profile.elements()) * 1e-6, rows[0].result.step_s * 1e3,
              setting.topology.name, NameOf(setting.wire));
@@ -161,7 +161,7 @@ void PrintTable(const Setting& setting, const std::vector<Row>& rows) {
              setting.is_from_node ? "one node" : "one device without communication");
 }
 
-void PrintJson(const Setting& setting, const std::vector<Row>& rows) {
+void PrintSimulateJson(const Setting& setting, const std::vector<Row>& rows) {
   nlohmann::ordered_json json = {{"model", setting.profile.name},
                                  {"learned_values", setting.profile.elements()},
                                  {"step_ms", rows[0].result.step_s * 1e3},
@@ -220,12 +220,12 @@ std::vector<int> DeviceCounts(const Arguments& arguments, const Topology& topolo
   if (!arguments.Has("devices")) return topology.devices;
   std::vector<int> counts;
   for (const std::string& word : Split(arguments.Get("devices"), ',')) {
-    counts.push_back(static_cast<int>(Number("devices", word, 1, 1 << 20)));
+    counts.push_back(static_cast<int>(SimulateNumber("devices", word, 1, 1 << 20)));
   }
   return counts;
 }
 
-int Run(const Arguments& arguments) {
+int RunSimulate(const Arguments& arguments) {
   Setting setting = ReadSetting(arguments);
   if (arguments.Has("profile")) {
     fmt::print("{}", ToText(setting.profile));
@@ -257,7 +257,7 @@ int Run(const Arguments& arguments) {
   }
   if (arguments.Has("trace")) WriteTrace(setting, rows.back(), arguments.Get("trace"));
   if (arguments.Has("explain")) return 0;
-  arguments.Has("json") ? PrintJson(setting, rows) : PrintTable(setting, rows);
+  arguments.Has("json") ? PrintSimulateJson(setting, rows) : PrintSimulateTable(setting, rows);
   return 0;
 }
 
@@ -292,7 +292,7 @@ Verb SimulateVerb() {
       {"profile", "", "print the net's profile (.tsv) and stop"},
       {"trace", "FILE", "one iteration of the last row as a Chrome trace"},
       {"json", "", "print as JSON"}};
-  verb.run = Run;
+  verb.run = RunSimulate;
   return verb;
 }
 

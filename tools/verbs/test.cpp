@@ -35,7 +35,7 @@ void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_
   }
 }
 
-int Run(const Arguments& arguments) {
+int RunTest(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
   read.overrides = SplitByTarget(arguments.overrides).net;
@@ -117,7 +117,7 @@ Verb TestVerb() {
       {"progress", "MODE", "auto, bar, lines or off"},
       {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
-  verb.run = Run;
+  verb.run = RunTest;
   return verb;
 }
 

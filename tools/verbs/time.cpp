@@ -26,7 +26,7 @@ struct StepTime {
   double ms;
 };
 
-double Median(std::vector<double> values) {
+double TimeMedian(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
   return values[values.size() / 2];
 }
@@ -44,7 +44,7 @@ std::vector<StepTime> Measure(Program& program, int64_t iterations, int64_t warm
   std::vector<StepTime> times;
   for (size_t k = 0; k < samples.size(); ++k) {
     const StepReport& step = program.steps()[k];
-    if (!step.is_constant && step.kernel != "alias") times.push_back({&step, Median(samples[k])});
+    if (!step.is_constant && step.kernel != "alias") times.push_back({&step, TimeMedian(samples[k])});
   }
   return times;
 }
@@ -95,7 +95,7 @@ void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string
   fmt::print("Average Forward-Backward: {:g} ms.\n", forward + backward + update);
 }
 
-int Run(const Arguments& arguments) {
+int RunTime(const Arguments& arguments) {
   const std::string config = arguments.Has("model")          ? arguments.Get("model")
                              : arguments.positionals.empty() ? ""
                                                              : arguments.positionals[0];
@@ -174,7 +174,7 @@ Verb TimeVerb() {
                   {"forward_only", "", "the same as --phase TEST"},
                   {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
-  verb.run = Run;
+  verb.run = RunTime;
   return verb;
 }
 

@@ -14,17 +14,17 @@ namespace {
 
 double Milliseconds(int64_t micros) { return static_cast<double>(micros) * 1e-3; }
 
-std::string NameOf(const TraceTotals& rank) {
+std::string TraceNameOf(const TraceTotals& rank) {
   return rank.name.empty() ? StrCat("process ", rank.process) : Printable(rank.name);
 }
 
-void PrintTable(const std::vector<TraceTotals>& ranks) {
+void PrintTraceTable(const std::vector<TraceTotals>& ranks) {
   const auto text = [](int64_t micros) { return MillisecondsText(static_cast<double>(micros) * 1e-6, 1); };
   std::vector<std::vector<std::string>> table = {
       {"ms", "spans", "wall", "compute", "collectives", "wait for them", "wait for input", "clock within us"}};
   int64_t dropped = 0;
   for (const TraceTotals& rank : ranks) {
-    table.push_back({NameOf(rank), StrCat(rank.spans), text(rank.wall_micros), text(rank.compute_micros),
+    table.push_back({TraceNameOf(rank), StrCat(rank.spans), text(rank.wall_micros), text(rank.compute_micros),
                      text(rank.collective_micros), text(rank.wait_micros), text(rank.input_micros),
                      StrCat(rank.error_micros)});
     dropped += rank.dropped;
@@ -33,10 +33,10 @@ void PrintTable(const std::vector<TraceTotals>& ranks) {
   if (dropped > 0) fmt::print("{} later spans did not fit into memory and are missing\n", dropped);
 }
 
-void PrintJson(const std::vector<TraceTotals>& ranks) {
+void PrintTraceJson(const std::vector<TraceTotals>& ranks) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const TraceTotals& rank : ranks) {
-    json.push_back({{"name", NameOf(rank)},
+    json.push_back({{"name", TraceNameOf(rank)},
                     {"spans", rank.spans},
                     {"dropped_spans", rank.dropped},
                     {"wall_ms", Milliseconds(rank.wall_micros)},
@@ -49,14 +49,14 @@ void PrintJson(const std::vector<TraceTotals>& ranks) {
   fmt::print("{}\n", json.dump(1));
 }
 
-int Run(const Arguments& arguments) {
+int RunTrace(const Arguments& arguments) {
   if (arguments.positionals.empty()) {
     throw Error(ErrorKind::kUsage, {}, "moka trace wants a file that --trace=FILE wrote", "see moka trace --help");
   }
   std::vector<std::filesystem::path> files(arguments.positionals.begin(), arguments.positionals.end());
   if (files.size() == 1) files = TraceFilesOfRanks(files[0]);
   const std::vector<TraceTotals> ranks = JoinTraces(files, arguments.Get("to"));
-  arguments.Has("json") ? PrintJson(ranks) : PrintTable(ranks);
+  arguments.Has("json") ? PrintTraceJson(ranks) : PrintTraceTable(ranks);
   return 0;
 }
 
@@ -72,7 +72,7 @@ Verb TraceVerb() {
                    "moka trace node1.json node2.json --json"};
   verb.options = {{"to", "FILE", "write all as one trace, a row a rank (chrome://tracing, ui.perfetto.dev)"},
                   {"json", "", "print as JSON"}};
-  verb.run = Run;
+  verb.run = RunTrace;
   return verb;
 }
 

@@ -100,7 +100,7 @@ void LogNet(TrainNet& net) {
                       net.feed().batch_size(), net.feed().epoch_size()));
 }
 
-int Finish(const TrainResult& result, const RunFolder& run) {
+int FinishTraining(const TrainResult& result, const RunFolder& run) {
   LogToFile("Optimization Done.");
   std::string line = StrCat(Describe(result.end), " at iteration ", result.iteration);
   if (result.best)
@@ -217,10 +217,10 @@ int Train(const Arguments& arguments, Communicator* world) {
   } else if (arguments.Has("trace")) {
     StopTraceOfRank(arguments.Get("trace"), *world, clock);
   }
-  return run ? Finish(result, *run) : result.exit_code();
+  return run ? FinishTraining(result, *run) : result.exit_code();
 }
 
-int Run(const Arguments& arguments) {
+int RunTrain(const Arguments& arguments) {
   if (!IsLaunched() || (LooksInside(arguments) && !ExplainsComm(arguments))) return Train(arguments, nullptr);
   const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
   if (world->size() == 1) return Train(arguments, nullptr);
@@ -267,7 +267,7 @@ Verb TrainVerb() {
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   std::ranges::find(verb.options, "explain", &OptionSpec::name)->doc +=
       "; comm: how ranks exchange gradients, after 60 iterations";
-  verb.run = Run;
+  verb.run = RunTrain;
   return verb;
 }
 

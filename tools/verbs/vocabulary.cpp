@@ -16,7 +16,7 @@ TextTokens TokensOf(const Arguments& arguments) {
   throw Error(ErrorKind::kUsage, StrCat("--tokens wants words or blanks, found \"", Printable(tokens), "\""));
 }
 
-int Run(const Arguments& arguments) {
+int RunVocabulary(const Arguments& arguments) {
   if (arguments.positionals.size() < 2) {
     throw Error(ErrorKind::kUsage, "missing argument: text files, then the vocabulary to write");
   }
@@ -52,7 +52,7 @@ Verb VocabularyVerb() {
                   {"min-count", "N", "leave out words that come less often (default 1)"},
                   {"most", "N", "at most N words, besides the four marks"},
                   {"stories", "", "bAbI's form: sentences, questions and answers"}};
-  verb.run = Run;
+  verb.run = RunVocabulary;
   return verb;
 }
 

@@ -8,20 +8,21 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "branch_accuracy";
+constexpr std::string_view kBranchAccuracyOp = "branch_accuracy";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 3, 3);
-  const int64_t anchors = CheckSides(kOp, attributes);
-  CheckOffsets(kOp, attributes);
-  for (size_t i = 0; i < 3; ++i) CheckFloat(kOp, "a map", in[i]);
+std::vector<TensorType> InferBranchAccuracy(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kBranchAccuracyOp, in, 3, 3);
+  const int64_t anchors = CheckSides(kBranchAccuracyOp, attributes);
+  CheckOffsets(kBranchAccuracyOp, attributes);
+  for (size_t i = 0; i < 3; ++i) CheckFloat(kBranchAccuracyOp, "a map", in[i]);
   const Shape& scores = in[0].shape;
   if (scores.rank() != 4 || scores[0] % anchors != 0 || scores[1] < 2) {
-    throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": scores must be [images*", anchors, ",classes,H,W], found ", scores.ToString()));
+    throw Error(ErrorKind::kConfig, StrCat(kBranchAccuracyOp, ": scores must be [images*", anchors,
+                                           ",classes,H,W], found ", scores.ToString()));
   }
-  CheckShape(kOp, "offsets", in[1].shape, scores.With(1, 4), "four numbers a position");
-  CheckShape(kOp, "labels", in[2].shape, scores.With(1, 6), "class, centre, sides and overlap of each position");
+  CheckShape(kBranchAccuracyOp, "offsets", in[1].shape, scores.With(1, 4), "four numbers a position");
+  CheckShape(kBranchAccuracyOp, "labels", in[2].shape, scores.With(1, 6),
+             "class, centre, sides and overlap of each position");
   return {PlainType(DType::kFloat32, Shape{2}), PlainType(DType::kFloat32, Shape{1})};
 }
 
@@ -76,7 +77,7 @@ struct Mean {
   double value() const { return count > 0 ? sum / count : -1; }
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BranchAccuracyReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const Doubles& widths = attributes.Get<Doubles>("widths");
   const int64_t plane = shape[2] * shape[3];
@@ -105,7 +106,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   out[1].values = {overlaps.value()};
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BranchAccuracyCases() {
   const Attributes attributes{{"widths", Doubles{8, 12}}, {"heights", Doubles{10, 9}}, {"stride", 4.0},
                               {"bg_threshold", 1.5},      {"center_bound", 0.5},       {"size_bound", 0.7}};
   const auto one = [&](const char* name, const Attributes& more) {
@@ -138,10 +139,10 @@ OpDef BranchAccuracyOp() {
           "(scores [images*A,classes,H,W], offsets [images*A,4,H,W], labels [images*A,6,H,W]) -> the share of right "
           "classes and that of objects alone [2], the mean overlap of the objects' boxes [1]; -1: none.",
       .attributes = std::move(specs),
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferBranchAccuracy,
+      .reference = BranchAccuracyReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = BranchAccuracyCases};
 }
 
 }  // namespace moka

@@ -13,14 +13,14 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "branch_proposals";
+constexpr std::string_view kBranchProposalsOp = "branch_proposals";
 
 const Ints& Counts(const Attributes& attributes) { return attributes.Get<Ints>("counts"); }
 
 void CheckAttributes(const Attributes& attributes, size_t inputs) {
-  const int64_t sides = CheckSides(kOp, attributes);
-  CheckOffsets(kOp, attributes);
-  (void)OverlapModeOf(kOp, attributes);
+  const int64_t sides = CheckSides(kBranchProposalsOp, attributes);
+  CheckOffsets(kBranchProposalsOp, attributes);
+  (void)OverlapModeOf(kBranchProposalsOp, attributes);
   int64_t anchors = 0;
   for (const int64_t count : Counts(attributes)) anchors += std::max<int64_t>(count, 0);
   const size_t branches = Counts(attributes).size();
@@ -28,7 +28,7 @@ void CheckAttributes(const Attributes& attributes, size_t inputs) {
                     attributes.Get<Doubles>("strides").size() == branches &&
                     std::ranges::all_of(Counts(attributes), [](int64_t count) { return count >= 1; });
   if (fits) return;
-  throw Error(ErrorKind::kConfig, StrCat(kOp,
+  throw Error(ErrorKind::kConfig, StrCat(kBranchProposalsOp,
                                          ": there must be two inputs and a stride a branch and a side an anchor, "
                                          "found ",
                                          inputs, " inputs, ", branches, " branches and ", sides, " anchors"));
@@ -36,19 +36,20 @@ void CheckAttributes(const Attributes& attributes, size_t inputs) {
 
 // The images. Errors: kConfig unless the branch's maps fit each other and it.
 int64_t CheckBranch(std::span<const TensorType> in, size_t branch, int64_t anchors) {
-  CheckFloat(kOp, "scores", in[2 * branch]);
-  CheckFloat(kOp, "offsets", in[2 * branch + 1]);
+  CheckFloat(kBranchProposalsOp, "scores", in[2 * branch]);
+  CheckFloat(kBranchProposalsOp, "offsets", in[2 * branch + 1]);
   const Shape& scores = in[2 * branch].shape;
   const Shape& offsets = in[2 * branch + 1].shape;
   const bool fits = scores.rank() == 4 && scores[0] % anchors == 0 && scores[1] >= 2 && scores[0] >= anchors &&
                     offsets == scores.With(1, 4);
   if (fits) return scores[0] / anchors;
-  throw Error(ErrorKind::kConfig, StrCat(kOp, ": branch ", branch, " of ", anchors, " anchors needs scores [images*",
-                                         anchors, ",classes,H,W] and offsets [images*", anchors, ",4,H,W], found ",
-                                         scores.ToString(), " and ", offsets.ToString()));
+  throw Error(ErrorKind::kConfig,
+              StrCat(kBranchProposalsOp, ": branch ", branch, " of ", anchors, " anchors needs scores [images*",
+                     anchors, ",classes,H,W] and offsets [images*", anchors, ",4,H,W], found ", scores.ToString(),
+                     " and ", offsets.ToString()));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferBranchProposals(const Attributes& attributes, std::span<const TensorType> in) {
   CheckAttributes(attributes, in.size());
   Size positions(0);
   int64_t images = 0;
@@ -56,7 +57,8 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
     const int64_t anchors = Counts(attributes)[branch];
     const int64_t found = CheckBranch(in, branch, anchors);
     if (branch > 0 && found != images) {
-      throw Error(ErrorKind::kConfig, StrCat(kOp, ": branch ", branch, " has ", found, " images, the first ", images));
+      throw Error(ErrorKind::kConfig,
+                  StrCat(kBranchProposalsOp, ": branch ", branch, " has ", found, " images, the first ", images));
     }
     images = found;
     const Shape& scores = in[2 * branch].shape;
@@ -71,9 +73,9 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 }
 
 // The boxes of one image.
-class Proposals {
+class ProposalsOfBranchProposals {
  public:
-  Proposals(const Attributes& attributes, std::span<const RefTensor> in, int64_t image)
+  ProposalsOfBranchProposals(const Attributes& attributes, std::span<const RefTensor> in, int64_t image)
       : attributes_(attributes),
         offsets_{attributes.Get<Doubles>("means"), attributes.Get<Doubles>("stds"), attributes.Float("center_bound"),
                  attributes.Float("size_bound")},
@@ -92,7 +94,7 @@ class Proposals {
   std::vector<int64_t> Kept() const {
     const int64_t before = attributes_.Int("pre_nms");
     const int64_t after = attributes_.Int("post_nms");
-    const OverlapMode mode = OverlapModeOf(kOp, attributes_);
+    const OverlapMode mode = OverlapModeOf(kBranchProposalsOp, attributes_);
     const double most = attributes_.Float("nms_threshold");
     const int side = is_pixels_ ? kPixelSide : kUnitSide;
     return GreedyNms(FallingOrder<double>(scores_, before > 0 ? before : -1), after > 0 ? after : -1,
@@ -151,12 +153,12 @@ class Proposals {
   std::vector<double> scores_;
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BranchProposalsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   for (RefTensor& y : out) std::ranges::fill(y.values, kPaddingRow);
   const int64_t images = in[0].type.shape[0] / Counts(attributes)[0];
   size_t row = 0;
   for (int64_t image = 0; image < images; ++image) {
-    const Proposals proposals(attributes, in, image);
+    const ProposalsOfBranchProposals proposals(attributes, in, image);
     for (const int64_t i : proposals.Kept()) {
       double* scored = out[1].values.data() + row * 6;
       scored[0] = static_cast<double>(image);
@@ -168,7 +170,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BranchProposalsCases() {
   const Attributes attributes{{"widths", Doubles{8, 12, 20}},
                               {"heights", Doubles{10, 9, 16}},
                               {"counts", Ints{2, 1}},
@@ -214,10 +216,10 @@ OpDef BranchProposalsOp() {
               "(scores [images*A,classes,H,W], offsets [images*A,4,H,W], for each branch) -> rois [rows,5] (image, x1, "
               "y1, x2, y2), and the same with the score [rows,6]; rows that are left are -1.",
           .attributes = std::move(specs),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferBranchProposals,
+          .reference = BranchProposalsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = BranchProposalsCases};
 }
 
 }  // namespace moka

@@ -20,21 +20,22 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "branch_targets";
+constexpr std::string_view kBranchTargetsOp = "branch_targets";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 3, 3);
-  const int64_t anchors = CheckSides(kOp, attributes);
-  CheckOffsets(kOp, attributes);
-  CheckFloat(kOp, "scores", in[0]);
-  CheckFloat(kOp, "labels", in[1]);
-  CheckShape(kOp, "key", in[2].shape, Shape{}, "a scalar");
+std::vector<TensorType> InferBranchTargets(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kBranchTargetsOp, in, 3, 3);
+  const int64_t anchors = CheckSides(kBranchTargetsOp, attributes);
+  CheckOffsets(kBranchTargetsOp, attributes);
+  CheckFloat(kBranchTargetsOp, "scores", in[0]);
+  CheckFloat(kBranchTargetsOp, "labels", in[1]);
+  CheckShape(kBranchTargetsOp, "key", in[2].shape, Shape{}, "a scalar");
   const Shape& scores = in[0].shape;
   if (scores.rank() != 4 || scores[0] % anchors != 0 || scores[1] < 2) {
-    throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": scores must be [images*", anchors, ",classes,H,W], found ", scores.ToString()));
+    throw Error(ErrorKind::kConfig, StrCat(kBranchTargetsOp, ": scores must be [images*", anchors,
+                                           ",classes,H,W], found ", scores.ToString()));
   }
-  CheckShape(kOp, "labels", in[1].shape, scores.With(1, 6), "class, centre, sides and overlap of each position");
+  CheckShape(kBranchTargetsOp, "labels", in[1].shape, scores.With(1, 6),
+             "class, centre, sides and overlap of each position");
   const TensorType one = PlainType(DType::kFloat32, scores.With(1, 1));
   return {one, one, PlainType(DType::kFloat32, scores.With(1, 4)), one};
 }
@@ -207,7 +208,7 @@ std::vector<double> Weights(const Attributes& attributes, const Maps& maps, cons
   return weights;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BranchTargetsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Maps maps(attributes, in);
   const auto anchors = static_cast<int64_t>(attributes.Get<Doubles>("widths").size());
   std::vector<char> keep(out[0].values.size(), 0);
@@ -252,7 +253,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BranchTargetsCases() {
   const Attributes attributes{{"widths", Doubles{8, 12}}, {"heights", Doubles{10, 9}}, {"stride", 4.0},
                               {"bg_threshold", 1.5},      {"bg_multiple", 2.0},        {"stream", int64_t{4}}};
   const auto one = [&](const char* name, const Attributes& more) {
@@ -294,10 +295,10 @@ OpDef BranchTargetsOp() {
               "(scores [images*A,classes,H,W], labels [images*A,6,H,W], key) -> classes (-1: does not count) and their "
               "weights [images*A,1,H,W], the boxes' offsets [images*A,4,H,W] and their weights [images*A,1,H,W].",
           .attributes = std::move(specs),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferBranchTargets,
+          .reference = BranchTargetsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = BranchTargetsCases};
 }
 
 }  // namespace moka

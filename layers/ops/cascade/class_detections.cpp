@@ -9,21 +9,21 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "class_detections";
+constexpr std::string_view kClassDetectionsOp = "class_detections";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 4, 4);
-  CheckOffsets(kOp, attributes);
-  (void)OverlapModeOf(kOp, attributes);
-  const int64_t classes = CheckRows(kOp, "probabilities", in[0], 2, INT32_MAX);
+std::vector<TensorType> InferClassDetections(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kClassDetectionsOp, in, 4, 4);
+  CheckOffsets(kClassDetectionsOp, attributes);
+  (void)OverlapModeOf(kClassDetectionsOp, attributes);
+  const int64_t classes = CheckRows(kClassDetectionsOp, "probabilities", in[0], 2, INT32_MAX);
   const int64_t columns = attributes.Bool("class_aware") ? (Size(classes) * 4).value() : 8;
-  CheckRows(kOp, "offsets", in[1], columns, columns);
-  CheckRows(kOp, "rois", in[2], 5, 6);
-  CheckRows(kOp, "sizes", in[3], 2, 2);
+  CheckRows(kClassDetectionsOp, "offsets", in[1], columns, columns);
+  CheckRows(kClassDetectionsOp, "rois", in[2], 5, 6);
+  CheckRows(kClassDetectionsOp, "sizes", in[3], 2, 2);
   const int64_t rows = in[0].shape[0];
   if (in[1].shape[0] != rows || in[2].shape[0] != rows) {
     throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": probabilities, offsets and rois must have a row a region, found ",
+                StrCat(kClassDetectionsOp, ": probabilities, offsets and rois must have a row a region, found ",
                        in[0].shape.ToString(), ", ", in[1].shape.ToString(), " and ", in[2].shape.ToString()));
   }
   const int64_t all = (Size(rows) * (classes - 1)).value();
@@ -31,7 +31,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(DType::kFloat32, Shape{(Size(most) + 1).value(), 7})};
 }
 
-struct Detection {
+struct ClassDetectionsDetection {
   int64_t label;
   double score;
   Box<double> box;
@@ -42,10 +42,10 @@ class Detector {
   Detector(const Attributes& attributes, std::span<const RefTensor> in)
       : attributes_(attributes), in_(in), rows_(in[0].type.shape[0]), classes_(Columns(in[0])) {}
 
-  std::vector<Detection> All() const {
-    std::vector<Detection> found;
+  std::vector<ClassDetectionsDetection> All() const {
+    std::vector<ClassDetectionsDetection> found;
     for (int64_t c = 1; c < classes_; ++c) {
-      for (const Detection& d : OfClass(c)) found.push_back(d);
+      for (const ClassDetectionsDetection& d : OfClass(c)) found.push_back(d);
     }
     return found;
   }
@@ -53,8 +53,8 @@ class Detector {
  private:
   static int64_t Columns(const RefTensor& x) { return x.type.shape.Count(1, x.type.shape.rank()); }
 
-  std::vector<Detection> OfClass(int64_t c) const {
-    std::vector<Detection> candidates;
+  std::vector<ClassDetectionsDetection> OfClass(int64_t c) const {
+    std::vector<ClassDetectionsDetection> candidates;
     std::vector<double> scores;
     for (int64_t r = 0; r < rows_; ++r) {
       const double score = in_[0].values[static_cast<size_t>(r * classes_ + c)];
@@ -63,9 +63,9 @@ class Detector {
       candidates.push_back({c, score, BoxOf(r, c)});
       scores.push_back(score);
     }
-    const OverlapMode mode = OverlapModeOf(kOp, attributes_);
+    const OverlapMode mode = OverlapModeOf(kClassDetectionsOp, attributes_);
     const auto box = [&](int64_t i) -> const Box<double>& { return candidates[static_cast<size_t>(i)].box; };
-    std::vector<Detection> kept;
+    std::vector<ClassDetectionsDetection> kept;
     for (const int64_t i : GreedyNms(FallingOrder<double>(scores, -1), -1, [&](int64_t a, int64_t b) {
            return OverlapBy(mode, box(a), box(b), kPixelSide) > attributes_.Float("nms_threshold");
          })) {
@@ -95,17 +95,17 @@ class Detector {
   int64_t classes_;
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const std::vector<Detection> found = Detector(attributes, in).All();
+void ClassDetectionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const std::vector<ClassDetectionsDetection> found = Detector(attributes, in).All();
   std::vector<double> scores;
-  for (const Detection& d : found) scores.push_back(d.score);
+  for (const ClassDetectionsDetection& d : found) scores.push_back(d.score);
   std::vector<int64_t> best = FallingOrder<double>(scores, out[0].type.shape[0] - 1);
   // Class by class; within a class the order is already by falling score.
   std::ranges::sort(best);
   std::ranges::fill(out[0].values, kPaddingRow);
   out[0].values[0] = 0;
   for (size_t i = 0; i < best.size(); ++i) {
-    const Detection& d = found[static_cast<size_t>(best[i])];
+    const ClassDetectionsDetection& d = found[static_cast<size_t>(best[i])];
     double* row = out[0].values.data() + (i + 1) * 7;
     row[0] = 0;
     std::ranges::copy(d.box, row + 1);
@@ -114,7 +114,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ClassDetectionsCases() {
   const auto one = [](const char* name, int64_t columns, int64_t roi, Attributes attributes) {
     attributes.Set("nms_threshold", 0.3);
     attributes.Set("threshold", 0.1);
@@ -145,10 +145,10 @@ OpDef ClassDetectionsOp() {
               "(probabilities [R,classes], offsets [R,4*classes] or [R,8], rois [R,5 or 6], sizes [1,2]) -> detections "
               "(image, x1, y1, x2, y2, class, score) [D+1,7]; rows that are left are -1.",
           .attributes = std::move(specs),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferClassDetections,
+          .reference = ClassDetectionsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ClassDetectionsCases};
 }
 
 }  // namespace moka

@@ -9,27 +9,27 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "decode_regions";
+constexpr std::string_view kDecodeRegionsOp = "decode_regions";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 3);
-  CheckOffsets(kOp, attributes);
-  CheckRows(kOp, "offsets", in[0], 8, 8);
-  CheckRows(kOp, "rois", in[1], 5, 5);
-  if (in.size() > 2) CheckRows(kOp, "objects", in[2], 6, 6);
+std::vector<TensorType> InferDecodeRegions(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kDecodeRegionsOp, in, 2, 3);
+  CheckOffsets(kDecodeRegionsOp, attributes);
+  CheckRows(kDecodeRegionsOp, "offsets", in[0], 8, 8);
+  CheckRows(kDecodeRegionsOp, "rois", in[1], 5, 5);
+  if (in.size() > 2) CheckRows(kDecodeRegionsOp, "objects", in[2], 6, 6);
   const int64_t rows = in[1].shape[0];
   for (const TensorType& type : in) {
     if (type.shape[0] == rows) continue;
-    throw Error(
-        ErrorKind::kConfig,
-        StrCat(kOp, ": offsets, rois and objects must have one row each for a region, found ", in[0].shape.ToString(),
-               " and ", in[1].shape.ToString(), in.size() > 2 ? StrCat(" and ", in[2].shape.ToString()) : ""));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kDecodeRegionsOp, ": offsets, rois and objects must have one row each for a region, found ",
+                       in[0].shape.ToString(), " and ", in[1].shape.ToString(),
+                       in.size() > 2 ? StrCat(" and ", in[2].shape.ToString()) : ""));
   }
   const int64_t most = attributes.Int("rows");
   return {PlainType(DType::kFloat32, Shape{most > 0 ? std::min(most, rows) : rows, 5})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void DecodeRegionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Doubles& means = attributes.Get<Doubles>("means");
   const Doubles& stds = attributes.Get<Doubles>("stds");
   const bool drops = attributes.Bool("drop");
@@ -53,7 +53,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> DecodeRegionsCases() {
   const auto one = [](const char* name, Attributes attributes, std::vector<TensorType> inputs) {
     attributes.Set("stds", Doubles{0.1, 0.1, 0.2, 0.2});
     return OpCase{
@@ -77,10 +77,10 @@ OpDef DecodeRegionsOp() {
           "(offsets [R,8], rois [R,5][, objects [R,6]]) -> rois [rows,5] moved by the last four offsets; rows that are "
           "left are -1.",
       .attributes = std::move(specs),
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferDecodeRegions,
+      .reference = DecodeRegionsReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = DecodeRegionsCases};
 }
 
 }  // namespace moka

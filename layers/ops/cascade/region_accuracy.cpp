@@ -8,25 +8,25 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "region_accuracy";
+constexpr std::string_view kRegionAccuracyOp = "region_accuracy";
 constexpr double kOwnBox = 0.975;
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 3, 3);
-  CheckOffsets(kOp, attributes);
-  const int64_t columns = CheckRows(kOp, "offsets", in[0], 8, INT32_MAX);
-  CheckRows(kOp, "rois", in[1], 5, 5);
-  CheckRows(kOp, "objects", in[2], 6, 6);
+std::vector<TensorType> InferRegionAccuracy(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kRegionAccuracyOp, in, 3, 3);
+  CheckOffsets(kRegionAccuracyOp, attributes);
+  const int64_t columns = CheckRows(kRegionAccuracyOp, "offsets", in[0], 8, INT32_MAX);
+  CheckRows(kRegionAccuracyOp, "rois", in[1], 5, 5);
+  CheckRows(kRegionAccuracyOp, "objects", in[2], 6, 6);
   const int64_t rows = in[0].shape[0];
   if (columns % 4 != 0 || in[1].shape[0] != rows || in[2].shape[0] != rows) {
     throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": offsets must be [R,4*classes], rois [R,5] and objects [R,6], found ",
+                StrCat(kRegionAccuracyOp, ": offsets must be [R,4*classes], rois [R,5] and objects [R,6], found ",
                        in[0].shape.ToString(), ", ", in[1].shape.ToString(), " and ", in[2].shape.ToString()));
   }
   return {PlainType(DType::kFloat32, Shape{1}), PlainType(DType::kFloat32, Shape{1})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RegionAccuracyReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Doubles& means = attributes.Get<Doubles>("means");
   const Doubles& stds = attributes.Get<Doubles>("stds");
   const int64_t rows = in[0].type.shape[0];
@@ -53,7 +53,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   out[1].values[0] = count > 0 ? before / count : -1;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RegionAccuracyCases() {
   const auto one = [](const char* name, bool is_aware) {
     return OpCase{.name = name,
                   .inputs = {Float32({9, 12}), Float32({9, 5}), Float32({9, 6})},
@@ -73,10 +73,10 @@ OpDef RegionAccuracyOp() {
               "(offsets [R,4*classes], rois [R,5], objects [R,6]) -> the mean overlap of foreground regions with their "
               "objects after the offsets [1] and before [1]; -1: none.",
           .attributes = std::move(specs),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferRegionAccuracy,
+          .reference = RegionAccuracyReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = RegionAccuracyCases};
 }
 
 }  // namespace moka

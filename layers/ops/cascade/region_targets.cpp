@@ -13,29 +13,31 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "region_targets";
+constexpr std::string_view kRegionTargetsOp = "region_targets";
 constexpr int64_t kLeastSide = 32;  // of a random box, pixels
 constexpr int64_t kTries = 100;     // to find one
 
-int64_t Columns(const Attributes& attributes) {
+int64_t RegionTargetsColumns(const Attributes& attributes) {
   return attributes.Bool("class_aware") ? (Size(attributes.Int("classes")) * 4).value() : 8;
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 3, 3);
-  CheckOffsets(kOp, attributes);
-  CheckRows(kOp, "rois", in[0], 5, 5);
-  CheckRows(kOp, "objects", in[1], 7, 8);
-  CheckShape(kOp, "key", in[2].shape, Shape{}, "a scalar");
+std::vector<TensorType> InferRegionTargets(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kRegionTargetsOp, in, 3, 3);
+  CheckOffsets(kRegionTargetsOp, attributes);
+  CheckRows(kRegionTargetsOp, "rois", in[0], 5, 5);
+  CheckRows(kRegionTargetsOp, "objects", in[1], 7, 8);
+  CheckShape(kRegionTargetsOp, "key", in[2].shape, Shape{}, "a scalar");
   if (attributes.Int("classes") < 2) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": classes must be at least 2, found ", attributes.Int("classes")));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kRegionTargetsOp, ": classes must be at least 2, found ", attributes.Int("classes")));
   }
   const int64_t objects = attributes.Bool("append") ? in[1].shape[0] : 0;
   const int64_t all = (Size(in[0].shape[0]) + objects).value();
   const int64_t rows = attributes.Int("rows") == -1 ? all : attributes.Int("rows");
-  if (rows < 1) throw Error(ErrorKind::kConfig, StrCat(kOp, ": rows must be -1 or at least 1, found ", rows));
+  if (rows < 1)
+    throw Error(ErrorKind::kConfig, StrCat(kRegionTargetsOp, ": rows must be -1 or at least 1, found ", rows));
   const auto of = [&](int64_t columns) { return PlainType(DType::kFloat32, Shape{rows, columns}); };
-  const TensorType offsets = of(Columns(attributes));
+  const TensorType offsets = of(RegionTargetsColumns(attributes));
   return {of(5), of(1), offsets, offsets, offsets, of(6), of(1)};
 }
 
@@ -46,7 +48,7 @@ struct Object {
   bool is_ignored;
 };
 
-struct Region {
+struct RegionTargetsRegion {
   double image = 0;
   Box<double> box{};
   double overlap = 0;
@@ -54,13 +56,13 @@ struct Region {
 };
 
 // Overlaps: MS-CNN counts fractions of a pixel, Cascade R-CNN does not.
-double Shared(const Attributes& attributes, const Box<double>& a, const Box<double>& b) {
+double RegionTargetsShared(const Attributes& attributes, const Box<double>& a, const Box<double>& b) {
   return attributes.Bool("pixels") ? OverlapBy(OverlapMode::kUnion, a, b, kPixelSide) : Overlap(a, b, kPixelSide);
 }
 
-class Candidates {
+class RegionTargetsCandidates {
  public:
-  Candidates(const Attributes& attributes, std::span<const RefTensor> in) : attributes_(attributes) {
+  RegionTargetsCandidates(const Attributes& attributes, std::span<const RefTensor> in) : attributes_(attributes) {
     const int64_t columns = in[1].type.shape.Count() / std::max<int64_t>(in[1].type.shape[0], 1);
     for (int64_t g = 0; g < in[1].type.shape[0]; ++g) {
       const double* row = in[1].values.data() + g * columns;
@@ -74,14 +76,16 @@ class Candidates {
     for (const Object& object : objects_) Add(object.image, object.box);
   }
 
-  const Region& at(int64_t i) const { return regions_[static_cast<size_t>(i)]; }
-  const Object& ObjectOf(const Region& region) const { return objects_[static_cast<size_t>(region.object)]; }
+  const RegionTargetsRegion& at(int64_t i) const { return regions_[static_cast<size_t>(i)]; }
+  const Object& ObjectOf(const RegionTargetsRegion& region) const {
+    return objects_[static_cast<size_t>(region.object)];
+  }
   int64_t count() const { return static_cast<int64_t>(regions_.size()); }
   int64_t Add(double image, const Box<double>& box) {
-    Region region{.image = image, .box = box};
+    RegionTargetsRegion region{.image = image, .box = box};
     for (size_t g = 0; g < objects_.size(); ++g) {
       if (objects_[g].image != image) continue;
-      const double overlap = Shared(attributes_, box, objects_[g].box);
+      const double overlap = RegionTargetsShared(attributes_, box, objects_[g].box);
       if (region.object >= 0 && overlap <= region.overlap) continue;
       region.overlap = overlap;
       region.object = static_cast<int64_t>(g);
@@ -93,10 +97,10 @@ class Candidates {
  private:
   const Attributes& attributes_;
   std::vector<Object> objects_;
-  std::vector<Region> regions_;
+  std::vector<RegionTargetsRegion> regions_;
 };
 
-struct Sample {
+struct RegionTargetsSample {
   std::vector<int64_t> foreground;
   std::vector<int64_t> background;
 };
@@ -108,7 +112,7 @@ class RandomBoxes {
       : attributes_(attributes), key_(key), stream_(static_cast<uint64_t>(attributes.Int("stream")) * 4 + 3) {}
 
   // One that overlaps no object by fg; nothing if none is found.
-  void AddTo(Candidates& candidates, std::vector<int64_t>& background) {
+  void AddTo(RegionTargetsCandidates& candidates, std::vector<int64_t>& background) {
     const int64_t width = attributes_.Int("image_width");
     const int64_t height = attributes_.Int("image_height");
     if (width <= kLeastSide || height <= kLeastSide) return;
@@ -136,11 +140,11 @@ class RandomBoxes {
   uint64_t next_ = 0;
 };
 
-Sample Draw(const Attributes& attributes, Candidates& candidates, uint64_t key) {
-  Sample sample;
+RegionTargetsSample DrawRegionTargets(const Attributes& attributes, RegionTargetsCandidates& candidates, uint64_t key) {
+  RegionTargetsSample sample;
   std::vector<int64_t> others;
   for (int64_t i = 0; i < candidates.count(); ++i) {
-    const Region& region = candidates.at(i);
+    const RegionTargetsRegion& region = candidates.at(i);
     if (region.object >= 0 && region.overlap >= attributes.Float("fg")) {
       if (!candidates.ObjectOf(region).is_ignored) sample.foreground.push_back(i);
     } else if (region.overlap >= attributes.Float("bg_low") && region.overlap < attributes.Float("bg_high")) {
@@ -169,9 +173,9 @@ Sample Draw(const Attributes& attributes, Candidates& candidates, uint64_t key) 
 }
 
 // The row of a region that is taken.
-void WriteRow(const Attributes& attributes, const Candidates& candidates, int64_t i, bool is_foreground, int64_t m,
-              std::span<RefTensor> out) {
-  const Region& region = candidates.at(i);
+void WriteRegionTargetsRow(const Attributes& attributes, const RegionTargetsCandidates& candidates, int64_t i,
+                           bool is_foreground, int64_t m, std::span<RefTensor> out) {
+  const RegionTargetsRegion& region = candidates.at(i);
   for (size_t k = 1; k < 7; ++k) {
     const int64_t columns = out[k].type.shape[1];
     std::fill_n(out[k].values.begin() + m * columns, columns, 0.0);
@@ -194,7 +198,7 @@ void WriteRow(const Attributes& attributes, const Candidates& candidates, int64_
   const std::array<double, 4> move = MoveBetween(region.box, object.box);
   const bool learns = region.overlap >= attributes.Float("box_low") && region.overlap <= attributes.Float("box_high");
   for (size_t k = 0; k < 4; ++k) {
-    const size_t column = static_cast<size_t>(m * Columns(attributes) + group * 4) + k;
+    const size_t column = static_cast<size_t>(m * RegionTargetsColumns(attributes) + group * 4) + k;
     out[2].values[column] = (move[k] - attributes.Get<Doubles>("means")[k]) / attributes.Get<Doubles>("stds")[k];
     out[3].values[column] = learns ? 1 : 0;
     out[4].values[column] = learns ? 1 : 0;
@@ -214,23 +218,23 @@ void BalanceWeights(const Attributes& attributes, int64_t foreground, int64_t al
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RegionTargetsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   for (RefTensor& y : out) std::ranges::fill(y.values, kPaddingRow);
-  Candidates candidates(attributes, in);
-  const Sample sample = Draw(attributes, candidates, KeyOf(in[2]));
+  RegionTargetsCandidates candidates(attributes, in);
+  const RegionTargetsSample sample = DrawRegionTargets(attributes, candidates, KeyOf(in[2]));
   int64_t m = 0;
   const int64_t rows = out[0].type.shape[0];
   for (const int64_t i : sample.foreground) {
-    if (m < rows) WriteRow(attributes, candidates, i, true, m++, out);
+    if (m < rows) WriteRegionTargetsRow(attributes, candidates, i, true, m++, out);
   }
   const int64_t foreground = m;
   for (const int64_t i : sample.background) {
-    if (m < rows) WriteRow(attributes, candidates, i, false, m++, out);
+    if (m < rows) WriteRegionTargetsRow(attributes, candidates, i, false, m++, out);
   }
   BalanceWeights(attributes, foreground, m, out[6].values);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RegionTargetsCases() {
   const Attributes attributes{
       {"rows", int64_t{8}}, {"classes", int64_t{3}}, {"images", int64_t{2}}, {"bg_low", 0.05}, {"stream", int64_t{1}}};
   const auto one = [&](const char* name, int64_t columns, const Attributes& more) {
@@ -273,10 +277,10 @@ OpDef RegionTargetsOp() {
           "labels [rows,1], offsets, inside and outside weights [rows,4*classes or 8], objects [rows,6] (class, x1, "
           "y1, x2, y2, overlap), weights [rows,1]; rows that are left are -1.",
       .attributes = std::move(specs),
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferRegionTargets,
+      .reference = RegionTargetsReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = RegionTargetsCases};
 }
 
 }  // namespace moka

@@ -16,10 +16,10 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "augment_choices";
+constexpr std::string_view kAugmentChoicesOp = "augment_choices";
 
 // Numbers of the draws of one image.
-enum Draw : uint64_t {
+enum AugmentChoicesDraw : uint64_t {
   kHueChance,
   kHue,
   kFadeChance,
@@ -35,22 +35,23 @@ enum Draw : uint64_t {
   kDraws = 16
 };
 
-float ScaledSide(int64_t side, float scale) { return std::round(static_cast<float>(side) * scale); }
+float AugmentChoicesScaledSide(int64_t side, float scale) { return std::round(static_cast<float>(side) * scale); }
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 1, 1);
-  CheckShape(kOp, "key", in[0].shape, Shape{}, "a scalar");
+std::vector<TensorType> InferAugmentChoices(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kAugmentChoicesOp, in, 1, 1);
+  CheckShape(kAugmentChoicesOp, "key", in[0].shape, Shape{}, "a scalar");
   for (const char* name : {"images", "height", "width", "out_height", "out_width"}) {
     if (a.Int(name) >= 1 && a.Int(name) <= kMaxAugmentedSide) continue;
-    throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": ", name, " must lie in [1, ", kMaxAugmentedSide, "], found ", a.Int(name)));
+    throw Error(ErrorKind::kConfig, StrCat(kAugmentChoicesOp, ": ", name, " must lie in [1, ", kMaxAugmentedSide,
+                                           "], found ", a.Int(name)));
   }
   for (const char* scale : {"scale_min", "scale_max"}) {
     for (const char* side : {"height", "width"}) {
-      const float scaled = ScaledSide(a.Int(side), static_cast<float>(a.Float(scale)));
+      const float scaled = AugmentChoicesScaledSide(a.Int(side), static_cast<float>(a.Float(scale)));
       if (scaled >= 1 && scaled <= static_cast<float>(kMaxAugmentedSide)) continue;
-      throw Error(ErrorKind::kConfig, StrCat(kOp, ": ", scale, " ", a.Float(scale), " makes a ", side, " of ", scaled,
-                                             " pixels out of ", a.Int(side), "; 1 to ", kMaxAugmentedSide, " fit"));
+      throw Error(ErrorKind::kConfig,
+                  StrCat(kAugmentChoicesOp, ": ", scale, " ", a.Float(scale), " makes a ", side, " of ", scaled,
+                         " pixels out of ", a.Int(side), "; 1 to ", kMaxAugmentedSide, " fit"));
     }
   }
   return {PlainType(DType::kFloat32, Shape{a.Int("images"), kAugmentationColumns})};
@@ -76,8 +77,8 @@ class Chooser {
     if (Happens(kScaleChance, "scale_prob")) {
       const auto low = static_cast<float>(a_.Float("scale_min"));
       const float scale = low + (static_cast<float>(a_.Float("scale_max")) - low) * U(kScale);
-      width = static_cast<int64_t>(ScaledSide(width, scale));
-      height = static_cast<int64_t>(ScaledSide(height, scale));
+      width = static_cast<int64_t>(AugmentChoicesScaledSide(width, scale));
+      height = static_cast<int64_t>(AugmentChoicesScaledSide(height, scale));
     }
     row[3] = static_cast<double>(width);
     row[4] = static_cast<double>(height);
@@ -96,12 +97,12 @@ class Chooser {
   }
 
  private:
-  float U(Draw draw) const {
+  float U(AugmentChoicesDraw draw) const {
     return UnitFloat(RandomWord(key_, static_cast<uint64_t>(a_.Int("stream")), first_ + draw));
   }
-  bool Happens(Draw draw, const char* chance) const { return U(draw) < a_.Float(chance); }
+  bool Happens(AugmentChoicesDraw draw, const char* chance) const { return U(draw) < a_.Float(chance); }
   // Half of the shift, a whole number, is what a random crop may begin before the picture.
-  double Corner(bool is_random, Draw draw, int64_t room, int64_t shift) const {
+  double Corner(bool is_random, AugmentChoicesDraw draw, int64_t room, int64_t shift) const {
     if (!is_random) return std::round(0.5 * static_cast<double>(room));
     return std::round(static_cast<double>(U(draw)) * static_cast<double>(room + shift) -
                       static_cast<double>(shift / 2));
@@ -112,14 +113,14 @@ class Chooser {
   uint64_t first_;
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AugmentChoicesReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   for (int64_t n = 0; n < attributes.Int("images"); ++n) {
     const auto row = Chooser(attributes, KeyOf(in[0]), n).Row();
     std::ranges::copy(row, out[0].values.begin() + n * kAugmentationColumns);
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> AugmentChoicesCases() {
   const auto one = [](const char* name, const Attributes& more) {
     const Attributes sizes{{"images", int64_t{5}},
                            {"height", int64_t{20}},
@@ -176,10 +177,10 @@ OpDef AugmentChoicesOp() {
                      {"desaturation_prob", 0.33, "chance of paler colours"},
                      {"desaturation_max", 0.5, "largest part of the saturation taken away"},
                      {"stream", int64_t{0}, "the stream of random numbers"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferAugmentChoices,
+      .reference = AugmentChoicesReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = AugmentChoicesCases};
 }
 
 }  // namespace moka

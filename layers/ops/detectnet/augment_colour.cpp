@@ -15,16 +15,16 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "augment_colour";
+constexpr std::string_view kAugmentColourOp = "augment_colour";
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "x", in[0]);
+std::vector<TensorType> InferAugmentColour(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount(kAugmentColourOp, in, 2, 2);
+  CheckFloat(kAugmentColourOp, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 4 || x[1] != 3) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": x must be [N,3,H,W], found ", x.ToString()));
+    throw Error(ErrorKind::kConfig, StrCat(kAugmentColourOp, ": x must be [N,3,H,W], found ", x.ToString()));
   }
-  CheckAugmentations(kOp, in[1], x[0]);
+  CheckAugmentations(kAugmentColourOp, in[1], x[0]);
   return {PlainType(in[0].dtype, x)};
 }
 
@@ -62,7 +62,7 @@ Pixel Changed(const Pixel& pixel, const PictureChange& augmentation) {
   }
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AugmentColourReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const auto plane = static_cast<size_t>(x[2] * x[3]);
   for (int64_t n = 0; n < x[0]; ++n) {
@@ -78,7 +78,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> AugmentColourCases() {
   return {
       {.name = "bytes", .inputs = {Float32({3, 3, 4, 5}), Float32({3, 8})}, .attributes = {}, .low = 0, .high = 255},
       {.name = "signed",
@@ -102,9 +102,9 @@ OpDef AugmentColourOp() {
               "(x [N,3,H,W] in the order B,G,R, augmentations [N,8]) -> y like x: the hue turned by a row's first "
               "number, in degrees, the saturation times its second.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferAugmentColour,
+          .reference = AugmentColourReference,
+          .cases = AugmentColourCases};
 }
 
 }  // namespace moka

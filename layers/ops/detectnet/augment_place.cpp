@@ -14,17 +14,17 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "augment_place";
+constexpr std::string_view kAugmentPlaceOp = "augment_place";
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "x", in[0]);
+std::vector<TensorType> InferAugmentPlace(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kAugmentPlaceOp, in, 2, 2);
+  CheckFloat(kAugmentPlaceOp, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 4 || x.Count() < 1 || a.Int("height") < 1 || a.Int("width") < 1) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": x must be [N,C,H,W] and the size at least 1, found ", x.ToString(),
-                                           " and ", a.Int("height"), " x ", a.Int("width")));
+    throw Error(ErrorKind::kConfig, StrCat(kAugmentPlaceOp, ": x must be [N,C,H,W] and the size at least 1, found ",
+                                           x.ToString(), " and ", a.Int("height"), " x ", a.Int("width")));
   }
-  CheckAugmentations(kOp, in[1], x[0]);
+  CheckAugmentations(kAugmentPlaceOp, in[1], x[0]);
   return {PlainType(in[0].dtype, Shape{x[0], x[1], a.Int("height"), a.Int("width")})};
 }
 
@@ -38,22 +38,22 @@ struct Plane {
   std::vector<double> values;
 };
 
-struct Taps {
+struct AugmentPlaceTaps {
   std::array<int64_t, 4> at{};
   std::array<double, 4> weights{};
 };
 
 // Where each of `outputs` pixels of a row is read among `inputs`.
-std::vector<Taps> CubicTaps(int64_t inputs, int64_t outputs) {
+std::vector<AugmentPlaceTaps> CubicTaps(int64_t inputs, int64_t outputs) {
   constexpr double kA = -0.75;
   const double ratio = static_cast<double>(inputs) / static_cast<double>(outputs);
   const auto near = [](double d) { return ((kA + 2) * d - (kA + 3)) * d * d + 1; };
-  std::vector<Taps> all(static_cast<size_t>(outputs));
+  std::vector<AugmentPlaceTaps> all(static_cast<size_t>(outputs));
   for (int64_t i = 0; i < outputs; ++i) {
     const double place = (static_cast<double>(i) + 0.5) * ratio - 0.5;
     const double first = std::floor(place);
     const double d = place - first;
-    Taps& taps = all[static_cast<size_t>(i)];
+    AugmentPlaceTaps& taps = all[static_cast<size_t>(i)];
     for (int64_t k = 0; k < 4; ++k) {
       taps.at[static_cast<size_t>(k)] = std::clamp<int64_t>(static_cast<int64_t>(first) + k - 1, 0, inputs - 1);
     }
@@ -66,18 +66,18 @@ std::vector<Taps> CubicTaps(int64_t inputs, int64_t outputs) {
 }
 
 Plane Resized(const Plane& from, int64_t width, int64_t height) {
-  const std::vector<Taps> columns = CubicTaps(from.width, width);
-  const std::vector<Taps> rows = CubicTaps(from.height, height);
+  const std::vector<AugmentPlaceTaps> columns = CubicTaps(from.width, width);
+  const std::vector<AugmentPlaceTaps> rows = CubicTaps(from.height, height);
   Plane wide(width, from.height);
   for (int64_t y = 0; y < from.height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
-      const Taps& taps = columns[static_cast<size_t>(x)];
+      const AugmentPlaceTaps& taps = columns[static_cast<size_t>(x)];
       for (size_t k = 0; k < 4; ++k) wide.at(y, x) += taps.weights[k] * from.at(y, taps.at[k]);
     }
   }
   Plane to(width, height);
   for (int64_t y = 0; y < height; ++y) {
-    const Taps& taps = rows[static_cast<size_t>(y)];
+    const AugmentPlaceTaps& taps = rows[static_cast<size_t>(y)];
     for (int64_t x = 0; x < width; ++x) {
       for (size_t k = 0; k < 4; ++k) to.at(y, x) += taps.weights[k] * wide.at(taps.at[k], x);
     }
@@ -120,7 +120,7 @@ Plane Placed(const double* values, int64_t width, int64_t height, const PictureC
   return augmentation.rotates() ? Rotated(plane, augmentation.rotation) : plane;
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AugmentPlaceReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const int64_t height = out[0].type.shape[2];
   const int64_t width = out[0].type.shape[3];
@@ -140,7 +140,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> AugmentPlaceCases() {
   const auto one = [](const char* name, std::initializer_list<int64_t> x, double low, double high) {
     return OpCase{.name = name,
                   .inputs = {Float32(x), Float32({2, 8})},
@@ -159,9 +159,9 @@ OpDef AugmentPlaceOp() {
               "(x [N,C,H,W], augmentations [N,8]) -> [N,C,height,width]: the images mirrored, resized, rotated and "
               "cropped as their rows say; 0 where there is no image.",
           .attributes = {{"height", {}, "of the crop, pixels"}, {"width", {}, "of the crop, pixels"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferAugmentPlace,
+          .reference = AugmentPlaceReference,
+          .cases = AugmentPlaceCases};
 }
 
 }  // namespace moka

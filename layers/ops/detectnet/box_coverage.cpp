@@ -17,7 +17,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "box_coverage";
+constexpr std::string_view kBoxCoverageOp = "box_coverage";
 constexpr int64_t kLabelColumns = 16;  // of a box: x, y, width, height, angle, class, ..
 constexpr int64_t kClassColumn = 5;
 constexpr int64_t kCellChannels = 8;  // before the coverages
@@ -31,34 +31,35 @@ std::map<int64_t, int64_t> ChannelsOfClasses(const Attributes& a) {
 }
 
 // Cells along a side of the image: OpenCV rounds halves to even.
-int64_t Cells(int64_t pixels, int64_t stride) {
+int64_t BoxCoverageCells(int64_t pixels, int64_t stride) {
   const auto part = static_cast<float>(1.0 / static_cast<double>(stride));
   return static_cast<int64_t>(std::nearbyint(static_cast<float>(pixels) * part));
 }
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "boxes", in[0]);
+std::vector<TensorType> InferBoxCoverage(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kBoxCoverageOp, in, 2, 2);
+  CheckFloat(kBoxCoverageOp, "boxes", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 4 || x[1] != 1 || x[2] < 1 || x[3] != kLabelColumns) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": boxes must be [N,1,objects+1,", kLabelColumns,
+    throw Error(ErrorKind::kConfig, StrCat(kBoxCoverageOp, ": boxes must be [N,1,objects+1,", kLabelColumns,
                                            "], a first row that counts them and a row a box, found ", x.ToString()));
   }
-  CheckAugmentations(kOp, in[1], x[0]);
+  CheckAugmentations(kBoxCoverageOp, in[1], x[0]);
   for (const char* name : {"image_height", "image_width", "out_height", "out_width", "stride"}) {
     if (a.Int(name) >= 1 && a.Int(name) <= INT32_MAX) continue;
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": ", name, " must be at least 1, found ", a.Int(name)));
+    throw Error(ErrorKind::kConfig, StrCat(kBoxCoverageOp, ": ", name, " must be at least 1, found ", a.Int(name)));
   }
   int64_t classes = 0;
   for (const auto& [label, channel] : ChannelsOfClasses(a)) classes = std::max(classes, channel + 1);
   if (classes < 1 || classes > kMaxClasses) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": there must be 1 to ", kMaxClasses, " classes, found ", classes));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kBoxCoverageOp, ": there must be 1 to ", kMaxClasses, " classes, found ", classes));
   }
-  const Shape y = {x[0], kCellChannels + classes, Cells(a.Int("out_height"), a.Int("stride")),
-                   Cells(a.Int("out_width"), a.Int("stride"))};
+  const Shape y = {x[0], kCellChannels + classes, BoxCoverageCells(a.Int("out_height"), a.Int("stride")),
+                   BoxCoverageCells(a.Int("out_width"), a.Int("stride"))};
   if (y[2] < 1 || y[3] < 1) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": an image of ", a.Int("out_height"), " x ", a.Int("out_width"),
-                                           " pixels has no cell of ", a.Int("stride")));
+    throw Error(ErrorKind::kConfig, StrCat(kBoxCoverageOp, ": an image of ", a.Int("out_height"), " x ",
+                                           a.Int("out_width"), " pixels has no cell of ", a.Int("stride")));
   }
   return {PlainType(DType::kFloat32, y)};
 }
@@ -74,7 +75,7 @@ struct Rect {
   float area() const { return width * height; }
 };
 
-Rect Shared(const Rect& a, const Rect& b) {
+Rect BoxCoverageShared(const Rect& a, const Rect& b) {
   const float x = std::max(a.x, b.x);
   const float y = std::max(a.y, b.y);
   const Rect shared = {x, y, std::min(a.right(), b.right()) - x, std::min(a.bottom(), b.bottom()) - y};
@@ -84,7 +85,7 @@ Rect Shared(const Rect& a, const Rect& b) {
 float Middle(float low, float high) { return static_cast<float>(static_cast<double>(low + high) * 0.5); }
 
 // A box where its image's changes take it.
-Rect Moved(Rect box, const PictureChange& augmentation, int64_t width, int64_t height) {
+Rect BoxCoverageMoved(Rect box, const PictureChange& augmentation, int64_t width, int64_t height) {
   if (augmentation.is_mirrored) box.x = static_cast<float>(width) - box.x - box.width - 1;
   if (augmentation.width != width || augmentation.height != height) {
     const float scale_x = static_cast<float>(augmentation.width) / static_cast<float>(width);
@@ -107,9 +108,9 @@ Rect Moved(Rect box, const PictureChange& augmentation, int64_t width, int64_t h
   return box;
 }
 
-class Grid {
+class BoxCoverageGrid {
  public:
-  Grid(const Attributes& a, const Shape& y, double* cells)
+  BoxCoverageGrid(const Attributes& a, const Shape& y, double* cells)
       : a_(a),
         channels_(ChannelsOfClasses(a)),
         height_(y[2]),
@@ -121,7 +122,7 @@ class Grid {
         image_{0, 0, static_cast<float>(a.Int("out_width")), static_cast<float>(a.Int("out_height"))} {}
 
   void Add(Rect box, double label) {
-    if (a_.Bool("crop")) box = Shared(box, image_);
+    if (a_.Bool("crop")) box = BoxCoverageShared(box, image_);
     const auto channel =
         label >= 0 && label <= INT32_MAX ? channels_.find(static_cast<int64_t>(label)) : channels_.end();
     const bool is_box = std::isfinite(box.x + box.y + box.width + box.height) && box.area() >= FLT_EPSILON;
@@ -133,7 +134,7 @@ class Grid {
     for (int64_t i = rows.first; i < rows.end; ++i) {
       for (int64_t j = columns.first; j < columns.end; ++j) {
         const Rect cell = {static_cast<float>(j) * stride_, static_cast<float>(i) * stride_, stride_, stride_};
-        if (Shared(middle, cell).area() / (stride_ * stride_) > FLT_EPSILON) {
+        if (BoxCoverageShared(middle, cell).area() / (stride_ * stride_) > FLT_EPSILON) {
           Fill(i * width_ + j, box, cell, norm, channel->second);
         }
       }
@@ -194,24 +195,24 @@ class Grid {
   Rect image_;
 };
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BoxCoverageReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t n = 0; n < x[0]; ++n) {
     const double* label = in[0].values.data() + n * x[2] * kLabelColumns;
     const PictureChange augmentation = AugmentationAt(in[1], n);
-    Grid grid(a, y, out[0].values.data() + n * y.Count(1, 4));
+    BoxCoverageGrid grid(a, y, out[0].values.data() + n * y.Count(1, 4));
     for (int64_t i = 1; i < x[2] && static_cast<double>(i) <= std::floor(label[0]); ++i) {
       const double* row = label + i * kLabelColumns;
       const Rect box = {static_cast<float>(row[0]), static_cast<float>(row[1]), static_cast<float>(row[2]),
                         static_cast<float>(row[3])};
-      grid.Add(Moved(box, augmentation, a.Int("image_width"), a.Int("image_height")), row[kClassColumn]);
+      grid.Add(BoxCoverageMoved(box, augmentation, a.Int("image_width"), a.Int("image_height")), row[kClassColumn]);
     }
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BoxCoverageCases() {
   const auto one = [](const char* name, const Attributes& more) {
     const Attributes sizes{{"image_height", int64_t{20}}, {"image_width", int64_t{24}}, {"out_height", int64_t{16}},
                            {"out_width", int64_t{24}},    {"stride", int64_t{4}},       {"classes", Ints{1, 0, 3, 2}}};
@@ -245,10 +246,10 @@ OpDef BoxCoverageOp() {
                          {"length_is_least", false, "length is its shortest side, as far as the box has it"},
                          {"norm", false, "the norm may be below 1"},
                          {"crop", true, "whether boxes are cut to the image"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferBoxCoverage,
+          .reference = BoxCoverageReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = BoxCoverageCases};
 }
 
 }  // namespace moka

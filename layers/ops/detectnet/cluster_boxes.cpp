@@ -16,8 +16,8 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "cluster_boxes";
-constexpr int64_t kMaxBoxes = 50;
+constexpr std::string_view kClusterBoxesOp = "cluster_boxes";
+constexpr int64_t kClusterBoxesMaxBoxes = 50;
 constexpr int64_t kBoxColumns = 5;
 
 // Rows and columns of the grid that lie over the image.
@@ -29,34 +29,34 @@ Extent CellsUsed(const Attributes& a) {
   return {a.Int("image_height") / a.Int("stride"), a.Int("image_width") / a.Int("stride")};
 }
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "coverage", in[0]);
-  CheckFloat(kOp, "boxes", in[1]);
+std::vector<TensorType> InferClusterBoxes(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kClusterBoxesOp, in, 2, 2);
+  CheckFloat(kClusterBoxesOp, "coverage", in[0]);
+  CheckFloat(kClusterBoxesOp, "boxes", in[1]);
   const Shape& x = in[0].shape;
   const Shape& boxes = in[1].shape;
   if (x.rank() != 4 || boxes.rank() != 4 || boxes[0] != x[0] || boxes[1] < 4 || a.Int("channel") < 0 ||
       a.Int("channel") >= x[1]) {
     throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": coverage [N,classes,H,W] must have the class ", a.Int("channel"),
+                StrCat(kClusterBoxesOp, ": coverage [N,classes,H,W] must have the class ", a.Int("channel"),
                        " and boxes must be [N,4,H,W], found ", x.ToString(), " and ", boxes.ToString()));
   }
   if (a.Int("stride") < 1 || a.Int("image_height") < a.Int("stride") || a.Int("image_width") < a.Int("stride")) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": an image of ", a.Int("image_height"), " x ", a.Int("image_width"),
-                                           " pixels has no cell of ", a.Int("stride")));
+    throw Error(ErrorKind::kConfig, StrCat(kClusterBoxesOp, ": an image of ", a.Int("image_height"), " x ",
+                                           a.Int("image_width"), " pixels has no cell of ", a.Int("stride")));
   }
   const Extent used = CellsUsed(a);
   if (boxes[2] < std::min(used.rows, x[2]) || boxes[3] < std::min(used.columns, x[3])) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": there must be a box for each of the ", used.rows, " x ",
+    throw Error(ErrorKind::kConfig, StrCat(kClusterBoxesOp, ": there must be a box for each of the ", used.rows, " x ",
                                            used.columns, " cells, found ", boxes.ToString()));
   }
-  return {PlainType(DType::kFloat32, Shape{x[0], kMaxBoxes, kBoxColumns})};
+  return {PlainType(DType::kFloat32, Shape{x[0], kClusterBoxesMaxBoxes, kBoxColumns})};
 }
 
 using Corners = std::array<double, 4>;  // x1, y1, x2, y2
 
 // The boxes of image n, row by row.
-std::vector<Corners> Proposals(const Attributes& a, std::span<const RefTensor> in, int64_t n) {
+std::vector<Corners> ClusterBoxesProposals(const Attributes& a, std::span<const RefTensor> in, int64_t n) {
   const Shape& x = in[0].type.shape;
   const Shape& boxes = in[1].type.shape;
   const Extent used = CellsUsed(a);
@@ -86,7 +86,7 @@ using Row = std::array<double, kBoxColumns>;
 std::vector<Row> Distinct(const std::vector<Corners>& proposals) {
   std::vector<Corners> kept;
   for (const Corners& corners : proposals) {
-    if (static_cast<int64_t>(kept.size()) < kMaxBoxes && std::ranges::find(kept, corners) == kept.end()) {
+    if (static_cast<int64_t>(kept.size()) < kClusterBoxesMaxBoxes && std::ranges::find(kept, corners) == kept.end()) {
       kept.push_back(corners);
     }
   }
@@ -116,19 +116,19 @@ std::vector<Row> Voted(const Attributes& a, const std::vector<Corners>& proposal
 
 double ThroughHalf(double value) { return static_cast<double>(FloatOfHalf(HalfOfFloat(static_cast<float>(value)))); }
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ClusterBoxesReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t n = 0; n < in[0].type.shape[0]; ++n) {
-    const std::vector<Corners> proposals = Proposals(a, in, n);
+    const std::vector<Corners> proposals = ClusterBoxesProposals(a, in, n);
     const std::vector<Row> rows = a.Bool("is_truth") ? Distinct(proposals) : Voted(a, proposals);
-    double* to = out[0].values.data() + n * kMaxBoxes * kBoxColumns;
-    for (size_t i = 0; i < std::min(rows.size(), static_cast<size_t>(kMaxBoxes)); ++i) {
+    double* to = out[0].values.data() + n * kClusterBoxesMaxBoxes * kBoxColumns;
+    for (size_t i = 0; i < std::min(rows.size(), static_cast<size_t>(kClusterBoxesMaxBoxes)); ++i) {
       to = std::ranges::transform(rows[i], to, ThroughHalf).out;
     }
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ClusterBoxesCases() {
   const auto one = [](const char* name, const Attributes& more) {
     const Attributes sizes{{"image_height", int64_t{20}}, {"image_width", int64_t{32}}, {"stride", int64_t{4}}};
     return OpCase{.name = name,
@@ -158,10 +158,10 @@ OpDef ClusterBoxesOp() {
                          {"group_threshold", int64_t{1}, "cells that are too few for a box; 0: no groups"},
                          {"group_eps", 0.02, "how unlike boxes of a group may be"},
                          {"least_height", int64_t{0}, "of a box, pixels"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferClusterBoxes,
+          .reference = ClusterBoxesReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ClusterBoxesCases};
 }
 
 }  // namespace moka

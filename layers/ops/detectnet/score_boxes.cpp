@@ -13,21 +13,21 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "score_boxes";
-constexpr int64_t kMaxBoxes = 50;
+constexpr std::string_view kScoreBoxesOp = "score_boxes";
+constexpr int64_t kScoreBoxesMaxBoxes = 50;
 constexpr double kLeastOverlap = 0.7;
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "truth", in[0]);
-  CheckFloat(kOp, "detections", in[1]);
+std::vector<TensorType> InferScoreBoxes(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount(kScoreBoxesOp, in, 2, 2);
+  CheckFloat(kScoreBoxesOp, "truth", in[0]);
+  CheckFloat(kScoreBoxesOp, "detections", in[1]);
   const Shape& truth = in[0].shape;
   const Shape& detections = in[1].shape;
   if (truth.rank() != 3 || detections.rank() != 3 || truth[0] != detections[0] || truth[2] < 4 || detections[2] < 4) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": truth and detections must be [N,boxes,5] of one N, found ",
+    throw Error(ErrorKind::kConfig, StrCat(kScoreBoxesOp, ": truth and detections must be [N,boxes,5] of one N, found ",
                                            truth.ToString(), " and ", detections.ToString()));
   }
-  return {PlainType(DType::kFloat32, Shape{truth[0], kMaxBoxes, 5})};
+  return {PlainType(DType::kFloat32, Shape{truth[0], kScoreBoxesMaxBoxes, 5})};
 }
 
 std::vector<Box<float>> BoxesOf(const RefTensor& x, int64_t n) {
@@ -52,7 +52,7 @@ float SharedPart(const Box<float>& a, const Box<float>& b) {
   return both / (area(a) + area(b) - both);
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ScoreBoxesReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t n = 0; n < in[0].type.shape[0]; ++n) {
     const std::vector<Box<float>> truth = BoxesOf(in[0], n);
@@ -76,15 +76,15 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
       }
     }
     rows.insert(rows.end(), missed.begin(), missed.end());
-    double* to = out[0].values.data() + n * kMaxBoxes * 5;
-    for (size_t i = 0; i < std::min(rows.size(), static_cast<size_t>(kMaxBoxes)); ++i) {
+    double* to = out[0].values.data() + n * kScoreBoxesMaxBoxes * 5;
+    for (size_t i = 0; i < std::min(rows.size(), static_cast<size_t>(kScoreBoxesMaxBoxes)); ++i) {
       to = std::ranges::copy(rows[i].first, to).out;
       *to++ = rows[i].second;
     }
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ScoreBoxesCases() {
   return {
       {.name = "few", .inputs = {Float32({2, 4, 5}), Float32({2, 6, 5})}, .attributes = {}, .low = 0, .high = 3},
       {.name = "many", .inputs = {Float32({1, 50, 5}), Float32({1, 50, 5})}, .attributes = {}, .low = 0, .high = 2}};
@@ -98,10 +98,10 @@ OpDef ScoreBoxesOp() {
               "(truth [N,T,5], detections [N,D,5]: x1, y1, x2, y2, ..) -> [N,50,5]: detections that match a true box "
               "(mark 1), those that do not (2), true boxes that none matches (3); rows that are left are 0.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferScoreBoxes,
+          .reference = ScoreBoxesReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ScoreBoxesCases};
 }
 
 }  // namespace moka

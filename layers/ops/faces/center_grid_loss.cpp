@@ -16,7 +16,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "center_grid_loss";
+constexpr std::string_view kCenterGridLossOp = "center_grid_loss";
 constexpr double kMarksWeight = 0.1;
 
 struct Form {
@@ -34,17 +34,18 @@ struct Form {
   }
 };
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "x", in[0]);
-  CheckFloat(kOp, "label", in[1]);
+std::vector<TensorType> InferCenterGridLoss(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kCenterGridLossOp, in, 2, 2);
+  CheckFloat(kCenterGridLossOp, "x", in[0]);
+  CheckFloat(kCenterGridLossOp, "label", in[1]);
   const Form form = Form::Of(a);
   const Shape& x = in[0].shape;
   if (x.rank() != 4 || x.Count() < 1 || x[1] != form.channels || in[1].shape.Count() % form.columns != 0 ||
       !(a.Float("box") >= 1)) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": x must be [N,", form.channels, ",H,W], labels rows of ",
-                                           form.columns, " numbers and box at least 1, found ", x.ToString(), ", ",
-                                           in[1].shape.ToString(), " and ", a.Float("box")));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kCenterGridLossOp, ": x must be [N,", form.channels, ",H,W], labels rows of ", form.columns,
+                       " numbers and box at least 1, found ", x.ToString(), ", ", in[1].shape.ToString(), " and ",
+                       a.Float("box")));
   }
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, x)};
 }
@@ -173,7 +174,7 @@ class GridLoss {
   double marked_ = 0;  // those with landmarks
 };
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CenterGridLossReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Form form = Form::Of(a);
   const int64_t images = in[0].type.shape[0];
   std::ranges::fill(out[1].values, 0.0);
@@ -193,7 +194,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   out[0].values[0] = loss.Finish();
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CenterGridLossCases() {
   const auto one = [](const char* name, bool softmax, bool landmarks, const char* by) {
     const Form form{softmax, landmarks, landmarks ? 19 : 8, 0, 4 + (landmarks ? 10 : 0) + (softmax ? 2 : 1)};
     return OpCase{.name = name,
@@ -225,10 +226,10 @@ OpDef CenterGridLossOp() {
                          {"high", {}, "and the side from which on none is"},
                          {"height", {}, "pixels of the picture"},
                          {"divide_by", std::string("batch"), "batch, valid (cells with a face) or none"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferCenterGridLoss,
+          .reference = CenterGridLossReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = CenterGridLossCases};
 }
 
 }  // namespace moka

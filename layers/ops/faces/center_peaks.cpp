@@ -15,19 +15,19 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "center_peaks";
+constexpr std::string_view kCenterPeaksOp = "center_peaks";
 constexpr double kCell = 4;  // pixels
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "places", in[0]);
-  CheckFloat(kOp, "scores", in[1]);
+std::vector<TensorType> InferCenterPeaks(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kCenterPeaksOp, in, 2, 2);
+  CheckFloat(kCenterPeaksOp, "places", in[0]);
+  CheckFloat(kCenterPeaksOp, "scores", in[1]);
   const int64_t marks = a.Bool("landmarks") ? kFaceMarks : 0;
   const Shape& x = in[0].shape;
   const Shape& s = in[1].shape;
   if (x.rank() != 4 || x.Count() < 1 || x[1] != 4 + marks || s.rank() != 4 || s.Count() < 1 || s.With(1, x[1]) != x) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": places must be [N,", 4 + marks, ",H,W] and scores [N,C,H,W], found ",
-                                           x.ToString(), " and ", s.ToString()));
+    throw Error(ErrorKind::kConfig, StrCat(kCenterPeaksOp, ": places must be [N,", 4 + marks,
+                                           ",H,W] and scores [N,C,H,W], found ", x.ToString(), " and ", s.ToString()));
   }
   const int64_t cells = s.Count(1, 4);
   const int64_t rows = a.Int("keep") > 0 ? std::min(a.Int("keep"), cells) : cells;
@@ -58,7 +58,7 @@ FoundFace FaceAt(const RefTensor& x, int64_t image, int64_t cell, int64_t marks)
   return face;
 }
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CenterPeaksReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& s = in[1].type.shape;
   const int64_t plane = s[2] * s[3];
   const int64_t marks = a.Bool("landmarks") ? kFaceMarks : 0;
@@ -87,7 +87,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CenterPeaksCases() {
   const auto one = [](const char* name, int64_t channels, bool landmarks, int64_t keep) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, channels, 3, 4}), Float32({2, 2, 3, 4})},
@@ -108,10 +108,10 @@ OpDef CenterPeaksOp() {
                          {"confidence", 0.0, "scores must be above"},
                          {"nms", 0.4, "overlap above which a lower score goes"},
                          {"keep", int64_t{-1}, "boxes of a picture; below 1: all"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferCenterPeaks,
+          .reference = CenterPeaksReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = CenterPeaksCases};
 }
 
 }  // namespace moka

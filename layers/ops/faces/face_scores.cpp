@@ -17,7 +17,7 @@ constexpr int64_t kFound = 17;
 constexpr int64_t kTruth = 17;
 constexpr int64_t kScores = 10;
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferFaceScores(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("face_scores", in, 2, 2);
   CheckFloat("face_scores", "found", in[0]);
   CheckFloat("face_scores", "truth", in[1]);
@@ -30,7 +30,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(in[0].dtype, {1, 1, x[0], kScores})};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void FaceScoresReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t rows = in[0].type.shape[0];
   bool is_right[] = {false, false};
   for (int64_t row = 0; row < rows; ++row) {
@@ -52,7 +52,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> FaceScoresCases() {
   return {{.name = "faces", .inputs = {Float32({3, 17}), Float32({3, 17})}, .attributes = {}, .low = 0.1, .high = 0.9},
           {.name = "whole_numbers",
            .inputs = {Float32({4, 18}), Float32({4, 17})},
@@ -71,10 +71,10 @@ OpDef FaceScoresOp() {
               "(found [N,C], truth [N,17]) -> [1,1,N,10]: distances of five landmarks over the picture's diagonal, "
               "whether gender and glasses are right, cosines of the angles' errors.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferFaceScores,
+          .reference = FaceScoresReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = FaceScoresCases};
 }
 
 }  // namespace moka

@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferNearNegatives(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("near_negatives", in, 3, 3);
   CheckFloat("near_negatives", "x", in[0]);
   CheckFloat("near_negatives", "counts", in[1]);
@@ -27,7 +27,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(DType::kFloat32, Shape{in[1].shape[0], 3})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void NearNegativesReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::vector<double>& triplets = out[0].values;
   std::ranges::fill(triplets, -1.0);
   RandomStream random(static_cast<uint64_t>(static_cast<int64_t>(in[2].values[0])),
@@ -58,7 +58,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> NearNegativesCases() {
   const auto one = [](const char* name, double alpha) {
     return OpCase{.name = name,
                   .inputs = {Float32({7, 3}), Float32({3}), {DType::kInt64, Shape{}, {}}},
@@ -75,9 +75,9 @@ OpDef NearNegativesOp() {
           .doc = "(x [N,D], counts [L], key) -> [L,3]: anchor, positive and negative of L triplets; -1: none.",
           .attributes = {{"alpha", 0.2, "how much farther than the positive a negative may be"},
                          {"stream", {}, "number of the random stream"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferNearNegatives,
+          .reference = NearNegativesReference,
+          .cases = NearNegativesCases};
 }
 
 }  // namespace moka

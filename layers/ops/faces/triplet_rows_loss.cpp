@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferTripletRowsLoss(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("triplet_rows_loss", in, 2, 2);
   CheckFloat("triplet_rows_loss", "x", in[0]);
   CheckFloat("triplet_rows_loss", "triplets", in[1]);
@@ -24,7 +24,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void TripletRowsLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t rows = in[0].type.shape[0];
   const int64_t length = in[0].type.shape[1];
   const double count = static_cast<double>(in[1].type.shape[0]);
@@ -57,7 +57,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   out[0].values[0] = loss / count;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> TripletRowsLossCases() {
   return {{.name = "some",
            .inputs = {Float32({6, 4}), Float32({5, 3})},
            .attributes = {{"margin", 0.2}},
@@ -72,10 +72,10 @@ OpDef TripletRowsLossOp() {
               "(x [N,D], triplets [T,3]) -> loss (scalar), slope like x: a loss of triplets of rows and its "
               "hand-made gradient; a triplet with -1 counts nothing.",
           .attributes = {{"margin", 0.2, "by which a negative is to be farther"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferTripletRowsLoss,
+          .reference = TripletRowsLossReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = TripletRowsLossCases};
 }
 
 }  // namespace moka

@@ -14,34 +14,36 @@
 namespace moka {
 namespace {
 
-constexpr const char* kName = "convolution_int8";
+constexpr const char* kConvolutionInt8Name = "convolution_int8";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferConvolutionInt8(const Attributes& attributes, std::span<const TensorType> in) {
   const bool sum = attributes.Bool("sum");
-  CheckInputCount(kName, in, sum ? 4 : 3, sum ? 4 : 3);
-  CheckInt8(kName, "x", in[0]);
+  CheckInputCount(kConvolutionInt8Name, in, sum ? 4 : 3, sum ? 4 : 3);
+  CheckInt8(kConvolutionInt8Name, "x", in[0]);
   if (in[1].dtype != DType::kInt8) {
-    throw Error(ErrorKind::kConfig, StrCat(kName, ": the weights must be int8, found ", in[1].ToString()));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kConvolutionInt8Name, ": the weights must be int8, found ", in[1].ToString()));
   }
-  CheckFloat(kName, "bias", in[2]);
-  CheckActivation(kName, attributes);
-  const Shape y = ConvolutionOutput(kName, attributes, in[0].shape, in[1].shape);
-  CheckShape(kName, "bias", in[2].shape, Shape{in[1].shape[0]}, "one value an output");
-  if (sum) CheckShape(kName, "the summand", in[3].shape, y, "the output's shape");
+  CheckFloat(kConvolutionInt8Name, "bias", in[2]);
+  CheckActivation(kConvolutionInt8Name, attributes);
+  const Shape y = ConvolutionOutput(kConvolutionInt8Name, attributes, in[0].shape, in[1].shape);
+  CheckShape(kConvolutionInt8Name, "bias", in[2].shape, Shape{in[1].shape[0]}, "one value an output");
+  if (sum) CheckShape(kConvolutionInt8Name, "the summand", in[3].shape, y, "the output's shape");
   const auto scales = static_cast<int64_t>(attributes.Get<Doubles>("scales").size());
   if (scales != in[1].shape[0]) {
-    throw Error(ErrorKind::kConfig, StrCat(kName, ": ", scales, " scales for ", in[1].shape[0], " outputs"));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kConvolutionInt8Name, ": ", scales, " scales for ", in[1].shape[0], " outputs"));
   }
-  return {PlainType(DTypeNamed(kName, attributes.String("dtype")), y)};
+  return {PlainType(DTypeNamed(kConvolutionInt8Name, attributes.String("dtype")), y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ConvolutionInt8Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& w = in[1].type.shape;
   const Shape& y = out[0].type.shape;
   const auto& scales = attributes.Get<Doubles>("scales");
   std::ranges::fill(out[0].values, 0.0);
-  VisitConvolution(ConvolutionGeometry(kName, attributes, w), attributes.Int("groups"), in[0].type.shape, w, y,
-                   [&](int64_t i, int64_t j, int64_t o) {
+  VisitConvolution(ConvolutionGeometry(kConvolutionInt8Name, attributes, w), attributes.Int("groups"), in[0].type.shape,
+                   w, y, [&](int64_t i, int64_t j, int64_t o) {
                      out[0].values[static_cast<size_t>(o)] +=
                          in[0].values[static_cast<size_t>(i)] * in[1].values[static_cast<size_t>(j)];
                    });
@@ -57,7 +59,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 
 // Scales are powers of two and everything else whole, so that halves are met exactly and rounded alike. Weights stay
 // within 63, as quantised ones do on processors that sum pairs of products in 16 bits.
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ConvolutionInt8Cases() {
   const auto make = [](const char* name, Shape x, Shape w, Attributes geometry, const char* dtype, bool relu,
                        std::optional<DType> summand) {
     OpCase c{.name = name,
@@ -72,7 +74,7 @@ std::vector<OpCase> Cases() {
     if (!summand) return c;
     c.attributes.Set("sum", true);
     c.attributes.Set("sum_scale", 0.5);
-    c.inputs.push_back({*summand, ConvolutionOutput(kName, c.attributes, x, w), {}});
+    c.inputs.push_back({*summand, ConvolutionOutput(kConvolutionInt8Name, c.attributes, x, w), {}});
     c.ranges.push_back({3, *summand == DType::kUInt8 ? 0.0 : -100.0, 100});
     // The attributes a node gets by default are not there yet.
     return c;
@@ -92,7 +94,7 @@ std::vector<OpCase> Cases() {
 }  // namespace
 
 OpDef ConvolutionInt8Op() {
-  return {.name = kName,
+  return {.name = kConvolutionInt8Name,
           .doc = "(x [N,C,in..] of 8 bits, w [K,C/groups,kernel..] int8, bias [K][, summand like y]) -> y [N,K,out..].",
           .attributes = JoinSpecs({ConvolutionAttributes(),
                                    {{"scales", {}, "the factor of each output"},
@@ -100,14 +102,14 @@ OpDef ConvolutionInt8Op() {
                                     {"activation", std::string(), "\"\" or \"relu\", applied last"},
                                     {"sum", false, "whether the last input is added before the activation"},
                                     {"sum_scale", 1.0, "the summand's factor"}}}),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferConvolutionInt8,
+          .reference = ConvolutionInt8Reference,
           .may_overwrite = [](const Attributes& attributes, int input,
                               int) { return input == 3 && attributes.Bool("sum"); },
           .precision = Precision::kKeep32,
           .flops = [](const Attributes&, std::span<const TensorType> in,
                       std::span<const TensorType> out) { return ConvolutionFlops(in[1].shape, out[0].shape); },
-          .cases = Cases};
+          .cases = ConvolutionInt8Cases};
 }
 
 }  // namespace moka

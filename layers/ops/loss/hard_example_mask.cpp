@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferHardExampleMask(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("hard_example_mask", in, 2, 2);
   CheckFloat("hard_example_mask", "loss", in[0]);
   CheckFloat("hard_example_mask", "group", in[1]);
@@ -29,7 +29,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, loss)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void HardExampleMaskReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<double>& loss = in[0].values;
   std::vector<size_t> order(loss.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -44,7 +44,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> HardExampleMaskCases() {
   const auto keep = [](int64_t count) { return Attributes{{"keep", count}}; };
   return {{"one_image", {Float32({20}), Float32({20})}, keep(6), 0, 1, {{1, 0, 0}}},
           {"three_images", {Float32({40}), Float32({40})}, keep(5), 0, 1, {{1, 0, 2}}},
@@ -59,10 +59,10 @@ OpDef HardExampleMaskOp() {
   return {.name = "hard_example_mask",
           .doc = "(loss [N], group [N]) -> y [N]: 1 at the largest losses of each group, otherwise 0.",
           .attributes = {{"keep", {}, "how many examples of a group are marked"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferHardExampleMask,
+          .reference = HardExampleMaskReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = HardExampleMaskCases};
 }
 
 }  // namespace moka

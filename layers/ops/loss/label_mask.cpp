@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferLabelMask(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("label_mask", in, 1, 1);
   CheckFloat("label_mask", "label", in[0]);
   const Shape y = ShapeAttribute("label_mask", attributes, "shape");
@@ -20,7 +20,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void LabelMaskReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& y = out[0].type.shape;
   const AxisSplit s = SplitAt(y, CanonicalAxis(attributes.Int("axis"), y, "axis"));
   std::ranges::fill(out[0].values, 0.0);
@@ -31,7 +31,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> LabelMaskCases() {
   const auto to = [](Ints shape, int64_t axis) { return Attributes{{"shape", std::move(shape)}, {"axis", axis}}; };
   Attributes ignoring = to({2, 4, 3, 2}, 1);
   ignoring.Set("has_ignore", true);
@@ -48,10 +48,10 @@ OpDef LabelMaskOp() {
   return {.name = "label_mask",
           .doc = "label, one a line -> y: 1 where the class along the axis is the line's label, otherwise 0.",
           .attributes = JoinSpecs({{ShapeSpec("shape", "the shape of y")}, LabelAttributes()}),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferLabelMask,
+          .reference = LabelMaskReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = LabelMaskCases};
 }
 
 }  // namespace moka

@@ -7,16 +7,16 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferOutputDecay(const Attributes&, std::span<const TensorType> in) {
   CheckScaledIdentity("output_decay", in);
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void OutputDecayReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-void Gradient(GradientContext& c) {
+void OutputDecayGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   std::vector<ValueId> inputs = {c.dy(0), c.x(0)};
   const std::string decay = ScaledText(c, c.attributes().Float("decay"), inputs);
@@ -25,7 +25,7 @@ void Gradient(GradientContext& c) {
 }
 
 // Too small a decay for differences to see: the term is no derivative.
-std::vector<OpCase> Cases() {
+std::vector<OpCase> OutputDecayCases() {
   return {{"l1", {Float32({2, 3})}, {{"decay", 1e-12}, {"l1", true}}},
           {"l2", {Float32({2, 3})}, {{"decay", 1e-12}, {"l1", false}}},
           {"of_a_scaled_loss", {Float32({2, 3}), Float32({})}, {{"decay", 1e-12}, {"l1", false}}}};
@@ -40,12 +40,12 @@ OpDef OutputDecayOp() {
           "x -> y equal to x; x's gradient is y's plus decay * sign(x) (l1) or decay * x, times a scalar s where it is "
           "the gradient of a loss scaled by s.",
       .attributes = {{"decay", {}, "factor of the term"}, {"l1", false, "whether the term is the sign's"}},
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
+      .infer = InferOutputDecay,
+      .reference = OutputDecayReference,
+      .gradient = OutputDecayGradient,
       .is_alias = true,
       .takes_half = IsScaledIdentity,
-      .cases = Cases};
+      .cases = OutputDecayCases};
 }
 
 }  // namespace moka

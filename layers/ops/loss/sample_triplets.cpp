@@ -17,7 +17,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferSampleTriplets(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("sample_triplets", in, 3, 3);
   CheckFloat("sample_triplets", "x", in[0]);
   CheckFloat("sample_triplets", "label", in[1]);
@@ -46,11 +46,11 @@ std::vector<std::vector<int64_t>> ItemsByLabel(const std::vector<double>& labels
   return groups;
 }
 
-int64_t Drawn(RandomStream& random, const std::vector<int64_t>& items) {
+int64_t SampleTripletsDrawn(RandomStream& random, const std::vector<int64_t>& items) {
   return items[static_cast<size_t>(random.Below(items.size()))];
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SampleTripletsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   for (RefTensor& y : out) std::ranges::fill(y.values, -1.0);
   std::vector<size_t> group_of;
   const std::vector<std::vector<int64_t>> groups = ItemsByLabel(in[1].values, group_of);
@@ -63,11 +63,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     const size_t own = group_of[static_cast<size_t>(anchor)];
     for (const int64_t positive : groups[own]) {
       if (positive == anchor && groups[own].size() > 1) continue;
-      int64_t negative = groups.size() > 1 ? positive : Drawn(random, groups[own]);
+      int64_t negative = groups.size() > 1 ? positive : SampleTripletsDrawn(random, groups[own]);
       const double near = SquaredDistance(in[0], anchor, positive);
       for (int64_t draw = 1; draw < 2 * count && groups.size() > 1; ++draw) {
         const size_t group = static_cast<size_t>(random.Below(groups.size()));
-        const int64_t item = Drawn(random, groups[group]);
+        const int64_t item = SampleTripletsDrawn(random, groups[group]);
         if (group == own || (is_semi_hard && !(near < SquaredDistance(in[0], anchor, item)))) continue;
         negative = item;
         break;
@@ -79,7 +79,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> SampleTripletsCases() {
   const auto one = [](const char* name, int64_t items, double labels, bool semi_hard) {
     return OpCase{.name = name,
                   .inputs = {Float32({items, 3}), Float32({items}), {DType::kInt64, Shape{}, {}}},
@@ -99,9 +99,9 @@ OpDef SampleTripletsOp() {
               "is no triplet.",
           .attributes = {{"semi_hard", true, "whether a negative must be farther than the positive"},
                          {"stream", {}, "number of the random stream"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferSampleTriplets,
+          .reference = SampleTripletsReference,
+          .cases = SampleTripletsCases};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferTable(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("table", in, 0, 0);
   const Shape y = ShapeAttribute("table", attributes, "shape");
   const auto found = static_cast<int64_t>(attributes.Get<Doubles>("values").size());
@@ -20,11 +20,11 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(DType::kFloat32, y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor>, std::span<RefTensor> out) {
+void TableReference(const Attributes& attributes, std::span<const RefTensor>, std::span<RefTensor> out) {
   out[0].values = attributes.Get<Doubles>("values");
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> TableCases() {
   return {{"matrix", {}, {{"shape", Ints{2, 3}}, {"values", Doubles{1, -2, 0.5, 0, 4, 8}}}}};
 }
 
@@ -34,9 +34,9 @@ OpDef TableOp() {
   return {.name = "table",
           .doc = "-> y: the values given, float32.",
           .attributes = {ShapeSpec("shape", "the shape of y"), {"values", {}, "its values, row-major"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferTable,
+          .reference = TableReference,
+          .cases = TableCases};
 }
 
 }  // namespace moka

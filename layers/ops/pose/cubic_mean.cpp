@@ -11,9 +11,9 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "cubic_mean";
+constexpr std::string_view kCubicMeanOp = "cubic_mean";
 
-struct Taps {
+struct CubicMeanTaps {
   std::array<int64_t, 4> at{};
   std::array<double, 4> weights{};
 };
@@ -26,7 +26,7 @@ int64_t Border(const Attributes& a, int64_t pixels, int64_t item) {
 
 // Where output i of `outputs` is read among `pixels` with that border. A place before the first pixel is extrapolated,
 // as in the original.
-Taps TapsOf(int64_t i, int64_t outputs, int64_t pixels, int64_t border) {
+CubicMeanTaps CubicMeanTapsOf(int64_t i, int64_t outputs, int64_t pixels, int64_t border) {
   const int64_t inner = pixels - 2 * border;
   const double ratio = static_cast<double>(inner) / static_cast<double>(outputs);
   const double offset = static_cast<double>(outputs) / static_cast<double>(inner) / 2 - 0.5;
@@ -34,7 +34,7 @@ Taps TapsOf(int64_t i, int64_t outputs, int64_t pixels, int64_t border) {
   constexpr double kSlack = 1e-5;
   const auto low = std::max<int64_t>(static_cast<int64_t>(place + kSlack), 0);
   const int64_t after = std::min(low + 1, inner - 1);
-  Taps taps;
+  CubicMeanTaps taps;
   taps.at = {std::max<int64_t>(low - 1, 0) + border, low + border, after + border,
              std::min(after + 1, inner - 1) + border};
   const double d = place - static_cast<double>(low);
@@ -43,41 +43,41 @@ Taps TapsOf(int64_t i, int64_t outputs, int64_t pixels, int64_t border) {
   return taps;
 }
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 1, 1);
-  CheckFloat(kOp, "x", in[0]);
+std::vector<TensorType> InferCubicMean(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kCubicMeanOp, in, 1, 1);
+  CheckFloat(kCubicMeanOp, "x", in[0]);
   const Shape& x = in[0].shape;
   const int64_t height = a.Int("height");
   const int64_t width = a.Int("width");
   if (x.rank() != 4 || height < 1 || width < 1) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": x must be [N,C,H,W] and the size at least 1, found ", x.ToString(),
-                                           " and ", height, " x ", width));
+    throw Error(ErrorKind::kConfig, StrCat(kCubicMeanOp, ": x must be [N,C,H,W] and the size at least 1, found ",
+                                           x.ToString(), " and ", height, " x ", width));
   }
   for (int64_t n = 0; n < x[0]; ++n) {
     const int64_t rows = Border(a, x[2], n);
     const int64_t columns = Border(a, x[3], n);
     if (rows >= 0 && columns >= 0 && 2 * rows < x[2] && 2 * columns < x[3]) continue;
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": start_scale and scale_gap leave item ", n, " of ", x.ToString(),
-                                           " borders of ", rows, " rows and ", columns, " columns"));
+    throw Error(ErrorKind::kConfig, StrCat(kCubicMeanOp, ": start_scale and scale_gap leave item ", n, " of ",
+                                           x.ToString(), " borders of ", rows, " rows and ", columns, " columns"));
   }
   return {PlainType(in[0].dtype, {1, x[1], height, width})};
 }
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CubicMeanReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
   std::ranges::fill(out[0].values, 0.0);
   const double share = 1 / static_cast<double>(x[0]);
   for (int64_t n = 0; n < x[0]; ++n) {
-    std::vector<Taps> columns;
-    for (int64_t j = 0; j < y[3]; ++j) columns.push_back(TapsOf(j, y[3], x[3], Border(a, x[3], n)));
+    std::vector<CubicMeanTaps> columns;
+    for (int64_t j = 0; j < y[3]; ++j) columns.push_back(CubicMeanTapsOf(j, y[3], x[3], Border(a, x[3], n)));
     for (int64_t i = 0; i < y[2]; ++i) {
-      const Taps rows = TapsOf(i, y[2], x[2], Border(a, x[2], n));
+      const CubicMeanTaps rows = CubicMeanTapsOf(i, y[2], x[2], Border(a, x[2], n));
       for (int64_t c = 0; c < x[1]; ++c) {
         const double* const plane = in[0].values.data() + (n * x[1] + c) * x[2] * x[3];
         double* const row = out[0].values.data() + (c * y[2] + i) * y[3];
         for (int64_t j = 0; j < y[3]; ++j) {
-          const Taps& taps = columns[static_cast<size_t>(j)];
+          const CubicMeanTaps& taps = columns[static_cast<size_t>(j)];
           double sum = 0;
           for (size_t r = 0; r < 4; ++r) {
             for (size_t k = 0; k < 4; ++k) {
@@ -91,7 +91,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CubicMeanCases() {
   const auto attributes = [](int64_t height, int64_t width, double start, double gap) {
     return Attributes{{"height", height}, {"width", width}, {"start_scale", start}, {"scale_gap", gap}};
   };
@@ -111,10 +111,10 @@ OpDef CubicMeanOp() {
                          {"width", std::nullopt, "columns of y"},
                          {"start_scale", 1.0, "scale of the first item: what is not its border"},
                          {"scale_gap", 0.1, "how much smaller each further item is"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferCubicMean,
+          .reference = CubicMeanReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = CubicMeanCases};
 }
 
 }  // namespace moka

@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "heat_peaks";
+constexpr std::string_view kHeatPeaksOp = "heat_peaks";
 constexpr int64_t kReach = 3;  // pixels on each side that the centre of mass looks at
 
 struct Map {
@@ -50,20 +50,20 @@ struct Map {
   }
 };
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 1, 1);
-  CheckFloat(kOp, "x", in[0]);
+std::vector<TensorType> InferHeatPeaks(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kHeatPeaksOp, in, 1, 1);
+  CheckFloat(kHeatPeaksOp, "x", in[0]);
   const Shape& x = in[0].shape;
   const int64_t parts = a.Int("parts");
   const int64_t peaks = a.Int("peaks");
   if (x.rank() != 4 || parts < 1 || parts > x[1] || peaks < 1) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": x must be [N,C,H,W] with at least ", parts,
+    throw Error(ErrorKind::kConfig, StrCat(kHeatPeaksOp, ": x must be [N,C,H,W] with at least ", parts,
                                            " maps and peaks at least ", "1, found ", x.ToString(), " and ", peaks));
   }
   return {PlainType(in[0].dtype, {x[0], parts, peaks + 1, 3})};
 }
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void HeatPeaksReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
   const double threshold = a.Float("threshold");
@@ -86,7 +86,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> HeatPeaksCases() {
   const auto attributes = [](double threshold, int64_t parts, int64_t peaks) {
     return Attributes{{"threshold", threshold}, {"parts", parts}, {"peaks", peaks}};
   };
@@ -104,10 +104,10 @@ OpDef HeatPeaksOp() {
           .attributes = {{"threshold", std::nullopt, "peaks are above it"},
                          {"parts", std::nullopt, "maps looked at"},
                          {"peaks", std::nullopt, "peaks of a map that are kept"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferHeatPeaks,
+          .reference = HeatPeaksReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = HeatPeaksCases};
 }
 
 }  // namespace moka

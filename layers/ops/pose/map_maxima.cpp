@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferMapMaxima(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("map_maxima", in, 1, 1);
   CheckFloat("map_maxima", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -17,7 +17,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(in[0].dtype, {x[0], x[1], 1, 3})};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MapMaximaReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const int64_t plane = x[2] * x[3];
   for (int64_t map = 0; map < x[0] * x[1]; ++map) {
@@ -35,7 +35,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MapMaximaCases() {
   return {{"maps", {Float32({2, 3, 4, 5})}, {}},
           {.name = "ties", .inputs = {Float32({1, 2, 3, 3})}, .attributes = {}, .ranges = {{0, 1, 2}}}};
 }
@@ -46,9 +46,9 @@ OpDef MapMaximaOp() {
   return {.name = "map_maxima",
           .doc = "x [N,C,H,W] -> [N,C,1,3]: x, y and value of each map's first maximum.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferMapMaxima,
+          .reference = MapMaximaReference,
+          .cases = MapMaximaCases};
 }
 
 }  // namespace moka

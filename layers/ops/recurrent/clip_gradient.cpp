@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferClipGradient(const Attributes& attributes, std::span<const TensorType> in) {
   CheckScaledIdentity("clip_gradient", in);
   const double threshold = attributes.Float("threshold");
   if (!(threshold > 0)) {
@@ -17,11 +17,11 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ClipGradientReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values = in[0].values;
 }
 
-void Gradient(GradientContext& c) {
+void GradientOfClipGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   std::vector<ValueId> inputs = {c.dy(0)};
   const std::string threshold = ScaledText(c, c.attributes().Float("threshold"), inputs);
@@ -29,7 +29,7 @@ void Gradient(GradientContext& c) {
 }
 
 // The catalogue's weights lie in [-1, 1], so that differences never meet this threshold.
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ClipGradientCases() {
   return {{"any", {Float32({2, 3})}, {{"threshold", 2.0}}},
           {.name = "of_a_scaled_loss",
            .inputs = {Float32({2, 3}), Float32({})},
@@ -46,12 +46,12 @@ OpDef ClipGradientOp() {
               "where it "
               "is the gradient of a loss scaled by s.",
           .attributes = {{"threshold", {}, "the largest magnitude let through"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferClipGradient,
+          .reference = ClipGradientReference,
+          .gradient = GradientOfClipGradient,
           .is_alias = true,
           .takes_half = IsScaledIdentity,
-          .cases = Cases};
+          .cases = ClipGradientCases};
 }
 
 }  // namespace moka

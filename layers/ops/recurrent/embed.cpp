@@ -12,7 +12,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferEmbed(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("embed", in, 2, 2);
   CheckFloat("embed", "weight", in[1]);
   if (in[1].shape.rank() != 2) {
@@ -23,7 +23,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(in[1].dtype, Shape(std::span<const int64_t>(dims)))};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void EmbedReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t rows = in[1].type.shape[0];
   const int64_t columns = in[1].type.shape[1];
   for (int64_t i = 0; i < in[0].type.shape.Count(); ++i) {
@@ -35,12 +35,12 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-void Gradient(GradientContext& c) {
+void EmbedGradient(GradientContext& c) {
   if (!c.wants(1)) return;
   c.SetDx(1, c.b().Add1("embed_backward", {c.x(0), c.dy(0)}, {{"rows", c.b().shape(c.x(1))[0]}}));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferEmbedBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("embed_backward", in, 2, 2);
   CheckFloat("embed_backward", "dy", in[1]);
   const Shape& index = in[0].shape;
@@ -57,7 +57,7 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[1].dtype, Shape{rows, dy[index.rank()]})};
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void EmbedReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t rows = out[0].type.shape[0];
   const int64_t columns = out[0].type.shape[1];
   out[0].values.assign(out[0].values.size(), 0.0);
@@ -70,11 +70,11 @@ void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::sp
 }
 
 // dw is linear in dy: the same rows are read back.
-void GradientBackward(GradientContext& c) {
+void EmbedGradientBackward(GradientContext& c) {
   if (c.wants(1)) c.SetDx(1, c.b().Add1("embed", {c.x(0), c.dy(0)}));
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeEmbedCases(bool backward) {
   struct Example {
     const char* name;
     Shape index;
@@ -97,8 +97,8 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> EmbedCases() { return MakeEmbedCases(false); }
+std::vector<OpCase> EmbedBackwardCases() { return MakeEmbedCases(true); }
 
 }  // namespace
 
@@ -106,11 +106,11 @@ OpDef EmbedOp() {
   return {.name = "embed",
           .doc = "(index [..], weight [rows,columns]) -> y [..,columns]: the row of weight that each index names.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferEmbed,
+          .reference = EmbedReference,
+          .gradient = EmbedGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = EmbedCases};
 }
 
 OpDef EmbedBackwardOp() {
@@ -119,11 +119,11 @@ OpDef EmbedBackwardOp() {
       .doc =
           "(index [..], dy [..,columns]) -> dweight [rows,columns]: each row of dy added to the row its index names.",
       .attributes = {{"rows", {}, "rows of the weight"}},
-      .infer = InferBackward,
-      .reference = ReferenceBackward,
-      .gradient = GradientBackward,
+      .infer = InferEmbedBackward,
+      .reference = EmbedReferenceBackward,
+      .gradient = EmbedGradientBackward,
       .precision = Precision::kKeep32,
-      .cases = BackwardCases};
+      .cases = EmbedBackwardCases};
 }
 
 }  // namespace moka

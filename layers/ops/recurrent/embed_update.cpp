@@ -22,7 +22,7 @@ std::vector<T> Operands(std::span<const T> in) {
   return operands;
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferEmbedUpdate(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("embed_update", in, kTable + 1, 32);
   CheckFloat("embed_update", "w", in[kTable]);
   CheckSameDType("embed_update", "w", in[kTable], "dy", in[1]);
@@ -41,7 +41,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[kTable].dtype, w)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void EmbedUpdateReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t rows = in[kTable].type.shape[0];
   const int64_t columns = in[kTable].type.shape[1];
   std::vector<double> dw(in[kTable].values.size());
@@ -63,7 +63,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> EmbedUpdateCases() {
   struct Example {
     const char* name;
     Shape index;
@@ -107,11 +107,11 @@ OpDef EmbedUpdateOp() {
               "(index [..], dy [..,columns], w [rows,columns], scalars..) -> w with the rows that an index names "
               "updated: expr over x0 = w, x1 = the sum of the row's dy, x2.. = the scalars.",
           .attributes = {{"expr", {}, "a row's new value (graph/expression.h)"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferEmbedUpdate,
+          .reference = EmbedUpdateReference,
           .may_overwrite = [](const Attributes&, int input, int) { return input == int{kTable}; },
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = EmbedUpdateCases};
 }
 
 }  // namespace moka

@@ -26,7 +26,7 @@ RecurrentSizes CheckGates(std::string_view op, const char* name, const TensorTyp
   return RecurrentSizesOf(shape, 3);
 }
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferGru(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("gru", in, 5, 6);
   const auto [steps, rows, units] = CheckGates("gru", "x", in[0]);
   const Shape state{rows, units};
@@ -40,7 +40,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {all, PlainType(in[0].dtype, state), PlainType(in[0].dtype, in[0].shape), all};
 }
 
-void Forward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ForwardGru(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const RecurrentRows r(in[0].type.shape, 3, in[1], in[3], in.size() > 5 ? &in[5] : nullptr);
   std::vector<double>& y = out[0].values;
   std::vector<double>& gates = out[2].values;
@@ -73,17 +73,17 @@ void Forward(const Attributes&, std::span<const RefTensor> in, std::span<RefTens
   }
 }
 
-constexpr size_t kResults = 2;  // that are not saved for the gradient
+constexpr size_t kGruResults = 2;  // that are not saved for the gradient
 
-std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
-  return FirstTypes(Infer(attributes, in), kResults);
+std::vector<TensorType> InferGruForward(const Attributes& attributes, std::span<const TensorType> in) {
+  return FirstTypes(InferGru(attributes, in), kGruResults);
 }
 
-void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  FirstResults(Infer, Forward, attributes, in, out);
+void GruReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  FirstResults(InferGru, ForwardGru, attributes, in, out);
 }
 
-void Gradient(GradientContext& c) {
+void GruGradient(GradientContext& c) {
   const GraphBuilder& b = c.b();
   const auto given = [&](int output) {
     return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
@@ -111,7 +111,7 @@ void Gradient(GradientContext& c) {
   }
 }
 
-std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferGruBackward(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("gru_backward", in, 8, 11);
   const auto [steps, rows, units] = CheckGates("gru_backward", "gates", in[2]);
   const Shape gates = in[2].shape;
@@ -128,8 +128,8 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
 }
 
 // One unit of a row: from dh its dx and dsums; returns what z passes on of dh.
-double BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
-                    std::span<RefTensor> out) {
+double GruBackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j,
+                       double dh, std::span<RefTensor> out) {
   const auto gate = [&](int64_t g) { return in[2].values[r.Gate(t, row, g, j)]; };
   const bool has_more = in.size() >= 10;
   const auto more = [&](int64_t g) { return has_more ? in[in.size() - 2].values[r.Gate(t, row, g, j)] : 0.0; };
@@ -147,7 +147,7 @@ double BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64
   return dh * gate(1);
 }
 
-void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BackwardGru(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const RecurrentRows r(in[2].type.shape, 3, in[5], in[7], in.size() % 2 == 1 ? &in[8] : nullptr);
   for (const size_t output : {0, 2}) std::ranges::fill(out[output].values, 0.0);
   std::vector<double>& dh = out[1].values;
@@ -157,7 +157,7 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
       if (r.HasEnded(t, row)) continue;
       for (int64_t j = 0; j < r.units(); ++j) {
         const size_t at = r.At(0, row, j);
-        dh[at] = BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], out);
+        dh[at] = GruBackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], out);
       }
       for (int64_t j = 0; j < r.units(); ++j) {
         double sum = dh[r.At(0, row, j)];
@@ -168,23 +168,23 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
   }
 }
 
-struct Example {
+struct GruExample {
   const char* name;
   int64_t steps, rows, units;
   double going_low;     // whole marks from here to 1
   int64_t longest = 0;  // lengths from 0 to it; 0: every row has all steps
 };
 
-constexpr Example kExamples[] = {
+constexpr GruExample kGruExamples[] = {
     {"cells", 4, 3, 5, 0},          {"one_step", 1, 2, 4, 1},    {"all_new", 2, 3, 4, 0},
     {"many_rows", 3, 29, 7, 0},     {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},
     {"wide", 2, 14, 70, 0},         {"lengths", 4, 29, 7, 0, 4}, {"short", 5, 3, 6, 0, 2},
     {"very_short", 3, 30, 3, 1, 1}, {"panels", 3, 29, 64, 0},    {"short_panels", 4, 15, 32, 0, 4},
 };
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> GruCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low, longest] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kGruExamples) {
     cases.push_back(
         {.name = name,
          .inputs = {Float32({t, n, 3 * h}), Float32({t, n}), Float32({n, h}), Float32({3 * h, h}), Float32({h})},
@@ -195,15 +195,15 @@ std::vector<OpCase> Cases() {
   return cases;
 }
 
-std::vector<OpCase> ForwardCases() {
-  std::vector<OpCase> cases = Cases();
+std::vector<OpCase> GruForwardCases() {
+  std::vector<OpCase> cases = GruCases();
   for (OpCase& c : cases) c.attributes.Set("constant_weights", true);
   return cases;
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> GruBackwardCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low, longest] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kGruExamples) {
     const TensorType all = Float32({t, n, h});
     const TensorType state = Float32({n, h});
     cases.push_back(
@@ -216,7 +216,7 @@ std::vector<OpCase> BackwardCases() {
   return cases;
 }
 
-int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
+int64_t GruFlops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
   const Shape& w = in[in.size() < 8 ? 3 : 7].shape;
   const Shape& gates = in[in.size() < 8 ? 0 : 2].shape;
   return 2 * gates[0] * gates[1] * w.Count();
@@ -231,13 +231,13 @@ OpDef GruOp() {
               "gates r, z, n "
               "[T,N,3H] and what r multiplies [T,N,H] of every step: a gated recurrent unit over T steps.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Forward,
-          .gradient = Gradient,
+          .infer = InferGru,
+          .reference = ForwardGru,
+          .gradient = GruGradient,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 2; },
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = Cases};
+          .flops = GruFlops,
+          .cases = GruCases};
 }
 
 OpDef GruForwardOp() {
@@ -246,11 +246,11 @@ OpDef GruForwardOp() {
               "(x [T,N,3H], going [T,N], h [N,H], w [3H,H], c [H][, lengths [N]]) -> y [T,N,H], the last h [N,H]: gru "
               "without what its gradient reads.",
           .attributes = {{"constant_weights", false, "whether w is the same in every run; set by a pass"}},
-          .infer = InferForward,
-          .reference = ReferenceForward,
+          .infer = InferGruForward,
+          .reference = GruReferenceForward,
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = ForwardCases};
+          .flops = GruFlops,
+          .cases = GruForwardCases};
 }
 
 OpDef GruBackwardOp() {
@@ -260,12 +260,12 @@ OpDef GruBackwardOp() {
               "dsums [T,N,3H]: "
               "the gradient of gru; from dsums, that of the products with the state, follow w's and c's.",
           .attributes = {},
-          .infer = InferBackward,
-          .reference = Backward,
+          .infer = InferGruBackward,
+          .reference = BackwardGru,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 2 && output == 0; },
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = BackwardCases};
+          .flops = GruFlops,
+          .cases = GruBackwardCases};
 }
 
 }  // namespace moka

@@ -16,31 +16,31 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kName = "lstm";
+constexpr std::string_view kLstmName = "lstm";
 
-RecurrentSizes SizesOf(const Shape& gates) { return RecurrentSizesOf(gates, 4); }
+RecurrentSizes LstmSizesOf(const Shape& gates) { return RecurrentSizesOf(gates, 4); }
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
-  CheckInputCount(kName, in, 5, 6);
-  CheckFloat(kName, "x", in[0]);
+std::vector<TensorType> InferLstm(const Attributes&, std::span<const TensorType> in) {
+  CheckInputCount(kLstmName, in, 5, 6);
+  CheckFloat(kLstmName, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 3 || x[0] < 1 || x[2] % 4 != 0) {
     throw Error(ErrorKind::kConfig, StrCat("lstm: x must be [steps,rows,4*units], found ", x.ToString()));
   }
-  const auto [steps, rows, units] = SizesOf(x);
+  const auto [steps, rows, units] = LstmSizesOf(x);
   const Shape state{rows, units};
-  CheckShape(kName, "going", in[1].shape, Shape{steps, rows}, "a mark a step and row");
-  CheckShape(kName, "h", in[2].shape, state, "a state a row");
-  CheckShape(kName, "c", in[3].shape, state, "a state a row");
-  CheckShape(kName, "w", in[4].shape, Shape{4 * units, units}, "four gates of a row a unit");
-  if (in.size() > 5) CheckShape(kName, "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
-  for (size_t i = 1; i < in.size(); ++i) CheckSameDType(kName, "x", in[0], "input", in[i]);
+  CheckShape(kLstmName, "going", in[1].shape, Shape{steps, rows}, "a mark a step and row");
+  CheckShape(kLstmName, "h", in[2].shape, state, "a state a row");
+  CheckShape(kLstmName, "c", in[3].shape, state, "a state a row");
+  CheckShape(kLstmName, "w", in[4].shape, Shape{4 * units, units}, "four gates of a row a unit");
+  if (in.size() > 5) CheckShape(kLstmName, "lengths", in[5].shape, Shape{rows}, "a number of steps a row");
+  for (size_t i = 1; i < in.size(); ++i) CheckSameDType(kLstmName, "x", in[0], "input", in[i]);
   const TensorType all = PlainType(in[0].dtype, Shape{steps, rows, units});
   const TensorType last = PlainType(in[0].dtype, state);
   return {all, last, last, PlainType(in[0].dtype, x), all};
 }
 
-void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ForwardLstm(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const RecurrentRows r(in[0].type.shape, 4, in[1], in[4], in.size() > 5 ? &in[5] : nullptr);
   const double bias = attributes.Float("forget_bias");
   RefTensor& y = out[0];
@@ -76,17 +76,17 @@ void Forward(const Attributes& attributes, std::span<const RefTensor> in, std::s
   }
 }
 
-constexpr size_t kResults = 3;  // that are not saved for the gradient
+constexpr size_t kLstmResults = 3;  // that are not saved for the gradient
 
-std::vector<TensorType> InferForward(const Attributes& attributes, std::span<const TensorType> in) {
-  return FirstTypes(Infer(attributes, in), kResults);
+std::vector<TensorType> InferLstmForward(const Attributes& attributes, std::span<const TensorType> in) {
+  return FirstTypes(InferLstm(attributes, in), kLstmResults);
 }
 
-void ReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  FirstResults(Infer, Forward, attributes, in, out);
+void LstmReferenceForward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  FirstResults(InferLstm, ForwardLstm, attributes, in, out);
 }
 
-void Gradient(GradientContext& c) {
+void LstmGradient(GradientContext& c) {
   const GraphBuilder& b = c.b();
   const auto given = [&](int output) {
     return c.dy(output) != kNoId ? c.dy(output) : b.Full(b.shape(c.y(output)), 0.0, b.type(c.y(output)).dtype);
@@ -111,7 +111,7 @@ void Gradient(GradientContext& c) {
   c.SetDx(4, b.Add1("matmul", {rows, before}, {{"transpose_a", true}, {"transpose_b", false}}));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferLstmBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lstm_backward", in, 8, 11);
   const Shape& gates = in[3].shape;
   CheckFloat("lstm_backward", "gates", in[3]);
@@ -119,7 +119,7 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
     throw Error(ErrorKind::kConfig,
                 StrCat("lstm_backward: gates must be [steps,rows,4*units], found ", gates.ToString()));
   }
-  const auto [steps, rows, units] = SizesOf(gates);
+  const auto [steps, rows, units] = LstmSizesOf(gates);
   const Shape all{steps, rows, units};
   const Shape state{rows, units};
   std::vector<Shape> expected{all, state, state, gates, all, Shape{steps, rows}, state, Shape{4 * units, units}};
@@ -135,8 +135,8 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
 }
 
 // dx [T,N,4H] of one row of a step from dh and dc, which becomes the dc of the step before.
-void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j, double dh,
-                  double& dc, std::vector<double>& dx) {
+void LstmBackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t t, int64_t row, int64_t j,
+                      double dh, double& dc, std::vector<double>& dx) {
   const auto gate = [&](int64_t g) { return in[3].values[r.Gate(t, row, g, j)]; };
   const bool has_more = in.size() >= 10;
   const auto more = [&](int64_t g) { return has_more ? in[in.size() - 2].values[r.Gate(t, row, g, j)] : 0.0; };
@@ -149,7 +149,7 @@ void BackwardUnit(const RecurrentRows& r, std::span<const RefTensor> in, int64_t
   dc = r.Kept(t, row, dc * gate(1));
 }
 
-void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BackwardLstm(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const RecurrentRows r(in[3].type.shape, 4, in[5], in[7], in.size() % 2 == 1 ? &in[8] : nullptr);
   std::ranges::fill(out[0].values, 0.0);
   std::vector<double> dh = in[1].values;
@@ -159,7 +159,7 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
       if (r.HasEnded(t, row)) continue;
       for (int64_t j = 0; j < r.units(); ++j) {
         const size_t at = r.At(0, row, j);
-        BackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], dc[at], out[0].values);
+        LstmBackwardUnit(r, in, t, row, j, dh[at] + in[0].values[r.At(t, row, j)], dc[at], out[0].values);
       }
       for (int64_t j = 0; j < r.units(); ++j) {
         double sum = 0;
@@ -173,23 +173,23 @@ void Backward(const Attributes&, std::span<const RefTensor> in, std::span<RefTen
   out[2].values = std::move(dc);
 }
 
-struct Example {
+struct LstmExample {
   const char* name;
   int64_t steps, rows, units;
   double going_low;     // whole marks from here to 1
   int64_t longest = 0;  // lengths from 0 to it; 0: every row has all steps
 };
 
-constexpr Example kExamples[] = {
+constexpr LstmExample kLstmExamples[] = {
     {"cells", 4, 3, 5, 0},          {"one_step", 1, 2, 4, 1},    {"all_new", 2, 3, 4, 0},
     {"many_rows", 3, 29, 7, 0},     {"many_units", 3, 5, 41, 1}, {"one_unit", 5, 1, 1, 0},
     {"wide", 2, 14, 70, 0},         {"lengths", 4, 29, 7, 0, 4}, {"short", 5, 3, 6, 0, 2},
     {"very_short", 3, 30, 3, 1, 1}, {"panels", 3, 29, 64, 0},    {"short_panels", 4, 15, 32, 0, 4},
 };
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> LstmCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low, longest] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kLstmExamples) {
     cases.push_back(
         {.name = name,
          .inputs = {Float32({t, n, 4 * h}), Float32({t, n}), Float32({n, h}), Float32({n, h}), Float32({4 * h, h})},
@@ -200,15 +200,15 @@ std::vector<OpCase> Cases() {
   return cases;
 }
 
-std::vector<OpCase> ForwardCases() {
-  std::vector<OpCase> cases = Cases();
+std::vector<OpCase> LstmForwardCases() {
+  std::vector<OpCase> cases = LstmCases();
   for (OpCase& c : cases) c.attributes.Set("constant_weights", true);
   return cases;
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> LstmBackwardCases() {
   std::vector<OpCase> cases;
-  for (const auto& [name, t, n, h, low, longest] : kExamples) {
+  for (const auto& [name, t, n, h, low, longest] : kLstmExamples) {
     const TensorType all = Float32({t, n, h});
     const TensorType state = Float32({n, h});
     const TensorType gates = Float32({t, n, 4 * h});
@@ -221,7 +221,7 @@ std::vector<OpCase> BackwardCases() {
   return cases;
 }
 
-int64_t Flops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
+int64_t LstmFlops(const Attributes&, std::span<const TensorType> in, std::span<const TensorType>) {
   const Shape& w = in[in.size() < 8 ? 4 : 7].shape;
   const Shape& gates = in[in.size() < 8 ? 0 : 3].shape;
   return 2 * gates[0] * gates[1] * w.Count();
@@ -236,13 +236,13 @@ OpDef LstmOp() {
               "[N,H], the gates "
               "[T,N,4H] and cells [T,N,H] of every step: long short-term memory over T steps.",
           .attributes = {{"forget_bias", 0.0, "added to the forget gate's sum"}},
-          .infer = Infer,
-          .reference = Forward,
-          .gradient = Gradient,
+          .infer = InferLstm,
+          .reference = ForwardLstm,
+          .gradient = LstmGradient,
           .may_overwrite = [](const Attributes&, int input, int output) { return input == 0 && output == 3; },
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = Cases};
+          .flops = LstmFlops,
+          .cases = LstmCases};
 }
 
 OpDef LstmForwardOp() {
@@ -252,11 +252,11 @@ OpDef LstmForwardOp() {
               "[N,H]: lstm without what its gradient reads.",
           .attributes = {{"forget_bias", 0.0, "added to the forget gate's sum"},
                          {"constant_weights", false, "whether w is the same in every run; set by a pass"}},
-          .infer = InferForward,
-          .reference = ReferenceForward,
+          .infer = InferLstmForward,
+          .reference = LstmReferenceForward,
           .precision = Precision::kKeep32,
-          .flops = Flops,
-          .cases = ForwardCases};
+          .flops = LstmFlops,
+          .cases = LstmForwardCases};
 }
 
 OpDef LstmBackwardOp() {
@@ -266,12 +266,12 @@ OpDef LstmBackwardOp() {
           "(dy, dh_last, dc_last, gates, cells, going, c, w[, dgates, dcells]) -> dx [T,N,4H][, dh [N,H], dc [N,H]]: "
           "the gradient of lstm but for w's.",
       .attributes = {{"first", true, "whether the gradient of the first state is a result"}},
-      .infer = InferBackward,
-      .reference = Backward,
+      .infer = InferLstmBackward,
+      .reference = BackwardLstm,
       .may_overwrite = [](const Attributes&, int input, int output) { return input == 3 && output == 0; },
       .precision = Precision::kKeep32,
-      .flops = Flops,
-      .cases = BackwardCases};
+      .flops = LstmFlops,
+      .cases = LstmBackwardCases};
 }
 
 }  // namespace moka

@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferAnchorTargets(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("anchor_targets", in, 3, 5);
   CheckTruth("anchor_targets", in[0]);
   CheckImageSize("anchor_targets", in[1], 2);
@@ -116,7 +116,7 @@ class Labels {
   std::vector<BestMatch> matches_;  // likewise
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void AnchorTargetsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const AnchorGrid grid{attributes.Get<Doubles>("anchors"), attributes.Float("stride"), attributes.Int("height"),
                         attributes.Int("width")};
   const std::vector<TruthBox> truth = TruthBoxes(in[0].values);
@@ -145,7 +145,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> AnchorTargetsCases() {
   const Attributes attributes{{"anchors", Doubles{-4, -4, 7, 7, -1, -2, 6, 5}},
                               {"stride", 4.0},
                               {"height", int64_t{5}},
@@ -184,10 +184,10 @@ OpDef AnchorTargetsOp() {
                          {"batch", int64_t{256}, "anchors with a label 0 or 1"},
                          {"positive_weight", -1.0, "weight of all positives; negative: every anchor counts the same"},
                          {"stream", {}, "number of the random stream"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferAnchorTargets,
+          .reference = AnchorTargetsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = AnchorTargetsCases};
 }
 
 }  // namespace moka

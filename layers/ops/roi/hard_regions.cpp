@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferHardRegions(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("hard_regions", in, 3, 3);
   CheckRois("hard_regions", in[0]);
   const Shape each{in[0].shape[0]};
@@ -24,7 +24,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(DType::kInt32, Shape{rows})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void HardRegionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const auto box = [&](int64_t r) {
     const double* row = in[0].values.data() + r * 5;
     return Box<double>{row[1], row[2], row[3], row[4]};
@@ -51,7 +51,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> HardRegionsCases() {
   const auto one = [](const char* name, int64_t regions, int64_t rows, double threshold) {
     return OpCase{.name = name,
                   .inputs = {Float32({regions, 5}), Float32({regions}), Float32({regions})},
@@ -72,10 +72,10 @@ OpDef HardRegionsOp() {
               "within each image and label, repeated if there are fewer.",
           .attributes = {{"rows", int64_t{128}, "regions taken"},
                          {"nms_threshold", 0.7, "overlap above which the lower loss goes"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferHardRegions,
+          .reference = HardRegionsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = HardRegionsCases};
 }
 
 }  // namespace moka

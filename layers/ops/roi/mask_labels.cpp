@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferMaskLabels(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("mask_labels", in, 3, 3);
   CheckFloat("mask_labels", "masks", in[0]);
   const Shape& masks = in[0].shape;
@@ -48,7 +48,7 @@ double MaskOverlap(const double* predicted, int64_t side, double threshold, cons
   return either < 1 ? 0 : both / either;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MaskLabelsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& gt_masks = in[1].type.shape;
   const Shape& masks = in[0].type.shape;
   const int64_t pixels = masks.Count(1, masks.rank());
@@ -71,7 +71,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MaskLabelsCases() {
   return {{.name = "small",
            .inputs = {Float32({8, 25}), Float32({3, 7, 8}), Float32({8, 12})},
            .attributes = {},
@@ -87,10 +87,10 @@ OpDef MaskLabelsOp() {
           .doc = "(masks [M,size*size], gt_masks [G,H,W], info [M,12]) -> labels [M,1]: the class of each mask.",
           .attributes = {{"threshold", 0.4, "value from which a predicted pixel belongs to the mask"},
                          {"overlap", 0.5, "overlap with the true mask from which a mask has its class"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferMaskLabels,
+          .reference = MaskLabelsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = MaskLabelsCases};
 }
 
 }  // namespace moka

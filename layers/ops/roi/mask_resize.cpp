@@ -7,7 +7,7 @@
 namespace moka {
 namespace {
 
-Shape Output(std::string_view op, const Attributes& attributes, const Shape& x) {
+Shape MaskResizeOutput(std::string_view op, const Attributes& attributes, const Shape& x) {
   const int64_t height = attributes.Int("height");
   const int64_t width = attributes.Int("width");
   if (x.rank() != 4 || height < 1 || width < 1) {
@@ -19,7 +19,7 @@ Shape Output(std::string_view op, const Attributes& attributes, const Shape& x) 
 
 // Calls f(offset in x, offset in y, weight).
 template <class F>
-void VisitSamples(const Shape& x, const Shape& y, F&& f) {
+void VisitMaskResizeSamples(const Shape& x, const Shape& y, F&& f) {
   const auto taps = [](int64_t i, int64_t outputs, int64_t inputs) {
     return TapsAt(static_cast<double>(i) * static_cast<double>(inputs) / static_cast<double>(outputs), inputs, 1.0);
   };
@@ -31,71 +31,71 @@ void VisitSamples(const Shape& x, const Shape& y, F&& f) {
   });
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMaskResize(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("mask_resize", in, 1, 1);
   CheckFloat("mask_resize", "x", in[0]);
-  return {PlainType(in[0].dtype, Output("mask_resize", attributes, in[0].shape))};
+  return {PlainType(in[0].dtype, MaskResizeOutput("mask_resize", attributes, in[0].shape))};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MaskResizeReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitSamples(in[0].type.shape, out[0].type.shape,
-               [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
+  VisitMaskResizeSamples(in[0].type.shape, out[0].type.shape,
+                         [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
 }
 
-void Gradient(GradientContext& c) {
+void MaskResizeGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("mask_resize_backward", {c.dy(0)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMaskResizeBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("mask_resize_backward", in, 1, 1);
   CheckFloat("mask_resize_backward", "dy", in[0]);
   const Shape x = ShapeAttribute("mask_resize_backward", attributes, "input_shape");
-  CheckShape("mask_resize_backward", "dy", in[0].shape, Output("mask_resize_backward", attributes, x),
+  CheckShape("mask_resize_backward", "dy", in[0].shape, MaskResizeOutput("mask_resize_backward", attributes, x),
              "the resized input_shape");
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MaskResizeReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitSamples(out[0].type.shape, in[0].type.shape,
-               [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
+  VisitMaskResizeSamples(out[0].type.shape, in[0].type.shape,
+                         [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
 }
 
-std::vector<AttributeSpec> Specs() { return {{"height", {}, "rows of y"}, {"width", {}, "columns of y"}}; }
+std::vector<AttributeSpec> MaskResizeSpecs() { return {{"height", {}, "rows of y"}, {"width", {}, "columns of y"}}; }
 
-Attributes SizeOf(int64_t height, int64_t width) { return {{"height", height}, {"width", width}}; }
+Attributes MaskResizeSizeOf(int64_t height, int64_t width) { return {{"height", height}, {"width", width}}; }
 
-std::vector<OpCase> Cases() {
-  return {{"smaller", {Float32({2, 1, 9, 6})}, SizeOf(6, 4)},
-          {"larger", {Float32({1, 3, 3, 4})}, SizeOf(7, 10)},
-          {"one_pixel", {Float32({3, 1, 5, 5})}, SizeOf(1, 1)}};
+std::vector<OpCase> MaskResizeCases() {
+  return {{"smaller", {Float32({2, 1, 9, 6})}, MaskResizeSizeOf(6, 4)},
+          {"larger", {Float32({1, 3, 3, 4})}, MaskResizeSizeOf(7, 10)},
+          {"one_pixel", {Float32({3, 1, 5, 5})}, MaskResizeSizeOf(1, 1)}};
 }
 
-std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
+std::vector<OpCase> MaskResizeBackwardCases() { return BackwardOf(MaskResizeCases(), InferMaskResize); }
 
 }  // namespace
 
 OpDef MaskResizeOp() {
   return {.name = "mask_resize",
           .doc = "x [N,C,H,W] -> y [N,C,height,width]: bilinear, row i sampled at i * H / height.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = MaskResizeSpecs(),
+          .infer = InferMaskResize,
+          .reference = MaskResizeReference,
+          .gradient = MaskResizeGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = MaskResizeCases};
 }
 
 OpDef MaskResizeBackwardOp() {
   return {.name = "mask_resize_backward",
           .doc = "dy -> dx of input_shape: dy spread over the pixels that were sampled.",
-          .attributes = WithInputShape(Specs()),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = WithInputShape(MaskResizeSpecs()),
+          .infer = InferMaskResizeBackward,
+          .reference = MaskResizeReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = MaskResizeBackwardCases};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMaskTargets(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("mask_targets", in, 7, 7);
   CheckRois("mask_targets", in[0]);
   const int64_t rows = in[0].shape[0];
@@ -32,8 +32,8 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 }
 
 // One foreground row.
-void WriteRow(const Attributes& attributes, std::span<const RefTensor> in, size_t m, size_t truth,
-              std::span<RefTensor> out) {
+void WriteMaskTargetsRow(const Attributes& attributes, std::span<const RefTensor> in, size_t m, size_t truth,
+                         std::span<RefTensor> out) {
   const double scale = in[6].values[2];
   const Shape& masks = in[4].type.shape;
   const double* info = in[5].values.data() + truth * static_cast<size_t>(in[5].type.shape[1]);
@@ -73,19 +73,19 @@ void WriteRow(const Attributes& attributes, std::span<const RefTensor> in, size_
   std::ranges::copy(row, out[2].values.begin() + static_cast<std::ptrdiff_t>(m * 12));
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MaskTargetsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   std::ranges::fill(out[1].values, 0.0);
   std::ranges::fill(out[2].values, -1.0);
   for (size_t m = 0; m < in[2].values.size(); ++m) {
     const double match = in[2].values[m];
     if (match >= 0 && match < static_cast<double>(in[3].type.shape[0])) {
-      WriteRow(attributes, in, m, static_cast<size_t>(match), out);
+      WriteMaskTargetsRow(attributes, in, m, static_cast<size_t>(match), out);
     }
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MaskTargetsCases() {
   return {{.name = "small",
            .inputs = {Float32({6, 5}), Float32({6}), Float32({6}), Float32({3, 5}), Float32({3, 7, 8}), Float32({3, 3}),
                       Float32({1, 3})},
@@ -103,10 +103,10 @@ OpDef MaskTargetsOp() {
           "weights [M,1,size,size], info [M,12] (true box, its mask's height and width, label, region, true box).",
       .attributes = {{"size", int64_t{21}, "the masks' side"},
                      {"threshold", 0.4, "value from which a resized mask is 1"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferMaskTargets,
+      .reference = MaskTargetsReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = MaskTargetsCases};
 }
 
 }  // namespace moka

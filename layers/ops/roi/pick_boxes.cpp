@@ -17,7 +17,7 @@ int64_t Classes(std::string_view op, const Attributes& attributes, const Shape& 
                                          ", found ", scores.ToString(), " and ", boxes.ToString()));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPickBoxes(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pick_boxes", in, 2, 2);
   CheckFloat("pick_boxes", "boxes", in[0]);
   CheckFloat("pick_boxes", "scores", in[1]);
@@ -38,16 +38,16 @@ void VisitPicks(const Attributes& attributes, const RefTensor& scores, F&& f) {
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PickBoxesReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   VisitPicks(attributes, in[1], [&](size_t box, size_t y) { out[0].values[y] = in[0].values[box]; });
 }
 
-void Gradient(GradientContext& c) {
+void PickBoxesGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("pick_boxes_backward", {c.dy(0), c.x(1)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPickBoxesBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("pick_boxes_backward", in, 2, 2);
   CheckFloat("pick_boxes_backward", "dy", in[0]);
   const Shape boxes = ShapeAttribute("pick_boxes_backward", attributes, "input_shape");
@@ -56,14 +56,16 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, boxes)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PickBoxesReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   VisitPicks(attributes, in[1], [&](size_t box, size_t y) { out[0].values[box] = in[0].values[y]; });
 }
 
-std::vector<AttributeSpec> Specs() { return {{"first_class", int64_t{0}, "classes before it are never the best"}}; }
+std::vector<AttributeSpec> PickBoxesSpecs() {
+  return {{"first_class", int64_t{0}, "classes before it are never the best"}};
+}
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakePickBoxesCases(bool backward) {
   std::vector<OpCase> cases;
   for (const int64_t first : {0, 1}) {
     OpCase c{.name = StrCat("from_class_", first),
@@ -79,30 +81,30 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> PickBoxesCases() { return MakePickBoxesCases(false); }
+std::vector<OpCase> PickBoxesBackwardCases() { return MakePickBoxesCases(true); }
 
 }  // namespace
 
 OpDef PickBoxesOp() {
   return {.name = "pick_boxes",
           .doc = "(boxes [N,4K], scores [N,K]) -> y [N,4]: the best scored class's four numbers.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = PickBoxesSpecs(),
+          .infer = InferPickBoxes,
+          .reference = PickBoxesReference,
+          .gradient = PickBoxesGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = PickBoxesCases};
 }
 
 OpDef PickBoxesBackwardOp() {
   return {.name = "pick_boxes_backward",
           .doc = "(dy [N,4], scores [N,K]) -> dboxes of input_shape, zero but at the best scored class.",
-          .attributes = WithInputShape(Specs()),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = WithInputShape(PickBoxesSpecs()),
+          .infer = InferPickBoxesBackward,
+          .reference = PickBoxesReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = PickBoxesBackwardCases};
 }
 
 }  // namespace moka

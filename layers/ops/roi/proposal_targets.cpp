@@ -28,7 +28,7 @@ void CheckLists(const Attributes& attributes) {
   for (const char* name : {"means", "stds", "weights"}) check(name, 4);
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferProposalTargets(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("proposal_targets", in, 3, 3);
   CheckRois("proposal_targets", in[0]);
   CheckTruth("proposal_targets", in[1]);
@@ -47,7 +47,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
           PlainType(DType::kInt32, Shape{rows}),      one};
 }
 
-struct Region {
+struct ProposalTargetsRegion {
   int64_t index;  // of the proposal, or proposals + row of the true box
   std::array<double, 5> row;
   BestMatch match;
@@ -55,11 +55,12 @@ struct Region {
   Box<double> box() const { return {row[1], row[2], row[3], row[4]}; }
 };
 
-std::vector<Region> Regions(std::span<const RefTensor> in, const std::vector<TruthBox>& truth) {
-  std::vector<Region> regions;
+std::vector<ProposalTargetsRegion> ProposalTargetsRegions(std::span<const RefTensor> in,
+                                                          const std::vector<TruthBox>& truth) {
+  std::vector<ProposalTargetsRegion> regions;
   const int64_t proposals = in[0].type.shape[0];
   for (int64_t r = 0; r < proposals; ++r) {
-    Region region{.index = r, .row = {}, .match = {}};
+    ProposalTargetsRegion region{.index = r, .row = {}, .match = {}};
     std::copy_n(in[0].values.data() + r * 5, 5, region.row.begin());
     if (std::ranges::all_of(region.row, [](double v) { return v == 0; })) continue;
     regions.push_back(region);
@@ -67,18 +68,18 @@ std::vector<Region> Regions(std::span<const RefTensor> in, const std::vector<Tru
   for (const TruthBox& t : truth) {
     regions.push_back({proposals + t.row, {0, t.box[0], t.box[1], t.box[2], t.box[3]}, {}});
   }
-  for (Region& region : regions) region.match = BestOf(region.box(), truth);
+  for (ProposalTargetsRegion& region : regions) region.match = BestOf(region.box(), truth);
   return regions;
 }
 
 // Which regions are taken (positions in the list), foreground first.
-struct Sample {
+struct ProposalTargetsSample {
   std::vector<int64_t> foreground;
   std::vector<int64_t> background;
 };
 
-Sample TakeAll(const Attributes& attributes, const std::vector<Region>& regions) {
-  Sample sample;
+ProposalTargetsSample TakeAll(const Attributes& attributes, const std::vector<ProposalTargetsRegion>& regions) {
+  ProposalTargetsSample sample;
   for (size_t i = 0; i < regions.size(); ++i) {
     const BestMatch& match = regions[i].match;
     const bool is_foreground = match.index >= 0 && match.overlap >= List(attributes, "fg_low")[0];
@@ -89,8 +90,8 @@ Sample TakeAll(const Attributes& attributes, const std::vector<Region>& regions)
 
 // The union over ranges of at most round(rows * fraction) regions each, in order.
 template <class InRange>
-std::vector<int64_t> Drawn(const std::vector<Region>& regions, const Doubles& fractions, int64_t rows, uint64_t key,
-                           uint64_t stream, InRange&& in_range) {
+std::vector<int64_t> ProposalTargetsDrawn(const std::vector<ProposalTargetsRegion>& regions, const Doubles& fractions,
+                                          int64_t rows, uint64_t key, uint64_t stream, InRange&& in_range) {
   std::vector<int64_t> drawn;
   for (size_t range = 0; range < fractions.size(); ++range) {
     std::vector<int64_t> items;
@@ -107,29 +108,31 @@ std::vector<int64_t> Drawn(const std::vector<Region>& regions, const Doubles& fr
   return drawn;
 }
 
-Sample Draw(const Attributes& attributes, const std::vector<Region>& regions, int64_t rows, uint64_t key) {
+ProposalTargetsSample DrawProposalTargets(const Attributes& attributes,
+                                          const std::vector<ProposalTargetsRegion>& regions, int64_t rows,
+                                          uint64_t key) {
   if (attributes.Bool("all")) return TakeAll(attributes, regions);
   const auto stream = static_cast<uint64_t>(attributes.Int("stream")) * 16;
-  Sample sample;
-  sample.foreground =
-      Drawn(regions, List(attributes, "fg_fraction"), rows, key, stream, [&](size_t range, const BestMatch& match) {
+  ProposalTargetsSample sample;
+  sample.foreground = ProposalTargetsDrawn(
+      regions, List(attributes, "fg_fraction"), rows, key, stream, [&](size_t range, const BestMatch& match) {
         return match.index >= 0 && match.overlap >= List(attributes, "fg_low")[range] &&
                match.overlap <= List(attributes, "fg_high")[range];
       });
   const int64_t left = rows - static_cast<int64_t>(sample.foreground.size());
   const bool closed = attributes.Bool("bg_closed");
-  sample.background =
-      Drawn(regions, List(attributes, "bg_fraction"), left, key, stream + 8, [&](size_t range, const BestMatch& match) {
-        const double high = List(attributes, "bg_high")[range];
-        return match.overlap >= List(attributes, "bg_low")[range] &&
-               (match.overlap < high || (closed && match.overlap == high));
-      });
+  sample.background = ProposalTargetsDrawn(regions, List(attributes, "bg_fraction"), left, key, stream + 8,
+                                           [&](size_t range, const BestMatch& match) {
+                                             const double high = List(attributes, "bg_high")[range];
+                                             return match.overlap >= List(attributes, "bg_low")[range] &&
+                                                    (match.overlap < high || (closed && match.overlap == high));
+                                           });
   return sample;
 }
 
 // Writes row m of the outputs.
-void WriteRow(const Attributes& attributes, const Region& region, bool is_foreground,
-              const std::vector<TruthBox>& truth, int64_t m, std::span<RefTensor> out) {
+void WriteProposalTargetsRow(const Attributes& attributes, const ProposalTargetsRegion& region, bool is_foreground,
+                             const std::vector<TruthBox>& truth, int64_t m, std::span<RefTensor> out) {
   const auto at = static_cast<size_t>(m);
   std::ranges::copy(region.row, out[0].values.begin() + m * 5);
   out[5].values[at] = static_cast<double>(region.index);
@@ -149,11 +152,11 @@ void WriteRow(const Attributes& attributes, const Region& region, bool is_foregr
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ProposalTargetsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const std::vector<TruthBox> truth = TruthBoxes(in[1].values);
-  const std::vector<Region> regions = Regions(in, truth);
+  const std::vector<ProposalTargetsRegion> regions = ProposalTargetsRegions(in, truth);
   const int64_t rows = out[0].type.shape[0];
-  const Sample sample = Draw(attributes, regions, rows, KeyOf(in[2]));
+  const ProposalTargetsSample sample = DrawProposalTargets(attributes, regions, rows, KeyOf(in[2]));
   for (RefTensor& y : out) std::ranges::fill(y.values, 0.0);
   for (const size_t k : {5, 6}) std::ranges::fill(out[k].values, -1.0);
   const auto foregrounds = static_cast<int64_t>(sample.foreground.size());
@@ -163,11 +166,12 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
     const std::vector<int64_t>& from = is_foreground ? sample.foreground : sample.background;
     if (from.empty()) return;
     const int64_t i = (is_foreground ? m : m - foregrounds) % static_cast<int64_t>(from.size());
-    WriteRow(attributes, regions[static_cast<size_t>(from[static_cast<size_t>(i)])], is_foreground, truth, m, out);
+    WriteProposalTargetsRow(attributes, regions[static_cast<size_t>(from[static_cast<size_t>(i)])], is_foreground,
+                            truth, m, out);
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ProposalTargetsCases() {
   const Attributes attributes{
       {"rows", int64_t{8}},        {"classes", int64_t{4}},        {"bg_fraction", Doubles{0.85, 0.15}},
       {"bg_low", Doubles{0.1, 0}}, {"bg_high", Doubles{0.5, 0.1}}, {"stream", int64_t{1}}};
@@ -203,10 +207,10 @@ OpDef ProposalTargetsOp() {
                          {"stds", Doubles{0.1, 0.1, 0.2, 0.2}, "the targets are divided by them"},
                          {"weights", Doubles{1, 1, 1, 1}, "inside weights of a foreground row"},
                          {"stream", {}, "number of the random stream"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferProposalTargets,
+          .reference = ProposalTargetsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ProposalTargetsCases};
 }
 
 }  // namespace moka

@@ -9,7 +9,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferProposals(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("proposals", in, 3, 3);
   CheckFloat("proposals", "scores", in[0]);
   CheckFloat("proposals", "deltas", in[1]);
@@ -38,7 +38,8 @@ struct Candidate {
   Box<double> box;
 };
 
-std::vector<Candidate> Candidates(const Attributes& attributes, const AnchorGrid& grid, std::span<const RefTensor> in) {
+std::vector<Candidate> ProposalsCandidates(const Attributes& attributes, const AnchorGrid& grid,
+                                           std::span<const RefTensor> in) {
   const std::vector<double>& size = in[2].values;
   // pva-faster-rcnn gives a scale an axis.
   const double scale_y = size[2];
@@ -57,10 +58,10 @@ std::vector<Candidate> Candidates(const Attributes& attributes, const AnchorGrid
   return found;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ProposalsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& map = in[0].type.shape;
   const AnchorGrid grid{attributes.Get<Doubles>("anchors"), attributes.Float("stride"), map[2], map[3]};
-  const std::vector<Candidate> found = Candidates(attributes, grid, in);
+  const std::vector<Candidate> found = ProposalsCandidates(attributes, grid, in);
   std::vector<double> scores;
   scores.reserve(found.size());
   for (const Candidate& c : found) scores.push_back(c.score);
@@ -87,7 +88,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ProposalsCases() {
   const auto attributes = [](Doubles anchors, int64_t pre_nms, int64_t post_nms, double min_size) {
     return Attributes{{"anchors", std::move(anchors)}, {"stride", 4.0},
                       {"min_size", min_size},          {"pre_nms", pre_nms},
@@ -119,10 +120,10 @@ OpDef ProposalsOp() {
                          {"pre_nms", {}, "proposals before suppression; 0: all"},
                          {"post_nms", {}, "rows of the outputs"},
                          {"nms_threshold", {}, "overlap above which the lower score goes"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferProposals,
+          .reference = ProposalsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ProposalsCases};
 }
 
 }  // namespace moka

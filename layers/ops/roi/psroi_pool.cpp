@@ -8,7 +8,7 @@ namespace moka {
 namespace {
 
 // The shape of y for x [N, C * bins^2, H, W].
-Shape Output(std::string_view op, const Attributes& attributes, const Shape& x, const TensorType& rois) {
+Shape PsroiPoolOutput(std::string_view op, const Attributes& attributes, const Shape& x, const TensorType& rois) {
   CheckRois(op, rois);
   const int64_t bins = attributes.Int("bins");
   if (x.rank() != 4 || bins < 1 || x[1] % (Size(bins) * bins).value() != 0) {
@@ -20,7 +20,7 @@ Shape Output(std::string_view op, const Attributes& attributes, const Shape& x, 
 
 // Calls f(offset in x, offset in y, 1 / pixels) for every pixel of every bin.
 template <class F>
-void VisitBins(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
+void VisitPsroiPoolBins(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
   const auto scale = static_cast<float>(attributes.Float("scale"));
   const int64_t bins = y[2];
   VisitElements(y, [&](const Index& o, int64_t offset) {
@@ -41,49 +41,49 @@ void VisitBins(const Attributes& attributes, const RefTensor& rois, const Shape&
   });
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPsroiPool(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("psroi_pool", in, 2, 2);
   CheckFloat("psroi_pool", "x", in[0]);
-  return {PlainType(in[0].dtype, Output("psroi_pool", attributes, in[0].shape, in[1]))};
+  return {PlainType(in[0].dtype, PsroiPoolOutput("psroi_pool", attributes, in[0].shape, in[1]))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PsroiPoolReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitBins(attributes, in[1], in[0].type.shape, out[0].type.shape,
-            [&](size_t x, size_t y, double share) { out[0].values[y] += share * in[0].values[x]; });
+  VisitPsroiPoolBins(attributes, in[1], in[0].type.shape, out[0].type.shape,
+                     [&](size_t x, size_t y, double share) { out[0].values[y] += share * in[0].values[x]; });
 }
 
-void Gradient(GradientContext& c) {
+void PsroiPoolGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("psroi_pool_backward", {c.dy(0), c.x(1)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferPsroiPoolBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("psroi_pool_backward", in, 2, 2);
   CheckFloat("psroi_pool_backward", "dy", in[0]);
   const Shape x = ShapeAttribute("psroi_pool_backward", attributes, "input_shape");
-  CheckShape("psroi_pool_backward", "dy", in[0].shape, Output("psroi_pool_backward", attributes, x, in[1]),
+  CheckShape("psroi_pool_backward", "dy", in[0].shape, PsroiPoolOutput("psroi_pool_backward", attributes, x, in[1]),
              "the pooled input_shape");
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void PsroiPoolReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitBins(attributes, in[1], out[0].type.shape, in[0].type.shape,
-            [&](size_t x, size_t y, double share) { out[0].values[x] += share * in[0].values[y]; });
+  VisitPsroiPoolBins(attributes, in[1], out[0].type.shape, in[0].type.shape,
+                     [&](size_t x, size_t y, double share) { out[0].values[x] += share * in[0].values[y]; });
 }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> PsroiPoolSpecs() {
   return {{"bins", {}, "bins a side"}, {"scale", 1.0, "from image pixels to pixels of x"}};
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> PsroiPoolCases() {
   return {RoiCase("three_bins", {16, 18, 8, 7}, 9, {{"bins", int64_t{3}}, {"scale", 0.5}}),
           RoiCase("one_bin", {16, 2, 12, 12}, 7, {{"bins", int64_t{1}}, {"scale", 0.9}}),
           RoiCase("seven_bins", {16, 49, 4, 5}, 4, {{"bins", int64_t{7}}, {"scale", 0.0625}})};
 }
 
-std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
+std::vector<OpCase> PsroiPoolBackwardCases() { return BackwardOf(PsroiPoolCases(), InferPsroiPool); }
 
 }  // namespace
 
@@ -93,22 +93,22 @@ OpDef PsroiPoolOp() {
       .doc =
           "(x [N,C*bins^2,H,W], rois [R,5]) -> y [R,C,bins,bins]: the mean over each bin, each bin from a channel of "
           "its own.",
-      .attributes = Specs(),
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
+      .attributes = PsroiPoolSpecs(),
+      .infer = InferPsroiPool,
+      .reference = PsroiPoolReference,
+      .gradient = PsroiPoolGradient,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = PsroiPoolCases};
 }
 
 OpDef PsroiPoolBackwardOp() {
   return {.name = "psroi_pool_backward",
           .doc = "(dy, rois) -> dx of input_shape: dy spread evenly over its bin.",
-          .attributes = WithInputShape(Specs()),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = WithInputShape(PsroiPoolSpecs()),
+          .infer = InferPsroiPoolBackward,
+          .reference = PsroiPoolReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = PsroiPoolBackwardCases};
 }
 
 }  // namespace moka

@@ -18,7 +18,7 @@ AlignFields FieldsOf(const Attributes& attributes) {
 
 // Calls f(offset in x, offset in y, weight) for every pixel of every bin.
 template <class F>
-void VisitBins(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
+void VisitRoiAlignBins(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
   const AlignFields fields = FieldsOf(attributes);
   VisitElements(y, [&](const Index& o, int64_t offset) {
     const double* roi = rois.values.data() + o[0] * 5;
@@ -33,24 +33,24 @@ void VisitBins(const Attributes& attributes, const RefTensor& rois, const Shape&
   });
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiAlign(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_align", in, 2, 2);
   CheckFloat("roi_align", "x", in[0]);
   return {PlainType(in[0].dtype, RoiOutput("roi_align", attributes, in[0].shape, in[1]))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiAlignReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitBins(attributes, in[1], in[0].type.shape, out[0].type.shape,
-            [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
+  VisitRoiAlignBins(attributes, in[1], in[0].type.shape, out[0].type.shape,
+                    [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
 }
 
-void Gradient(GradientContext& c) {
+void RoiAlignGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("roi_align_backward", {c.dy(0), c.x(1)}, WithInputShape(c.attributes(), c.b().shape(c.x(0)))));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiAlignBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_align_backward", in, 2, 2);
   CheckFloat("roi_align_backward", "dy", in[0]);
   const Shape x = ShapeAttribute("roi_align_backward", attributes, "input_shape");
@@ -59,13 +59,13 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiAlignReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitBins(attributes, in[1], out[0].type.shape, in[0].type.shape,
-            [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
+  VisitRoiAlignBins(attributes, in[1], out[0].type.shape, in[0].type.shape,
+                    [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
 }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> RoiAlignSpecs() {
   std::vector<AttributeSpec> specs = RoiAttributes();
   specs.push_back({"sampling_ratio", int64_t{2}, "samples a bin along each axis; 0: as many as it has pixels"});
   specs.push_back({"aligned", false, "whether coordinates are shifted by half a pixel"});
@@ -74,7 +74,7 @@ std::vector<AttributeSpec> Specs() {
   return specs;
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RoiAlignCases() {
   const auto fields = [](Attributes bins, int64_t sampling_ratio, bool aligned, double pad_ratio) {
     return With(std::move(bins), {{"sampling_ratio", sampling_ratio}, {"aligned", aligned}, {"pad_ratio", pad_ratio}});
   };
@@ -86,29 +86,29 @@ std::vector<OpCase> Cases() {
                   With(fields(RoiFields(3, 2, 0.35), 1, true, 0), {{"margin", 0.5}}))};
 }
 
-std::vector<OpCase> BackwardCases() { return BackwardOf(Cases(), Infer); }
+std::vector<OpCase> RoiAlignBackwardCases() { return BackwardOf(RoiAlignCases(), InferRoiAlign); }
 
 }  // namespace
 
 OpDef RoiAlignOp() {
   return {.name = "roi_align",
           .doc = "(x [N,C,H,W], rois [R,5]) -> y [R,C,height,width]: the mean of bilinear samples in each bin.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = RoiAlignSpecs(),
+          .infer = InferRoiAlign,
+          .reference = RoiAlignReference,
+          .gradient = RoiAlignGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = RoiAlignCases};
 }
 
 OpDef RoiAlignBackwardOp() {
   return {.name = "roi_align_backward",
           .doc = "(dy, rois) -> dx of input_shape: dy spread over the pixels that were sampled.",
-          .attributes = WithInputShape(Specs()),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = WithInputShape(RoiAlignSpecs()),
+          .infer = InferRoiAlignBackward,
+          .reference = RoiAlignReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = RoiAlignBackwardCases};
 }
 
 }  // namespace moka

@@ -7,14 +7,14 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiPool(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_pool", in, 2, 2);
   CheckFloat("roi_pool", "x", in[0]);
   const Shape y = RoiOutput("roi_pool", attributes, in[0].shape, in[1]);
   return {PlainType(in[0].dtype, y), PlainType(DType::kInt32, y)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiPoolReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
   const auto scale = static_cast<float>(attributes.Float("scale"));
@@ -39,13 +39,13 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void RoiPoolGradient(GradientContext& c) {
   if (c.dy(0) == kNoId || !c.wants(0)) return;
   const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
   c.SetDx(0, c.b().Add1("roi_pool_backward", {c.dy(0), c.y(1), c.x(1)}, shape));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiPoolBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_pool_backward", in, 3, 3);
   CheckFloat("roi_pool_backward", "dy", in[0]);
   CheckShape("roi_pool_backward", "argmax", in[1].shape, in[0].shape, "dy's shape");
@@ -53,7 +53,7 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, ShapeAttribute("roi_pool_backward", attributes, "input_shape"))};
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiPoolReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = out[0].type.shape;
   std::ranges::fill(out[0].values, 0.0);
   VisitElements(in[0].type.shape, [&](const Index& o, int64_t offset) {
@@ -65,16 +65,16 @@ void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::sp
   });
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RoiPoolCases() {
   return {RoiCase("halved", {16, 2, 8, 7}, 9, RoiFields(2, 3, 0.5)),
           RoiCase("bins_of_parts", {16, 3, 5, 6}, 7, RoiFields(7, 7, 0.3)),
           RoiCase("one_bin", {16, 1, 12, 12}, 20, RoiFields(1, 1, 1)),
           RoiCase("many_channels", {16, 40, 4, 5}, 3, RoiFields(3, 2, 0.25))};
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> RoiPoolBackwardCases() {
   std::vector<OpCase> cases;
-  for (const OpCase& c : Cases()) {
+  for (const OpCase& c : RoiPoolCases()) {
     const Shape& x = c.inputs[0].shape;
     const Shape y{c.inputs[1].shape[0], x[1], c.attributes.Int("height"), c.attributes.Int("width")};
     cases.push_back({.name = c.name,
@@ -91,21 +91,21 @@ OpDef RoiPoolOp() {
   return {.name = "roi_pool",
           .doc = "(x [N,C,H,W], rois [R,5]) -> y [R,C,height,width], argmax like y: the maximum over each bin.",
           .attributes = RoiAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferRoiPool,
+          .reference = RoiPoolReference,
+          .gradient = RoiPoolGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = RoiPoolCases};
 }
 
 OpDef RoiPoolBackwardOp() {
   return {.name = "roi_pool_backward",
           .doc = "(dy, argmax, rois) -> dx: each dy goes to the pixel its bin took.",
           .attributes = WithInputShape(std::vector<AttributeSpec>{}),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .infer = InferRoiPoolBackward,
+          .reference = RoiPoolReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = RoiPoolBackwardCases};
 }
 
 }  // namespace moka

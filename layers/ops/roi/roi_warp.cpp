@@ -40,7 +40,7 @@ struct WarpAxis {
 
 // Calls f(o, offset in y, offset of the plane in x, rows, columns, row, column) for the samples inside the map.
 template <class F>
-void VisitSamples(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
+void VisitRoiWarpSamples(const Attributes& attributes, const RefTensor& rois, const Shape& x, const Shape& y, F&& f) {
   const double scale = attributes.Float("scale");
   VisitElements(y, [&](const Index& o, int64_t offset) {
     const double* roi = rois.values.data() + o[0] * 5;
@@ -55,25 +55,25 @@ void VisitSamples(const Attributes& attributes, const RefTensor& rois, const Sha
   });
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiWarp(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_warp", in, 2, 2);
   CheckFloat("roi_warp", "x", in[0]);
   return {PlainType(in[0].dtype, RoiOutput("roi_warp", attributes, in[0].shape, in[1]))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiWarpReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   const Shape& x = in[0].type.shape;
-  VisitSamples(attributes, in[1], x, out[0].type.shape,
-               [&](int64_t, size_t y, int64_t plane, const WarpAxis&, const WarpAxis&, const Taps<double>& row,
-                   const Taps<double>& column) {
-                 VisitTaps(row, column, x[3], [&](int64_t pixel, double weight) {
-                   out[0].values[y] += weight * in[0].values[static_cast<size_t>(plane + pixel)];
-                 });
-               });
+  VisitRoiWarpSamples(attributes, in[1], x, out[0].type.shape,
+                      [&](int64_t, size_t y, int64_t plane, const WarpAxis&, const WarpAxis&, const Taps<double>& row,
+                          const Taps<double>& column) {
+                        VisitTaps(row, column, x[3], [&](int64_t pixel, double weight) {
+                          out[0].values[y] += weight * in[0].values[static_cast<size_t>(plane + pixel)];
+                        });
+                      });
 }
 
-void Gradient(GradientContext& c) {
+void RoiWarpGradient(GradientContext& c) {
   if (!c.wants(0) && !c.wants(1)) return;
   const std::vector<ValueId> dx = c.b().Add("roi_warp_backward", {c.x(0), c.x(1), c.dy(0)}, c.attributes());
   for (const int i : {0, 1}) {
@@ -81,7 +81,7 @@ void Gradient(GradientContext& c) {
   }
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRoiWarpBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("roi_warp_backward", in, 3, 3);
   CheckFloat("roi_warp_backward", "x", in[0]);
   CheckShape("roi_warp_backward", "dy", in[2].shape, RoiOutput("roi_warp_backward", attributes, in[0].shape, in[1]),
@@ -96,40 +96,40 @@ double Slope(const RefTensor& x, int64_t low_low, int64_t low_high, int64_t high
   return (1 - weight) * (value(low_high) - value(low_low)) + weight * (value(high_high) - value(high_low));
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RoiWarpReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   std::ranges::fill(out[1].values, 0.0);
   const Shape& x = in[0].type.shape;
   const double scale = attributes.Float("scale");
-  VisitSamples(attributes, in[1], x, in[2].type.shape,
-               [&](int64_t roi, size_t y, int64_t plane, const WarpAxis& rows, const WarpAxis& columns,
-                   const Taps<double>& row, const Taps<double>& column) {
-                 const double dy = in[2].values[y];
-                 VisitTaps(row, column, x[3], [&](int64_t pixel, double weight) {
-                   out[0].values[static_cast<size_t>(plane + pixel)] += weight * dy;
-                 });
-                 if (row.low + 1 > x[2] - 1 || column.low + 1 > x[3] - 1) return;
-                 const int64_t p = plane + row.low * x[3] + column.low;
-                 const int64_t q = plane + row.high * x[3] + column.low;
-                 const double along_x = scale * dy * Slope(in[0], p, p + 1, q, q + 1, row.high_weight);
-                 const double along_y = scale * dy * Slope(in[0], p, q, p + 1, q + 1, column.high_weight);
-                 double* d = out[1].values.data() + roi * 5;
-                 d[1] += (1 - columns.PartOf(column)) * along_x;
-                 d[2] += (1 - rows.PartOf(row)) * along_y;
-                 d[3] += columns.PartOf(column) * along_x;
-                 d[4] += rows.PartOf(row) * along_y;
-               });
+  VisitRoiWarpSamples(attributes, in[1], x, in[2].type.shape,
+                      [&](int64_t roi, size_t y, int64_t plane, const WarpAxis& rows, const WarpAxis& columns,
+                          const Taps<double>& row, const Taps<double>& column) {
+                        const double dy = in[2].values[y];
+                        VisitTaps(row, column, x[3], [&](int64_t pixel, double weight) {
+                          out[0].values[static_cast<size_t>(plane + pixel)] += weight * dy;
+                        });
+                        if (row.low + 1 > x[2] - 1 || column.low + 1 > x[3] - 1) return;
+                        const int64_t p = plane + row.low * x[3] + column.low;
+                        const int64_t q = plane + row.high * x[3] + column.low;
+                        const double along_x = scale * dy * Slope(in[0], p, p + 1, q, q + 1, row.high_weight);
+                        const double along_y = scale * dy * Slope(in[0], p, q, p + 1, q + 1, column.high_weight);
+                        double* d = out[1].values.data() + roi * 5;
+                        d[1] += (1 - columns.PartOf(column)) * along_x;
+                        d[2] += (1 - rows.PartOf(row)) * along_y;
+                        d[3] += columns.PartOf(column) * along_x;
+                        d[4] += rows.PartOf(row) * along_y;
+                      });
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RoiWarpCases() {
   return {RoiCase("halved", {16, 2, 8, 7}, 9, RoiFields(2, 3, 0.5)),
           RoiCase("fine_bins", {16, 3, 5, 6}, 7, RoiFields(7, 7, 0.3)),
           RoiCase("one_bin", {16, 1, 12, 12}, 20, RoiFields(1, 1, 1))};
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> RoiWarpBackwardCases() {
   std::vector<OpCase> cases;
-  for (OpCase& c : Cases()) {
+  for (OpCase& c : RoiWarpCases()) {
     const Shape y{c.inputs[1].shape[0], c.inputs[0].shape[1], c.attributes.Int("height"), c.attributes.Int("width")};
     c.inputs.push_back({DType::kFloat32, y, {}});
     cases.push_back(std::move(c));
@@ -143,21 +143,21 @@ OpDef RoiWarpOp() {
   return {.name = "roi_warp",
           .doc = "(x [N,C,H,W], rois [R,5]) -> y [R,C,height,width]: a bilinear sample at the corner of each bin.",
           .attributes = RoiAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferRoiWarp,
+          .reference = RoiWarpReference,
+          .gradient = RoiWarpGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = RoiWarpCases};
 }
 
 OpDef RoiWarpBackwardOp() {
   return {.name = "roi_warp_backward",
           .doc = "(x, rois, dy) -> dx, drois: dy spread over the sampled pixels, and what moving the corners would do.",
           .attributes = RoiAttributes(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .infer = InferRoiWarpBackward,
+          .reference = RoiWarpReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = RoiWarpBackwardCases};
 }
 
 }  // namespace moka

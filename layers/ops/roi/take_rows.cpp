@@ -10,7 +10,7 @@ void CheckIndex(std::string_view op, const TensorType& index) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": index must be [M], found ", index.shape.ToString()));
 }
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferTakeRows(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("take_rows", in, 2, 2);
   CheckFloat("take_rows", "x", in[0]);
   CheckIndex("take_rows", in[1]);
@@ -20,7 +20,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
 
 // Calls f(offset in x, offset in y) for every element of a row that is there.
 template <class F>
-void VisitRows(const RefTensor& index, const Shape& x, F&& f) {
+void VisitTakeRows(const RefTensor& index, const Shape& x, F&& f) {
   const int64_t length = x.Count(1, x.rank());
   for (size_t m = 0; m < index.values.size(); ++m) {
     const double row = index.values[m];
@@ -30,17 +30,17 @@ void VisitRows(const RefTensor& index, const Shape& x, F&& f) {
   }
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void TakeRowsReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitRows(in[1], in[0].type.shape, [&](size_t x, size_t y) { out[0].values[y] = in[0].values[x]; });
+  VisitTakeRows(in[1], in[0].type.shape, [&](size_t x, size_t y) { out[0].values[y] = in[0].values[x]; });
 }
 
-void Gradient(GradientContext& c) {
+void TakeRowsGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("take_rows_backward", {c.dy(0), c.x(1)}, WithInputShape({}, c.b().shape(c.x(0)))));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferTakeRowsBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("take_rows_backward", in, 2, 2);
   CheckFloat("take_rows_backward", "dy", in[0]);
   CheckIndex("take_rows_backward", in[1]);
@@ -50,12 +50,12 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, x)};
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void TakeRowsReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitRows(in[1], out[0].type.shape, [&](size_t x, size_t y) { out[0].values[x] += in[0].values[y]; });
+  VisitTakeRows(in[1], out[0].type.shape, [&](size_t x, size_t y) { out[0].values[x] += in[0].values[y]; });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeTakeRowsCases(bool backward) {
   const TensorType rows{DType::kInt32, Shape{9}, {}};
   std::vector<OpCase> cases = {
       {.name = "rows", .inputs = {Float32({6, 4}), rows}, .attributes = {}, .ranges = {{1, -1, 5}}},
@@ -68,8 +68,8 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> TakeRowsCases() { return MakeTakeRowsCases(false); }
+std::vector<OpCase> TakeRowsBackwardCases() { return MakeTakeRowsCases(true); }
 
 }  // namespace
 
@@ -77,21 +77,21 @@ OpDef TakeRowsOp() {
   return {.name = "take_rows",
           .doc = "(x [R,..], index [M]) -> y [M,..]: rows of x; an index outside x gives zeros.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferTakeRows,
+          .reference = TakeRowsReference,
+          .gradient = TakeRowsGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = TakeRowsCases};
 }
 
 OpDef TakeRowsBackwardOp() {
   return {.name = "take_rows_backward",
           .doc = "(dy [M,..], index [M]) -> dx of input_shape: each row of dy added to the row it was taken from.",
           .attributes = WithInputShape(std::vector<AttributeSpec>{}),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .infer = InferTakeRowsBackward,
+          .reference = TakeRowsReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = TakeRowsBackwardCases};
 }
 
 }  // namespace moka

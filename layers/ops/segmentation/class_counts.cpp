@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferClassCounts(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("class_counts", in, 2, 2);
   CheckFloat("class_counts", "x", in[0]);
   CheckLabels("class_counts", attributes, in[0].shape, in[1].shape);
@@ -21,7 +21,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(DType::kFloat32, Shape{3, in[0].shape[axis]})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ClassCountsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   const Ints& ignored = attributes.Get<Ints>("ignore");
@@ -41,7 +41,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ClassCountsCases() {
   return {{.name = "pixels",
            .inputs = {Float32({2, 5, 3, 4}), Float32({2, 1, 3, 4})},
            .attributes = {{"axis", int64_t{1}}, {"ignore", Ints{}}},
@@ -63,10 +63,10 @@ OpDef ClassCountsOp() {
           .doc = "(x, label) -> [3,C] counts: pixels that are right, have the label, are predicted so, for each class.",
           .attributes = {{"axis", int64_t{1}, "the classes' axis of x; negative counts from the end"},
                          {"ignore", Ints{}, "labels that count nowhere"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferClassCounts,
+          .reference = ClassCountsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = ClassCountsCases};
 }
 
 }  // namespace moka

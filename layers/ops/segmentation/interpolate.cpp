@@ -32,16 +32,16 @@ std::vector<TensorType> InferResized(std::string_view op, const Attributes& attr
   return {PlainType(in[0].dtype, x.With(2, size[0]).With(3, size[1]))};
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferInterpolate(const Attributes& attributes, std::span<const TensorType> in) {
   return InferResized("interpolate", attributes, in);
 }
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferInterpolateBackward(const Attributes& attributes, std::span<const TensorType> in) {
   return InferResized("interpolate_backward", attributes, in);
 }
 
 // Calls f(small offset, large offset, weight) for every product of the map from small [N,C,H,W] to large [N,C,h,w].
 template <class F>
-void VisitTaps(const Shape& small, const Shape& large, F&& f) {
+void VisitInterpolateTaps(const Shape& small, const Shape& large, F&& f) {
   const std::vector<Tap> rows = AlignedTaps(small[2], large[2]);
   const std::vector<Tap> columns = AlignedTaps(small[3], large[3]);
   VisitElements(large, [&](const Index& index, int64_t offset) {
@@ -57,27 +57,27 @@ void VisitTaps(const Shape& small, const Shape& large, F&& f) {
   });
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void InterpolateReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitTaps(in[0].type.shape, out[0].type.shape,
-            [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
+  VisitInterpolateTaps(in[0].type.shape, out[0].type.shape,
+                       [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void InterpolateReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitTaps(out[0].type.shape, in[0].type.shape,
-            [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
+  VisitInterpolateTaps(out[0].type.shape, in[0].type.shape,
+                       [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
 }
 
-void GradientThrough(GradientContext& c, std::string_view op) {
+void InterpolateGradientThrough(GradientContext& c, std::string_view op) {
   if (!c.wants(0)) return;
   const Shape& x = c.b().shape(c.x(0));
   c.SetDx(0, c.b().Add1(op, {c.dy(0)}, {{"size", Ints{x[2], x[3]}}}));
 }
-void Gradient(GradientContext& c) { GradientThrough(c, "interpolate_backward"); }
-void GradientBackward(GradientContext& c) { GradientThrough(c, "interpolate"); }
+void InterpolateGradient(GradientContext& c) { InterpolateGradientThrough(c, "interpolate_backward"); }
+void InterpolateGradientBackward(GradientContext& c) { InterpolateGradientThrough(c, "interpolate"); }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> InterpolateCases() {
   const auto to = [](int64_t h, int64_t w) { return Attributes{{"size", Ints{h, w}}}; };
   return {
       {"larger", {Float32({2, 3, 3, 4})}, to(5, 9)},    {"smaller", {Float32({2, 17, 7, 6})}, to(4, 3)},
@@ -86,28 +86,28 @@ std::vector<OpCase> Cases() {
   };
 }
 
-std::vector<AttributeSpec> Specs() { return {{"size", {}, "height and width of the output's planes"}}; }
+std::vector<AttributeSpec> InterpolateSpecs() { return {{"size", {}, "height and width of the output's planes"}}; }
 
 }  // namespace
 
 OpDef InterpolateOp() {
   return {.name = "interpolate",
           .doc = "x [N,C,H,W] -> y [N,C,h,w]: bilinear with aligned corners.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .attributes = InterpolateSpecs(),
+          .infer = InferInterpolate,
+          .reference = InterpolateReference,
+          .gradient = InterpolateGradient,
+          .cases = InterpolateCases};
 }
 
 OpDef InterpolateBackwardOp() {
   return {.name = "interpolate_backward",
           .doc = "dy [N,C,h,w] -> dx [N,C,H,W]: the transposed map of interpolate.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .gradient = GradientBackward,
-          .cases = Cases};
+          .attributes = InterpolateSpecs(),
+          .infer = InferInterpolateBackward,
+          .reference = InterpolateReferenceBackward,
+          .gradient = InterpolateGradientBackward,
+          .cases = InterpolateCases};
 }
 
 }  // namespace moka

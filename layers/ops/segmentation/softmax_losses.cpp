@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmaxLosses(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_losses", in, 2, 2);
   CheckFloat("softmax_losses", "x", in[0]);
   CheckLabels("softmax_losses", attributes, in[0].shape, in[1].shape);
@@ -27,7 +27,7 @@ double Share(const Attributes& attributes, int64_t classes) {
   return attributes.Float("smoothing") / static_cast<double>(classes);
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxLossesReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const AxisSplit s = SplitAt(shape, CanonicalAxis(attributes.Int("axis"), shape, "axis"));
   const double smoothing = attributes.Float("smoothing");
@@ -49,9 +49,9 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-void Gradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_losses_backward"); }
+void SoftmaxLossesGradient(GradientContext& c) { SetCrossEntropyDx(c, "softmax_losses_backward"); }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSoftmaxLossesBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("softmax_losses_backward", in, 3, 3);
   CheckFloat("softmax_losses_backward", "probability", in[0]);
   CheckLabels("softmax_losses_backward", attributes, in[0].shape, in[1].shape);
@@ -59,7 +59,8 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SoftmaxLossesReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in,
+                                    std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const int axis = CanonicalAxis(attributes.Int("axis"), shape, "axis");
   const AxisSplit s = SplitAt(shape, axis);
@@ -72,7 +73,7 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
   });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeSoftmaxLossesCases(bool backward) {
   const std::vector<std::pair<CrossEntropyExample, double>> examples = {
       {{"classes", {5, 10}, {5}, 1, 0, 9, false, 0}, 0},
       {{"smoothed", {5, 10}, {5, 1, 1, 1}, 1, 0, 9, false, 0}, 0.1},
@@ -88,10 +89,10 @@ std::vector<OpCase> MakeCases(bool backward) {
   }
   return cases;
 }
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> SoftmaxLossesCases() { return MakeSoftmaxLossesCases(false); }
+std::vector<OpCase> SoftmaxLossesBackwardCases() { return MakeSoftmaxLossesCases(true); }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> SoftmaxLossesSpecs() {
   std::vector<AttributeSpec> specs = LabelAttributes();
   specs.push_back({"smoothing", 0.0, "part of each target that all classes share"});
   return specs;
@@ -102,23 +103,23 @@ std::vector<AttributeSpec> Specs() {
 OpDef SoftmaxLossesOp() {
   return {.name = "softmax_losses",
           .doc = "(x, label) -> losses, valid (1, or 0 where ignored) like label, probability like x.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = SoftmaxLossesSpecs(),
+          .infer = InferSoftmaxLosses,
+          .reference = SoftmaxLossesReference,
+          .gradient = SoftmaxLossesGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = SoftmaxLossesCases};
 }
 
 OpDef SoftmaxLossesBackwardOp() {
   return {.name = "softmax_losses_backward",
           .doc = "(probability, label, dlosses like label) -> dx like probability.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = SoftmaxLossesSpecs(),
+          .infer = InferSoftmaxLossesBackward,
+          .reference = SoftmaxLossesReferenceBackward,
           .may_overwrite = [](const Attributes&, int input, int) { return input == 0; },
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = SoftmaxLossesBackwardCases};
 }
 
 }  // namespace moka

@@ -14,7 +14,7 @@
 namespace moka {
 namespace {
 
-void CheckPair(std::string_view op, const Attributes& attributes, std::string_view name) {
+void CheckUnpoolPair(std::string_view op, const Attributes& attributes, std::string_view name) {
   const Ints& values = attributes.Get<Ints>(name);
   if (values.size() == 2 && std::ranges::min(values) >= 1 && std::ranges::max(values) <= INT32_MAX) return;
   throw Error(ErrorKind::kConfig,
@@ -26,7 +26,7 @@ std::vector<TensorType> InferPlanes(std::string_view op, const Attributes& attri
                                     bool is_backward) {
   CheckInputCount(op, in, 1, 1);
   CheckFloat(op, "x", in[0]);
-  for (const char* name : {"kernel", "stride", "size"}) CheckPair(op, attributes, name);
+  for (const char* name : {"kernel", "stride", "size"}) CheckUnpoolPair(op, attributes, name);
   const Shape& x = in[0].shape;
   if (x.rank() != 4) throw Error(ErrorKind::kConfig, StrCat(op, ": x must be [N,C,H,W], found ", x.ToString()));
   const Ints& size = attributes.Get<Ints>("size");
@@ -42,10 +42,10 @@ std::vector<TensorType> InferPlanes(std::string_view op, const Attributes& attri
   return {PlainType(in[0].dtype, y)};
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferUnpool(const Attributes& attributes, std::span<const TensorType> in) {
   return InferPlanes("unpool", attributes, in, false);
 }
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferUnpoolBackward(const Attributes& attributes, std::span<const TensorType> in) {
   return InferPlanes("unpool_backward", attributes, in, true);
 }
 
@@ -61,29 +61,29 @@ void VisitAll(const Attributes& attributes, const Shape& small, const Shape& lar
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void UnpoolReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   VisitAll(attributes, in[0].type.shape, out[0].type.shape,
            [&](size_t x, size_t y, double weight) { out[0].values[y] += weight * in[0].values[x]; });
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void UnpoolReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
   VisitAll(attributes, out[0].type.shape, in[0].type.shape,
            [&](size_t x, size_t y, double weight) { out[0].values[x] += weight * in[0].values[y]; });
 }
 
-void GradientThrough(GradientContext& c, std::string_view op) {
+void UnpoolGradientThrough(GradientContext& c, std::string_view op) {
   if (!c.wants(0)) return;
   const Shape& x = c.b().shape(c.x(0));
   Attributes attributes = c.attributes();
   attributes.Set("size", Ints{x[2], x[3]});
   c.SetDx(0, c.b().Add1(op, {c.dy(0)}, attributes));
 }
-void Gradient(GradientContext& c) { GradientThrough(c, "unpool_backward"); }
-void GradientBackward(GradientContext& c) { GradientThrough(c, "unpool"); }
+void UnpoolGradient(GradientContext& c) { UnpoolGradientThrough(c, "unpool_backward"); }
+void UnpoolGradientBackward(GradientContext& c) { UnpoolGradientThrough(c, "unpool"); }
 
-struct Example {
+struct UnpoolExample {
   const char* name;
   Shape small;
   Shape large;
@@ -92,8 +92,8 @@ struct Example {
   bool mean;
 };
 
-std::vector<OpCase> MakeCases(bool backward) {
-  const std::vector<Example> examples = {
+std::vector<OpCase> MakeUnpoolCases(bool backward) {
+  const std::vector<UnpoolExample> examples = {
       {"tiles", {2, 3, 2, 3}, {2, 3, 4, 6}, {2, 2}, {2, 2}, false},
       {"shares", {2, 17, 2, 3}, {2, 17, 5, 7}, {2, 2}, {2, 2}, true},
       {"overlapping", {1, 2, 3, 3}, {1, 2, 7, 7}, {3, 3}, {2, 2}, true},
@@ -101,7 +101,7 @@ std::vector<OpCase> MakeCases(bool backward) {
       {"corners", {1, 2, 2, 2}, {1, 2, 5, 5}, {1, 1}, {2, 2}, false},
   };
   std::vector<OpCase> cases;
-  for (const Example& e : examples) {
+  for (const UnpoolExample& e : examples) {
     const Shape& y = backward ? e.small : e.large;
     cases.push_back(
         {.name = e.name,
@@ -110,10 +110,10 @@ std::vector<OpCase> MakeCases(bool backward) {
   }
   return cases;
 }
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> BackwardCases() { return MakeCases(true); }
+std::vector<OpCase> UnpoolCases() { return MakeUnpoolCases(false); }
+std::vector<OpCase> UnpoolBackwardCases() { return MakeUnpoolCases(true); }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> UnpoolSpecs() {
   return {{"kernel", {}, "height and width of a window"},
           {"stride", {}, "pixels from one window to the next, down and along"},
           {"size", {}, "height and width of the output's planes"},
@@ -125,21 +125,21 @@ std::vector<AttributeSpec> Specs() {
 OpDef UnpoolOp() {
   return {.name = "unpool",
           .doc = "x [N,C,H,W] -> y [N,C,h,w]: each value spread over its window, overlapping windows added.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .attributes = UnpoolSpecs(),
+          .infer = InferUnpool,
+          .reference = UnpoolReference,
+          .gradient = UnpoolGradient,
+          .cases = UnpoolCases};
 }
 
 OpDef UnpoolBackwardOp() {
   return {.name = "unpool_backward",
           .doc = "dy [N,C,h,w] -> dx [N,C,H,W]: the sum or mean of each window.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .gradient = GradientBackward,
-          .cases = BackwardCases};
+          .attributes = UnpoolSpecs(),
+          .infer = InferUnpoolBackward,
+          .reference = UnpoolReferenceBackward,
+          .gradient = UnpoolGradientBackward,
+          .cases = UnpoolBackwardCases};
 }
 
 }  // namespace moka

@@ -22,7 +22,7 @@ void CheckPlanes(std::string_view op, const TensorType& x, const TensorType& mas
   }
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferUnpoolMax(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("unpool_max", in, 2, 2);
   CheckPlanes("unpool_max", in[0], in[1]);
   CheckShape("unpool_max", "mask", in[1].shape, in[0].shape, "x's shape");
@@ -34,7 +34,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, in[0].shape.With(2, size[0]).With(3, size[1]))};
 }
 
-std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferUnpoolMaxBackward(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("unpool_max_backward", in, 2, 2);
   CheckPlanes("unpool_max_backward", in[0], in[1]);
   const Shape& mask = in[1].shape;
@@ -46,7 +46,7 @@ std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorT
 
 // Calls f(offset in the small planes, offset in the large ones) for each mask value that names a place.
 template <class F>
-void VisitPlaces(const RefTensor& mask, const Shape& large, F&& f) {
+void VisitUnpoolMaxPlaces(const RefTensor& mask, const Shape& large, F&& f) {
   const int64_t small_plane = mask.type.shape[2] * mask.type.shape[3];
   const int64_t plane = large[2] * large[3];
   for (size_t i = 0; i < mask.values.size(); ++i) {
@@ -57,22 +57,24 @@ void VisitPlaces(const RefTensor& mask, const Shape& large, F&& f) {
   }
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void UnpoolMaxReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitPlaces(in[1], out[0].type.shape, [&](size_t i, size_t place) { out[0].values[place] = in[0].values[i]; });
+  VisitUnpoolMaxPlaces(in[1], out[0].type.shape,
+                       [&](size_t i, size_t place) { out[0].values[place] = in[0].values[i]; });
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void UnpoolMaxReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, 0.0);
-  VisitPlaces(in[1], in[0].type.shape, [&](size_t i, size_t place) { out[0].values[i] = in[0].values[place]; });
+  VisitUnpoolMaxPlaces(in[1], in[0].type.shape,
+                       [&](size_t i, size_t place) { out[0].values[i] = in[0].values[place]; });
 }
 
-void Gradient(GradientContext& c) {
+void UnpoolMaxGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().Add1("unpool_max_backward", {c.dy(0), c.x(1)}));
 }
 
 // One value a plane, so that none is overwritten and differences agree with the gradient.
-std::vector<OpCase> Cases() {
+std::vector<OpCase> UnpoolMaxCases() {
   const auto make = [](const char* name, int64_t n, int64_t c, int64_t h, int64_t w) {
     return OpCase{.name = name,
                   .inputs = {Float32({n, c, 1, 1}), Float32({n, c, 1, 1})},
@@ -82,7 +84,7 @@ std::vector<OpCase> Cases() {
   return {make("four_by_four", 2, 17, 4, 4), make("row", 3, 2, 1, 5), make("one", 1, 1, 1, 1)};
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> UnpoolMaxBackwardCases() {
   return {{.name = "halves",
            .inputs = {Float32({2, 3, 4, 6}), Float32({2, 3, 2, 3})},
            .attributes = {},
@@ -99,19 +101,19 @@ OpDef UnpoolMaxOp() {
   return {.name = "unpool_max",
           .doc = "(x, mask) [N,C,H,W] -> y [N,C,h,w]: zeros with x at the places the mask names (h*W + w).",
           .attributes = {{"size", {}, "height and width of the output's planes"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferUnpoolMax,
+          .reference = UnpoolMaxReference,
+          .gradient = UnpoolMaxGradient,
+          .cases = UnpoolMaxCases};
 }
 
 OpDef UnpoolMaxBackwardOp() {
   return {.name = "unpool_max_backward",
           .doc = "(dy [N,C,h,w], mask [N,C,H,W]) -> dx like mask: dy at the places the mask names.",
           .attributes = {},
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .cases = BackwardCases};
+          .infer = InferUnpoolMaxBackward,
+          .reference = UnpoolMaxReferenceBackward,
+          .cases = UnpoolMaxBackwardCases};
 }
 
 }  // namespace moka

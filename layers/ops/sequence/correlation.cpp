@@ -78,13 +78,13 @@ double Elements(const Attributes& attributes, const Shape& x) {
 
 double At(const RefTensor& x, int64_t i) { return i < 0 ? 0 : x.values[static_cast<size_t>(i)]; }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCorrelation(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("correlation", in, 2, 2);
   Check("correlation", attributes, in);
   return {PlainType(in[0].dtype, TopShape(attributes, in[0].shape))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CorrelationReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const bool subtracts = attributes.Bool("subtract");
   std::vector<double>& y = out[0].values;
   std::ranges::fill(y, 0.0);
@@ -97,7 +97,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   for (double& value : y) value /= elements;
 }
 
-void Gradient(GradientContext& c) {
+void CorrelationGradient(GradientContext& c) {
   if (!c.wants(0) && !c.wants(1)) return;
   const std::vector<ValueId> dx = c.b().Add("correlation_backward", {c.x(0), c.x(1), c.dy(0)}, c.attributes());
   for (int i = 0; i < 2; ++i) {
@@ -105,7 +105,7 @@ void Gradient(GradientContext& c) {
   }
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCorrelationBackward(const Attributes& attributes, std::span<const TensorType> in) {
   constexpr std::string_view kOp = "correlation_backward";
   CheckInputCount(kOp, in, 3, 3);
   Check(kOp, attributes, in);
@@ -113,7 +113,8 @@ std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<co
   return {PlainType(in[0].dtype, in[0].shape), PlainType(in[1].dtype, in[1].shape)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CorrelationReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in,
+                                  std::span<RefTensor> out) {
   const bool subtracts = attributes.Bool("subtract");
   const double elements = Elements(attributes, in[0].type.shape);
   for (RefTensor& dx : out) std::ranges::fill(dx.values, 0.0);
@@ -127,7 +128,7 @@ void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> 
   });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeCorrelationCases(bool backward) {
   const auto make = [&](const char* name, const Shape& x, int64_t kernel, int64_t stride, bool subtract, Ints down,
                         Ints across, Ints begin, Ints size) {
     OpCase c{.name = name,
@@ -149,7 +150,7 @@ std::vector<OpCase> MakeCases(bool backward) {
           make("one_row_apart", {1, 2, 3, 6}, 1, 1, true, {0}, {-2, -1}, {0, 0}, {3, 6})};
 }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> CorrelationSpecs() {
   return {{"kernel", int64_t{1}, "pixels of a patch in each direction"},
           {"stride", int64_t{1}, "pixels between patches of a"},
           {"subtract", false, "absolute differences instead of products"},
@@ -164,20 +165,20 @@ std::vector<AttributeSpec> Specs() {
 OpDef CorrelationOp() {
   return {.name = "correlation",
           .doc = "(a, b [N,C,H,W]) -> y [N,D,h,w]: patches of a compared with patches of b displaced in D ways.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = [] { return MakeCases(false); }};
+          .attributes = CorrelationSpecs(),
+          .infer = InferCorrelation,
+          .reference = CorrelationReference,
+          .gradient = CorrelationGradient,
+          .cases = [] { return MakeCorrelationCases(false); }};
 }
 
 OpDef CorrelationBackwardOp() {
   return {.name = "correlation_backward",
           .doc = "(a, b, dy) -> da like a, db like b.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .cases = [] { return MakeCases(true); }};
+          .attributes = CorrelationSpecs(),
+          .infer = InferCorrelationBackward,
+          .reference = CorrelationReferenceBackward,
+          .cases = [] { return MakeCorrelationCases(true); }};
 }
 
 }  // namespace moka

@@ -35,12 +35,12 @@ Rules RulesOf(const Attributes& attributes) {
           attributes.Bool("skip_empty")};
 }
 
-struct Sizes {
+struct CtcLossSizes {
   int64_t steps, streams, classes, labels;
 };
 
 // Checks what both ops share.
-Sizes SizesOf(std::string_view op, const Attributes& attributes, std::span<const TensorType> in) {
+CtcLossSizes CtcLossSizesOf(std::string_view op, const Attributes& attributes, std::span<const TensorType> in) {
   CheckFloat(op, "x", in[0]);
   const Shape& x = in[0].shape;
   if (x.rank() != 3 || x.Count() < 1 || in[1].shape.rank() != 2 || in[1].shape[0] != x[1]) {
@@ -57,7 +57,7 @@ Sizes SizesOf(std::string_view op, const Attributes& attributes, std::span<const
 }
 
 // The target of a row with a blank before, between and after its labels.
-std::vector<int64_t> WithBlanks(const double* row, const Sizes& s, const Rules& rules) {
+std::vector<int64_t> WithBlanks(const double* row, const CtcLossSizes& s, const Rules& rules) {
   std::vector<int64_t> states{rules.blank};
   int64_t before = -1;
   for (int64_t i = 0; i < s.labels; ++i) {
@@ -75,7 +75,7 @@ std::vector<int64_t> WithBlanks(const double* row, const Sizes& s, const Rules& 
 // One sequence: its loss, and in dx (if not null) the loss's slope.
 class Alignment {
  public:
-  Alignment(const RefTensor& x, const Sizes& sizes, const Rules& rules, int64_t stream, int64_t length,
+  Alignment(const RefTensor& x, const CtcLossSizes& sizes, const Rules& rules, int64_t stream, int64_t length,
             std::vector<int64_t> states)
       : s_(sizes), rules_(rules), stream_(stream), length_(length), states_(std::move(states)) {
     log_.resize(static_cast<size_t>(length * s_.classes));
@@ -147,7 +147,7 @@ class Alignment {
     for (int64_t c = 0; c < s_.classes; ++c) log[c] = row[c] - largest - std::log(sum);
   }
 
-  const Sizes& s_;
+  const CtcLossSizes& s_;
   const Rules& rules_;
   int64_t stream_;
   int64_t length_;
@@ -161,7 +161,7 @@ class Alignment {
 template <class F>
 void VisitSequences(const Attributes& attributes, std::span<const RefTensor> in, F&& f) {
   const Shape& x = in[0].type.shape;
-  const Sizes s{x[0], x[1], x[2], in[1].type.shape[1]};
+  const CtcLossSizes s{x[0], x[1], x[2], in[1].type.shape[1]};
   const Rules rules = RulesOf(attributes);
   for (int64_t n = 0; n < s.streams; ++n) {
     const double length = in[2].values[static_cast<size_t>(n)];
@@ -175,38 +175,38 @@ void VisitSequences(const Attributes& attributes, std::span<const RefTensor> in,
   }
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCtcLoss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("ctc_loss", in, 3, 3);
-  const Sizes s = SizesOf("ctc_loss", attributes, in);
+  const CtcLossSizes s = CtcLossSizesOf("ctc_loss", attributes, in);
   return {PlainType(StatisticsType(in[0].dtype), {s.streams})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CtcLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values.assign(out[0].values.size(), 0);
   VisitSequences(attributes, in,
                  [&](int64_t n, Alignment&, double total) { out[0].values[static_cast<size_t>(n)] = -total; });
 }
 
-void Gradient(GradientContext& c) {
+void CtcLossGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   c.SetDx(0, c.b().Add1("ctc_loss_backward", {c.x(0), c.x(1), c.x(2), c.dy(0)}, c.attributes()));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCtcLossBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("ctc_loss_backward", in, 4, 4);
-  const Sizes s = SizesOf("ctc_loss_backward", attributes, in);
+  const CtcLossSizes s = CtcLossSizesOf("ctc_loss_backward", attributes, in);
   CheckShape("ctc_loss_backward", "dloss", in[3].shape, {s.streams}, "one a sequence");
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CtcLossReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   out[0].values.assign(out[0].values.size(), 0);
   VisitSequences(attributes, in, [&](int64_t n, Alignment& alignment, double total) {
     alignment.AddSlope(total, in[3].values[static_cast<size_t>(n)], out[0]);
   });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeCtcLossCases(bool backward) {
   struct Example {
     const char* name;
     Shape x;
@@ -242,7 +242,7 @@ std::vector<OpCase> MakeCases(bool backward) {
   return cases;
 }
 
-std::vector<AttributeSpec> Specs() {
+std::vector<AttributeSpec> CtcLossSpecs() {
   return {{"blank", {}, "the class that stands for no label"},
           {"merge_repeated", true, "whether a run of one class in a path is one label"},
           {"collapse_target", false, "whether equal neighbours of a target are one label"},
@@ -257,22 +257,22 @@ OpDef CtcLossOp() {
               "(x [T,N,C], labels [N,L], length [N]) -> loss [N]: -log of the probability of the labels' paths under "
               "softmax(x) over the first length steps. A row of labels ends at the first that is no class; blanks in "
               "it are left out. Sequences of no steps, and targets longer than any path, have loss 0.",
-          .attributes = Specs(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = CtcLossSpecs(),
+          .infer = InferCtcLoss,
+          .reference = CtcLossReference,
+          .gradient = CtcLossGradient,
           .precision = Precision::kKeep32,
-          .cases = [] { return MakeCases(false); }};
+          .cases = [] { return MakeCtcLossCases(false); }};
 }
 
 OpDef CtcLossBackwardOp() {
   return {.name = "ctc_loss_backward",
           .doc = "(x [T,N,C], labels [N,L], length [N], dloss [N]) -> dx like x.",
-          .attributes = Specs(),
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
+          .attributes = CtcLossSpecs(),
+          .infer = InferCtcLossBackward,
+          .reference = CtcLossReferenceBackward,
           .precision = Precision::kKeep32,
-          .cases = [] { return MakeCases(true); }};
+          .cases = [] { return MakeCtcLossCases(true); }};
 }
 
 }  // namespace moka

@@ -56,7 +56,7 @@ bool Find(const Shape& x, const RefTensor& flow, int64_t n, int64_t i, int64_t j
 
 // Calls f(n, i, j, place or null) for every pixel.
 template <class F>
-void VisitPlaces(const Shape& x, const RefTensor& flow, F&& f) {
+void VisitFlowWarpPlaces(const Shape& x, const RefTensor& flow, F&& f) {
   Place place;
   for (int64_t n = 0; n < x[0]; ++n) {
     for (int64_t i = 0; i < flow.type.shape[2]; ++i) {
@@ -65,17 +65,17 @@ void VisitPlaces(const Shape& x, const RefTensor& flow, F&& f) {
   }
 }
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferFlowWarp(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("flow_warp", in, 2, 2);
   CheckShapes("flow_warp", in);
   return {PlainType(in[0].dtype, OutputShape(in[0].shape, in[1].shape))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void FlowWarpReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const Shape& size = out[0].type.shape;
   const double fill = attributes.Bool("fill_nan") ? std::numeric_limits<double>::quiet_NaN() : 0;
-  VisitPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
+  VisitFlowWarpPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
     for (int64_t c = 0; c < shape[1]; ++c) {
       const int64_t plane = (n * shape[1] + c) * shape[2];
       const auto x = [&](int64_t h, int64_t w) {
@@ -91,7 +91,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void FlowWarpGradient(GradientContext& c) {
   if (!c.wants(0) && !c.wants(1)) return;
   const std::vector<ValueId> dx = c.b().Add("flow_warp_backward", {c.x(0), c.x(1), c.dy(0)});
   for (int i = 0; i < 2; ++i) {
@@ -99,19 +99,19 @@ void Gradient(GradientContext& c) {
   }
 }
 
-std::vector<TensorType> InferBackward(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferFlowWarpBackward(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("flow_warp_backward", in, 3, 3);
   CheckShapes("flow_warp_backward", in);
   CheckShape("flow_warp_backward", "dy", in[2].shape, OutputShape(in[0].shape, in[1].shape), "as y");
   return {PlainType(in[0].dtype, in[0].shape), PlainType(in[1].dtype, in[1].shape)};
 }
 
-void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void FlowWarpReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   const Shape& size = in[1].type.shape;
   out[0].values.assign(out[0].values.size(), 0);
   out[1].values.assign(out[1].values.size(), 0);
-  VisitPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
+  VisitFlowWarpPlaces(shape, in[1], [&](int64_t n, int64_t i, int64_t j, const Place* p) {
     if (p == nullptr) return;
     double d_across = 0;
     double d_down = 0;
@@ -136,7 +136,7 @@ void ReferenceBackward(const Attributes&, std::span<const RefTensor> in, std::sp
   });
 }
 
-std::vector<OpCase> MakeCases(bool backward) {
+std::vector<OpCase> MakeFlowWarpCases(bool backward) {
   std::vector<OpCase> cases = {
       {.name = "near", .inputs = {Float32({2, 3, 4, 5}), Float32({2, 2, 4, 5})}, .attributes = {}},
       {.name = "far", .inputs = {Float32({1, 2, 4, 3}), Float32({1, 2, 4, 3})}, .attributes = {}}};
@@ -161,19 +161,19 @@ OpDef FlowWarpOp() {
           "(x [N,C,H,W], flow [N,2,h,w]) -> y [N,C,h,w]: x at each pixel moved by its flow (across, down), bilinear; "
           "outside the image 0.",
       .attributes = {{"fill_nan", false, "outside the image NaN instead"}},
-      .infer = Infer,
-      .reference = Reference,
-      .gradient = Gradient,
-      .cases = [] { return MakeCases(false); }};
+      .infer = InferFlowWarp,
+      .reference = FlowWarpReference,
+      .gradient = FlowWarpGradient,
+      .cases = [] { return MakeFlowWarpCases(false); }};
 }
 
 OpDef FlowWarpBackwardOp() {
   return {.name = "flow_warp_backward",
           .doc = "(x, flow, dy) -> dx like x, dflow like flow.",
           .attributes = {},
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .cases = [] { return MakeCases(true); }};
+          .infer = InferFlowWarpBackward,
+          .reference = FlowWarpReferenceBackward,
+          .cases = [] { return MakeFlowWarpCases(true); }};
 }
 
 }  // namespace moka

@@ -12,10 +12,10 @@
 namespace moka {
 namespace {
 
-constexpr double kFarthest = 1e6;
+constexpr double kLatticeFilterFarthest = 1e6;
 constexpr int64_t kMostGuides = 30;
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferLatticeFilter(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("lattice_filter", in, 1, 2);
   CheckFloat("lattice_filter", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -34,7 +34,10 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 }
 
 // What does not fit an integer's range, or is no number, is held at its end: such pixels filter with none but theirs.
-double Held(double value) { return std::isnan(value) ? kFarthest : std::min(std::max(value, -kFarthest), kFarthest); }
+double Held(double value) {
+  return std::isnan(value) ? kLatticeFilterFarthest
+                           : std::min(std::max(value, -kLatticeFilterFarthest), kLatticeFilterFarthest);
+}
 
 Lattice LatticeOf(const Attributes& attributes, std::span<const RefTensor> in, int64_t n) {
   const Shape& x = in[0].type.shape;
@@ -53,7 +56,7 @@ Lattice LatticeOf(const Attributes& attributes, std::span<const RefTensor> in, i
   return Lattice(points, static_cast<int>(2 + guides));
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void LatticeFilterReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const auto size = static_cast<size_t>(x[1] * x[2] * x[3]);
   const bool is_one = in.size() == 1;  // positions are those of every image
@@ -66,7 +69,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-void Gradient(GradientContext& c) {
+void LatticeFilterGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   Attributes attributes = c.attributes();
   attributes.Set("reverse", !attributes.Bool("reverse"));
@@ -75,7 +78,7 @@ void Gradient(GradientContext& c) {
   c.SetDx(0, c.b().Add1("lattice_filter", inputs, attributes));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> LatticeFilterCases() {
   const auto deviations = [](double position, double guide, bool reverse) {
     return Attributes{{"position_deviation", position}, {"guide_deviation", guide}, {"reverse", reverse}};
   };
@@ -93,11 +96,11 @@ OpDef LatticeFilterOp() {
           .attributes = {{"position_deviation", {}, "pixels: the Gaussian's standard deviation in x and y"},
                          {"guide_deviation", 1.0, "its standard deviation in the guide's values"},
                          {"reverse", false, "the transpose"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .infer = InferLatticeFilter,
+          .reference = LatticeFilterReference,
+          .gradient = LatticeFilterGradient,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = LatticeFilterCases};
 }
 
 }  // namespace moka

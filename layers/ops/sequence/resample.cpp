@@ -29,8 +29,8 @@ double Cubic(double x) {
 }
 
 // What makes up pixel `to` of one axis, of `size` pixels before and `top` after; `other` is the other axis' ratio.
-std::vector<Tap> TapsOf(const std::string& filter, bool antialias, int64_t to, int64_t size, int64_t top,
-                        double other) {
+std::vector<Tap> ResampleTapsOf(const std::string& filter, bool antialias, int64_t to, int64_t size, int64_t top,
+                                double other) {
   const double ratio = static_cast<double>(size) / static_cast<double>(top);
   if (filter == "mean") {
     const double scale = static_cast<double>(size - 1) / static_cast<double>(top - 1);
@@ -57,7 +57,7 @@ std::vector<Tap> TapsOf(const std::string& filter, bool antialias, int64_t to, i
   return taps;
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferResample(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("resample", in, 1, 1);
   CheckFloat("resample", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -96,7 +96,7 @@ double Weighed(const double* plane, int64_t width, const std::vector<Tap>& rows,
   return weights == 0 ? 0 : sum / weights;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ResampleReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Shape& y = out[0].type.shape;
   const std::string& filter = attributes.String("filter");
@@ -105,8 +105,8 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
                            static_cast<double>(x[3]) / static_cast<double>(y[3])};
   std::vector<std::vector<Tap>> rows;
   std::vector<std::vector<Tap>> columns;
-  for (int64_t i = 0; i < y[2]; ++i) rows.push_back(TapsOf(filter, antialias, i, x[2], y[2], ratios[1]));
-  for (int64_t j = 0; j < y[3]; ++j) columns.push_back(TapsOf(filter, antialias, j, x[3], y[3], ratios[0]));
+  for (int64_t i = 0; i < y[2]; ++i) rows.push_back(ResampleTapsOf(filter, antialias, i, x[2], y[2], ratios[1]));
+  for (int64_t j = 0; j < y[3]; ++j) columns.push_back(ResampleTapsOf(filter, antialias, j, x[3], y[3], ratios[0]));
   size_t to = 0;
   for (int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
     const double* const from = in[0].values.data() + plane * x[2] * x[3];
@@ -116,7 +116,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ResampleCases() {
   const auto make = [](const char* name, const char* filter, Ints size, bool antialias) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 2, 5, 6})},
@@ -135,9 +135,9 @@ OpDef ResampleOp() {
           .attributes = {{"filter", std::string("linear"), "nearest, linear, cubic or mean"},
                          {"size", {}, "height and width of y"},
                          {"antialias", true, "linear and cubic: the filter is as wide as a pixel of y when shrinking"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferResample,
+          .reference = ResampleReference,
+          .cases = ResampleCases};
 }
 
 }  // namespace moka

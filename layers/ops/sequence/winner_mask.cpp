@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferWinnerMask(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("winner_mask", in, 1, 1);
   CheckFloat("winner_mask", "x", in[0]);
   const Shape& x = in[0].shape;
@@ -27,7 +27,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, x)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void WinnerMaskReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const Ints& kernel = attributes.Get<Ints>("kernel");
   const Ints& stride = attributes.Get<Ints>("stride");
@@ -55,8 +55,8 @@ OpDef WinnerMaskOp() {
   return {.name = "winner_mask",
           .doc = "x [N,C,H,W] -> mask like x: 1 at the largest magnitude of each window, the first winning, else 0.",
           .attributes = {{"kernel", {}, "height and width of a window"}, {"stride", {}, "from one window to the next"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferWinnerMask,
+          .reference = WinnerMaskReference,
           .cases = [] {
             const auto windows = [](Ints kernel, Ints stride) {
               return Attributes{{"kernel", std::move(kernel)}, {"stride", std::move(stride)}};

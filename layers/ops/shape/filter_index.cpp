@@ -10,7 +10,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferFilterIndex(const Attributes&, std::span<const TensorType> in) {
   CheckInputCount("filter_index", in, 1, 1);
   CheckFloat("filter_index", "selector", in[0]);
   const Shape& x = in[0].shape;
@@ -20,7 +20,7 @@ std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in)
   return {PlainType(in[0].dtype, x)};
 }
 
-void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void FilterIndexReference(const Attributes&, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[0].values, -1.0);
   size_t kept = 0;
   for (size_t i = 0; i < in[0].values.size(); ++i) {
@@ -28,7 +28,7 @@ void Reference(const Attributes&, std::span<const RefTensor> in, std::span<RefTe
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> FilterIndexCases() {
   return {{"some", {Float32({17})}, {}, -1, 1, {{0, 0, 1}}},
           {"all", {Float32({5})}, {}, 0.5, 1},
           {"none", {Float32({4})}, {}, 0, 0, {{0, 0, 0}}}};
@@ -40,10 +40,10 @@ OpDef FilterIndexOp() {
   return {.name = "filter_index",
           .doc = "selector [N] -> y [N]: the indices of the values that are not zero, then -1.",
           .attributes = {},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferFilterIndex,
+          .reference = FilterIndexReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = FilterIndexCases};
 }
 
 }  // namespace moka

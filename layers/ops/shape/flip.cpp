@@ -8,7 +8,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferFlip(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("flip", in, 1, 1);
   for (const int64_t axis : attributes.Get<Ints>("axes")) {
     if (axis >= 0 && axis < in[0].shape.rank()) continue;
@@ -17,7 +17,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void FlipReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& shape = in[0].type.shape;
   VisitElements(shape, [&](const Index& y, int64_t offset) {
     Index x = y;
@@ -29,11 +29,11 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   });
 }
 
-void Gradient(GradientContext& c) {
+void FlipGradient(GradientContext& c) {
   if (c.wants(0)) c.SetDx(0, c.b().Add1("flip", {c.dy(0)}, c.attributes()));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> FlipCases() {
   const auto along = [](Ints axes) { return Attributes{{"axes", std::move(axes)}}; };
   return {{"width", {Float32({2, 3, 4, 5})}, along({3})},
           {"height", {Float32({2, 3, 4, 5})}, along({2})},
@@ -48,10 +48,10 @@ OpDef FlipOp() {
   return {.name = "flip",
           .doc = "x -> y: x with the order of some axes reversed.",
           .attributes = {{"axes", {}, "the axes that are reversed"}},
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferFlip,
+          .reference = FlipReference,
+          .gradient = FlipGradient,
+          .cases = FlipCases};
 }
 
 }  // namespace moka

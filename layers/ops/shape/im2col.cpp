@@ -33,7 +33,7 @@ Shape Places(std::string_view op, const Geometry& g, const Shape& x) {
   return y;
 }
 
-Shape Columns(const Geometry& g, const Shape& places) {
+Shape Im2colColumns(const Geometry& g, const Shape& places) {
   return places.With(1, (Size(places[1]) * g.WindowSize()).value());
 }
 
@@ -47,14 +47,14 @@ void VisitColumns(const Geometry& g, const Shape& x, const Shape& places, F&& f)
   });
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferIm2col(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("im2col", in, 1, 1);
   CheckFloat("im2col", "x", in[0]);
   const Geometry g = WindowsOf("im2col", attributes);
-  return {PlainType(in[0].dtype, Columns(g, Places("im2col", g, in[0].shape)))};
+  return {PlainType(in[0].dtype, Im2colColumns(g, Places("im2col", g, in[0].shape)))};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void Im2colReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Geometry g = WindowsOf("im2col", attributes);
   std::ranges::fill(out[0].values, 0.0);
   VisitColumns(g, in[0].type.shape, Places("im2col", g, in[0].type.shape),
@@ -66,7 +66,7 @@ std::vector<TensorType> InferSum(const Attributes& attributes, std::span<const T
   CheckFloat("col2im", "columns", in[0]);
   const Geometry g = WindowsOf("col2im", attributes);
   const Shape x = ShapeAttribute("col2im", attributes, "input_shape");
-  CheckShape("col2im", "columns", in[0].shape, Columns(g, Places("col2im", g, x)), "the windows of input_shape");
+  CheckShape("col2im", "columns", in[0].shape, Im2colColumns(g, Places("col2im", g, x)), "the windows of input_shape");
   return {PlainType(in[0].dtype, x)};
 }
 
@@ -81,7 +81,7 @@ Attributes GeometryOf(const GradientContext& c) {
   return Selected(c.attributes(), {"kernel", "stride", "pad_begin", "pad_end", "dilation"});
 }
 
-void Gradient(GradientContext& c) {
+void Im2colGradient(GradientContext& c) {
   if (c.dy(0) == kNoId || !c.wants(0)) return;
   const Attributes shape{{"input_shape", DimsOf(c.b().shape(c.x(0)))}};
   c.SetDx(0, c.b().Add1("col2im", {c.dy(0)}, With(GeometryOf(c), shape)));
@@ -98,7 +98,7 @@ std::vector<AttributeSpec> WindowAttributes() {
 }
 
 // The cases of im2col, or of its sum.
-std::vector<OpCase> MakeCases(bool is_sum) {
+std::vector<OpCase> MakeIm2colCases(bool is_sum) {
   struct Example {
     const char* name;
     Ints input, kernel, stride, pad_begin, pad_end, dilation;
@@ -118,7 +118,7 @@ std::vector<OpCase> MakeCases(bool is_sum) {
              .attributes = With(PoolCase(e.kernel, e.stride, e.pad_begin, e.pad_end), {{"dilation", e.dilation}})};
     if (is_sum) {
       const Geometry g = WindowsOf("col2im", c.attributes);
-      c.inputs[0].shape = Columns(g, Places("col2im", g, ShapeOf(e.input)));
+      c.inputs[0].shape = Im2colColumns(g, Places("col2im", g, ShapeOf(e.input)));
       c.attributes.Set("input_shape", e.input);
     }
     cases.push_back(std::move(c));
@@ -126,8 +126,8 @@ std::vector<OpCase> MakeCases(bool is_sum) {
   return cases;
 }
 
-std::vector<OpCase> Cases() { return MakeCases(false); }
-std::vector<OpCase> CasesOfSum() { return MakeCases(true); }
+std::vector<OpCase> Im2colCases() { return MakeIm2colCases(false); }
+std::vector<OpCase> CasesOfSum() { return MakeIm2colCases(true); }
 
 }  // namespace
 
@@ -135,10 +135,10 @@ OpDef Im2colOp() {
   return {.name = "im2col",
           .doc = "x [N,C,in..] -> y [N,C*K,out..]: the K elements of each window as channels, zero in the padding.",
           .attributes = WindowAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferIm2col,
+          .reference = Im2colReference,
+          .gradient = Im2colGradient,
+          .cases = Im2colCases};
 }
 
 OpDef Col2imOp() {

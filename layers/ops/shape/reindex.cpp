@@ -23,54 +23,54 @@ int64_t IndexCount(std::string_view op, std::span<const TensorType> in) {
   return in[1].shape[0];
 }
 
-std::vector<TensorType> Infer(const Attributes&, std::span<const TensorType> in) {
+std::vector<TensorType> InferReindex(const Attributes&, std::span<const TensorType> in) {
   const int64_t count = IndexCount("reindex", in);
   return {PlainType(in[0].dtype, in[0].shape.With(0, count))};
 }
 
 // Calls f(row of the indexed side, m) for each index that counts.
 template <class F>
-void VisitRows(const Attributes& attributes, const RefTensor& index, int64_t rows, F&& f) {
+void VisitReindexRows(const Attributes& attributes, const RefTensor& index, int64_t rows, F&& f) {
   for (size_t m = 0; m < index.values.size(); ++m) {
     const int64_t row = ReadLabel(attributes, index.values[m], rows);
     if (row >= 0) f(row, static_cast<int64_t>(m));
   }
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ReindexReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& x = in[0].type.shape;
   const int64_t row_size = x.Count(1, x.rank());
   std::ranges::fill(out[0].values, 0.0);
-  VisitRows(attributes, in[1], x[0], [&](int64_t row, int64_t m) {
+  VisitReindexRows(attributes, in[1], x[0], [&](int64_t row, int64_t m) {
     std::copy_n(in[0].values.begin() + row * row_size, row_size, out[0].values.begin() + m * row_size);
   });
 }
 
-void Gradient(GradientContext& c) {
+void ReindexGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   Attributes attributes = c.attributes();
   attributes.Set("rows", c.b().shape(c.x(0))[0]);
   c.SetDx(0, c.b().Add1("reindex_backward", {c.dy(0), c.x(1)}, attributes));
 }
 
-std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferReindexBackward(const Attributes& attributes, std::span<const TensorType> in) {
   const int64_t count = IndexCount("reindex_backward", in);
   CheckShape("reindex_backward", "dy", in[0].shape, in[0].shape.With(0, count), "a row an index");
   return {PlainType(in[0].dtype, in[0].shape.With(0, attributes.Int("rows")))};
 }
 
-void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ReindexReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& dy = in[0].type.shape;
   const int64_t row_size = dy.Count(1, dy.rank());
   std::ranges::fill(out[0].values, 0.0);
-  VisitRows(attributes, in[1], attributes.Int("rows"), [&](int64_t row, int64_t m) {
+  VisitReindexRows(attributes, in[1], attributes.Int("rows"), [&](int64_t row, int64_t m) {
     for (int64_t i = 0; i < row_size; ++i) {
       out[0].values[static_cast<size_t>(row * row_size + i)] += in[0].values[static_cast<size_t>(m * row_size + i)];
     }
   });
 }
 
-void GradientBackward(GradientContext& c) {
+void ReindexGradientBackward(GradientContext& c) {
   if (!c.wants(0)) return;
   const Attributes& a = c.attributes();
   c.SetDx(0, c.b().Add1("reindex", {c.dy(0), c.x(1)},
@@ -82,7 +82,7 @@ std::vector<AttributeSpec> IndexAttributes() {
           {"ignore_label", int64_t{0}, "the index that stands for no row"}};
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ReindexCases() {
   const Attributes padded{{"has_ignore", true}, {"ignore_label", int64_t{-1}}};
   return {{"rows", {Float32({5, 2, 3}), Float32({9})}, {}, -1, 1, {{1, 0, 4}}},
           {"one_row", {Float32({1, 70}), Float32({3})}, {}, -1, 1, {{1, 0, 0}}},
@@ -90,7 +90,7 @@ std::vector<OpCase> Cases() {
           {"padded", {Float32({4, 3}), Float32({12})}, padded, -1, 1, {{1, -1, 3}}}};
 }
 
-std::vector<OpCase> BackwardCases() {
+std::vector<OpCase> ReindexBackwardCases() {
   const Attributes padded{{"rows", int64_t{4}}, {"has_ignore", true}, {"ignore_label", int64_t{-1}}};
   const auto rows = [](int64_t count) { return Attributes{{"rows", count}}; };
   return {{"rows", {Float32({9, 2, 3}), Float32({9})}, rows(5), -1, 1, {{1, 0, 4}}},
@@ -105,10 +105,10 @@ OpDef ReindexOp() {
   return {.name = "reindex",
           .doc = "(x [R, ...], index [M]) -> y [M, ...]: the rows of x that the index names.",
           .attributes = IndexAttributes(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
-          .cases = Cases};
+          .infer = InferReindex,
+          .reference = ReindexReference,
+          .gradient = ReindexGradient,
+          .cases = ReindexCases};
 }
 
 OpDef ReindexBackwardOp() {
@@ -117,11 +117,11 @@ OpDef ReindexBackwardOp() {
   return {.name = "reindex_backward",
           .doc = "(dy [M, ...], index [M]) -> dx [rows, ...]: each row of dy added to the row it came from.",
           .attributes = attributes,
-          .infer = InferBackward,
-          .reference = ReferenceBackward,
-          .gradient = GradientBackward,
+          .infer = InferReindexBackward,
+          .reference = ReindexReferenceBackward,
+          .gradient = ReindexGradientBackward,
           .precision = Precision::kKeep32,
-          .cases = BackwardCases};
+          .cases = ReindexBackwardCases};
 }
 
 }  // namespace moka

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "center_grids";
+constexpr std::string_view kCenterGridsOp = "center_grids";
 
 struct Settings {
   bool softmax;
@@ -39,23 +39,24 @@ struct Settings {
   int64_t Columns() const { return 7 + (landmarks ? kFaceMarks : 0); }
 };
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 1, 16);
+std::vector<TensorType> InferCenterGrids(const Attributes& a, std::span<const TensorType> in) {
+  CheckInputCount(kCenterGridsOp, in, 1, 16);
   if (a.Get<Ints>("picture").size() != 2 || a.Get<Ints>("picture")[0] < 1 || a.Get<Ints>("picture")[1] < 1) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": picture must be a height and a width of at least 1"));
+    throw Error(ErrorKind::kConfig, StrCat(kCenterGridsOp, ": picture must be a height and a width of at least 1"));
   }
   const Settings s = Settings::Of(a);
   if (s.sizes.size() != in.size() || s.keep == 0) {
     throw Error(ErrorKind::kConfig,
-                StrCat(kOp, ": ", in.size(), " maps need a size each and keep must not be 0, found ", s.sizes.size(),
-                       " sizes and ", s.keep));
+                StrCat(kCenterGridsOp, ": ", in.size(), " maps need a size each and keep must not be 0, found ",
+                       s.sizes.size(), " sizes and ", s.keep));
   }
   Size cells(0);
   for (const TensorType& x : in) {
-    CheckFloat(kOp, "x", x);
+    CheckFloat(kCenterGridsOp, "x", x);
     if (x.shape.rank() != 4 || x.shape[1] != s.Channels() || x.shape[0] != in[0].shape[0]) {
-      throw Error(ErrorKind::kConfig, StrCat(kOp, ": maps must be [", in[0].shape.rank() == 0 ? 0 : in[0].shape[0], ",",
-                                             s.Channels(), ",H,W], found ", x.shape.ToString()));
+      throw Error(ErrorKind::kConfig,
+                  StrCat(kCenterGridsOp, ": maps must be [", in[0].shape.rank() == 0 ? 0 : in[0].shape[0], ",",
+                         s.Channels(), ",H,W], found ", x.shape.ToString()));
     }
     cells = cells + Size(x.shape[2]) * x.shape[3];
   }
@@ -88,7 +89,7 @@ void AddMap(const Settings& s, const RefTensor& x, int64_t image, double size, s
   }
 }
 
-void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CenterGridsReference(const Attributes& a, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Settings s = Settings::Of(a);
   const int64_t images = in[0].type.shape[0];
   const auto columns = static_cast<size_t>(s.Columns());
@@ -113,7 +114,7 @@ void Reference(const Attributes& a, std::span<const RefTensor> in, std::span<Ref
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CenterGridsCases() {
   const auto attributes = [](bool softmax, bool landmarks, double confidence, int64_t keep) {
     return Attributes{{"sizes", Doubles{8, 20}},
                       {"picture", Ints{24, 24}},
@@ -143,10 +144,10 @@ OpDef CenterGridsOp() {
                          {"confidence", 0.0, "scores below are left out"},
                          {"nms", 0.4, "overlap above which a lower score goes"},
                          {"keep", int64_t{-1}, "boxes of a picture; -1: all"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferCenterGrids,
+          .reference = CenterGridsReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = CenterGridsCases};
 }
 
 }  // namespace moka

@@ -9,23 +9,23 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "detection_evaluate";
+constexpr std::string_view kDetectionEvaluateOp = "detection_evaluate";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 2, 2);
-  CheckFloat(kOp, "detections", in[0]);
-  const Size rows = RowCount(kOp, "detections", in[0].shape, 7);
-  (void)RowCount(kOp, "truth", in[1].shape, 8);
+std::vector<TensorType> InferDetectionEvaluate(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kDetectionEvaluateOp, in, 2, 2);
+  CheckFloat(kDetectionEvaluateOp, "detections", in[0]);
+  const Size rows = RowCount(kDetectionEvaluateOp, "detections", in[0].shape, 7);
+  (void)RowCount(kDetectionEvaluateOp, "truth", in[1].shape, 8);
   const Size all = rows + EvaluationSettings::Of(attributes).ClassRows();
   return {PlainType(StatisticsType(in[0].dtype), {1, 1, all.value(), 5})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void DetectionEvaluateReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   Evaluator(EvaluationSettings::Of(attributes))
       .Evaluate(View(in[0]), in[0].type.shape[2], View(in[1]), in[1].type.shape[2], View(out[0]));
 }
 
-OpCase Case(const char* name, Attributes attributes) {
+OpCase DetectionEvaluateCase(const char* name, Attributes attributes) {
   attributes.Set("classes", int64_t{2});
   return {.name = name,
           .inputs = {Float32({1, 1, 30, 7}), Float32({1, 1, 60, 8})},
@@ -33,9 +33,9 @@ OpCase Case(const char* name, Attributes attributes) {
           .ranges = {{0, -1, 1}, {1, 0, 1}}};
 }
 
-std::vector<OpCase> Cases() {
-  return {Case("defaults", {}), Case("no_background", {{"background", int64_t{-1}}}),
-          Case("easy_only", {{"evaluate_difficult", false}, {"overlap_threshold", 0.2}})};
+std::vector<OpCase> DetectionEvaluateCases() {
+  return {DetectionEvaluateCase("defaults", {}), DetectionEvaluateCase("no_background", {{"background", int64_t{-1}}}),
+          DetectionEvaluateCase("easy_only", {{"evaluate_difficult", false}, {"overlap_threshold", 0.2}})};
 }
 
 }  // namespace
@@ -43,7 +43,8 @@ std::vector<OpCase> Cases() {
 EvaluationSettings EvaluationSettings::Of(const Attributes& a) {
   const EvaluationSettings s{a.Int("classes"), a.Int("background"), a.Float("overlap_threshold"),
                              a.Bool("evaluate_difficult")};
-  if (s.classes < 1) throw Error(ErrorKind::kConfig, StrCat(kOp, ": classes must be at least 1, found ", s.classes));
+  if (s.classes < 1)
+    throw Error(ErrorKind::kConfig, StrCat(kDetectionEvaluateOp, ": classes must be at least 1, found ", s.classes));
   return s;
 }
 
@@ -57,10 +58,10 @@ OpDef DetectionEvaluateOp() {
                          {"background", int64_t{0}, "the class that is no object; -1: none"},
                          {"overlap_threshold", 0.5, "the least overlap of a right detection"},
                          {"evaluate_difficult", true, "whether difficult objects count"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferDetectionEvaluate,
+          .reference = DetectionEvaluateReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = DetectionEvaluateCases};
 }
 
 }  // namespace moka

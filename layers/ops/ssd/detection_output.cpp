@@ -9,31 +9,33 @@
 namespace moka {
 namespace {
 
-constexpr std::string_view kOp = "detection_output";
+constexpr std::string_view kDetectionOutputOp = "detection_output";
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount(kOp, in, 3, 5);
-  CheckFloat(kOp, "loc", in[0]);
+std::vector<TensorType> InferDetectionOutput(const Attributes& attributes, std::span<const TensorType> in) {
+  CheckInputCount(kDetectionOutputOp, in, 3, 5);
+  CheckFloat(kDetectionOutputOp, "loc", in[0]);
   const DetectionSettings s = DetectionSettings::Of(attributes);
-  const int64_t priors = PriorCount(kOp, in[2].shape);
+  const int64_t priors = PriorCount(kDetectionOutputOp, in[2].shape);
   const Shape& loc = in[0].shape;
   const int64_t items = loc.rank() == 0 ? 0 : loc[0];
   CheckPerItem(
-      kOp, "loc", loc, items, (Size(priors) * s.location_classes() * s.location_numbers()).value(),
+      kDetectionOutputOp, "loc", loc, items, (Size(priors) * s.location_classes() * s.location_numbers()).value(),
       StrCat(priors, " priors, ", s.location_classes(), " location classes, ", s.location_numbers(), " coordinates"));
-  CheckPerItem(kOp, "conf", in[1].shape, items, (Size(priors) * s.classes).value(),
+  CheckPerItem(kDetectionOutputOp, "conf", in[1].shape, items, (Size(priors) * s.classes).value(),
                StrCat(priors, " priors, ", s.classes, " classes"));
   if (in.size() > 3) {
-    CheckPerItem(kOp, "arm_conf", in[3].shape, items, priors * 2, StrCat(priors, " priors, object or not"));
+    CheckPerItem(kDetectionOutputOp, "arm_conf", in[3].shape, items, priors * 2,
+                 StrCat(priors, " priors, object or not"));
   }
   if (in.size() > 4) {
-    CheckPerItem(kOp, "arm_loc", in[4].shape, items, priors * 4, StrCat(priors, " priors, 4 coordinates"));
+    CheckPerItem(kDetectionOutputOp, "arm_loc", in[4].shape, items, priors * 4,
+                 StrCat(priors, " priors, 4 coordinates"));
   }
   const Size rows = Size(items) * s.RowsAnImage(priors);
   return {PlainType(StatisticsType(in[0].dtype), {1, 1, rows.value(), s.row_width()})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void DetectionOutputReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const DetectionSettings s = DetectionSettings::Of(attributes);
   const int64_t items = in[0].type.shape[0];
   const int64_t priors = in[2].type.shape.Count() / 8;
@@ -51,7 +53,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   WriteDetections(found, out[0].type.shape[2], s.row_width(), View(out[0]));
 }
 
-OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 1, int64_t numbers = 4) {
+OpCase DetectionOutputCase(const char* name, Attributes attributes, int64_t location_classes = 1, int64_t numbers = 4) {
   constexpr int64_t kPriors = 8;
   constexpr int64_t kClasses = 3;
   attributes.Set("classes", kClasses);
@@ -62,17 +64,20 @@ OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 
           .ranges = {{1, 0.01, 0.99}, {2, 0.01, 0.99}}};
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> DetectionOutputCases() {
   std::vector<OpCase> cases = {
-      Case("defaults", {}),
-      Case("few", {{"keep_top_k", int64_t{3}}, {"top_k", int64_t{2}}, {"code", std::string("center_size")}}),
-      Case("own_locations", {{"share_location", false}, {"keep_top_k", int64_t{20}}}, 3),
-      Case("adaptive", {{"eta", 0.7}, {"nms_threshold", 0.9}, {"background", int64_t{-1}}}),
-      Case("nothing_found", {{"confidence_threshold", 2.0}}),
-      Case("polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"keep_top_k", int64_t{5}}}, 1, 12),
-      Case("own_polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"share_location", false}}, 3, 12),
+      DetectionOutputCase("defaults", {}),
+      DetectionOutputCase("few",
+                          {{"keep_top_k", int64_t{3}}, {"top_k", int64_t{2}}, {"code", std::string("center_size")}}),
+      DetectionOutputCase("own_locations", {{"share_location", false}, {"keep_top_k", int64_t{20}}}, 3),
+      DetectionOutputCase("adaptive", {{"eta", 0.7}, {"nms_threshold", 0.9}, {"background", int64_t{-1}}}),
+      DetectionOutputCase("nothing_found", {{"confidence_threshold", 2.0}}),
+      DetectionOutputCase("polygons",
+                          {{"polygon", true}, {"code", std::string("center_size")}, {"keep_top_k", int64_t{5}}}, 1, 12),
+      DetectionOutputCase("own_polygons",
+                          {{"polygon", true}, {"code", std::string("center_size")}, {"share_location", false}}, 3, 12),
   };
-  OpCase refined = Case("second_stage", {{"objectness", 0.3}});
+  OpCase refined = DetectionOutputCase("second_stage", {{"objectness", 0.3}});
   refined.inputs.push_back(Float32({2, 16}));
   refined.inputs.push_back(Float32({2, 32}));
   cases.push_back(std::move(refined));
@@ -86,7 +91,7 @@ DetectionSettings DetectionSettings::Of(const Attributes& a) {
   s.classes = a.Int("classes");
   s.share_location = a.Bool("share_location");
   s.background = a.Int("background");
-  s.coding = BoxCoding::Of(kOp, a);
+  s.coding = BoxCoding::Of(kDetectionOutputOp, a);
   s.confidence_threshold = a.Float("confidence_threshold");
   s.nms_threshold = a.Float("nms_threshold");
   s.eta = a.Float("eta");
@@ -95,8 +100,9 @@ DetectionSettings DetectionSettings::Of(const Attributes& a) {
   s.objectness = a.Float("objectness");
   s.polygon = a.Bool("polygon");
   if (s.classes < 1 || s.top_k == 0 || s.keep_top_k == 0) {
-    throw Error(ErrorKind::kConfig, StrCat(kOp, ": classes must be at least 1, top_k and keep_top_k not 0; found ",
-                                           s.classes, ", ", s.top_k, ", ", s.keep_top_k));
+    throw Error(ErrorKind::kConfig,
+                StrCat(kDetectionOutputOp, ": classes must be at least 1, top_k and keep_top_k not 0; found ",
+                       s.classes, ", ", s.top_k, ", ", s.keep_top_k));
   }
   return s;
 }
@@ -125,10 +131,10 @@ OpDef DetectionOutputOp() {
               "arm_loc [N,P*4]) -> rows [1,1,R,7] of image, label, score, xmin, ymin, xmax, ymax; unused rows are "
               "-1. With polygon loc is [N,P*L*12] and a row ends with the corners x1, y1, ..., x4, y4.",
           .attributes = DetectionAttributes(),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferDetectionOutput,
+          .reference = DetectionOutputReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = DetectionOutputCases};
 }
 
 }  // namespace moka

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferMultiboxMatch(const Attributes& attributes, std::span<const TensorType> in) {
   constexpr std::string_view kOp = "multibox_match";
   CheckInputCount(kOp, in, 4, 6);
   CheckFloat(kOp, "loc", in[0]);
@@ -39,7 +39,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {targets, targets, PlainType(dtype, conf), PlainType(dtype, Shape{})};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void MultiboxMatchReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::vector<Shape> shapes;
   std::vector<Reals> values;
   for (const RefTensor& x : in) {
@@ -58,7 +58,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 
 // Two images with six priors. Random boxes often lie inside out, so most objects match nothing; whole numbers are all
 // the truth has, so the background is the last class.
-OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 1) {
+OpCase MultiboxMatchCase(const char* name, Attributes attributes, int64_t location_classes = 1) {
   constexpr int64_t kPriors = 6;
   constexpr int64_t kClasses = 3;
   attributes.Set("classes", kClasses);
@@ -70,26 +70,28 @@ OpCase Case(const char* name, Attributes attributes, int64_t location_classes = 
           .ranges = {{2, 0.01, 0.99}, {3, 0, 1}}};
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> MultiboxMatchCases() {
   std::vector<OpCase> cases = {
-      Case("defaults", {}),
-      Case("bipartite", {{"match", std::string("bipartite")}, {"code", std::string("corner_size")}}),
-      Case("everything", {{"mining", std::string("none")}, {"overlap_threshold", 0.1}}),
-      Case("logistic", {{"conf_loss", std::string("logistic")}, {"overlap_threshold", 0.1}}),
-      Case("hard_examples", {{"mining", std::string("hard_example")},
-                             {"sample_size", int64_t{3}},
-                             {"nms_threshold", 0.5},
-                             {"nms_top_k", int64_t{5}},
-                             {"code", std::string("center_size")}}),
-      Case("own_locations", {{"mining", std::string("none")}, {"share_location", false}, {"use_prior", false}}, 3),
-      Case("inside_only", {{"inside_only", true}, {"ignore_crossing", true}, {"variance_in_target", true}}),
+      MultiboxMatchCase("defaults", {}),
+      MultiboxMatchCase("bipartite", {{"match", std::string("bipartite")}, {"code", std::string("corner_size")}}),
+      MultiboxMatchCase("everything", {{"mining", std::string("none")}, {"overlap_threshold", 0.1}}),
+      MultiboxMatchCase("logistic", {{"conf_loss", std::string("logistic")}, {"overlap_threshold", 0.1}}),
+      MultiboxMatchCase("hard_examples", {{"mining", std::string("hard_example")},
+                                          {"sample_size", int64_t{3}},
+                                          {"nms_threshold", 0.5},
+                                          {"nms_top_k", int64_t{5}},
+                                          {"code", std::string("center_size")}}),
+      MultiboxMatchCase("own_locations",
+                        {{"mining", std::string("none")}, {"share_location", false}, {"use_prior", false}}, 3),
+      MultiboxMatchCase("inside_only",
+                        {{"inside_only", true}, {"ignore_crossing", true}, {"variance_in_target", true}}),
   };
-  OpCase refined = Case("second_stage", {{"objectness", 0.3}});
+  OpCase refined = MultiboxMatchCase("second_stage", {{"objectness", 0.3}});
   refined.inputs.push_back(Float32({2, 12}));
   refined.inputs.push_back(Float32({2, 24}));
   cases.push_back(std::move(refined));
-  OpCase polygons =
-      Case("polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"inside_only", true}}, 3);
+  OpCase polygons = MultiboxMatchCase(
+      "polygons", {{"polygon", true}, {"code", std::string("center_size")}, {"inside_only", true}}, 3);
   polygons.inputs[3] = Float32({1, 1, 40, 16});
   cases.push_back(std::move(polygons));
   return cases;
@@ -185,10 +187,10 @@ OpDef MultiboxMatchOp() {
           "(softmax; -1: not counted) or targets [N,P,C] (logistic), the number of matches (scalar). With polygon a "
           "place has 12 numbers instead of 4 and a row of truth 16, the last eight its corners.",
       .attributes = MultiboxAttributes(),
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferMultiboxMatch,
+      .reference = MultiboxMatchReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = MultiboxMatchCases};
 }
 
 }  // namespace moka

@@ -13,17 +13,17 @@
 namespace moka {
 namespace {
 
-void CheckPair(const char* name, const Shape& pair) {
+void CheckPriorBoxPair(const char* name, const Shape& pair) {
   if (pair.rank() == 2 && pair[0] >= 1 && pair[1] >= 1) return;
   throw Error(ErrorKind::kConfig,
               StrCat("prior_box: ", name, " must be a height and a width of at least 1, found ", pair.ToString()));
 }
 
-std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> in) {
+std::vector<TensorType> InferPriorBox(const Attributes& a, std::span<const TensorType> in) {
   CheckInputCount("prior_box", in, 0, 0);
   const Shape map = ShapeAttribute("prior_box", a, "map");
-  CheckPair("map", map);
-  CheckPair("image", ShapeAttribute("prior_box", a, "image"));
+  CheckPriorBoxPair("map", map);
+  CheckPriorBoxPair("image", ShapeAttribute("prior_box", a, "image"));
   const size_t variances = a.Get<Doubles>("variances").size();
   const size_t numbers = a.Get<Doubles>("boxes").size();
   if (numbers == 0 || numbers % 4 != 0) {
@@ -36,11 +36,11 @@ std::vector<TensorType> Infer(const Attributes& a, std::span<const TensorType> i
   return {PlainType(DType::kFloat32, {1, 2, values.value()})};
 }
 
-void Reference(const Attributes& a, std::span<const RefTensor>, std::span<RefTensor> out) {
+void PriorBoxReference(const Attributes& a, std::span<const RefTensor>, std::span<RefTensor> out) {
   FillPriorBoxes(a, View(out[0]));
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> PriorBoxCases() {
   const auto make = [](const char* name, Doubles boxes, bool clip, Doubles variances, bool yx_order,
                        bool bounded = false) {
     return OpCase{.name = name,
@@ -110,10 +110,10 @@ OpDef PriorBoxOp() {
                          {"clip", false, "whether boxes are cut to the image"},
                          {"bounded", false, "whether xmin and ymin are at least 0, xmax and ymax at most 1"},
                          {"yx_order", false, "whether coordinates are ymin, xmin, ymax, xmax"}},
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferPriorBox,
+          .reference = PriorBoxReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = PriorBoxCases};
 }
 
 }  // namespace moka

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferBoxExcitation(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("box_excitation", in, 3, 3);
   CheckFloat("box_excitation", "mean", in[0]);
   CheckFloat("box_excitation", "label", in[1]);
@@ -36,7 +36,7 @@ double Alpha(double runs, int64_t max_iter) {
 }
 
 // A side's first and last cell (exclusive) that a box covers.
-std::pair<int64_t, int64_t> Cells(double centre, double size, int64_t side) {
+std::pair<int64_t, int64_t> BoxExcitationCells(double centre, double size, int64_t side) {
   const auto cells = static_cast<double>(side);
   const auto whole = [&](double x, int64_t low, int64_t high) {
     if (!(x >= static_cast<double>(low))) return low;
@@ -46,15 +46,15 @@ std::pair<int64_t, int64_t> Cells(double centre, double size, int64_t side) {
   return {first, whole((centre + size / 2) * cells + 0.95, first + 1, side)};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void BoxExcitationReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Shape& mean = in[0].type.shape;
   std::ranges::fill(out[0].values, 0.0);
   const double alpha = Alpha(in[2].values[0], attributes.Int("max_iter"));
   const auto numbers = static_cast<size_t>(in[1].type.shape.Count() / mean[0]);
   for (size_t i = 0; i + 5 <= numbers && in[1].values[i + 1] != 0; i += 5) {
     const double* box = in[1].values.data() + i;
-    const auto [left, right] = Cells(box[1], box[3], mean[2]);
-    const auto [top, bottom] = Cells(box[2], box[4], mean[1]);
+    const auto [left, right] = BoxExcitationCells(box[1], box[3], mean[2]);
+    const auto [top, bottom] = BoxExcitationCells(box[2], box[4], mean[1]);
     for (int64_t row = top; row < bottom; ++row) {
       for (int64_t column = left; column < right; ++column) {
         const auto at = static_cast<size_t>(row * mean[2] + column);
@@ -64,7 +64,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> BoxExcitationCases() {
   const auto one = [](const char* name, int64_t max_iter) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 4, 5}), Float32({2, 1, 3, 5}), Float32({})},
@@ -84,9 +84,9 @@ OpDef BoxExcitationOp() {
               "(mean [N,H,W], label lists [N,..], runs) -> [N,H,W]: alpha * mean in the boxes of the first image, 0 "
               "elsewhere.",
           .attributes = {{"max_iter", int64_t{0}, "iterations of the training; 0: alpha is 1"}},
-          .infer = Infer,
-          .reference = Reference,
-          .cases = Cases};
+          .infer = InferBoxExcitation,
+          .reference = BoxExcitationReference,
+          .cases = BoxExcitationCases};
 }
 
 }  // namespace moka

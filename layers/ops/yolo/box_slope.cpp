@@ -27,7 +27,7 @@ Edges Quotient(double num, const Edges& dnum, double den, const Edges& dden) {
           part(dnum.right, dden.right)};
 }
 
-Edges Sum(const Edges& a, const Edges& b) {
+Edges SumBoxSlope(const Edges& a, const Edges& b) {
   return {a.top + b.top, a.bottom + b.bottom, a.left + b.left, a.right + b.right};
 }
 
@@ -101,7 +101,7 @@ YoloBox OverlapSlope(const YoloBox& box, const YoloBox& truth, std::string_view 
   if (areas.joined > 0) edges = Quotient(areas.common, areas.dcommon, areas.joined, areas.djoined);
   if (kind == "giou") {
     const Edges hull = HullTerm(areas, p, truth);
-    edges = areas.is_apart ? hull : Sum(edges, hull);
+    edges = areas.is_apart ? hull : SumBoxSlope(edges, hull);
   }
   YoloBox slope{edges.left + edges.right, edges.top + edges.bottom, edges.right - edges.left, edges.bottom - edges.top};
   if (kind != "diou" && kind != "ciou") return slope;

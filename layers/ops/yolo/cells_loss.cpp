@@ -25,34 +25,36 @@ namespace {
 constexpr double kSeen = 12800;
 constexpr int64_t kPlanes = 7;  // of the labels: difficult, object, class, and the box's four numbers
 
-YoloGrid Grid(const Attributes& attributes, const Shape& x) {
+YoloGrid CellsLossGrid(const Attributes& attributes, const Shape& x) {
   return GridOf("yolo_cells_loss", x, static_cast<int64_t>(attributes.Get<Ints>("mask").size()),
                 5 + attributes.Int("classes"));
 }
 
-[[noreturn]] void Refuse(const std::string& text) {
+[[noreturn]] void RefuseCellsLoss(const std::string& text) {
   throw Error(ErrorKind::kConfig, StrCat("yolo_cells_loss: ", text));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferCellsLoss(const Attributes& attributes, std::span<const TensorType> in) {
   const int64_t version = attributes.Int("version");
-  if (version != 2 && version != 3) Refuse(StrCat("version must be 2 or 3, found ", version));
+  if (version != 2 && version != 3) RefuseCellsLoss(StrCat("version must be 2 or 3, found ", version));
   CheckInputCount("yolo_cells_loss", in, version == 2 ? 3 : 2, version == 2 ? 3 : 2);
   CheckFloat("yolo_cells_loss", "x", in[0]);
   CheckFloat("yolo_cells_loss", "label", in[1]);
-  const YoloGrid grid = Grid(attributes, in[0].shape);
+  const YoloGrid grid = CellsLossGrid(attributes, in[0].shape);
   const auto anchors = static_cast<int64_t>(attributes.Get<Doubles>("anchors").size());
   if (attributes.Int("classes") < 1 || anchors < 2 || anchors % 2 != 0) {
-    Refuse(StrCat("there must be a class and a width and a height of each anchor, found ", anchors, " numbers"));
+    RefuseCellsLoss(
+        StrCat("there must be a class and a width and a height of each anchor, found ", anchors, " numbers"));
   }
   for (const int64_t anchor : attributes.Get<Ints>("mask")) {
-    if (anchor < 0 || anchor >= anchors / 2) Refuse(StrCat("mask ", anchor, " is none of ", anchors / 2, " anchors"));
+    if (anchor < 0 || anchor >= anchors / 2)
+      RefuseCellsLoss(StrCat("mask ", anchor, " is none of ", anchors / 2, " anchors"));
   }
   if (grid.height != grid.width || in[1].shape.Count() != grid.images * grid.Cells() * kPlanes) {
-    Refuse(StrCat("x must have square maps and label ", kPlanes, " numbers a cell, found ", in[0].shape.ToString(),
-                  " and ", in[1].shape.ToString()));
+    RefuseCellsLoss(StrCat("x must have square maps and label ", kPlanes, " numbers a cell, found ",
+                           in[0].shape.ToString(), " and ", in[1].shape.ToString()));
   }
-  if (version == 2 && in[2].shape.rank() != 0) Refuse("seen must be a scalar");
+  if (version == 2 && in[2].shape.rank() != 0) RefuseCellsLoss("seen must be a scalar");
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, in[0].shape)};
 }
 
@@ -60,7 +62,7 @@ class CellsLoss {
  public:
   CellsLoss(const Attributes& attributes, std::span<const RefTensor> in, std::vector<double>& slope)
       : a_(attributes),
-        grid_(Grid(attributes, in[0].type.shape)),
+        grid_(CellsLossGrid(attributes, in[0].type.shape)),
         anchors_(attributes.Get<Doubles>("anchors")),
         mask_(attributes.Get<Ints>("mask")),
         is_v3_(attributes.Int("version") == 3),
@@ -243,13 +245,13 @@ class CellsLoss {
   double ruled_ = 0;
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void CellsLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   std::ranges::fill(out[1].values, 0.0);
   out[0].values[0] = CellsLoss(attributes, in, out[1].values).Run();
   for (double& value : out[1].values) value /= static_cast<double>(in[0].type.shape[0]);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> CellsLossCases() {
   const Attributes common{{"classes", int64_t{3}}, {"anchors", Doubles{0.1, 0.2, 0.5, 0.3, 0.4, 0.9}}, {"thresh", 0.4}};
   const auto second = [&](const char* name, double least, bool rescore) {
     return OpCase{.name = name,
@@ -286,10 +288,10 @@ OpDef YoloCellsLossOp() {
                      {"object_scale", 1.0, "version 2: weight of the objectness of anchors with an object"},
                      {"noobject_scale", 1.0, "version 2: weight of the objectness of the others"},
                      {"rescore", true, "version 2: objectness is to be the overlap"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferCellsLoss,
+      .reference = CellsLossReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = CellsLossCases};
 }
 
 }  // namespace moka

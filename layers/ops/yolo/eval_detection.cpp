@@ -18,22 +18,22 @@ namespace {
 
 constexpr double kLeastScore = 0.005;
 
-struct Scored {
+struct EvalDetectionScored {
   YoloBox box;
   int64_t label = 0;
   double score = 0;
 };
 
-YoloGrid Grid(const Attributes& attributes, const Shape& x) {
+YoloGrid EvalDetectionGrid(const Attributes& attributes, const Shape& x) {
   const auto anchors = static_cast<int64_t>(attributes.Get<Doubles>("anchors").size() / 2);
   return GridOf("eval_detection", x, anchors, 5 + attributes.Int("classes"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferEvalDetection(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("eval_detection", in, 2, 2);
   CheckFloat("eval_detection", "x", in[0]);
   CheckFloat("eval_detection", "label", in[1]);
-  const YoloGrid grid = Grid(attributes, in[0].shape);
+  const YoloGrid grid = EvalDetectionGrid(attributes, in[0].shape);
   if (in[1].shape.Count() % 8 != 0 || attributes.Int("classes") < 1) {
     throw Error(ErrorKind::kConfig, StrCat("eval_detection: labels are rows of 8 values, found ",
                                            in[1].shape.ToString(), "; classes must be at least 1"));
@@ -43,12 +43,12 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 }
 
 // The box, best class and score of every anchor of an image, best first, those overlapped by a better one left out.
-std::vector<Scored> Predictions(const Attributes& attributes, const YoloGrid& grid, const std::vector<double>& x,
-                                int64_t wanted) {
+std::vector<EvalDetectionScored> EvalDetectionPredictions(const Attributes& attributes, const YoloGrid& grid,
+                                                          const std::vector<double>& x, int64_t wanted) {
   const Doubles& anchors = attributes.Get<Doubles>("anchors");
   const std::string& kind = attributes.String("score");
   const int64_t classes = attributes.Int("classes");
-  std::vector<Scored> found;
+  std::vector<EvalDetectionScored> found;
   for (int64_t cell = 0; cell < grid.Cells(); ++cell) {
     for (int64_t anchor = 0; anchor < grid.anchors; ++anchor) {
       const int64_t row = cell / grid.width;
@@ -71,18 +71,21 @@ std::vector<Scored> Predictions(const Attributes& attributes, const YoloGrid& gr
                        score});
     }
   }
-  std::ranges::stable_sort(found, [](const Scored& a, const Scored& b) { return a.score > b.score; });
-  std::vector<Scored> kept;
-  for (const Scored& box : found) {
-    const auto hides = [&](const Scored& other) { return Iou(other.box, box.box) >= attributes.Float("nms"); };
+  std::ranges::stable_sort(
+      found, [](const EvalDetectionScored& a, const EvalDetectionScored& b) { return a.score > b.score; });
+  std::vector<EvalDetectionScored> kept;
+  for (const EvalDetectionScored& box : found) {
+    const auto hides = [&](const EvalDetectionScored& other) {
+      return Iou(other.box, box.box) >= attributes.Float("nms");
+    };
     if (std::ranges::none_of(kept, hides)) kept.push_back(box);
   }
   return kept;
 }
 
 // Whether a box hits or misses one of the objects of its class, which it then takes.
-std::pair<double, double> Judge(const Scored& box, const std::vector<YoloObject>& objects, std::vector<bool>& taken,
-                                double threshold) {
+std::pair<double, double> EvalDetectionJudge(const EvalDetectionScored& box, const std::vector<YoloObject>& objects,
+                                             std::vector<bool>& taken, double threshold) {
   if (objects.empty()) return {0, 1};
   double most = -1;
   size_t nearest = 0;
@@ -98,8 +101,8 @@ std::pair<double, double> Judge(const Scored& box, const std::vector<YoloObject>
   return {1, 0};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const YoloGrid grid = Grid(attributes, in[0].type.shape);
+void EvalDetectionReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const YoloGrid grid = EvalDetectionGrid(attributes, in[0].type.shape);
   const int64_t classes = attributes.Int("classes");
   const auto objects = ObjectsOfRows(in[1].values, grid.images, classes);
   std::ranges::fill(out[0].values, 0.0);
@@ -112,12 +115,12 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
       truths[object.label].push_back(object);
     }
     double* row = top + classes;
-    const std::vector<Scored> kept = Predictions(attributes, grid, in[0].values, image);
+    const std::vector<EvalDetectionScored> kept = EvalDetectionPredictions(attributes, grid, in[0].values, image);
     for (int64_t label = 0; label < classes; ++label) {
       std::vector<bool> taken(truths[label].size(), false);
-      for (const Scored& box : kept) {
+      for (const EvalDetectionScored& box : kept) {
         if (box.label != label || box.score < kLeastScore) continue;
-        const auto [hit, miss] = Judge(box, truths[label], taken, attributes.Float("threshold"));
+        const auto [hit, miss] = EvalDetectionJudge(box, truths[label], taken, attributes.Float("threshold"));
         row[0] = static_cast<double>(label);
         row[1] = box.score;
         row[2] = hit;
@@ -128,7 +131,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> EvalDetectionCases() {
   const auto make = [](const char* name, const char* score) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 16, 3, 3}), Float32({1, 1, 3, 8})},
@@ -154,10 +157,10 @@ OpDef EvalDetectionOp() {
                      {"score", std::string("multiply"), "obj, prob, or multiply: objectness times probability"},
                      {"threshold", 0.5, "overlap with an object from which a box hits"},
                      {"nms", 0.45, "overlap from which the lesser box goes"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferEvalDetection,
+      .reference = EvalDetectionReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = EvalDetectionCases};
 }
 
 }  // namespace moka

@@ -15,13 +15,13 @@
 namespace moka {
 namespace {
 
-struct Scored {
+struct EvalSquaresScored {
   YoloBox box;
   int64_t label = 0;
   double score = 0;
 };
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferEvalSquares(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("eval_squares", in, 2, 2);
   const Squares squares("eval_squares", attributes, in[0], in[1]);
   const int64_t values = (Size(squares.count()) * squares.objects() * 4 + squares.classes()).value();
@@ -30,10 +30,10 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 // Every box of an image with its square's best class, best first; with nms not below 0 without those that a better one
 // overlaps.
-std::vector<Scored> Predictions(const Attributes& attributes, const Squares& squares, const std::vector<double>& x,
-                                int64_t item) {
+std::vector<EvalSquaresScored> EvalSquaresPredictions(const Attributes& attributes, const Squares& squares,
+                                                      const std::vector<double>& x, int64_t item) {
   const std::string& kind = attributes.String("score");
-  std::vector<Scored> found;
+  std::vector<EvalSquaresScored> found;
   for (int64_t square = 0; square < squares.count(); ++square) {
     int64_t label = 0;
     for (int64_t c = 1; c < squares.classes(); ++c) {
@@ -46,20 +46,21 @@ std::vector<Scored> Predictions(const Attributes& attributes, const Squares& squ
       found.push_back({squares.Predicted(x, item, k, square), label, score});
     }
   }
-  std::ranges::stable_sort(found, [](const Scored& a, const Scored& b) { return a.score > b.score; });
+  std::ranges::stable_sort(found,
+                           [](const EvalSquaresScored& a, const EvalSquaresScored& b) { return a.score > b.score; });
   const double nms = attributes.Float("nms");
   if (nms < 0) return found;
-  std::vector<Scored> kept;
-  for (const Scored& box : found) {
-    const auto hides = [&](const Scored& other) { return Iou(other.box, box.box) >= nms; };
+  std::vector<EvalSquaresScored> kept;
+  for (const EvalSquaresScored& box : found) {
+    const auto hides = [&](const EvalSquaresScored& other) { return Iou(other.box, box.box) >= nms; };
     if (std::ranges::none_of(kept, hides)) kept.push_back(box);
   }
   return kept;
 }
 
 // Hit and miss.
-std::pair<double, double> Judge(const Scored& box, const std::vector<SquareObject>& objects, std::vector<bool>& taken,
-                                double threshold) {
+std::pair<double, double> EvalSquaresJudge(const EvalSquaresScored& box, const std::vector<SquareObject>& objects,
+                                           std::vector<bool>& taken, double threshold) {
   double most = -1;
   size_t nearest = 0;
   for (size_t i = 0; i < objects.size(); ++i) {
@@ -75,7 +76,7 @@ std::pair<double, double> Judge(const Scored& box, const std::vector<SquareObjec
   return {1, 0};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void EvalSquaresReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Squares squares("eval_squares", attributes, in[0].type, in[1].type);
   std::ranges::fill(out[0].values, 0.0);
   for (int64_t item = 0; item < squares.items(); ++item) {
@@ -86,12 +87,12 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
       truths[object.object.label].push_back(object);
     }
     double* row = top + squares.classes();
-    const std::vector<Scored> kept = Predictions(attributes, squares, in[0].values, item);
+    const std::vector<EvalSquaresScored> kept = EvalSquaresPredictions(attributes, squares, in[0].values, item);
     for (int64_t label = 0; label < squares.classes(); ++label) {
       std::vector<bool> taken(truths[label].size(), false);
-      for (const Scored& box : kept) {
+      for (const EvalSquaresScored& box : kept) {
         if (box.label != label) continue;
-        const auto [hit, miss] = Judge(box, truths[label], taken, attributes.Float("threshold"));
+        const auto [hit, miss] = EvalSquaresJudge(box, truths[label], taken, attributes.Float("threshold"));
         const double values[] = {static_cast<double>(label), box.score, hit, miss};
         row = std::ranges::copy(values, row).out;
       }
@@ -99,7 +100,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> EvalSquaresCases() {
   const auto one = [](const char* name, const char* score, double nms) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 52}), Float32({2, 28})},
@@ -126,10 +127,10 @@ OpDef EvalSquaresOp() {
               "(x [N,S*S*(C+5K)], label [N,7*S*S]) -> [N, C + S*S*K*4]: objects a class, then (label, score, hit, "
               "miss) for each box of YOLO v1, then zeros.",
           .attributes = std::move(attributes),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferEvalSquares,
+          .reference = EvalSquaresReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = EvalSquaresCases};
 }
 
 }  // namespace moka

@@ -24,16 +24,16 @@
 namespace moka {
 namespace {
 
-YoloGrid Grid(const Attributes& attributes, const Shape& x) {
+YoloGrid RegionLossGrid(const Attributes& attributes, const Shape& x) {
   const auto anchors = static_cast<int64_t>(attributes.Get<Doubles>("anchors").size() / 2);
   return GridOf("region_loss", x, anchors, 5 + attributes.Int("classes"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferRegionLoss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("region_loss", in, 2, 2);
   CheckFloat("region_loss", "x", in[0]);
   CheckFloat("region_loss", "label", in[1]);
-  const YoloGrid grid = Grid(attributes, in[0].shape);
+  const YoloGrid grid = RegionLossGrid(attributes, in[0].shape);
   const std::string& form = attributes.String("form");
   const int64_t unit = form == "rows" ? 8 : 5 * grid.images;
   if ((form != "rows" && form != "lists") || in[1].shape.Count() % unit != 0 || attributes.Int("classes") < 1) {
@@ -61,7 +61,7 @@ class RegionLoss {
  public:
   RegionLoss(const Attributes& attributes, const RefTensor& x)
       : attributes_(attributes),
-        grid_(Grid(attributes, x.type.shape)),
+        grid_(RegionLossGrid(attributes, x.type.shape)),
         anchors_(attributes.Get<Doubles>("anchors")),
         tree_(attributes.Get<Ints>("parents"), attributes.Int("classes")),
         is_intel_(attributes.String("form") == "rows"),
@@ -225,7 +225,7 @@ class RegionLoss {
   std::vector<double> values_;  // x with sigmoids of x, y and objectness and the classes' softmaxes
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void RegionLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t images = in[0].type.shape[0];
   const Ints& map = attributes.Get<Ints>("class_map");
   const int64_t labels = map.empty() ? attributes.Int("classes") : static_cast<int64_t>(map.size());
@@ -244,7 +244,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   for (double& value : slope) value /= static_cast<double>(images);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> RegionLossCases() {
   const Attributes common{{"classes", int64_t{3}}, {"anchors", Doubles{1, 1.5, 2.5, 1}}};
   const auto lists = [&](const char* name, bool rescore, bool bias_match) {
     return OpCase{
@@ -286,10 +286,10 @@ OpDef RegionLossOp() {
                      {"rescore", true, "objectness is to be the overlap (lists)"},
                      {"parents", Ints{}, "rows: the parent of each class in a tree, -1: none; nothing: no tree"},
                      {"class_map", Ints{}, "the class of each label; nothing: itself"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferRegionLoss,
+      .reference = RegionLossReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = RegionLossCases};
 }
 
 }  // namespace moka

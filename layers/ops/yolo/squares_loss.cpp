@@ -14,9 +14,9 @@
 namespace moka {
 namespace {
 
-constexpr double kFarthest = 20;  // from the object a box may be that does not overlap it
+constexpr double kSquaresLossFarthest = 20;  // from the object a box may be that does not overlap it
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSquaresLoss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("squares_loss", in, 2, 2);
   (void)Squares("squares_loss", attributes, in[0], in[1]);
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, in[0].shape)};
@@ -29,7 +29,7 @@ std::pair<int64_t, double> Best(const Squares& squares, const std::vector<double
                                 const SquareObject& object) {
   const YoloBox& truth = object.object.box;
   double best_overlap = 0;
-  double least = kFarthest;
+  double least = kSquaresLossFarthest;
   int64_t best = 0;
   for (int64_t k = 0; k < squares.objects(); ++k) {
     const YoloBox box = squares.Predicted(x, item, k, object.square);
@@ -47,7 +47,7 @@ std::pair<int64_t, double> Best(const Squares& squares, const std::vector<double
   return {best, best_overlap};
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void SquaresLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const Squares squares("squares_loss", attributes, in[0].type, in[1].type);
   const std::vector<double>& x = in[0].values;
   std::vector<double>& slope = out[1].values;
@@ -91,7 +91,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   for (double& value : slope) value /= static_cast<double>(squares.items());
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> SquaresLossCases() {
   const auto one = [](const char* name, bool sqrt, bool constrained) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 52}), Float32({2, 28})},
@@ -119,10 +119,10 @@ OpDef SquaresLossOp() {
               "(x [N,S*S*(C+5K)], label [N,7*S*S]) -> loss (scalar), slope like x: YOLO v1's loss and its hand-made "
               "gradient.",
           .attributes = std::move(attributes),
-          .infer = Infer,
-          .reference = Reference,
+          .infer = InferSquaresLoss,
+          .reference = SquaresLossReference,
           .precision = Precision::kKeep32,
-          .cases = Cases};
+          .cases = SquaresLossCases};
 }
 
 }  // namespace moka

@@ -19,11 +19,11 @@ constexpr size_t kRow = 7;
 
 int64_t BoxValues(const Attributes& attributes) { return attributes.Bool("gaussian") ? 8 : 4; }
 
-YoloGrid Grid(const Attributes& attributes, const Shape& x) {
+YoloGrid YoloDetectionsGrid(const Attributes& attributes, const Shape& x) {
   return GridOf("yolo_detections", x, attributes.Int("boxes"), BoxValues(attributes) + 1 + attributes.Int("classes"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferYoloDetections(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("yolo_detections", in, 1, 16);
   if (attributes.Int("classes") < 1 || attributes.Int("boxes") < 1) {
     throw Error(ErrorKind::kConfig, "yolo_detections: classes and boxes must be at least 1");
@@ -31,7 +31,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   int64_t rows = 0;
   for (const TensorType& x : in) {
     CheckFloat("yolo_detections", "x", x);
-    const YoloGrid grid = Grid(attributes, x.shape);
+    const YoloGrid grid = YoloDetectionsGrid(attributes, x.shape);
     if (x.shape[0] != in[0].shape[0]) {
       throw Error(ErrorKind::kConfig, StrCat("yolo_detections: all maps must have one batch, found ",
                                              in[0].shape.ToString(), " and ", x.shape.ToString()));
@@ -46,7 +46,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
   return {PlainType(DType::kFloat32, Shape{1, 1, rows, static_cast<int64_t>(kRow)})};
 }
 
-struct Detection {
+struct YoloDetectionsDetection {
   YoloBox box;
   int64_t label = 0;
   double score = 0;
@@ -56,7 +56,7 @@ struct Detection {
 class Decoder {
  public:
   Decoder(const Attributes& attributes, const RefTensor& x, const double* sizes)
-      : grid_(Grid(attributes, x.type.shape)),
+      : grid_(YoloDetectionsGrid(attributes, x.type.shape)),
         values_(x.values),
         sizes_(sizes),
         classes_(attributes.Int("classes")),
@@ -64,7 +64,7 @@ class Decoder {
         is_gaussian_(attributes.Bool("gaussian")),
         is_softmax_(attributes.String("scores") == "softmax") {}
 
-  void Add(std::vector<std::vector<Detection>>& found) const {
+  void Add(std::vector<std::vector<YoloDetectionsDetection>>& found) const {
     std::vector<double> scores(static_cast<size_t>(classes_));
     grid_.Visit([&](int64_t image, int64_t anchor, int64_t row, int64_t column) {
       const size_t at = grid_.At(image, anchor, row, column);
@@ -114,18 +114,19 @@ class Decoder {
 };
 
 // Those that no better one overlaps.
-std::vector<Detection> Suppressed(std::vector<Detection> sorted, double threshold) {
-  std::ranges::stable_sort(sorted, [](const Detection& a, const Detection& b) { return a.score > b.score; });
-  std::vector<Detection> kept;
-  for (const Detection& d : sorted) {
-    const auto hides = [&](const Detection& other) { return Iou(other.box, d.box) >= threshold; };
+std::vector<YoloDetectionsDetection> Suppressed(std::vector<YoloDetectionsDetection> sorted, double threshold) {
+  std::ranges::stable_sort(
+      sorted, [](const YoloDetectionsDetection& a, const YoloDetectionsDetection& b) { return a.score > b.score; });
+  std::vector<YoloDetectionsDetection> kept;
+  for (const YoloDetectionsDetection& d : sorted) {
+    const auto hides = [&](const YoloDetectionsDetection& other) { return Iou(other.box, d.box) >= threshold; };
     if (std::ranges::none_of(kept, hides)) kept.push_back(d);
   }
   return kept;
 }
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  std::vector<std::vector<Detection>> found(static_cast<size_t>(in[0].type.shape[0]));
+void YoloDetectionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  std::vector<std::vector<YoloDetectionsDetection>> found(static_cast<size_t>(in[0].type.shape[0]));
   const double* sizes = attributes.Get<Doubles>("anchors").data();
   for (const RefTensor& x : in) {
     Decoder(attributes, x, sizes).Add(found);
@@ -134,7 +135,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   std::ranges::fill(out[0].values, -1.0);
   size_t at = 0;
   for (size_t image = 0; image < found.size(); ++image) {
-    for (const Detection& d : Suppressed(std::move(found[image]), attributes.Float("nms"))) {
+    for (const YoloDetectionsDetection& d : Suppressed(std::move(found[image]), attributes.Float("nms"))) {
       if (at + kRow > out[0].values.size()) return;
       const double row[kRow] = {static_cast<double>(image),
                                 static_cast<double>(d.label + 1),
@@ -149,7 +150,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   }
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> YoloDetectionsCases() {
   const auto make = [](const char* name, const char* scores, std::vector<TensorType> maps, bool gaussian) {
     Doubles anchors;
     for (size_t i = 0; i < maps.size() * 2; ++i)
@@ -182,10 +183,10 @@ OpDef YoloDetectionsOp() {
                      {"confidence", 0.01, "least score"},
                      {"nms", 0.45, "overlap from which the lesser box goes"},
                      {"gaussian", false, "each of x, y, w, h is followed by its uncertainty"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferYoloDetections,
+      .reference = YoloDetectionsReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = YoloDetectionsCases};
 }
 
 }  // namespace moka

@@ -20,16 +20,16 @@
 namespace moka {
 namespace {
 
-YoloGrid Grid(const Attributes& attributes, const Shape& x) {
+YoloGrid Yolov3LossGrid(const Attributes& attributes, const Shape& x) {
   return GridOf("yolov3_loss", x, static_cast<int64_t>(attributes.Get<Ints>("mask").size()),
                 5 + attributes.Int("classes"));
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferYolov3Loss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount("yolov3_loss", in, 2, 2);
   CheckFloat("yolov3_loss", "x", in[0]);
   CheckFloat("yolov3_loss", "label", in[1]);
-  const YoloGrid grid = Grid(attributes, in[0].shape);
+  const YoloGrid grid = Yolov3LossGrid(attributes, in[0].shape);
   const auto anchors = static_cast<int64_t>(attributes.Get<Doubles>("anchors").size() / 2);
   for (const int64_t anchor : attributes.Get<Ints>("mask")) {
     if (anchor >= 0 && anchor < anchors) continue;
@@ -46,7 +46,7 @@ class Yolov3Loss {
  public:
   Yolov3Loss(const Attributes& attributes, const RefTensor& x, std::vector<double>& slope)
       : attributes_(attributes),
-        grid_(Grid(attributes, x.type.shape)),
+        grid_(Yolov3LossGrid(attributes, x.type.shape)),
         anchors_(attributes.Get<Doubles>("anchors")),
         mask_(attributes.Get<Ints>("mask")),
         kind_(attributes.String("overlap")),
@@ -229,7 +229,7 @@ class Yolov3Loss {
   int64_t ruled_ = 0;
 };
 
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void Yolov3LossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t images = in[0].type.shape[0];
   std::ranges::fill(out[1].values, 0.0);
   Yolov3Loss loss(attributes, in[0], out[1].values);
@@ -238,7 +238,7 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
   for (double& value : out[1].values) value /= static_cast<double>(images);
 }
 
-std::vector<OpCase> Cases() {
+std::vector<OpCase> Yolov3LossCases() {
   const auto make = [](const char* name, const char* overlap, const Attributes& more) {
     return OpCase{.name = name,
                   .inputs = {Float32({2, 16, 4, 4}), Float32({2, 10})},
@@ -275,10 +275,10 @@ OpDef Yolov3LossOp() {
                      {"smoothing", 0.1, "label smoothing of the classes"},
                      {"focal", false, "focal loss for the classes"},
                      {"logic_gradient", false, "the slope is multiplied by the sigmoids' derivatives"}},
-      .infer = Infer,
-      .reference = Reference,
+      .infer = InferYolov3Loss,
+      .reference = Yolov3LossReference,
       .precision = Precision::kKeep32,
-      .cases = Cases};
+      .cases = Yolov3LossCases};
 }
 
 }  // namespace moka

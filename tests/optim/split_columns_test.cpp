@@ -1,0 +1,210 @@
+// Layers whose outputs are split among the ranks: training is that of one rank on the same batches, each rank has its
+// rows only, checkpoints and tests see whole layers, and what cannot be split says so.
+#include <algorithm>
+#include <cmath>
+
+#include "ranks_fixture.h"
+
+namespace moka {
+namespace {
+
+constexpr int kClasses = 10;  // 4 and 3 and 3 of three ranks
+constexpr int kHidden = 16;
+constexpr int kIterations = 5;  // three ranks' samples go around after that, each at another place
+
+class SplitColumnsTest : public RanksTest {
+ protected:
+  // `fields` of layer ip2 (of four classes, with room for ten), `net_fields` of the net.
+  static SolverNets Split(const std::string& fields = "multinode { model_parts: 0 }",
+                          const std::string& net_fields = "") {
+    std::string text = TaskNet(12, false);
+    const std::string outputs = "num_output: 4";
+    text.replace(text.find(outputs), outputs.size(), StrCat("num_output: ", kClasses));
+    const std::string begin = "layer { name: \"ip2\" ";
+    text.replace(text.find(begin), begin.size(), StrCat(begin, fields, " "));
+    return Nets(1, net_fields + text);
+  }
+  static std::string Short(const std::string& more) {
+    return BaseSolver() + StrCat("max_iter: ", kIterations, " test_interval: 5 ", more);
+  }
+  static void ExpectSameBlobs(const Result& split, const Result& whole, float tolerance, const std::string& what) {
+    for (const char* name : {"ip1/0", "ip1/1", "ip2/0", "ip2/1"}) {
+      const std::vector<float>& expected = whole.values.at(name);
+      const std::vector<float>& found = split.values.at(name);
+      ASSERT_EQ(found.size(), expected.size()) << what << " " << name;
+      for (size_t i = 0; i < found.size(); ++i) {
+        ASSERT_NEAR(found[i], expected[i], tolerance) << what << " " << name << " " << i;
+      }
+    }
+    for (size_t i = 0; i < whole.state.loss_window.size(); ++i) {
+      EXPECT_NEAR(split.state.loss_window[i], whole.state.loss_window[i], 1e-5) << what;
+    }
+  }
+  static std::function<void(int, TrainerOptions&)> Into(RunFolder& run, int stop_after = 0) {
+    return [&run, stop_after](int rank, TrainerOptions& options) {
+      if (rank == 0) options.run = &run;
+      if (stop_after > 0) options.stop_after = stop_after;
+    };
+  }
+  static std::string ErrorOfTraining(const std::string& solver, const SolverNets& nets, int ranks = 2) {
+    return ErrorOf([&] { Train(ranks, solver, nets); }).text;
+  }
+};
+
+TEST_F(SplitColumnsTest, TrainingIsThatOfOneRank) {
+  for (const char* type : {"type: \"SGD\"", "type: \"LARS\" lars_eta: 0.05", "type: \"Adam\" base_lr: 0.01",
+                           "type: \"LAMB\" base_lr: 0.01", "clip_gradients: 0.3", "type: \"Nesterov\""}) {
+    const std::string solver = Short(type);
+    const Result whole = Train(1, solver, Split(""))[0];
+    for (const int ranks : {2, 3, 4}) {
+      for (const Result& result : Train(ranks, solver, Split())) {
+        ExpectSameBlobs(result, whole, 5e-5F, StrCat(type, " by ", ranks));
+      }
+    }
+  }
+}
+
+TEST_F(SplitColumnsTest, ARankHasItsRowsOnly) {
+  const std::vector<Result> results = Train(3, Short(""), Split("multinode { model_parts: 3 num_nodes: 3 }"));
+  std::ptrdiff_t row = 0;
+  for (const std::ptrdiff_t rows : {4, 3, 3}) {
+    const Result& result = results[static_cast<size_t>(row == 0 ? 0 : row == 4 ? 1 : 2)];
+    const auto begin = result.values.at("ip2/0").begin() + row * kHidden;
+    EXPECT_EQ(result.values.at("ip2/0@part"), std::vector<float>(begin, begin + rows * kHidden));
+    EXPECT_EQ(result.values.at("ip2/0@part/@history").size(), static_cast<size_t>(rows * kHidden));
+    EXPECT_EQ(result.values.at("ip2/1@part/@history").size(), static_cast<size_t>(rows));
+    EXPECT_FALSE(result.values.contains("ip2/0/@history"));
+    EXPECT_EQ(result.values.at("ip2/0"), results[0].values.at("ip2/0"));
+    row += rows;
+  }
+}
+
+TEST_F(SplitColumnsTest, GradientsOfPartsCrossNothing) {
+  Train(2, Short("max_iter: 1"), Split(), {}, [](int, Trainer& trainer) {
+    std::map<std::string, int> exchanged;
+    for (const ExchangedGradient& gradient : trainer.train_net().exchange()->gradients()) {
+      exchanged[gradient.layer] += static_cast<int>(gradient.bytes);
+    }
+    // Features [12,16] and outputs [6,10], each there and back; half of their bytes, as an all-reduce counts them.
+    EXPECT_EQ(exchanged["ip2"], 2 * (12 * kHidden + 6 * kClasses) / 2 * 4);
+    EXPECT_EQ(exchanged["ip1"], (kFeatures * kHidden + kHidden) * 4);
+    std::string order;
+    for (const StepReport& step : trainer.train_net().program().steps()) {
+      if (step.layer == "ip2") order += step.op + " ";
+    }
+    EXPECT_LT(order.find("gather_rows"), order.find("exchange_columns")) << order;
+    EXPECT_LT(order.find("exchange_rows"), order.find("scatter_rows")) << order;
+    EXPECT_EQ(order.find("all_reduce"), std::string::npos) << order;
+  });
+}
+
+TEST_F(SplitColumnsTest, OneRankTrainsAsWithoutTheField) {
+  EXPECT_EQ(Train(1, Short(""), Split("multinode { model_parts: 5 }"))[0].values,
+            Train(1, Short(""), Split(""))[0].values);
+}
+
+TEST_F(SplitColumnsTest, ARangeOfLayersIsSplit) {
+  const std::string range = "multinode { model_parallel { layer_from: \"ip1\" layer_to: \"loss\" } } ";
+  const Result whole = Train(1, Short(""), Split("", range))[0];
+  const std::vector<Result> results = Train(3, Short(""), Split("", range));
+  ExpectSameBlobs(results[1], whole, 5e-5F, "range");
+  EXPECT_EQ(results[0].values.at("ip1/0@part").size(), 6U * kFeatures);
+  const std::vector<Result> first = Train(3, Short(""), Split("multinode { model_parts: 1 }", range));
+  EXPECT_TRUE(first[0].values.contains("ip1/0@part"));
+  EXPECT_FALSE(first[0].values.contains("ip2/0@part")) << "what a layer says itself counts";
+}
+
+TEST_F(SplitColumnsTest, SumsOverRanksAndNormsOverRanksGoOnBeside) {
+  std::string text = TaskNet(12, false);
+  text.insert(text.find("type: \"BatchNorm\"") + 17, " batch_norm_param { sync_ranks: 0 }");
+  const std::string begin = "layer { name: \"ip2\" ";
+  text.replace(text.find(begin), begin.size(), begin + "multinode { model_parts: 0 } ");
+  const std::string solver = Short("type: \"LARS\" lars_eta: 0.05 deterministic: false");
+  const Result whole = Train(1, solver, Nets(1, text))[0];
+  ExpectSameBlobs(Train(2, solver, Nets(1, text))[1], whole, 1e-4F, "synced norms");
+}
+
+TEST_F(SplitColumnsTest, CheckpointsHaveWholeBlobsAndAnyNumberOfRanksGoesOn) {
+  const std::string solver = Short("type: \"Adam\" base_lr: 0.01");
+  const Result whole = Train(1, solver, Split())[0];
+  RunFolder plain = NewRun("plain");
+  Train(1, solver, Split(), Into(plain, 2));
+  const std::optional<Checkpoint> expected = FindNewestValid(plain.checkpoints());
+  ASSERT_TRUE(expected.has_value());
+  for (const int ranks : {2, 3}) {
+    RunFolder run = NewRun(StrCat("of", ranks));
+    Train(ranks, solver, Split(), Into(run, 2));
+    const std::optional<Checkpoint> found = FindNewestValid(run.checkpoints());
+    ASSERT_TRUE(found.has_value());
+    ASSERT_EQ(found->slots.size(), expected->slots.size());
+    for (const auto& [slot, tensor] : expected->slots) {
+      const auto it = std::ranges::find(found->slots, slot, [](const auto& one) { return one.first; });
+      ASSERT_NE(it, found->slots.end()) << slot;
+      ASSERT_EQ(it->second.shape, tensor.shape) << slot;
+      for (size_t i = 0; i < tensor.values.size(); ++i) EXPECT_NEAR(it->second.values[i], tensor.values[i], 2e-5F);
+    }
+    for (const int others : {1, 2, 4}) {
+      const std::vector<Result> resumed = Train(others, solver, Split(), [&](int, TrainerOptions& options) {
+        options.resume = FindNewestValid(run.checkpoints());
+      });
+      for (const Result& result : resumed) ExpectSameBlobs(result, whole, 5e-5F, StrCat(ranks, " then ", others));
+    }
+  }
+}
+
+TEST_F(SplitColumnsTest, AResumedRunEndsBitIdentical) {
+  const std::vector<Result> whole = Train(3, Short(""), Split());
+  RunFolder run = NewRun();
+  Train(3, Short(""), Split(), Into(run, 3));
+  const std::vector<Result> resumed = Train(3, Short(""), Split(), [&](int, TrainerOptions& options) {
+    options.resume = FindNewestValid(run.checkpoints());
+  });
+  for (size_t r = 0; r < 3; ++r) EXPECT_EQ(resumed[r].values, whole[r].values);
+}
+
+// A gradient that overflows on the ranks that have it only is skipped by all.
+TEST_F(SplitColumnsTest, AllRanksSkipAnOverflowTogether) {
+  for (const char* scale : {"loss_scale { scale: 1e38 }", "loss_scale { scale: 64 }"}) {
+    const Result whole = Train(1, Short(scale), Split(""))[0];
+    for (const Result& result : Train(3, Short(scale), Split())) {
+      EXPECT_EQ(result.state.skipped_updates, whole.state.skipped_updates) << scale;
+      ExpectSameBlobs(result, whole, 5e-5F, scale);
+    }
+  }
+}
+
+TEST_F(SplitColumnsTest, WhatCannotBeSplitIsNamed) {
+  const auto error = [](const std::string& fields, int ranks = 2) {
+    return ErrorOfTraining(Short(""), Split(fields), ranks);
+  };
+  EXPECT_THAT(error("multinode { model_parts: 3 }"), testing::HasSubstr("3 parts, and there are 2 ranks"));
+  EXPECT_THAT(error("multinode { model_parts: 3 }"), testing::HasSubstr("0 or 2"));
+  EXPECT_THAT(error("multinode { model_parts: 2 num_nodes: 1 }"), testing::HasSubstr("parts on 1 nodes"));
+  SolverNets loss = Split("");
+  loss.train.mutable_layer(4)->mutable_multinode()->set_model_parts(0);
+  EXPECT_THAT(ErrorOfTraining(Short(""), loss), testing::HasSubstr("those of "));
+  SolverNets transposed = Split();
+  for (LayerParameter& layer : *transposed.train.mutable_layer()) {
+    if (layer.name() == "ip2") layer.mutable_inner_product_param()->set_transpose(true);
+  }
+  EXPECT_THAT(ErrorOfTraining(Short(""), transposed), testing::HasSubstr("no transpose"));
+  SolverNets few = Split();
+  for (LayerParameter& layer : *few.train.mutable_layer()) {
+    if (layer.name() == "ip2") layer.mutable_inner_product_param()->set_num_output(2);
+  }
+  EXPECT_THAT(ErrorOfTraining(Short(""), few, 3), testing::HasSubstr("2 outputs are fewer than 3 ranks"));
+  EXPECT_THAT(ErrorOfTraining(Short(""), Split("param { name: \"w\" } multinode { model_parts: 0 }",
+                                               "multinode { model_parallel { layer_from: \"ip3\" } } ")),
+              testing::HasSubstr("did you mean"));
+}
+
+TEST_F(SplitColumnsTest, WhatDoesNotGoWithItIsNamed) {
+  for (const char* fields : {"iter_size: 2", "ema_decay: 0.9", "distributed { shard_updates: true }",
+                             "distributed { strategy: \"local\" }", "distributed { strategy: \"delayed\" delay: 1 }",
+                             "distributed { compression { method: \"sign\" } }"}) {
+    EXPECT_THAT(ErrorOfTraining(Short(fields), Split()), testing::HasSubstr("multinode")) << fields;
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -68,7 +68,10 @@ ParameterStore& TrainNet::StoreOfAllSlots(ParameterStore& store) {
 
 void TrainNet::Gather(ParameterStore& store) const {
   if (shards_ || !splits_.empty()) exchange_->Drain();
-  for (const SplitBlob& split : splits_) store.Set(split.whole.name, WholeOf(*world_, store.Values(split.part)));
+  for (const SplitBlob& split : splits_) {
+    if (!store.Has(split.whole.name)) store.Add(split.whole.name, split.whole.shape);
+    store.Set(split.whole.name, WholeOf(*world_, store.Values(split.part)));
+  }
   if (!pipeline_) return;
   std::vector<std::vector<std::string>> names(static_cast<size_t>(pipeline_world_->size()));
   for (const auto& [name, owner] : pipeline_->stage_of_state) names[static_cast<size_t>(owner)].push_back(name);

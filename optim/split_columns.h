@@ -17,13 +17,12 @@
 #include "comm/communicator.h"
 #include "graph/parameter_store.h"
 #include "layers/net.h"
-#include "optim/update.h"
 #include "proto/moka.pb.h"
 
 namespace moka {
 
-// A blob of which each rank trains some rows. The store has it whole under its own name, for tests and checkpoints, as
-// it was when it was gathered last, and this rank's rows under `part`.
+// A blob of which each rank trains some rows. The store has this rank's under `part`, and for tests and checkpoints all
+// of them under the blob's own name, as they were when they were gathered last.
 struct SplitBlob {
   NetBlob whole;
   std::string part;

@@ -18,6 +18,14 @@ void TrainNet::TakeParts(ParameterStore& store) const {
   }
 }
 
+void TrainNet::ReleaseWhole(ParameterStore& store) const {
+  std::vector<std::string> names;
+  for (const SplitBlob& split : splits_) {
+    if (store.Has(split.whole.name)) names.push_back(split.whole.name);
+  }
+  if (!names.empty()) store.Remove(names);
+}
+
 const SplitBlob* TrainNet::SplitOf(std::string_view part) const {
   const auto it = std::ranges::find(splits_, part, &SplitBlob::part);
   return it == splits_.end() ? nullptr : &*it;

@@ -82,6 +82,8 @@ class TrainNet {
   ParameterStore& StoreOfAllSlots(ParameterStore& store);
   // Of blobs whose rows are split among the ranks, once the store has them whole: this rank's part comes to be in it.
   void TakeParts(ParameterStore& store) const;
+  // They leave the store until the next Gather. Requires: no other program reads them.
+  void ReleaseWhole(ParameterStore& store) const;
   // A slot of a checkpoint, whole, comes into the store, or this rank's part of it. The name that it has there, empty
   // if it is another rank's; none if it is no slot of this net and solver.
   std::optional<std::string> SetSlot(const std::string& name, const StateTensor& whole, ParameterStore& store) const;

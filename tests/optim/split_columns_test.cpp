@@ -82,6 +82,29 @@ TEST_F(SplitColumnsTest, ARankHasItsRowsOnly) {
   }
 }
 
+// What tests do not read whole is whole only while it is looked at.
+TEST_F(SplitColumnsTest, WithoutTestsNoRankKeepsWholeBlobs) {
+  struct Watch : TrainObserver {
+    void OnIteration(const TrainProgress&) override { found += trainer->store().Has("ip2/0") ? 1 : 0; }
+    Trainer* trainer = nullptr;
+    int found = 0;
+  };
+  SolverNets nets = Split();
+  const Result expected = Train(2, Short(""), nets)[0];
+  nets.tests.clear();
+  std::vector<Watch> watches(2);
+  const std::string solver =
+      "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.001 max_iter: 5 random_seed: 3";
+  const std::vector<Result> results = Train(
+      2, solver, nets,
+      [&](int rank, TrainerOptions& options) { options.observer = &watches[static_cast<size_t>(rank)]; },
+      [&](int rank, Trainer& trainer) { watches[static_cast<size_t>(rank)].trainer = &trainer; });
+  for (size_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(watches[r].found, 0);
+    EXPECT_EQ(results[r].values.at("ip2/0"), expected.values.at("ip2/0")) << "gathered at the end";
+  }
+}
+
 TEST_F(SplitColumnsTest, GradientsOfPartsCrossNothing) {
   Train(2, Short(""), Split(), {}, [](int, Trainer& trainer) {
     std::map<std::string, int> exchanged;

@@ -1,7 +1,7 @@
 // Layers whose outputs are split among the ranks: training is that of one rank on the same batches, each rank has its
 // rows only, checkpoints and tests see whole layers, and what cannot be split says so.
 #include <algorithm>
-#include <cmath>
+#include <tuple>
 
 #include "ranks_fixture.h"
 
@@ -188,6 +188,28 @@ TEST_F(SplitColumnsTest, AResumedRunEndsBitIdentical) {
   for (size_t r = 0; r < 3; ++r) EXPECT_EQ(resumed[r].values, whole[r].values);
 }
 
+// The slots of all ranks are in Caffe's solver states, with sharded updates too, and any number of ranks reads them.
+TEST_F(SplitColumnsTest, CaffesSolverStatesHaveWholeSlots) {
+  const std::string task =
+      "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.001 max_iter: 6 random_seed: 3 ";
+  SolverNets split = Split();
+  SolverNets plain = Split("");
+  split.tests.clear();
+  plain.tests.clear();
+  const Result whole = Train(1, task, plain)[0];
+  const auto resume = [&](const std::string& prefix, int ranks, const std::string& fields, const SolverNets& nets) {
+    return Train(ranks, task + fields, nets,
+                 [&](int, TrainerOptions& options) { options.caffe_snapshot = prefix + "_iter_3.solverstate"; })[0];
+  };
+  const std::string sharded = "distributed { shard_updates: true }";
+  for (const auto& [fields, nets, what] :
+       {std::tuple(std::string(), split, std::string("split")), std::tuple(sharded, plain, std::string("sharded"))}) {
+    const std::string prefix = At(what).string();
+    Train(3, StrCat(task, fields, " snapshot: 3 snapshot_prefix: \"", prefix, "\""), nets);
+    for (const int ranks : {1, 2}) ExpectSameBlobs(resume(prefix, ranks, fields, nets), whole, 5e-5F, what);
+  }
+}
+
 // A gradient that overflows on the ranks that have it only is skipped by all.
 TEST_F(SplitColumnsTest, AllRanksSkipAnOverflowTogether) {
   for (const char* scale : {"loss_scale: 3e38", "loss_scale: 64"}) {
@@ -232,6 +254,12 @@ TEST_F(SplitColumnsTest, WhatDoesNotGoWithItIsNamed) {
         "distributed { strategy: \"delayed\" delay: 1 }", "distributed { compression { method: \"sign\" } }"}) {
     EXPECT_THAT(ErrorOfTraining(Short(fields), Split()), testing::HasSubstr("multinode")) << fields;
   }
+  EXPECT_THAT(ErrorOf([&] {
+                Train(2, Short(""), Split(), [](int, TrainerOptions& options) {
+                  options.compile.device = Device{DeviceKind::kCuda, Device::kRehearsed};
+                });
+              }).text,
+              testing::HasSubstr("split layers (multinode)"));
 }
 
 }  // namespace

@@ -99,6 +99,40 @@ SplitBlob SplitOne(BuiltNet& net, NetBlob& blob, int64_t rank, int64_t ranks) {
   return split;
 }
 
+// The softmax loss that alone reads a value [n,K], its classes along axis 1; kNoId if something else does.
+NodeId LossOf(const BuiltNet& net, ValueId scores) {
+  const std::vector<std::vector<NodeId>> uses = net.graph.Uses();
+  const std::vector<NodeId>& readers = uses[static_cast<size_t>(scores)];
+  const auto is_read = [&](ValueId value) {
+    return !uses[static_cast<size_t>(value)].empty() ||
+           std::ranges::find(net.outputs, value, &BuiltNet::Output::value) != net.outputs.end();
+  };
+  if (readers.size() != 1 || std::ranges::find(net.outputs, scores, &BuiltNet::Output::value) != net.outputs.end()) {
+    return kNoId;
+  }
+  const Node& loss = net.graph.node(readers.front());
+  const bool is_loss = loss.op->name == "softmax_loss" && loss.inputs[0] == scores && !is_read(loss.outputs[2]);
+  const int64_t axis = is_loss ? loss.attributes.Int("axis") : 0;
+  return axis == 1 || axis == -1 ? loss.id : kNoId;
+}
+
+// The loss of scores that stay split; `part` are the rows of all ranks.
+void SplitLoss(BuiltNet& net, NodeId id, ValueId part, int64_t columns, Attributes attributes) {
+  const Node node = net.graph.node(id);  // a copy: nodes are added
+  const GraphBuilder b(net.graph, node.origin);
+  const int64_t key = RankKey(StrCat(node.origin.layer, "/@split"));
+  const ValueId label = node.inputs[1];
+  attributes.Set("key", key + 1);
+  const ValueId labels = b.Add1("gather_rows", {b.Reshape(label, {b.shape(label).Count(), 1})}, attributes);
+  attributes.Set("key", key);
+  attributes.Set("columns", columns);
+  attributes.Set("has_ignore", node.attributes.Bool("has_ignore"));
+  attributes.Set("ignore_label", node.attributes.Int("ignore_label"));
+  const std::vector<ValueId> sums = b.Add("split_softmax_loss", {part, labels}, attributes);
+  for (size_t i = 0; i < sums.size(); ++i) Replace(net, node.outputs[i], sums[i]);
+  net.graph.RemoveNode(id);
+}
+
 void SplitLayer(BuiltNet& net, const LayerParameter& layer, int64_t rank, int64_t ranks,
                 std::vector<SplitBlob>& splits) {
   CheckLayer(layer, ranks);
@@ -122,9 +156,14 @@ void SplitLayer(BuiltNet& net, const LayerParameter& layer, int64_t rank, int64_
   std::vector<ValueId> inputs = node.inputs;
   inputs[0] = b.Add1("gather_rows", {inputs[0]}, attributes);
   const ValueId part = b.Add1("matmul", inputs, node.attributes);
-  attributes.Set("key", key + 1);
-  attributes.Set("columns", columns);
-  Replace(net, node.outputs[0], b.Add1("exchange_columns", {part}, attributes));
+  if (const NodeId loss = LossOf(net, node.outputs[0]); loss != kNoId) {
+    SplitLoss(net, loss, part, columns, attributes);
+    Replace(net, node.outputs[0], part);
+  } else {
+    attributes.Set("key", key + 1);
+    attributes.Set("columns", columns);
+    Replace(net, node.outputs[0], b.Add1("exchange_columns", {part}, attributes));
+  }
   net.graph.RemoveNode(node.id);
 }
 

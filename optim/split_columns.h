@@ -7,6 +7,7 @@
 //
 // n rows of this rank, N of all; k of K columns. Backward the same way round: the gradients of y are those that each
 // rank's own loss has, so a part's gradient is the sum over ranks that the gradient of a whole weight comes to be.
+// Where nothing but a softmax loss reads y, split_softmax_loss takes [N,k] as it is, and there is no y.
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,8 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaAllReduceEnd(),
       MokaMeanOverRanks(),
       MokaScatterRows(),
+      MokaSplitSoftmaxLoss(),
+      MokaSplitSoftmaxLossBackward(),
       MokaArgmax(),
       MokaBatchNorm(),
       MokaBatchNormApply(),

@@ -21,6 +21,8 @@ KernelDef MokaAllReduceBegin();
 KernelDef MokaAllReduceEnd();
 KernelDef MokaMeanOverRanks();
 KernelDef MokaScatterRows();
+KernelDef MokaSplitSoftmaxLoss();
+KernelDef MokaSplitSoftmaxLossBackward();
 KernelDef MokaArgmax();
 KernelDef MokaBatchNorm();
 KernelDef MokaBatchNormApply();

@@ -93,6 +93,8 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"scale_rows", kChooses},
     {"scatter_rows", kSplits},
     {"score_boxes", kEvaluates},
+    {"split_softmax_loss", kSplits},
+    {"split_softmax_loss_backward", kSplits},
     {"squares_loss", kCells},
     {"triplet_rows_loss", kChooses},
     {"winner_mask", kPeaks},

@@ -74,6 +74,8 @@ std::vector<OpDef> AllOps() {
       SoftmaxLossForwardOp(),
       SoftmaxLossOp(),
       SoftmaxOp(),
+      SplitSoftmaxLossBackwardOp(),
+      SplitSoftmaxLossOp(),
       StopGradientOp(),
       TopKMaskOp(),
       TransposeOp(),

@@ -52,6 +52,8 @@ OpDef SoftmaxLossBackwardOp();
 OpDef SoftmaxLossForwardOp();
 OpDef SoftmaxLossOp();
 OpDef SoftmaxOp();
+OpDef SplitSoftmaxLossBackwardOp();
+OpDef SplitSoftmaxLossOp();
 OpDef StopGradientOp();
 OpDef TopKMaskOp();
 OpDef TransposeOp();

@@ -27,6 +27,23 @@ class SplitColumnsTest : public RanksTest {
     text.replace(text.find(begin), begin.size(), StrCat(begin, fields, " "));
     return Nets(1, net_fields + text);
   }
+  // The same with a layer between the classifier and its loss, which so gets whole rows of scores.
+  static SolverNets SplitRows(const std::string& fields = "multinode { model_parts: 0 }") {
+    SolverNets nets = Split(fields);
+    for (NetParameter* net : {&nets.train, &nets.tests[0]}) {
+      LayerParameter power;
+      power.set_name("half");
+      power.set_type("Power");
+      power.add_bottom("ip2");
+      power.add_top("half");
+      power.mutable_power_param()->set_scale(0.5F);
+      const int loss = net->layer_size() - 2;
+      net->mutable_layer(loss)->set_bottom(0, "half");
+      *net->add_layer() = power;
+      std::rotate(net->mutable_layer()->begin() + loss, net->mutable_layer()->end() - 1, net->mutable_layer()->end());
+    }
+    return nets;
+  }
   static std::string Short(const std::string& more) {
     return BaseSolver() + StrCat("max_iter: ", kIterations, " test_interval: 5 | ", more);
   }
@@ -58,13 +75,39 @@ TEST_F(SplitColumnsTest, TrainingIsThatOfOneRank) {
   for (const char* type : {"type: \"SGD\"", "type: \"LARS\" lars_eta: 0.05", "type: \"Adam\" base_lr: 0.01",
                            "type: \"LAMB\" base_lr: 0.01", "clip_gradients: 0.3", "type: \"Nesterov\""}) {
     const std::string solver = Short(type);
-    const Result whole = Train(1, solver, Split(""))[0];
-    for (const int ranks : {2, 3, 4}) {
-      for (const Result& result : Train(ranks, solver, Split())) {
-        ExpectSameBlobs(result, whole, 5e-5F, StrCat(type, " by ", ranks));
+    for (const auto& [net, split] : {std::pair(Split(""), Split()), std::pair(SplitRows(""), SplitRows())}) {
+      const Result whole = Train(1, solver, net)[0];
+      for (const int ranks : {2, 3, 4}) {
+        for (const Result& result : Train(ranks, solver, split)) {
+          ExpectSameBlobs(result, whole, 5e-5F, StrCat(type, " by ", ranks));
+        }
       }
     }
   }
+}
+
+// Of ranks that ignore differently many labels each divides by its own, as they do of whole rows.
+TEST_F(SplitColumnsTest, IgnoredLabelsAreThoseOfTheirRank) {
+  const std::string solver = Short("");
+  const auto ignoring = [](SolverNets nets) {
+    LayerParameter* loss = nets.train.mutable_layer(nets.train.layer_size() - 2);
+    EXPECT_EQ(loss->name(), "loss");
+    loss->mutable_loss_param()->set_ignore_label(3);
+    return nets;
+  };
+  const std::vector<Result> whole = Train(3, solver, ignoring(Split("")));
+  const std::vector<Result> split = Train(3, solver, ignoring(Split()));
+  for (size_t r = 0; r < 3; ++r) ExpectSameBlobs(split[r], whole[r], 5e-5F, "ignored");
+}
+
+TEST_F(SplitColumnsTest, AWrongLabelIsNamed) {
+  SolverNets nets = Split();
+  for (LayerParameter& layer : *nets.train.mutable_layer()) {
+    if (layer.name() == "ip2") layer.mutable_inner_product_param()->set_num_output(3);
+  }
+  nets.tests.clear();
+  EXPECT_THAT(ErrorOfTraining("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 3", nets),
+              testing::HasSubstr("is not a class from 0 to 2"));
 }
 
 TEST_F(SplitColumnsTest, ARankHasItsRowsOnly) {
@@ -106,21 +149,33 @@ TEST_F(SplitColumnsTest, WithoutTestsNoRankKeepsWholeBlobs) {
 }
 
 TEST_F(SplitColumnsTest, GradientsOfPartsCrossNothing) {
-  Train(2, Short(""), Split(), {}, [](int, Trainer& trainer) {
+  const auto look = [](Trainer& trainer, std::string& order) {
     std::map<std::string, int> exchanged;
     for (const ExchangedGradient& gradient : trainer.train_net().exchange()->gradients()) {
       exchanged[gradient.layer.starts_with("ip1") ? "ip1" : gradient.layer] += static_cast<int>(gradient.bytes);
     }
-    // Features [12,16] and outputs [6,10], each there and back; half of their bytes, as an all-reduce counts them.
-    EXPECT_EQ(exchanged["ip2"], 2 * (12 * kHidden + 6 * kClasses) / 2 * 4);
     EXPECT_EQ(exchanged["ip1"], (kFeatures * kHidden + kHidden) * 4);
-    std::string order;
     for (const StepReport& step : trainer.train_net().program().steps()) {
-      if (step.layer == "ip2") order += step.op + " ";
+      if (step.layer == "ip2" || step.layer == "loss") order += step.op + " ";
     }
+    return exchanged;
+  };
+  // Bytes are half of what a rank has of a tensor afterwards or before, as an all-reduce counts them.
+  Train(2, Short(""), SplitRows(), {}, [&](int, Trainer& trainer) {
+    std::string order;
+    // Features [12,16] and outputs [6,10], each there and back.
+    EXPECT_EQ(look(trainer, order)["ip2"], 2 * (12 * kHidden + 6 * kClasses) / 2 * 4) << order;
     EXPECT_LT(order.find("gather_rows"), order.find("exchange_columns")) << order;
     EXPECT_LT(order.find("exchange_rows"), order.find("scatter_rows")) << order;
-    EXPECT_EQ(order.find("all_reduce"), std::string::npos) << order;
+  });
+  Train(2, Short(""), Split(), {}, [&](int, Trainer& trainer) {
+    std::string order;
+    std::map<std::string, int> exchanged = look(trainer, order);
+    // Features there and back; labels [12], of each rank three numbers of 12 rows, a gradient of each; the loss.
+    EXPECT_EQ(exchanged["ip2"], 2 * 12 * kHidden / 2 * 4) << order;
+    EXPECT_EQ(exchanged["loss"], (12 + 2 * 3 * 12 + 2) / 2 * 4 + 4) << order;
+    EXPECT_EQ(order.find("exchange_"), std::string::npos) << order;
+    EXPECT_LT(order.find("split_softmax_loss"), order.find("split_softmax_loss_backward")) << order;
   });
 }
 

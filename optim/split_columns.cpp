@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -180,6 +179,14 @@ std::vector<SplitBlob> SplitColumns(BuiltNet& net, int64_t rank, int64_t ranks) 
     SplitLayer(net, layer, rank, ranks, splits);
   }
   return splits;
+}
+
+void RefuseSplitInPipeline(const NetParameter& net) {
+  const std::vector<Wish> wishes = WishesOf(net);
+  const auto it = std::ranges::find_if(wishes, [](const Wish& wish) { return wish.parts != 1; });
+  if (it == wishes.end()) return;
+  Refuse(net.layer(static_cast<int>(it - wishes.begin())),
+         "its outputs cannot be split in a pipeline (pipeline_stage)");
 }
 
 void RefuseBesideSplit(const SolverParameter& solver) {

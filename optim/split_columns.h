@@ -35,6 +35,8 @@ struct SplitBlob {
 // them. Errors: kConfig at another number of parts or nodes, and at a layer that cannot be split.
 std::vector<SplitBlob> SplitColumns(BuiltNet& net, int64_t rank, int64_t ranks);
 
+// Errors: kConfig for a net that asks for it: in a pipeline a layer is of one rank.
+void RefuseSplitInPipeline(const NetParameter& net);
 // What split columns cannot be trained with. Errors: kConfig at the solver's field.
 void RefuseBesideSplit(const SolverParameter& solver);
 

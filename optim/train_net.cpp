@@ -139,6 +139,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   std::vector<NetBlob> whole_blobs = net.blobs;
   if (world_ != nullptr) splits_ = SplitColumns(net, world_->rank(), ranks);
   if (!splits_.empty()) RefuseBesideSplit(solver_);
+  if (pipeline_world_ != nullptr) RefuseSplitInPipeline(net.param);
   RefuseUntrainable(net.param);
   if (world_ != nullptr || pipeline_) RefuseAlone(net);
   const bool has_synced_norms = HasSyncedNorms(net.param);

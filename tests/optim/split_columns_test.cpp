@@ -309,6 +309,8 @@ TEST_F(SplitColumnsTest, WhatDoesNotGoWithItIsNamed) {
         "distributed { strategy: \"delayed\" delay: 1 }", "distributed { compression { method: \"sign\" } }"}) {
     EXPECT_THAT(ErrorOfTraining(Short(fields), Split()), testing::HasSubstr("multinode")) << fields;
   }
+  SolverNets stages = Split("pipeline_stage: 1 multinode { model_parts: 0 }");
+  EXPECT_THAT(ErrorOfTraining(Short(""), stages), testing::HasSubstr("cannot be split in a pipeline"));
   EXPECT_THAT(ErrorOf([&] {
                 Train(2, Short(""), Split(), [](int, TrainerOptions& options) {
                   options.compile.device = Device{DeviceKind::kCuda, Device::kRehearsed};

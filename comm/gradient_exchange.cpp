@@ -61,6 +61,16 @@ void GradientExchange::AnnounceGroup(int64_t key, std::string_view layer, const 
   routes_.back() = {Way::kInGroup, ranks};
 }
 
+void GradientExchange::AnnounceParts(int64_t key, std::string_view layer, const PartsExchange& parts) {
+  Require(!device_, "parts are exchanged on CPUs");
+  const auto size = static_cast<int64_t>(parts.to.size());
+  Announce(key, layer, Tensor({DType::kFloat32, Shape{size}, {}}, parts.to.data()));
+  // What an all-reduce of as many bytes would move: planners know what that takes.
+  gradients_.back().bytes = parts.elements / 2 * static_cast<int64_t>(sizeof(float));
+  routes_.back() = {Way::kParts, 0};
+  parts_[static_cast<int>(gradients_.size()) - 1] = parts;
+}
+
 void GradientExchange::SetWay(int64_t key, Way way, int owner) {
   Require(buckets_.empty(), "ways are set before the first plan");
   routes_[static_cast<size_t>(index_of_key_.at(key))] = {way, owner};
@@ -68,7 +78,7 @@ void GradientExchange::SetWay(int64_t key, Way way, int owner) {
 
 int GradientExchange::EndOfWay(int first, int end) const {
   const Way way = routes_[static_cast<size_t>(first)].way;
-  if (way == Way::kInGroup) return first + 1;  // the program waits for it before it goes on
+  if (way == Way::kInGroup || way == Way::kParts) return first + 1;  // the program waits for it before it goes on
   while (first < end && routes_[static_cast<size_t>(first)].way == way) ++first;
   return first;
 }
@@ -86,6 +96,12 @@ Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
     const std::span<float> values = tensors_[static_cast<size_t>(i)].as<float>();
     bucket.message.Append(values.data(), static_cast<int64_t>(values.size()));
   };
+  if (way == Way::kParts) {
+    const PartsExchange& parts = parts_.at(bucket.first);
+    bucket.message.Append(parts.from.data(), parts.sent.back());
+    bucket.message.Append(parts.to.data(), parts.received.back());
+    return ExchangeParts(communicator_.rank(), communicator_.size(), parts.sent, parts.received);
+  }
   if (way == Way::kToAll || way == Way::kInGroup) {
     for (int i = bucket.first; i < bucket.last; ++i) append(i);
     if (way == Way::kToAll) return planned;
@@ -105,7 +121,9 @@ Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
 void GradientExchange::CheckAnnounced() {
   std::string mine;
   for (size_t i = 0; i < gradients_.size(); ++i) {
-    mine += StrCat(gradients_[i].layer, " ", tensors_[i].type().ToString());
+    const auto parts = parts_.find(static_cast<int>(i));
+    mine += StrCat(gradients_[i].layer, " ",
+                   parts == parts_.end() ? tensors_[i].type().ToString() : StrCat(parts->second.elements, " in parts"));
     if (compressed_[i] != nullptr) mine += StrCat(" by ", compression_->method().name);
     mine += "\n";
   }
@@ -138,7 +156,7 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       const Schedule schedule = Arrange(bucket, schedules[b]);
       // What owners send is what all hold: it must not be rounded.
       const Way way = routes_[static_cast<size_t>(bucket.first)].way;
-      const bool is_final = way == Way::kFromOwner || way == Way::kInGroup;
+      const bool is_final = way == Way::kFromOwner || way == Way::kInGroup || way == Way::kParts;
       if (!device_) {
         bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
         bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
@@ -149,7 +167,7 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
         bucket_of_[static_cast<size_t>(i)] = static_cast<int>(buckets_.size());
       }
       if (way == Way::kToAll) ArrangeCompressed(bucket, schedules[b]);
-      if (delays_ && way != Way::kInGroup)
+      if (delays_ && way != Way::kInGroup && way != Way::kParts)
         BuildSlots(bucket, *std::max_element(delays.begin() + bucket.first, delays.begin() + bucket.last));
       buckets_.push_back(std::move(bucket));
     }

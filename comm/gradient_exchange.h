@@ -43,6 +43,7 @@ class GradientExchange : public Collectives {
 
   void Announce(int64_t key, std::string_view layer, const Tensor& values) override;
   void AnnounceGroup(int64_t key, std::string_view layer, const Tensor& values, int ranks) override;
+  void AnnounceParts(int64_t key, std::string_view layer, const PartsExchange& parts) override;
   void Begin(int64_t key) noexcept override;
   void End(int64_t key) noexcept override;
   void Begin(int64_t key, Stream& stream) override;
@@ -59,8 +60,8 @@ class GradientExchange : public Collectives {
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
   // Before the first plan: gradient `key` goes to the rank that owns it alone, or is not summed but its owner's on all
   // ranks afterwards: those come last, and may be on their way until the next iteration asks for them. Others are
-  // summed for all, or in groups of `owner` ranks.
-  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner, kInGroup };
+  // summed for all, in groups of `owner` ranks, or moved as AnnounceParts says.
+  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner, kInGroup, kParts };
   void SetWay(int64_t key, Way way, int owner);
   // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
   // with 1 it is Pipe-SGD, Li et al., NeurIPS 2018). `controls` are the keys of what is no gradient: the sum of the
@@ -158,8 +159,9 @@ class GradientExchange : public Collectives {
     int owner = 0;
     bool operator==(const Route&) const = default;
   };
-  std::vector<Route> routes_;   // by gradient
-  std::vector<int> bucket_of_;  // by gradient
+  std::vector<Route> routes_;           // by gradient
+  std::map<int, PartsExchange> parts_;  // by gradient
+  std::vector<int> bucket_of_;          // by gradient
   std::vector<Bucket> buckets_;
   std::set<std::string, std::less<>> names_;  // of the buckets of all plans, which a trace may still speak of
   ArrivalLog arrivals_;

@@ -1,5 +1,5 @@
 // Schedules beside all-reduce: its halves where every value has an owner, who gets the sums and gives back what it
-// makes of them; and sums in groups of ranks.
+// makes of them; sums in groups of ranks; and parts that go from all to all.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,11 @@ namespace moka {
 Schedule ReduceToOwners(int rank, std::vector<int64_t> bounds);
 // After the second every rank holds what the owners held.
 Schedule GatherFromOwners(int rank, std::vector<int64_t> bounds);
+
+// All-to-all in one round over a message of two halves, what is sent and what comes: `sent` has the bounds of what goes
+// to each rank, or two numbers where all of it goes to every rank; `received` those of what comes from each, or two
+// where it is added up, in the order of ranks, to what lies there. Both count from 0.
+Schedule ExchangeParts(int rank, int ranks, const std::vector<int64_t>& sent, const std::vector<int64_t>& received);
 
 // The sum over the `group` neighbouring ranks that this one is of, in one round: for short messages.
 Schedule SumInGroup(int rank, int ranks, int group);

@@ -48,20 +48,30 @@ void TrainNet::RouteToOwners() {
 
 std::vector<std::string> TrainNet::AllSlots() const {
   std::vector<std::string> names;
-  for (const SlotState& slot : shards_ ? all_slots_ : updates_.slots) names.push_back(slot.name);
+  for (const SlotState& slot : WholeSlots()) names.push_back(slot.name);
   return names;
 }
 
-const ParameterStore& TrainNet::StoreOfAllSlots(ParameterStore& store) {
-  if (!shards_) return store;
+ParameterStore& TrainNet::StoreOfAllSlots(ParameterStore& store) {
+  if (!shards_ && splits_.empty()) return store;
   whole_slots_ = std::make_unique<ParameterStore>();
-  for (const SlotState& slot : all_slots_) whole_slots_->Add(slot.name, slot.shape);
-  ShareValues(*world_, SlotsOf(owned_, all_slots_), store, *whole_slots_);
+  const std::vector<SlotState> slots = WholeSlots();
+  for (const SlotState& slot : slots) whole_slots_->Add(slot.name, slot.shape);
+  if (shards_) ShareValues(*world_, SlotsOf(owned_, all_slots_), store, *whole_slots_);
+  for (size_t i = 0; !splits_.empty() && i < slots.size(); ++i) {
+    const SlotState& own = updates_.slots[i];
+    const std::vector<float> values = store.Values(own.name);
+    whole_slots_->Set(slots[i].name, SplitOf(own.blob) == nullptr ? values : WholeOf(*world_, values));
+  }
   return *whole_slots_;
 }
 
 void TrainNet::Gather(ParameterStore& store) const {
-  if (shards_) exchange_->Drain();
+  if (shards_ || !splits_.empty()) exchange_->Drain();
+  for (const SplitBlob& split : splits_) {
+    if (!store.Has(split.whole.name)) store.Add(split.whole.name, split.whole.shape);
+    store.Set(split.whole.name, WholeOf(*world_, store.Values(split.part)));
+  }
   if (!pipeline_) return;
   std::vector<std::vector<std::string>> names(static_cast<size_t>(pipeline_world_->size()));
   for (const auto& [name, owner] : pipeline_->stage_of_state) names[static_cast<size_t>(owner)].push_back(name);

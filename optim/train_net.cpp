@@ -136,6 +136,10 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   }
   BuiltNet net = BuildNet(WithSyncedNorms(part(), ranks), options);
   pulse();
+  std::vector<NetBlob> whole_blobs = net.blobs;
+  if (world_ != nullptr) splits_ = SplitColumns(net, world_->rank(), ranks);
+  if (!splits_.empty()) RefuseBesideSplit(solver_);
+  if (pipeline_world_ != nullptr) RefuseSplitInPipeline(net.param);
   RefuseUntrainable(net.param);
   if (world_ != nullptr || pipeline_) RefuseAlone(net);
   const bool has_synced_norms = HasSyncedNorms(net.param);
@@ -146,19 +150,20 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
                 "leave out sync_ranks, or iter_size and the strategy");
   }
   if ((world_ != nullptr || pipeline_) && !compile.device.is_cpu() &&
-      (pipeline_ || kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms ||
+      (pipeline_ || kind_ != StrategyKind::kSynchronous || shards_ || has_synced_norms || !splits_.empty() ||
        solver_.distributed().compression().method() != "none")) {
     throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "distributed"),
                 "ranks on GPUs train synchronously only so far: no other strategy, pipelines, shard_updates, "
-                "compression or sync_ranks",
+                "compression, sync_ranks or split layers (multinode)",
                 "take --device=cpu, or leave these out");
   }
   WarnOfOutputFiles(net.param);
   param_ = world_ != nullptr || pipeline_ ? FilterNet(param, options.state)
                                           : net.param;  // what a checkpoint keeps is of all ranks
-  blobs_ = net.blobs;
+  blobs_ = std::move(whole_blobs);
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
+  AddParts(store);
   AddKept(net, "train", store);
 
   for (const BuiltNet::Output& output : outputs_) {
@@ -203,7 +208,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
                            ParameterStore& store) {
-  const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
+  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
@@ -219,7 +224,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
 
   if (solver_.iter_size() == 1 && !IsServed()) {
     ValueId loss = net.loss;
-    if (exchange_) SumOverAll(net.graph, gradients, loss, {});
+    if (exchange_) SumWhole(net.graph, trained, gradients, loss);
     AllowWeights(net.graph, trained, gradients, compression);
     std::vector<ValueId> sums;  // of reached_
     if (shards_) {
@@ -230,7 +235,8 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
         if (std::ranges::find(own, trained[i].name, &NetBlob::name) == own.end()) gradients[i] = kNoId;
       }
     }
-    const ValueId guard = scale.Guard(loss, gradients);
+    const ValueId guard =
+        scale.Guard(loss, scale.seed() == kNoId ? gradients : GradientsToGuard(net.graph, trained, gradients));
     GuardAssignments(net.graph, guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
                                       .blobs = trained,
@@ -239,7 +245,8 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
                                       .gradient_scale = part,
                                       .unscale = scale.unscale(),
                                       .net = &param_,
-                                      .corrected = CorrectedBlobs(trained, compression)});
+                                      .corrected = CorrectedBlobs(trained, compression),
+                                      .split = NormsOverRanks()});
     scale.Finish();
     if (shards_) ShareUpdates(net.graph, sums);
     AddSlots(updates_.slots, store);

@@ -16,6 +16,8 @@
 #include "layers/net.h"
 #include "optim/feed.h"
 #include "optim/pipeline/train_pipeline.h"
+#include "optim/split_columns.h"
+#include "optim/state_file.h"
 #include "optim/strategies/strategy.h"
 #include "optim/update.h"
 #include "proto/moka.pb.h"
@@ -41,8 +43,8 @@ class TrainNet {
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
 
   // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
-  // several ranks (pipeline_stage), by all ranks at once; with sharded updates, weights that are on their way come in.
-  // Errors: kPeer.
+  // several ranks (pipeline_stage) or their outputs are (multinode), by all ranks at once; with sharded updates,
+  // weights that are on their way come in. Errors: kPeer.
   void Gather(ParameterStore& store) const;
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
@@ -77,7 +79,14 @@ class TrainNet {
   // The names of all ranks' slots, and a store that has them: the one given, unless ranks keep slots of their own; then
   // it is filled here, by all of them together. Errors: kPeer.
   std::vector<std::string> AllSlots() const;
-  const ParameterStore& StoreOfAllSlots(ParameterStore& store);
+  ParameterStore& StoreOfAllSlots(ParameterStore& store);
+  // Of blobs whose rows are split among the ranks, once the store has them whole: this rank's part comes to be in it.
+  void TakeParts(ParameterStore& store) const;
+  // They leave the store until the next Gather. Requires: no other program reads them.
+  void ReleaseWhole(ParameterStore& store) const;
+  // A slot of a checkpoint, whole, comes into the store, or this rank's part of it. The name that it has there, empty
+  // if it is another rank's; none if it is no slot of this net and solver.
+  std::optional<std::string> SetSlot(const std::string& name, const StateTensor& whole, ParameterStore& store) const;
   const NetParameter& param() const { return param_; }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
@@ -106,6 +115,14 @@ class TrainNet {
   // Sharded updates (optim/sharded_updates.cpp): what owners make of their weights becomes everybody's.
   void ShareUpdates(Graph& graph, const std::vector<ValueId>& sums);
   void RouteToOwners();
+  // Split columns (optim/split_updates.cpp): gradients are summed but for those of parts, whose norms are over all.
+  void AddParts(ParameterStore& store) const;
+  void SumWhole(Graph& graph, const std::vector<NetBlob>& trained, std::vector<ValueId>& gradients, ValueId& loss);
+  std::vector<ValueId> GradientsToGuard(Graph& graph, const std::vector<NetBlob>& trained,
+                                        std::vector<ValueId> gradients) const;
+  SplitNorms NormsOverRanks() const;
+  std::vector<SlotState> WholeSlots() const;
+  const SplitBlob* SplitOf(std::string_view part) const;
   bool IsServed() const { return kind_ == StrategyKind::kServed; }
   std::vector<std::string> Statistics() const;
   // With several ranks: gradients, the loss (if one is given), wishes and the new values of statistics become those of
@@ -137,6 +154,7 @@ class TrainNet {
   int64_t exchanged_ = 0;  // keys of what is summed over ranks are below
   int64_t wishes_key_ = -1;
   int64_t loss_key_ = -1;
+  std::vector<SplitBlob> splits_;  // rows of these are split among the ranks
   bool shards_ = false;
   std::vector<std::vector<NetBlob>> owned_;      // by rank; empty unless updates are sharded
   std::vector<SlotState> all_slots_;             // the same

@@ -87,6 +87,7 @@ void Trainer::Iterate() {
     train_->Gather(store_);
     before_update_ = WeightsOf(train_->blobs(), store_);
   }
+  if (tests_.empty()) train_->ReleaseWhole(store_);
   TellWishes();
   phase_ = Phase::kTraining;
   iteration_now_ = state_.iteration;

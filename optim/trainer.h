@@ -108,7 +108,7 @@ class Trainer {
   bool TestAll();
   bool RankTest(const std::vector<OutputValue>& outputs);
   void WriteSnapshot(bool is_best);
-  void WriteCaffeSnapshot();
+  void WriteCaffeSnapshot(const ParameterStore& slots);
   // snapshot_diff: what the last update took from each blob, 0 from those it leaves alone; empty without it.
   std::vector<std::vector<float>> LastUpdate() const;
   // What ends the run now, if anything does.

@@ -247,11 +247,12 @@ void Trainer::StartWeights() {
   if (options_.resume) {
     Restore(*options_.resume);
     options_.resume.reset();  // its copy of the weights is no longer needed
-    return;
+    return train_->TakeParts(store_);
   }
   for (const std::string& list : solver_.weights()) LoadWeightFiles(list, train_->blobs(), store_);
   for (const std::string& list : options_.weights) LoadWeightFiles(list, train_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
+  train_->TakeParts(store_);
   train_->StartMeans(store_);
 }
 
@@ -261,15 +262,13 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   LoadWeights(checkpoint.weights, file + ".safetensors", train_->blobs(), store_);
   std::vector<std::string> missing;
   for (const SlotState& slot : train_->slots()) missing.push_back(slot.name);
-  const std::vector<std::string> all = train_->AllSlots();
   for (const auto& [name, tensor] : checkpoint.slots) {
-    if (!store_.Has(name) && std::ranges::find(all, name) != all.end()) continue;  // another rank's
-    if (!store_.Has(name) || !(store_.type(name).shape == tensor.shape)) {
+    const std::optional<std::string> own = train_->SetSlot(name, tensor, store_);
+    if (!own) {
       throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", name, "\" of shape ", tensor.shape.ToString(),
                                               " is not one of this net and solver"));
     }
-    store_.Set(name, tensor.values);
-    std::erase(missing, name);
+    std::erase(missing, *own);
   }
   if (!missing.empty()) {
     throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", missing.front(), "\" is missing"));
@@ -297,7 +296,13 @@ void Trainer::RestoreCaffe(const fs::path& path) {
   } else if (options_.weights.empty() && solver_.weights().empty()) {
     LogWarning(StrCat(path.string(), " names no weights: they keep what their fillers gave"));
   }
-  HistoryToStore(solver_, train_->blobs(), state.history, store_);
+  ParameterStore& slots = train_->StoreOfAllSlots(store_);
+  HistoryToStore(solver_, train_->blobs(), state.history, slots);
+  if (&slots != &store_) {
+    for (const std::string& name : train_->AllSlots()) {
+      (void)train_->SetSlot(name, {slots.type(name).shape, slots.Values(name)}, store_);
+    }
+  }
   state_.iteration = state.iteration;
   // Caffe goes on from the step it stored; here the step follows from the iteration. The last update before the
   // snapshot was of iteration - 1.
@@ -329,7 +334,7 @@ void Trainer::WriteSnapshot(bool is_best) {
     last_checkpoint_iteration_ = state_.iteration;
     return AwaitSnapshot();
   }
-  if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot();
+  if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
   if (options_.run == nullptr) return AwaitSnapshot();
   state_.positions.clear();
   train_->feed().SavePositions(state_.positions);
@@ -372,7 +377,7 @@ std::vector<std::vector<float>> Trainer::LastUpdate() const {
 }
 
 // prefix_iter_N.caffemodel and .solverstate, as Caffe names them; with ".h5" behind in HDF5.
-void Trainer::WriteCaffeSnapshot() {
+void Trainer::WriteCaffeSnapshot(const ParameterStore& slots) {
   const bool is_hdf5 = solver_.snapshot_format() == SolverParameter::HDF5;
   const std::string kind = is_hdf5 ? "HDF5" : "binary proto";
   const std::string ending = is_hdf5 ? ".h5" : "";
@@ -390,7 +395,7 @@ void Trainer::WriteCaffeSnapshot() {
   WriteCaffeState(file, {.iteration = state_.iteration,
                          .learned_net = model,
                          .current_step = CaffeCurrentStep(solver_, state_.iteration - 1),
-                         .history = HistoryFromStore(solver_, train_->blobs(), store_)});
+                         .history = HistoryFromStore(solver_, train_->blobs(), slots)});
 }
 
 }  // namespace moka

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layers/ops/rank_parts.h"
 #include "optim/gradient_sums.h"
 #include "optim/lr_policy.h"
 #include "optim/optimizers/optimizer.h"
@@ -20,8 +21,17 @@ GraphBuilder UpdateBuilder(Graph& graph, std::string layer) {
 
 // The scalar min(1, limit / |all gradients together|) that every gradient is multiplied by.
 ValueId ClipScale(const GraphBuilder& b, const UpdateSpec& spec) {
-  const bool is_scaled = spec.unscale != kNoId;
-  const ValueId squares = SumOverGradients(b, spec.gradients, is_scaled ? "(x0*x1)*(x0*x1)" : "x0*x0", spec.unscale);
+  const std::string square = spec.unscale != kNoId ? "(x0*x1)*(x0*x1)" : "x0*x0";
+  std::vector<ValueId> whole = spec.gradients;
+  std::vector<ValueId> parts(whole.size(), kNoId);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (spec.split.Has(spec.blobs[i].name)) std::swap(whole[i], parts[i]);
+  }
+  ValueId squares = SumOverGradients(b, whole, square, spec.unscale);
+  if (const ValueId own = SumOverGradients(b, parts, square, spec.unscale); own != kNoId) {
+    const ValueId all = spec.split.Sum(b, own, "clip");
+    squares = squares == kNoId ? all : b.Pointwise("x0+x1", {squares, all});
+  }
   if (squares == kNoId) return kNoId;
   const std::string limit = ConstantText(spec.solver->clip_gradients());
   const std::string norm = StrCat("(sqrt(x0)*", ConstantText(std::abs(spec.gradient_scale)), ")");
@@ -58,6 +68,12 @@ void RefuseForeignFields(const SolverParameter& solver) {
 }
 
 }  // namespace
+
+ValueId SplitNorms::Sum(const GraphBuilder& b, ValueId scalar, const std::string& name) const {
+  const ValueId mean =
+      b.Add1("mean_over_ranks", {scalar, fence}, {{"key", RankKey(StrCat(name, "/@norm"))}, {"ranks", ranks}});
+  return b.Pointwise(StrCat("x0*", ranks), {mean});
+}
 
 std::string SlotName(std::string_view blob, std::string_view slot) { return StrCat(blob, "/@", slot); }
 
@@ -111,6 +127,7 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec) {
                                    .scale = spec.gradient_scale / spec.solver->iter_size(),
                                    .net = spec.net,
                                    .corrected = spec.corrected,
+                                   .split = spec.split,
                                    .updates = &updates};
     ParameterUpdate update(shared, spec.blobs[i], spec.gradients[i]);
     optimizer->emit(update);

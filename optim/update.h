@@ -4,6 +4,7 @@
 // from iteration to iteration are rank-0 float32 inputs of the graph, computed by the host in double (UpdateInput).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -30,6 +31,16 @@ inline constexpr std::string_view kEmaSlot = "ema";          // exponential mean
 inline constexpr std::string_view kWaitingSlot = "waiting";  // and how old: sums that are not in the weights yet
 inline constexpr std::string_view kSumSlot = "sum";          // gradients of the micro-batches so far
 
+// Blobs of which each rank has some rows: their norms are over all ranks.
+struct SplitNorms {
+  std::vector<std::string> blobs = {};
+  int64_t ranks = 1;
+  ValueId fence = kNoId;  // there when all that is summed over ranks is on its way
+  bool Has(std::string_view blob) const { return std::ranges::find(blobs, blob) != blobs.end(); }
+  // The sum over all ranks of a scalar; `name` tells it from others.
+  ValueId Sum(const GraphBuilder& b, ValueId scalar, const std::string& name) const;
+};
+
 struct UpdateSpec {
   const SolverParameter* solver = nullptr;
   std::vector<NetBlob> blobs;      // each once; their states are in the graph
@@ -43,6 +54,7 @@ struct UpdateSpec {
   // Blobs whose gradients come with momentum in them while the input "gradient_momentum" is 0: momentum correction of
   // deep gradient compression (Lin et al., ICLR 2018). SGD's history is then the decay's alone.
   std::vector<std::string> corrected = {};
+  SplitNorms split = {};
 };
 
 // What an update added to the graph.

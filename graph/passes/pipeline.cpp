@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "core/text.h"
+#include "graph/op.h"
 #include "graph/passes/passes.h"
 
 namespace moka {
@@ -80,6 +81,7 @@ std::vector<bool> WrittenStates(const Graph& graph) {
 
 bool IsConstantNode(const Graph& graph, const Node& node, const std::vector<bool>& constant,
                     const std::vector<bool>& written, bool states_are_constant) {
+  if (!node.op->is_pure) return false;  // ranks meet in every run, whatever they have
   return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
     const Value& value = graph.value(input);
     if (value.producer != kNoId) return static_cast<bool>(constant[static_cast<size_t>(value.producer)]);

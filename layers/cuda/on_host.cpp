@@ -29,6 +29,7 @@ constexpr std::string_view kLattice = "it builds a hash table of lattice points"
 constexpr std::string_view kAugments = "it draws and changes a picture at a time, as the data layers do";
 constexpr std::string_view kMasks = "it works on a few masks of regions";
 constexpr std::string_view kPeaks = "it looks for a few peaks of each map";
+constexpr std::string_view kSplits = "ranks on GPUs have whole layers so far";
 constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 
 // By op.
@@ -60,9 +61,12 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"embed_update", "it updates single rows by an expression of its own"},
     {"eval_detection", kEvaluates},
     {"eval_squares", kEvaluates},
+    {"exchange_columns", kSplits},
+    {"exchange_rows", kSplits},
     {"face_scores", kEvaluates},
     {"flow_warp", kRare},
     {"flow_warp_backward", kRare},
+    {"gather_rows", kSplits},
     {"hard_regions", kSuppresses},
     {"hard_rows", kChooses},
     {"heat_peaks", kPeaks},
@@ -87,7 +91,10 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"roi_warp_backward", kMasks},
     {"sample_triplets", kChooses},
     {"scale_rows", kChooses},
+    {"scatter_rows", kSplits},
     {"score_boxes", kEvaluates},
+    {"split_softmax_loss", kSplits},
+    {"split_softmax_loss_backward", kSplits},
     {"squares_loss", kCells},
     {"triplet_rows_loss", kChooses},
     {"winner_mask", kPeaks},

@@ -10,11 +10,11 @@
 // BatchNormScale is the layer with scale and shift at blobs 3 and 4 under a name of its own (yuqj1991's Caffe).
 #include <algorithm>
 
-#include "core/checksum.h"
 #include "core/text.h"
 #include "layers/front/batch_norm.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/ops/rank_parts.h"
 
 namespace moka {
 namespace {
@@ -94,9 +94,7 @@ Normalized NormalizeTogether(const LayerBuilder& l, ValueId x, double eps) {
     if (i != 1) axes.push_back(i);
   }
   const int64_t count = shape.Count() / shape[1];
-  // Keys of layers lie above those of gradients, which count from 0.
-  constexpr uint64_t kMask = (uint64_t{1} << 50U) - 1;
-  const auto key = static_cast<int64_t>(uint64_t{1} << 60U | (Hash64(l.param().name()) & kMask) << 2U);
+  const int64_t key = RankKey(l.param().name());
   const auto mean = [&](const std::string& expr, std::vector<ValueId> inputs, int64_t number) {
     const ValueId sum = b.Add1("reduce_sum", std::move(inputs), {{"expr", expr}, {"axes", axes}});
     const ValueId own = b.Pointwise(StrCat("x0/", count), {sum});

@@ -72,7 +72,9 @@ LayerDef InnerProductLayer() {
               "x's axes from axis (default 1) on are one vector of K elements: `y[.., k] = b[k] + sum over j of W[k,j] "
               "* x[.., j]`. W (blob 0) is [num_output, K], with transpose [K, num_output]; b (blob 1) is [num_output] "
               "and absent without bias_term. y is x's dimensions before axis, then num_output.\n\nnormalize: W[k,j] is "
-              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * y`.",
+              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * y`.\n\nIn "
+              "training by several ranks Intel's `multinode { model_parts: 0 }` splits the outputs among them "
+              "(docs/distributed.md).",
           .gradient =
               "`dx[.., j] = sum over k of dy[.., k] * W[k,j]`; `dW[k,j] = sum of dy[.., k] * x[.., j]` and `db[k] = "
               "sum of dy[.., k]` over the dimensions before axis. With relu dy counts where `y > 0`, elsewhere times "

@@ -2,14 +2,13 @@
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/ops.h"
+#include "layers/ops/rank_parts.h"
 
 namespace moka {
 namespace {
 
-constexpr int64_t kMeanOverRanksBackward = 2;  // added to a key
-
 std::vector<TensorType> InferMeanOverRanks(const Attributes& attributes, std::span<const TensorType> in) {
-  CheckInputCount("mean_over_ranks", in, 1, 1);
+  CheckInputCount("mean_over_ranks", in, 1, 2);
   if (attributes.Int("ranks") < 1) {
     throw Error(ErrorKind::kConfig,
                 StrCat("mean_over_ranks: ranks must be at least 1, found ", attributes.Int("ranks")));
@@ -24,19 +23,22 @@ void MeanOverRanksReference(const Attributes&, std::span<const RefTensor> in, st
 // A rank's x is in the means of all ranks of its group, so its gradient is the mean of theirs.
 void MeanOverRanksGradient(GradientContext& c) {
   c.SetDx(0, c.b().Add1("mean_over_ranks", {c.dy(0)},
-                        {{"key", c.attributes().Int("key") + kMeanOverRanksBackward},
-                         {"ranks", c.attributes().Int("ranks")}}));
+                        {{"key", c.attributes().Int("key") + kBackwardKey}, {"ranks", c.attributes().Int("ranks")}}));
 }
 
 std::vector<OpCase> MeanOverRanksCases() {
-  return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{4}}, {"ranks", int64_t{1}}}}, {"scalar", {Float32({})}, {}}};
+  return {{"matrix", {Float32({3, 5})}, {{"key", int64_t{4}}, {"ranks", int64_t{1}}}},
+          {"fence", {Float32({}), Float32({2})}, {}},
+          {"scalar", {Float32({})}, {}}};
 }
 
 }  // namespace
 
 OpDef MeanOverRanksOp() {
   return {.name = "mean_over_ranks",
-          .doc = "x -> y: the mean of x over `ranks` neighbouring ranks; x if there is one rank.",
+          .doc =
+              "x, fence -> y: the mean of x over `ranks` neighbouring ranks; x if there is one rank. fence is not "
+              "read: it is what must be there before anybody waits.",
           .attributes = {{"key", int64_t{0}, "tells the tensors of a program apart; its gradient's is 2 more"},
                          {"ranks", int64_t{1}, "of a group"}},
           .infer = InferMeanOverRanks,

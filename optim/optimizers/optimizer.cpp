@@ -141,16 +141,17 @@ ValueId ParameterUpdate::SlotState(std::string_view slot) {
 
 std::string ParameterUpdate::Slot(std::string_view slot) { return Use(SlotState(slot)); }
 
-ValueId ParameterUpdate::Norm(ValueId value) {
-  return builder().Pointwise("sqrt(x0)", {SumOverGradients(builder(), {&value, 1}, "x0*x0")});
+ValueId ParameterUpdate::RootOfSum(ValueId value, const std::string& expression, ValueId scalar) {
+  ValueId sum = SumOverGradients(builder(), {&value, 1}, expression, scalar);
+  if (shared_.split.Has(blob_.name)) sum = shared_.split.Sum(builder(), sum, StrCat(blob_.name, "/", norms_++));
+  return builder().Pointwise("sqrt(x0)", {sum});
 }
+
+ValueId ParameterUpdate::Norm(ValueId value) { return RootOfSum(value, "x0*x0"); }
 
 ValueId ParameterUpdate::GradientNorm() {
   const ValueId raw =
-      shared_.unscale == kNoId
-          ? Norm(gradient_)
-          : builder().Pointwise("sqrt(x0)",
-                                {SumOverGradients(builder(), {&gradient_, 1}, "(x0*x1)*(x0*x1)", shared_.unscale)});
+      shared_.unscale == kNoId ? Norm(gradient_) : RootOfSum(gradient_, "(x0*x1)*(x0*x1)", shared_.unscale);
   if (shared_.clip != kNoId)
     return builder().Pointwise(StrCat("x0*x1*", ConstantText(std::abs(shared_.scale))), {raw, shared_.clip});
   return shared_.scale == 1 ? raw : builder().Pointwise(StrCat("x0*", ConstantText(std::abs(shared_.scale))), {raw});

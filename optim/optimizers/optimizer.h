@@ -27,6 +27,7 @@ class ParameterUpdate {
     double scale = 1;         // constant every gradient is multiplied by: gradient_scale / iter_size
     const NetParameter* net = nullptr;
     std::span<const std::string> corrected = {};  // UpdateSpec::corrected
+    SplitNorms split = {};
     Updates* updates = nullptr;
   };
   ParameterUpdate(Shared& shared, const NetBlob& blob, ValueId gradient);
@@ -76,6 +77,8 @@ class ParameterUpdate {
 
  private:
   ValueId SlotState(std::string_view slot);
+  // sqrt(sum of an expression over a value and, if given, a scalar), over all ranks' parts of it.
+  ValueId RootOfSum(ValueId value, const std::string& expression, ValueId scalar = kNoId);
   std::string Guarded(const std::string& expression, ValueId old);
   // As a state keeps it: rounded to float16 if the solver's own data are of that type (solver_data_type).
   ValueId Kept(ValueId value);
@@ -89,6 +92,7 @@ class ParameterUpdate {
   std::vector<std::pair<std::string, ValueId>> slots_;  // declared: name and state
   std::vector<std::pair<ValueId, std::string>> slot_updates_;
   std::string weight_;
+  int norms_ = 0;
 };
 
 struct Optimizer {

@@ -12,6 +12,7 @@
 
 #include "comm/algorithms/algorithm.h"
 #include "comm/exchange_planner.h"
+#include "comm/owned_parts.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"
@@ -149,6 +150,74 @@ TEST(GradientExchange, KnowsWhenWeightsAreRead) {
     EXPECT_GE(gradients[3].needed_s, 0);
     EXPECT_GE(gradients[4].needed_s, 0.02);
   });
+}
+
+// Rank r's part i is worth 100 r + i everywhere: those of all ranks come where they belong, sums have all of them, and
+// gradients beside them are summed. Two elements for this rank, three for the next.
+TEST(PartsExchange, PartsGoToTheirRanksBesideSums) {
+  RunWorld([](Communicator& world) {
+    const int rank = world.rank();
+    GradientExchange exchange(world);
+    std::vector<float> own = {100.0F * static_cast<float>(rank), 1.0F};
+    std::vector<float> gathered(6, -1.0F);
+    std::vector<float> sent = {0, 0, 1, 1, 2, 2};
+    for (float& value : sent) value += 100.0F * static_cast<float>(rank);
+    std::vector<float> sums = {sent[static_cast<size_t>(2 * rank)], sent[static_cast<size_t>(2 * rank)]};
+    const std::vector<int64_t> widths = {3, 2, 2};
+    const int64_t width = widths[static_cast<size_t>(rank)];
+    std::vector<float> columns(static_cast<size_t>(3 * width));
+    for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<float>(100 * rank + static_cast<int>(i));
+    std::vector<float> rows(7, -1.0F);
+    std::vector<float> gradient(40, 1.0F);
+    exchange.AnnounceParts(10, "fc", {own, gathered, {0, 2}, {0, 2, 4, 6}, 6});
+    exchange.AnnounceParts(11, "fc", {columns, rows, {0, width, 2 * width, 3 * width}, {0, 3, 5, 7}, 7});
+    exchange.Announce(0, "conv", Tensor({DType::kFloat32, Shape{40}, {}}, gradient.data()));
+    exchange.AnnounceParts(12, "fc", {sent, sums, {0, 2, 4, 6}, {0, 2}, 6});
+    exchange.CheckAnnounced();
+    ExchangePlanner plans(world, {.fusion = "single"});
+    plans.Measure(1 << 10);
+    plans.Plan(exchange);
+    for (const int64_t key : {10, 11, 0, 12}) {
+      exchange.Begin(key);
+      exchange.End(key);
+    }
+    exchange.Check();
+    for (int from = 0; from < kRanks; ++from) {
+      if (from == rank) continue;  // its own part is placed by whoever announces
+      EXPECT_EQ(gathered[static_cast<size_t>(2 * from)], 100.0F * static_cast<float>(from));
+      EXPECT_EQ(gathered[static_cast<size_t>(2 * from + 1)], 1.0F);
+      const int64_t of_from = widths[static_cast<size_t>(from)];
+      const int64_t at = from == 0 ? 0 : from == 1 ? 3 : 5;
+      for (int64_t k = 0; k < of_from; ++k) {
+        EXPECT_EQ(rows[static_cast<size_t>(at + k)], static_cast<float>(100 * from + rank * of_from + k)) << from;
+      }
+    }
+    EXPECT_EQ(sums, std::vector<float>(2, 300.0F + 3.0F * static_cast<float>(rank)));
+    EXPECT_EQ(gradient, std::vector<float>(40, 3.0F));
+  });
+}
+
+// What a rank sends: n D of features, as much of their gradients, and (R-1)/R n K of outputs there and back.
+TEST(PartsExchange, BytesThatCrossAreThoseDocumented) {
+  constexpr int64_t kN = 5;
+  constexpr int64_t kD = 64;
+  constexpr int64_t kK = 10'000;
+  constexpr int64_t kR = 4;
+  std::vector<int64_t> rows;
+  std::vector<int64_t> outputs;
+  std::vector<int64_t> columns;
+  for (int64_t r = 0; r <= kR; ++r) {
+    rows.push_back(r * kN * kD);
+    outputs.push_back(r * kN * kK / kR);
+    columns.push_back(r * kN * kK / kR);
+  }
+  const auto bytes = [](const std::vector<int64_t>& sent, const std::vector<int64_t>& received) {
+    const Schedule schedule = ExchangeParts(1, kR, sent, received);
+    return 4 * SentElements(schedule, sent.back() + received.back());
+  };
+  EXPECT_EQ(bytes({0, kN * kD}, rows), 4 * (kR - 1) * kN * kD);
+  EXPECT_EQ(bytes(rows, {0, kN * kD}), 4 * (kR - 1) * kN * kD);
+  EXPECT_EQ(bytes(outputs, columns), 4 * (kR - 1) * kN * kK / kR);
 }
 
 // Key 0 is told apart: its first element is the loss.

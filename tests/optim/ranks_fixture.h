@@ -23,6 +23,7 @@ class RanksTest : public TrainerTest {
     TrainerState state;
     std::string plan;
   };
+  static inline int samples = kSamples;  // of the task
   // Every rank trains on its part of each batch of 16.
   static std::vector<Result> Train(int ranks, const std::string& solver, const SolverNets& nets,
                                    const std::function<void(int, TrainerOptions&)>& prepare = {},
@@ -38,10 +39,10 @@ class RanksTest : public TrainerTest {
         options.world = &world;
         if (prepare) prepare(rank, options);
         Trainer trainer(Merged(solver), nets, std::move(options));
-        FillTask(trainer.train_net().feed(), -1, rank, ranks);
+        FillTask(trainer.train_net().feed(), -1, rank, ranks, samples);
         for (size_t i = 0; i < nets.tests.size(); ++i) {
           const auto shares = static_cast<int>(trainer.test_net(i).ranks());
-          FillTask(trainer.test_net(i).feed(), -1, shares > 1 ? rank : 0, shares);
+          FillTask(trainer.test_net(i).feed(), -1, shares > 1 ? rank : 0, shares, samples);
         }
         if (before) before(rank, trainer);
         Result& result = results[static_cast<size_t>(rank)];

@@ -50,13 +50,13 @@ inline std::string Without(std::string text, const std::string& from, const std:
 
 // Clusters around four corners; the same for training and test. One sample may hold a NaN. Of several ranks each gets
 // every so-manieth sample.
-inline void FillTask(Feed& feed, int bad_sample = -1, int rank = 0, int ranks = 1) {
+inline void FillTask(Feed& feed, int bad_sample = -1, int rank = 0, int ranks = 1, int samples = kSamples) {
   auto* pipeline = dynamic_cast<MemoryPipeline*>(feed.pipeline("data"));
   ASSERT_NE(pipeline, nullptr);
   std::vector<float> data;
   std::vector<float> labels;
   RandomStream random(5, 0);
-  for (int i = 0; i < kSamples; ++i) {
+  for (int i = 0; i < samples; ++i) {
     const int label = i % 4;
     labels.push_back(static_cast<float>(label));
     for (int k = 0; k < kFeatures; ++k) {
@@ -67,7 +67,7 @@ inline void FillTask(Feed& feed, int bad_sample = -1, int rank = 0, int ranks = 
   if (ranks > 1) {
     std::vector<float> own_data;
     std::vector<float> own_labels;
-    for (int i = rank; i < kSamples; i += ranks) {
+    for (int i = rank; i < samples; i += ranks) {
       own_data.insert(own_data.end(), data.begin() + i * kFeatures, data.begin() + (i + 1) * kFeatures);
       own_labels.push_back(labels[static_cast<size_t>(i)]);
     }

@@ -1,0 +1,88 @@
+// The rows of all ranks, and back: what a layer needs whose outputs are split among the ranks (Krizhevsky, "One weird
+// trick for parallelizing convolutional neural networks", arXiv 1404.5997).
+#include <algorithm>
+
+#include "layers/ops/cases.h"
+#include "layers/ops/checks.h"
+#include "layers/ops/ops.h"
+#include "layers/ops/rank_parts.h"
+
+namespace moka {
+namespace {
+
+constexpr bool kGathers = true;
+
+template <bool kIsGather>
+constexpr const char* Name() {
+  return kIsGather ? "gather_rows" : "scatter_rows";
+}
+
+template <bool kIsGather>
+std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+  const char* name = Name<kIsGather>();
+  CheckInputCount(name, in, 1, 1);
+  CheckFloat(name, "x", in[0]);
+  const auto [rank, ranks] = CheckRank(name, attributes);
+  const Shape& x = in[0].shape;
+  if (x.rank() != 2 || (!kIsGather && x[0] % ranks != 0)) {
+    throw Error(ErrorKind::kConfig, StrCat(name, ": x must be rows", kIsGather ? "" : StrCat(" of ", ranks, " ranks"),
+                                           ", as many of each, found ", x.ToString()));
+  }
+  return {PlainType(in[0].dtype, x.With(0, kIsGather ? x[0] * ranks : x[0] / ranks))};
+}
+
+// Those of other ranks are zeros here, and nobody else adds to what goes to this one.
+template <bool kIsGather>
+void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const auto own = static_cast<std::ptrdiff_t>(std::min(in[0].values.size(), out[0].values.size()));
+  const auto from = static_cast<std::ptrdiff_t>(attributes.Int("rank")) * own;
+  std::ranges::fill(out[0].values, 0);
+  if (kIsGather) {
+    std::copy_n(in[0].values.begin(), own, out[0].values.begin() + from);
+  } else {
+    std::copy_n(in[0].values.begin() + from, own, out[0].values.begin());
+  }
+}
+
+template <bool kIsGather>
+void Gradient(GradientContext& c) {
+  Attributes attributes = c.attributes();
+  attributes.Set("key", attributes.Int("key") + kBackwardKey);
+  c.SetDx(0, c.b().Add1(Name<!kIsGather>(), {c.dy(0)}, attributes));
+}
+
+template <bool kIsGather>
+std::vector<OpCase> Cases() {
+  const auto of = [](int64_t rank, int64_t ranks) {
+    return Attributes{{"key", int64_t{4}}, {"rank", rank}, {"ranks", ranks}};
+  };
+  return {{"one_rank", {Float32({6, 5})}, of(0, 1)}, {"second_of_three", {Float32({6, 5})}, of(1, 3)}};
+}
+
+template <bool kIsGather>
+OpDef Row(std::string doc) {
+  return {.name = Name<kIsGather>(),
+          .doc = std::move(doc),
+          .attributes = RankAttributes(),
+          .infer = Infer<kIsGather>,
+          .reference = Reference<kIsGather>,
+          .gradient = Gradient<kIsGather>,
+          .is_pure = false,
+          .precision = Precision::kKeep32,
+          .cases = Cases<kIsGather>};
+}
+
+}  // namespace
+
+OpDef GatherRowsOp() {
+  return Row<kGathers>(
+      "x [n,D] -> y [n*ranks,D]: the rows of all ranks in their order; zeros for the others where there is no "
+      "exchange.");
+}
+
+OpDef ScatterRowsOp() {
+  return Row<!kGathers>(
+      "x [n*ranks,D] -> y [n,D]: this rank's rows of the sum of x over all ranks; of x where there is no exchange.");
+}
+
+}  // namespace moka

@@ -32,10 +32,9 @@ std::vector<std::unique_ptr<Communicator>> MakeThreadRanks(int ranks) {
   return world;
 }
 
-void RunRanks(int ranks, const std::function<void(int)>& body) {
+std::vector<ThrownByRank> ThrownByRanks(int ranks, const std::function<void(int)>& body) {
   std::mutex mutex;
-  std::exception_ptr first;
-  std::exception_ptr first_own;
+  std::vector<ThrownByRank> all;
   {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -43,21 +42,17 @@ void RunRanks(int ranks, const std::function<void(int)>& body) {
         try {
           body(rank);
         } catch (...) {
-          const std::exception_ptr thrown = std::current_exception();
-          const bool is_own = !IsOfPeer(thrown);
           const std::lock_guard lock(mutex);
-          if (!first) first = thrown;
-          if (is_own && !first_own) first_own = thrown;
+          all.push_back({rank, std::current_exception()});
         }
       });
     }
   }
-  if (first_own) std::rethrow_exception(first_own);
-  if (first) std::rethrow_exception(first);
+  return all;
 }
 
 void RunRanks(std::vector<std::unique_ptr<Communicator>>& world, const std::function<void(Communicator&)>& body) {
-  RunRanks(static_cast<int>(world.size()), [&](int rank) {
+  const std::vector<ThrownByRank> all = ThrownByRanks(static_cast<int>(world.size()), [&](int rank) {
     Communicator& own = *world[static_cast<size_t>(rank)];
     try {
       body(own);
@@ -69,6 +64,10 @@ void RunRanks(std::vector<std::unique_ptr<Communicator>>& world, const std::func
       throw;
     }
   });
+  for (const ThrownByRank& one : all) {
+    if (!IsOfPeer(one.thrown)) std::rethrow_exception(one.thrown);
+  }
+  if (!all.empty()) std::rethrow_exception(all.front().thrown);
 }
 
 }  // namespace moka

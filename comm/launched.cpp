@@ -1,3 +1,5 @@
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -10,6 +12,11 @@ bool IsLaunched() {
     if (std::getenv(variable) != nullptr) return true;
   }
   return false;
+}
+
+std::string HostName() {
+  utsname name{};
+  return ::uname(&name) == 0 ? name.nodename : "host";
 }
 
 int LocalRank(const Communicator& world) {

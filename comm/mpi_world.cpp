@@ -1,6 +1,5 @@
 #include "comm/mpi_world.h"
 
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,11 +81,6 @@ void Initialise() {
       provided < MPI_THREAD_SERIALIZED) {
     throw Error(ErrorKind::kUnavailable, "MPI could not be initialised for calls from more than one thread");
   }
-}
-
-std::string HostName() {
-  utsname name{};
-  return ::uname(&name) == 0 ? name.nodename : "host";
 }
 
 // The ranks of this host and the transport between them.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "comm/communicator.h"
 
@@ -13,6 +14,9 @@ struct WorldOptions {
 
 // Whether a launcher has started this process as one of several ranks: read from its environment, without MPI.
 bool IsLaunched();
+
+// What this host calls itself.
+std::string HostName();
 
 // The place of this rank among those of its host, from 0: the number of its GPU where each has one of its own.
 int LocalRank(const Communicator& world);

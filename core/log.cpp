@@ -78,6 +78,7 @@ void Log(LogLevel level, std::string_view text, CodePlace where) {
 }
 
 void LogToFile(std::string_view text, CodePlace where) {
+  if (quiet_scopes > 0) return;
   const std::scoped_lock lock(State().mutex);
   WriteToFile(State(), LogLevel::kInfo, text, where);
 }

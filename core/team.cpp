@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -47,6 +48,11 @@ bool TakePinned() {
   return true;
 }
 
+std::atomic<int>& RanksHere() {
+  static std::atomic<int> ranks = 1;
+  return ranks;
+}
+
 std::vector<std::string> OwnArguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -67,8 +73,10 @@ const CpuFacts& ProcessCpus() {
 
 int CpuShare() {
   static const int cpus = PlanThreads(ProcessCpus(), {}).cpus;
-  return cpus;
+  return std::max(1, cpus / RanksHere().load());
 }
+
+void SetRanksHere(int ranks) { RanksHere() = std::max(1, ranks); }
 
 void LeaveTeamCpus() {
   const std::vector<int> cpus = PlacedCpus();

@@ -16,8 +16,11 @@ namespace moka {
 // What this process has of the box, found at the first call. Never changes: SetThreadCount does not concern it.
 const CpuFacts& ProcessCpus();
 
-// Logical CPUs that threads beside the team can count on (ThreadPlan::cpus).
+// Logical CPUs that threads beside a team can count on: of ThreadPlan::cpus what a rank has where several share this
+// process.
 int CpuShare();
+// How many ranks, each with a team of its own, share this process from now on. Requires: ranks >= 1.
+void SetRanksHere(int ranks);
 
 // Lets the calling thread run wherever this process may. Does nothing where threads are not pinned.
 void LeaveTeamCpus();

@@ -14,7 +14,7 @@ namespace moka {
 namespace {
 
 // Of a layer: into how many parts, on how many nodes, and who says so.
-struct Wish {
+struct SplitWish {
   int64_t parts = 1;
   int64_t nodes = 0;
   bool is_own = false;  // the layer's own, not of a range of layers
@@ -29,8 +29,8 @@ Error WrongRange(const NetParameter& net, const std::string& layer) {
 }
 
 // By layer, in the net's order.
-std::vector<Wish> WishesOf(const NetParameter& net) {
-  std::vector<Wish> wishes(static_cast<size_t>(net.layer_size()));
+std::vector<SplitWish> WishesOf(const NetParameter& net) {
+  std::vector<SplitWish> wishes(static_cast<size_t>(net.layer_size()));
   const auto place = [&](const std::string& name) {
     const auto it = std::ranges::find(net.layer(), name, &LayerParameter::name);
     if (it == net.layer().end()) throw WrongRange(net, name);
@@ -49,7 +49,7 @@ std::vector<Wish> WishesOf(const NetParameter& net) {
   return wishes;
 }
 
-void CheckWish(const LayerParameter& layer, const Wish& wish, int64_t ranks) {
+void CheckWish(const LayerParameter& layer, const SplitWish& wish, int64_t ranks) {
   const bool is_all = wish.parts == 0 || wish.parts == ranks;
   const bool is_on_all = wish.nodes == 0 || wish.nodes == ranks;
   if (is_all && is_on_all) return;
@@ -61,21 +61,21 @@ void CheckWish(const LayerParameter& layer, const Wish& wish, int64_t ranks) {
                        " (its outputs are split among all ranks); num_nodes is 0 or ", ranks));
 }
 
-[[noreturn]] void Refuse(const LayerParameter& layer, const std::string& text) {
+[[noreturn]] void RefuseSplit(const LayerParameter& layer, const std::string& text) {
   throw ErrorAt(layer, layer.has_multinode() ? "multinode.model_parts" : "",
                 StrCat("layer \"", layer.name(), "\": ", text), "leave out multinode, or let model_parts be 1");
 }
 
-void CheckLayer(const LayerParameter& layer, int64_t ranks) {
+void CheckSplit(const LayerParameter& layer, int64_t ranks) {
   const InnerProductParameter& p = layer.inner_product_param();
   if (layer.type() != "InnerProduct") {
-    Refuse(layer, StrCat("the outputs of InnerProduct can be split among ranks, those of ", layer.type(), " not"));
+    RefuseSplit(layer, StrCat("the outputs of InnerProduct can be split among ranks, those of ", layer.type(), " not"));
   }
   if (p.transpose() || p.normalize() || layer.bottom_size() > 1) {
-    Refuse(layer, "a layer whose outputs are split among ranks has no transpose, normalize or second bottom");
+    RefuseSplit(layer, "a layer whose outputs are split among ranks has no transpose, normalize or second bottom");
   }
   if (int64_t{p.num_output()} < ranks) {
-    Refuse(layer, StrCat(p.num_output(), " outputs are fewer than ", ranks, " ranks"));
+    RefuseSplit(layer, StrCat(p.num_output(), " outputs are fewer than ", ranks, " ranks"));
   }
 }
 
@@ -134,7 +134,7 @@ void SplitLoss(BuiltNet& net, NodeId id, ValueId part, int64_t columns, Attribut
 
 void SplitLayer(BuiltNet& net, const LayerParameter& layer, int64_t rank, int64_t ranks,
                 std::vector<SplitBlob>& splits) {
-  CheckLayer(layer, ranks);
+  CheckSplit(layer, ranks);
   NodeId product = kNoId;
   for (NetBlob& blob : net.blobs) {
     if (blob.layer != layer.name()) continue;
@@ -142,7 +142,7 @@ void SplitLayer(BuiltNet& net, const LayerParameter& layer, int64_t rank, int64_
     const bool is_shared =
         std::ranges::count(net.blobs, blob.name, &NetBlob::name) > 1 || blob.shared || readers.size() != 1;
     if (is_shared)
-      Refuse(layer, StrCat("parameter ", blob.index, " is shared with another layer, so it cannot be split"));
+      RefuseSplit(layer, StrCat("parameter ", blob.index, " is shared with another layer, so it cannot be split"));
     product = readers.front();
     splits.push_back(SplitOne(net, blob, rank, ranks));
   }
@@ -170,7 +170,7 @@ void SplitLayer(BuiltNet& net, const LayerParameter& layer, int64_t rank, int64_
 
 std::vector<SplitBlob> SplitColumns(BuiltNet& net, int64_t rank, int64_t ranks) {
   std::vector<SplitBlob> splits;
-  const std::vector<Wish> wishes = WishesOf(net.param);
+  const std::vector<SplitWish> wishes = WishesOf(net.param);
   for (size_t i = 0; ranks > 1 && i < wishes.size(); ++i) {
     const LayerParameter& layer = net.param.layer(static_cast<int>(i));
     const bool has_blobs = std::ranges::find(net.blobs, layer.name(), &NetBlob::layer) != net.blobs.end();
@@ -182,11 +182,11 @@ std::vector<SplitBlob> SplitColumns(BuiltNet& net, int64_t rank, int64_t ranks) 
 }
 
 void RefuseSplitInPipeline(const NetParameter& net) {
-  const std::vector<Wish> wishes = WishesOf(net);
-  const auto it = std::ranges::find_if(wishes, [](const Wish& wish) { return wish.parts != 1; });
+  const std::vector<SplitWish> wishes = WishesOf(net);
+  const auto it = std::ranges::find_if(wishes, [](const SplitWish& wish) { return wish.parts != 1; });
   if (it == wishes.end()) return;
-  Refuse(net.layer(static_cast<int>(it - wishes.begin())),
-         "its outputs cannot be split in a pipeline (pipeline_stage)");
+  RefuseSplit(net.layer(static_cast<int>(it - wishes.begin())),
+              "its outputs cannot be split in a pipeline (pipeline_stage)");
 }
 
 void RefuseBesideSplit(const SolverParameter& solver) {

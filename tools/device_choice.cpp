@@ -54,7 +54,7 @@ Device OfCommandLine(const Arguments& arguments, int local_rank) {
   const std::string text = arguments.Get("gpu");
   if (const std::optional<int> index = IndexOf(text)) return Required({DeviceKind::kCuda, *index});
   throw Error(ErrorKind::kUsage, {}, StrCat("--gpu wants the number of one GPU, found \"", Printable(text), "\""),
-              "one process computes on one device");
+              "only moka train takes several: a rank for each");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tools/team_setup.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "core/cpus.h"
@@ -52,6 +53,17 @@ void SetUpTeam(const Arguments& arguments) {
   for (const std::string& warning : plan.warnings) LogWarning(warning);
   if (is_pinned && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
   SetThreadCount(plan.threads);
+}
+
+int SetUpTeams(const Arguments& arguments, int ranks) {
+  if (HasPlaces()) {
+    throw Error(ErrorKind::kUsage, {}, StrCat(ranks, " ranks of one process cannot have their threads pinned"),
+                IsPinned() ? "leave out --pin, or start the ranks as processes: mpirun -np N moka train ... --pin cores"
+                           : "unset OMP_PLACES, OMP_PROC_BIND, GOMP_CPU_AFFINITY and KMP_AFFINITY");
+  }
+  SetRanksHere(ranks);
+  const ThreadWish wish = WishOf(arguments);
+  return wish.threads > 0 ? wish.threads : std::max(1, ThreadCount() / ranks);
 }
 
 std::string TeamText() {

@@ -10,6 +10,11 @@ namespace moka {
 // like.
 void SetUpTeam(const Arguments& arguments);
 
+// For `ranks` ranks that are threads of this process: each gets an equal whole share of it, at least one thread.
+// Returns how many threads a rank's team has: those that --threads or the environment ask for, as a process of its own
+// has them, or its share. Errors: kUsage where threads are pinned, as a place would be of one thread of each rank.
+int SetUpTeams(const Arguments& arguments, int ranks);
+
 // "2 threads", with the CPUs they are pinned to.
 std::string TeamText();
 

@@ -13,13 +13,13 @@ namespace {
 constexpr bool kToRows = true;
 
 template <bool kIsToRows>
-constexpr const char* Name() {
+constexpr const char* ExchangeColumnsName() {
   return kIsToRows ? "exchange_columns" : "exchange_rows";
 }
 
 template <bool kIsToRows>
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  const char* name = Name<kIsToRows>();
+std::vector<TensorType> InferExchangeColumns(const Attributes& attributes, std::span<const TensorType> in) {
+  const char* name = ExchangeColumnsName<kIsToRows>();
   CheckInputCount(name, in, 1, 1);
   CheckFloat(name, "x", in[0]);
   const auto [rank, ranks] = CheckRank(name, attributes);
@@ -38,7 +38,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 // This rank's rows of its columns alone: the others' are zeros.
 template <bool kIsToRows>
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void ExchangeColumnsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const int64_t ranks = attributes.Int("ranks");
   const int64_t rank = attributes.Int("rank");
   const int64_t columns = attributes.Int("columns");
@@ -56,14 +56,14 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 }
 
 template <bool kIsToRows>
-void Gradient(GradientContext& c) {
+void ExchangeColumnsGradient(GradientContext& c) {
   Attributes attributes = c.attributes();
   attributes.Set("key", attributes.Int("key") + kBackwardKey);
-  c.SetDx(0, c.b().Add1(Name<!kIsToRows>(), {c.dy(0)}, attributes));
+  c.SetDx(0, c.b().Add1(ExchangeColumnsName<!kIsToRows>(), {c.dy(0)}, attributes));
 }
 
 template <bool kIsToRows>
-std::vector<OpCase> Cases() {
+std::vector<OpCase> ExchangeColumnsCases() {
   const auto of = [](int64_t rank, int64_t ranks) {
     return Attributes{{"key", int64_t{4}}, {"rank", rank}, {"ranks", ranks}, {"columns", int64_t{7}}};
   };
@@ -75,30 +75,30 @@ std::vector<OpCase> Cases() {
 }
 
 template <bool kIsToRows>
-OpDef Row(std::string doc) {
+OpDef ExchangeColumnsRow(std::string doc) {
   std::vector<AttributeSpec> attributes = RankAttributes();
   attributes.push_back({"columns", {}, "of all ranks"});
-  return {.name = Name<kIsToRows>(),
+  return {.name = ExchangeColumnsName<kIsToRows>(),
           .doc = std::move(doc),
           .attributes = std::move(attributes),
-          .infer = Infer<kIsToRows>,
-          .reference = Reference<kIsToRows>,
-          .gradient = Gradient<kIsToRows>,
+          .infer = InferExchangeColumns<kIsToRows>,
+          .reference = ExchangeColumnsReference<kIsToRows>,
+          .gradient = ExchangeColumnsGradient<kIsToRows>,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = Cases<kIsToRows>};
+          .cases = ExchangeColumnsCases<kIsToRows>};
 }
 
 }  // namespace
 
 OpDef ExchangeColumnsOp() {
-  return Row<kToRows>(
+  return ExchangeColumnsRow<kToRows>(
       "x [n*ranks,k] -> y [n,columns]: x are the rows of all ranks of this rank's columns, y all columns of its rows; "
       "zeros for those of others where there is no exchange.");
 }
 
 OpDef ExchangeRowsOp() {
-  return Row<!kToRows>(
+  return ExchangeColumnsRow<!kToRows>(
       "x [n,columns] -> y [n*ranks,k]: x are all columns of this rank's rows, y the rows of all ranks of its columns; "
       "zeros for those of others where there is no exchange.");
 }

@@ -13,13 +13,13 @@ namespace {
 constexpr bool kGathers = true;
 
 template <bool kIsGather>
-constexpr const char* Name() {
+constexpr const char* GatherRowsName() {
   return kIsGather ? "gather_rows" : "scatter_rows";
 }
 
 template <bool kIsGather>
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
-  const char* name = Name<kIsGather>();
+std::vector<TensorType> InferGatherRows(const Attributes& attributes, std::span<const TensorType> in) {
+  const char* name = GatherRowsName<kIsGather>();
   CheckInputCount(name, in, 1, 1);
   CheckFloat(name, "x", in[0]);
   const auto [rank, ranks] = CheckRank(name, attributes);
@@ -33,7 +33,7 @@ std::vector<TensorType> Infer(const Attributes& attributes, std::span<const Tens
 
 // Those of other ranks are zeros here, and nobody else adds to what goes to this one.
 template <bool kIsGather>
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+void GatherRowsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const auto own = static_cast<std::ptrdiff_t>(std::min(in[0].values.size(), out[0].values.size()));
   const auto from = static_cast<std::ptrdiff_t>(attributes.Int("rank")) * own;
   std::ranges::fill(out[0].values, 0);
@@ -45,14 +45,14 @@ void Reference(const Attributes& attributes, std::span<const RefTensor> in, std:
 }
 
 template <bool kIsGather>
-void Gradient(GradientContext& c) {
+void GatherRowsGradient(GradientContext& c) {
   Attributes attributes = c.attributes();
   attributes.Set("key", attributes.Int("key") + kBackwardKey);
-  c.SetDx(0, c.b().Add1(Name<!kIsGather>(), {c.dy(0)}, attributes));
+  c.SetDx(0, c.b().Add1(GatherRowsName<!kIsGather>(), {c.dy(0)}, attributes));
 }
 
 template <bool kIsGather>
-std::vector<OpCase> Cases() {
+std::vector<OpCase> GatherRowsCases() {
   const auto of = [](int64_t rank, int64_t ranks) {
     return Attributes{{"key", int64_t{4}}, {"rank", rank}, {"ranks", ranks}};
   };
@@ -60,28 +60,28 @@ std::vector<OpCase> Cases() {
 }
 
 template <bool kIsGather>
-OpDef Row(std::string doc) {
-  return {.name = Name<kIsGather>(),
+OpDef GatherRowsRow(std::string doc) {
+  return {.name = GatherRowsName<kIsGather>(),
           .doc = std::move(doc),
           .attributes = RankAttributes(),
-          .infer = Infer<kIsGather>,
-          .reference = Reference<kIsGather>,
-          .gradient = Gradient<kIsGather>,
+          .infer = InferGatherRows<kIsGather>,
+          .reference = GatherRowsReference<kIsGather>,
+          .gradient = GatherRowsGradient<kIsGather>,
           .is_pure = false,
           .precision = Precision::kKeep32,
-          .cases = Cases<kIsGather>};
+          .cases = GatherRowsCases<kIsGather>};
 }
 
 }  // namespace
 
 OpDef GatherRowsOp() {
-  return Row<kGathers>(
+  return GatherRowsRow<kGathers>(
       "x [n,D] -> y [n*ranks,D]: the rows of all ranks in their order; zeros for the others where there is no "
       "exchange.");
 }
 
 OpDef ScatterRowsOp() {
-  return Row<!kGathers>(
+  return GatherRowsRow<!kGathers>(
       "x [n*ranks,D] -> y [n,D]: this rank's rows of the sum of x over all ranks; of x where there is no exchange.");
 }
 

@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kName = "split_softmax_loss";
 constexpr const char* kBackwardName = "split_softmax_loss_backward";
 
-struct Columns {
-  explicit Columns(const Attributes& attributes)
+struct SplitSoftmaxLossColumns {
+  explicit SplitSoftmaxLossColumns(const Attributes& attributes)
       : of(attributes),
         all(attributes.Int("columns")),
         first(PartBegin(all, of.ranks, of.rank)),
@@ -32,10 +32,10 @@ struct Columns {
   int64_t count;
 };
 
-void Check(const char* name, const Attributes& attributes, const TensorType& x, const TensorType& label) {
+void CheckSplitLoss(const char* name, const Attributes& attributes, const TensorType& x, const TensorType& label) {
   CheckFloat(name, "x", x);
   CheckRank(name, attributes);
-  const Columns columns(attributes);
+  const SplitSoftmaxLossColumns columns(attributes);
   if (columns.all < columns.of.ranks || x.shape.rank() != 2 || x.shape[1] != columns.count ||
       x.shape[0] % columns.of.ranks != 0 || label.shape.Count() != x.shape[0]) {
     throw Error(ErrorKind::kConfig,
@@ -45,16 +45,16 @@ void Check(const char* name, const Attributes& attributes, const TensorType& x, 
   }
 }
 
-std::vector<TensorType> Infer(const Attributes& attributes, std::span<const TensorType> in) {
+std::vector<TensorType> InferSplitSoftmaxLoss(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount(kName, in, 2, 2);
-  Check(kName, attributes, in[0], in[1]);
+  CheckSplitLoss(kName, attributes, in[0], in[1]);
   const TensorType scalar = PlainType(StatisticsType(in[0].dtype), Shape{});
   return {scalar, scalar, PlainType(in[0].dtype, in[0].shape)};
 }
 
 // Where there is no exchange, the columns are all there are, and a label of others' counts with a score of 0.
-void Reference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Columns columns(attributes);
+void SplitSoftmaxLossReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
+  const SplitSoftmaxLossColumns columns(attributes);
   const int64_t n = in[0].type.shape[0] / columns.of.ranks;
   out[0].values[0] = out[1].values[0] = 0;
   for (int64_t i = 0; i < in[0].type.shape[0]; ++i) {
@@ -81,7 +81,7 @@ ValueId GatherOf(GradientContext& c, ValueId values, int64_t key) {
 }
 
 // Through the loss, and through the probability: p * (dy - sum of p * dy over all columns).
-void Gradient(GradientContext& c) {
+void SplitSoftmaxLossGradient(GradientContext& c) {
   if (!c.wants(0)) return;
   ValueId dx = kNoId;
   if (c.dy(0) != kNoId) {
@@ -99,13 +99,13 @@ void Gradient(GradientContext& c) {
 
 std::vector<TensorType> InferBackward(const Attributes& attributes, std::span<const TensorType> in) {
   CheckInputCount(kBackwardName, in, 3, 3);
-  Check(kBackwardName, attributes, in[0], in[1]);
+  CheckSplitLoss(kBackwardName, attributes, in[0], in[1]);
   CheckShape(kBackwardName, "dloss", in[2].shape, Shape{attributes.Int("ranks"), 1}, "one of each rank");
   return {PlainType(in[0].dtype, in[0].shape)};
 }
 
 void ReferenceBackward(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Columns columns(attributes);
+  const SplitSoftmaxLossColumns columns(attributes);
   const int64_t n = in[0].type.shape[0] / columns.of.ranks;
   for (int64_t i = 0; i < in[0].type.shape[0]; ++i) {
     const int64_t label = ReadLabel(attributes, in[1].values[static_cast<size_t>(i)], columns.all);
@@ -138,14 +138,14 @@ std::vector<OpCase> MakeCases(bool backward) {
              .low = backward ? 0.0 : -3.0,
              .high = backward ? 1.0 : 3.0,
              .ranges = {{1, 0.0, static_cast<double>(e.columns - 1)}}};
-    c.inputs = {Float32({e.rows, Columns(c.attributes).count}), Float32({e.rows})};
+    c.inputs = {Float32({e.rows, SplitSoftmaxLossColumns(c.attributes).count}), Float32({e.rows})};
     if (backward) c.inputs.push_back(Float32({e.ranks, 1}));
     cases.push_back(std::move(c));
   }
   return cases;
 }
 
-std::vector<AttributeSpec> Fields() {
+std::vector<AttributeSpec> SplitLossFields() {
   std::vector<AttributeSpec> fields = RankAttributes();
   fields.push_back({"columns", {}, "of all ranks: classes"});
   fields.push_back({"has_ignore", false, "whether ignore_label is used"});
@@ -160,10 +160,10 @@ OpDef SplitSoftmaxLossOp() {
           .doc =
               "(x [n*ranks,k], label of all rows) -> loss_sum, valid_count (scalars), probability like x: x are all "
               "ranks' rows of this rank's columns, the sums are of this rank's rows, over all columns.",
-          .attributes = Fields(),
-          .infer = Infer,
-          .reference = Reference,
-          .gradient = Gradient,
+          .attributes = SplitLossFields(),
+          .infer = InferSplitSoftmaxLoss,
+          .reference = SplitSoftmaxLossReference,
+          .gradient = SplitSoftmaxLossGradient,
           .is_pure = false,
           .precision = Precision::kKeep32,
           .cases = [] { return MakeCases(false); }};
@@ -172,7 +172,7 @@ OpDef SplitSoftmaxLossOp() {
 OpDef SplitSoftmaxLossBackwardOp() {
   return {.name = kBackwardName,
           .doc = "(probability, label of all rows, dloss [ranks,1]) -> dx like probability.",
-          .attributes = Fields(),
+          .attributes = SplitLossFields(),
           .infer = InferBackward,
           .reference = ReferenceBackward,
           .may_overwrite = [](const Attributes&, int input, int) { return input == 0; },

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/mpi_world.h"
+#include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tests/comm/world.h"
@@ -148,6 +150,60 @@ TEST(Communicator, WhoGivesUpBeginsWithItsDiagnosis) {
       EXPECT_EQ(error.text(), "rank 1 is gone; rank 0 on left has waited 0.1 s for rank 1 on right");
     }
   });
+}
+
+// What another rank's error makes of the others is not what is reported, though it may come from a rank before it.
+TEST(ThreadRanks, TheErrorOfTheRankThatFailedIsThrownAgain) {
+  std::vector<std::unique_ptr<Communicator>> world = MakeThreadRanks(3);
+  std::vector<std::string> ends(3);
+  try {
+    RunRanks(world, [&](Communicator& own) {
+      EXPECT_EQ(LocalRank(own), own.rank());
+      if (own.rank() == 2) throw Error(ErrorKind::kBadData, "record 7 is damaged");
+      try {
+        own.Barrier();
+        ADD_FAILURE() << "rank 2 has left";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+        ends[static_cast<size_t>(own.rank())] = error.text();
+        throw;
+      }
+    });
+    FAIL() << "rank 2 has failed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+    EXPECT_EQ(error.text(), "record 7 is damaged");
+  }
+  const std::string said = StrCat("rank 2 on ", HostName(), ": record 7 is damaged");
+  EXPECT_TRUE(ends[0].ends_with(said) && ends[1].ends_with(said)) << ends[0] << "\n" << ends[1];
+}
+
+TEST(ThreadRanks, ExceptionsOfAnyTypeEndAllRanks) {
+  std::vector<std::unique_ptr<Communicator>> world = MakeThreadRanks(2);
+  EXPECT_THROW(RunRanks(world,
+                        [](Communicator& own) {
+                          if (own.rank() == 1) throw std::bad_alloc();
+                          own.Barrier();
+                        }),
+               std::bad_alloc);
+  world = MakeThreadRanks(2);
+  EXPECT_THROW(RunRanks(world,
+                        [](Communicator& own) {
+                          if (own.rank() == 0) throw 7;
+                          own.Barrier();
+                        }),
+               int);
+  // Where nobody failed by itself, the first who gave up says why.
+  world = MakeThreadRanks(2);
+  for (auto& each : world) each->SetPatience(std::chrono::milliseconds(100));
+  try {
+    RunRanks(world, [](Communicator& own) {
+      if (own.rank() == 1) own.Barrier();
+    });
+    FAIL() << "rank 0 never came";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+  }
 }
 
 }  // namespace

@@ -1,34 +1,23 @@
 // Ranks as threads of a test.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "comm/region_transport.h"
+#include "comm/thread_ranks.h"
 
 namespace moka {
 
-// body(transport) for each rank in a thread of its own; the first exception of any rank is thrown again.
+// body(transport) for each rank in a thread of its own; the exception of the first rank that threw one is thrown again.
 inline void RunRanks(std::vector<std::unique_ptr<Transport>>& world, const std::function<void(Transport&)>& body) {
-  std::vector<std::exception_ptr> thrown(world.size());
-  {
-    std::vector<std::jthread> threads;
-    for (size_t r = 0; r < world.size(); ++r) {
-      threads.emplace_back([&, r] {
-        try {
-          body(*world[r]);
-        } catch (...) {
-          thrown[r] = std::current_exception();
-        }
-      });
-    }
-  }
-  for (const std::exception_ptr& one : thrown) {
-    if (one) std::rethrow_exception(one);
-  }
+  const std::vector<ThrownByRank> all =
+      ThrownByRanks(static_cast<int>(world.size()), [&](int rank) { body(*world[static_cast<size_t>(rank)]); });
+  const auto first = std::ranges::min_element(all, {}, &ThrownByRank::rank);
+  if (first != all.end()) std::rethrow_exception(first->thrown);
 }
 
 inline void RunRanks(int ranks, const std::function<void(Transport&)>& body) {

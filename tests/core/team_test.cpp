@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -51,6 +52,16 @@ TEST(TeamTest, ThreadsThatLeaveTheTeamRunWhereTheProcessMay) {
   for (const Cpu& cpu : ProcessCpus().allowed) allowed.push_back(cpu.id);
   EXPECT_EQ(CpuListText(allowed), all) << "the main thread's mask is not the process's";
   EXPECT_GE(CpuShare(), 1);
+}
+
+TEST(TeamTest, RanksOfAProcessShareItsCpus) {
+  const int all = CpuShare();
+  for (const int ranks : {2, 3, 1000}) {
+    SetRanksHere(ranks);
+    EXPECT_EQ(CpuShare(), std::max(1, all / ranks)) << ranks;
+  }
+  SetRanksHere(1);
+  EXPECT_EQ(CpuShare(), all);
 }
 
 // The runtime ends threads of a team after a smaller region and makes new ones for the next larger one.

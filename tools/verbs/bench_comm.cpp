@@ -4,10 +4,9 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "comm/mpi_world.h"
-#include "comm/region_transport.h"
+#include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/comm_bench.h"
@@ -125,26 +124,10 @@ int RunBenchComm(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, SourcePlace{}, "there is one rank only",
                 "start it with mpirun -np N, or take --ranks=N for threads of this process");
   }
-  std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(ranks);
+  std::vector<std::unique_ptr<Communicator>> worlds = MakeThreadRanks(ranks);
   std::vector<int> codes(static_cast<size_t>(ranks), 0);
-  std::vector<std::exception_ptr> thrown(static_cast<size_t>(ranks));
-  {
-    std::vector<std::jthread> threads;
-    for (size_t r = 0; r < transports.size(); ++r) {
-      threads.emplace_back([&, r] {
-        Communicator world(std::move(transports[r]));
-        try {
-          codes[r] = BenchWorld(world, arguments);
-        } catch (const Error& error) {
-          thrown[r] = std::current_exception();
-          world.Fail(error.what());
-        }
-      });
-    }
-  }
-  for (const std::exception_ptr& one : thrown) {
-    if (one) std::rethrow_exception(one);
-  }
+  RunRanks(worlds,
+           [&](Communicator& world) { codes[static_cast<size_t>(world.rank())] = BenchWorld(world, arguments); });
   return codes[0];
 }
 

@@ -5,19 +5,24 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "comm/clocks.h"
 #include "comm/mpi_world.h"
+#include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
+#include "core/trace.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "tools/device_choice.h"
 #include "tools/faults/silence.h"
+#include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/run_kernels.h"
@@ -116,33 +121,66 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
   return result.exit_code();
 }
 
-// The run's folder for ranks beside the first, which alone makes it: they keep a log of their own there.
-void ShareRun(Communicator* world, const RunFolder* run, Trainer& trainer) {
+// What this process reads once, and its ranks share.
+class Training {
+ public:
+  explicit Training(const Arguments& arguments) : setup_(ReadTrainSetup(arguments)) {
+    if (arguments.Has("baseline")) baseline_ = ReadScalingBaseline(arguments.Get("baseline"));
+  }
+  // Before ranks take anything.
+  void ShareAmong(int ranks) {
+    takers_ = ranks;
+    for (int rank = 0; rank < ranks; ++rank) lanes_.push_back(StrCat("program of rank ", rank));
+  }
+  const TrainSetup& setup() const { return setup_; }
+  const std::optional<ScalingBaseline>& baseline() const { return baseline_; }
+  // Whether ranks are threads of this process.
+  bool is_shared() const { return !lanes_.empty(); }
+  const std::string& lane(int rank) const { return lanes_.at(static_cast<size_t>(rank)); }
+  // The checkpoint to go on from, once for each rank: the last one gets it without a copy.
+  std::optional<Checkpoint> TakeResume() {
+    const std::lock_guard lock(mutex_);
+    return --takers_ > 0 ? setup_.resume : std::move(setup_.resume);
+  }
+
+ private:
+  TrainSetup setup_;
+  std::optional<ScalingBaseline> baseline_;
+  std::vector<std::string> lanes_;
+  std::mutex mutex_;
+  int takers_ = 1;
+};
+
+// The run's folder for ranks beside the first, which alone makes it: those that are processes keep a log of their own
+// there.
+void ShareRun(Communicator* world, const Training& training, const RunFolder* run, Trainer& trainer) {
   if (world == nullptr) return;
   const std::string path = world->Broadcast(run == nullptr ? std::string() : run->path().string());
-  if (run == nullptr) SetLogFile(std::filesystem::path(path) / StrCat("log.rank", world->rank(), ".txt"));
+  if (run == nullptr && !training.is_shared())
+    SetLogFile(std::filesystem::path(path) / StrCat("log.rank", world->rank(), ".txt"));
   trainer.Watch(path);
 }
 
 bool ExplainsComm(const Arguments& arguments) { return arguments.Get("explain") == "comm"; }
 
 // Trains as long as it takes to know the times, and writes nothing.
-int ExplainComm(TrainSetup& setup, TrainerOptions options) {
+int ExplainComm(const TrainSetup& setup, TrainerOptions options) {
   constexpr int kIterations = 60;
   if (options.world == nullptr) {
     throw Error(ErrorKind::kUsage, {}, "--explain=comm: one rank exchanges nothing",
                 "start several: mpirun -np 4 moka train ... --explain=comm");
   }
-  setup.solver.clear_snapshot_prefix();
-  setup.solver.set_snapshot(0);
-  setup.solver.clear_test_iter();
-  setup.solver.clear_target_metric();
-  setup.solver.clear_best_metric();
-  setup.nets.tests.clear();
-  options.stop_after = setup.resume ? setup.resume->trainer.iteration + kIterations : kIterations;
-  options.resume = std::move(setup.resume);
+  SolverParameter solver = setup.solver;
+  solver.clear_snapshot_prefix();
+  solver.set_snapshot(0);
+  solver.clear_test_iter();
+  solver.clear_target_metric();
+  solver.clear_best_metric();
+  SolverNets nets = setup.nets;
+  nets.tests.clear();
+  options.stop_after = options.resume ? options.resume->trainer.iteration + kIterations : kIterations;
   const bool is_first = options.world->is_first();
-  Trainer trainer(setup.solver, setup.nets, std::move(options));
+  Trainer trainer(solver, nets, std::move(options));
   trainer.Run();
   if (!is_first) return 0;
   std::string text = "layers lie on several ranks, which send each other what lies between: there are no buckets\n";
@@ -154,12 +192,35 @@ int ExplainComm(TrainSetup& setup, TrainerOptions options) {
   return 0;
 }
 
-int Train(const Arguments& arguments, Communicator* world) {
+// Training with a trace: of one rank, of a process that is one of several ranks, or of all ranks of this process.
+TrainResult RunTraced(const Arguments& arguments, const Training& training, Communicator* world, Trainer& trainer) {
+  if (!arguments.Has("trace")) return trainer.Run();
+  if (training.is_shared()) {
+    if (world->is_first()) BeginTrace(arguments);
+    NameTraceLane(training.lane(world->rank()));
+    world->Barrier();
+    TrainResult result = trainer.Run();
+    world->Barrier();
+    if (world->is_first()) EndTrace(arguments);
+    world->Barrier();  // the names of spans are the trainers'
+    return result;
+  }
+  ClockOffset clock;
+  if (world != nullptr) clock = MeasureClock(*world);
+  BeginTrace(arguments);
+  TrainResult result = trainer.Run();
+  if (world == nullptr) {
+    EndTrace(arguments);
+  } else {
+    StopTraceOfRank(arguments.Get("trace"), *world, clock);
+  }
+  return result;
+}
+
+// One rank, or the only one (no world).
+int TrainRank(const Arguments& arguments, Training& training, Communicator* world) {
+  const TrainSetup& setup = training.setup();
   const bool is_first = world == nullptr || world->is_first();
-  const ProgressMode mode = is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff;
-  const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
-                               EffectOf(arguments, "sighup_effect", "snapshot"));
-  TrainSetup setup = ReadTrainSetup(arguments);
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
@@ -168,27 +229,27 @@ int Train(const Arguments& arguments, Communicator* world) {
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
-  if (arguments.Has("baseline")) options.baseline = ReadScalingBaseline(arguments.Get("baseline"));
+  options.baseline = training.baseline();
   if (ExplainsComm(arguments)) {
     options.world = world;
+    options.resume = training.TakeResume();
     return ExplainComm(setup, std::move(options));
   }
-  if (arguments.Has("dry-run") || arguments.Has("explain")) {
+  if (LooksInside(arguments)) {
     Trainer trainer(setup.solver, setup.nets, options);
     LookInside(arguments, "train", trainer.train_net().program());
     return 0;
   }
   const CompileOptions compile = options.compile;
-  TerminalObserver observer(mode);
+  TerminalObserver observer(is_first ? ParseProgressMode(arguments.Get("progress", "auto")) : ProgressMode::kOff);
   if (is_first) options.observer = &observer;
   options.world = world;
-  const bool resumes = setup.resume.has_value();
-  options.resume = std::move(setup.resume);
+  options.resume = training.TakeResume();
   // A new run is built before its folder is made, so a wrong configuration leaves nothing behind; a resumed one needs
   // its folder to be built.
   std::optional<RunFolder> run;
   std::unique_ptr<Trainer> trainer;
-  if (resumes) {
+  if (options.resume) {
     CheckResume(*options.resume, setup.solver, setup.nets.train);  // before the run's config is written anew
     if (is_first) {
       run.emplace(OpenRun(setup, arguments));
@@ -204,23 +265,45 @@ int Train(const Arguments& arguments, Communicator* world) {
       trainer->SetRun(*run);
     }
   }
-  ShareRun(world, run ? &*run : nullptr, *trainer);
+  ShareRun(world, training, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
   if (is_first) LogNet(trainer->train_net());
-  ClockOffset clock;
-  if (world != nullptr && arguments.Has("trace")) clock = MeasureClock(*world);
-  BeginTrace(arguments);
-  const TrainResult result = trainer->Run();
+  const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
-  if (world == nullptr) {
-    EndTrace(arguments);
-  } else if (arguments.Has("trace")) {
-    StopTraceOfRank(arguments.Get("trace"), *world, clock);
-  }
   return run ? FinishTraining(result, *run) : result.exit_code();
 }
 
+// Every rank is a thread of this process with a team of its own.
+int TrainInThreads(const Arguments& arguments, Training& training, const ProcessRanks& ranks) {
+  const int threads = SetUpTeams(arguments, ranks.count);
+  training.ShareAmong(ranks.count);
+  std::vector<std::unique_ptr<Communicator>> world = MakeThreadRanks(ranks.count);
+  for (std::unique_ptr<Communicator>& each : world) each = WithFault(std::move(each));
+  int code = 0;
+  RunRanks(world, [&](Communicator& own) {
+    SetThreadCount(threads);
+    std::optional<QuietScope> quiet;  // the first rank speaks
+    if (!own.is_first()) quiet.emplace();
+    const int ended = TrainRank(ArgumentsOfRank(arguments, ranks, own.rank()), training, &own);
+    if (own.is_first()) code = ended;
+  });
+  return code;
+}
+
+int Train(const Arguments& arguments, Communicator* world) {
+  ParseProgressMode(arguments.Get("progress", "auto"));
+  const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
+                               EffectOf(arguments, "sighup_effect", "snapshot"));
+  Training training(arguments);
+  if (world != nullptr) return TrainRank(arguments, training, world);
+  const ProcessRanks ranks = RanksOfProcess(arguments, training.setup().solver);
+  const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
+  if (ranks.count > 1 && !looks_inside) return TrainInThreads(arguments, training, ranks);
+  return TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+}
+
 int RunTrain(const Arguments& arguments) {
+  if (IsLaunched()) RefuseRanksOfProcess(arguments);
   if (!IsLaunched() || (LooksInside(arguments) && !ExplainsComm(arguments))) return Train(arguments, nullptr);
   const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
   if (world->size() == 1) return Train(arguments, nullptr);
@@ -262,8 +345,9 @@ Verb TrainVerb() {
                   {"data-threads", "N", "decoding threads a data layer"},
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},
-                  {"sigint_effect", "EFFECT", "stop (default), snapshot or none"},
-                  {"sighup_effect", "EFFECT", "snapshot (default), stop or none"}};
+                  {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
+                  {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
+                  {"sighup_effect", "EFFECT", ""}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   std::ranges::find(verb.options, "explain", &OptionSpec::name)->doc +=
       "; comm: how ranks exchange gradients, after 60 iterations";

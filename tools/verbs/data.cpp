@@ -27,11 +27,11 @@
 namespace moka {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Names of files may hold any bytes; the replace handler keeps the output valid UTF-8.
-void PrintDataJson(const Json& json) {
-  std::fputs((json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), stdout);
+void PrintDataJson(const OrderedJson& json) {
+  std::fputs((json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n").c_str(), stdout);
 }
 
 const std::string& Positional(const Arguments& arguments, size_t i, std::string_view what) {
@@ -195,7 +195,7 @@ int RunInspect(const Arguments& arguments) {
   if (arguments.Has("sheet")) WriteSheet(arguments, path);
   const LmdbSummary summary = InspectLmdb(path);
   if (arguments.Has("json")) {
-    Json json = {
+    OrderedJson json = {
         {"records", summary.records}, {"file_bytes", summary.file_bytes}, {"value_bytes", summary.value_bytes},
         {"encoded", summary.encoded}, {"floats", summary.floats},         {"shapes", summary.shapes},
         {"mean", summary.mean},       {"stddev", summary.stddev},         {"label_names", summary.label_names}};

@@ -17,7 +17,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-std::shared_ptr<LayerwiseSolver> Open(const Path& file, const std::string& type) {
+std::shared_ptr<LayerwiseSolver> OpenSolver(const Path& file, const std::string& type) {
   const py::gil_scoped_release unlocked;
   SolverParameter solver = ReadSolver(file);
   if (!type.empty()) solver.set_type(type);
@@ -46,7 +46,7 @@ void BindSolvers(py::module_& m) {
           [](SolverParameter& p, float rate) { p.set_base_lr(rate); });
 
   py::class_<LayerwiseSolver, std::shared_ptr<LayerwiseSolver>>(m, "Solver", py::dynamic_attr())
-      .def(py::init(&Open), py::arg("solver_file"), py::arg("type") = "")
+      .def(py::init(&OpenSolver), py::arg("solver_file"), py::arg("type") = "")
       .def_property_readonly("net", &LayerwiseSolver::net)
       .def_property_readonly("test_nets", &LayerwiseSolver::test_nets)
       .def_property_readonly("iter", &LayerwiseSolver::iteration)

@@ -35,12 +35,17 @@ void GradientExchange::EndDelayed(std::unique_lock<std::mutex>& lock, Bucket& bu
   const int64_t end = now - bucket.delay;
   const bool is_young = end <= 0;  // nothing of this process has come of age
   const int64_t needed = (is_young ? now : end) - before_;
-  if (bucket.done < needed && failure_.empty()) {
+  // Whether the loss of those iterations was finite is known with its bucket.
+  const Bucket& of_loss = buckets_[static_cast<size_t>(bucket_of_[static_cast<size_t>(loss_)])];
+  const auto is_there = [&] { return bucket.done >= needed && of_loss.done >= needed; };
+  if (!is_there() && failure_.empty()) {
     const int64_t begin = NowMicros();
-    changed_.wait(lock, [&] { return bucket.done >= needed || !failure_.empty(); });
-    const double waited_s = static_cast<double>(NowMicros() - begin) * 1e-6;
+    changed_.wait(lock, [&] { return is_there() || !failure_.empty(); });
+    const int64_t waited = NowMicros() - begin;
+    const double waited_s = static_cast<double>(waited) * 1e-6;
     exposed_s_ += waited_s;
     bucket.exposed_s += waited_s;
+    arrivals_.AddExposed(waited);
   } else if (bucket.done == needed) {
     bucket.slack_s = std::min(bucket.slack_s, static_cast<double>(NowMicros() - bucket.finished_micros) * 1e-6);
   } else {

@@ -440,6 +440,11 @@ std::vector<BucketTimes> GradientExchange::Times() const {
   return times;
 }
 
+double GradientExchange::all_exposed_s() const {
+  const std::lock_guard lock(mutex_);
+  return exposed_s_;
+}
+
 double GradientExchange::exposed_s() const {
   const std::lock_guard lock(mutex_);
   return iterations_ == 0 ? 0 : exposed_s_ / static_cast<double>(iterations_);

@@ -100,9 +100,10 @@ class GradientExchange : public Collectives {
   // Errors: kPeer if an exchange has failed; what the program computed since is worth nothing.
   void Check() const;
   const std::vector<ExchangedGradient>& gradients() const { return gradients_; }
-  // Means since SetPlan, by bucket, and how long the program waited for them in an iteration.
+  // Means since SetPlan, by bucket, and how long the program waited for them in an iteration and in all of them.
   std::vector<BucketTimes> Times() const;
   double exposed_s() const;
+  double all_exposed_s() const;
   int64_t iterations() const { return iterations_; }
   // When this rank had each bucket, since SetPlan or ClearArrivals.
   const ArrivalLog& arrivals() const { return arrivals_; }

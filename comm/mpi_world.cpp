@@ -3,7 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <mutex>
+#include <thread>
 
 #include "comm/mpi_transport.h"
 #include "comm/region_transport.h"
@@ -12,6 +18,25 @@
 
 namespace moka {
 namespace {
+
+// For the ranks that still write what ends a training; MPI itself waits for them without end.
+constexpr std::chrono::minutes kFinalisePatience(2);
+
+// Errors: none can be thrown at the end of a process. It ends here, and says why, if the others do not come.
+void Finalise() {
+  std::mutex mutex;
+  std::condition_variable_any ended;
+  const std::jthread watchdog([&](const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    ended.wait_for(lock, stop, kFinalisePatience, [] { return false; });
+    if (stop.stop_requested()) return;
+    std::fprintf(stderr, "error: other ranks have not ended %d minutes after this one\n",
+                 static_cast<int>(kFinalisePatience.count()));
+    std::fflush(nullptr);
+    std::_Exit(static_cast<int>(ErrorKind::kPeer));
+  });
+  MPI_Finalize();
+}
 
 // Ranks of this host through its memory, the others through MPI.
 class WorldTransport : public Transport {
@@ -28,7 +53,7 @@ class WorldTransport : public Transport {
     const bool is_well = own_words_.empty() && std::uncaught_exceptions() == 0 && !has_failed_;
     near_.reset();
     far_.reset();
-    if (is_well) MPI_Finalize();
+    if (is_well) Finalise();
   }
 
   std::span<std::byte> Reserve(int peer) override {

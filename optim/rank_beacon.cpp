@@ -45,7 +45,7 @@ RankBeacon::~RankBeacon() {
 void RankBeacon::Write() {
   const std::lock_guard lock(mutex_);
   RankState state = look_();
-  if (SignalRequests::WasAskedToStop()) state.state = RankState::kStopping;
+  state.is_stopping = SignalRequests::WasAskedToStop();
   state.rank = rank_;
   state.host = host_;
   state.pid = ::getpid();

@@ -17,8 +17,8 @@ namespace moka {
 
 class RankBeacon {
  public:
-  // `look` is called by the beacon's thread and by Write; rank, host, pid, time and, after a request to stop, the state
-  // are filled in after it. Errors: kCantCreate.
+  // `look` is called by the beacon's thread and by Write; rank, host, pid, time and whether it was asked to stop are
+  // filled in after it. Errors: kCantCreate.
   RankBeacon(std::filesystem::path run_folder, int rank, std::string host, std::function<RankState()> look,
              std::chrono::milliseconds interval = std::chrono::seconds(1));
   ~RankBeacon();

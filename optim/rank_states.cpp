@@ -36,6 +36,8 @@ RankState StateOf(const nlohmann::json& json) {
   state.batch = json.value("batch", int64_t{0});
   state.lost = json.value("lost", -1);
   state.verdict = json.value("verdict", "");
+  state.is_stopping = json.value("is_stopping", false);
+  state.exit_code = json.value("exit_code", 0);
   return state;
 }
 
@@ -105,7 +107,7 @@ std::optional<Culprit> FindVerdict(const std::vector<RankState>& states) {
 
 // mpirun asks all ranks to stop when one is gone; that one does not answer.
 const RankState* FindVanished(const std::vector<RankState>& states) {
-  const auto answers = [](const RankState& state) { return state.state == RankState::kStopping; };
+  const auto answers = [](const RankState& state) { return state.is_stopping; };
   const auto silent = std::ranges::find_if_not(states, answers);
   if (silent == states.end() || std::ranges::count_if(states, answers) + 1 != std::ssize(states)) return nullptr;
   return &*silent;
@@ -152,16 +154,27 @@ bool IsOneWorking(const std::vector<RankState>& states, int rank, double since_s
 }
 
 void WriteRankState(const std::filesystem::path& run, const RankState& state) {
-  const nlohmann::ordered_json json{
-      {"rank", state.rank},           {"host", state.host},           {"pid", state.pid},
-      {"state", state.state},         {"iteration", state.iteration}, {"collective", state.collective},
-      {"bucket", state.bucket},       {"layer", state.layer},         {"updated_s", state.updated_s},
-      {"waits_for", state.waits_for}, {"round", state.round},         {"is_sending", state.is_sending},
-      {"batch", state.batch},         {"lost", state.lost},           {"verdict", state.verdict}};
+  const nlohmann::ordered_json json{{"rank", state.rank},
+                                    {"host", state.host},
+                                    {"pid", state.pid},
+                                    {"state", state.state},
+                                    {"iteration", state.iteration},
+                                    {"collective", state.collective},
+                                    {"bucket", state.bucket},
+                                    {"layer", state.layer},
+                                    {"updated_s", state.updated_s},
+                                    {"waits_for", state.waits_for},
+                                    {"round", state.round},
+                                    {"is_sending", state.is_sending},
+                                    {"batch", state.batch},
+                                    {"lost", state.lost},
+                                    {"verdict", state.verdict},
+                                    {"is_stopping", state.is_stopping},
+                                    {"exit_code", state.exit_code}};
   const std::filesystem::path path = run / "ranks" / StrCat("rank-", state.rank, ".json");
   std::filesystem::path temporary = path;
   temporary += ".new";
-  std::ofstream(temporary) << json.dump() << "\n";
+  std::ofstream(temporary) << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   std::error_code code;
   std::filesystem::rename(temporary, path, code);
 }

@@ -10,12 +10,11 @@
 namespace moka {
 
 struct RankState {
-  static constexpr const char* kStopping = "stopping";
   static constexpr const char* kFailed = "failed";
   int rank = 0;
   std::string host;
   int64_t pid = 0;
-  std::string state;  // "training", "writing", ..., kStopping: asked to stop, kFailed: by its own fault
+  std::string state;  // "training", "writing", ..., kFailed: by its own fault
   int64_t iteration = 0;
   int64_t collective = 0;        // number of the collective it began last
   int64_t bucket = -1;           // of gradients, in that collective; -1: none
@@ -27,6 +26,8 @@ struct RankState {
   int64_t batch = 0;             // samples that all ranks share out among them; 0: any number of ranks will do
   int lost = -1;                 // the rank that it has given up waiting for; -1: none
   std::string verdict{};         // and why
+  bool is_stopping = false;      // it was asked to stop, and goes on as `state` says until it has
+  int exit_code = 0;             // of kFailed: what the process ends with
 };
 
 // By this host's clock.

@@ -244,7 +244,7 @@ void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
   json["event"] = event;
   json["iter"] = iteration;
   json["time"] = std::round(FolderTimeNow() * 1000) / 1000;
-  AppendLine("metrics.jsonl", json.dump());
+  AppendLine("metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const {

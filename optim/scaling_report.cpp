@@ -212,6 +212,7 @@ void ScalingReport::Start(int64_t iteration, double train_s) {
   if (world_ == nullptr) return;
   clock_ = MeasureClock(*world_);
   exchange_->ClearArrivals();
+  exposed_s_ = exchange_->all_exposed_s();
 }
 
 ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
@@ -224,6 +225,7 @@ ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
     summary.arrivals.ranks.resize(1);
     return summary;
   }
+  mine.exposed_s = (exchange_->all_exposed_s() - exposed_s_) / count;
   summary.arrivals = GatherArrivals(*world_, exchange_->arrivals(), clock_, MeasureClock(*world_));
   const std::vector<std::string> all =
       world_->AllGather({reinterpret_cast<const char*>(&mine), sizeof mine});  // the same program on every rank
@@ -231,8 +233,10 @@ ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
     StepParts& rank = summary.ranks.emplace_back();
     Require(all[static_cast<size_t>(r)].size() == sizeof rank, "ranks report the same numbers");
     std::memcpy(&rank, all[static_cast<size_t>(r)].data(), sizeof rank);
-    rank.exposed_s = summary.arrivals.ranks[static_cast<size_t>(r)].exposed_s;
-    rank.wait_s = summary.arrivals.ranks[static_cast<size_t>(r)].wait_s;
+    if (summary.arrivals.iterations > 0) {  // GPUs keep none
+      rank.exposed_s = summary.arrivals.ranks[static_cast<size_t>(r)].exposed_s;
+      rank.wait_s = summary.arrivals.ranks[static_cast<size_t>(r)].wait_s;
+    }
     summary.names.push_back(world_->NameOf(r));
   }
   return summary;
@@ -244,7 +248,9 @@ void ScalingReport::Make(int64_t iteration, double train_s, double epoch, const 
   if (iterations <= 0) return;
   const ScalingSummary summary = Summarise(iterations, train_s);
   Start(iteration, train_s);
-  if (run != nullptr) run->AppendLine(kScalingFile, JsonOf(summary, iteration, epoch).dump());
+  if (run != nullptr)
+    run->AppendLine(kScalingFile,
+                    JsonOf(summary, iteration, epoch).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (batch_.ranks == 1 && !baseline_) return;
   sentences_ = Sentences(summary);
   report.Add("scaling", iteration, epoch, ScalingReportMetricsOf(summary));

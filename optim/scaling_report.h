@@ -85,6 +85,7 @@ class ScalingReport {
   int64_t started_at_ = 0;
   double started_s_ = 0;
   double input_s_ = 0;                  // waited when it was started
+  double exposed_s_ = 0;                // the same
   std::vector<std::string> sentences_;  // of the last report
 };
 

@@ -391,11 +391,12 @@ void TrainNet::SaveWaiting(ParameterStore& store) const {
   }
 }
 
-void TrainNet::LoadWaiting(const ParameterStore& store) {
+void TrainNet::LoadWaiting(const ParameterStore& store, float scale) {
   for (size_t i = 0; delay() > 0 && i < reached_.size(); ++i) {
     for (int age = 1; age <= delay(); ++age) {
-      exchange_->LoadWaiting(gradient_keys_[i], age,
-                             store.Values(SlotName(reached_[i].name, StrCat(kWaitingSlot, age))));
+      std::vector<float> values = store.Values(SlotName(reached_[i].name, StrCat(kWaitingSlot, age)));
+      for (float& value : values) value *= scale;
+      exchange_->LoadWaiting(gradient_keys_[i], age, values);
     }
   }
 }
@@ -413,7 +414,11 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
     step_->Run();
     const double loss = loss_.as<float>()[0];
     sum += loss;
-    if (!std::isfinite(loss)) break;  // the inputs stay for FindNonFinite
+    if (std::isfinite(loss)) continue;
+    // The inputs stay for FindNonFinite. A training that goes on takes as many batches as in any iteration: the other
+    // ranks do, and positions are counted so.
+    while (solver_.on_nan() != SolverParameter::STOP && ++i < batches) feed_.Next();
+    break;
   }
   if (update_) {
     // Runs even after a bad batch: the guard keeps the weights and the sums are zeroed for the next iteration.

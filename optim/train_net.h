@@ -59,9 +59,12 @@ class TrainNet {
   int wished(int wish) const { return wishes_.counted.at(static_cast<size_t>(wish)); }
   // Null unless several ranks sum their gradients.
   GradientExchange* exchange() { return exchange_.get(); }
+  // Iterations that sums wait at most before they are in the weights.
+  int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
   // With delayed sums: those that wait go into the store for a checkpoint, and come from it before the first iteration.
   void SaveWaiting(ParameterStore& store) const;
-  void LoadWaiting(const ParameterStore& store);
+  // `scale`: what the sums are multiplied with.
+  void LoadWaiting(const ParameterStore& store, float scale);
   // Null with one rank and in synchronous training.
   Strategy* strategy() { return strategy_.get(); }
   // After a Step whose loss was not finite: where it came from.
@@ -111,7 +114,6 @@ class TrainNet {
   void PrepareDelays(ParameterStore& store);
   // Ranks that do not sum gradients: what agrees instead, on what the programs leave in the store.
   void MakeStrategy(const CompileOptions& options, ParameterStore& store);
-  int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
   // Sharded updates (optim/sharded_updates.cpp): what owners make of their weights becomes everybody's.
   void ShareUpdates(Graph& graph, const std::vector<ValueId>& sums);
   void RouteToOwners();

@@ -41,7 +41,10 @@ TrainResult Trainer::Run() {
     LogToFile("Optimization Done.");
     return result;
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kPeer) phase_ = Phase::kFailed;
+    if (e.kind() != ErrorKind::kPeer) {
+      exit_code_ = static_cast<int>(e.kind());
+      phase_ = Phase::kFailed;
+    }
     CancelExchange(e.what());
     try {
       WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));

@@ -93,6 +93,8 @@ class Trainer {
   int64_t processes() const { return options_.world == nullptr ? 1 : options_.world->size(); }
   // Where layers are on several ranks: micro-batches are what iter_size are elsewhere.
   void StartPipeline(const NetParameter& net);
+  // As it was given, without that.
+  SolverParameter GivenSolver() const;
   bool is_first() const { return options_.world == nullptr || options_.world->is_first(); }
   // Samples of an iteration, all ranks and batches together.
   int64_t Batch() const { return train_->feed().batch_size() * solver_.iter_size() * ranks(); }
@@ -140,7 +142,8 @@ class Trainer {
 
   enum class Phase : uint8_t { kStarting, kTraining, kTesting, kWriting, kEnded, kFailed };
   std::atomic<Phase> phase_ = Phase::kStarting;
-  std::atomic<int64_t> iteration_now_ = 0;    // for the beacon's thread
+  std::atomic<int> exit_code_ = 0;            // of kFailed
+  std::atomic<int64_t> iteration_now_ = 0;    // these three for the beacon's thread
   const double born_s_ = SecondsSince1970();  // what ranks have written before is of an earlier session
   std::mutex lost_mutex_;                     // of the next
   std::optional<Culprit> lost_;               // whom this rank gave up waiting for

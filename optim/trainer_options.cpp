@@ -49,6 +49,7 @@ std::vector<std::string> LinesOf(SolverParameter solver) {
     Require(descriptor != nullptr, StrCat("SolverParameter has a field ", field));
     solver.GetReflection()->ClearField(&solver, descriptor);
   }
+  if (solver.iter_size() == 1) solver.clear_iter_size();  // said or not
   // How sums travel, not what they are.
   if (solver.has_distributed()) {
     DistributedParameter& distributed = *solver.mutable_distributed();

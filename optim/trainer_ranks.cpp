@@ -76,6 +76,12 @@ void Trainer::StartPipeline(const NetParameter& net) {
   options_.world->SetPatience(kSlowWork);
 }
 
+SolverParameter Trainer::GivenSolver() const {
+  SolverParameter given = solver_;
+  if (is_pipeline_) given.clear_iter_size();
+  return given;
+}
+
 void Trainer::JoinRanks() {
   // Ranks that agree now and then only do not meet at the end of an epoch.
   if (train_->strategy() == nullptr && !is_pipeline_) {
@@ -131,7 +137,11 @@ void Trainer::PlanExchange() {
   for (const ExchangedGradient& gradient : exchange.gradients()) bytes += gradient.bytes;
   planner_->Measure(bytes);
   planner_->Plan(exchange);
-  if (state_.iteration > 0) train_->LoadWaiting(store_);
+  if (state_.iteration > 0) {
+    // The update divides by the number of ranks.
+    const int64_t then = state_.waiting_ranks == 0 ? ranks() : state_.waiting_ranks;
+    train_->LoadWaiting(store_, static_cast<float>(ranks()) / static_cast<float>(then));
+  }
   CheckCompression();
 }
 
@@ -198,6 +208,7 @@ RankState Trainer::Look() {
   const WaitPlace place = options_.world->place();
   RankState state;
   state.state = kNames.at(static_cast<size_t>(phase_.load()));
+  state.exit_code = exit_code_;
   state.iteration = iteration_now_;
   state.collective = place.collective;
   state.round = place.round;

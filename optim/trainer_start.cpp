@@ -257,7 +257,7 @@ void Trainer::StartWeights() {
 }
 
 void Trainer::Restore(const Checkpoint& checkpoint) {
-  CheckResume(checkpoint, solver_, train_->param());
+  CheckResume(checkpoint, GivenSolver(), train_->param());
   const std::string file = checkpoint.path.string();
   LoadWeights(checkpoint.weights, file + ".safetensors", train_->blobs(), store_);
   std::vector<std::string> missing;
@@ -340,10 +340,11 @@ void Trainer::WriteSnapshot(bool is_best) {
   train_->feed().SavePositions(state_.positions);
   for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
   train_->SaveWaiting(store_);
+  state_.waiting_ranks = train_->delay() > 0 ? ranks() : 0;
   CheckpointContent content;
   content.weights = WeightsOf(train_->blobs(), store_);
   content.trainer = state_;
-  content.solver_text = SolverToText(solver_);
+  content.solver_text = SolverToText(GivenSolver());
   content.net_text = NetToText(train_->param());
   content.store = &slots;
   content.slots = train_->AllSlots();

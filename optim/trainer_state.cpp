@@ -37,6 +37,7 @@ TrainerState FromObject(const Json& json) {
                      .step = static_cast<int>(CountOf(plateau, "step"))};
   }
   state.skipped_updates = CountOf(json, "skipped_updates");
+  if (json.contains("waiting_ranks")) state.waiting_ranks = CountOf(json, "waiting_ranks");
   return state;
 }
 
@@ -58,6 +59,7 @@ std::string ToJson(const TrainerState& state) {
                        {"step", state.plateau.step}};
   }
   json["skipped_updates"] = state.skipped_updates;
+  if (state.waiting_ranks > 0) json["waiting_ranks"] = state.waiting_ranks;
   return json.dump(1) + "\n";
 }
 

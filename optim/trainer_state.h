@@ -26,6 +26,7 @@ struct TrainerState {
   std::map<std::string, int64_t> positions;
   PlateauState plateau;         // lr_policy "plateau"
   int64_t skipped_updates = 0;  // iterations whose loss was not finite (on_nan: IGNORE)
+  int64_t waiting_ranks = 0;    // over which the sums were made that are not in the weights yet; 0: there are none
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "comm/runner.h"
+#include "core/median.h"
 
 namespace moka {
 namespace {
@@ -50,8 +51,7 @@ CommBenchTable BenchAllReduce(Communicator& world, const AllReduceChoice& choice
     world.Max(times);
     std::vector<double> wrong_of_all = {wrong};
     world.Sum(wrong_of_all);
-    std::ranges::sort(times);
-    CommBenchRow row{.bytes = count * 4, .us = times[times.size() / 2]};
+    CommBenchRow row{.bytes = count * 4, .us = Median(times)};
     row.algbw_gb_s = static_cast<double>(row.bytes) / row.us * 1e-3;
     row.busbw_gb_s = row.algbw_gb_s * 2 * (world.size() - 1) / world.size();
     row.wrong = options.checks ? static_cast<int64_t>(wrong_of_all[0]) : -1;

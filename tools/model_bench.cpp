@@ -7,18 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "core/median.h"
 #include "core/text.h"
 #include "core/trace.h"
 
 namespace moka {
 namespace {
-
-double ModelBenchMedian(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 // What the programs' steps cost by their count of operations and bytes, and the memory of all.
 struct ModelBenchWork {
@@ -74,7 +68,7 @@ double ShareOutsideKernels(const TimedNet& net, int64_t steps) {
     }
     shares.push_back(wall > 0 ? std::max(0.0, 1 - inside / wall) : 0);
   }
-  return ModelBenchMedian(std::move(shares));
+  return Median(std::move(shares));
 }
 
 int64_t ProcessBytes(std::string_view field) {
@@ -91,7 +85,7 @@ void ResetPeakMemory() {
   file << "5\n";  // proc(5): resets the peak; a system that refuses leaves it as it was
 }
 
-double BenchResult::median_ms() const { return ModelBenchMedian(step_ms); }
+double BenchResult::median_ms() const { return Median(step_ms); }
 double BenchResult::items_per_second() const { return PerSecond(static_cast<double>(items), median_ms()); }
 
 std::string BenchJson(const BenchResult& r, const TimedNet& net) {

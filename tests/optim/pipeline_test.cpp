@@ -191,10 +191,14 @@ TEST_F(PipelineTest, AResumedRunEndsBitIdentical) {
     if (rank == 0) options.run = &run;
     options.stop_after = 7;
   });
-  const std::vector<Result> resumed = Train(2, SolverFor(4), nets, [&](int rank, TrainerOptions& options) {
-    if (rank == 0) options.run = &run;
-    options.resume = FindNewestValid(run.checkpoints());
-  });
+  const std::string written = FindNewestValid(run.checkpoints())->solver_text;
+  EXPECT_EQ(written.find("iter_size"), std::string::npos) << "the solver as it was given\n" << written;
+  // Resuming from the command line gives the solver as it was written; an iter_size of 1 is the same said.
+  const std::vector<Result> resumed =
+      Train(2, SolverFor(4) + " iter_size: 1", nets, [&](int rank, TrainerOptions& options) {
+        if (rank == 0) options.run = &run;
+        options.resume = FindNewestValid(run.checkpoints());
+      });
   for (const Result& result : resumed) {
     EXPECT_EQ(result.values, whole.values);
     EXPECT_EQ(result.end.iteration, 12);

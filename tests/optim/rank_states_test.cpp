@@ -127,9 +127,9 @@ TEST(CulpritTest, TwoThatAreWaitedForAlikeAreNotToldApart) {
 
 TEST(CulpritTest, ARankThatDoesNotAnswerToTheEndOfTheJobIsGone) {
   std::vector<RankState> states = FourRanks();
-  for (RankState& state : states) state.state = RankState::kStopping;
+  for (RankState& state : states) state.is_stopping = true;
   EXPECT_FALSE(FindCulprit(states, 4)) << "all were asked and none is gone";
-  states[1].state = "writing";
+  states[1].is_stopping = false;
   const std::optional<Culprit> culprit = FindCulprit(states, 4);
   ASSERT_TRUE(culprit);
   EXPECT_EQ(culprit->text.substr(0, 48), "rank 1 on a (pid 101) ended without a word: iter");
@@ -155,6 +155,8 @@ TEST(CulpritTest, ARankAtWorkIsOneThatSaysSoAndWaitsForNobody) {
   EXPECT_TRUE(IsOneWorking(states, 1, 990));
   EXPECT_FALSE(IsOneWorking(states, 0, 990)) << "its own work is not waited for";
   EXPECT_FALSE(IsOneWorking(states, 1, 1000.1)) << "it has fallen silent";
+  states[0].is_stopping = true;
+  EXPECT_TRUE(IsOneWorking(states, 1, 990)) << "a checkpoint is written to its end";
   states[0].waits_for = {2};
   EXPECT_FALSE(IsOneWorking(states, 1, 990));
 }
@@ -169,6 +171,9 @@ TEST(RankStatesTest, WhatIsWrittenIsRead) {
   state.batch = 24;
   state.lost = 2;
   state.verdict = "rank 2";
+  state.is_stopping = true;
+  state.exit_code = 65;
+  state.layer = "conv\xFF";  // no UTF-8, as JSON must be
   WriteRankState(run, state);
   const std::vector<RankState> states = ReadRankStates(run, 0);
   fs::remove_all(run);
@@ -179,6 +184,9 @@ TEST(RankStatesTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(states[0].batch, 24);
   EXPECT_EQ(states[0].lost, 2);
   EXPECT_EQ(states[0].verdict, "rank 2");
+  EXPECT_TRUE(states[0].is_stopping);
+  EXPECT_EQ(states[0].exit_code, 65);
+  EXPECT_EQ(states[0].layer, "conv\xEF\xBF\xBD");
 }
 
 TEST(RankStatesTest, AreReadFromTheRunsFiles) {

@@ -163,6 +163,21 @@ TEST_F(RanksTest, ALossThatIsNotFiniteOnOneRankIsSkippedByAll) {
   }
 }
 
+// The batches after a bad one are taken by the rank that has it, too.
+TEST_F(RanksTest, WithSeveralBatchesAnIterationASkippedOneIsThatOfOneRank) {
+  const std::string solver = BaseSolver() + "iter_size: 2 on_nan: IGNORE";
+  const auto nets = [](int batch) { return Nets(1, Without(TaskNet(batch, false), "bn", "ip2")); };
+  const std::vector<Result> results = Train(2, solver, nets(16), {}, [](int rank, Trainer& trainer) {
+    if (rank == 1) FillTask(trainer.train_net().feed(), 11, 1, 2);
+  });
+  const auto alone =
+      Train(1, solver, nets(16), {}, [](int, Trainer& trainer) { FillTask(trainer.train_net().feed(), 11); })[0];
+  EXPECT_EQ(results[0].values, results[1].values);
+  EXPECT_EQ(results[0].state.skipped_updates, alone.state.skipped_updates);
+  EXPECT_GT(alone.state.skipped_updates, 10);
+  ExpectNear(results[0].values, alone.values, 1e-4F);
+}
+
 TEST_F(RanksTest, DifferentNetsAreRefused) {
   std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(2);
   std::atomic<int> refused = 0;

@@ -157,6 +157,21 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ResumedTest,
                          testing::Values("strategy: \"local\" local_steps: 4", "strategy: \"turn\"",
                                          "strategy: \"delayed\" delay: 2", "strategy: \"parameter_server\""));
 
+// Sums that waited when the checkpoint was written are of four ranks, and the update is by two.
+TEST_F(StrategiesTest, DelayedSumsCountAlikeForFewerRanks) {
+  const std::string solver = BaseSolver() + With("strategy: \"delayed\" delay: 2");
+  RunFolder run = NewRun();
+  Train(4, solver, Plain(), [&](int rank, TrainerOptions& options) {
+    if (rank == 0) options.run = &run;
+    options.stop_after = 15;
+  });
+  const auto resume = [&](int ranks) {
+    return Train(ranks, solver, Plain(),
+                 [&](int, TrainerOptions& options) { options.resume = FindNewestValid(run.checkpoints()); })[0];
+  };
+  ExpectNear(Kept(resume(2)), Kept(resume(4)), 1e-4F);
+}
+
 TEST_F(StrategiesTest, SeveralBatchesAnIterationAreOnePush) {
   const auto alone = Make(BaseSolver() + "max_iter: 12", {}, Plain());
   alone->Run();

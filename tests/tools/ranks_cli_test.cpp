@@ -89,6 +89,18 @@ TEST_F(RanksCliTest, EachRankIsTracedAndTheTracesJoin) {
   EXPECT_NE(Moka("trace trace.json").out.find("wait for input"), std::string::npos);
 }
 
+TEST_F(RanksCliTest, CollectivesAreTimedWithTheLettersOfNcclTests) {
+  const Outcome outcome = Moka("bench comm --ranks 2 --algorithm ring --json -b 4K -e 64K -f 4 -n 1 -w 0 -c 0");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json rows = Json::parse(outcome.out).at("algorithms").at(0).at("rows");
+  std::vector<int64_t> sizes;
+  for (const Json& row : rows) {
+    sizes.push_back(row.at("bytes"));
+    EXPECT_EQ(row.at("wrong"), -1) << "not checked";
+  }
+  EXPECT_EQ(sizes, (std::vector<int64_t>{4096, 16384, 65536}));
+}
+
 TEST_F(RanksCliTest, ExplainCommPrintsPlanTimesAndCostsAndWritesNothing) {
   const Outcome explained = Ranks(2, "train solver.prototxt --runs explained --explain=comm");
   ASSERT_EQ(explained.code, 0) << explained.err;

@@ -29,6 +29,7 @@
 #include "comm/mpi_world.h"
 #include "comm/runner.h"
 #include "core/error.h"
+#include "core/median.h"
 
 namespace moka {
 namespace {
@@ -79,11 +80,6 @@ double Time(Communicator& world, const Contestant& contestant, std::vector<float
     }
   }
   return us;
-}
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 int Bench(const Options& options) {

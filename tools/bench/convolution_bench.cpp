@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/median.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -174,11 +175,6 @@ struct Options {
   double seconds = 0.3;
   std::string json;
 };
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 // Runs of two kernels by turns (or of one), after one of each to warm up.
 struct Times {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/median.h"
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "core/text.h"
@@ -96,11 +97,6 @@ struct Row {
   Buffer scratch;
   std::vector<double> ms;
 };
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 void Verify(const Case& c, const std::vector<Row>& rows) {
   for (const Row& row : rows) {

@@ -16,6 +16,7 @@
 
 #include "core/bounded_queue.h"
 #include "core/error.h"
+#include "core/median.h"
 
 namespace moka {
 namespace {
@@ -97,13 +98,8 @@ double Seconds(int threads, size_t capacity) {
   return seconds;
 }
 
-double Middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 nlohmann::json Spread(const std::vector<double>& values) {
-  return {{"median", Middle(values)},
+  return {{"median", Median(values)},
           {"least", *std::ranges::min_element(values)},
           {"most", *std::ranges::max_element(values)}};
 }

@@ -32,6 +32,7 @@
 #include "comm/simulate/virtual_costs.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/median.h"
 #include "core/text.h"
 #include "tools/comm_bench.h"
 
@@ -115,12 +116,6 @@ class Rank {
   std::vector<std::vector<float>> values_;
   GradientExchange exchange_;
 };
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 LinkShape LatencyOf(const Options& options) {
   LinkShape shape;

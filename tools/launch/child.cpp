@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,10 +158,13 @@ JobEnd RunJob(const std::vector<std::string>& words) {
   if (const int signal = StopThatWaits(); signal != 0) return {kChildSignalled + signal, true};
   const std::vector<char*> argv = ArgvOf(words);
   const std::string failure = StrCat("error: cannot start ", words.at(0), "\n");
+  const pid_t launcher = getpid();
   const pid_t job = fork();
   if (job < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");
   if (job == 0) {
     setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a launcher that is killed leaves no ranks behind
+    if (getppid() != launcher) _exit(kNotStarted);
     Become(argv.data(), failure.c_str());
   }
   setpgid(job, job);  // whichever of the two comes first

@@ -21,18 +21,27 @@ namespace {
 constexpr int kSupervisorSignalled = 128;
 constexpr int kLastSysexit = 78;
 
-// The rank that ended the job, said on stderr; nothing if its ranks do not tell. `batch`: as they say. States from
-// before `since_s` are not of this job; it is moved behind those that were read, which are not of the next.
-std::optional<Culprit> NameCulprit(const std::optional<std::filesystem::path>& run, double& since_s, int ranks,
-                                   int64_t& batch) {
-  if (!run) return std::nullopt;
+// What the ranks of a job left behind of its end.
+struct JobVerdict {
+  std::optional<Culprit> culprit;  // the rank that ended it, which has been said on stderr
+  int code = 0;                    // of a rank that failed with an error that comes again; 0: none did
+};
+
+// `batch`: as they say. States from before `since_s` are not of this job; it is moved behind those that were read,
+// which are not of the next.
+JobVerdict JudgeJob(const std::optional<std::filesystem::path>& run, double& since_s, int ranks, int64_t& batch) {
+  JobVerdict verdict;
+  if (!run) return verdict;
   const std::vector<RankState> states = ReadRankStates(*run, since_s);
   if (!states.empty()) batch = states[0].batch;
-  for (const RankState& state : states)
+  for (const RankState& state : states) {
     since_s = std::max(since_s, std::nextafter(state.updated_s, std::numeric_limits<double>::infinity()));
-  const std::optional<Culprit> culprit = FindCulprit(states, ranks);
-  if (culprit) LogWarning(culprit->text);
-  return culprit;
+    const bool is_explained = state.state == RankState::kFailed && state.exit_code != 0 && !IsRankLost(state.exit_code);
+    if (is_explained && verdict.code == 0) verdict.code = state.exit_code;
+  }
+  verdict.culprit = FindCulprit(states, ranks);
+  if (verdict.culprit) LogWarning(verdict.culprit->text);
+  return verdict;
 }
 
 // One rank fewer, or as many fewer as it takes for the batch to divide; the first is taken from the culprit's host.
@@ -79,12 +88,16 @@ int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& o
     if (end.code != 0) LogInfo(EndText(end.code));
     if (!IsRankLost(end.code) || end.was_stopped) return end.code;
     if (const std::optional<std::filesystem::path> found = watch.Find()) run = found;
-    const std::optional<Culprit> culprit = NameCulprit(run, since_s, plan.ranks, batch);
+    const JobVerdict verdict = JudgeJob(run, since_s, plan.ranks, batch);
+    if (verdict.code != 0) {  // a rank that lost this one ended first
+      LogInfo(StrCat("it failed with an error that a restart would meet again (exit code ", verdict.code, ")"));
+      return verdict.code;
+    }
     if (again == options.restarts) {
       if (run) LogInfo(StrCat("to go on: moka launch -n ", plan.ranks, " -- train --resume=", run->string()));
       return end.code;
     }
-    if (options.shrinks && plan.ranks > 1) GiveUpRank(plan, culprit, batch);
+    if (options.shrinks && plan.ranks > 1) GiveUpRank(plan, verdict.culprit, batch);
     const bool has_checkpoint = run && HasCheckpoint(*run);
     if (run) plan.words = ResumingWords(verb, *run);
     LogInfo(StrCat("restart ", again + 1, " of ", options.restarts, " with ", plan.ranks,

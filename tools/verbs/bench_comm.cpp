@@ -1,9 +1,11 @@
 // moka bench comm: all-reduces between ranks against the clock, with the flags and columns of nccl-tests.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "comm/mpi_world.h"
 #include "comm/thread_ranks.h"
@@ -30,6 +32,21 @@ int64_t BenchCommSizeOf(const Arguments& arguments, const std::string& flag, int
   constexpr double kMost = 16e9;
   if (bytes < 4 || bytes > kMost) throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants 4 to 16e9 bytes"));
   return static_cast<int64_t>(bytes);
+}
+
+// nccl-tests has a letter for these, too.
+constexpr std::array<std::pair<const char*, const char*>, 6> kLetters = {
+    {{"b", "minbytes"}, {"e", "maxbytes"}, {"f", "stepfactor"}, {"n", "iters"}, {"w", "warmup_iters"}, {"c", "check"}}};
+
+Arguments SpellOut(Arguments arguments) {
+  for (const auto& [letter, name] : kLetters) {
+    const auto given = arguments.options.extract(letter);
+    if (given.empty()) continue;
+    if (arguments.Has(name))
+      throw Error(ErrorKind::kUsage, StrCat("-", letter, " is --", name, ", which is given, too"));
+    arguments.options[name] = given.mapped();
+  }
+  return arguments;
 }
 
 CommBenchOptions BenchCommOptionsOf(const Arguments& arguments) {
@@ -108,7 +125,8 @@ int BenchWorld(Communicator& world, const Arguments& arguments) {
   return 0;
 }
 
-int RunBenchComm(const Arguments& arguments) {
+int RunBenchComm(const Arguments& given) {
+  const Arguments arguments = SpellOut(given);
   if (arguments.Has("list")) {
     for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
       fmt::print("{:<20} {}{}\n", algorithm.name, algorithm.doc, algorithm.has_fixed_order ? " (fixed order)" : "");
@@ -138,20 +156,21 @@ Verb BenchCommVerb() {
   verb.name = "comm";
   verb.summary = "all-reduces between ranks: time and bandwidth by size";
   verb.usage = "[--flags]";
-  verb.examples = {"mpirun -np 4 moka bench comm --minbytes 4K --maxbytes 64M",
+  verb.examples = {"mpirun -np 4 moka bench comm -b 4K -e 64M -f 4",
                    "moka bench comm --ranks 4 --algorithm ring", "moka bench comm --list"};
   verb.options = {
-      {"minbytes", "SIZE", "smallest message (default 8; 64K, 1M, ...)"},
-      {"maxbytes", "SIZE", "largest message (default 32M)"},
-      {"stepfactor", "N", "from one size to the next (default 2)"},
-      {"iters", "N", "timed calls a size, of which the median is shown (default 20)"},
-      {"warmup_iters", "N", "calls before them (default 5)"},
-      {"check", "0|1", "compare the last result with the sum (default 1)"},
+      {"minbytes", "SIZE", "-b: smallest message (default 8; 64K, 1M, ...)"},
+      {"maxbytes", "SIZE", "-e: largest message (default 32M)"},
+      {"stepfactor", "N", "-f: from one size to the next (default 2)"},
+      {"iters", "N", "-n: timed calls a size, of which the median is shown (default 20)"},
+      {"warmup_iters", "N", "-w: calls before them (default 5)"},
+      {"check", "0|1", "-c: compare the last result with the sum (default 1)"},
       {"algorithm", "NAME", "one of --list, with a group as two_level:4 or dimensions as torus:4x8 (default all)"},
       {"wire", "TYPE", "float32 (default), float16 or bfloat16 on the way"},
       {"ranks", "N", "threads of this process as ranks, without a launcher"},
       {"json", "", "print as JSON"},
       {"list", "", "name the algorithms"}};
+  for (const auto& [letter, name] : kLetters) verb.options.push_back({letter, "N", ""});
   verb.run = RunBenchComm;
   return verb;
 }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/median.h"
 #include "core/parallel.h"
 #include "core/text.h"
 #include "proto/net_file.h"
@@ -26,11 +27,6 @@ struct StepTime {
   double ms;
 };
 
-double TimeMedian(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
-
 // Medians over the iterations of each step.
 std::vector<StepTime> Measure(Program& program, int64_t iterations, int64_t warmup) {
   ProgressBar bar(ProgressMode::kAuto, "iter", iterations + warmup);
@@ -44,7 +40,7 @@ std::vector<StepTime> Measure(Program& program, int64_t iterations, int64_t warm
   std::vector<StepTime> times;
   for (size_t k = 0; k < samples.size(); ++k) {
     const StepReport& step = program.steps()[k];
-    if (!step.is_constant && step.kernel != "alias") times.push_back({&step, TimeMedian(samples[k])});
+    if (!step.is_constant && step.kernel != "alias") times.push_back({&step, Median(samples[k])});
   }
   return times;
 }

@@ -108,6 +108,18 @@ TEST_F(LaunchTest, WhatRanksExplainIsNotTriedAgain) {
   EXPECT_EQ(Calls().size(), 1U);
 }
 
+// Of two ranks, mpirun tells the code of the one that ended first: the one that the other had left alone, at times.
+TEST_F(LaunchTest, WhatOneRankExplainsIsNotTriedAgainWhenAnotherEndsFirst) {
+  Step(1, MakeRun() +
+              "sed -i 's/\"rank\":1/\"rank\":1,\"state\":\"failed\",\"exit_code\":65/' runs/lenet-0001/ranks/*.json; "
+              "exit 76");
+  const Outcome outcome = Launch("-n 4 --restarts 5 " + Train());
+  EXPECT_EQ(outcome.code, 65) << outcome.err;
+  EXPECT_EQ(Calls().size(), 1U);
+  EXPECT_NE(outcome.err.find("an error that a restart would meet again (exit code 65)"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(LaunchTest, ShrinkingGivesUpASlotOfTheCulprit) {
   Step(1, MakeRun() + "exit 76");
   Step(2, "exit 76");

@@ -80,7 +80,9 @@ AllReduceChoice FixedAllReduce(int ranks, int ranks_per_host) {
   return ChoiceOfAllReduce(ranks_per_host == ranks ? "direct" : "two_level", ranks, ranks_per_host);
 }
 
-std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host) {
+std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host, int ranks_per_node) {
+  const bool has_nodes = ranks_per_node > 1 && ranks_per_node < ranks_per_host &&
+                         ranks_per_host % ranks_per_node == 0 && ranks % ranks_per_host == 0;
   std::vector<AllReduceChoice> choices;
   const auto add = [&](const AllReduceAlgorithm& algorithm, const Arrangement& arrangement) {
     std::string name = Name(algorithm, arrangement);
@@ -93,6 +95,12 @@ std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host) {
         add(algorithm, {.ranks = ranks, .group = std::min(ranks, ranks_per_host), .pieces = pieces});
       }
       continue;
+    }
+    if (has_nodes) {
+      std::vector<int> dimensions = Dimensions(ranks, ranks_per_host, Hosts::kOneDimension);
+      dimensions[0] /= ranks_per_node;
+      dimensions.insert(dimensions.begin(), ranks_per_node);
+      add(algorithm, {.ranks = ranks, .group = ranks_per_node, .dimensions = std::move(dimensions)});
     }
     for (const int hosts : {1, 2, 4}) {
       const int group = std::min(ranks, ranks_per_host * hosts);

@@ -24,8 +24,9 @@ AllReduceChoice ChoiceOfAllReduce(std::string_view name, int ranks, int ranks_pe
 // The one for sums that do not depend on a measurement and have one order: "direct" on one host, else "two_level".
 AllReduceChoice FixedAllReduce(int ranks, int ranks_per_host);
 
-// What is worth measuring: every algorithm that does not refuse, with groups of one, two and four hosts, and with
-// hosts in one dimension or two; what goes in pieces, with a host's groups and 4, 16 or 64 of them.
-std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host);
+// What is worth measuring: every algorithm that does not refuse, with groups of a NUMA node and of one, two and four
+// hosts, and with hosts in one dimension or two, after one of their NUMA nodes; what goes in pieces, with a host's
+// groups and 4, 16 or 64 of them. ranks_per_node: of a NUMA node; 0: hosts are not told apart into nodes.
+std::vector<AllReduceChoice> AllReduceChoices(int ranks, int ranks_per_host, int ranks_per_node = 0);
 
 }  // namespace moka

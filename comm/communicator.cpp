@@ -14,12 +14,31 @@ namespace {
 // Longer than this a rank at work is not waited for.
 constexpr std::chrono::minutes kSlowWork(20);
 
+// How many ranks follow one another in each place, if equally many do in all; otherwise 1.
+template <class Place>
+int RanksPerPlace(const std::vector<Place>& places) {
+  const auto differs = std::ranges::find_if(places, [&](const Place& place) { return place != places[0]; });
+  const auto group = static_cast<size_t>(differs - places.begin());
+  if (places.size() % group != 0) return 1;
+  for (size_t r = 0; r < places.size(); ++r) {
+    const bool begins = r % group == 0;
+    if (!begins && places[r] != places[r - 1]) return 1;
+    if (begins && r > 0 && places[r] == places[r - 1]) return 1;
+  }
+  return static_cast<int>(group);
+}
+
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, std::vector<std::string> hosts,
-                           std::chrono::nanoseconds patience)
-    : transport_(std::move(transport)), hosts_(std::move(hosts)), patience_(patience) {
+                           std::chrono::nanoseconds patience, std::vector<int> numa_nodes)
+    : transport_(std::move(transport)),
+      hosts_(std::move(hosts)),
+      numa_nodes_(std::move(numa_nodes)),
+      patience_(patience) {
   if (hosts_.empty()) hosts_.assign(static_cast<size_t>(size()), "this host");
+  if (numa_nodes_.empty()) numa_nodes_.assign(static_cast<size_t>(size()), -1);
+  Require(numa_nodes_.size() == static_cast<size_t>(size()), "a NUMA node for each rank");
   Require(hosts_.size() == static_cast<size_t>(size()), "a host for each rank");
 }
 
@@ -27,16 +46,13 @@ std::string Communicator::NameOf(int rank) const {
   return StrCat("rank ", rank, " on ", hosts_[static_cast<size_t>(rank)]);
 }
 
-int Communicator::group() const {
-  const auto differs = std::ranges::find_if(hosts_, [&](const std::string& h) { return h != hosts_[0]; });
-  const auto group = static_cast<size_t>(differs - hosts_.begin());
-  if (hosts_.size() % group != 0) return 1;
-  for (size_t r = 0; r < hosts_.size(); ++r) {
-    const bool begins = r % group == 0;
-    if (!begins && hosts_[r] != hosts_[r - 1]) return 1;
-    if (begins && r > 0 && hosts_[r] == hosts_[r - 1]) return 1;
-  }
-  return static_cast<int>(group);
+int Communicator::group() const { return RanksPerPlace(hosts_); }
+
+int Communicator::numa_group() const {
+  if (std::ranges::find(numa_nodes_, -1) != numa_nodes_.end()) return group();
+  std::vector<std::pair<std::string, int>> places;
+  for (size_t r = 0; r < hosts_.size(); ++r) places.emplace_back(hosts_[r], numa_nodes_[r]);
+  return RanksPerPlace(places);
 }
 
 // Moves until `is_done`, sleeping while nothing does.

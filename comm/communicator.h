@@ -32,9 +32,10 @@ struct RankWatch {
 
 class Communicator {
  public:
-  // hosts[r]: the name of rank r's host; empty: all on one.
+  // hosts[r]: the name of rank r's host; empty: all on one. numa_nodes[r]: the node of that host whose CPUs are all
+  // that the rank may use, -1 for none; empty: none.
   explicit Communicator(std::unique_ptr<Transport> transport, std::vector<std::string> hosts = {},
-                        std::chrono::nanoseconds patience = std::chrono::seconds(60));
+                        std::chrono::nanoseconds patience = std::chrono::seconds(60), std::vector<int> numa_nodes = {});
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
@@ -43,6 +44,8 @@ class Communicator {
   std::string NameOf(int rank) const;
   // Ranks of each host if all have equally many and follow one another; otherwise 1.
   int group() const;
+  // The same of each NUMA node; group() if ranks are not bound to nodes.
+  int numa_group() const;
   const std::vector<std::string>& hosts() const { return hosts_; }
   Transport& transport() { return *transport_; }
   // Ends this communicator.
@@ -84,6 +87,7 @@ class Communicator {
 
   std::unique_ptr<Transport> transport_;
   std::vector<std::string> hosts_;
+  std::vector<int> numa_nodes_;
   std::chrono::nanoseconds patience_;
   RankWatch watch_;
   int round_ = 0;  // of the collective: all to the first rank, one to all

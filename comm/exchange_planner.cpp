@@ -60,7 +60,7 @@ void ExchangePlanner::ChooseCandidates() {
   if (options_.has_fixed_order) {
     candidates_ = {FixedAllReduce(ranks, group)};
   } else {
-    candidates_ = AllReduceChoices(ranks, group);
+    candidates_ = AllReduceChoices(ranks, group, communicator_.numa_group());
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "comm/mpi_transport.h"
 #include "comm/region_transport.h"
+#include "core/cpus.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -169,7 +170,11 @@ std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
       std::make_unique<WorldTransport>(std::move(far), std::move(near.transport), std::move(near.near_rank));
   Communicator names(std::move(transport));
   std::vector<std::string> hosts = names.AllGather(HostName());
-  return std::make_unique<Communicator>(names.TakeTransport(), std::move(hosts));
+  const int node = NumaNodeOf(AffinityOf(0), "/").value_or(-1);
+  std::vector<int> nodes;
+  for (const std::string& text : names.AllGather(StrCat(node))) nodes.push_back(std::stoi(text));
+  const std::chrono::nanoseconds patience = names.patience();
+  return std::make_unique<Communicator>(names.TakeTransport(), std::move(hosts), patience, std::move(nodes));
 }
 
 }  // namespace moka

@@ -185,4 +185,17 @@ CpuFacts ReadCpuFacts(const std::vector<int>& allowed, const fs::path& root,
   return facts;
 }
 
+std::optional<int> NumaNodeOf(const std::vector<int>& cpus, const fs::path& root) {
+  const fs::path nodes = root / "sys/devices/system/node";
+  const auto online = ParseCpuList(FirstLine(nodes / "online"));
+  if (!online || cpus.empty()) return std::nullopt;
+  for (const int node : *online) {
+    const auto all = ParseCpuList(FirstLine(nodes / StrCat("node", node) / "cpulist"));
+    if (!all) continue;
+    const auto is_here = [&](int cpu) { return std::ranges::find(*all, cpu) != all->end(); };
+    if (std::ranges::all_of(cpus, is_here)) return node;
+  }
+  return std::nullopt;
+}
+
 }  // namespace moka

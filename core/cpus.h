@@ -26,4 +26,7 @@ std::vector<int> AffinityOf(int pid);
 CpuFacts ReadCpuFacts(const std::vector<int>& allowed, const std::filesystem::path& root,
                       const std::function<const char*(const char*)>& variable);
 
+// The NUMA node that has all of `cpus`; none if they are of several, or if the system does not say.
+std::optional<int> NumaNodeOf(const std::vector<int>& cpus, const std::filesystem::path& root);
+
 }  // namespace moka

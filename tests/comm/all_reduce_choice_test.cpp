@@ -50,6 +50,19 @@ TEST(AllReduceChoice, ListsEachFormOnceAndReadsItBack) {
   }
 }
 
+TEST(AllReduceChoice, NumaNodesAreGroupsAndADimension) {
+  const auto count = [](const std::vector<AllReduceChoice>& choices, const char* name) {
+    return std::ranges::count(choices, name, &AllReduceChoice::name);
+  };
+  const std::vector<AllReduceChoice> choices = AllReduceChoices(64, 8, 4);
+  for (const char* name : {"two_level:4", "hierarchical:4", "torus:4x2x8", "two_level:8", "torus:8x8"}) {
+    EXPECT_EQ(count(choices, name), 1) << name;
+  }
+  for (const int ranks_per_node : {0, 1, 3, 8}) {
+    EXPECT_EQ(AllReduceChoices(64, 8, ranks_per_node).size(), AllReduceChoices(64, 8).size()) << ranks_per_node;
+  }
+}
+
 TEST(AllReduceChoice, MistakesSayWhatWouldDo) {
   const auto error_of = [](const char* name) -> std::string {
     try {

@@ -75,6 +75,20 @@ TEST(Communicator, KnowsHostsThatAllHaveEquallyManyNeighbours) {
   EXPECT_EQ(group_of({"a", "a", "a", "a", "b", "b"}), 1);
 }
 
+TEST(Communicator, KnowsNumaNodesThatAllHaveEquallyManyNeighbours) {
+  const auto group_of = [](std::vector<std::string> hosts, std::vector<int> nodes) {
+    const int ranks = static_cast<int>(hosts.size());
+    return Communicator(std::move(MakeThreadWorld(ranks)[0]), std::move(hosts), std::chrono::seconds(1),
+                        std::move(nodes))
+        .numa_group();
+  };
+  EXPECT_EQ(group_of({"a", "a", "a", "a"}, {0, 0, 1, 1}), 2);
+  EXPECT_EQ(group_of({"a", "a", "b", "b"}, {0, 0, 0, 0}), 2) << "two hosts' nodes of one number are two";
+  EXPECT_EQ(group_of({"a", "a", "a", "a"}, {0, 1, 0, 1}), 1);
+  EXPECT_EQ(group_of({"a", "a", "b", "b"}, {0, 0, -1, -1}), 2) << "hosts' ranks where some are not bound";
+  EXPECT_EQ(group_of({"a", "a", "a", "a"}, {}), 4);
+}
+
 TEST(Communicator, CountsTheRanksOfAHost) {
   std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(5);
   std::vector<int> places;

@@ -251,6 +251,17 @@ TEST_F(CpuFactsTest, TopologyAndOfflineCpus) {
   EXPECT_THAT(ThreadPlanPinned(facts).places, ElementsAre(0, 1, 2, 4, 5, 6));
 }
 
+TEST_F(CpuFactsTest, CpusOfOneNumaNodeAreInIt) {
+  EXPECT_EQ(NumaNodeOf({0}, root_), std::nullopt) << "the system does not say";
+  Write("sys/devices/system/node/online", "0,2");
+  Write("sys/devices/system/node/node0/cpulist", "0-1,4-5");
+  Write("sys/devices/system/node/node2/cpulist", "2-3,6-7");
+  EXPECT_EQ(NumaNodeOf({0, 4, 5}, root_), 0);
+  EXPECT_EQ(NumaNodeOf({7}, root_), 2);
+  EXPECT_EQ(NumaNodeOf({1, 2}, root_), std::nullopt);
+  EXPECT_EQ(NumaNodeOf({}, root_), std::nullopt);
+}
+
 TEST_F(CpuFactsTest, NothingToReadLimitsNothing) {
   const CpuFacts facts = Read({0, 1, 5});
   EXPECT_EQ(facts.box_cpus, 3);

@@ -102,7 +102,7 @@ void PrintBenchComm(const std::vector<CommBenchTable>& tables, int ranks, const 
 }
 
 std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicator& world) {
-  if (name == "all") return AllReduceChoices(world.size(), world.group());
+  if (name == "all") return AllReduceChoices(world.size(), world.group(), world.numa_group());
   try {
     return {ChoiceOfAllReduce(name, world.size(), world.group())};
   } catch (const Error& error) {
@@ -156,8 +156,8 @@ Verb BenchCommVerb() {
   verb.name = "comm";
   verb.summary = "all-reduces between ranks: time and bandwidth by size";
   verb.usage = "[--flags]";
-  verb.examples = {"mpirun -np 4 moka bench comm -b 4K -e 64M -f 4",
-                   "moka bench comm --ranks 4 --algorithm ring", "moka bench comm --list"};
+  verb.examples = {"mpirun -np 4 moka bench comm -b 4K -e 64M -f 4", "moka bench comm --ranks 4 --algorithm ring",
+                   "moka bench comm --list"};
   verb.options = {
       {"minbytes", "SIZE", "-b: smallest message (default 8; 64K, 1M, ...)"},
       {"maxbytes", "SIZE", "-e: largest message (default 32M)"},

@@ -1,11 +1,9 @@
 // Layers on several ranks, as threads: what they compute is what one rank computes with as many batches an iteration as
 // there are micro-batches, whatever the number of stages, and a run goes on where it stopped.
 #include "comm/point_to_point.h"
-#include "comm/region_transport.h"
 #include "optim/pipeline/micro_batches.h"
-#include "optim/trainer.h"
+#include "ranks_fixture.h"
 #include "tests/comm/world.h"
-#include "trainer_fixture.h"
 
 namespace moka {
 namespace {
@@ -43,36 +41,15 @@ TEST(MicroBatchesTest, TheBubbleIsThatOfTheory) {
   }
 }
 
-class PipelineTest : public TrainerTest {
+class PipelineTest : public RanksTest {
  protected:
-  struct Result {
-    std::map<std::string, std::vector<float>> values;
-    TrainResult end;
-    TrainerState state;
-  };
+  // Every rank has all of each batch.
   static std::vector<Result> Train(int ranks, const std::string& solver, const SolverNets& nets,
                                    const std::function<void(int, TrainerOptions&)>& prepare = {}) {
-    std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(ranks);
-    std::vector<Result> results(static_cast<size_t>(ranks));
-    RunRanks(transports, [&](Transport& transport) {
-      const int rank = transport.rank();
-      Communicator world(std::move(transports[static_cast<size_t>(rank)]), {}, std::chrono::seconds(30));
-      try {
-        TrainerOptions options;
-        options.take_signals = false;
-        options.world = &world;
-        if (prepare) prepare(rank, options);
-        const std::unique_ptr<Trainer> trainer = Make(solver, std::move(options), nets);
-        Result& result = results[static_cast<size_t>(rank)];
-        result.end = trainer->Run();
-        result.values = Everything(*trainer);
-        result.state = trainer->state();
-      } catch (const Error& error) {
-        world.Fail(error.what());
-        throw;
-      }
+    return RanksTest::Train(ranks, solver, nets, prepare, [&](int, Trainer& trainer) {
+      FillTask(trainer.train_net().feed());
+      for (size_t i = 0; i < nets.tests.size(); ++i) FillTask(trainer.test_net(i).feed());
     });
-    return results;
   }
   // The text with a stage for each of these layers.
   static std::string Staged(std::string text, const std::vector<std::pair<std::string, int>>& stages) {
@@ -94,14 +71,6 @@ class PipelineTest : public TrainerTest {
     auto alone = Make(StrCat(BaseSolver(), "max_iter: 12 iter_size: ", micro_batches), {}, nets);
     alone->Run();
     return alone;
-  }
-  static void ExpectNear(const std::map<std::string, std::vector<float>>& a,
-                         const std::map<std::string, std::vector<float>>& b) {
-    ASSERT_EQ(a.size(), b.size());
-    for (const auto& [name, values] : a) {
-      ASSERT_TRUE(b.contains(name)) << name;
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], b.at(name)[i], 2e-5) << name << " " << i;
-    }
   }
   static std::string ErrorOf(int ranks, const std::string& solver, const SolverNets& nets) {
     try {
@@ -127,7 +96,7 @@ TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
         auto values = result.values;
         // With one batch an iteration, one rank needs no sums.
         if (micro_batches == 1) std::erase_if(values, [](const auto& v) { return v.first.ends_with("@sum"); });
-        ExpectNear(values, expected);
+        ExpectNear(values, expected, 2e-5F);
         EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
         EXPECT_EQ(result.end.best, results[0].end.best);
       }
@@ -161,7 +130,7 @@ TEST_F(PipelineTest, ValuesMayPassOverStages) {
   const auto alone = Alone(4, text);
   const std::vector<Result> results = Train(3, SolverFor(4), Nets(1, Staged(text, {{"conv2", 1}, {"sum", 2}})));
   for (const Result& result : results) {
-    ExpectNear(result.values, Everything(*alone));
+    ExpectNear(result.values, Everything(*alone), 2e-5F);
     EXPECT_NEAR(result.state.smoothed_loss, alone->state().smoothed_loss, 1e-5);
   }
 }

@@ -5,15 +5,15 @@
 #include <thread>
 
 #include "core/file.h"
+#include "ranks_fixture.h"
 #include "tests/comm/world.h"
-#include "trainer_fixture.h"
 
 namespace moka {
 namespace {
 
 using Json = nlohmann::json;
 
-class ScalingReportTest : public TrainerTest {
+class ScalingReportTest : public RanksTest {
  protected:
   // Trains with ranks as threads, of which one sleeps so long after each iteration; the first has a run.
   static void Train(int ranks, RunFolder& run, int slow_rank, std::chrono::milliseconds sleep,
@@ -26,22 +26,12 @@ class ScalingReportTest : public TrainerTest {
      private:
       std::chrono::milliseconds time_;
     } sleeper(sleep);
-    const SolverNets nets = Nets(0, TaskNet(16, false));
-    std::vector<std::unique_ptr<Transport>> transports = MakeThreadWorld(ranks);
-    RunRanks(transports, [&](Transport& transport) {
-      const int rank = transport.rank();
-      Communicator world(std::move(transports[static_cast<size_t>(rank)]), {}, std::chrono::seconds(30));
-      TrainerOptions options;
-      options.take_signals = false;
-      options.world = &world;
-      options.baseline = baseline;
-      if (rank == 0) options.run = &run;
-      if (rank == slow_rank) options.observer = &sleeper;
-      Trainer trainer(Merged("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 30 random_seed: 3"), nets,
-                      std::move(options));
-      FillTask(trainer.train_net().feed(), -1, rank, ranks);
-      trainer.Run();
-    });
+    RanksTest::Train(ranks, "base_lr: 0.1 lr_policy: \"fixed\" max_iter: 30 random_seed: 3",
+                     Nets(0, TaskNet(16, false)), [&](int rank, TrainerOptions& options) {
+                       options.baseline = baseline;
+                       if (rank == 0) options.run = &run;
+                       if (rank == slow_rank) options.observer = &sleeper;
+                     });
   }
   static Json LastReport(const RunFolder& run) {
     const std::vector<std::string> lines = Split(ReadFile(run.path() / kScalingFile), '\n');

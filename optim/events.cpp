@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/wall_clock.h"
 
 namespace moka {
 namespace {
@@ -57,10 +57,6 @@ uint32_t MaskedCrc(std::string_view bytes) {
   return ((crc >> 15U) | (crc << 17U)) + 0xA282EAD8U;
 }
 
-double EventTimeNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 std::string EventRecord(std::string_view data) {
@@ -88,7 +84,7 @@ std::string ScalarEvent(double wall_time, int64_t step, std::string_view tag, fl
 EventWriter::EventWriter(const std::filesystem::path& folder, int64_t resumed_at) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const double now = EventTimeNow();
+  const double now = SecondsSince1970();
   const std::string stem = StrCat("events.out.tfevents.", static_cast<int64_t>(now), ".",
                                   host[0] == '\0' ? "host" : host.data(), ".", getpid());
   // A second writer of one process and second gets the next number.
@@ -116,7 +112,7 @@ EventWriter::~EventWriter() {
 }
 
 void EventWriter::AddScalar(std::string_view tag, int64_t step, double value) {
-  WriteRecord(ScalarEvent(EventTimeNow(), step, tag, static_cast<float>(value)));
+  WriteRecord(ScalarEvent(SecondsSince1970(), step, tag, static_cast<float>(value)));
 }
 
 void EventWriter::WriteRecord(std::string_view event) {

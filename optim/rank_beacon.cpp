@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/file.h"
+#include "core/wall_clock.h"
 #include "optim/signals.h"
 
 namespace moka {

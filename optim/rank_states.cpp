@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -141,10 +140,6 @@ std::optional<Culprit> FindWaitedFor(const std::vector<RankState>& states, doubl
 }
 
 }  // namespace
-
-double SecondsSince1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 bool IsOneWorking(const std::vector<RankState>& states, int rank, double since_s) {
   return std::ranges::any_of(states, [&](const RankState& state) {

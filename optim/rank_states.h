@@ -30,9 +30,6 @@ struct RankState {
   int exit_code = 0;             // of kFailed: what the process ends with
 };
 
-// By this host's clock.
-double SecondsSince1970();
-
 // The files of a run that were written since `since_s`, by rank. Files that cannot be read are left out: a rank that
 // died while writing leaves its last whole one.
 std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double since_s);

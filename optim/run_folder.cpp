@@ -21,6 +21,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/wall_clock.h"
 
 namespace moka {
 namespace {
@@ -33,10 +34,6 @@ constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
 constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
 
 std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
-
-double FolderTimeNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 // "2026-01-31T12:00:00Z".
 std::string TimeText() {
@@ -224,7 +221,7 @@ void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view 
   Json json;
   json["iter"] = iteration;
   json["epoch"] = NumberOrNull(epoch);
-  json["time"] = std::round(FolderTimeNow() * 1000) / 1000;
+  json["time"] = std::round(SecondsSince1970() * 1000) / 1000;
   json["split"] = split;
   bool finite = true;
   for (const auto& [name, value] : metrics) {
@@ -243,7 +240,7 @@ void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
   Json json;
   json["event"] = event;
   json["iter"] = iteration;
-  json["time"] = std::round(FolderTimeNow() * 1000) / 1000;
+  json["time"] = std::round(SecondsSince1970() * 1000) / 1000;
   AppendLine("metrics.jsonl", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/exchange_planner.h"
+#include "core/wall_clock.h"
 #include "graph/parameter_store.h"
 #include "optim/input_report.h"
 #include "optim/rank_beacon.h"

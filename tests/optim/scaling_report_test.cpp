@@ -6,7 +6,6 @@
 
 #include "core/file.h"
 #include "ranks_fixture.h"
-#include "tests/comm/world.h"
 
 namespace moka {
 namespace {

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/wall_clock.h"
 
 namespace moka {
 namespace {
@@ -23,8 +24,6 @@ namespace {
 constexpr int kNotStarted = 127;
 constexpr int kOutOfTime = 124;
 constexpr int kChildSignalled = 128;
-
-double Now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 int CodeOf(int status) { return WIFSIGNALED(status) ? kChildSignalled + WTERMSIG(status) : WEXITSTATUS(status); }
 
@@ -91,7 +90,7 @@ bool ReadSome(int fd, std::string& text) {
 // Reads both streams until they are closed or the deadline has come, and takes the exit code.
 void FinishChild(Running& child, CommandOutput& output, double deadline_s) {
   while (child.out >= 0 || child.err >= 0) {
-    const auto left_ms = static_cast<int>((deadline_s - Now()) * 1000);
+    const auto left_ms = static_cast<int>((deadline_s - SecondsSince1970()) * 1000);
     std::array<pollfd, 2> streams = {pollfd{child.out, POLLIN, 0}, pollfd{child.err, POLLIN, 0}};
     if (left_ms <= 0 || poll(streams.data(), streams.size(), left_ms) == 0) {
       kill(child.pid, SIGKILL);
@@ -108,7 +107,7 @@ void FinishChild(Running& child, CommandOutput& output, double deadline_s) {
   while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (output.code == 0) output.code = CodeOf(status);
-  output.end_s = Now();
+  output.end_s = SecondsSince1970();
 }
 
 // A signal that asked to stop before the job was started; 0: none.
@@ -139,7 +138,7 @@ std::vector<CommandOutput> RunCommands(const std::vector<std::vector<std::string
   std::vector<CommandOutput> outputs(commands.size());
   std::vector<Running> children;
   for (size_t i = 0; i < commands.size(); ++i) {
-    outputs[i].begin_s = Now();
+    outputs[i].begin_s = SecondsSince1970();
     children.push_back(Start(commands[i]));
   }
   for (size_t i = 0; i < commands.size(); ++i) FinishChild(children[i], outputs[i], outputs[i].begin_s + timeout_s);

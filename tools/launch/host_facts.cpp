@@ -15,7 +15,6 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +23,7 @@
 #include "core/file.h"
 #include "core/team.h"
 #include "core/text.h"
+#include "core/wall_clock.h"
 #include "tools/version.h"
 
 namespace moka {
@@ -114,7 +114,7 @@ HostFacts ReadHostFacts(const std::vector<std::string>& reach) {
   for (const std::string& address : reach) {
     if (!Reaches(address)) facts.unreached.push_back(address);
   }
-  facts.time_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  facts.time_s = SecondsSince1970();
   return facts;
 }
 

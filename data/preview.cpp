@@ -4,13 +4,11 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <opencv2/core.hpp>
-#include <opencv2/imgproc.hpp>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/drawing.h"
 #include "data/pipeline.h"
 #include "proto/places.h"
 
@@ -21,25 +19,6 @@ constexpr int64_t kPreviewGap = 3;  // pixels between pictures
 constexpr int64_t kLeastSide = 96;  // smaller pictures are enlarged by whole factors
 constexpr int64_t kCaption = 22;    // pixels of a caption's line
 constexpr double kLetters = 0.5;    // OpenCV's scale of letters
-constexpr uint8_t kPaper = 255;
-
-cv::Mat PreviewMatOf(Image& image) {
-  return {static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3, image.pixels.data()};
-}
-
-Image Paper(int64_t width, int64_t height) {
-  Image image;
-  image.Resize(width, height, 3);
-  std::ranges::fill(image.pixels, kPaper);
-  return image;
-}
-
-void Paste(const Image& from, int64_t x, int64_t y, Image& to) {
-  for (int64_t row = 0; row < from.height; ++row) {
-    std::copy_n(from.pixels.begin() + row * from.width * 3, from.width * 3,
-                to.pixels.begin() + ((y + row) * to.width + x) * 3);
-  }
-}
 
 // The layer with batches of so many samples, in order, and without a mean image, which cannot be taken back here.
 LayerParameter ForPreview(const LayerParameter& layer, int64_t batch) {
@@ -97,22 +76,21 @@ void LayOver(const float* labels, Image& image) {
 }
 
 void DrawBoxes(std::span<const float> rows, int64_t item, Image& image) {
+  constexpr Colour kGreen{.green = 255};
+  const auto width = static_cast<double>(image.width);
+  const auto height = static_cast<double>(image.height);
   for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
     if (rows[i] != static_cast<float>(item)) continue;
-    const auto pixel = [](float part, int64_t side) {
-      return static_cast<int>(std::lround(part * static_cast<float>(side)));
-    };
-    cv::rectangle(PreviewMatOf(image), {pixel(rows[i + 3], image.width), pixel(rows[i + 4], image.height)},
-                  {pixel(rows[i + 5], image.width) - 1, pixel(rows[i + 6], image.height) - 1}, {0, 255, 0});
+    DrawBox({rows[i + 3] * width, rows[i + 4] * height, rows[i + 5] * width, rows[i + 6] * height}, kGreen, 1, image);
   }
 }
 
 void DrawPoints(std::span<const float> points, Image& image) {
+  constexpr Colour kRed{.red = 255};
   for (size_t i = 0; i + 3 <= points.size(); i += 3) {
     if (points[i + 2] == 0) continue;
-    const cv::Point place(static_cast<int>(points[i] * static_cast<float>(image.width)),
-                          static_cast<int>(points[i + 1] * static_cast<float>(image.height)));
-    cv::circle(PreviewMatOf(image), place, 2, {0, 0, 255}, cv::FILLED);
+    DrawDisc(points[i] * static_cast<double>(image.width), points[i + 1] * static_cast<double>(image.height), 2, kRed,
+             image);
   }
 }
 
@@ -173,19 +151,17 @@ Image PreviewLayer(const LayerParameter& layer, const PreviewOptions& options) {
 }
 
 Image Stacked(const std::vector<CaptionedImage>& images) {
+  const WordStyle style{.scale = kLetters};
   int64_t width = 1;
   int64_t height = 0;
   for (const CaptionedImage& part : images) {
-    int below_line = 0;
-    const cv::Size text = cv::getTextSize(part.caption, cv::FONT_HERSHEY_SIMPLEX, kLetters, 1, &below_line);
-    width = std::max({width, part.image.width, text.width + 2 * kPreviewGap});
+    width = std::max({width, part.image.width, SizeOfWords(part.caption, style).width + 2 * kPreviewGap});
     height += part.image.height + kCaption;
   }
   Image all = Paper(width, std::max<int64_t>(height, 1));
   int64_t y = 0;
   for (const CaptionedImage& part : images) {
-    const cv::Point foot(static_cast<int>(kPreviewGap), static_cast<int>(y + kCaption - 6));
-    cv::putText(PreviewMatOf(all), part.caption, foot, cv::FONT_HERSHEY_SIMPLEX, kLetters, {0, 0, 0}, 1, cv::LINE_AA);
+    DrawWords(part.caption, kPreviewGap, y + 1, style, all);
     Paste(part.image, 0, y + kCaption, all);
     y += kCaption + part.image.height;
   }

@@ -2,27 +2,11 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/text.h"
+#include "data/class_names.h"
 #include "data/datum_view.h"
 
 namespace moka {
-namespace {
-
-// Of labels.txt, by label; empty without that file.
-std::vector<std::string> ReadLabelNames(const std::filesystem::path& path) {
-  std::vector<std::string> label_names;
-  std::error_code ignored;
-  const std::filesystem::path file = path / "labels.txt";
-  if (!std::filesystem::is_regular_file(file, ignored)) return label_names;
-  constexpr int64_t kLimit = int64_t{16} << 20U;
-  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) {
-    if (!Trim(line).empty()) label_names.emplace_back(Trim(line));
-  }
-  return label_names;
-}
-
-}  // namespace
 
 RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Access access) : reader_(path, access) {
   if (HasSampleSchema(path)) {
@@ -35,7 +19,7 @@ RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Ac
     return;
   }
   if (size() > 0) kind_ = KindOf(reader_.value(0));
-  label_names_ = ReadLabelNames(path);
+  label_names_ = LabelNamesIn(path);
 }
 
 uint32_t RecordDatabase::Checksum() const {

@@ -12,7 +12,7 @@
 namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : feed_(options.name, options.data), precision_rule_(options.precision_rule) {
+    : feed_(options.name, options.data) {
   NetOptions net_options;
   net_options.state = param.state();
   net_options.state.set_phase(TEST);
@@ -34,9 +34,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
     if (options.use_means && !blob.shared && store.Has(mean)) net.graph.SetName(blob.state, mean);
   }
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
-  if (options.evaluation == Evaluation::kDetection) {
-    for (const std::string& name : DetectionOutputs()) detections_[name] = {};
-  }
+  AddEvaluators({.detections = options.evaluation == Evaluation::kDetection, .rule = options.precision_rule});
   for (const std::string& blob : options.watched) {
     const auto top = net.tops.find(blob);
     if (top == net.tops.end()) {
@@ -62,7 +60,7 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   program_->RefreshConstants();
   std::vector<OutputValue> means;
   OutputFiles files(param_, {});
-  for (auto& [name, scores] : detections_) scores = {};
+  for (auto& [name, evaluator] : evaluators_) evaluator->Reset();
   for (int64_t i = 0; i < batches; ++i) {
     if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = i;
     feed_.Next();
@@ -76,27 +74,39 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
   }
   files.Finish();
   loss_ = 0;
+  std::vector<OutputValue> results;
   for (OutputValue& mean : means) {
-    if (const auto scores = detections_.find(mean.name); scores != detections_.end()) {
-      mean.classes = scores->second.AveragePrecisions(precision_rule_);
-      mean.value = scores->second.Mean(precision_rule_);
+    if (const auto evaluator = evaluators_.find(mean.name); evaluator != evaluators_.end()) {
+      for (OutputValue& value : evaluator->second->Values(mean.name)) results.push_back(std::move(value));
       continue;
     }
     mean.value /= static_cast<double>(batches);
     loss_ += mean.loss_weight * mean.value;
+    results.push_back(std::move(mean));
   }
-  return means;
+  return results;
+}
+
+void TestNet::AddEvaluators(const EvaluatorOptions& options) {
+  for (const LayerParameter& layer : param_.layer()) {
+    if (layer.top_size() == 0 || !IsOutput(layer.top(0))) continue;
+    if (auto evaluator = MakeEvaluator(layer, options)) evaluators_[layer.top(0)] = std::move(evaluator);
+  }
+}
+
+bool TestNet::IsOutput(const std::string& name) const {
+  return std::ranges::any_of(outputs_, [&](const BuiltNet::Output& output) { return output.name == name; });
 }
 
 void TestNet::AddBatch(std::vector<OutputValue>& sums) {
   std::vector<OutputValue> values;
   for (const BuiltNet::Output& output : outputs_) {
-    const auto scores = detections_.find(output.name);
-    if (scores == detections_.end()) {
+    const auto evaluator = evaluators_.find(output.name);
+    if (evaluator == evaluators_.end()) {
       for (OutputValue& value : ReadOutputs(*program_, {output})) values.push_back(std::move(value));
       continue;
     }
-    scores->second.Add(program_->output(output.name).as<float>());
+    evaluator->second->Add(program_->output(output.name).as<float>());
     values.push_back({output.name, 0, output.loss_weight, {}});
   }
   if (sums.empty()) {
@@ -116,9 +126,28 @@ std::vector<std::string> TestNet::FirstTops(std::string_view type) const {
 
 std::vector<std::string> TestNet::DetectionOutputs() const {
   std::vector<std::string> names = FirstTops("DetectionEvaluate");
-  std::erase_if(names, [&](const std::string& name) {
-    return std::ranges::none_of(outputs_, [&](const BuiltNet::Output& output) { return output.name == name; });
-  });
+  std::erase_if(names, [&](const std::string& name) { return !IsOutput(name); });
+  return names;
+}
+
+std::vector<std::string> TestNet::EvaluatedOutputs() const {
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : param_.layer()) {
+    if (layer.top_size() > 0 && evaluators_.contains(layer.top(0))) names.push_back(layer.top(0));
+  }
+  return names;
+}
+
+std::vector<std::string> TestNet::MetricNames() const {
+  std::vector<std::string> names;
+  for (const BuiltNet::Output& output : outputs_) {
+    const auto evaluator = evaluators_.find(output.name);
+    if (evaluator == evaluators_.end()) {
+      names.push_back(output.name);
+      continue;
+    }
+    for (const OutputValue& value : evaluator->second->Values(output.name)) names.push_back(value.name);
+  }
   return names;
 }
 

@@ -12,6 +12,7 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/average_precision.h"
+#include "optim/evaluators/evaluator.h"
 #include "optim/feed.h"
 #include "optim/train_net.h"
 
@@ -19,8 +20,8 @@ namespace moka {
 
 // What becomes of the outputs of several batches.
 enum class Evaluation {
-  kMeans,      // each element's mean
-  kDetection,  // of rows of DetectionEvaluate layers the mean average precision; of others their means
+  kMeans,      // each element's mean, but where the layer's evaluator knows better
+  kDetection,  // of rows of DetectionEvaluate layers, too, the mean average precision
 };
 
 struct TestOptions {
@@ -52,6 +53,10 @@ class TestNet {
   std::vector<std::string> AccuracyTops() const { return FirstTops("Accuracy"); }
   // Outputs that are rows of DetectionEvaluate layers.
   std::vector<std::string> DetectionOutputs() const;
+  // Outputs that an evaluator makes a number of, in layer order: the first ranks a run.
+  std::vector<std::string> EvaluatedOutputs() const;
+  // What a Run's results are called.
+  std::vector<std::string> MetricNames() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
   const NetParameter& param() const { return param_; }
   // Ranks that share the batches.
@@ -62,7 +67,9 @@ class TestNet {
 
  private:
   std::vector<std::string> FirstTops(std::string_view type) const;
-  // Adds the last batch's outputs to the sums of all; the rows of detections to the scores.
+  void AddEvaluators(const EvaluatorOptions& options);
+  bool IsOutput(const std::string& name) const;
+  // Adds the last batch's outputs to the sums of all; what is evaluated goes to the evaluators.
   void AddBatch(std::vector<OutputValue>& sums);
   static std::string WatchName(const std::string& blob) { return "watched " + blob; }
 
@@ -72,8 +79,7 @@ class TestNet {
   std::unique_ptr<Program> program_;
   Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
-  PrecisionRule precision_rule_;
-  std::map<std::string, DetectionScores> detections_;  // by output; empty: no detections are evaluated
+  std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
   double loss_ = 0;
 };
 

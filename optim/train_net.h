@@ -15,6 +15,7 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/feed.h"
+#include "optim/output_value.h"
 #include "optim/pipeline/train_pipeline.h"
 #include "optim/split_columns.h"
 #include "optim/state_file.h"
@@ -23,14 +24,6 @@
 #include "proto/moka.pb.h"
 
 namespace moka {
-
-// An element of a net's output, as Caffe prints it.
-struct OutputValue {
-  std::string name;
-  double value = 0;
-  double loss_weight = 0;
-  std::map<int64_t, double> classes = {};  // of detections: the average precision of each class, `value` their mean
-};
 
 class TrainNet {
  public:

@@ -88,7 +88,7 @@ class Trainer {
   bool IsTogether() const;
   void CancelExchange(const std::string& why) const noexcept;
   // Whether ranks test a part of the batches each; where they cannot, each tests all of them.
-  void ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const;
+  void ShareTest(int net, bool is_evaluated, PipelineOptions& data) const;
   // Ranks that share the data: those of a pipeline share the layers.
   int64_t ranks() const { return is_pipeline_ ? 1 : processes(); }
   int64_t processes() const { return options_.world == nullptr ? 1 : options_.world->size(); }

@@ -293,16 +293,15 @@ std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) co
   return outputs;
 }
 
-void Trainer::ShareTest(int net, Evaluation evaluation, PipelineOptions& data) const {
+void Trainer::ShareTest(int net, bool is_evaluated, PipelineOptions& data) const {
   data.rank = 0;
   data.world = 1;
   if (ranks() == 1) return;
-  // The rows of all detections make one curve.
-  if (evaluation == Evaluation::kDetection || solver_.test_iter(net) % ranks() != 0) {
+  // What an evaluator adds up (the rows of all detections make one curve) is no mean of the ranks' results.
+  if (is_evaluated || solver_.test_iter(net) % ranks() != 0) {
     if (is_first()) {
       LogInfo(StrCat("test net ", net, ": each of ", ranks(), " ranks tests all of its ", solver_.test_iter(net),
-                     " batches",
-                     evaluation == Evaluation::kDetection ? "" : ", as their number does not divide among them"));
+                     " batches", is_evaluated ? "" : ", as their number does not divide among them"));
     }
     return;
   }

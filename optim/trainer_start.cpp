@@ -189,13 +189,18 @@ void Trainer::BuildNets(const SolverNets& nets) {
     TestOptions test;
     test.name = StrCat("test", i);
     test.data = data;
-    ShareTest(static_cast<int>(i), EvaluationOf(solver_), test.data);
+    const Evaluation evaluation = EvaluationOf(solver_);
+    const bool is_evaluated = evaluation == Evaluation::kDetection ||
+                              std::ranges::any_of(nets.tests[i].layer(), [](const LayerParameter& layer) {
+                                return layer.type() != "DetectionEvaluate" && HasEvaluator(layer.type());
+                              });
+    ShareTest(static_cast<int>(i), is_evaluated, test.data);
     test.data.phase = TEST;
     test.compile = options_.compile;
     test.compile.compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
     test.seed = seed_;
     test.use_means = solver_.ema_decay() > 0;
-    test.evaluation = EvaluationOf(solver_);
+    test.evaluation = evaluation;
     test.precision_rule = TrainerStartRuleOf(solver_);
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
@@ -213,10 +218,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
 
 // What ranks the tests, and that the names the solver gives exist.
 void Trainer::ChooseMetrics() {
-  std::vector<std::string> names;
-  if (!tests_.empty()) {
-    for (const BuiltNet::Output& output : tests_[0]->outputs()) names.push_back(output.name);
-  }
+  const std::vector<std::string> names = tests_.empty() ? std::vector<std::string>{} : tests_[0]->MetricNames();
   const auto check = [&](std::string_view field, const std::string& name) {
     if (std::ranges::find(names, name) != names.end()) return;
     std::string hint = DidYouMean(name, names);
@@ -232,7 +234,7 @@ void Trainer::ChooseMetrics() {
     check("best_metric", solver_.best_metric());
     best_metric_ = solver_.best_metric();
   } else if (!tests_.empty()) {
-    if (EvaluationOf(solver_) == Evaluation::kDetection) best_metric_ = tests_[0]->DetectionOutputs()[0];
+    if (!tests_[0]->EvaluatedOutputs().empty()) best_metric_ = tests_[0]->EvaluatedOutputs()[0];
     for (const std::string& top : tests_[0]->AccuracyTops()) {
       if (best_metric_.empty() && std::ranges::find(names, top) != names.end()) best_metric_ = top;
     }

@@ -7,8 +7,11 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "data/class_names.h"
 #include "proto/filter.h"
+#include "proto/model_card.h"
 #include "proto/net_file.h"
+#include "proto/text_format.h"
 #include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
 #include "tools/version.h"
@@ -45,6 +48,26 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
   for (int i = 0; i < solver.test_net_size(); ++i) {
     solver.set_test_net(i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i))));
   }
+}
+
+// What stands beside the solver and says what the net is for, and the names of its classes, which inference shows: they
+// go into the run's config/ too.
+void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
+  std::error_code code;
+  const fs::path card = folder / kModelCardFile;
+  if (fs::is_regular_file(card, code)) {
+    (void)ReadModelCard(card);  // a mistake in it is told before the training, not after
+    setup.net_files.emplace_back(kModelCardFile, ReadTextFile(card, "a model's card"));
+  }
+  std::vector<std::string> names;
+  if (fs::is_regular_file(folder / "labels.txt", code)) {
+    names = ReadNameLines(folder / "labels.txt");
+  } else {
+    for (const LayerParameter& layer : setup.nets.train.layer()) {
+      if (names.empty() && layer.bottom_size() == 0) names = ClassNamesOf(layer, {});
+    }
+  }
+  if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");
 }
 
 // The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
@@ -171,6 +194,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CollectNetFiles(net_options, setup);
+  CollectCardAndNames(solver_file.parent_path(), setup);
   if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");

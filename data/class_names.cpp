@@ -1,0 +1,48 @@
+#include "data/class_names.h"
+
+#include <algorithm>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "data/sample_record.h"
+
+namespace moka {
+namespace {
+
+using NameList = google::protobuf::RepeatedPtrField<std::string>;
+
+std::vector<std::string> NamesIn(const SampleSchema& schema, const RecordDataParameter& param) {
+  const auto takes = [&](RecordDataParameter::Output output) {
+    return std::ranges::find(param.output(), static_cast<int>(output)) != param.output().end();
+  };
+  const auto list = [](const NameList& names) { return std::vector<std::string>(names.begin(), names.end()); };
+  if (takes(RecordDataParameter::BOXES)) return list(schema.box_class());
+  if (takes(RecordDataParameter::MASK)) return list(schema.mask_class());
+  if (takes(RecordDataParameter::LABELS) && schema.label_size() > 0) return list(schema.label(0).class_name());
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::filesystem::path& base_folder) {
+  if (layer.data_param().source().empty()) return {};
+  const std::filesystem::path database = base_folder / layer.data_param().source();
+  if (HasSampleSchema(database)) return NamesIn(ReadSampleSchema(database), layer.record_data_param());
+  return LabelNamesIn(database);
+}
+
+std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
+  std::error_code ignored;
+  const std::filesystem::path labels = database / "labels.txt";
+  return std::filesystem::is_regular_file(labels, ignored) ? ReadNameLines(labels) : std::vector<std::string>{};
+}
+
+std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
+  constexpr int64_t kLimit = int64_t{16} << 20U;
+  std::vector<std::string> names;
+  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) names.emplace_back(Trim(line));
+  while (!names.empty() && names.back().empty()) names.pop_back();
+  return names;
+}
+
+}  // namespace moka

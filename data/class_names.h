@@ -1,0 +1,21 @@
+// What the classes of a data layer's records are called, for those who show what a trained net says.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// By class: of a database's labels.txt, or of what the layer takes of Moka's own records (boxes before masks before
+// labels). Empty where the source is not there or does not say. Errors: those of ReadSampleSchema.
+std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
+
+// A database's labels.txt, by label; empty without that file.
+std::vector<std::string> LabelNamesIn(const std::filesystem::path& database);
+// Lines of a file of names; blank ones at the end are none. Errors: those of ReadFile.
+std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
+
+}  // namespace moka

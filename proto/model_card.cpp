@@ -1,0 +1,19 @@
+#include "proto/model_card.h"
+
+#include "proto/text_format.h"
+
+namespace moka {
+
+ModelCard ReadModelCard(const std::filesystem::path& file) {
+  ModelCard card;
+  ParseText(ReadTextFile(file, "a model's card"), file.string(), card);
+  return card;
+}
+
+ModelCard ModelCardOf(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::filesystem::path file = folder / kModelCardFile;
+  return std::filesystem::is_regular_file(file, ignored) ? ReadModelCard(file) : ModelCard{};
+}
+
+}  // namespace moka

@@ -1,0 +1,18 @@
+// What a model's folder says of itself (proto/zoo.proto).
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "proto/zoo.pb.h"
+
+namespace moka {
+
+inline constexpr std::string_view kModelCardFile = "model.prototxt";
+
+// Errors: kNoInput, kBadData (no text), ErrorList of kConfig at file:line:column for what the schema does not have.
+ModelCard ReadModelCard(const std::filesystem::path& file);
+// Of a folder; a card without fields (task CLASSIFY) where it has none.
+ModelCard ModelCardOf(const std::filesystem::path& folder);
+
+}  // namespace moka

@@ -1,0 +1,51 @@
+// A trained net whose first input is pictures: decode, transform, run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/image.h"
+#include "data/transform.h"
+#include "graph/parameter_store.h"
+#include "graph/program.h"
+#include "tools/infer/source.h"
+
+namespace moka {
+
+// One thread.
+class PictureNet {
+ public:
+  // For `batch` pictures a run. Errors: those of reading and building the net and of loading the weights; kConfig when
+  // the first input is no picture [N,C,H,W] or reaches no output.
+  PictureNet(const InferSource& source, int64_t batch);
+
+  int64_t batch() const { return batch_; }
+  const Program& program() const { return *program_; }
+  // Of the net's outputs, in the order of its text.
+  const std::vector<std::string>& outputs() const { return outputs_; }
+  Tensor output(const std::string& name) const { return program_->output(name); }
+  // Of the input: [N,C,H,W].
+  const Shape& input_shape() const { return input_.shape(); }
+
+  // Decodes a file and writes it to a slot of the batch, resized to the input where it is not as large. Returns the
+  // picture as it was, upright. Errors: kNoInput, kBadData naming the file. Requires: slot < batch.
+  Image Load(const std::filesystem::path& file, int64_t slot);
+  // The same for a picture that is decoded already; its channels become the input's.
+  void Put(Image image, int64_t slot);
+  void Run() { program_->Run(); }
+
+ private:
+  int64_t batch_;
+  ParameterStore store_;
+  std::unique_ptr<Program> program_;
+  std::unique_ptr<Transform> transform_;
+  std::vector<std::string> outputs_;
+  ImageDecoder decoder_;
+  TransformScratch scratch_;
+  Tensor input_;
+};
+
+}  // namespace moka

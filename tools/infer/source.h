@@ -1,0 +1,39 @@
+// What inference works with: net, weights, names and the model's card, found from a run, a model's folder or a file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "graph/program.h"
+#include "proto/moka.pb.h"
+#include "proto/zoo.pb.h"
+#include "tools/command_line.h"
+
+namespace moka {
+
+struct InferSource {
+  std::filesystem::path net;     // deploy or training prototxt
+  std::filesystem::path folder;  // config/ of a run, or the model's: vocabularies and such lie there
+  std::string weights;           // file, or comma list
+  ModelCard card;
+  std::vector<std::string> names;  // of classes; empty: numbers
+  std::vector<std::string> overrides;
+  CompileOptions compile;
+  bool has_precision = false;  // compile.compute stands, whatever the net says
+};
+
+// The first positional, or --model; --weights, --labels and the flags of programs. Errors: kUsage, kNoInput, those of
+// ReadModelCard.
+InferSource InferSourceOf(const Arguments& arguments);
+
+// The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
+NetParameter InferNet(const InferSource& source);
+
+// A class's name, or its number.
+std::string NameOf(const InferSource& source, int64_t label);
+
+// Files as given; the pictures of folders, sorted. Errors: kNoInput for a folder without any.
+std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments);
+
+}  // namespace moka

@@ -1,0 +1,24 @@
+// What inference does for each task of a model's card: a row a task, one file each.
+#pragma once
+
+#include <vector>
+
+#include "tools/command_line.h"
+#include "tools/infer/source.h"
+
+namespace moka {
+
+struct InferTask {
+  ModelCard::Task task = ModelCard::CLASSIFY;
+  // Reads what `inputs` name (files, folders; all positionals after the model), prints, draws. Returns the exit code.
+  int (*run)(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) = nullptr;
+  std::vector<OptionSpec> options = {};  // flags of this task alone
+};
+
+InferTask ClassifyTask();
+
+const std::vector<InferTask>& AllInferTasks();
+// Errors: kUsage for a task that has no inference.
+const InferTask& InferTaskFor(const InferSource& source);
+
+}  // namespace moka

@@ -9,7 +9,7 @@ const std::vector<Verb>& AllVerbs() {
     std::vector<Verb> all = CaffeTools();
     for (Verb (*verb)() :
          {BenchVerb, CompareVerb, CompletionVerb, DataVerb, DeviceVerb, ExplainVerb, InferVerb, LaunchVerb, ModelVerb,
-          QuantiseVerb, SimulateVerb, TestVerb, TimeVerb, TraceVerb, TrainVerb, VersionVerb}) {
+          QuantiseVerb, SimulateVerb, TestVerb, TimeVerb, TraceVerb, TrainVerb, VersionVerb, ZooVerb}) {
       all.push_back(verb());
     }
     std::ranges::sort(all, {}, &Verb::name);

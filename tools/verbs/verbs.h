@@ -28,5 +28,6 @@ Verb TraceVerb();
 Verb TrainVerb();
 Verb VersionVerb();
 Verb VocabularyVerb();  // a subverb of data
+Verb ZooVerb();
 
 }  // namespace moka

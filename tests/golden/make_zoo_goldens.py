@@ -132,6 +132,9 @@ def run(name, arrays=None):
     parameters, statistics = fill(layers, module, model.is_he, arrays)
     tops, macs = {}, []
 
+    known = {f"{layer.name}:{blob}" for layer in layers for blob in layer.top}
+    assert known.issuperset(model.outputs.values()), set(model.outputs.values()) - known
+
     def record(top):
         def hook(part, inputs, result):
             layer, blob = top.split(":")

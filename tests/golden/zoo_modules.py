@@ -259,7 +259,7 @@ def own(make, outputs, **fields):
 
 
 def alex_bn(last=False, **fields):
-    tops = {"0": "bn1:bn1", "1": "bn2:bn2", "3": "bn4:bn4", "4": "bn5:pool5" if last else "pool5:pool5", "": "fc8:fc8"}
+    tops = {"0": "bn1:bn1", "1": "bn2:bn2", "3": "bn4:conv4", "4": "bn5:pool5" if last else "pool5:pool5", "": "fc8:fc8"}
     return own(lambda: alexnet_bn_pool(last), tops, size=227, folder="alexnet_bn", file="train_val_pool.prototxt",
                stages=("bn5",) if last else (), **fields)
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "optim/evaluators/detection.h"
+#include "optim/evaluators/segmentation.h"
 
 namespace moka {
 namespace {
@@ -15,6 +16,7 @@ struct EvaluatorRow {
 
 constexpr std::array kEvaluators = {
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
+    EvaluatorRow{"SegmentationEvaluate", MakeSegmentationEvaluator},
 };
 
 const EvaluatorRow* FindEvaluator(std::string_view type) {

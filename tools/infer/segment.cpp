@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -13,6 +12,7 @@
 #include "core/trace.h"
 #include "data/drawing.h"
 #include "tools/infer/class_map.h"
+#include "tools/infer/out_folder.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -108,21 +108,6 @@ MapOptions MapOptionsOf(const PictureNet& net, const InferSource& source, const 
   return options;
 }
 
-// Names for the files of a picture, none twice.
-class SegmentNames {
- public:
-  explicit SegmentNames(fs::path folder) : folder_(std::move(folder)) { fs::create_directories(folder_); }
-  std::string Of(const fs::path& picture) {
-    std::string name = picture.stem().string();
-    for (int i = 2; !taken_.insert(name).second; ++i) name = StrCat(picture.stem().string(), "-", i);
-    return (folder_ / name).string();
-  }
-
- private:
-  fs::path folder_;
-  std::set<std::string> taken_;
-};
-
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
   if (inputs.empty() && !LooksInside(arguments))
     throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
@@ -130,7 +115,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const MapOptions options = MapOptionsOf(net, source, arguments);
   if (LookInside(arguments, "infer", net.program())) return 0;
-  SegmentNames names(arguments.Get("out", "segments"));
+  OutFolder out(arguments.Get("out", "segments"));
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
   SegmentJson json = SegmentJson::array();
@@ -138,7 +123,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
     const std::vector<ClassShare> shares = SharesOf(map, source);
-    const std::string name = names.Of(file);
+    const std::string name = out.NameFor(file);
     const std::string overlay = name + "_overlay.png";
     WriteFileAtomically(overlay, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
     WriteMap(map, name + "_classes.png");
@@ -167,8 +152,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
 InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
-          .options = {{"out", "FOLDER", "where overlays and class maps go (default: segments)"},
-                      {"tile", "", "cut pictures into overlapping tiles at their own size, in place of resizing them"},
+          .options = {{"tile", "", "cut pictures into overlapping tiles at their own size, in place of resizing them"},
                       {"overlap", "N", "pixels at each side of a tile that are not used"}}};
 }
 

@@ -16,6 +16,7 @@ struct InferTask {
 };
 
 InferTask ClassifyTask();
+InferTask DetectTask();
 InferTask SegmentTask();
 
 const std::vector<InferTask>& AllInferTasks();

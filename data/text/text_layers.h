@@ -9,7 +9,7 @@
 
 namespace moka {
 
-// Shapes of a TextPairData or StoryData layer's tops; none for other layers and where a field is missing. `assumed`
+// Shapes of a TextPairData, StoryData or SkipGramData layer's tops; none for other layers and where a field is missing. `assumed`
 // says what no field tells.
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed);
 

@@ -70,9 +70,12 @@ int RunZooTrain(const Arguments& arguments) {
   }
   std::vector<std::string> words = TrainingWords(entry, recipe);
   words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-  for (const auto& [name, value] : arguments.options) {
-    if (name == "models") continue;
-    words.push_back(value == "true" ? StrCat("--", name) : StrCat("--", name, "=", value));
+  std::vector<OptionSpec> specs = TrainVerb().options;
+  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  for (const OptionSpec& spec : specs) {
+    if (!arguments.Has(spec.name)) continue;
+    words.push_back(spec.value.empty() ? StrCat("--", spec.name)
+                                       : StrCat("--", spec.name, "=", arguments.Get(spec.name)));
   }
   if (!arguments.Has("run")) words.push_back(StrCat("--run=", entry.name));
   return RunTraining(words);

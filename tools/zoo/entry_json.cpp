@@ -15,6 +15,7 @@ ZooJson RowOf(const ZooRow& row) {
   ZooJson json = {
       {"name", row.entry.name},
       {"title", card.title()},
+      {"folder", row.entry.folder.string()},
       {"task", TaskName(card.task())},
       {"status", Describe(StatusOf(card))},
       {"parameters", row.expected ? row.expected->parameters : card.parameters()},

@@ -72,6 +72,13 @@ FillerParameter Constant(float value) {
   return filler;
 }
 
+// Labels 1, 0, 1, ...: of one label alone a bias would be all that there is to learn, down to no loss at all.
+FillerParameter Alternating(const Shape& shape) {
+  FillerParameter filler;
+  for (int64_t i = 0; i < shape.Count(); ++i) filler.add_values(i % 2 == 0 ? 1.0F : 0.0F);
+  return filler;
+}
+
 FillerParameter Uniform(float min, float max) {
   FillerParameter filler;
   filler.set_type("uniform");
@@ -108,6 +115,13 @@ FillerParameter FillerOf(const ZooTop& top, const Shape& shape) {
     filler.add_values(top.value(static_cast<int>(i % top.value_size())));
   if (top.value_size() > 0) return filler;
   return Uniform(top.has_min() ? top.min() : -1, top.has_max() ? top.max() : 1);
+}
+
+// What the net itself makes up, as a GAN its noise, goes with the batches of its other data.
+void Rebatch(int64_t own_batch, int64_t batch, LayerParameter& dummy) {
+  for (BlobShape& shape : *dummy.mutable_dummy_data_param()->mutable_shape()) {
+    if (own_batch > 0 && shape.dim_size() > 0 && shape.dim(0) == own_batch) shape.set_dim(0, batch);
+  }
 }
 
 class DataMaker {
@@ -154,7 +168,8 @@ class DataMaker {
     if (const int64_t rows = RowsRead(net_, top); rows > 0) return WholeNumbers(shape, rows, top);
     const bool is_boxes = i > 0 && shape.rank() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == kBoxNumbers;
     if (is_boxes) return Boxes(shape, batch_);
-    return i > 0 || IsCompared(net_, top) ? Constant(1) : Uniform(-1, 1);
+    if (IsCompared(net_, top)) return Alternating(shape);
+    return i > 0 ? Constant(1) : Uniform(-1, 1);
   }
 
   const NetParameter& net_;
@@ -167,11 +182,15 @@ class DataMaker {
 
 NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int64_t batch) {
   const DataMaker maker(net, check, batch);
+  const int64_t own_batch = BatchOf(net);
   NetParameter made = net;
   for (LayerParameter& layer : *made.mutable_layer()) {
     if (!IsPipelineLayer(layer.type())) continue;
-    const bool is_kept = std::ranges::find(check.keep(), layer.name()) != check.keep().end();
-    if (layer.type() == "DummyData" || is_kept) continue;
+    if (std::ranges::find(check.keep(), layer.name()) != check.keep().end()) continue;
+    if (layer.type() == "DummyData") {
+      Rebatch(own_batch, batch, layer);
+      continue;
+    }
     layer = maker.Replace(LayerParameter(layer));
   }
   return made;

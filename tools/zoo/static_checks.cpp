@@ -22,7 +22,12 @@ namespace fs = std::filesystem;
 
 // Every sentence that is wrong, in one result.
 CheckResult StaticVerdict(std::string_view check, const std::vector<std::string>& wrong, std::string found) {
-  return wrong.empty() ? Holds(check, std::move(found)) : Fails(check, Join(wrong, "; "));
+  if (wrong.empty()) return Holds(check, std::move(found));
+  std::vector<std::string> once;  // several recipes may have one fault
+  for (const std::string& each : wrong) {
+    if (std::ranges::find(once, each) == once.end()) once.push_back(each);
+  }
+  return Fails(check, Join(once, "; "));
 }
 
 bool IsThere(const fs::path& file) {

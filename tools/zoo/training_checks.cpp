@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr double kMemoryTolerance = 0.1;  // kernels of other machines want other scratch
 
+constexpr double kLossRounding = 1e-4;  // of a loss, by other kernels
+
 // A folder of this process for as long as this lives.
 class ScratchFolder {
  public:
@@ -125,8 +127,8 @@ std::string HashDifference(const std::vector<std::pair<std::string, uint64_t>>& 
 std::string LossDifference(const ExpectedTraining& expected, const ExpectedTraining& found, double tolerance) {
   for (const auto& [name, want, have] : {std::tuple("first", expected.first_loss, found.first_loss),
                                          std::tuple("last", expected.last_loss, found.last_loss)}) {
-    const double scale = std::max({std::abs(expected.first_loss), std::abs(expected.last_loss), 1e-6});
-    if (std::abs(want - have) <= tolerance * scale) continue;
+    const double fall = std::abs(expected.first_loss - expected.last_loss);
+    if (std::abs(want - have) <= tolerance * fall + kLossRounding * std::abs(want)) continue;
     return fmt::format("the {} loss is {:.6g}, expected {:.6g}", name, have, want);
   }
   return {};

@@ -4,16 +4,11 @@
 // n_ij)^2 falls when regions are cut, merge = sum n_ij^2 / sum_j (sum_i n_ij)^2 when they run together, and the F-score
 // is their harmonic mean. Predicted borders have no width: their pixels join the nearest predicted region, in place of
 // the challenge's thinning.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <utility>
-
+#include "layers/ops/segmentation/rand_score.h"
 #include "core/text.h"
 #include "layers/ops/cases.h"
 #include "layers/ops/checks.h"
 #include "layers/ops/segmentation/ops.h"
-#include "layers/ops/segmentation/regions.h"
 
 namespace moka {
 namespace {
@@ -33,49 +28,8 @@ std::vector<TensorType> InferRandScore(const Attributes& attributes, std::span<c
   return {PlainType(DType::kFloat32, Shape{x[0], 3})};
 }
 
-double SquareSum(const std::map<int32_t, double>& counts) {
-  double sum = 0;
-  for (const auto& [region, count] : counts) sum += count * count;
-  return sum;
-}
-
-// F-score, merge and split score; 1 each where the labels have no region.
-void ScoreRegions(const Regions& predicted, const Regions& truth, double* scores) {
-  std::map<std::pair<int32_t, int32_t>, double> both;
-  std::map<int32_t, double> of_truth;
-  std::map<int32_t, double> of_predicted;
-  for (size_t at = 0; at < truth.numbers.size(); ++at) {
-    if (truth.numbers[at] == 0) continue;
-    both[{truth.numbers[at], predicted.numbers[at]}] += 1;
-    of_truth[truth.numbers[at]] += 1;
-    of_predicted[predicted.numbers[at]] += 1;
-  }
-  std::fill_n(scores, 3, 1.0);
-  if (both.empty()) return;
-  double together = 0;
-  for (const auto& [regions, count] : both) together += count * count;
-  const double split = SquareSum(of_truth);
-  const double merge = SquareSum(of_predicted);
-  scores[0] = 2 * together / (split + merge);
-  scores[1] = together / merge;
-  scores[2] = together / split;
-}
-
 void RandScoreReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const Shape& shape = in[0].type.shape;
-  const int64_t plane = shape[2] * shape[3];
-  const int64_t object_label = attributes.Int("object_label");
-  const double threshold = attributes.Float("threshold");
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    const double* probability = in[0].values.data() + (n * shape[1] + object_label) * plane;
-    const double* label = in[1].values.data() + n * plane;
-    Regions predicted = FindRegions(shape[2], shape[3], attributes.Int("least_pixels"),
-                                    [&](int64_t at) { return probability[at] > threshold; });
-    GrowRegions(predicted);
-    const Regions truth =
-        FindRegions(shape[2], shape[3], 1, [&](int64_t at) { return label[at] == static_cast<double>(object_label); });
-    ScoreRegions(predicted, truth, out[0].values.data() + n * 3);
-  }
+  ScoreRand(attributes, in[0].type.shape, in[0].values.data(), in[1].values.data(), out[0].values.data());
 }
 
 std::vector<OpCase> RandScoreCases() {

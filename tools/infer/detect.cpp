@@ -33,7 +33,7 @@ struct ShownBox {
 // The output that holds DetectionOutput's rows [1,1,R,7]. Errors: kConfig.
 std::string RowsOutput(const PictureNet& net) {
   for (const std::string& name : net.outputs()) {
-    const Shape& shape = net.output(name).shape();
+    const Shape shape = net.output(name).shape();
     if (shape.rank() == 4 && shape[3] == kRowColumns) return name;
   }
   throw Error(ErrorKind::kConfig, {}, "no output of the net is rows [1,1,R,7] of boxes",

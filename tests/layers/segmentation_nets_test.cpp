@@ -106,5 +106,37 @@ TEST_P(SegmentationNets, HaveTheParametersAndTheForwardPassOfPyTorch) {
 INSTANTIATE_TEST_SUITE_P(Zoo, SegmentationNets, testing::Values("deeplab50", "fcn8s", "segnet", "unet"),
                          [](const auto& one) { return one.param; });
 
+// Those that are trained here: in both phases, at the sizes of their data, with a loss and the cards' numbers.
+TEST(SmallSegmentationNets, BuildForTrainingAndTests) {
+  struct Small {
+    std::string folder;
+    Shape train;
+    Shape test;
+    int64_t classes;
+    int64_t parameters;
+  };
+  for (const Small& small : {Small{"camvid_unet", {4, 3, 180, 240}, {1, 3, 180, 240}, 11, 2569755},
+                             Small{"isbi_unet", {4, 1, 224, 224}, {1, 1, 512, 512}, 2, 433858}}) {
+    for (const Phase phase : {TRAIN, TEST}) {
+      SCOPED_TRACE(StrCat(small.folder, " ", Phase_Name(phase)));
+      const Shape input = phase == TRAIN ? small.train : small.test;
+      NetOptions options;
+      options.state.set_phase(phase);
+      options.data_types = [&](const LayerParameter&) {
+        return std::vector<TensorType>{{DType::kFloat32, input, {}}, {DType::kFloat32, input.With(1, 1), {}}};
+      };
+      const BuiltNet net =
+          BuildNet(ReadNet(StrCat(MOKA_SOURCE_DIR, "/models/", small.folder, "/train_val.prototxt")), options);
+      EXPECT_NE(net.loss, kNoId);
+      EXPECT_EQ(net.graph.shape(net.tops.at("score")), input.With(1, small.classes));
+      EXPECT_EQ(net.tops.contains("miou"), phase == TEST);
+      int64_t parameters = 0;
+      for (const NetBlob& blob : net.blobs)
+        parameters += blob.role == ParameterRole::kStatistic ? 0 : blob.shape.Count();
+      EXPECT_EQ(parameters, small.parameters);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace moka

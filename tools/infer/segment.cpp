@@ -30,7 +30,7 @@ struct ClassShare {
 };
 
 // Those that there are, the largest first.
-std::vector<ClassShare> SharesOf(const ClassMap& map, const InferSource& source) {
+std::vector<ClassShare> ClassSharesOf(const ClassMap& map, const InferSource& source) {
   std::vector<int64_t> counts(256);
   for (const uint8_t label : map.classes) ++counts[label];
   std::vector<ClassShare> shares;
@@ -45,7 +45,7 @@ std::vector<ClassShare> SharesOf(const ClassMap& map, const InferSource& source)
 }
 
 // The names of the classes beside their colours, as high as the picture or higher.
-Image LegendOf(const std::vector<ClassShare>& shares, int64_t height) {
+Image SegmentLegendOf(const std::vector<ClassShare>& shares, int64_t height) {
   constexpr int64_t kSwatch = 14;
   constexpr int64_t kLine = 20;
   const WordStyle style;
@@ -69,7 +69,7 @@ Image LegendOf(const std::vector<ClassShare>& shares, int64_t height) {
 }
 
 // The picture in its classes' colours beside their legend.
-Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare>& shares, int64_t ignored) {
+Image SegmentOverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare>& shares, int64_t ignored) {
   if (picture.channels != 3) ConvertChannels(3, picture);
   std::vector<uint8_t> mask(map.classes.size());
   constexpr double kPart = 0.5;
@@ -81,19 +81,19 @@ Image OverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare
                            [&](uint8_t label) { return label == share.label ? uint8_t{1} : uint8_t{0}; });
     BlendMask(mask, ColourOf(share.label), kPart, picture);
   }
-  const Image legend = LegendOf(drawn, picture.height);
+  const Image legend = SegmentLegendOf(drawn, picture.height);
   Image sheet = Paper(picture.width + legend.width, std::max(picture.height, legend.height));
   Paste(picture, 0, 0, sheet);
   Paste(legend, picture.width, 0, sheet);
   return sheet;
 }
 
-void WriteMap(const ClassMap& map, const fs::path& file) {
+void WriteClassMap(const ClassMap& map, const fs::path& file) {
   const Image grey{map.width, map.height, 1, map.classes};
   WriteFileAtomically(file, EncodePng(grey));
 }
 
-MapOptions MapOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
+MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
   const SegmentationCard& card = source.card.segmentation();
   MapOptions options{.output = net.outputs().back(), .margin = card.margin()};
   const int64_t side = std::min(net.input_shape()[2], net.input_shape()[3]);
@@ -113,7 +113,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
   const std::vector<fs::path> files = PicturesOf(inputs);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
-  const MapOptions options = MapOptionsOf(net, source, arguments);
+  const MapOptions options = SegmentOptionsOf(net, source, arguments);
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
   BeginTrace(arguments);
@@ -122,11 +122,12 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   for (const fs::path& file : files) {
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
-    const std::vector<ClassShare> shares = SharesOf(map, source);
+    const std::vector<ClassShare> shares = ClassSharesOf(map, source);
     const std::string name = out.NameFor(file);
     const std::string overlay = name + "_overlay.png";
-    WriteFileAtomically(overlay, EncodePng(OverlayOf(picture, map, shares, source.card.segmentation().ignored())));
-    WriteMap(map, name + "_classes.png");
+    WriteFileAtomically(overlay,
+                        EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+    WriteClassMap(map, name + "_classes.png");
     SegmentJson classes = SegmentJson::array();
     for (const ClassShare& share : shares)
       classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});

@@ -11,7 +11,7 @@
 
 namespace moka {
 
-inline double SquareSum(const std::map<int32_t, double>& counts) {
+inline double SquaredSizes(const std::map<int32_t, double>& counts) {
   double sum = 0;
   for (const auto& [region, count] : counts) sum += count * count;
   return sum;
@@ -33,8 +33,8 @@ void ScoreRegions(const Regions& predicted, const Regions& truth, T* scores) {
   if (both.empty()) return;
   double together = 0;
   for (const auto& [regions, count] : both) together += count * count;
-  const double split = SquareSum(of_truth);
-  const double merge = SquareSum(of_predicted);
+  const double split = SquaredSizes(of_truth);
+  const double merge = SquaredSizes(of_predicted);
   scores[0] = static_cast<T>(2 * together / (split + merge));
   scores[1] = static_cast<T>(together / merge);
   scores[2] = static_cast<T>(together / split);

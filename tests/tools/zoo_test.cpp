@@ -96,6 +96,19 @@ TEST_F(ZooCliTest, OtherOutputsAndLossesAreTold) {
   EXPECT_EQ(LineOf(verified, "resume").substr(0, 2), "ok") << verified.out;
 }
 
+TEST_F(ZooCliTest, AGradientThatIsNotTheLosssIsTold) {
+  const fs::path copy = CopyOf("lenet", "gradient");
+  // A loss weighted by the scores themselves: its gradient takes the weights for constants, which they are not.
+  std::ofstream(copy / "train_val.prototxt", std::ios::app)
+      << R"(layer { name: "energy" type: "Reduction" bottom: "ip2" top: "energy"
+                   reduction_param { operation: SUMSQ axis: 1 } }
+           layer { name: "weighted" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" bottom: "energy"
+                   top: "weighted" })";
+  const Outcome verified = Moka("zoo verify lenet --models gradient");
+  EXPECT_EQ(verified.code, 22);
+  EXPECT_EQ(LineOf(verified, "gradient").substr(0, 6), "FAILED") << verified.out << verified.err;
+}
+
 TEST_F(ZooCliTest, ALossThatDoesNotFallIsTold) {
   const fs::path copy = CopyOf("lenet", "loss");
   std::ofstream(copy / "model.prototxt", std::ios::app) << "check { override: \"base_lr=0\" steps: 4 }\n";

@@ -37,6 +37,7 @@ const std::vector<EntryCheck>& AllEntryChecks() {
       {{"readme"}, Tier::kStatic, "the README's table is made of the card", CheckReadme},
       {{"forward"}, Tier::kFast, "outputs on a fixed batch with fixed weights are as expected", CheckForward},
       {{"deploy"}, Tier::kFast, "the deployed net computes what the test net does", CheckDeployed},
+      {{"gradient"}, Tier::kFast, "the gradient is the derivative of the loss, by differences along it", CheckGradient},
       {{"training", "resume"},
        Tier::kFast,
        "steps on made-up data lower the loss; saved, loaded and resumed they are the same bit for bit",

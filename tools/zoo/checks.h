@@ -56,13 +56,15 @@ CheckResult Skipped(std::string_view check, std::string text);
 // Everything of expected.json, measured; with what the fast tier computes if `with_runs`, else that is `before`'s.
 Expected Measure(const ZooEntry& entry, const std::optional<Expected>& before, bool with_runs);
 
-// The checks themselves (static_checks.cpp, forward_checks.cpp, training_checks.cpp, run_checks.cpp).
+// The checks themselves (static_checks.cpp, forward_checks.cpp, gradient_check.cpp, training_checks.cpp,
+// run_checks.cpp).
 std::vector<CheckResult> CheckCard(const CheckContext& context);
 std::vector<CheckResult> CheckNets(const CheckContext& context);
 std::vector<CheckResult> CheckCounts(const CheckContext& context);
 std::vector<CheckResult> CheckReadme(const CheckContext& context);
 std::vector<CheckResult> CheckForward(const CheckContext& context);
 std::vector<CheckResult> CheckDeployed(const CheckContext& context);
+std::vector<CheckResult> CheckGradient(const CheckContext& context);
 std::vector<CheckResult> CheckTraining(const CheckContext& context);
 std::vector<CheckResult> CheckMemory(const CheckContext& context);
 std::vector<CheckResult> CheckShortRun(const CheckContext& context);

@@ -9,8 +9,8 @@
 
 namespace moka {
 
-// Shapes of a TextPairData, StoryData or SkipGramData layer's tops; none for other layers and where a field is missing. `assumed`
-// says what no field tells.
+// Shapes of a TextPairData, StoryData or SkipGramData layer's tops; none for other layers and where a field is missing.
+// `assumed` says what no field tells.
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed);
 
 }  // namespace moka

@@ -161,6 +161,25 @@ std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const Pi
   return OpenTexts(layer, options, std::make_unique<SkipGramMaker>(std::move(grams)));
 }
 
+std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, int64_t words) {
+  const StoryDataParameter& param = layer.story_data_param();
+  std::vector<Shape> shapes;
+  for (int i = 0; i < param.output_size(); ++i) {
+    shapes.push_back(StoryShape(param.output(i), batch_size, param.sentences(), words));
+  }
+  return shapes;
+}
+
+std::vector<std::string> VocabulariesOf(const LayerParameter& layer) {
+  const TextPairDataParameter& pairs = layer.text_pair_data_param();
+  std::vector<std::string> files;
+  for (const std::string& file : {layer.story_data_param().vocabulary(), pairs.source_vocabulary(),
+                                  pairs.target_vocabulary(), layer.record_data_param().vocabulary()}) {
+    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
+  }
+  return files;
+}
+
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed) {
   constexpr int64_t kUsualWords = 12;  // bAbI's longest sentences have 11
   const int64_t batch = layer.data_param().batch_size();
@@ -172,9 +191,7 @@ std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed)
     const StoryDataParameter& param = layer.story_data_param();
     const int64_t words = param.has_words() ? int64_t{param.words()} : kUsualWords;
     if (!param.has_words()) assumed = StrCat("sentences of ", words, " words");
-    for (int i = 0; i < param.output_size(); ++i) {
-      shapes.push_back(StoryShape(param.output(i), batch, param.sentences(), words));
-    }
+    shapes = StoryShapes(layer, batch, words);
   } else if (layer.type() == "SkipGramData") {
     const SkipGramDataParameter& param = layer.skip_gram_data_param();
     for (int i = 0; i < param.output_size(); ++i) shapes.push_back(SkipGramShape(param, param.output(i), batch));

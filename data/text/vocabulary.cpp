@@ -111,6 +111,13 @@ int32_t Vocabulary::NumberOf(std::string_view word) const {
   return found == numbers_.end() ? kUnknownWord : found->second;
 }
 
+std::vector<std::string> Vocabulary::Words() const {
+  std::vector<std::string> words(static_cast<size_t>(size()));
+  std::ranges::copy(kMarkWords, words.begin());
+  for (const auto& [word, number] : numbers_) words[static_cast<size_t>(number)] = word;
+  return words;
+}
+
 VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
                                 const VocabularyOptions& options) {
   CheckWritable(out);

@@ -35,6 +35,8 @@ class Vocabulary {
   explicit Vocabulary(const std::filesystem::path& path);
   // kUnknownWord for words that it lacks and for those that are spelt like a mark.
   int32_t NumberOf(std::string_view word) const;
+  // By number, the marks too.
+  std::vector<std::string> Words() const;
   int64_t size() const { return static_cast<int64_t>(numbers_.size()) + static_cast<int64_t>(kMarkWords.size()); }
 
  private:

@@ -45,6 +45,8 @@ std::vector<KernelDef> AllCpuKernels() {
       MokaDetectionOutput(),
       MokaEmbed(),
       MokaEmbedBackward(),
+      MokaEmbedSum(),
+      MokaEmbedSumBackward(),
       MokaEmbedUpdate(),
       MokaExchangeColumns(),
       MokaExchangeRows(),

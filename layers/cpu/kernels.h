@@ -35,6 +35,8 @@ KernelDef MokaDetectionEvaluate();
 KernelDef MokaDetectionOutput();
 KernelDef MokaEmbed();
 KernelDef MokaEmbedBackward();
+KernelDef MokaEmbedSum();
+KernelDef MokaEmbedSumBackward();
 KernelDef MokaEmbedUpdate();
 KernelDef MokaExchangeColumns();
 KernelDef MokaExchangeRows();

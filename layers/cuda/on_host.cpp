@@ -60,6 +60,8 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"detection_evaluate", kEvaluates},
     {"detection_output", kSuppresses},
     {"edit_distance", kDecodes},
+    {"embed_sum", kRare},
+    {"embed_sum_backward", kRare},
     {"embed_update", "it updates single rows by an expression of its own"},
     {"eval_detection", kEvaluates},
     {"eval_squares", kEvaluates},

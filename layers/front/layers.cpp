@@ -59,6 +59,7 @@ std::vector<LayerDef> CommonLayers() {
       L2NormalizeLayer(),
       LogLayer(),
       LrnLayer(),
+      MatMulLayer(),
       MemoryDataLayer(),
       MultilabelImageDataLayer(),
       MvnLayer(),

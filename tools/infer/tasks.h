@@ -15,6 +15,7 @@ struct InferTask {
   std::vector<OptionSpec> options = {};  // flags of this task alone
 };
 
+InferTask AnswerTask();
 InferTask ClassifyTask();
 InferTask DetectTask();
 InferTask SegmentTask();

@@ -22,6 +22,7 @@
 #include "optim/trainer.h"
 #include "tools/device_choice.h"
 #include "tools/faults/silence.h"
+#include "tools/first_training.h"
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -137,6 +138,9 @@ class Training {
   // Whether ranks are threads of this process.
   bool is_shared() const { return !lanes_.empty(); }
   const std::string& lane(int rank) const { return lanes_.at(static_cast<size_t>(rank)); }
+  // Where the run lies; empty before it has begun.
+  const std::filesystem::path& run_path() const { return run_path_; }
+  void SetRunPath(const std::filesystem::path& path) { run_path_ = path; }
   // The checkpoint to go on from, once for each rank: the last one gets it without a copy.
   std::optional<Checkpoint> TakeResume() {
     const std::lock_guard lock(mutex_);
@@ -147,6 +151,7 @@ class Training {
   TrainSetup setup_;
   std::optional<ScalingBaseline> baseline_;
   std::vector<std::string> lanes_;
+  std::filesystem::path run_path_;  // the first rank's alone to write
   std::mutex mutex_;
   int takers_ = 1;
 };
@@ -267,6 +272,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   }
   ShareRun(world, training, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
+  if (run) training.SetRunPath(run->path());
   if (is_first) LogNet(trainer->train_net());
   const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
@@ -290,7 +296,7 @@ int TrainInThreads(const Arguments& arguments, Training& training, const Process
   return code;
 }
 
-int Train(const Arguments& arguments, Communicator* world) {
+int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::path* run_path) {
   ParseProgressMode(arguments.Get("progress", "auto"));
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
@@ -298,8 +304,29 @@ int Train(const Arguments& arguments, Communicator* world) {
   if (world != nullptr) return TrainRank(arguments, training, world);
   const ProcessRanks ranks = RanksOfProcess(arguments, training.setup().solver);
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
-  if (ranks.count > 1 && !looks_inside) return TrainInThreads(arguments, training, ranks);
-  return TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+  const int code = ranks.count > 1 && !looks_inside
+                       ? TrainInThreads(arguments, training, ranks)
+                       : TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+  *run_path = training.run_path();
+  return code;
+}
+
+// The training, after the one that its solver wants before it.
+int Train(const Arguments& arguments, Communicator* world) {
+  std::filesystem::path run_path;
+  const std::optional<Arguments> first = FirstTrainingOf(arguments);
+  if (!first) return TrainOnce(arguments, world, &run_path);
+  if (world != nullptr) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("the solver wants ", first->Get("solver"), " trained before it, and ranks train one solver"),
+                "train that one first, and give this training --from RUN@last");
+  }
+  const int code = TrainOnce(*first, nullptr, &run_path);
+  Arguments second = arguments;
+  second.options["from"] = StrCat(run_path.string(), "@last");
+  if (code == 0) return TrainOnce(second, nullptr, &run_path);
+  LogInfo(StrCat("then: --from ", run_path.string(), "@last in place of this first training"));
+  return code;
 }
 
 int RunTrain(const Arguments& arguments) {

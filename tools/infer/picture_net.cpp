@@ -33,9 +33,19 @@ Shape InputShape(const NetParameter& net, int64_t batch) {
   throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no input"));
 }
 
+// Errors: kUsage with the nearest blob's name.
+BuiltNet::Output OutputOfBlob(const BuiltNet& net, const std::string& blob) {
+  const auto top = net.tops.find(blob);
+  if (top != net.tops.end()) return {blob, top->second, 0};
+  std::vector<std::string> names;
+  for (const auto& [name, value] : net.tops) names.push_back(name);
+  throw Error(ErrorKind::kUsage, {}, StrCat("the net has no blob \"", Printable(blob), "\""), DidYouMean(blob, names));
+}
+
 }  // namespace
 
-PictureNet::PictureNet(const InferSource& source, int64_t batch) : batch_(batch), store_(source.compile.device) {
+PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
+    : batch_(batch), store_(source.compile.device) {
   const NetParameter net = InferNet(source);
   const NetParameter deploy = DeployNet(net, InputShape(net, batch_));
   NetOptions net_options;
@@ -47,6 +57,7 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch) : batch_(batch)
   AddKept(built, "infer", store_);
   LoadWeightFiles(source.weights, built.blobs, store_);
 
+  if (!blob.empty()) built.outputs = {OutputOfBlob(built, blob)};
   for (const BuiltNet::Output& output : built.outputs) {
     outputs_.push_back(output.name);
     built.graph.AddOutput(output.name, output.value);

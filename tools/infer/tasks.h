@@ -16,6 +16,7 @@ struct InferTask {
 };
 
 InferTask ClassifyTask();
+InferTask GenerateTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Errors: kUsage for a task that has no inference.

@@ -46,6 +46,9 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
     solver.set_net(add("net.prototxt", net));
   }
   if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net())));
+  for (TrainTurn& turn : *solver.mutable_turn()) {
+    if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net())));
+  }
   for (int i = 0; i < solver.test_net_size(); ++i) {
     solver.set_test_net(i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i))));
   }

@@ -8,6 +8,7 @@
 #include "layers/front/detectnet/layers.h"
 #include "layers/front/faces/layers.h"
 #include "layers/front/files/layers.h"
+#include "layers/front/gan/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
 #include "layers/front/recurrent/layers.h"
@@ -102,9 +103,9 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
-          SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
-          VendorLayers, YoloLayers}) {
+         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, GanLayers, LossLayers, PoseLayers, RecurrentLayers,
+          RoiLayers, SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers,
+          TranslatedLayers, VendorLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

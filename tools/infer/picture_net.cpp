@@ -33,11 +33,13 @@ Shape InputShape(const NetParameter& net, int64_t batch) {
 
 }  // namespace
 
-PictureNet::PictureNet(const InferSource& source, int64_t batch) : batch_(batch), store_(source.compile.device) {
+PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
+    : batch_(batch), store_(source.compile.device) {
   const NetParameter net = InferNet(source);
   const NetParameter deploy = DeployNet(net, InputShape(net, batch_));
-  InferProgram made = CompileForInference(source, deploy, {}, store_);
-  outputs_ = std::move(made.outputs);
+  InferProgram made =
+      CompileForInference(source, deploy, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
+  outputs_ = blob.empty() ? std::move(made.outputs) : std::vector{blob};
   program_ = std::move(made.program);
   const std::string input = ImageInput(deploy).top(0);
   if (!program_->HasInput(input))

@@ -8,7 +8,7 @@
 namespace moka {
 
 const std::vector<InferTask>& AllInferTasks() {
-  static const std::vector<InferTask> tasks = {AnswerTask(), ClassifyTask(), DetectTask(), SegmentTask()};
+  static const std::vector<InferTask> tasks = {AnswerTask(), ClassifyTask(), DetectTask(), GenerateTask(), SegmentTask()};
   return tasks;
 }
 

@@ -18,6 +18,7 @@ struct InferTask {
 InferTask AnswerTask();
 InferTask ClassifyTask();
 InferTask DetectTask();
+InferTask GenerateTask();
 InferTask SegmentTask();
 
 const std::vector<InferTask>& AllInferTasks();

@@ -20,6 +20,7 @@
 #include "core/trace.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
+#include "optim/turn_scope.h"
 #include "tools/device_choice.h"
 #include "tools/faults/silence.h"
 #include "tools/first_training.h"
@@ -95,15 +96,16 @@ void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at)
   }
 }
 
-void LogNet(TrainNet& net) {
+void LogNet(const TrainNet& net, const std::string& turn) {
   int64_t parameters = 0;
   for (const NetBlob& blob : net.blobs()) {
     if (!blob.shared && blob.role != ParameterRole::kStatistic) parameters += blob.shape.Count();
   }
   const MemoryReport& memory = net.program().memory();
-  LogInfo(fmt::format("net {}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
-                      net.param().layer_size(), parameters, BytesText(memory.arena_bytes + memory.state_bytes),
-                      net.feed().batch_size(), net.feed().epoch_size()));
+  LogInfo(fmt::format("net {}{}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
+                      turn.empty() ? "" : StrCat(" of turn ", turn), net.param().layer_size(), parameters,
+                      BytesText(memory.arena_bytes + memory.state_bytes), net.feed().batch_size(),
+                      net.feed().epoch_size()));
 }
 
 int FinishTraining(const TrainResult& result, const RunFolder& run) {
@@ -242,7 +244,9 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   }
   if (LooksInside(arguments)) {
     Trainer trainer(setup.solver, setup.nets, options);
-    LookInside(arguments, "train", trainer.train_net().program());
+    for (size_t i = 0; i < trainer.turns().size(); ++i) {
+      LookInside(arguments, ProgramNameOf(trainer.turns().rule(i)), trainer.turns().net(i).program());
+    }
     return 0;
   }
   const CompileOptions compile = options.compile;
@@ -255,7 +259,8 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   std::optional<RunFolder> run;
   std::unique_ptr<Trainer> trainer;
   if (options.resume) {
-    CheckResume(*options.resume, setup.solver, setup.nets.train);  // before the run's config is written anew
+    CheckResume(*options.resume, setup.solver,
+                WholeTrainNet(setup.solver, setup.nets));  // before the run's config is written anew
     if (is_first) {
       run.emplace(OpenRun(setup, arguments));
       LogStart(setup, *run, options.resume->trainer.iteration);
@@ -273,7 +278,9 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   ShareRun(world, training, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
   if (run) training.SetRunPath(run->path());
-  if (is_first) LogNet(trainer->train_net());
+  for (size_t i = 0; is_first && i < trainer->turns().size(); ++i) {
+    LogNet(trainer->turns().net(i), trainer->turns().rule(i).name());
+  }
   const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
   return run ? FinishTraining(result, *run) : result.exit_code();

@@ -52,7 +52,7 @@ class Generator {
       }
     }
     if (!program_->HasInput("random_key")) {
-      throw Error(ErrorKind::kConfig,
+      throw Error(ErrorKind::kConfig, {},
                   StrCat("net \"", net.name(), "\" draws nothing, so all its pictures would be one"),
                   "a generator begins with a RandomNoise layer");
     }
@@ -70,7 +70,7 @@ class Generator {
 
  private:
   [[noreturn]] static void RefuseInput(const NetParameter& net, const std::string& top) {
-    throw Error(ErrorKind::kConfig,
+    throw Error(ErrorKind::kConfig, {},
                 StrCat("net \"", net.name(), "\" makes its pictures from \"", top, "\", which comes from outside"),
                 "a generator begins with a RandomNoise layer; its data layers have include { phase: TRAIN }");
   }

@@ -96,7 +96,7 @@ void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at)
   }
 }
 
-void LogNet(const TrainNet& net, const std::string& turn) {
+void LogNet(TrainNet& net, const std::string& turn) {
   int64_t parameters = 0;
   for (const NetBlob& blob : net.blobs()) {
     if (!blob.shared && blob.role != ParameterRole::kStatistic) parameters += blob.shape.Count();

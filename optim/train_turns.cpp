@@ -11,6 +11,7 @@
 #include "optim/pipeline/stages.h"
 #include "optim/precision.h"
 #include "optim/turn_scope.h"
+#include "proto/field_path.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -60,7 +61,7 @@ void CheckTrained(const SolverParameter& solver, size_t i, const TrainTurn& turn
   }
   for (int k = 0; k < turn.train_size(); ++k) {
     const std::string& pattern = turn.train(k);
-    if (std::ranges::any_of(layers, [&](const std::string& layer) { return MatchesPattern(pattern, layer); })) continue;
+    if (std::ranges::any_of(layers, [&](const std::string& layer) { return MatchesPattern(layer, pattern); })) continue;
     std::string hint = DidYouMean(pattern, layers);
     if (hint.empty()) hint = StrCat("layers with parameters are ", Join(layers, ", "));
     FailTurn(solver, i, StrCat("train[", k, "]"),

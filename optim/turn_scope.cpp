@@ -4,32 +4,17 @@
 #include <set>
 
 #include "core/text.h"
+#include "proto/field_path.h"
 
 namespace moka {
 namespace {
 
 bool IsOfTurn(const TrainTurn& turn, std::string_view layer) {
   return turn.train_size() == 0 ||
-         std::ranges::any_of(turn.train(), [&](const std::string& pattern) { return MatchesPattern(pattern, layer); });
+         std::ranges::any_of(turn.train(), [&](const std::string& pattern) { return MatchesPattern(layer, pattern); });
 }
 
 }  // namespace
-
-bool MatchesPattern(std::string_view pattern, std::string_view name) {
-  const std::vector<std::string> parts = Split(pattern, '*');
-  if (parts.size() == 1) return pattern == name;
-  const std::string& first = parts.front();
-  const std::string& last = parts.back();
-  if (name.size() < first.size() + last.size() || !name.starts_with(first) || !name.ends_with(last)) return false;
-  // What lies between stars is found as far left as it can be, which leaves most for the rest.
-  name = name.substr(first.size(), name.size() - first.size() - last.size());
-  for (size_t i = 1; i + 1 < parts.size(); ++i) {
-    const size_t found = name.find(parts[i]);
-    if (found == std::string_view::npos) return false;
-    name.remove_prefix(found + parts[i].size());
-  }
-  return true;
-}
 
 std::string ProgramNameOf(const TrainTurn& turn) {
   return turn.name().empty() ? std::string("train") : StrCat("train:", turn.name());

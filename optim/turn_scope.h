@@ -10,9 +10,6 @@
 
 namespace moka {
 
-// Whether the name is the pattern's, in which * stands for any letters or none.
-bool MatchesPattern(std::string_view pattern, std::string_view name);
-
 // "train", or "train:discriminator": names the program, its data positions and what its layers keep.
 std::string ProgramNameOf(const TrainTurn& turn);
 

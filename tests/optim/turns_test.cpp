@@ -91,17 +91,6 @@ class TurnsTest : public FolderTest {
   }
 };
 
-TEST_F(TurnsTest, PatternsHaveStars) {
-  EXPECT_TRUE(MatchesPattern("d_*", "d_conv1"));
-  EXPECT_TRUE(MatchesPattern("*", ""));
-  EXPECT_TRUE(MatchesPattern("*_w*_1", "a_w_w_1"));
-  EXPECT_TRUE(MatchesPattern("a*a", "aa"));
-  EXPECT_FALSE(MatchesPattern("a*a", "a"));
-  EXPECT_FALSE(MatchesPattern("d_*", "g_d_"));
-  EXPECT_FALSE(MatchesPattern("d", "d_conv1"));
-  EXPECT_FALSE(MatchesPattern("a*b*c", "acb"));
-}
-
 // The critic: dL/dw = made - 2, two steps a round, clipped to 0.3; the generator: dL/dg = -w.
 TEST_F(TurnsTest, RoundsAreWhatTheirSolverSays) {
   const auto trainer = MakeTurns(kScalarNet,

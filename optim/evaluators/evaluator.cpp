@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "optim/evaluators/coco.h"
 #include "optim/evaluators/detection.h"
 
 namespace moka {
@@ -14,6 +15,7 @@ struct EvaluatorRow {
 };
 
 constexpr std::array kEvaluators = {
+    EvaluatorRow{"CocoEvaluate", MakeCocoEvaluator},
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
 };
 

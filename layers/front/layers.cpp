@@ -10,6 +10,7 @@
 #include "layers/front/files/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
+#include "layers/front/pyramid/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
 #include "layers/front/segmentation/layers.h"
@@ -101,7 +102,7 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
+         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, PyramidLayers, RecurrentLayers, RoiLayers,
           SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
           VendorLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));

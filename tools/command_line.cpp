@@ -118,6 +118,19 @@ int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, i
   return value;
 }
 
+double Arguments::Number(const std::string& name, double fallback, double low, double high) const {
+  const auto it = options.find(name);
+  if (it == options.end()) return fallback;
+  double value = 0;
+  const std::string& text = it->second;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high)) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("--", name, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
+  }
+  return value;
+}
+
 const std::vector<OptionSpec>& CommonOptions() {
   static const std::vector<OptionSpec> options = {
       {"help", "", "this text"},

@@ -5,6 +5,7 @@
 
 #include "optim/evaluators/coco.h"
 #include "optim/evaluators/detection.h"
+#include "optim/evaluators/masks.h"
 
 namespace moka {
 namespace {
@@ -17,6 +18,7 @@ struct EvaluatorRow {
 constexpr std::array kEvaluators = {
     EvaluatorRow{"CocoEvaluate", MakeCocoEvaluator},
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
+    EvaluatorRow{"MaskEvaluate", MakeMaskEvaluator},
 };
 
 const EvaluatorRow* FindEvaluator(std::string_view type) {

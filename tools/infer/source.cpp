@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iostream>
+#include <string>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -76,6 +78,12 @@ std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments) {
   std::vector<fs::path> files;
   for (const std::string& argument : arguments) {
     std::error_code code;
+    if (argument == "-") {
+      for (std::string line; std::getline(std::cin, line);) {
+        if (!Trim(line).empty()) files.emplace_back(Trim(line));
+      }
+      continue;
+    }
     if (!fs::is_directory(argument, code)) {
       files.emplace_back(argument);
       continue;

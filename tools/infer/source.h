@@ -33,7 +33,8 @@ NetParameter InferNet(const InferSource& source);
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 
-// Files as given; the pictures of folders, sorted. Errors: kNoInput for a folder without any.
+// Files as given; the pictures of folders, sorted; "-": files that standard input names, one a line. Errors: kNoInput
+// for a folder without any.
 std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments);
 
 }  // namespace moka

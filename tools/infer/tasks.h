@@ -16,6 +16,7 @@ struct InferTask {
 };
 
 InferTask ClassifyTask();
+InferTask InstancesTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Errors: kUsage for a task that has no inference.

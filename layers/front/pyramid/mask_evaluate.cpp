@@ -21,7 +21,7 @@ LayerDef MaskEvaluateLayer() {
       .type = "MaskEvaluate",
       .doc =
           "Detections [1,1,N*K,7] (RegionOutput's), their masks' probabilities [N*K,1,S,S], the true boxes [1,1,N*G,8] "
-          "and INSTANCES [N,1,H,W] (RecordData's) as a table [N,K+2,3+G], of which tests make COCO's average precision "
+          "and INSTANCES [N,1,H,W] (RecordData's) as a table [N,K+3,3+G], of which tests make COCO's average precision "
           "of masks over all pictures: the mean over classes and the overlaps 0.5, 0.55, ..., 0.95, and beside it "
           "those at 0.5 and 0.75.",
       .min_bottoms = 4,
@@ -31,10 +31,11 @@ LayerDef MaskEvaluateLayer() {
           .params = {"mask_param"},
           .formula =
               "A mask is resized to its box (bilinear at pixels' centres, zeros around it); pixels of at least "
-              "`threshold` are the detection's. Row k of a picture: class, score and pixels of its k-th detection, "
-              "then its intersection over union with each object in the order of INSTANCES; row K: the objects' "
-              "classes, row K+1 their pixels (negative: difficult), behind three numbers without meaning. -1 where "
-              "there is none.\n\nA test (`moka test`, and test nets of trainings) prints, for a top `mask_ap`: "
+              "`threshold` are the detection's. Row 0 of a picture: K and G; row 1+k: class, score and pixels of its "
+              "k-th "
+              "detection, then its intersection over union with each object in the order of INSTANCES; row K+1: the "
+              "objects' classes, row K+2 their pixels (negative: difficult), behind three numbers without meaning. -1 "
+              "where there is none.\n\nA test (`moka test`, and test nets of trainings) prints, for a top `mask_ap`: "
               "`mask_ap`, `mask_ap/ap50` and `mask_ap/ap75`, as CocoEvaluate does for boxes, of the max_detections "
               "best of each picture and class, and `mask_ap/small`, `mask_ap/medium` and `mask_ap/large`.",
           .gradient = "None: tests alone read the top.",

@@ -38,7 +38,7 @@ std::vector<TensorType> InferMaskOverlaps(const Attributes&, std::span<const Ten
   for (const TensorType& type : in) CheckFloat(kMaskOverlapsOp, "an input", type);
   CheckPictureTruth(kMaskOverlapsOp, in[2]);
   const OverlapSizes s = OverlapSizesOf(in[0].shape, in[1].shape, in[2].shape, in[3].shape);
-  return {PlainType(DType::kFloat32, Shape{s.pictures, s.detections + 2, s.objects + 3})};
+  return {PlainType(DType::kFloat32, Shape{s.pictures, s.detections + 3, s.objects + 3})};
 }
 
 // One picture's part of the result.
@@ -57,7 +57,10 @@ void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t 
     if (const int64_t g = object_at(p); g >= 0) areas[static_cast<size_t>(g)] += 1;
   }
   const int64_t columns = s.objects + 3;
-  double* labels = out + s.detections * columns;
+  // What a reader of plain numbers needs to know first.
+  out[0] = static_cast<double>(s.detections);
+  out[1] = static_cast<double>(s.objects);
+  double* labels = out + (s.detections + 1) * columns;
   for (size_t i = 0; i + 8 <= in[2].values.size(); i += 8) {
     const double* row = in[2].values.data() + i;
     if (row[0] != static_cast<double>(picture) || !(row[1] >= 0)) continue;
@@ -81,7 +84,7 @@ void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t 
                 area += 1;
                 if (const int64_t g = object_at(y * width + x); g >= 0) common[static_cast<size_t>(g)] += 1;
               });
-    double* to = out + k * columns;
+    double* to = out + (k + 1) * columns;
     std::ranges::copy(std::array{row[1], row[2], area}, to);
     for (size_t g = 0; g < common.size(); ++g) {
       const double either = area + areas[g] - common[g];
@@ -109,17 +112,18 @@ std::vector<OpCase> MaskOverlapsCases() {
 }  // namespace
 
 OpDef MaskOverlapsOp() {
-  return {.name = std::string(kMaskOverlapsOp),
-          .doc =
-              "(detections [1,1,N*K,7], masks [N*K,1,S,S] of probabilities, boxes [1,1,N*G,8], instances [N,1,H,W]) -> "
-              "[N,K+2,3+G]: of each detection class, score, pixels and its intersection over union with each object; "
-              "then the objects' classes and their pixels, behind three numbers without meaning. -1 where there is "
-              "none.",
-          .attributes = {{"threshold", 0.5, "probability of a mask's pixel"}},
-          .infer = InferMaskOverlaps,
-          .reference = MaskOverlapsReference,
-          .precision = Precision::kKeep32,
-          .cases = MaskOverlapsCases};
+  return {
+      .name = std::string(kMaskOverlapsOp),
+      .doc =
+          "(detections [1,1,N*K,7], masks [N*K,1,S,S] of probabilities, boxes [1,1,N*G,8], instances [N,1,H,W]) -> "
+          "[N,K+3,3+G]: K and G; of each detection class, score, pixels and its intersection over union with each "
+          "object; the objects' classes and then their pixels, behind three numbers without meaning. -1 where there "
+          "is none.",
+      .attributes = {{"threshold", 0.5, "probability of a mask's pixel"}},
+      .infer = InferMaskOverlaps,
+      .reference = MaskOverlapsReference,
+      .precision = Precision::kKeep32,
+      .cases = MaskOverlapsCases};
 }
 
 }  // namespace moka

@@ -195,7 +195,7 @@ std::vector<std::pair<Tensor, Tensor>> TakeFeeds(Program& program, std::vector<F
   return feeds;
 }
 
-void Feed(const Program& program, const Tensor& from, const Tensor& to) {
+void FeedInput(const Program& program, const Tensor& from, const Tensor& to) {
   if (program.stream() == nullptr) {
     std::ranges::copy(from.as<float>(), to.as<float>().begin());
   } else {
@@ -215,7 +215,7 @@ void TimedNet::Run() const {
       before->stream()->Record(*part.earlier_done);
       stream->WaitFor(*part.earlier_done);
     }
-    for (const auto& [from, to] : part.feeds) Feed(*part.program, from, to);
+    for (const auto& [from, to] : part.feeds) FeedInput(*part.program, from, to);
     part.program->Start();
     before = part.program.get();
   }

@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/text/vocabulary.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
@@ -68,6 +69,21 @@ void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
     }
   }
   if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");
+}
+
+// The vocabularies of the training texts.
+void CollectVocabularies(TrainSetup& setup) {
+  std::error_code code;
+  for (const LayerParameter& layer : setup.nets.train.layer()) {
+    if (layer.type() != "TextPairData") continue;
+    const TextPairDataParameter& pairs = layer.text_pair_data_param();
+    const auto add = [&](std::string_view name, const std::string& file) {
+      if (fs::is_regular_file(file, code)) setup.net_files.emplace_back(name, ReadTextFile(file, "a vocabulary"));
+    };
+    add(kSourceVocabularyFile, pairs.source_vocabulary());
+    add(kTargetVocabularyFile, pairs.target_vocabulary());
+    return;
+  }
 }
 
 // The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
@@ -195,6 +211,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
+  CollectVocabularies(setup);
   if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");

@@ -70,6 +70,7 @@ std::vector<KernelDef> AllCpuKernels() {
       OnednnMatmul(),
       MokaMultiboxMatch(),
       MokaPointwise(),
+      MokaPositions(),
       GroupRow<MokaPointwise>("pointwise_group"),
       OnednnPoolAverage(),
       MokaPoolAverage(),

@@ -41,6 +41,7 @@ KernelDef MokaExpand();
 KernelDef MokaFilterIndex();
 KernelDef MokaFlip();
 KernelDef MokaFull();
+KernelDef MokaPositions();
 KernelDef MokaGatherRows();
 KernelDef MokaGru();
 KernelDef MokaGruBackward();

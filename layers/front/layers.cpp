@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/front/attention/layers.h"
 #include "layers/front/batch_norm.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/detectnet/layers.h"
@@ -101,7 +102,7 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
+         {AttentionLayers, CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, RecurrentLayers, RoiLayers,
           SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
           VendorLayers, YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));

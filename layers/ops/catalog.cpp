@@ -63,6 +63,7 @@ std::vector<OpDef> AllOps() {
       PoolMaxMaskOp(),
       PoolMaxOp(),
       PoolStochasticOp(),
+      PositionsOp(),
       ReduceGroupOp(),
       ReduceSumOp(),
       ReorderOp(),

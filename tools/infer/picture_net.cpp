@@ -45,7 +45,7 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch) : batch_(batch)
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no output"));
   AddBlobs(built.blobs, kPictureNetSeed, store_);
   AddKept(built, "infer", store_);
-  LoadWeightFiles(source.weights, built.blobs, store_);
+  LoadInferWeights(source, built.blobs, store_);
 
   for (const BuiltNet::Output& output : built.outputs) {
     outputs_.push_back(output.name);

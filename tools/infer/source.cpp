@@ -6,6 +6,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "optim/checkpoint.h"
+#include "optim/net_weights.h"
+#include "optim/update.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
@@ -65,6 +68,20 @@ NetParameter InferNet(const InferSource& source) {
   NetReadOptions read;
   read.overrides = source.overrides;
   return FilterNet(ReadNet(source.net, read), state);
+}
+
+void LoadInferWeights(const InferSource& source, std::span<const NetBlob> blobs, ParameterStore& store) {
+  LoadWeightFiles(source.weights, blobs, store);
+  fs::path state = source.weights;
+  fs::path manifest = source.weights;
+  std::error_code code;
+  if (!fs::exists(state.replace_extension(".state"), code)) return;
+  if (!fs::exists(manifest.replace_extension(".sha256"), code)) return;
+  for (const auto& [name, tensor] : LoadCheckpoint(source.weights).slots) {
+    const auto blob =
+        std::ranges::find_if(blobs, [&](const NetBlob& one) { return SlotName(one.name, kEmaSlot) == name; });
+    if (blob != blobs.end() && tensor.shape == blob->shape) store.Set(blob->name, tensor.values);
+  }
 }
 
 std::string NameOf(const InferSource& source, int64_t label) {

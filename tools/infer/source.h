@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "graph/parameter_store.h"
 #include "graph/program.h"
+#include "layers/layer.h"
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
 #include "tools/command_line.h"
@@ -29,6 +32,10 @@ InferSource InferSourceOf(const Arguments& arguments);
 
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
+
+// The weights of `source` into the store; of a checkpoint of a training that kept means of its weights (ema_decay), the
+// means, which its tests ranked. Errors: those of LoadWeightFiles and LoadCheckpoint.
+void LoadInferWeights(const InferSource& source, std::span<const NetBlob> blobs, ParameterStore& store);
 
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);

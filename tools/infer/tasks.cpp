@@ -8,7 +8,7 @@
 namespace moka {
 
 const std::vector<InferTask>& AllInferTasks() {
-  static const std::vector<InferTask> tasks = {ClassifyTask()};
+  static const std::vector<InferTask> tasks = {ClassifyTask(), TranslateTask()};
   return tasks;
 }
 

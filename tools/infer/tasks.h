@@ -16,6 +16,7 @@ struct InferTask {
 };
 
 InferTask ClassifyTask();
+InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Errors: kUsage for a task that has no inference.

@@ -48,7 +48,8 @@ void TrainNet::AddLengths(const CompileOptions& compile, const PipelineOptions& 
   for (const DataLayer& layer : data_layers_) {
     const PairFields& fields = layer.param.text_pair_data_param();
     if (fields.bucket().empty()) continue;
-    const bool is_alone = world_ == nullptr && !pipeline_ && solver_.iter_size() == 1 && step_->stream() == nullptr;
+    const bool is_alone = world_ == nullptr && !pipeline_ && turn_.name().empty() && solver_.iter_size() == 1 &&
+                          step_->stream() == nullptr;
     bool has_source = false;
     bool has_target = false;
     for (int i = 0; i < fields.output_size(); ++i) {
@@ -61,7 +62,7 @@ void TrainNet::AddLengths(const CompileOptions& compile, const PipelineOptions& 
       const Shortened shortened{.whole = this, .layer = layer.param.name(), .steps = bound};
       try {
         shorter_.push_back(std::unique_ptr<TrainNet>(
-            new TrainNet(param_as_given_, solver_, data, seed_, compile, store, nullptr, &shortened)));
+            new TrainNet(param_as_given_, solver_, data, seed_, compile, store, nullptr, turn_, &shortened)));
       } catch (Error& e) {
         e.AddNote(StrCat("while building the program of sentences up to ", bound, " words, a bucket of layer \"",
                          layer.param.name(), "\""));

@@ -20,6 +20,7 @@
 #include "optim/strategies/local_sgd.h"
 #include "optim/strategies/ownership.h"
 #include "optim/strategies/served_updates.h"
+#include "optim/turn_scope.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
@@ -104,13 +105,14 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 }
 
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-                   const CompileOptions& compile, ParameterStore& store, Communicator* world,
+                   const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
                    const Shortened* shortened)
     : solver_(solver),
+      turn_(turn),
       world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
       pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
-      seed_(seed),
-      feed_("train", data) {
+      seed_(turn.name().empty() ? seed : seed ^ StableHash(turn.name())),
+      feed_(ProgramNameOf(turn), data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
   shards_ = world_ != nullptr && ShardsUpdates(solver_);
   if (world_ != nullptr && SumsGradients(kind_)) {
@@ -170,7 +172,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
   AddParts(store);
-  AddKept(net, "train", store);
+  AddKept(net, ProgramNameOf(turn_), store);
+  KeepOtherStatistics(net, turn_);
 
   for (const BuiltNet::Output& output : outputs_) {
     net.graph.AddOutput(output.name, output.value);
@@ -181,7 +184,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (!pipeline_) ComposeForward(net.graph);
   ShareSubsamples(net.graph);
   CompileOptions step_options = compile;
-  step_options.name = "train";
+  step_options.name = ProgramNameOf(turn_);
   step_options.inference = false;
   step_options.compute = PrecisionOf(solver_, param_, compile.compute);
   step_options.keep32_layers = LayersInFloat32(param_);
@@ -217,7 +220,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
                            ParameterStore& store) {
-  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
+  const std::vector<NetBlob> trained = TrainedInTurn(TrainedBlobs(net.blobs), turn_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
@@ -345,13 +348,14 @@ std::optional<double> TrainNet::loss_scale() const {
 
 double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : ran_->skipped_.as<const float>()[0]; }
 
-void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
+void TrainNet::SetInputs(int64_t iteration, int64_t updates, int micro_batch, int plateau_step) {
   if (random_key_.raw() != nullptr)
     random_key_.as<int64_t>()[0] =
-        RandomKey(seed_, iteration, micro_batch + solver_.iter_size() * (world_ == nullptr ? 0 : world_->rank()));
+        RandomKey(seed_, updates, micro_batch + solver_.iter_size() * (world_ == nullptr ? 0 : world_->rank()));
   if (micro_batch != 0) return;
   for (const ScalarInput& scalar : scalars_) {
-    scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration, plateau_step));
+    scalar.tensor.as<float>()[0] = static_cast<float>(
+        UpdateInput(solver_, scalar.name, CountsUpdates(scalar.name) ? updates : iteration, plateau_step));
   }
 }
 
@@ -410,7 +414,7 @@ void TrainNet::LoadWaiting(const ParameterStore& store, float scale) {
   }
 }
 
-double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
+double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int turn_step) {
   if (pipeline_) return StepPipeline(iteration, plateau_step);
   double sum = 0;
   const int batches = solver_.iter_size();
@@ -420,7 +424,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   for (int i = 0; i < batches; ++i) {
     feed_.Next();
     ran_ = &NetOfBatch();
-    ran_->SetInputs(iteration, i, plateau_step);
+    ran_->SetInputs(iteration, iteration * turn_.steps() + turn_step, i, plateau_step);
     ran_->step_->Run();
     const double loss = ran_->loss_.as<float>()[0];
     sum += loss;

@@ -4,6 +4,7 @@
 #include <google/protobuf/message.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "proto/field_path.h"
 #include "proto/places.h"
@@ -269,6 +271,23 @@ LayerParameter Expander::Instantiate(const LayerParameter& inner, const LayerPar
 // The layers of a block by their names as written in it.
 using LayersByName = std::map<std::string, std::vector<size_t>, std::less<>>;
 
+// "6*4" of a field of whole numbers is "24": what a block makes of two parameters (boxes a cell times classes). Other
+// texts stay, for the schema to judge.
+std::string Multiplied(const FieldRef& ref, const std::string& value) {
+  const bool is_whole = ref.field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32 ||
+                        ref.field->cpp_type() == FieldDescriptor::CPPTYPE_INT32;
+  if (!is_whole || value.find('*') == std::string::npos) return value;
+  Size product = 1;
+  for (const std::string& factor : Split(value, '*')) {
+    const std::string_view digits = Trim(factor);
+    uint32_t number = 0;
+    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (fault != std::errc{} || end != digits.data() + digits.size()) return value;
+    product = product * Size(number);
+  }
+  return std::to_string(product.value());
+}
+
 // Sets the field that one `to` names. Errors: kConfig at its place.
 void SetOne(const std::string& to, const std::string& value, const LayersByName& by_name,
             std::vector<LayerParameter>& layers) {
@@ -284,7 +303,7 @@ void SetOne(const std::string& to, const std::string& value, const LayersByName&
   }
   for (const size_t i : named->second) {
     const std::vector<FieldRef> refs = FindFields(layers[i], std::string_view(to).substr(cut + 1), PathUse::kAppend);
-    for (const FieldRef& ref : refs) SetField(ref, value, false, {});
+    for (const FieldRef& ref : refs) SetField(ref, Multiplied(ref, value), false, {});
   }
 }
 

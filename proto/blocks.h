@@ -8,8 +8,9 @@
 //   "width=32" } }
 //
 // In texts of the block's layers `${x}` is parameter x; `${name}`, `${bottom}`, `${bottom1}`, `${top}`, ... are the
-// using layer's. `to` sets typed fields. Names are used as written: what must differ between uses needs a parameter.
-// The using layer's include/exclude rules go to every layer of the block. Blocks may use blocks.
+// using layer's. `to` sets typed fields; whole numbers may be products ("6*${classes}"). Names are used as written:
+// what must differ between uses needs a parameter. The using layer's include/exclude rules go to every layer of the
+// block. Blocks may use blocks.
 #pragma once
 
 #include "proto/moka.pb.h"

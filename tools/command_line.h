@@ -30,7 +30,7 @@ class Arguments {
   std::string Get(const std::string& name, std::string fallback = {}) const;
   // Errors: kUsage naming the flag when the value is not a whole number in [low, high].
   int64_t Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const;
-  // Errors: as NumberOfFlag.
+  // The same for any number.
   double Number(const std::string& name, double fallback, double low, double high) const;
 };
 

@@ -21,10 +21,6 @@ inline constexpr int32_t kEndWord = 2;
 inline constexpr int32_t kUnknownWord = 3;
 inline constexpr std::array<std::string_view, 4> kMarkWords = {"<pad>", "<s>", "</s>", "<unk>"};
 
-// The names of a translator's vocabularies in its run's config/, so that a run can be moved.
-inline constexpr std::string_view kSourceVocabularyFile = "source_vocabulary.txt";
-inline constexpr std::string_view kTargetVocabularyFile = "target_vocabulary.txt";
-
 // Lets a map of strings be searched without making one.
 struct WordHash {
   using is_transparent = void;
@@ -42,6 +38,7 @@ class Vocabulary {
   int32_t NumberOf(std::string_view word) const;
   // Marks as they are written. Requires: 0 <= number < size().
   const std::string& WordOf(int32_t number) const { return words_[static_cast<size_t>(number)]; }
+  const std::vector<std::string>& words() const { return words_; }
   int64_t size() const { return static_cast<int64_t>(words_.size()); }
   // Bytes of its longest word.
   size_t longest() const { return longest_; }

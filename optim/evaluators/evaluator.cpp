@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "optim/evaluators/coco.h"
 #include "optim/evaluators/detection.h"
+#include "optim/evaluators/segmentation.h"
 
 namespace moka {
 namespace {
@@ -14,7 +16,9 @@ struct EvaluatorRow {
 };
 
 constexpr std::array kEvaluators = {
+    EvaluatorRow{"CocoEvaluate", MakeCocoEvaluator},
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
+    EvaluatorRow{"SegmentationEvaluate", MakeSegmentationEvaluator},
 };
 
 const EvaluatorRow* FindEvaluator(std::string_view type) {

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "data/class_names.h"
-#include "optim/checkpoint.h"
-#include "optim/net_weights.h"
-#include "optim/update.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
 #include "tools/checkpoint_source.h"
+#include "tools/infer/frames.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 
@@ -27,6 +30,17 @@ bool IsPictureFile(const fs::path& path) {
                  [](unsigned char c) { return std::tolower(c); });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
          extension == ".webp" || extension == ".gif";
+}
+
+// The picture that standard input holds, or the files that its lines name.
+std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
+  const std::string all{std::istreambuf_iterator<char>(std::cin), {}};
+  if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
+  std::vector<fs::path> files;
+  for (const std::string& line : Split(all, '\n')) {
+    if (!Trim(line).empty()) files.emplace_back(Trim(line));
+  }
+  return files;
 }
 
 }  // namespace
@@ -70,18 +84,10 @@ NetParameter InferNet(const InferSource& source) {
   return FilterNet(ReadNet(source.net, read), state);
 }
 
-void LoadInferWeights(const InferSource& source, std::span<const NetBlob> blobs, ParameterStore& store) {
-  LoadWeightFiles(source.weights, blobs, store);
-  fs::path state = source.weights;
-  fs::path manifest = source.weights;
+fs::path VocabularyFile(const InferSource& source, const fs::path& trained_with) {
+  const fs::path copy = source.folder / trained_with.filename();
   std::error_code code;
-  if (!fs::exists(state.replace_extension(".state"), code)) return;
-  if (!fs::exists(manifest.replace_extension(".sha256"), code)) return;
-  for (const auto& [name, tensor] : LoadCheckpoint(source.weights).slots) {
-    const auto blob =
-        std::ranges::find_if(blobs, [&](const NetBlob& one) { return SlotName(one.name, kEmaSlot) == name; });
-    if (blob != blobs.end() && tensor.shape == blob->shape) store.Set(blob->name, tensor.values);
-  }
+  return fs::is_regular_file(copy, code) ? copy : trained_with;
 }
 
 std::string NameOf(const InferSource& source, int64_t label) {
@@ -89,10 +95,24 @@ std::string NameOf(const InferSource& source, int64_t label) {
   return is_named ? source.names[static_cast<size_t>(label)] : std::to_string(label);
 }
 
-std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments) {
+std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {
   std::vector<fs::path> files;
+  std::set<fs::path> taken;  // folders of videos, of which two may have one name
   for (const std::string& argument : arguments) {
     std::error_code code;
+    if (argument == "-") {
+      const std::vector<fs::path> named = InputsOfStdin(frames);
+      files.insert(files.end(), named.begin(), named.end());
+      continue;
+    }
+    if (IsVideoName(argument) && fs::is_regular_file(argument, code)) {
+      const fs::path stem = fs::path(argument).stem();
+      fs::path folder = frames / stem;
+      for (int i = 2; !taken.insert(folder).second; ++i) folder = frames / StrCat(stem.string(), "-", i);
+      const std::vector<fs::path> pictures = WriteFrames(argument, folder);
+      files.insert(files.end(), pictures.begin(), pictures.end());
+      continue;
+    }
     if (!fs::is_directory(argument, code)) {
       files.emplace_back(argument);
       continue;

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "graph/parameter_store.h"
 #include "graph/program.h"
-#include "layers/layer.h"
 #include "proto/moka.pb.h"
 #include "proto/zoo.pb.h"
 #include "tools/command_line.h"
@@ -33,14 +30,17 @@ InferSource InferSourceOf(const Arguments& arguments);
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
 
-// The weights of `source` into the store; of a checkpoint of a training that kept means of its weights (ema_decay), the
-// means, which its tests ranked. Errors: those of LoadWeightFiles and LoadCheckpoint.
-void LoadInferWeights(const InferSource& source, std::span<const NetBlob> blobs, ParameterStore& store);
+// A file of words that the net was trained with: the run's copy, else where the training found it.
+std::filesystem::path VocabularyFile(const InferSource& source, const std::filesystem::path& trained_with);
 
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 
-// Files as given; the pictures of folders, sorted. Errors: kNoInput for a folder without any.
-std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments);
+// Files as given; the pictures of folders, sorted; those of videos (tools/infer/frames.h), which are written to
+// `frames`;
+// "-": the picture that standard input holds, else the files that it names, one a line. Errors: kNoInput for a folder
+// without any, those of WriteFrames.
+std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments,
+                                              const std::filesystem::path& frames = "frames");
 
 }  // namespace moka

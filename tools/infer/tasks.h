@@ -15,7 +15,11 @@ struct InferTask {
   std::vector<OptionSpec> options = {};  // flags of this task alone
 };
 
+InferTask AnswerTask();
 InferTask ClassifyTask();
+InferTask DetectTask();
+InferTask GenerateTask();
+InferTask SegmentTask();
 InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();

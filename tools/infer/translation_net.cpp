@@ -8,22 +8,15 @@
 #include "layers/net.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
+#include "optim/trained_weights.h"
 
 namespace moka {
 namespace {
 
-namespace fs = std::filesystem;
 using PairOutput = TextPairDataParameter;
 
 constexpr uint64_t kTranslationSeed = 1;  // of blobs that no weights file fills; those are warned about
 constexpr int64_t kStepsApart = 8;        // lengths of programs: few of them, and few steps without words
-
-// The vocabulary that goes with a run, else the one that the net was trained with.
-fs::path VocabularyFile(const InferSource& source, std::string_view beside, const std::string& trained_with) {
-  std::error_code code;
-  const fs::path own = source.folder / beside;
-  return fs::exists(own, code) ? own : fs::path(trained_with);
-}
 
 std::vector<std::pair<std::string, Shape>> InputsOf(const TranslationParts& parts, bool is_source, int64_t steps,
                                                     int64_t rows) {
@@ -47,10 +40,8 @@ TranslationNet::TranslationNet(const InferSource& source, int64_t rows)
   const TranslationCard& card = source.card.translation();
   parts_ = SplitTranslation(InferNet(source), card.whole_prefix());
   attention_ = card.attention();
-  source_words_ =
-      std::make_unique<Vocabulary>(VocabularyFile(source, kSourceVocabularyFile, fields().source_vocabulary()));
-  target_words_ =
-      std::make_unique<Vocabulary>(VocabularyFile(source, kTargetVocabularyFile, fields().target_vocabulary()));
+  source_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, fields().source_vocabulary()));
+  target_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, fields().target_vocabulary()));
 }
 
 TranslationNet::~TranslationNet() = default;
@@ -116,7 +107,7 @@ TranslationNet::Programs TranslationNet::Build(int64_t steps) {
     std::vector<NetBlob> blobs = reader.blobs;
     blobs.insert(blobs.end(), writer.blobs.begin(), writer.blobs.end());
     AddBlobs(blobs, kTranslationSeed, store_);
-    LoadInferWeights(source_, blobs, store_);
+    LoadTrainedWeights(source_.weights, blobs, store_);
     has_weights_ = true;
   }
   AddKept(reader, "reader", store_);

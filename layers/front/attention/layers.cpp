@@ -2,6 +2,6 @@
 
 namespace moka {
 
-std::vector<LayerDef> AttentionLayers() { return {GeluLayer(), LayerNormLayer(), MatMulLayer(), PositionsLayer()}; }
+std::vector<LayerDef> AttentionLayers() { return {GeluLayer(), LayerNormLayer(), PositionsLayer()}; }
 
 }  // namespace moka

@@ -9,7 +9,6 @@ namespace moka {
 
 LayerDef GeluLayer();
 LayerDef LayerNormLayer();
-LayerDef MatMulLayer();
 LayerDef PositionsLayer();
 
 std::vector<LayerDef> AttentionLayers();

@@ -3,9 +3,9 @@
 namespace moka {
 
 std::vector<LayerDef> SsdLayers() {
-  return {AnnotatedDataLayer(),      CenterGridOutputLayer(),  DetectionEvaluateLayer(), DetectionOutputLayer(),
-          MultiBoxCenterLossLayer(), MultiBoxFocalLossLayer(), MultiBoxLossLayer(),      MultiBoxSsdLossLayer(),
-          PriorBoxClusteredLayer(),  PriorBoxLayer()};
+  return {AnnotatedDataLayer(),   CenterGridOutputLayer(),   CocoEvaluateLayer(),      DetectionEvaluateLayer(),
+          DetectionOutputLayer(), MultiBoxCenterLossLayer(), MultiBoxFocalLossLayer(), MultiBoxLossLayer(),
+          MultiBoxSsdLossLayer(), PriorBoxClusteredLayer(),  PriorBoxLayer()};
 }
 
 }  // namespace moka

@@ -10,6 +10,7 @@ namespace moka {
 
 LayerDef AnnotatedDataLayer();
 LayerDef CenterGridOutputLayer();
+LayerDef CocoEvaluateLayer();
 LayerDef DetectionEvaluateLayer();
 LayerDef DetectionOutputLayer();
 LayerDef MultiBoxCenterLossLayer();

@@ -83,7 +83,7 @@ const std::vector<SourceKind>& SourceKinds() {
        }},
       {"instances", "PICTURES,MASKS[,LIST]", "objects by number in PNGs: boxes with masks", 2, 3,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportMasks(parts[0], parts[1], ImportPartOf(parts, 2), MaskKind::kInstances, out, options);
+         return ImportMasks({parts[0], parts[1], ImportPartOf(parts, 2), {}}, MaskKind::kInstances, out, options);
        }},
       {"leveldb", "FOLDER", "Caffe's records of a LevelDB, as they are", 1, 1,
        [](const Parts& parts, const fs::path& out, const Options& options) {
@@ -97,9 +97,10 @@ const std::vector<SourceKind>& SourceKinds() {
        [](const Parts& parts, const fs::path& out, const Options& options) {
          return ImportLmdb(parts[0], out, options);
        }},
-      {"masks", "PICTURES,MASKS[,LIST]", "pictures and PNGs of their pixels' classes", 2, 3,
+      {"masks", "PICTURES,MASKS[,LIST[,CLASSES]]", "pictures and PNGs of their pixels' classes", 2, 4,
        [](const Parts& parts, const fs::path& out, const Options& options) {
-         return ImportMasks(parts[0], parts[1], ImportPartOf(parts, 2), MaskKind::kClasses, out, options);
+         const MaskFiles files{parts[0], parts[1], ImportPartOf(parts, 2), ImportPartOf(parts, 3)};
+         return ImportMasks(files, MaskKind::kClasses, out, options);
        }},
       {"shards", "NAMES", "WebDataset's tars: data-{000..012}.tar, data-*.tar", 1, 1,
        [](const Parts& parts, const fs::path& out, const Options& options) {

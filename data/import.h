@@ -105,9 +105,16 @@ ImportReport ImportCoco(const std::filesystem::path& annotations, const std::fil
                         const std::filesystem::path& out, const ImportOptions& options);
 // A folder of pictures and one of PNGs of the same names (the extension aside), whose values are each pixel's class, or
 // the number of its object (all of class 1; 0: none). `list` names the pictures, a line each; empty: all of the folder.
+// `classes` has a line a class, from 0: its name; or "VALUE NAME" in each line, the value that the class has in the
+// masks (255 for the inside of a mask of 0 and 255, say). Empty: the values are the classes, without names.
+struct MaskFiles {
+  std::filesystem::path pictures;
+  std::filesystem::path masks;
+  std::filesystem::path list = {};
+  std::filesystem::path classes = {};
+};
 enum class MaskKind { kClasses, kInstances };
-ImportReport ImportMasks(const std::filesystem::path& pictures, const std::filesystem::path& masks,
-                         const std::filesystem::path& list, MaskKind kind, const std::filesystem::path& out,
+ImportReport ImportMasks(const MaskFiles& files, MaskKind kind, const std::filesystem::path& out,
                          const ImportOptions& options);
 
 // SampleRecords of lines "path,number,number..", the first of which names the columns; paths below `root`.

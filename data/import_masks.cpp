@@ -1,10 +1,12 @@
 // Importers of pictures whose masks are pictures of the same names: classes of pixels, or numbers of objects.
+#include <charconv>
 #include <memory>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/class_names.h"
 #include "data/file_tree.h"
 #include "data/record_writer.h"
 #include "data/run_lengths.h"
@@ -78,10 +80,60 @@ void AddMaskObjects(const ValueMask& mask, SampleRecord& record, std::vector<std
   }
 }
 
-SampleSchema ImportMasksSchemaOf(MaskKind kind) {
+// Names of classes, and what the values of masks become.
+struct MaskClasses {
+  std::vector<std::string> names;
+  std::map<uint16_t, uint8_t> of_value;  // empty: values are classes
+};
+
+MaskClasses ReadMaskClasses(const fs::path& file) {
+  MaskClasses classes;
+  if (file.empty()) return classes;
+  const auto fail = [&](size_t line, const std::string& text) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file.string(), .line = static_cast<int>(line) + 1}, text);
+  };
+  const std::vector<std::string> lines = ReadNameLines(file);
+  constexpr size_t kMostClasses = 256;
+  if (lines.empty() || lines.size() > kMostClasses) {
+    fail(0, StrCat("names ", lines.size(), " classes, expected 1 to ", kMostClasses));
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string line(Trim(lines[i]));
+    uint16_t value = 0;
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
+    const bool has_value = read.ec == std::errc() && read.ptr != line.data() + line.size() && *read.ptr == ' ';
+    if (i > 0 && has_value == classes.of_value.empty()) {
+      fail(i, "either all lines begin with the class's value in the masks or none does");
+    }
+    if (has_value && !classes.of_value.emplace(value, static_cast<uint8_t>(i)).second) {
+      fail(i, StrCat("value ", value, " is another class's already"));
+    }
+    classes.names.emplace_back(has_value ? Trim(line.substr(static_cast<size_t>(read.ptr - line.data()))) : line);
+  }
+  return classes;
+}
+
+// The file of a record's mask, its values classes. Errors: kBadData for a value without a class.
+std::string ClassMaskFile(std::string file, const Image& picture, const MaskClasses& classes) {
+  if (classes.of_value.empty()) return MaskFile(std::move(file), picture);
+  const ValueMask mask = ReadValueMask(file, picture);
+  Image grey;
+  grey.Resize(mask.width, mask.height, 1);
+  for (size_t i = 0; i < mask.values.size(); ++i) {
+    const auto found = classes.of_value.find(mask.values[i]);
+    if (found == classes.of_value.end()) {
+      throw Error(ErrorKind::kBadData, StrCat("the mask has value ", mask.values[i], ", which is no class's"));
+    }
+    grey.pixels[i] = found->second;
+  }
+  return EncodePng(grey);
+}
+
+SampleSchema ImportMasksSchemaOf(MaskKind kind, const MaskClasses& classes) {
   SampleSchema schema = NewSchema();
   if (kind == MaskKind::kClasses) {
     schema.set_mask(true);
+    for (const std::string& name : classes.names) schema.add_mask_class(name);
     return schema;
   }
   schema.add_box_class("none");
@@ -93,12 +145,12 @@ SampleSchema ImportMasksSchemaOf(MaskKind kind) {
 
 }  // namespace
 
-ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const fs::path& list, MaskKind kind,
-                         const fs::path& out, const ImportOptions& options) {
+ImportReport ImportMasks(const MaskFiles& files, MaskKind kind, const fs::path& out, const ImportOptions& options) {
   const auto step = [&] { CheckImportStop(options); };
-  const FileTree picture_tree(pictures, step);
-  const FileTree mask_tree(masks, step);
-  const std::vector<Pair> pairs = ImportMasksPairsOf(picture_tree, mask_tree, list);
+  const MaskClasses classes = ReadMaskClasses(files.classes);
+  const FileTree picture_tree(files.pictures, step);
+  const FileTree mask_tree(files.masks, step);
+  const std::vector<Pair> pairs = ImportMasksPairsOf(picture_tree, mask_tree, files.list);
   uint32_t crc = 0;
   int64_t bytes = 0;
   for (const Pair& pair : pairs) {
@@ -106,13 +158,15 @@ ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const 
     bytes += picture_tree.BytesOf(pair.picture) + mask_bytes;
     crc = Crc32c(StrCat(pair.picture, "\t", pair.mask, "\t", mask_bytes, "\n"), crc);
   }
+  for (const auto& [value, label] : classes.of_value) crc = Crc32c(StrCat(value, "\t", int{label}, "\n"), crc);
   const char* const name = kind == MaskKind::kClasses ? "masks " : "instances ";
-  RecordWriter writer(out, options,
-                      {.text = StrCat(name, pictures.string(), " ", masks.string(), " ", list.string()),
-                       .items = static_cast<int64_t>(pairs.size()),
-                       .crc32c = crc,
-                       .bytes = bytes,
-                       .kind = RecordKind::kSample});
+  RecordWriter writer(
+      out, options,
+      {.text = StrCat(name, files.pictures.string(), " ", files.masks.string(), " ", files.list.string()),
+       .items = static_cast<int64_t>(pairs.size()),
+       .crc32c = crc,
+       .bytes = bytes,
+       .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(static_cast<int64_t>(pairs.size()), options)) {
     const Pair& pair = pairs[static_cast<size_t>(i)];
     ImportItem item{.name = pair.picture};
@@ -124,7 +178,7 @@ ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const 
       InFile(mask_tree.PathOf(pair.mask), warnings, [&] {
         std::string file = mask_tree.Read(pair.mask);
         if (kind == MaskKind::kClasses) {
-          record.set_mask(MaskFile(std::move(file), image));
+          record.set_mask(ClassMaskFile(std::move(file), image, classes));
         } else {
           AddMaskObjects(ReadValueMask(file, image), record, warnings);
         }
@@ -132,7 +186,7 @@ ImportReport ImportMasks(const fs::path& pictures, const fs::path& masks, const 
     };
     writer.Add(std::move(item));
   }
-  return writer.FinishSamples(ImportMasksSchemaOf(kind));
+  return writer.FinishSamples(ImportMasksSchemaOf(kind, classes));
 }
 
 }  // namespace moka

@@ -82,6 +82,7 @@ std::unique_ptr<Pipeline> OpenActionVideo(const LayerParameter& layer, const Pip
 // caffe_qi's ImageData of sequences, which has three tops; RgbVideoData and FlowVideoData.
 std::unique_ptr<Pipeline> OpenRunData(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenSpreadData(const LayerParameter& layer, const PipelineOptions& options);
+std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const PipelineOptions& options);
 std::unique_ptr<Pipeline> OpenTextPairData(const LayerParameter& layer, const PipelineOptions& options);
 

@@ -274,6 +274,7 @@ const std::vector<Opener>& Openers() {
                                               {"MultilabelImageData", OpenMultilabelImageData},
                                               {"RecordData", OpenRecordData},
                                               {"RgbVideoData", OpenSpreadData},
+                                              {"SkipGramData", OpenSkipGramData},
                                               {"StoryData", OpenStoryData},
                                               {"TextPairData", OpenTextPairData},
                                               {"TridimData", OpenTridimData},

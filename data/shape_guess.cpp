@@ -263,7 +263,7 @@ GuessedTypes GuessTypes(const LayerParameter& layer) {
     return guess;
   }
   if (fields.batch <= 0) return guess;
-  if (layer.type() == "TextPairData" || layer.type() == "StoryData") {
+  if (layer.type() == "TextPairData" || layer.type() == "StoryData" || layer.type() == "SkipGramData") {
     for (const Shape& shape : GuessTexts(layer, guess.assumed)) guess.types.push_back(Floats(shape));
     return guess;
   }

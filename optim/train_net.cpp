@@ -20,6 +20,7 @@
 #include "optim/strategies/local_sgd.h"
 #include "optim/strategies/ownership.h"
 #include "optim/strategies/served_updates.h"
+#include "optim/turn_scope.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
@@ -104,12 +105,14 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 }
 
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-                   const CompileOptions& compile, ParameterStore& store, Communicator* world)
+                   const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
+                   const Shortened* shortened)
     : solver_(solver),
+      turn_(turn),
       world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
       pipeline_world_(world != nullptr && world->size() > 1 && HasStages(param) ? world : nullptr),
-      seed_(seed),
-      feed_("train", data) {
+      seed_(turn.name().empty() ? seed : seed ^ StableHash(turn.name())),
+      feed_(ProgramNameOf(turn), data) {
   if (world_ != nullptr) kind_ = StrategyOf(solver_);
   shards_ = world_ != nullptr && ShardsUpdates(solver_);
   if (world_ != nullptr && SumsGradients(kind_)) {
@@ -119,6 +122,10 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   options.state = param.state();
   options.state.set_phase(TRAIN);
   options.data_types = feed_.types();
+  if (shortened != nullptr) {
+    steps_ = shortened->steps;
+    options.data_types = [shortened](const LayerParameter& layer) { return shortened->Types(layer); };
+  }
   const auto pulse = [&] {
     if (compile.on_pulse) compile.on_pulse();
   };
@@ -127,6 +134,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
   const auto part = [&] {
     if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
+    if (shortened != nullptr) return shortened->Net(param);
     return shares_batch ? NetOfRank(param, ranks) : param;
   };
   if (HasStages(param)) {
@@ -164,7 +172,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   outputs_ = net.outputs;
   AddBlobs(blobs_, seed, store);
   AddParts(store);
-  AddKept(net, "train", store);
+  AddKept(net, ProgramNameOf(turn_), store);
+  KeepOtherStatistics(net, turn_);
 
   for (const BuiltNet::Output& output : outputs_) {
     net.graph.AddOutput(output.name, output.value);
@@ -175,7 +184,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (!pipeline_) ComposeForward(net.graph);
   ShareSubsamples(net.graph);
   CompileOptions step_options = compile;
-  step_options.name = "train";
+  step_options.name = ProgramNameOf(turn_);
   step_options.inference = false;
   step_options.compute = PrecisionOf(solver_, param_, compile.compute);
   step_options.keep32_layers = LayersInFloat32(param_);
@@ -196,19 +205,22 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       updates_.slots.push_back({std::string(state), {}, Shape{}});
     }
   }
-  const std::vector<DataLayer> layers = net.data;
+  data_layers_ = net.data;
   if (!update_) step_options.collectives = exchange_;
   step_ = Compile(std::move(net.graph), store, step_options);
-  feed_.Bind(*step_, layers);
+  if (shortened == nullptr) feed_.Bind(*step_, data_layers_);
   BindInputs(update_ ? *update_ : *step_);
   if (delay() > 0) PrepareDelays(store);
   if (shards_) RouteToOwners();
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
+  if (shortened != nullptr) return;
+  param_as_given_ = param;
+  AddLengths(compile, data, store);
 }
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
                            ParameterStore& store) {
-  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
+  const std::vector<NetBlob> trained = TrainedInTurn(TrainedBlobs(net.blobs), turn_);
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
@@ -331,18 +343,19 @@ void TrainNet::BindInputs(Program& updating) {
 
 std::optional<double> TrainNet::loss_scale() const {
   if (loss_scale_.raw() == nullptr) return std::nullopt;
-  return loss_scale_.as<const float>()[0];
+  return ran_->loss_scale_.as<const float>()[0];
 }
 
-double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : skipped_.as<const float>()[0]; }
+double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : ran_->skipped_.as<const float>()[0]; }
 
-void TrainNet::SetInputs(int64_t iteration, int micro_batch, int plateau_step) {
+void TrainNet::SetInputs(int64_t iteration, int64_t updates, int micro_batch, int plateau_step) {
   if (random_key_.raw() != nullptr)
     random_key_.as<int64_t>()[0] =
-        RandomKey(seed_, iteration, micro_batch + solver_.iter_size() * (world_ == nullptr ? 0 : world_->rank()));
+        RandomKey(seed_, updates, micro_batch + solver_.iter_size() * (world_ == nullptr ? 0 : world_->rank()));
   if (micro_batch != 0) return;
   for (const ScalarInput& scalar : scalars_) {
-    scalar.tensor.as<float>()[0] = static_cast<float>(UpdateInput(solver_, scalar.name, iteration, plateau_step));
+    scalar.tensor.as<float>()[0] = static_cast<float>(
+        UpdateInput(solver_, scalar.name, CountsUpdates(scalar.name) ? updates : iteration, plateau_step));
   }
 }
 
@@ -401,7 +414,7 @@ void TrainNet::LoadWaiting(const ParameterStore& store, float scale) {
   }
 }
 
-double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
+double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int turn_step) {
   if (pipeline_) return StepPipeline(iteration, plateau_step);
   double sum = 0;
   const int batches = solver_.iter_size();
@@ -409,10 +422,11 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
   if (exchange_) exchange_->SetIteration(iteration);
   if (strategy_) strategy_->Begin(iteration);
   for (int i = 0; i < batches; ++i) {
-    SetInputs(iteration, i, plateau_step);
     feed_.Next();
-    step_->Run();
-    const double loss = loss_.as<float>()[0];
+    ran_ = &NetOfBatch();
+    ran_->SetInputs(iteration, iteration * turn_.steps() + turn_step, i, plateau_step);
+    ran_->step_->Run();
+    const double loss = ran_->loss_.as<float>()[0];
     sum += loss;
     if (std::isfinite(loss)) continue;
     // The inputs stay for FindNonFinite. A training that goes on takes as many batches as in any iteration: the other
@@ -447,7 +461,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree) {
 }
 
 std::vector<OutputValue> TrainNet::Outputs() const {
-  return pipeline_ ? PipelineOutputs() : ReadOutputs(*step_, outputs_);
+  return pipeline_ ? PipelineOutputs() : ReadOutputs(*ran_->step_, outputs_);
 }
 
 void TrainNet::StartMeans(ParameterStore& store) const {

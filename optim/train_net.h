@@ -32,8 +32,11 @@ class TrainNet {
   // trains on its part of the data, and losses, gradients and statistics of batch norms are means over all.
   // Another strategy than synchronous training lets ranks differ between the iterations in which they agree.
   // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
+  // With a turn (optim/train_turns.h) only its layers are trained, and data, draws and kept states are its own.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-           const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr);
+           const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr,
+           const TrainTurn& turn = TrainTurn::default_instance())
+      : TrainNet(param, solver, data, seed, compile, store, world, turn, nullptr) {}
 
   // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
   // several ranks (pipeline_stage) or their outputs are (multinode), by all ranks at once; with sharded updates,
@@ -42,8 +45,9 @@ class TrainNet {
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
   // was changed. Where `must_agree`, all ranks hold the same states afterwards, whatever the strategy. Allocates
-  // nothing in synchronous training. Errors: kPeer when a rank is lost; the states are worth nothing then.
-  double Step(int64_t iteration, int plateau_step = 0, bool must_agree = false);
+  // nothing in synchronous training. `turn_step`: of a turn with several steps an iteration. Errors: kPeer when a rank
+  // is lost; the states are worth nothing then.
+  double Step(int64_t iteration, int plateau_step = 0, bool must_agree = false, int turn_step = 0);
   // What this rank wants all to know, which it goes on wanting until they do, and how many ranks are known to want it
   // since the last Step.
   void SetWish(int wish, bool is_wanted) {
@@ -95,7 +99,23 @@ class TrainNet {
     std::string name;
     Tensor tensor;
   };
-  void SetInputs(int64_t iteration, int micro_batch, int plateau_step);
+  // A net of fewer steps that a net's shorter batches run on (optim/length_programs.cpp).
+  struct Shortened {
+    const TrainNet* whole;
+    std::string layer;  // TextPairData
+    uint32_t steps;
+    NetParameter Net(NetParameter net) const;
+    std::vector<TensorType> Types(const LayerParameter& param) const;
+  };
+  TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
+           const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
+           const Shortened* shortened);
+  void AddLengths(const CompileOptions& compile, const PipelineOptions& data, ParameterStore& store);
+  // The net of the batch's length, with the batch that the feed has brought.
+  TrainNet& NetOfBatch();
+  void TakeBatch(const TrainNet& whole);
+  // `updates`: of this net before this one.
+  void SetInputs(int64_t iteration, int64_t updates, int micro_batch, int plateau_step);
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
   void AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options, ParameterStore& store);
   // Of a pipeline (optim/pipeline/train_pipeline.cpp): AddTraining, Step and Outputs.
@@ -125,6 +145,7 @@ class TrainNet {
   void SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId& loss, std::span<const NetBlob> statistics);
 
   const SolverParameter& solver_;
+  const TrainTurn turn_;
   Communicator* world_;           // of ranks that train on parts of the data; null: there is one
   Communicator* pipeline_world_;  // of ranks that have parts of the layers; null: this one has all
   uint64_t seed_;
@@ -161,6 +182,11 @@ class TrainNet {
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<TrainPipeline> pipeline_;  // null unless layers are on several ranks
+  NetParameter param_as_given_;
+  std::vector<DataLayer> data_layers_;
+  std::vector<std::unique_ptr<TrainNet>> shorter_;  // ascending by steps; empty without length buckets
+  int64_t steps_ = 0;                               // of a shorter net
+  TrainNet* ran_ = this;                            // the net of the last batch
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.

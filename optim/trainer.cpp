@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
+#include "optim/sample_grid.h"
 #include "optim/signals.h"
 #include "proto/net_file.h"
 #include "proto/places.h"
@@ -88,13 +89,13 @@ void Trainer::Iterate() {
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
   if (solver_.snapshot_diff()) {
     train_->Gather(store_);
-    before_update_ = WeightsOf(train_->blobs(), store_);
+    before_update_ = WeightsOf(turns_->blobs(), store_);
   }
   if (tests_.empty()) train_->ReleaseWhole(store_);
   TellWishes();
   phase_ = Phase::kTraining;
   iteration_now_ = state_.iteration;
-  const double loss = train_->Step(state_.iteration, state_.plateau.step, MustAgree());
+  const double loss = turns_->Step(state_.iteration, state_.plateau.step, MustAgree());
   train_s_ += SecondsSince(begin);
   Replan();
   if (std::isfinite(loss)) {
@@ -141,7 +142,7 @@ void Trainer::Smooth(double loss) {
 }
 
 void Trainer::Diverge(double loss) {
-  const std::optional<NonFinite> first = train_->FindNonFinite();
+  const std::optional<NonFinite> first = turns_->failed().FindNonFinite();
   std::string where = "no single value is to blame";
   if (first) {
     where = StrCat("the first value that is not finite is ", first->what, " of layer \"", first->layer, "\" (index ",
@@ -155,7 +156,7 @@ void Trainer::Diverge(double loss) {
 }
 
 void Trainer::CheckWeights() {
-  for (const NetBlob& blob : train_->blobs()) {
+  for (const NetBlob& blob : turns_->blobs()) {
     const std::vector<float> values = store_.Values(blob.name);
     const auto bad = std::ranges::find_if(values, [](float v) { return !std::isfinite(v); });
     if (bad == values.end()) continue;
@@ -176,7 +177,7 @@ void Trainer::Display() {
   display.since_last = state_.iteration - displayed_at_;
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
-  display.outputs = IsTogether() ? OverRanks(train_->Outputs()) : train_->Outputs();
+  display.outputs = IsTogether() ? OverRanks(turns_->Outputs()) : turns_->Outputs();
   display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
@@ -200,6 +201,7 @@ bool Trainer::TestAll() {
       if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, own_batches);
       return true;
     }));
+    if (options_.run != nullptr) DrawSampleGrids(solver_, net, *tests_[i], state_.iteration, options_.run->path());
     if (i == 0) is_best = test.is_best = RankTest(test.outputs);
     report_->Test(test, Epoch(),
                   {.with_loss = solver_.test_compute_loss(),
@@ -253,7 +255,7 @@ TrainProgress Trainer::Progress() const {
   progress.max_iteration = max_iter_;
   progress.epoch = Epoch();
   progress.loss = state_.smoothed_loss;
-  progress.lr = LearningRate(solver_, std::max<int64_t>(state_.iteration - 1, 0), state_.plateau.step);
+  progress.lr = LearningRate(turns_->lead_solver(), std::max<int64_t>(state_.iteration - 1, 0), state_.plateau.step);
   const auto done = static_cast<double>(state_.iteration - started_at_);
   if (train_s_ > 0 && done > 0) {
     progress.images_per_s = done * static_cast<double>(Batch()) / train_s_;

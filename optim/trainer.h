@@ -23,6 +23,7 @@
 #include "optim/scaling_report.h"
 #include "optim/test_net.h"
 #include "optim/train_net.h"
+#include "optim/train_turns.h"
 #include "optim/trainer_options.h"
 #include "optim/trainer_state.h"
 #include "proto/solver_file.h"
@@ -47,7 +48,8 @@ class Trainer {
 
   const ParameterStore& store() const { return store_; }
   const TrainerState& state() const { return state_; }
-  TrainNet& train_net() { return *train_; }
+  TrainNet& train_net() { return *train_; }  // of several turns, the one whose data count epochs
+  const TrainTurns& turns() const { return *turns_; }
   TestNet& test_net(size_t i) { return *tests_.at(i); }
   // With several ranks: from now on this one says in the run's folder what it is doing, and names who holds up the
   // others. Before Run().
@@ -98,7 +100,7 @@ class Trainer {
   SolverParameter GivenSolver() const;
   bool is_first() const { return options_.world == nullptr || options_.world->is_first(); }
   // Samples of an iteration, all ranks and batches together.
-  int64_t Batch() const { return train_->feed().batch_size() * solver_.iter_size() * ranks(); }
+  int64_t Batch() const { return train_->feed().batch_size() * turns_->lead_steps() * solver_.iter_size() * ranks(); }
 
   TrainResult Loop();
   void Iterate();
@@ -128,7 +130,8 @@ class Trainer {
   int64_t max_iter_ = 0;
   bool is_pipeline_ = false;
   ParameterStore store_;
-  std::unique_ptr<TrainNet> train_;
+  std::unique_ptr<TrainTurns> turns_;
+  TrainNet* train_ = nullptr;                 // the lead's of the turns
   std::unique_ptr<ExchangePlanner> planner_;  // null with one rank
   std::unique_ptr<ScalingReport> scaling_;
   std::vector<std::unique_ptr<TestNet>> tests_;

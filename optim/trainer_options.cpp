@@ -39,7 +39,8 @@ const std::vector<std::string>& FreeFields() {
                                                    "test_compute_loss",
                                                    "eval_type",
                                                    "ap_version",
-                                                   "show_per_class_result"};
+                                                   "show_per_class_result",
+                                                   "sample_grid"};
   return kFields;
 }
 

@@ -46,7 +46,11 @@ ExchangeOptions OptionsOf(const SolverParameter& solver) {
 // The first rank chooses the kernels, so that all compute by the same ones.
 void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data) {
   const auto build = [&] {
-    train_ = std::make_unique<TrainNet>(nets.train, solver_, data, seed_, options_.compile, store_, options_.world);
+    const auto make = [&](const NetParameter& net, const SolverParameter& solver, const TrainTurn& turn) {
+      return std::make_unique<TrainNet>(net, solver, data, seed_, options_.compile, store_, options_.world, turn);
+    };
+    turns_ = std::make_unique<TrainTurns>(solver_, nets, make);
+    train_ = &turns_->lead();
   };
   if (ranks() == 1) return build();
   options_.world->SetPatience(kSlowWork);

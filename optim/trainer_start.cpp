@@ -12,6 +12,7 @@
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
+#include "optim/sample_grid.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "optim/update.h"
@@ -114,6 +115,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
+  RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
   (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
   CheckTests(solver_, nets);
@@ -183,7 +185,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     }
   }
   max_iter_ = solver_.max_iter();
-  CheckLrPolicy(solver_);
+  turns_->SetLength(solver_.max_iter());
   for (size_t i = 0; i < nets.tests.size(); ++i) {
     Announce(nets.tests.size() == 1 ? std::string("building the test net") : StrCat("building test net ", i));
     TestOptions test;
@@ -202,6 +204,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.use_means = solver_.ema_decay() > 0;
     test.evaluation = evaluation;
     test.precision_rule = TrainerStartRuleOf(solver_);
+    test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(
@@ -251,21 +254,20 @@ void Trainer::StartWeights() {
     options_.resume.reset();  // its copy of the weights is no longer needed
     return train_->TakeParts(store_);
   }
-  for (const std::string& list : solver_.weights()) LoadWeightFiles(list, train_->blobs(), store_);
-  for (const std::string& list : options_.weights) LoadWeightFiles(list, train_->blobs(), store_);
+  for (const std::string& list : solver_.weights()) LoadWeightFiles(list, turns_->blobs(), store_);
+  for (const std::string& list : options_.weights) LoadWeightFiles(list, turns_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
   train_->TakeParts(store_);
-  train_->StartMeans(store_);
+  turns_->StartMeans(store_);
 }
 
 void Trainer::Restore(const Checkpoint& checkpoint) {
-  CheckResume(checkpoint, GivenSolver(), train_->param());
+  CheckResume(checkpoint, GivenSolver(), turns_->WholeNet());
   const std::string file = checkpoint.path.string();
-  LoadWeights(checkpoint.weights, file + ".safetensors", train_->blobs(), store_);
-  std::vector<std::string> missing;
-  for (const SlotState& slot : train_->slots()) missing.push_back(slot.name);
+  LoadWeights(checkpoint.weights, file + ".safetensors", turns_->blobs(), store_);
+  std::vector<std::string> missing = turns_->OwnSlots();
   for (const auto& [name, tensor] : checkpoint.slots) {
-    const std::optional<std::string> own = train_->SetSlot(name, tensor, store_);
+    const std::optional<std::string> own = turns_->SetSlot(name, tensor, store_);
     if (!own) {
       throw Error(ErrorKind::kBadData, StrCat(file, ".state: slot \"", name, "\" of shape ", tensor.shape.ToString(),
                                               " is not one of this net and solver"));
@@ -281,7 +283,7 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
     LogWarning(StrCat(file, ".state: what ranks kept back for compression is left out, as this run has none"));
   }
   state_ = checkpoint.trainer;
-  train_->feed().Seek(state_.positions);
+  turns_->Seek(state_.positions);
   for (const auto& test : tests_) test->feed().Seek(state_.positions);
   last_checkpoint_ = checkpoint.path;
   last_checkpoint_iteration_ = state_.iteration;
@@ -292,6 +294,11 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
 }
 
 void Trainer::RestoreCaffe(const fs::path& path) {
+  if (turns_->alternates()) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "turn"),
+                StrCat(path.string(), ": a .solverstate is of one net, and this training has turns"),
+                "start from weights, or resume from a checkpoint of Moka's");
+  }
   const CaffeState state = ReadCaffeState(path);
   if (!state.learned_net.empty()) {
     LoadWeightFiles(LearnedNetOf(state, path).string(), train_->blobs(), store_);
@@ -339,17 +346,17 @@ void Trainer::WriteSnapshot(bool is_best) {
   if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
   if (options_.run == nullptr) return AwaitSnapshot();
   state_.positions.clear();
-  train_->feed().SavePositions(state_.positions);
+  turns_->SavePositions(state_.positions);
   for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
   train_->SaveWaiting(store_);
   state_.waiting_ranks = train_->delay() > 0 ? ranks() : 0;
   CheckpointContent content;
-  content.weights = WeightsOf(train_->blobs(), store_);
+  content.weights = WeightsOf(turns_->blobs(), store_);
   content.trainer = state_;
   content.solver_text = SolverToText(GivenSolver());
-  content.net_text = NetToText(train_->param());
+  content.net_text = NetToText(turns_->WholeNet());
   content.store = &slots;
-  content.slots = train_->AllSlots();
+  content.slots = turns_->AllSlots();
   content.rank_states = std::move(rank_states);
   const CheckpointPolicy policy{.keep_last = solver_.keep_last(), .keep_best = solver_.keep_best()};
   last_checkpoint_ = WriteCheckpoint(options_.run->checkpoints(), content, is_best, policy);

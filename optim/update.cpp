@@ -53,7 +53,6 @@ void RefuseForeignFields(const SolverParameter& solver) {
   }
   refuse(solver.larc_turbo(), "larc_turbo", " is not part of Moka; larc without it is");
   refuse(solver.larc() && solver.local_lr_auto(), "local_lr_auto", " and larc are two forms of one rate; set one");
-  refuse(solver.has_clip_weights() && solver.clip_weights() >= 0, "clip_weights", " is not part of Moka");
   refuse(solver.has_clamp_weights_lower(), "clamp_weights_lower", " is not part of Moka");
   refuse(solver.has_clamp_weights_upper(), "clamp_weights_upper", " is not part of Moka");
   refuse(solver.disabled_update(), "disabled_update", " is not part of Moka");
@@ -95,6 +94,7 @@ void CheckOptimizer(const SolverParameter& solver) {
   constexpr double kAny = 3e38;
   RequireInRange(solver, "weight_decay", solver.weight_decay(), 0, kAny);
   RequireInRange(solver, "ema_decay", solver.ema_decay(), 0, 1);
+  if (solver.clip_weights() != -1) RequireInRange(solver, "clip_weights", solver.clip_weights(), 0, kAny);
   RequireInRange(solver, "iter_size", solver.iter_size(), 1, kAny);
   optimizer->check(solver);
   RefuseForeignFields(solver);
@@ -147,6 +147,8 @@ double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t
   Require(name == "ema_decay", StrCat("update input ", name, " is known"));
   return std::min(double{solver.ema_decay()}, (1 + t) / (10 + t));
 }
+
+bool CountsUpdates(std::string_view name) { return name == "bias1" || name == "bias2" || name == "ema_decay"; }
 
 void GuardAssignments(Graph& graph, ValueId guard) {
   const GraphBuilder b = UpdateBuilder(graph, "(guard)");

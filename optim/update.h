@@ -76,6 +76,9 @@ Updates AddUpdates(Graph& graph, const UpdateSpec& spec);
 // momentum2^(iter+1); "gradient_momentum" = 1 before compression's start_iter, then 0; "ema_decay" = min(ema_decay,
 // (1+iter)/(10+iter)), so a short run does not remember its start.
 double UpdateInput(const SolverParameter& solver, std::string_view name, int64_t iter, int plateau_step = 0);
+// Whether `iter` of the input is a count of the parameter's own updates (Adam's corrections, the mean of the weights)
+// and not the place in the training: they differ in turns of several steps.
+bool CountsUpdates(std::string_view name);
 
 // Assignments already in the graph (running statistics) keep the old value when the scalar guard is not finite.
 void GuardAssignments(Graph& graph, ValueId guard);

@@ -31,7 +31,14 @@ NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) 
   return state;
 }
 
-NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options) {
+NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options,
+                      const TrainTurn& turn = TrainTurn::default_instance()) {
+  NetState given = solver.train_state();
+  for (const std::string& stage : turn.stage()) given.add_stage(stage);
+  if (turn.has_net()) {
+    const NetParameter net = ReadNet(ResolveBeside(solver, turn.net()), options);
+    return FilterNet(net, MergedState(TRAIN, net, &given));
+  }
   const int sources = int{solver.has_net()} + int{solver.has_net_param()} + int{solver.has_train_net()} +
                       int{solver.has_train_net_param()};
   if (sources != 1) {
@@ -39,14 +46,13 @@ NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& optio
                 StrCat("the solver names ", sources,
                        " train nets, expected one of net, net_param, train_net, train_net_param"));
   }
-  const NetState* own = solver.has_train_state() ? &solver.train_state() : nullptr;
   NetParameter net;
   if (solver.has_net() || solver.has_train_net()) {
     net = ReadNet(ResolveBeside(solver, solver.has_net() ? solver.net() : solver.train_net()), options);
   } else {
     net = InnerNet(solver.has_net_param() ? solver.net_param() : solver.train_net_param(), solver, options);
   }
-  return FilterNet(net, MergedState(TRAIN, net, own));
+  return FilterNet(net, MergedState(TRAIN, net, &given));
 }
 
 // Layers that change with the course of the training learn how long it is.
@@ -97,8 +103,10 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
 
 SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& options) {
   SolverNets nets;
-  nets.train = TrainNet(solver, options);
+  for (const TrainTurn& turn : solver.turn()) nets.turns.push_back(TrainNet(solver, options, turn));
+  nets.train = nets.turns.empty() ? TrainNet(solver, options) : nets.turns.front();
   TellLength(solver, nets.train);
+  for (NetParameter& net : nets.turns) TellLength(solver, net);
   const int named = solver.test_net_param_size() + solver.test_net_size();
   const bool has_generic = solver.has_net() || solver.has_net_param();
   if (has_generic ? solver.test_iter_size() < named : solver.test_iter_size() != named) {

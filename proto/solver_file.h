@@ -27,10 +27,12 @@ std::string SolverToText(const SolverParameter& solver);
 // Errors: kNoInput naming the places tried.
 std::filesystem::path ResolveBeside(const SolverParameter& solver, std::string_view name);
 
-// The nets of a solver, filtered for their phase (proto/filter.h): the train net, and a test net for each test_iter.
+// The nets of a solver, filtered for their phase (proto/filter.h): the train net or that of each turn, and a test net
+// for each test_iter.
 struct SolverNets {
   NetParameter train;
   std::vector<NetParameter> tests;
+  std::vector<NetParameter> turns = {};  // one a turn of the solver; train is the first then
 };
 
 // Follows Caffe: exactly one source of the train net; test nets from test_net_param, test_net, then net_param or net;

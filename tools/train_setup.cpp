@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
@@ -45,6 +46,9 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
     solver.set_net(add("net.prototxt", net));
   }
   if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net())));
+  for (TrainTurn& turn : *solver.mutable_turn()) {
+    if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net())));
+  }
   for (int i = 0; i < solver.test_net_size(); ++i) {
     solver.set_test_net(i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i))));
   }
@@ -68,6 +72,18 @@ void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
     }
   }
   if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");
+}
+
+// The words of texts: with them in its config/ a run that was moved still reads and writes words. Files of one name
+// from two folders would be one there, so the second keeps its place alone.
+void CollectVocabularies(TrainSetup& setup) {
+  for (const LayerParameter& layer : setup.nets.train.layer()) {
+    for (const std::string& file : VocabulariesOf(layer)) {
+      const std::string name = fs::path(file).filename().string();
+      const bool is_taken = std::ranges::any_of(setup.net_files, [&](const auto& each) { return each.first == name; });
+      if (!is_taken) setup.net_files.emplace_back(name, ReadFile(file));
+    }
+  }
 }
 
 // The run whose folder --resume names: a path, a run's name, or the newest that is not finished.
@@ -115,14 +131,13 @@ void RefuseDamagedCheckpoints(const fs::path& folder) {
               "to start again, train without --resume; to go on from one of them, restore its files");
 }
 
-// The solver file CONFIG, --solver or a run folder means.
-fs::path SolverFile(const Arguments& arguments) {
+}  // namespace
+
+fs::path SolverFileOf(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
   if (arguments.positionals.empty()) return {};
   return FindConfig(arguments.positionals[0], "solver.prototxt");
 }
-
-}  // namespace
 
 SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
   SplitOverrides split;
@@ -144,7 +159,7 @@ SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
 }
 
 RunChoice ChooseRun(const Arguments& arguments) {
-  const fs::path solver_file = SolverFile(arguments);
+  const fs::path solver_file = SolverFileOf(arguments);
   RunChoice choice;
   choice.name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
   if (!arguments.Has("resume")) return choice;
@@ -172,7 +187,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
                 StrCat("one solver is trained at a time, found also \"", Printable(arguments.positionals[1]), "\""));
   }
   TrainSetup setup;
-  fs::path solver_file = SolverFile(arguments);
+  fs::path solver_file = SolverFileOf(arguments);
   const RunChoice choice = ChooseRun(arguments);
   setup.run_name = choice.name;
   setup.run_folder = choice.resumed;
@@ -190,11 +205,13 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;
   setup.solver = ReadSolver(solver_file, solver_options);
+  setup.solver.clear_first_solver();  // a run of its own, done by now or left out: this run's parent says which
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
+  CollectVocabularies(setup);
   if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");

@@ -26,6 +26,9 @@ struct TrainSetup {
   std::string parent;  // "run@checkpoint" of --from
 };
 
+// The solver that the words name: CONFIG, --solver or a folder's; empty where they name none. Errors: kNoInput.
+std::filesystem::path SolverFileOf(const Arguments& arguments);
+
 // Which run the words start or go on with. Errors: kNoInput when there is no such run to resume.
 struct RunChoice {
   std::string name;               // of a new run: --run, else the solver's folder

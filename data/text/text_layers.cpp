@@ -1,4 +1,4 @@
-// TextPairData and StoryData: from a layer's fields to its pipeline.
+// TextPairData, StoryData and SkipGramData: from a layer's fields to its pipeline.
 #include "data/text/text_layers.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "data/prefetch.h"
 #include "data/sampling_fields.h"
 #include "data/text/length_buckets.h"
+#include "data/text/skip_gram_maker.h"
 #include "data/text/story_maker.h"
 #include "data/text/text_pairs.h"
 #include "proto/places.h"
@@ -24,7 +25,7 @@ constexpr int64_t kMostSteps = 1 << 16;  // words of a sentence, sentences of a 
   throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", text), std::move(hint));
 }
 
-// What both layers share: an output a top, and what data_param may hold.
+// What the layers share: an output a top, and what data_param may hold.
 void CheckCommon(const LayerParameter& layer, std::string_view message, int outputs) {
   constexpr std::array<std::string_view, 6> kData = {"batch_size", "shuffle",   "prefetch",
                                                      "threads",    "rand_skip", "on_bad_record"};
@@ -140,6 +141,45 @@ std::unique_ptr<Pipeline> OpenStoryData(const LayerParameter& layer, const Pipel
   return OpenTexts(layer, options, std::make_unique<StoryMaker>(std::move(stories)));
 }
 
+std::unique_ptr<Pipeline> OpenSkipGramData(const LayerParameter& layer, const PipelineOptions& options) {
+  const SkipGramDataParameter& param = layer.skip_gram_data_param();
+  const auto name = [](std::string_view field) { return StrCat("skip_gram_data_param.", field); };
+  CheckCommon(layer, "skip_gram_data_param", param.output_size());
+  CheckedBatch(layer, "data_param.batch_size", layer.data_param().batch_size());
+  CheckSource(layer, name("source"), param.source().empty() ? "" : param.source(0));
+  CheckSource(layer, name("vocabulary"), param.vocabulary());
+  CheckTextLayersCount(layer, name("window"), param.window(), 1);
+  CheckTextLayersCount(layer, name("negatives"), param.negatives(), 1);
+  if (!(param.subsample() >= 0)) {
+    RefuseTextField(layer, name("subsample"), StrCat("subsample is ", param.subsample(), ", expected 0 or more"));
+  }
+  SkipGramOptions grams{.sources = {},
+                        .vocabulary = options.base_folder / param.vocabulary(),
+                        .fields = param,
+                        .seed = DataSeed(options.seed, "augment")};
+  for (const std::string& source : param.source()) grams.sources.push_back(options.base_folder / source);
+  return OpenTexts(layer, options, std::make_unique<SkipGramMaker>(std::move(grams)));
+}
+
+std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, int64_t words) {
+  const StoryDataParameter& param = layer.story_data_param();
+  std::vector<Shape> shapes;
+  for (int i = 0; i < param.output_size(); ++i) {
+    shapes.push_back(StoryShape(param.output(i), batch_size, param.sentences(), words));
+  }
+  return shapes;
+}
+
+std::vector<std::string> VocabulariesOf(const LayerParameter& layer) {
+  const TextPairDataParameter& pairs = layer.text_pair_data_param();
+  std::vector<std::string> files;
+  for (const std::string& file : {layer.story_data_param().vocabulary(), pairs.source_vocabulary(),
+                                  pairs.target_vocabulary(), layer.record_data_param().vocabulary()}) {
+    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
+  }
+  return files;
+}
+
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed) {
   constexpr int64_t kUsualWords = 12;  // bAbI's longest sentences have 11
   const int64_t batch = layer.data_param().batch_size();
@@ -151,9 +191,10 @@ std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed)
     const StoryDataParameter& param = layer.story_data_param();
     const int64_t words = param.has_words() ? int64_t{param.words()} : kUsualWords;
     if (!param.has_words()) assumed = StrCat("sentences of ", words, " words");
-    for (int i = 0; i < param.output_size(); ++i) {
-      shapes.push_back(StoryShape(param.output(i), batch, param.sentences(), words));
-    }
+    shapes = StoryShapes(layer, batch, words);
+  } else if (layer.type() == "SkipGramData") {
+    const SkipGramDataParameter& param = layer.skip_gram_data_param();
+    for (int i = 0; i < param.output_size(); ++i) shapes.push_back(SkipGramShape(param, param.output(i), batch));
   }
   const bool is_known = std::ranges::all_of(shapes, [](const Shape& shape) { return shape.Count() > 0; });
   return is_known && std::cmp_equal(shapes.size(), layer.top_size()) ? shapes : std::vector<Shape>{};

@@ -9,8 +9,14 @@
 
 namespace moka {
 
-// Shapes of a TextPairData or StoryData layer's tops; none for other layers and where a field is missing. `assumed`
-// says what no field tells.
+// Shapes of a TextPairData, StoryData or SkipGramData layer's tops; none for other layers and where a field is missing.
+// `assumed` says what no field tells.
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed);
+
+// A StoryData layer's shapes of its tops for stories of at most `words` words a sentence.
+std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, int64_t words);
+
+// Files of words that a data layer reads: what makes a trained net's numbers words again.
+std::vector<std::string> VocabulariesOf(const LayerParameter& layer);
 
 }  // namespace moka

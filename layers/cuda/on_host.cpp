@@ -30,6 +30,7 @@ constexpr std::string_view kAugments = "it draws and changes a picture at a time
 constexpr std::string_view kMasks = "it works on a few masks of regions";
 constexpr std::string_view kPeaks = "it looks for a few peaks of each map";
 constexpr std::string_view kSplits = "ranks on GPUs have whole layers so far";
+constexpr std::string_view kFlood = "it follows connected pixels one after another";
 constexpr std::string_view kRare = "no net that trains on GPUs has needed it";
 
 // By op.
@@ -39,6 +40,7 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"augment_choices", kAugments},
     {"augment_colour", kAugments},
     {"augment_place", kAugments},
+    {"border_weight", kFlood},
     {"box_coverage", kCells},
     {"box_excitation", kCells},
     {"branch_accuracy", kEvaluates},
@@ -58,6 +60,8 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"detection_evaluate", kEvaluates},
     {"detection_output", kSuppresses},
     {"edit_distance", kDecodes},
+    {"embed_sum", kRare},
+    {"embed_sum_backward", kRare},
     {"embed_update", "it updates single rows by an expression of its own"},
     {"eval_detection", kEvaluates},
     {"eval_squares", kEvaluates},
@@ -88,6 +92,7 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"proposals", kSuppresses},
     {"pyramid_anchor_targets", kMatches},
     {"pyramid_proposals", kSuppresses},
+    {"rand_score", kFlood},
     {"region_accuracy", kEvaluates},
     {"region_detections", kSuppresses},
     {"region_loss", kCells},

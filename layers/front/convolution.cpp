@@ -3,6 +3,7 @@
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 #include "layers/front/spatial_fields.h"
+#include "layers/front/spectral_norm.h"
 
 namespace moka {
 namespace {
@@ -70,6 +71,7 @@ void BuildConvolution(LayerBuilder& l) {
     parameters.push_back(
         l.AddBlob(1, {fields.outputs}, p.bias_filler(), ParameterRole::kBias, "convolution_param.bias_filler"));
   }
+  parameters[0] = SpectrallyNormal(l, w, 0, static_cast<int>(parameters.size()));
   const Joint joint = ReadJoint(l);
   const int tops = TopCount(l, joint);
   for (int i = 0; i < tops; ++i) {
@@ -98,7 +100,7 @@ LayerDef ConvolutionLayer() {
       "Convolves each bottom [N,C,in..] with num_output kernels: weights [num_output, C/group, kernel..] and a bias. "
       "Output size: floor((in + 2 pad - (dilation (kernel-1) + 1)) / stride) + 1. relu: a ReLU follows, as it does "
       "with fuse_type, which may add a second bottom before.",
-      {.params = {"convolution_param"},
+      {.params = {"convolution_param", "spectral_norm_param"},
        .formula = "`y[n,k,o] = b[k] + sum over c, r of x[n, g*C/group + c, stride*o + dilation*r - pad] * W[k,c,r]`, "
                   "where o and r are positions of the output and the kernel with one index a spatial axis, g is the "
                   "group of k, c counts the `C / group` channels of a group, and x is 0 outside. W (blob 0) is "
@@ -109,12 +111,18 @@ LayerDef ConvolutionLayer() {
                   "`negative_slope * y`; fuse_type FUSED_CONV_RELU is the same with relu_param's negative_slope, and "
                   "FUSED_CONV_ELTWISE_RELU (2 bottoms, 1 top) adds the second bottom, of y's shape, before it. With "
                   "another axis (default 1) C is that axis, all before it are items and keep "
-                  "their places, those behind it are spatial. All bottoms have one shape and share W and b.",
+                  "their places, those behind it are spatial. All bottoms have one shape and share W and b."
+                  "\n\nspectral_norm_param: W is `W / s` with s about its largest singular value as a matrix "
+                  "[num_output, the rest], by the power method; its vector u [num_output] is one blob more, behind the "
+                  "bias, a statistic that TRAIN renews by `v = W^T u / |W^T u|, u = W v / |W v|` (iterations times a "
+                  "run, default 1) and TEST only reads; `s = u^T W v`.",
        .gradient = "`db[k] = sum of dy[n,k,o]` over n and o; `dW[k,c,r] = sum of dy[n,k,o] * x[n, g*C/group + c, "
                    "stride*o + dilation*r - pad]` over n and o; `dx` = the sum of `dy[n,k,o] * W[k,c,r]` over all k, o "
                    "and r that read the element. The parameters' gradients are added up over the bottoms. With relu dy "
-                   "counts where `y > 0`, elsewhere times negative_slope.",
-       .source = "BVLC Caffe's base_conv_layer and conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
+                   "counts where `y > 0`, elsewhere times negative_slope. With spectral_norm_param the gradient goes "
+                   "through s, u and v being fixed.",
+       .source = "Spectral normalisation: Miyato et al., arXiv 1802.05957. BVLC Caffe's base_conv_layer and "
+                 "conv_layer; relu and negative_slope are Intel's Caffe's, pads of "
                  "the sides Synopsys', fuse_type that of BVLC's OpenCL branch. engine and the other fields that choose "
                  "an algorithm are read and ignored.",
        .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }

@@ -4,6 +4,7 @@
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
 #include "layers/front/spatial_fields.h"
+#include "layers/front/spectral_norm.h"
 
 namespace moka {
 namespace {
@@ -28,12 +29,13 @@ void BuildDeconvolution(LayerBuilder& l) {
   const ChannelAxis channels(l);
   const Shape weight = Joined({channels.shape()[1], fields.outputs / fields.groups}, Shape(fields.kernel));
   const Shape y = OutputShape(l, channels.shape(), fields);
-  const ValueId w = l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "convolution_param.weight_filler");
+  ValueId w = l.AddBlob(0, weight, p.weight_filler(), ParameterRole::kWeight, "convolution_param.weight_filler");
   ValueId bias = kNoId;
   if (p.bias_term()) {
     bias = l.AddBlob(1, {fields.outputs}, p.bias_filler(), ParameterRole::kBias, "convolution_param.bias_filler");
     bias = l.b().Reshape(bias, Spread({fields.outputs}, 1, y.rank()));
   }
+  w = SpectrallyNormal(l, w, 1, bias == kNoId ? 1 : 2);
   Attributes attributes = fields.attributes();
   attributes.Set("input_shape", Ints(y.dims().begin(), y.dims().end()));
   for (int i = 0; i < l.bottom_count(); ++i) {
@@ -57,7 +59,7 @@ LayerDef DeconvolutionLayer() {
       .equal_counts = true,
       .build = BuildDeconvolution,
       .page = {
-          .params = {"convolution_param"},
+          .params = {"convolution_param", "spectral_norm_param"},
           .formula =
               "`y[n,k,o] = b[k] + sum of x[n,c,i] * W[c,k',r]` over the channels c of k's group and all positions i "
               "and kernel positions r with `stride*i + dilation*r - pad = o`; k' is k's number in its group. W (blob "
@@ -66,14 +68,19 @@ LayerDef DeconvolutionLayer() {
               "spatial axes; pad_l, pad_r, pad_t and pad_b give the sides pads of their own. With another axis "
               "(default "
               "1) C is that axis, all before it are items, those behind it are spatial. All bottoms have one shape and "
-              "share W and b. relu: `y < 0` becomes `negative_slope * y`.",
+              "share W and b. relu: `y < 0` becomes `negative_slope * y`.\n\nspectral_norm_param: W is `W / s` with s "
+              "about its largest singular value as a matrix [num_output/group, the rest], by the power method; its "
+              "vector u [num_output/group] is one blob more, behind the bias, a statistic that TRAIN renews by `v = "
+              "W^T u / |W^T u|, u = W v / |W v|` (iterations times a run, default 1) and TEST only reads; `s = u^T W "
+              "v`.",
           .gradient = "`dx[n,c,i] = sum of dy[n,k,o] * W[c,k',r]` and `dW[c,k',r] = sum of x[n,c,i] * dy[n,k,o]`, over "
                       "the same pairs (dx is the Convolution of dy); `db[k] = sum of dy[n,k,o]` over n and o. The "
                       "parameters' gradients are added up over the bottoms. With relu dy counts where `y > 0`, "
-                      "elsewhere times negative_slope.",
-          .source =
-              "Fully convolutional networks (Long, Shelhamer, Darrell, arXiv 1411.4038); BVLC Caffe's deconv_layer; "
-              "relu and negative_slope are Intel's fields. engine is read and ignored.",
+                      "elsewhere times negative_slope. With spectral_norm_param the gradient goes through s, u and v "
+                      "being fixed.",
+          .source = "Fully convolutional networks (Long, Shelhamer, Darrell, arXiv 1411.4038); spectral normalisation: "
+                    "Miyato et al., arXiv 1802.05957; BVLC Caffe's deconv_layer; "
+                    "relu and negative_slope are Intel's fields. engine is read and ignored.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 4 dim: 4 } } }
 layer {
   name: "up"

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/spectral_norm.h"
 
 namespace moka {
 namespace {
@@ -50,6 +51,9 @@ void BuildInnerProduct(LayerBuilder& l) {
   if (p.bias_term()) {
     inputs.push_back(l.AddBlob(1, {outputs}, p.bias_filler(), ParameterRole::kBias, "inner_product_param.bias_filler"));
   }
+  l.Check(!l.param().has_spectral_norm_param() || (!is_given && !p.normalize()), "spectral_norm_param",
+          "weights are normalised in one way only, and only those of the layer itself");
+  inputs[1] = SpectrallyNormal(l, inputs[1], p.transpose() ? 1 : 0, p.bias_term() ? 2 : 1);
   const ValueId y = l.b().Add1("matmul", inputs, {{"transpose_a", false}, {"transpose_b", !p.transpose()}});
   const ValueId top = l.b().Reshape(y, Joined(Part(x, 0, axis), {outputs}));
   l.SetTop(0, Activated(l, top, "inner_product_param", p.relu(), p.negative_slope()));
@@ -67,20 +71,26 @@ LayerDef InnerProductLayer() {
       .max_bottoms = 2,
       .build = BuildInnerProduct,
       .page = {
-          .params = {"inner_product_param"},
+          .params = {"inner_product_param", "spectral_norm_param"},
           .formula =
               "x's axes from axis (default 1) on are one vector of K elements: `y[.., k] = b[k] + sum over j of W[k,j] "
               "* x[.., j]`. W (blob 0) is [num_output, K], with transpose [K, num_output]; b (blob 1) is [num_output] "
               "and absent without bias_term. y is x's dimensions before axis, then num_output.\n\nnormalize: W[k,j] is "
-              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * y`.\n\nIn "
+              "`W[k,j] / sqrt(sum over j of W[k,j]^2 + 1e-6)`. relu: `y < 0` becomes `negative_slope * "
+              "y`.\n\nspectral_norm_param: W is `W / s` with s about its largest singular value as a matrix "
+              "[num_output, K], by the power method; its vector u [num_output] is one blob more, behind the bias, a "
+              "statistic that TRAIN renews by `v = W^T u / |W^T u|, u = W v / |W v|` (iterations times a run, default "
+              "1) and TEST only reads; `s = u^T W v`.\n\nIn "
               "training by several ranks Intel's `multinode { model_parts: 0 }` splits the outputs among them "
               "(docs/distributed.md).",
           .gradient =
               "`dx[.., j] = sum over k of dy[.., k] * W[k,j]`; `dW[k,j] = sum of dy[.., k] * x[.., j]` and `db[k] = "
               "sum of dy[.., k]` over the dimensions before axis. With relu dy counts where `y > 0`, elsewhere times "
-              "negative_slope. With normalize dW is that of the unit weights, led on through their division.",
+              "negative_slope. With normalize dW is that of the unit weights, led on through their division. With "
+              "spectral_norm_param the gradient goes through s, u and v being fixed.",
           .source =
-              "BVLC Caffe's inner_product_layer; relu and negative_slope are Intel's, normalize and the second bottom "
+              "Spectral normalisation: Miyato et al., arXiv 1802.05957. BVLC Caffe's inner_product_layer; relu and "
+              "negative_slope are Intel's, normalize and the second bottom "
               "happynear's. happynear's layer divides the blob itself before each pass; here the blob stays as the "
               "solver left it, the values used are the same, and the gradient is exact.",
           .example = R"(layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 } } }

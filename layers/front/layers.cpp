@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/front/attention/layers.h"
 #include "layers/front/batch_norm.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/detectnet/layers.h"
 #include "layers/front/faces/layers.h"
 #include "layers/front/files/layers.h"
+#include "layers/front/gan/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
 #include "layers/front/pyramid/layers.h"
@@ -60,6 +62,7 @@ std::vector<LayerDef> CommonLayers() {
       L2NormalizeLayer(),
       LogLayer(),
       LrnLayer(),
+      MatMulLayer(),
       MemoryDataLayer(),
       MultilabelImageDataLayer(),
       MvnLayer(),
@@ -102,9 +105,10 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, LossLayers, PoseLayers, PyramidLayers, RecurrentLayers, RoiLayers,
-          SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers, TranslatedLayers,
-          VendorLayers, YoloLayers}) {
+         {AttentionLayers, CascadeLayers,      DetectNetLayers,  FaceLayers,    FileLayers,
+          GanLayers,       LossLayers,         PoseLayers,       PyramidLayers, RecurrentLayers,
+          RoiLayers,       SegmentationLayers, SequenceLayers,   ShapeLayers,   SmallLayers,
+          SparsityLayers,  SsdLayers,          TranslatedLayers, VendorLayers,  YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

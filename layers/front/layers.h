@@ -35,6 +35,7 @@ LayerDef InputLayer();
 LayerDef LrnLayer();
 LayerDef L2NormalizeLayer();
 LayerDef LogLayer();
+LayerDef MatMulLayer();
 LayerDef MvnLayer();
 LayerDef MemoryDataLayer();
 LayerDef MultilabelImageDataLayer();

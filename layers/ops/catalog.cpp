@@ -64,6 +64,7 @@ std::vector<OpDef> AllOps() {
       PoolMaxMaskOp(),
       PoolMaxOp(),
       PoolStochasticOp(),
+      PositionsOp(),
       ReduceGroupOp(),
       ReduceSumOp(),
       ReorderOp(),

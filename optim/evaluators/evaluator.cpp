@@ -6,6 +6,7 @@
 #include "optim/evaluators/coco.h"
 #include "optim/evaluators/detection.h"
 #include "optim/evaluators/masks.h"
+#include "optim/evaluators/segmentation.h"
 
 namespace moka {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::array kEvaluators = {
     EvaluatorRow{"CocoEvaluate", MakeCocoEvaluator},
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
     EvaluatorRow{"MaskEvaluate", MakeMaskEvaluator},
+    EvaluatorRow{"SegmentationEvaluate", MakeSegmentationEvaluator},
 };
 
 const EvaluatorRow* FindEvaluator(std::string_view type) {

@@ -11,6 +11,7 @@
 #include "layers/catalog.h"
 #include "optim/caffe_state.h"
 #include "optim/train_net.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -21,6 +22,10 @@ constexpr int64_t kMaxShown = 1000;  // elements of an output written to the log
 
 LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets, LayerwiseOptions options)
     : solver_(std::move(solver)) {
+  if (solver_.turn_size() > 0) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(solver_, "turn"),
+                "turn: a solver in Python steps one net; moka train does the turns");
+  }
   CheckOptimizer(solver_);
   CheckLrPolicy(solver_);
   options.state = nets.train.state();

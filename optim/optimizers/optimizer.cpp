@@ -195,6 +195,10 @@ void ParameterUpdate::Finish() {
   for (const ValueId squares : rules_.alive) {
     weight_ = StrCat("select(gt(", Use(squares), ",0),", weight_, ",", Weight(), ")");
   }
+  if (solver().clip_weights() >= 0) {  // WGAN (Arjovsky et al., arXiv 1701.07875)
+    const std::string limit = ConstantText(solver().clip_weights());
+    weight_ = StrCat("max(min(", weight_, ",", limit, "),-", limit, ")");
+  }
   if (solver().ema_decay() > 0) {
     const std::string decay = Scalar("ema_decay");
     SetSlot(kEmaSlot, StrCat(decay, "*", Slot(kEmaSlot), "+(1-", decay, ")*(", weight_, ")"));

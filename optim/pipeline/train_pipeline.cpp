@@ -69,7 +69,7 @@ double TrainNet::StepPipeline(int64_t iteration, int plateau_step) {
   std::ranges::copy(wishes_.wanted, sums.begin() + 1);
   pipeline_->stage->Run(
       [&](int micro_batch) {
-        SetInputs(iteration, micro_batch, plateau_step);
+        SetInputs(iteration, iteration, micro_batch, plateau_step);
         feed_.Next();
       },
       [&](int) {

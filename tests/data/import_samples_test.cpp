@@ -184,6 +184,28 @@ TEST_F(SampleImports, MasksOfClasses) {
   EXPECT_EQ(LmdbReader(At("listed")).key(1), "00000001_a.jpg");
 }
 
+TEST_F(SampleImports, MasksWithClassesByNameAndValue) {
+  Write("p/a.png", EncodePng(Gradient(4, 1, 3)));
+  Write("m/a.png", Grey(4, 1, {0, 255, 255, 7}));
+  Write("classes", "0 membrane\n255 inside of a cell\n7 void\n");
+  const std::string source = StrCat("masks:", Text("p"), ",", Text("m"), ",,", Text("classes"));
+  EXPECT_EQ(Import(source, At("db"), {}).records, 1);
+  EXPECT_THAT(Decoded(Records()[0].mask()).pixels, ElementsAre(0, 1, 1, 2));
+  EXPECT_EQ(Schema().ShortDebugString(),
+            "version: 1 mask_class: \"membrane\" mask_class: \"inside of a cell\" mask_class: \"void\" mask: true");
+  const auto fault = [&](const std::string& classes) {
+    Write("classes", classes);
+    return ErrorOf([&] { Import(source, At("other"), {}); });
+  };
+  EXPECT_THAT(fault("0 membrane\n7 void\n"), HasSubstr("the mask has value 255, which is no class's"));
+  EXPECT_THAT(fault("0 a\nb\n"), HasSubstr("classes:2: either all lines begin with the class's value in the masks"));
+  EXPECT_THAT(fault("0 a\n0 b\n"), HasSubstr("classes:2: value 0 is another class's already"));
+  EXPECT_THAT(fault("\n"), HasSubstr("names 0 classes, expected 1 to 256"));
+  Write("classes", "sky\ntree\n");
+  Import(source, At("named"), {});
+  EXPECT_THAT(Decoded(Records("named")[0].mask()).pixels, ElementsAre(0, 255, 255, 7));
+}
+
 TEST_F(SampleImports, MasksFollowTheirPicturesSize) {
   Write("p/a.png", EncodePng(Gradient(4, 2, 3)));
   Write("m/a.png", Grey(4, 2, {1, 1, 2, 2, 3, 3, 9, 9}));

@@ -10,7 +10,7 @@ The same formulas are meant to be used by the C++ tests, so neither side has to 
     Scale, blob 0      g + 0.2 * (u - 0.5), whatever its rank; g = 0.25 where the layer has a filler of value 0
                        (the last scale of a residual branch), else 1
     PReLU              0.25 + 0.2 * (u - 0.5)
-    BatchNorm          0 for all three blobs
+    BatchNorm          0 for all three blobs; `running_statistics` has others
   input element k      2 * (u - 0.5), seed 1701, stream "data"
   label k              RandomWord(1701, StableHash("label"), k) mod classes
 
@@ -55,7 +55,11 @@ def random_words(seed, stream, count, first=0):
 
 def unit_floats(seed, stream, count):
     """u in [0, 1), exact in float64 and float32."""
-    return (random_words(seed, stream, count) >> np.uint32(8)).astype(np.float64) / 2.0**24
+    units, part = np.empty(count), 1 << 22  # a part at a time, since words take ten times their own memory to make
+    for first in range(0, count, part):
+        words = random_words(seed, stream, min(part, count - first), first)
+        units[first:first + part] = (words >> np.uint32(8)) / 2.0**24
+    return units
 
 
 def named_units(name, shape):
@@ -82,6 +86,12 @@ def parameter(layer, index, shape):
         fan_in = math.prod(shape) // shape[0]
         return _float32(centred * (2 * math.sqrt(2) * math.sqrt(3 / fan_in)))
     return _float32(0.2 * centred)
+
+
+def running_statistics(layer, channels):
+    """BatchNorm's mean and variance where they matter, as its blobs hold them: times the factor 2, the third blob."""
+    mean, variance = (named_units(f"{layer.name}/{i}", (channels,)) - 0.5 for i in range(2))
+    return _float32(2 * (0.5 * mean)), _float32(2 * (1 + variance)), 2.0
 
 
 def data(shape, stream="data"):

@@ -18,7 +18,7 @@ TensorType ConstantWeightsType(const Shape& shape) { return {DType::kFloat32, sh
 constexpr int64_t kSteps = 3;
 constexpr int64_t kRows = 100;
 
-// x [3,100,4*64] -> LSTM -> GRU of 64 -> scores of 70 classes -> loss. Every state once; the last product may read a
+// x [3,100,4*96] -> LSTM -> GRU of 96 -> scores of 70 classes -> loss. Every state once; the last product may read a
 // weight that is fed or assigned.
 struct Recurrent {
   bool feeds_weights = false;
@@ -29,7 +29,7 @@ struct Recurrent {
   Graph Build() const {
     Graph graph(StandardCatalog());
     const GraphBuilder b(graph, {"net", {}, "", kNoId});
-    const int64_t units = 64;
+    const int64_t units = 96;  // whole panels on every machine
     const int64_t all = kSteps * kRows;
     const ValueId x = graph.AddInput("x", ConstantWeightsType(Shape{kSteps, kRows, 4 * units}));
     const ValueId label = graph.AddInput("label", ConstantWeightsType(Shape{all}));

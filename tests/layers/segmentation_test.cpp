@@ -228,5 +228,72 @@ TEST(SegmentationTest, ForksOfConvolutionAndScale) {
               HasSubstr("scale_param.min_value bounds a parameter between steps, which is not part of Moka"));
 }
 
+TEST(SegmentationTest, SegmentationEvaluateGivesCounts) {
+  const BuiltNet net = BuildText(
+      Layer({{1, 3, 1, 4}, {1, 1, 1, 4}}, "SegmentationEvaluate", "segmentation_evaluate_param { ignore_label: 255 }"));
+  // Predictions 0 1 2 2, labels 0 2 2 ignored.
+  const std::vector<double> scores{9, 0, 0, 0, 0, 9, 0, 0, 0, 0, 9, 9};
+  EXPECT_THAT(TopValues(net, {{"a", scores}, {"b", {0, 2, 2, 255}}}, "y"), ElementsAre(1, 0, 1, 1, 0, 2, 1, 1, 1));
+  EXPECT_THAT(ErrorOf({{1, 1, 2, 2}, {1, 1, 2, 2}}, "SegmentationEvaluate"),
+              HasSubstr("the scores must be [N,C,..] of at least 2 classes, found [1,1,2,2]"));
+}
+
+TEST(SegmentationTest, DiceOfPerfectScoresIsZeroAndOfIgnoredLabelsToo) {
+  const auto dice = [](const std::vector<double>& scores, const std::vector<double>& label) {
+    const BuiltNet net =
+        BuildText(Layer({{1, 2, 1, 3}, {1, 1, 1, 3}}, "DiceLoss", "dice_loss_param { ignore_label: 7 }"));
+    return TopValues(net, {{"a", scores}, {"b", label}}, "y")[0];
+  };
+  EXPECT_NEAR(dice({50, -50, 50, -50, 50, -50}, {0, 1, 0}), 0, 1e-12);
+  EXPECT_EQ(dice({1, 2, 3, 4, 5, 6}, {7, 7, 7}), 0);
+  // Class 0 alone occurs: p = 1/2 at its one pixel, and (2/2 + 1) / (1/2 + 1 + 1) = 0.8.
+  EXPECT_NEAR(dice({0, 0, 0, 0, 9, 9}, {0, 7, 7}), 0.2, 1e-12);
+  EXPECT_THAT(ErrorOf({{1, 2, 1, 3}, {1, 1, 1, 3}}, "DiceLoss", "dice_loss_param { smooth: 0 }"),
+              HasSubstr("dice_loss_param.smooth must be above 0, found 0"));
+}
+
+TEST(SegmentationTest, BorderWeightsAreLargeBetweenNearObjects) {
+  // Two objects of label 1, two pixels apart; the pixel beyond the second sees both at distances 1 and 5.
+  const std::vector<double> label{1, 0, 0, 1, 0, 2};
+  const BuiltNet net =
+      BuildText(Layer({{1, 1, 1, 6}}, "BorderWeight",
+                      "border_weight_param { class_weight: 0.5 class_weight: 2 sigma: 2 w0: 8 ignore_label: 2 }"));
+  const std::vector<double> w = TopValues(net, {{"a", label}}, "y");
+  const auto term = [](double d) { return 8 * std::exp(-d * d / 8); };
+  const std::vector<double> expected{2, 0.5 + term(3), 0.5 + term(3), 2, 0.5 + term(5), 0};
+  for (size_t i = 0; i < w.size(); ++i) EXPECT_NEAR(w[i], expected[i], 1e-12) << i;
+  EXPECT_THAT(ErrorOf({{1, 1, 4, 4}}, "BorderWeight", "border_weight_param { class_weight: -1 }"),
+              HasSubstr("border_weight_param.class_weight[0] must not be negative, found -1"));
+  EXPECT_THAT(ErrorOf({{1, 2, 4, 4}}, "BorderWeight"), HasSubstr("the labels must be [N,1,H,W], found [1,2,4,4]"));
+  EXPECT_THAT(ErrorOf({{1, 1, 4, 4}}, "BorderWeight", "border_weight_param { sigma: 65 }"),
+              HasSubstr("border_weight_param.sigma must be above 0 and at most 64, found 65"));
+}
+
+TEST(SegmentationTest, RandScoreFallsWhenRegionsRunTogether) {
+  const auto scores = [](const std::vector<double>& inside, const std::vector<double>& label) {
+    std::vector<double> x;
+    for (const double i : inside) x.push_back(i > 0 ? 0 : 9);
+    for (const double i : inside) x.push_back(i > 0 ? 9 : 0);
+    const BuiltNet net = BuildText(
+        Layer({{1, 2, 1, 7}, {1, 1, 1, 7}}, "RandScore", "rand_score_param { least_pixels: 2 }", {"y", "m", "s"}));
+    std::vector<double> found;
+    for (const char* top : {"y", "m", "s"}) found.push_back(TopValues(net, {{"a", x}, {"b", label}}, top)[0]);
+    return found;
+  };
+  const std::vector<double> label{1, 1, 1, 0, 1, 1, 1};
+  EXPECT_THAT(scores({1, 1, 1, 0, 1, 1, 1}, label), ElementsAre(1, 1, 1));
+  // A wide border belongs to the nearest regions.
+  EXPECT_THAT(scores({1, 1, 0, 0, 0, 1, 1}, label), ElementsAre(1, 1, 1));
+  // One region for two of three pixels: sum n^2 = 18, 36 predicted.
+  const std::vector<double> merged = scores({1, 1, 1, 1, 1, 1, 1}, label);
+  EXPECT_NEAR(merged[0], 2.0 * 18 / (18 + 36), 1e-12);
+  EXPECT_NEAR(merged[1], 0.5, 1e-12);
+  EXPECT_NEAR(merged[2], 1, 1e-12);
+  // The right object cut at its first pixel, which is too small a region and joins the left one over the border.
+  EXPECT_THAT(scores({1, 1, 1, 0, 1, 0, 0}, label), ElementsAre(0.5 * 4 / 3, 0.5, 1));
+  EXPECT_THAT(ErrorOf({{1, 2, 1, 7}, {1, 1, 1, 7}}, "RandScore", "rand_score_param { object_label: 2 }"),
+              HasSubstr("rand_score_param.object_label must be a class from 0 to 1, found 2"));
+}
+
 }  // namespace
 }  // namespace moka

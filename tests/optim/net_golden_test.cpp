@@ -3,6 +3,7 @@
 // fusions.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -18,50 +19,14 @@
 #include "optim/update.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tests/golden_values.h"
 
 namespace moka {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kSeed = 1701;
-constexpr uint64_t kSampleSeed = 7;
-
-std::vector<double> Units(std::string_view stream, int64_t count) {
-  std::vector<double> u(static_cast<size_t>(count));
-  for (size_t k = 0; k < u.size(); ++k) u[k] = static_cast<double>(UnitFloat(RandomWord(kSeed, StableHash(stream), k)));
-  return u;
-}
-
-// The golden value of a parameter blob (formulas of tests/golden/moka_random.py).
-std::vector<float> ParameterValues(const NetBlob& blob, const LayerParameter& layer) {
-  std::vector<float> values(static_cast<size_t>(blob.shape.Count()), 0.0F);
-  if (layer.type() == "BatchNorm") return values;
-  const std::vector<double> units = Units(StrCat(blob.layer, "/", blob.index), blob.shape.Count());
-  double centre = 0;
-  double width = 0.2;
-  if (layer.type() == "Scale" && blob.index == 0) {
-    const bool zero = layer.scale_param().has_filler() && layer.scale_param().filler().type() == "constant" &&
-                      layer.scale_param().filler().value() == 0.0F;
-    centre = zero ? 0.25 : 1;
-  } else if (layer.type() == "PReLU") {
-    centre = 0.25;
-  } else if (blob.shape.rank() >= 2) {
-    width = 2 * std::sqrt(2.0) * std::sqrt(3.0 / static_cast<double>(blob.shape.Count(1, blob.shape.rank())));
-  }
-  for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<float>(centre + width * (units[k] - 0.5));
-  return values;
-}
-
-std::vector<int64_t> SampleIndices(std::string_view name, int64_t count) {
-  constexpr int64_t kSamples = 256;
-  std::vector<int64_t> indices;
-  for (int64_t j = 0; j < std::min(count, kSamples); ++j) {
-    indices.push_back(count <= kSamples ? j
-                                        : RandomWord(kSampleSeed, StableHash(name), static_cast<uint64_t>(j)) % count);
-  }
-  return indices;
-}
+constexpr int64_t kSamples = 256;
 
 struct Case {
   std::string net;
@@ -108,18 +73,17 @@ class NetGolden : public testing::TestWithParam<Case> {
     for (const NetBlob& blob : net.blobs) {
       if (blob.shared) continue;
       store.Add(blob.name, blob.shape);
-      store.Set(blob.name, ParameterValues(blob, layers_.at(blob.layer)));
+      store.Set(blob.name, GoldenParameter(blob, layers_.at(blob.layer)));
     }
   }
 
   void Feed(const Program& program) {
     const Tensor data = program.input("data");
-    const std::vector<double> units = Units("data", data.shape().Count());
-    for (size_t k = 0; k < units.size(); ++k) data.as<float>()[k] = static_cast<float>(2 * (units[k] - 0.5));
+    std::ranges::copy(GoldenPicture(data.shape().Count()), data.as<float>().begin());
     const Tensor label = program.input("label");
     const auto classes = golden_.at("classes").get<uint32_t>();
     for (size_t k = 0; k < label.as<float>().size(); ++k) {
-      label.as<float>()[k] = static_cast<float>(RandomWord(kSeed, StableHash("label"), k) % classes);
+      label.as<float>()[k] = static_cast<float>(RandomWord(kGoldenSeed, StableHash("label"), k) % classes);
     }
     if (program.HasInput("random_key")) program.input("random_key").as<int64_t>()[0] = 1;
   }
@@ -143,7 +107,7 @@ class NetGolden : public testing::TestWithParam<Case> {
     const double norm = expected.at("norm").get<double>();
     EXPECT_NEAR(std::sqrt(squares), norm, tolerance.norm * std::max(norm, 1e-30)) << what << ": norm";
     const auto samples = expected.at("samples").get<std::vector<double>>();
-    const std::vector<int64_t> indices = SampleIndices(sample_name, static_cast<int64_t>(found.size()));
+    const std::vector<int64_t> indices = GoldenSampleIndices(sample_name, static_cast<int64_t>(found.size()), kSamples);
     ASSERT_EQ(samples.size(), indices.size()) << what;
     double worst = 0;
     for (size_t j = 0; j < samples.size(); ++j) {

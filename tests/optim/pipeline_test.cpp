@@ -43,14 +43,6 @@ TEST(MicroBatchesTest, TheBubbleIsThatOfTheory) {
 
 class PipelineTest : public RanksTest {
  protected:
-  // Every rank has all of each batch.
-  static std::vector<Result> Train(int ranks, const std::string& solver, const SolverNets& nets,
-                                   const std::function<void(int, TrainerOptions&)>& prepare = {}) {
-    return RanksTest::Train(ranks, solver, nets, prepare, [&](int, Trainer& trainer) {
-      FillTask(trainer.train_net().feed());
-      for (size_t i = 0; i < nets.tests.size(); ++i) FillTask(trainer.test_net(i).feed());
-    });
-  }
   // The text with a stage for each of these layers.
   static std::string Staged(std::string text, const std::vector<std::pair<std::string, int>>& stages) {
     for (const auto& [layer, stage] : stages) {

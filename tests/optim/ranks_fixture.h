@@ -24,7 +24,7 @@ class RanksTest : public TrainerTest {
     std::string plan;
   };
   static inline int samples = kSamples;  // of the task
-  // Every rank trains on its part of each batch of 16.
+  // Every rank trains on its part of each batch of 16, in a pipeline on all of it.
   static std::vector<Result> Train(int ranks, const std::string& solver, const SolverNets& nets,
                                    const std::function<void(int, TrainerOptions&)>& prepare = {},
                                    const std::function<void(int, Trainer&)>& before = {}) {
@@ -39,11 +39,12 @@ class RanksTest : public TrainerTest {
         options.world = &world;
         if (prepare) prepare(rank, options);
         Trainer trainer(Merged(solver), nets, std::move(options));
-        FillTask(trainer.train_net().feed(), -1, rank, ranks, samples);
-        for (size_t i = 0; i < nets.tests.size(); ++i) {
-          const auto shares = static_cast<int>(trainer.test_net(i).ranks());
-          FillTask(trainer.test_net(i).feed(), -1, shares > 1 ? rank : 0, shares, samples);
-        }
+        const auto fill = [rank](Feed& feed) {
+          const auto shares = static_cast<int>(feed.ranks());
+          FillTask(feed, -1, shares > 1 ? rank : 0, shares, samples);
+        };
+        fill(trainer.train_net().feed());
+        for (size_t i = 0; i < nets.tests.size(); ++i) fill(trainer.test_net(i).feed());
         if (before) before(rank, trainer);
         Result& result = results[static_cast<size_t>(rank)];
         result.end = trainer.Run();

@@ -44,6 +44,26 @@ layer { name: "u1" type: "Block" bottom: "x" bottom: "y" top: "out" block_param 
   EXPECT_EQ(net.layer(2).scale_param().axis(), 32);
 }
 
+TEST(Blocks, MultiplyWholeNumbers) {
+  const auto width = [](const std::string& value) {
+    return NetFromText(std::string(kUnit) +
+                           "layer { name: 'in' type: 'Input' top: 'x' }\n"
+                           "layer { name: 'u1' type: 'Block' bottom: 'x' bottom: 'x' top: 'out' "
+                           "block_param { block: 'unit' set: 'id=1' set: 'width=" +
+                           value + "' } }\n",
+                       "n")
+        .layer(1)
+        .convolution_param()
+        .num_output();
+  };
+  EXPECT_EQ(width("6*4"), 24U);
+  EXPECT_EQ(width("2 * 3 * 5"), 30U);
+  EXPECT_THAT(ErrorTextOf([&] { width("6*wide"); }),
+              HasSubstr("takes an integer from 0 to 4294967295, found \"6*wide\""));
+  EXPECT_THAT(ErrorTextOf([&] { width("65536*65536"); }),
+              HasSubstr("takes an integer from 0 to 4294967295, found \"4294967296\""));
+}
+
 TEST(Blocks, KeepPlacesAndNoteTheirUse) {
   const NetParameter net = NetFromText(std::string(kUnit) +
                                            "layer { name: 'in' type: 'Input' top: 'x' }\n"

@@ -134,7 +134,7 @@ function(moka_test name)
   moka_test_flags(${name})
   target_compile_definitions(${name} PRIVATE MOKA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                              MOKA_BINARY="$<TARGET_FILE_DIR:${name}>/../moka")
-  if(TEST_DEPENDS MATCHES "moka_(proto|layers|data|optim|tools)")
+  if(TEST_DEPENDS MATCHES "moka_(proto|layers|comm|data|optim|tools)")
     target_precompile_headers(${name} REUSE_FROM moka_test_headers)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)

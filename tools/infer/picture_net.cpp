@@ -8,16 +8,14 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
-#include "layers/net.h"
-#include "optim/net_weights.h"
-#include "optim/precision.h"
 #include "tools/deploy_net.h"
+#include "tools/infer/infer_program.h"
 #include "tools/net_source.h"
 
 namespace moka {
 namespace {
 
-constexpr uint64_t kPictureNetSeed = 1;  // of blobs that no weights file fills; those are warned about
+constexpr uint64_t kPictureNetSeed = 1;  // of the transform, which draws nothing in the test phase
 
 // What the net's data layer gives a batch of one, in the test phase.
 Shape InputShape(const NetParameter& net, int64_t batch) {
@@ -37,30 +35,15 @@ Shape InputShape(const NetParameter& net, int64_t batch) {
 
 }  // namespace
 
-PictureNet::PictureNet(const InferSource& source, int64_t batch) : batch_(batch), store_(source.compile.device) {
+PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
+    : batch_(batch), store_(source.compile.device) {
   const NetParameter net = InferNet(source);
   const NetParameter deploy = DeployNet(net, InputShape(net, batch_));
-  NetOptions net_options;
-  net_options.state.set_phase(TEST);
-  net_options.state.add_stage("deploy");
-  BuiltNet built = BuildNet(deploy, net_options);
-  if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no output"));
-  AddBlobs(built.blobs, kPictureNetSeed, store_);
-  AddKept(built, "infer", store_);
-  LoadWeightFiles(source.weights, built.blobs, store_);
-
-  for (const BuiltNet::Output& output : built.outputs) {
-    outputs_.push_back(output.name);
-    built.graph.AddOutput(output.name, output.value);
-  }
-  CompileOptions compile = source.compile;
-  compile.name = net.name();
-  compile.inference = true;
-  if (!source.has_precision) compile.compute = PrecisionOf({}, deploy, compile.compute);
-  compile.keep32_layers = LayersInFloat32(deploy);
-  compile.releases_states = true;
+  InferProgram made =
+      CompileForInference(source, deploy, blob.empty() ? std::vector<std::string>{} : std::vector{blob}, store_);
+  outputs_ = blob.empty() ? std::move(made.outputs) : std::vector{blob};
+  program_ = std::move(made.program);
   const std::string input = ImageInput(deploy).top(0);
-  program_ = Compile(std::move(built.graph), store_, compile);
   if (!program_->HasInput(input))
     throw Error(ErrorKind::kConfig, StrCat("input \"", input, "\" does not reach the output"));
   input_ = program_->input(input);

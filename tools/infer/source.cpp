@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "core/error.h"
@@ -12,6 +15,7 @@
 #include "proto/model_card.h"
 #include "proto/net_file.h"
 #include "tools/checkpoint_source.h"
+#include "tools/infer/frames.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 
@@ -26,6 +30,17 @@ bool IsPictureFile(const fs::path& path) {
                  [](unsigned char c) { return std::tolower(c); });
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
          extension == ".webp" || extension == ".gif";
+}
+
+// The picture that standard input holds, or the files that its lines name.
+std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
+  const std::string all{std::istreambuf_iterator<char>(std::cin), {}};
+  if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
+  std::vector<fs::path> files;
+  for (const std::string& line : Split(all, '\n')) {
+    if (!Trim(line).empty()) files.emplace_back(Trim(line));
+  }
+  return files;
 }
 
 }  // namespace
@@ -69,19 +84,33 @@ NetParameter InferNet(const InferSource& source) {
   return FilterNet(ReadNet(source.net, read), state);
 }
 
+fs::path VocabularyFile(const InferSource& source, const fs::path& trained_with) {
+  const fs::path copy = source.folder / trained_with.filename();
+  std::error_code code;
+  return fs::is_regular_file(copy, code) ? copy : trained_with;
+}
+
 std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());
   return is_named ? source.names[static_cast<size_t>(label)] : std::to_string(label);
 }
 
-std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments) {
+std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {
   std::vector<fs::path> files;
+  std::set<fs::path> taken;  // folders of videos, of which two may have one name
   for (const std::string& argument : arguments) {
     std::error_code code;
     if (argument == "-") {
-      for (std::string line; std::getline(std::cin, line);) {
-        if (!Trim(line).empty()) files.emplace_back(Trim(line));
-      }
+      const std::vector<fs::path> named = InputsOfStdin(frames);
+      files.insert(files.end(), named.begin(), named.end());
+      continue;
+    }
+    if (IsVideoName(argument) && fs::is_regular_file(argument, code)) {
+      const fs::path stem = fs::path(argument).stem();
+      fs::path folder = frames / stem;
+      for (int i = 2; !taken.insert(folder).second; ++i) folder = frames / StrCat(stem.string(), "-", i);
+      const std::vector<fs::path> pictures = WriteFrames(argument, folder);
+      files.insert(files.end(), pictures.begin(), pictures.end());
       continue;
     }
     if (!fs::is_directory(argument, code)) {

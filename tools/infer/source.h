@@ -30,11 +30,17 @@ InferSource InferSourceOf(const Arguments& arguments);
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
 
+// A file of words that the net was trained with: the run's copy, else where the training found it.
+std::filesystem::path VocabularyFile(const InferSource& source, const std::filesystem::path& trained_with);
+
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 
-// Files as given; the pictures of folders, sorted; "-": files that standard input names, one a line. Errors: kNoInput
-// for a folder without any.
-std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments);
+// Files as given; the pictures of folders, sorted; those of videos (tools/infer/frames.h), which are written to
+// `frames`;
+// "-": the picture that standard input holds, else the files that it names, one a line. Errors: kNoInput for a folder
+// without any, those of WriteFrames.
+std::vector<std::filesystem::path> PicturesOf(const std::vector<std::string>& arguments,
+                                              const std::filesystem::path& frames = "frames");
 
 }  // namespace moka

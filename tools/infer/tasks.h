@@ -15,8 +15,13 @@ struct InferTask {
   std::vector<OptionSpec> options = {};  // flags of this task alone
 };
 
+InferTask AnswerTask();
 InferTask ClassifyTask();
+InferTask DetectTask();
+InferTask GenerateTask();
 InferTask InstancesTask();
+InferTask SegmentTask();
+InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Errors: kUsage for a task that has no inference.

@@ -34,7 +34,8 @@ constexpr int64_t kMaxSteps = 1'000'000;
 std::string ConfigOf(const std::string& name) {
   std::error_code code;
   if (fs::exists(name, code)) return name;
-  for (const char* shelf : {"models", "tools/bench/nets"}) {
+  // The benches' own nets keep their names: a model of the zoo that is called alike is meant by its path.
+  for (const char* shelf : {"tools/bench/nets", "models"}) {
     const fs::path folder = fs::path(shelf) / name;
     if (fs::is_directory(folder, code)) return folder.string();
   }

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/verbs/verbs.h"
+#include "tools/zoo/entry.h"
 
 namespace moka {
 namespace {
@@ -31,12 +32,23 @@ constexpr const char* kFish =
 complete -c moka -F
 )sh";
 
+// Names of the zoo's models; nothing where there are none.
+void PrintModels() {
+  try {
+    for (const std::string& name : EntryNames(ModelsFolder({}))) std::puts(name.c_str());
+  } catch (const Error&) {
+    return;  // a shell that completes is told no errors
+  }
+}
+
 void PrintWords(const std::string& typed) {
   const std::vector<Verb>* verbs = &AllVerbs();
   const Verb* verb = nullptr;
+  bool is_zoo = false;
   for (const std::string& word : Split(typed, ' ')) {
     for (const Verb& candidate : *verbs) {
       if (candidate.name != word) continue;
+      is_zoo = is_zoo || candidate.name == "zoo";
       verb = &candidate;
       verbs = &candidate.subverbs;
       break;
@@ -44,6 +56,7 @@ void PrintWords(const std::string& typed) {
   }
   for (const Verb& candidate : *verbs) std::puts(candidate.name.c_str());
   if (verb == nullptr) return;
+  if (is_zoo && verb->run != nullptr && verb->name != "list") PrintModels();
   for (const OptionSpec& option : verb->options)
     std::puts(("--" + option.name + (option.value.empty() ? "" : "=")).c_str());
   for (const OptionSpec& option : CommonOptions()) std::puts(("--" + option.name).c_str());

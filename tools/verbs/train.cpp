@@ -20,8 +20,10 @@
 #include "core/trace.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
+#include "optim/turn_scope.h"
 #include "tools/device_choice.h"
 #include "tools/faults/silence.h"
+#include "tools/first_training.h"
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -94,15 +96,16 @@ void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at)
   }
 }
 
-void LogNet(TrainNet& net) {
+void LogNet(TrainNet& net, const std::string& turn) {
   int64_t parameters = 0;
   for (const NetBlob& blob : net.blobs()) {
     if (!blob.shared && blob.role != ParameterRole::kStatistic) parameters += blob.shape.Count();
   }
   const MemoryReport& memory = net.program().memory();
-  LogInfo(fmt::format("net {}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
-                      net.param().layer_size(), parameters, BytesText(memory.arena_bytes + memory.state_bytes),
-                      net.feed().batch_size(), net.feed().epoch_size()));
+  LogInfo(fmt::format("net {}{}: {} layers, {} parameters, {} planned, batch {}, {} records", net.param().name(),
+                      turn.empty() ? "" : StrCat(" of turn ", turn), net.param().layer_size(), parameters,
+                      BytesText(memory.arena_bytes + memory.state_bytes), net.feed().batch_size(),
+                      net.feed().epoch_size()));
 }
 
 int FinishTraining(const TrainResult& result, const RunFolder& run) {
@@ -137,6 +140,9 @@ class Training {
   // Whether ranks are threads of this process.
   bool is_shared() const { return !lanes_.empty(); }
   const std::string& lane(int rank) const { return lanes_.at(static_cast<size_t>(rank)); }
+  // Where the run lies; empty before it has begun.
+  const std::filesystem::path& run_path() const { return run_path_; }
+  void SetRunPath(const std::filesystem::path& path) { run_path_ = path; }
   // The checkpoint to go on from, once for each rank: the last one gets it without a copy.
   std::optional<Checkpoint> TakeResume() {
     const std::lock_guard lock(mutex_);
@@ -147,6 +153,7 @@ class Training {
   TrainSetup setup_;
   std::optional<ScalingBaseline> baseline_;
   std::vector<std::string> lanes_;
+  std::filesystem::path run_path_;  // the first rank's alone to write
   std::mutex mutex_;
   int takers_ = 1;
 };
@@ -237,7 +244,9 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   }
   if (LooksInside(arguments)) {
     Trainer trainer(setup.solver, setup.nets, options);
-    LookInside(arguments, "train", trainer.train_net().program());
+    for (size_t i = 0; i < trainer.turns().size(); ++i) {
+      LookInside(arguments, ProgramNameOf(trainer.turns().rule(i)), trainer.turns().net(i).program());
+    }
     return 0;
   }
   const CompileOptions compile = options.compile;
@@ -250,7 +259,8 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   std::optional<RunFolder> run;
   std::unique_ptr<Trainer> trainer;
   if (options.resume) {
-    CheckResume(*options.resume, setup.solver, setup.nets.train);  // before the run's config is written anew
+    CheckResume(*options.resume, setup.solver,
+                WholeTrainNet(setup.solver, setup.nets));  // before the run's config is written anew
     if (is_first) {
       run.emplace(OpenRun(setup, arguments));
       LogStart(setup, *run, options.resume->trainer.iteration);
@@ -267,7 +277,10 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   }
   ShareRun(world, training, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
-  if (is_first) LogNet(trainer->train_net());
+  if (run) training.SetRunPath(run->path());
+  for (size_t i = 0; is_first && i < trainer->turns().size(); ++i) {
+    LogNet(trainer->turns().net(i), trainer->turns().rule(i).name());
+  }
   const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
   return run ? FinishTraining(result, *run) : result.exit_code();
@@ -290,7 +303,7 @@ int TrainInThreads(const Arguments& arguments, Training& training, const Process
   return code;
 }
 
-int Train(const Arguments& arguments, Communicator* world) {
+int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::path* run_path) {
   ParseProgressMode(arguments.Get("progress", "auto"));
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
@@ -298,8 +311,29 @@ int Train(const Arguments& arguments, Communicator* world) {
   if (world != nullptr) return TrainRank(arguments, training, world);
   const ProcessRanks ranks = RanksOfProcess(arguments, training.setup().solver);
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
-  if (ranks.count > 1 && !looks_inside) return TrainInThreads(arguments, training, ranks);
-  return TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+  const int code = ranks.count > 1 && !looks_inside
+                       ? TrainInThreads(arguments, training, ranks)
+                       : TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+  *run_path = training.run_path();
+  return code;
+}
+
+// The training, after the one that its solver wants before it.
+int Train(const Arguments& arguments, Communicator* world) {
+  std::filesystem::path run_path;
+  const std::optional<Arguments> first = FirstTrainingOf(arguments);
+  if (!first) return TrainOnce(arguments, world, &run_path);
+  if (world != nullptr) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("the solver wants ", first->Get("solver"), " trained before it, and ranks train one solver"),
+                "train that one first, and give this training --from RUN@last");
+  }
+  const int code = TrainOnce(*first, nullptr, &run_path);
+  Arguments second = arguments;
+  second.options["from"] = StrCat(run_path.string(), "@last");
+  if (code == 0) return TrainOnce(second, nullptr, &run_path);
+  LogInfo(StrCat("then: --from ", run_path.string(), "@last in place of this first training"));
+  return code;
 }
 
 int RunTrain(const Arguments& arguments) {

@@ -16,6 +16,8 @@ Verb ConvertVerb();  // a subverb of model
 Verb DataVerb();
 Verb DeviceVerb();
 Verb ExplainVerb();
+Verb FrechetVerb();
+Verb GenerateVerb();
 Verb InferVerb();
 Verb LaunchVerb();
 Verb ModelCheckVerb();  // a subverb of model
@@ -28,5 +30,6 @@ Verb TraceVerb();
 Verb TrainVerb();
 Verb VersionVerb();
 Verb VocabularyVerb();  // a subverb of data
+Verb ZooVerb();
 
 }  // namespace moka

@@ -25,7 +25,7 @@ constexpr const char* kSpreadTops =
     " The batch has `batch_size / pair_size` videos: their first pictures, then their second ones and so on. Top 1 "
     "(optional) is `[batch_size,2,1,1]`: the label and 1.";
 
-std::string Spread(const std::string& frames, const std::string& each) {
+std::string SpreadFrames(const std::string& frames, const std::string& each) {
   std::string text = kSpread;
   constexpr std::string_view kMark = "{frames}";
   text.replace(text.find(kMark), kMark.size(), frames);
@@ -153,19 +153,20 @@ LayerDef ImageVideoDataLayer() {
 }
 
 LayerDef RgbVideoDataLayer() {
-  return Row("RgbVideoData",
-             "Pictures spread over videos [N,C,H,W] and, optional, their labels and markers [N,2,1,1], for recurrent "
-             "nets: pair_size pictures a video, laid picture by picture.",
-             2,
-             {.params = {"image_data_param", "transform_param"},
-              .formula = Spread("pictures",
-                                "channel of a video.\n\nTop 0 is `[batch_size,C,H,W]`, C 3 or, with `is_color: false`, "
-                                "1.") +
-                         kSpreadTops,
-              .gradient = {},
-              .source = "lisa-caffe-lstm (xiaolonw), rgb_video_data_layer. multiview must be false; classnum has no "
-                        "effect, as there.",
-              .example = R"(layer {
+  return Row(
+      "RgbVideoData",
+      "Pictures spread over videos [N,C,H,W] and, optional, their labels and markers [N,2,1,1], for recurrent "
+      "nets: pair_size pictures a video, laid picture by picture.",
+      2,
+      {.params = {"image_data_param", "transform_param"},
+       .formula = SpreadFrames("pictures",
+                               "channel of a video.\n\nTop 0 is `[batch_size,C,H,W]`, C 3 or, with `is_color: false`, "
+                               "1.") +
+                  kSpreadTops,
+       .gradient = {},
+       .source = "lisa-caffe-lstm (xiaolonw), rgb_video_data_layer. multiview must be false; classnum has no "
+                 "effect, as there.",
+       .example = R"(layer {
   name: "frames"
   type: "RgbVideoData"
   top: "frames"
@@ -182,13 +183,14 @@ LayerDef FlowVideoDataLayer() {
       "for recurrent nets: pair_size stacks a video, laid stack by stack.",
       2,
       {.params = {"image_data_param", "transform_param"},
-       .formula = Spread("frames of pair_size_sub pictures each",
-                         "picture and channel.\n\nTop 0 is `[batch_size,frame_num * pair_size_sub * c,H,W]`, c 3 or, "
-                         "with `is_color: false`, 1: at each place frame_num times the frame's pictures, the number "
-                         "at the beginning of a file's name (four digits are written) one more each time. With "
-                         "read_mode 4 and 5 pictures are grey and the first of a frame (x) is mirrored with its sign, "
-                         "`255 - pixel`; with 4 a pixel is then the flow `pixel / 255 * 2 * bound - bound`.") +
-                  kSpreadTops + " The label is that of the video's first picture.",
+       .formula =
+           SpreadFrames("frames of pair_size_sub pictures each",
+                        "picture and channel.\n\nTop 0 is `[batch_size,frame_num * pair_size_sub * c,H,W]`, c 3 or, "
+                        "with `is_color: false`, 1: at each place frame_num times the frame's pictures, the number "
+                        "at the beginning of a file's name (four digits are written) one more each time. With "
+                        "read_mode 4 and 5 pictures are grey and the first of a frame (x) is mirrored with its sign, "
+                        "`255 - pixel`; with 4 a pixel is then the flow `pixel / 255 * 2 * bound - bound`.") +
+           kSpreadTops + " The label is that of the video's first picture.",
        .gradient = {},
        .source = "lisa-caffe-lstm (xiaolonw), flow_video_data_layer. multiview must be false; classnum has no "
                  "effect, as there. The fork's own draw of the mirror for read_mode 4 and 5 returns nothing; "

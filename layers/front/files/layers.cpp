@@ -4,8 +4,9 @@ namespace moka {
 
 std::vector<LayerDef> FileLayers() {
   return {FlowVideoDataLayer(),       Hdf5OutputLayer(),   ImageLabelmapDataLayer(), ImageVideoDataLayer(),
-          MultiLabelImageDataLayer(), RgbVideoDataLayer(), StoryDataLayer(),         TextPairDataLayer(),
-          TridimDataLayer(),          VideoDataRnnLayer(), VideoDataSegLayer(),      WindowSegDataLayer()};
+          MultiLabelImageDataLayer(), RgbVideoDataLayer(), SkipGramDataLayer(),      StoryDataLayer(),
+          TextPairDataLayer(),        TridimDataLayer(),   VideoDataRnnLayer(),      VideoDataSegLayer(),
+          WindowSegDataLayer()};
 }
 
 }  // namespace moka

@@ -16,6 +16,7 @@ LayerDef ImageLabelmapDataLayer();
 LayerDef ImageVideoDataLayer();
 LayerDef MultiLabelImageDataLayer();
 LayerDef RgbVideoDataLayer();
+LayerDef SkipGramDataLayer();
 LayerDef StoryDataLayer();
 LayerDef TextPairDataLayer();
 LayerDef TridimDataLayer();

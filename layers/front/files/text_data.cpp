@@ -1,4 +1,4 @@
-// TextPairData and StoryData: words of texts as numbers, read by the data room, which tells their shapes.
+// SkipGramData, StoryData and TextPairData: words of texts as numbers, read by the data room, which tells their shapes.
 #include "layers/front/files/layers.h"
 
 namespace moka {
@@ -7,6 +7,12 @@ namespace {
 void BuildPairs(LayerBuilder& l) {
   l.Check(l.param().text_pair_data_param().output_size() == l.top_count(), "text_pair_data_param.output",
           "each top holds one output of text_pair_data_param");
+  l.AddData(l.AskDataTypes());
+}
+
+void BuildSkipGrams(LayerBuilder& l) {
+  l.Check(l.param().skip_gram_data_param().output_size() == l.top_count(), "skip_gram_data_param.output",
+          "each top holds one output of skip_gram_data_param");
   l.AddData(l.AskDataTypes());
 }
 
@@ -116,6 +122,48 @@ LayerDef StoryDataLayer() {
   story_data_param {
     output: STORY output: QUESTION output: ANSWER output: TIME
     source: "qa1_train.txt" vocabulary: "words.txt" sentences: 5 words: 6 time_noise: 0.1
+  }
+})"}};
+}
+
+LayerDef SkipGramDataLayer() {
+  return {
+      .type = "SkipGramData",
+      .doc =
+          "Words of text files with a word near each and words drawn at random, for word vectors learned by skip-grams "
+          "with negative sampling; each top is one output of skip_gram_data_param. data_param has batch_size, shuffle, "
+          "prefetch, threads and rand_skip.",
+      .min_bottoms = 0,
+      .max_bottoms = 0,
+      .max_tops = 3,
+      .build = BuildSkipGrams,
+      .page = {
+          .params = {"skip_gram_data_param", "data_param"},
+          .formula =
+              "Files are UTF-8, a sentence a line, plain or .gz. Words are numbers of the vocabulary (docs/data.md); "
+              "what it lacks is left out as if it were not there, and so are lines of fewer than two words. A record "
+              "is "
+              "a word of the text, so an epoch has as many pairs as the text has words.\n\nCENTER `[N]` is the word. "
+              "WORDS `[N,1+K]`, K negatives, begins with a word near it, followed by K words drawn from the whole "
+              "text with probabilities of `count^power`, none of them the near one. IS_NEAR `[N,1+K]` is 1 and K "
+              "zeros.\n\nA word whose share f of the text is above subsample is passed over with probability `1 - "
+              "sqrt(subsample / f)`: where the record's word is, another place of the text is drawn instead, so that "
+              "each word is a centre as often as it is kept. Of its sentence's other words those that are kept count: "
+              "the near one is any of the b next ones on each side, with b drawn from 1 to window.",
+          .gradient = kGradient,
+          .source = "Moka's own; Mikolov et al., \"Distributed representations of words and phrases and their "
+                    "compositionality\", 2013, arXiv 1310.4546. The authors' program takes every word of a window, so "
+                    "an epoch has about `window` times the pairs of one here.",
+          .example = R"(layer {
+  name: "words"
+  type: "SkipGramData"
+  top: "center"
+  top: "words"
+  top: "is_near"
+  data_param { batch_size: 2 shuffle: true }
+  skip_gram_data_param {
+    output: CENTER output: WORDS output: IS_NEAR
+    source: "train.en.gz" vocabulary: "en.txt" window: 5 negatives: 3
   }
 })"}};
 }

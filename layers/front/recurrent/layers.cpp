@@ -3,7 +3,7 @@
 namespace moka {
 
 std::vector<LayerDef> RecurrentLayers() {
-  return {CaffeLstmLayer(), EmbedLayer(), GruLayer(), LstmLayer(), LstmUnitLayer(), RnnLayer()};
+  return {CaffeLstmLayer(), EmbedLayer(), EmbedSumLayer(), GruLayer(), LstmLayer(), LstmUnitLayer(), RnnLayer()};
 }
 
 }  // namespace moka

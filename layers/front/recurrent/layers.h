@@ -9,6 +9,7 @@ namespace moka {
 
 LayerDef CaffeLstmLayer();
 LayerDef EmbedLayer();
+LayerDef EmbedSumLayer();
 LayerDef GruLayer();
 LayerDef LstmLayer();
 LayerDef LstmUnitLayer();

@@ -3,9 +3,22 @@
 namespace moka {
 
 std::vector<LayerDef> SegmentationLayers() {
-  return {BnLayer(),          DenseImageDataLayer(), EltwiseAccuracyLayer(), ImageSegDataLayer(),
-          InterpLayer(),      MatWriteLayer(),       MergeCropLayer(),       PaddingLayer(),
-          SegAccuracyLayer(), UnpoolingLayer(),      UpsampleDarknetLayer(), UpsampleLayer()};
+  return {BnLayer(),
+          BorderWeightLayer(),
+          DenseImageDataLayer(),
+          DiceLossLayer(),
+          EltwiseAccuracyLayer(),
+          ImageSegDataLayer(),
+          InterpLayer(),
+          MatWriteLayer(),
+          MergeCropLayer(),
+          PaddingLayer(),
+          RandScoreLayer(),
+          SegAccuracyLayer(),
+          SegmentationEvaluateLayer(),
+          UnpoolingLayer(),
+          UpsampleDarknetLayer(),
+          UpsampleLayer()};
 }
 
 }  // namespace moka

@@ -10,14 +10,18 @@ namespace moka {
 std::vector<LayerDef> SegmentationLayers();
 
 LayerDef BnLayer();
+LayerDef BorderWeightLayer();
 LayerDef DenseImageDataLayer();
+LayerDef DiceLossLayer();
 LayerDef EltwiseAccuracyLayer();
 LayerDef ImageSegDataLayer();
 LayerDef InterpLayer();
 LayerDef MatWriteLayer();
 LayerDef MergeCropLayer();
 LayerDef PaddingLayer();
+LayerDef RandScoreLayer();
 LayerDef SegAccuracyLayer();
+LayerDef SegmentationEvaluateLayer();
 LayerDef UnpoolingLayer();
 LayerDef UpsampleDarknetLayer();
 LayerDef UpsampleLayer();

@@ -3,8 +3,8 @@
 namespace moka {
 
 std::vector<OpDef> RecurrentOps() {
-  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(),        EmbedUpdateOp(), GruBackwardOp(),
-          GruForwardOp(),   GruOp(),           LstmBackwardOp(), LstmForwardOp(), LstmOp()};
+  return {ClipGradientOp(), EmbedBackwardOp(), EmbedOp(), EmbedSumBackwardOp(), EmbedSumOp(),    EmbedUpdateOp(),
+          GruBackwardOp(),  GruForwardOp(),    GruOp(),   LstmBackwardOp(),     LstmForwardOp(), LstmOp()};
 }
 
 }  // namespace moka

@@ -10,6 +10,8 @@ namespace moka {
 OpDef ClipGradientOp();
 OpDef EmbedBackwardOp();
 OpDef EmbedOp();
+OpDef EmbedSumBackwardOp();
+OpDef EmbedSumOp();
 OpDef EmbedUpdateOp();
 OpDef GruBackwardOp();
 OpDef GruForwardOp();

@@ -3,10 +3,9 @@
 namespace moka {
 
 std::vector<OpDef> SegmentationOps() {
-  return {
-      ClassCountsOp(), InterpolateOp(),    InterpolateBackwardOp(), SoftmaxLossesOp(),     SoftmaxLossesBackwardOp(),
-      UnpoolOp(),      UnpoolBackwardOp(), UnpoolMaxOp(),           UnpoolMaxBackwardOp(),
-  };
+  return {BorderWeightOp(),   ClassCountsOp(),   InterpolateOp(),           InterpolateBackwardOp(),
+          RandScoreOp(),      SoftmaxLossesOp(), SoftmaxLossesBackwardOp(), UnpoolOp(),
+          UnpoolBackwardOp(), UnpoolMaxOp(),     UnpoolMaxBackwardOp()};
 }
 
 }  // namespace moka

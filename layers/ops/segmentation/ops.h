@@ -9,9 +9,11 @@ namespace moka {
 
 std::vector<OpDef> SegmentationOps();
 
+OpDef BorderWeightOp();
 OpDef ClassCountsOp();
 OpDef InterpolateOp();
 OpDef InterpolateBackwardOp();
+OpDef RandScoreOp();
 OpDef SoftmaxLossesOp();
 OpDef SoftmaxLossesBackwardOp();
 OpDef UnpoolOp();

@@ -282,6 +282,23 @@ TEST(RecurrentTest, AnIndexThatIsNoRowStopsTheRun) {
   }
 }
 
+TEST(RecurrentTest, AnIndexOfASumThatIsNoRowStopsTheRun) {
+  CompiledNet net(RecurrentOneLayer("EmbedSum", {{2, 3}}, "embed_sum_param { num_output: 2 input_dim: 4 padding: 0 }"));
+  net.Feed("a", {0, 1, 2, 3, 0, 1});
+  EXPECT_EQ(net.Run().size(), 4U);
+  for (const auto& [value, text] : std::vector<std::pair<double, std::string>>{
+           {4, "index 4 at position 4"}, {-1, "index -1 at position 4"}, {0.5, "index 0.5 at position 4"}}) {
+    net.Feed("a", {0, 1, 2, 3, value, 77});
+    try {
+      net.Run();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+      EXPECT_THAT(error.text(), HasSubstr(StrCat("layer \"l\": ", text, " is not a row from 0 to 3")));
+    }
+  }
+}
+
 // Mistakes ---------------------------------------------------------------------------------------------------
 
 std::string RecurrentErrorOf(const std::string& type, const std::vector<std::vector<int64_t>>& shapes,

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch peer of models/cifar10_resnet20: the same net, data, augmentation, rates and update rule, for comparison.
 
+With --blocks 9 of models/cifar10_resnet56.
+
 Usage: cifar_torch.py --train cifar10_jpeg_train.tar.gz --test cifar10_jpeg_test.tar.gz [--seed 1] [--out result.json]
 
 Follows models/cifar10_resnet20/solver_12epoch.prototxt and train_val.prototxt:
@@ -66,11 +68,14 @@ class Residual(nn.Module):
         return F.relu(x + y)
 
 
-class ResNet20(nn.Module):
-    def __init__(self):
+class ResNet(nn.Module):
+    """Three stages of so many blocks: 3 make ResNet-20, 9 ResNet-56."""
+
+    def __init__(self, blocks):
         super().__init__()
         self.conv1 = ConvBn(3, 16)
-        pairs = [(16, 16)] * 3 + [(16, 32)] + [(32, 32)] * 2 + [(32, 64)] + [(64, 64)] * 2
+        more = blocks - 1
+        pairs = [(16, 16)] * blocks + [(16, 32)] + [(32, 32)] * more + [(32, 64)] + [(64, 64)] * more
         self.blocks = nn.Sequential(*[Residual(a, b) for a, b in pairs])
         self.fc = nn.Linear(64, 10)
         nn.init.normal_(self.fc.weight, std=math.sqrt(2 / 64))
@@ -155,7 +160,7 @@ def train(options):
     generator = torch.Generator().manual_seed(options.seed)
     images, labels = read_tar(options.train)
     test_images, test_labels = read_tar(options.test)
-    net = ResNet20().to(options.device, memory_format=torch.channels_last)
+    net = ResNet(options.blocks).to(options.device, memory_format=torch.channels_last)
     solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
     recipe = {key: value for key, value in vars(options).items() if key not in ("train", "test", "out")}
     result = {"recipe": recipe, "torch": torch.__version__, "tests": [], "losses": [],
@@ -187,6 +192,7 @@ def main():
     parser.add_argument("--train", required=True, help="tar of the training images")
     parser.add_argument("--test", required=True, help="tar of the test images")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--blocks", type=int, default=3, help="of a stage; 9: ResNet-56")
     parser.add_argument("--epochs", type=float, default=12, help="of 391 iterations")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--lr", type=float, default=0.2)

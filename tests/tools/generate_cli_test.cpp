@@ -1,0 +1,161 @@
+// Frechet distances as numpy has them; a small GAN from the command line: train by turns, generate, measure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "data/image.h"
+#include "tests/tools/cli_fixture.h"
+#include "tools/frechet.h"
+
+namespace moka {
+namespace {
+
+PointSums SumsOfPoints(const Json& points) {
+  PointSums sums(static_cast<int64_t>(points.at(0).size()));
+  for (const Json& point : points) sums.Add(point.get<std::vector<float>>());
+  return sums;
+}
+
+TEST(FrechetTest, DistancesEqualNumpys) {
+  std::ifstream file(StrCat(MOKA_SOURCE_DIR, "/tests/golden/frechet.json"));
+  const Json cases = Json::parse(file).at("cases");
+  ASSERT_EQ(cases.size(), 5U);
+  for (const Json& c : cases) {
+    SCOPED_TRACE(c.at("name"));
+    const double expected = c.at("distance");
+    const PointSums a = SumsOfPoints(c.at("a"));
+    const PointSums b = SumsOfPoints(c.at("b"));
+    EXPECT_NEAR(FrechetDistance(a, b), expected, 1e-6 * std::max(expected, 1.0));
+    EXPECT_NEAR(FrechetDistance(b, a), expected, 1e-6 * std::max(expected, 1.0));
+  }
+}
+
+TEST(FrechetTest, SumsAreOfAllPoints) {
+  PointSums sums(2);
+  for (const auto& [x, y] : {std::pair(1.0F, 10.0F), std::pair(2.0F, 14.0F), std::pair(6.0F, 12.0F)}) {
+    sums.Add(std::array{x, y});
+  }
+  EXPECT_EQ(sums.count(), 3);
+  EXPECT_THAT(sums.Mean(), testing::ElementsAre(3, 12));
+  EXPECT_THAT(sums.Covariance(), testing::ElementsAre(7, 1, 1, 4));
+}
+
+constexpr const char* kGanNet = R"(name: "tiny"
+layer { name: "data" type: "DummyData" top: "data" include { stage: "critic" } dummy_data_param {
+  shape { dim: 8 dim: 3 dim: 6 dim: 6 } data_filler { type: "uniform" min: -1 max: 1 } } }
+layer { name: "z" type: "RandomNoise" top: "z" random_noise_param { shape { dim: 8 dim: 4 } } }
+layer { name: "g_fc" type: "InnerProduct" bottom: "z" top: "g" inner_product_param { num_output: 108
+  weight_filler { type: "gaussian" std: 0.5 } } }
+layer { name: "g_map" type: "Reshape" bottom: "g" top: "map" reshape_param { shape { dim: 0 dim: 3 dim: 6 dim: 6 } } }
+layer { name: "made" type: "TanH" bottom: "map" top: "made" }
+layer { name: "drawn" type: "Silence" bottom: "made" include { phase: TEST not_stage: "deploy" } }
+layer { name: "both" type: "Concat" bottom: "data" bottom: "made" top: "pictures" concat_param { axis: 0 }
+  include { stage: "critic" } }
+layer { name: "alone" type: "Split" bottom: "made" top: "pictures" include { stage: "generator" } }
+layer { name: "d_fc" type: "InnerProduct" bottom: "pictures" top: "score" include { phase: TRAIN } spectral_norm_param {}
+  inner_product_param { num_output: 1 weight_filler { type: "xavier" } } }
+layer { name: "apart" type: "Slice" bottom: "score" top: "real" top: "fake" slice_param { axis: 0 }
+  include { stage: "critic" } }
+layer { name: "loss_real" type: "GanLoss" bottom: "real" top: "loss_real" include { stage: "critic" } }
+layer { name: "loss_made" type: "GanLoss" bottom: "fake" top: "loss_made" include { stage: "critic" }
+  gan_loss_param { side: FAKE } }
+layer { name: "loss" type: "GanLoss" bottom: "score" top: "loss" include { stage: "generator" }
+  gan_loss_param { side: GENERATOR } }
+)";
+constexpr const char* kGanSolver = R"(net: "train_val.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 6 display: 2
+turn { name: "critic" stage: "critic" train: "d_*" }
+turn { name: "generator" stage: "generator" train: "g_*" }
+test_iter: 1 test_interval: 3 sample_grid { blob: "made" count: 4 columns: 2 } random_seed: 3
+)";
+
+class GenerateCliTest : public CliTest {
+ protected:
+  static const std::string& Gan() {
+    static const std::string run = [] {
+      fs::create_directories(folder_ / "tiny");
+      WriteFileAtomically(folder_ / "tiny/train_val.prototxt", kGanNet);
+      WriteFileAtomically(folder_ / "tiny/solver.prototxt", kGanSolver);
+      WriteFileAtomically(folder_ / "tiny/model.prototxt", "name: \"tiny\" task: GENERATE\n");
+      const Outcome trained = Moka("train tiny");
+      EXPECT_EQ(trained.code, 0) << trained.err;
+      EXPECT_THAT(trained.err, testing::HasSubstr("net tiny of turn critic: "));
+      EXPECT_THAT(trained.err, testing::HasSubstr("net tiny of turn generator: "));
+      return std::string("runs/tiny-0001");
+    }();
+    return run;
+  }
+  static Image Decoded(const std::string& file) {
+    Image image;
+    ImageDecoder().Decode(ReadFile(folder_ / file), {}, image);
+    return image;
+  }
+};
+
+TEST_F(GenerateCliTest, TurnsAreTrainedAndDrawn) {
+  const std::string metrics = ReadFile(folder_ / Gan() / "metrics.jsonl");
+  EXPECT_THAT(metrics, testing::HasSubstr("\"critic/loss_real\":"));
+  EXPECT_THAT(metrics, testing::HasSubstr("\"generator/loss\":"));
+  for (const char* name : {"iter_0000000.png", "iter_0000003.png", "iter_0000006.png"}) {
+    const Image sheet = Decoded(StrCat(Gan(), "/samples/", name));
+    EXPECT_EQ(sheet.width, 13);
+    EXPECT_EQ(sheet.height, 13);
+  }
+  const Outcome resumed = Moka(StrCat("train --resume ", Gan(), " max_iter=8"));
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  const Outcome looked = Moka("train tiny --dry-run");
+  EXPECT_EQ(looked.code, 0) << looked.err;
+  EXPECT_THAT(looked.out, testing::HasSubstr("program train:critic\n"));
+  EXPECT_THAT(looked.out, testing::HasSubstr("program train:generator\n"));
+}
+
+TEST_F(GenerateCliTest, SheetsFollowTheSeed) {
+  const Outcome sheet = Moka(StrCat("generate ", Gan(), " --count 10 --columns 4 --out a.png"));
+  ASSERT_EQ(sheet.code, 0) << sheet.err;
+  const Image a = Decoded("a.png");
+  EXPECT_EQ(a.width, 4 * 6 + 3);
+  EXPECT_EQ(a.height, 3 * 6 + 2);
+  EXPECT_EQ(Moka(StrCat("infer ", Gan(), " --count 10 --columns 4 --out b.png")).code, 0);
+  EXPECT_EQ(ReadFile(folder_ / "a.png"), ReadFile(folder_ / "b.png"));
+  EXPECT_EQ(Moka(StrCat("generate ", Gan(), " --count 10 --columns 4 --seed 2 --out c.png")).code, 0);
+  EXPECT_NE(ReadFile(folder_ / "a.png"), ReadFile(folder_ / "c.png"));
+  ASSERT_EQ(Moka(StrCat("generate ", Gan(), " --count 10 --out apart")).code, 0);
+  EXPECT_EQ(ListFiles(folder_ / "apart", ".png").size(), 10U);
+  // The ninth picture is the first of the second batch, and stands first in the third row of the sheet.
+  const Image ninth = Decoded("apart/000008.png");
+  ASSERT_EQ(ninth.width, 6);
+  for (int64_t i = 0; i < 6 * 3; ++i)
+    EXPECT_EQ(ninth.pixels[static_cast<size_t>(i)], a.pixels[static_cast<size_t>(14 * 27 * 3 + i)]);
+}
+
+TEST_F(GenerateCliTest, FoldersAreMeasuredByANetsFeatures) {
+  ASSERT_EQ(Moka(StrCat("generate ", Gan(), " --count 40 --out first")).code, 0);
+  ASSERT_EQ(Moka(StrCat("generate ", Gan(), " --count 40 --seed 2 --out second")).code, 0);
+  const Outcome same = Moka(StrCat("frechet ", Run(), " first first --blob ip2 --json"));
+  ASSERT_EQ(same.code, 0) << same.err;
+  EXPECT_NEAR(Json::parse(same.out).at("frechet").get<double>(), 0, 1e-4);
+  EXPECT_EQ(Json::parse(same.out).at("features"), 10);
+  const Outcome other = Moka(StrCat("frechet ", Run(), " first second --blob ip2 --batch 7"));
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.out, testing::MatchesRegex("frechet [0-9.]+  .10 features of \"ip2\", 40 and 40 pictures.\n"));
+  EXPECT_EQ(other.out.find("frechet 0.0000"), std::string::npos);
+  EXPECT_THAT(Moka(StrCat("frechet ", Run(), " first second --blob ip1")).err,
+              testing::HasSubstr("40 pictures are too few for 500 features"));
+}
+
+TEST_F(GenerateCliTest, MistakesAreNamed) {
+  const auto fails = [](const std::string& words, int code, const std::string& text) {
+    const Outcome outcome = Moka(words);
+    EXPECT_EQ(outcome.code, code) << words;
+    EXPECT_THAT(outcome.err, testing::HasSubstr(text));
+  };
+  fails(StrCat("generate ", Run()), 78, "makes its pictures from \"data\", which comes from outside");
+  fails(StrCat("generate ", Gan(), " x.png"), 64, "a generator reads nothing, found \"x.png\"");
+  fails(StrCat("generate ", Gan(), " --count 5000"), 64, "one sheet has at most 4096 pictures, found --count 5000");
+  fails("generate", 64, "missing argument: a run, a model folder or a deploy prototxt");
+  fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
+  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "the net has no blob \"ip3\"");
+}
+
+}  // namespace
+}  // namespace moka

@@ -1,0 +1,276 @@
+// Question answering: a story with questions in, words out, and beside each sentence how much of the memory's attention
+// it had at each hop.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "data/text/questions.h"
+#include "data/text/text_layers.h"
+#include "data/text/vocabulary.h"
+#include "tools/deploy_net.h"
+#include "tools/infer/infer_program.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using StoryFields = StoryDataParameter;
+
+struct StoryAnswer {
+  std::vector<std::pair<std::string, double>> words;  // the likeliest first, with their probabilities
+  // Of each sentence that the memory held, the latest first: its part of each hop's attention.
+  std::vector<std::vector<double>> attention;
+};
+
+bool IsAsked(StoryFields::Output output) { return output != StoryFields::ANSWER && output != StoryFields::SUPPORT; }
+
+const LayerParameter& StoryLayer(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() == "StoryData") return layer;
+  }
+  throw Error(ErrorKind::kConfig, {}, StrCat("net \"", net.name(), "\" has no StoryData layer"),
+              "its fields say what the net reads; infer from a run or from its train_val.prototxt");
+}
+
+// The net with inputs in place of its stories. What only a training has, the right answer, stays a data layer's, so
+// that DeployNet takes it away with all that needs it.
+NetParameter AskedNet(const NetParameter& net, int64_t words) {
+  const LayerParameter story = StoryLayer(net);
+  const std::vector<Shape> shapes = StoryShapes(story, 1, words);
+  LayerParameter input;
+  input.set_name(StrCat(story.name(), "/asked"));
+  input.set_type("Input");
+  LayerParameter rest = story;
+  rest.clear_top();
+  for (int i = 0; i < std::min(story.top_size(), story.story_data_param().output_size()); ++i) {
+    if (!IsAsked(story.story_data_param().output(i))) {
+      rest.add_top(story.top(i));
+      continue;
+    }
+    input.add_top(story.top(i));
+    BlobShape* shape = input.mutable_input_param()->add_shape();
+    for (const int64_t dim : shapes[static_cast<size_t>(i)].dims()) shape->add_dim(dim);
+  }
+  NetParameter asked = net;
+  asked.clear_layer();
+  *asked.add_layer() = input;
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "StoryData") *asked.add_layer() = layer;
+    if (layer.type() == "StoryData" && rest.top_size() > 0) *asked.add_layer() = rest;
+  }
+  return DeployNet(asked, {1});
+}
+
+// A trained net that answers one question at a time. One thread.
+class StoryNet {
+ public:
+  StoryNet(const InferSource& source, int64_t words)
+      : net_(InferNet(source)),
+        story_(StoryLayer(net_)),
+        vocabulary_(VocabularyFile(source, story_.story_data_param().vocabulary())),
+        words_(vocabulary_.words()),
+        hops_(source.card.answer().attention().begin(), source.card.answer().attention().end()),
+        store_(source.compile.device),
+        made_(CompileForInference(source, AskedNet(net_, words), hops_, store_)) {
+    const Shape scores = Scores().shape();
+    if (scores.Count() != vocabulary_.size()) {
+      throw Error(ErrorKind::kConfig, StrCat("output \"", made_.outputs.back(), "\" is ", scores.ToString(),
+                                             ", not a probability for each of the ", vocabulary_.size(), " words of ",
+                                             VocabularyFile(source, story_.story_data_param().vocabulary()).string()));
+    }
+    for (const std::string& hop : hops_) {
+      if (program().output(hop).shape().Count() == sentences()) continue;
+      throw Error(ErrorKind::kConfig,
+                  StrCat("model.prototxt: attention \"", hop, "\" is ", program().output(hop).shape().ToString(),
+                         ", not a weight for each of ", sentences(), " sentences"));
+    }
+  }
+
+  const Program& program() const { return *made_.program; }
+  int64_t sentences() const { return story_.story_data_param().sentences(); }
+  size_t hops() const { return hops_.size(); }
+
+  StoryAnswer Answer(const AskedQuestion& asked, int64_t top) {
+    const size_t held = std::min(asked.story.size(), static_cast<size_t>(sentences()));
+    for (int i = 0; i < story_.top_size(); ++i) {
+      const StoryFields::Output output = story_.story_data_param().output(i);
+      if (IsAsked(output) && program().HasInput(story_.top(i))) Write(asked, held, output, story_.top(i));
+    }
+    made_.program->Run();
+    StoryAnswer answer;
+    const std::span<const float> scores = Scores().as<const float>();
+    std::vector<size_t> order(scores.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+    order.resize(std::min(order.size(), static_cast<size_t>(top)));
+    for (const size_t word : order) answer.words.emplace_back(words_[word], static_cast<double>(scores[word]));
+    answer.attention.resize(held);
+    for (const std::string& hop : hops_) {
+      const std::span<const float> weights = program().output(hop).as<const float>();
+      for (size_t s = 0; s < held; ++s) answer.attention[s].push_back(static_cast<double>(weights[s]));
+    }
+    return answer;
+  }
+
+ private:
+  Tensor Scores() const { return program().output(made_.outputs.back()); }
+
+  // A sentence's numbers; words that the net does not know are left out, and told once.
+  void WriteWords(const StorySentence& sentence, std::span<float> out) {
+    size_t at = 0;
+    for (const std::string& word : sentence.words) {
+      const int32_t number = vocabulary_.NumberOf(word);
+      if (number != kUnknownWord) {
+        out[at++] = static_cast<float>(number);
+        continue;
+      }
+      if (!unknown_.insert(word).second) continue;
+      const std::string near = DidYouMean(word, words_);
+      LogWarning(StrCat("the net does not know the word \"", Printable(word), "\" and reads on without it",
+                        near.empty() ? "" : StrCat("; ", near)));
+    }
+  }
+
+  void Write(const AskedQuestion& asked, size_t held, StoryFields::Output output, const std::string& name) {
+    const Tensor input = program().input(name);
+    const std::span<float> out = input.as<float>();
+    std::ranges::fill(out, 0.0F);
+    const size_t width = out.size() / static_cast<size_t>(sentences());
+    switch (output) {
+      case StoryFields::STORY:
+        for (size_t s = 0; s < held; ++s) {
+          WriteWords(asked.story[asked.story.size() - 1 - s], out.subspan(s * width, width));
+        }
+        return;
+      case StoryFields::QUESTION: WriteWords(asked.question, out); return;
+      case StoryFields::TIME: std::iota(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(held), 1.0F); return;
+      case StoryFields::SENTENCES: out[0] = static_cast<float>(held); return;
+      case StoryFields::ANSWER:
+      case StoryFields::SUPPORT: return;
+    }
+  }
+
+  NetParameter net_;
+  LayerParameter story_;
+  Vocabulary vocabulary_;
+  std::vector<std::string> words_;
+  std::vector<std::string> hops_;
+  ParameterStore store_;
+  InferProgram made_;
+  std::set<std::string> unknown_;
+};
+
+nlohmann::ordered_json JsonOf(const AskedQuestion& asked, const StoryAnswer& answer) {
+  nlohmann::ordered_json json = {{"question", asked.question.text}, {"line", asked.line}};
+  if (asked.answer) json["expected"] = *asked.answer;
+  json["answers"] = nlohmann::ordered_json::array();
+  for (const auto& [word, probability] : answer.words) {
+    json["answers"].push_back({{"answer", word}, {"probability", probability}});
+  }
+  json["memory"] = nlohmann::ordered_json::array();
+  for (size_t s = answer.attention.size(); s-- > 0;) {
+    json["memory"].push_back(
+        {{"sentence", asked.story[asked.story.size() - 1 - s].text}, {"attention", answer.attention[s]}});
+  }
+  return json;
+}
+
+// Characters of UTF-8, by which columns are aligned.
+size_t Characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+void PrintAnswer(const AskedQuestion& asked, const StoryAnswer& answer, size_t hops) {
+  constexpr double kBar = 10;  // characters of a weight of 1
+  size_t width = 0;
+  const auto text = [&](size_t s) { return Printable(asked.story[asked.story.size() - 1 - s].text); };
+  for (size_t s = 0; s < answer.attention.size(); ++s) width = std::max(width, Characters(text(s)));
+  if (hops > 0 && !answer.attention.empty()) {
+    fmt::print("{}", std::string(width, ' '));
+    for (size_t hop = 1; hop <= hops; ++hop) fmt::print("  {:<15}", StrCat("hop ", hop));
+    fmt::print("\n");
+  }
+  for (size_t s = answer.attention.size(); s-- > 0;) {
+    std::string line = text(s) + std::string(width - Characters(text(s)), ' ');
+    for (const double weight : answer.attention[s]) {
+      const auto bar = static_cast<size_t>(std::lround(std::clamp(std::abs(weight), 0.0, 1.0) * kBar));
+      line += fmt::format("  {:4.2f} {:<10}", weight, std::string(bar, '#'));
+    }
+    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+  fmt::print("{}\n", Printable(asked.question.text));
+  for (const auto& [word, probability] : answer.words) fmt::print("  {:.4f}  {}\n", probability, Printable(word));
+  if (asked.answer) {
+    const bool is_right = !answer.words.empty() && answer.words[0].first == *asked.answer;
+    fmt::print("  {}\n", is_right ? "right" : StrCat("wrong: it is ", Printable(*asked.answer)));
+  }
+}
+
+// Longest sentence or question, in words; at least 1.
+int64_t MostWords(const std::vector<AskedQuestion>& questions) {
+  size_t most = 1;
+  for (const AskedQuestion& asked : questions) {
+    most = std::max(most, asked.question.words.size());
+    for (const StorySentence& sentence : asked.story) most = std::max(most, sentence.words.size());
+  }
+  return static_cast<int64_t>(most);
+}
+
+int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  std::string file = arguments.Get("story");
+  if (file.empty() && inputs.size() == 1) file = inputs[0];
+  if (file.empty() && !LooksInside(arguments)) {
+    throw Error(ErrorKind::kUsage, {}, "missing argument: a story with questions",
+                "give --story FILE, or --story - and type it");
+  }
+  std::vector<AskedQuestion> questions;
+  if (!file.empty()) questions = ReadQuestions(file == "-" ? fs::path("/dev/stdin") : fs::path(file));
+  const int64_t top = arguments.Int("top", 1, 1, INT64_MAX);
+  StoryNet net(source, MostWords(questions));
+  if (LookInside(arguments, "infer", net.program())) return 0;
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  int64_t known = 0;
+  int64_t right = 0;
+  for (const AskedQuestion& asked : questions) {
+    const StoryAnswer answer = net.Answer(asked, top);
+    known += asked.answer ? 1 : 0;
+    right += asked.answer && answer.words[0].first == *asked.answer ? 1 : 0;
+    if (arguments.Has("json")) {
+      json.push_back(JsonOf(asked, answer));
+      continue;
+    }
+    if (&asked != &questions.front()) fmt::print("\n");
+    PrintAnswer(asked, answer, net.hops());
+  }
+  EndTrace(arguments);
+  if (arguments.Has("json")) {
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  }
+  LogInfo(fmt::format("{} question{}{}, {:.1f} ms", questions.size(), questions.size() == 1 ? "" : "s",
+                      known > 0 ? StrCat(", ", right, " of ", known, " right") : "",
+                      static_cast<double>(NowMicros() - begin) * 1e-3));
+  return 0;
+}
+
+}  // namespace
+
+InferTask AnswerTask() {
+  return {
+      .task = ModelCard::ANSWER,
+      .run = RunAnswer,
+      .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}}};
+}
+
+}  // namespace moka

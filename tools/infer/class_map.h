@@ -1,0 +1,35 @@
+// What a segmenting net says of a picture of any size: a class for each of its pixels.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/image.h"
+#include "tools/infer/picture_net.h"
+
+namespace moka {
+
+// Of a picture: row-major, as large as it was.
+struct ClassMap {
+  int64_t width = 0;
+  int64_t height = 0;
+  std::vector<uint8_t> classes;
+};
+
+// How pictures come into the net's input. Without `overlap` they are resized to it, and its map back. With it they are
+// cut, at their own size, into tiles as large as the input that overlap by so many pixels at each side, the picture
+// mirrored at its borders (U-Net's overlap-tile strategy, Ronneberger et al., arXiv 1505.04597, figure 2).
+struct MapOptions {
+  std::string output;                   // top [N,C,h,w]; of C = 1 the probability of class 1
+  int64_t margin = 0;                   // pixels of the input at each side that the map leaves out
+  std::optional<int64_t> overlap = {};  // at least the margin
+};
+
+// Errors: kConfig unless the output is [N,C,h,w] with at most 256 classes and the options leave something of a tile.
+void CheckMapOptions(const PictureNet& net, const MapOptions& options);
+// Requires: CheckMapOptions.
+ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options);
+
+}  // namespace moka

@@ -1,0 +1,143 @@
+// Detection: pictures in, boxes with classes out: as lines or JSON, and drawn on the pictures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "data/drawing.h"
+#include "tools/infer/out_folder.h"
+#include "tools/infer/picture_net.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using DetectJson = nlohmann::ordered_json;
+
+constexpr int64_t kRowColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the picture
+
+struct ShownBox {
+  int64_t label = 0;
+  double score = 0;
+  MarkBox box;  // pixels of the picture
+};
+
+// The output that holds DetectionOutput's rows [1,1,R,7]. Errors: kConfig.
+std::string RowsOutput(const PictureNet& net) {
+  for (const std::string& name : net.outputs()) {
+    const Shape shape = net.output(name).shape();
+    if (shape.rank() == 4 && shape[3] == kRowColumns) return name;
+  }
+  throw Error(ErrorKind::kConfig, {}, "no output of the net is rows [1,1,R,7] of boxes",
+              "detection nets end in a DetectionOutput layer in the phase TEST");
+}
+
+// What was found on a picture, the highest score first.
+std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture) {
+  std::vector<ShownBox> boxes;
+  const std::span<const float> all = rows.as<const float>();
+  const auto width = static_cast<double>(picture.width);
+  const auto height = static_cast<double>(picture.height);
+  for (size_t i = 0; i + kRowColumns <= all.size(); i += kRowColumns) {
+    const std::span<const float> row = all.subspan(i, kRowColumns);
+    if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
+    const auto edge = [](float part, double side) { return std::clamp(static_cast<double>(part), 0.0, 1.0) * side; };
+    boxes.push_back({static_cast<int64_t>(row[1]),
+                     static_cast<double>(row[2]),
+                     {edge(row[3], width), edge(row[4], height), edge(row[5], width), edge(row[6], height)}});
+  }
+  std::ranges::stable_sort(boxes, std::greater<>(), &ShownBox::score);
+  return boxes;
+}
+
+Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSource& source) {
+  if (picture.channels != 3) ConvertChannels(3, picture);
+  const int thickness = picture.width >= 400 ? 2 : 1;
+  for (const ShownBox& found : boxes) DrawBox(found.box, ColourOf(found.label), thickness, picture);
+  for (const ShownBox& found : boxes) {
+    const WordStyle style{.scale = 0.4, .has_ground = true, .ground = ColourOf(found.label)};
+    const std::string words = fmt::format("{} {:.2f}", NameOf(source, found.label), found.score);
+    DrawWords(words, std::lround(found.box.left), std::lround(found.box.top) - SizeOfWords(words, style).height, style,
+              picture);
+  }
+  return picture;
+}
+
+DetectJson JsonOf(const fs::path& file, const Image& picture, const std::vector<ShownBox>& boxes,
+                  const InferSource& source, const std::string& drawn) {
+  DetectJson list = DetectJson::array();
+  for (const ShownBox& found : boxes) {
+    list.push_back({{"label", NameOf(source, found.label)},
+                    {"index", found.label},
+                    {"score", found.score},
+                    {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}}});
+  }
+  return {{"file", file.string()},
+          {"width", picture.width},
+          {"height", picture.height},
+          {"boxes", list},
+          {"picture", drawn}};
+}
+
+int RunDetect(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  if (inputs.empty() && !LooksInside(arguments))
+    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
+  const std::vector<fs::path> files = PicturesOf(inputs);
+  constexpr int64_t kMostByDefault = 16;
+  const auto given = static_cast<int64_t>(files.size());
+  const int64_t batch = arguments.Int("batch", std::clamp<int64_t>(given, 1, kMostByDefault), 1, 65536);
+  const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
+  PictureNet net(source, batch);
+  const Tensor rows = net.output(RowsOutput(net));
+  if (LookInside(arguments, "infer", net.program())) return 0;
+  OutFolder out(arguments.Get("out", "detections"));
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  DetectJson json = DetectJson::array();
+  for (int64_t first = 0; first < given; first += batch) {
+    const int64_t count = std::min(given - first, batch);
+    std::vector<Image> pictures;
+    for (int64_t i = 0; i < count; ++i) pictures.push_back(net.Load(files[static_cast<size_t>(first + i)], i));
+    net.Run();
+    for (int64_t i = 0; i < count; ++i) {
+      const fs::path& file = files[static_cast<size_t>(first + i)];
+      const Image& picture = pictures[static_cast<size_t>(i)];
+      const std::vector<ShownBox> boxes = BoxesOf(rows, i, least, picture);
+      const std::string drawn = out.NameFor(file) + "_boxes.png";
+      WriteFileAtomically(drawn, EncodePng(DrawnOn(picture, boxes, source)));
+      if (arguments.Has("json")) {
+        json.push_back(JsonOf(file, picture, boxes, source, drawn));
+        continue;
+      }
+      fmt::print("{} -> {}\n", Printable(file.string()), Printable(drawn));
+      for (const ShownBox& found : boxes) {
+        fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
+                   Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
+                   found.box.bottom);
+      }
+    }
+  }
+  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  EndTrace(arguments);
+  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, DetectJson::error_handler_t::replace));
+  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  return 0;
+}
+
+}  // namespace
+
+InferTask DetectTask() {
+  return {.task = ModelCard::DETECT,
+          .run = RunDetect,
+          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"}}};
+}
+
+}  // namespace moka

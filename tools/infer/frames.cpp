@@ -1,0 +1,197 @@
+#include "tools/infer/frames.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/image.h"
+#include "tools/launch/child.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 9> kVideoEndings = {".avi", ".mp4", ".mov",  ".mkv", ".webm",
+                                                           ".m4v", ".mpg", ".mpeg", ".wmv"};
+constexpr double kLongestDecoding_s = 24 * 3600;
+constexpr int kFfmpegNotStarted = 127;
+
+std::string FrameStem(const fs::path& video, size_t number) {
+  return fmt::format("{}_{:06}", video.stem().string(), number);
+}
+
+// The data chunks of an AVI (RIFF; Microsoft's "AVI RIFF File Reference"). Lists are stepped into, all else is stepped
+// over, so pieces of files above 1 GB (RIFF "AVIX") and "rec " lists need no rule of their own.
+class AviReader {
+ public:
+  // Errors: kNoInput.
+  explicit AviReader(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
+    std::error_code fault;
+    left_ = static_cast<int64_t>(fs::file_size(path, fault));
+    if (fault || !file_) throw Error(ErrorKind::kNoInput, StrCat("cannot open ", Printable(path.string())));
+  }
+
+  bool IsAvi() {
+    std::string head(kRiffHead, '\0');
+    file_.read(head.data(), kRiffHead);
+    const bool is_avi = file_.gcount() == kRiffHead && head.starts_with("RIFF") && head.ends_with("AVI ");
+    left_ -= kRiffHead;
+    return is_avi;
+  }
+
+  // The next picture's bytes; none at the end. A picture of no bytes (the one before stands) is passed over.
+  std::optional<std::string> Next() {
+    while (const std::optional<Chunk> chunk = NextChunk()) {
+      if (chunk->bytes > left_) {
+        LogWarning(StrCat(Printable(path_.string()), " ends within a picture"));
+        return std::nullopt;
+      }
+      // "00dc": compressed picture of stream 0; "db" is an uncompressed one.
+      const bool is_picture = chunk->id.ends_with("dc") || chunk->id.ends_with("db");
+      if (is_picture && chunk->bytes > 0) {
+        std::string bytes(static_cast<size_t>(chunk->bytes), '\0');
+        file_.read(bytes.data(), chunk->bytes);
+        left_ -= chunk->bytes;
+        Skip(chunk->bytes % 2);
+        return bytes;
+      }
+      Skip(chunk->bytes + chunk->bytes % 2);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::streamsize kRiffHead = 12;  // "RIFF", size, "AVI "
+  static constexpr int64_t kChunkHead = 8;          // name, size
+
+  struct Chunk {
+    std::string id;
+    int64_t bytes = 0;
+  };
+
+  std::optional<Chunk> NextChunk() {
+    while (left_ >= kChunkHead) {
+      std::array<char, kChunkHead> head{};
+      file_.read(head.data(), kChunkHead);
+      left_ -= kChunkHead;
+      const std::string id(head.data(), 4);
+      int64_t bytes = 0;
+      for (size_t i = 8; i > 4; --i) bytes = bytes << 8U | static_cast<unsigned char>(head.at(i - 1));
+      if (id != "LIST" && id != "RIFF") return Chunk{id, bytes};
+      Skip(4);  // its type; what it holds comes next
+    }
+    return std::nullopt;
+  }
+
+  void Skip(int64_t bytes) {
+    bytes = std::min(bytes, left_);
+    file_.seekg(bytes, std::ios::cur);
+    left_ -= bytes;
+  }
+
+  fs::path path_;
+  std::ifstream file_;
+  int64_t left_ = 0;  // bytes of the file that were not looked at
+};
+
+bool IsJpegPicture(std::string_view bytes) { return bytes.starts_with("\xFF\xD8"); }
+
+// Not flushed to the disk one by one: thousands of them are made, and made again at will.
+void WriteFrame(const fs::path& file, const std::string& bytes) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), std::ssize(bytes));
+  if (!out.flush()) throw Error(ErrorKind::kIo, StrCat("cannot write ", Printable(file.string())));
+}
+
+// None when the video is no AVI of motion JPEG.
+std::vector<fs::path> PicturesOfAvi(const fs::path& video, const fs::path& folder) {
+  AviReader reader(video);
+  std::vector<fs::path> files;
+  if (!reader.IsAvi()) return files;
+  while (const std::optional<std::string> picture = reader.Next()) {
+    if (!IsJpegPicture(*picture) && files.empty()) return files;
+    files.push_back(folder / (FrameStem(video, files.size() + 1) + ".jpg"));
+    WriteFrame(files.back(), *picture);
+  }
+  return files;
+}
+
+std::vector<fs::path> DecodeByFfmpeg(const fs::path& video, const fs::path& folder) {
+  // A stem may hold ffmpeg's %: pictures get a plain name first.
+  const std::string pattern = (folder / "frame_%06d.png").string();
+  // "file:" keeps a name with a colon from being taken for a protocol; every picture once, whatever its time.
+  const std::vector<CommandOutput> said =
+      RunCommands({{"ffmpeg", "-nostdin", "-loglevel", "error", "-i", StrCat("file:", video.string()), "-vsync", "0",
+                    "-start_number", "1", "-y", StrCat("file:", pattern)}},
+                  kLongestDecoding_s);
+  if (said[0].code == kFfmpegNotStarted) {
+    throw Error(ErrorKind::kUnavailable, {},
+                StrCat("the pictures of ", Printable(video.string()), " are decoded by ffmpeg, which is not installed"),
+                "install it (package ffmpeg), or give an AVI of motion JPEG or a folder of pictures");
+  }
+  if (said[0].code != 0) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(Printable(video.string()), ": ffmpeg: ", Printable(Trim(said[0].err.substr(0, 1000)))));
+  }
+  std::vector<fs::path> files;
+  for (size_t i = 1;; ++i) {
+    const fs::path made = folder / fmt::format("frame_{:06}.png", i);
+    std::error_code code;
+    if (!fs::exists(made, code)) return files;
+    files.push_back(folder / (FrameStem(video, i) + ".png"));
+    fs::rename(made, files.back());
+  }
+}
+
+}  // namespace
+
+std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path& folder) {
+  std::string ending;
+  try {
+    switch (ReadImageHeader(bytes).format) {
+      case ImageHeader::Format::kJpeg: ending = ".jpg"; break;
+      case ImageHeader::Format::kPng: ending = ".png"; break;
+      case ImageHeader::Format::kBmp: ending = ".bmp"; break;
+      case ImageHeader::Format::kWebp: ending = ".webp"; break;
+      case ImageHeader::Format::kGif: ending = ".gif"; break;
+      case ImageHeader::Format::kUnknown: return std::nullopt;
+    }
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  CreateFolders(folder);
+  const fs::path file = folder / ("stdin" + ending);
+  WriteFrame(file, std::string(bytes));
+  return file;
+}
+
+bool IsVideoName(std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::any_of(kVideoEndings, [&](std::string_view ending) { return lower.ends_with(ending); });
+}
+
+std::vector<fs::path> WriteFrames(const fs::path& video, const fs::path& folder) {
+  std::error_code code;
+  if (!fs::is_regular_file(video, code)) {
+    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", Printable(video.string()), ": no such file"));
+  }
+  CreateFolders(folder);
+  std::vector<fs::path> files = PicturesOfAvi(video, folder);
+  if (files.empty()) files = DecodeByFfmpeg(video, folder);
+  if (files.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(video.string()), " holds no pictures"));
+  LogInfo(StrCat(Printable(video.string()), ": ", files.size(), " pictures in ", Printable(folder.string())));
+  return files;
+}
+
+}  // namespace moka

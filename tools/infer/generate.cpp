@@ -1,0 +1,152 @@
+// Generation: random numbers in, pictures out, as one sheet or a folder of files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "graph/parameter_store.h"
+#include "layers/net.h"
+#include "optim/net_weights.h"
+#include "optim/precision.h"
+#include "optim/sample_grid.h"
+#include "optim/train_net.h"
+#include "optim/trained_weights.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kGeneratorSeed = 1;  // of blobs that no weights file fills; those are warned about
+
+// A trained net that needs no input but the key of its draws. One thread.
+class Generator {
+ public:
+  explicit Generator(const InferSource& source) : store_(source.compile.device) {
+    const NetParameter net = InferNet(source);
+    NetOptions options;
+    options.state.set_phase(TEST);
+    options.state.add_stage("deploy");
+    BuiltNet built = BuildNet(net, options);
+    AddBlobs(built.blobs, kGeneratorSeed, store_);
+    AddKept(built, "generate", store_);
+    LoadTrainedWeights(source.weights, built.blobs, store_);
+    const BuiltNet::Output pictures = PicturesOfNet(built, source.card.generation().blob());
+    built.graph.AddOutput(pictures.name, pictures.value);
+    CompileOptions compile = source.compile;
+    compile.name = net.name();
+    compile.inference = true;
+    if (!source.has_precision) compile.compute = PrecisionOf({}, net, compile.compute);
+    compile.keep32_layers = LayersInFloat32(net);
+    compile.releases_states = true;
+    program_ = Compile(std::move(built.graph), store_, compile);
+    for (const DataLayer& data : built.data) {
+      for (const std::string& top : data.tops) {
+        if (program_->HasInput(top)) RefuseInput(net, top);
+      }
+    }
+    if (!program_->HasInput("random_key")) {
+      throw Error(ErrorKind::kConfig, {},
+                  StrCat("net \"", net.name(), "\" draws nothing, so all its pictures would be one"),
+                  "a generator begins with a RandomNoise layer");
+    }
+    key_ = program_->input("random_key");
+    pictures_ = program_->output(pictures.name);
+  }
+
+  const Program& program() const { return *program_; }
+  // [N,C,H,W] of the last Run.
+  const Tensor& pictures() const { return pictures_; }
+  void Run(uint64_t seed, int64_t batch) {
+    key_.as<int64_t>()[0] = RandomKey(seed, batch, 0);
+    program_->Run();
+  }
+
+ private:
+  [[noreturn]] static void RefuseInput(const NetParameter& net, const std::string& top) {
+    throw Error(ErrorKind::kConfig, {},
+                StrCat("net \"", net.name(), "\" makes its pictures from \"", top, "\", which comes from outside"),
+                "a generator begins with a RandomNoise layer; its data layers have include { phase: TRAIN }");
+  }
+
+  static BuiltNet::Output PicturesOfNet(const BuiltNet& net, const std::string& blob) {
+    if (blob.empty() && net.outputs.empty())
+      throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no output"));
+    const std::string name = blob.empty() ? net.outputs.back().name : blob;
+    const auto top = net.tops.find(name);
+    if (top == net.tops.end()) {
+      throw Error(ErrorKind::kConfig, StrCat("the card's generation.blob \"", Printable(name),
+                                             "\" is no blob of net \"", net.param.name(), "\""));
+    }
+    const Shape shape = net.graph.shape(top->second);
+    if (shape.rank() != 4 || (shape[1] != 1 && shape[1] != 3)) {
+      throw Error(ErrorKind::kConfig,
+                  StrCat("blob \"", name, "\" is ", shape.ToString(), ", not pictures [N,C,H,W] of 1 or 3 channels"));
+    }
+    return {name, top->second, 0};
+  }
+
+  ParameterStore store_;
+  std::unique_ptr<Program> program_;
+  Tensor key_;
+  Tensor pictures_;
+};
+
+int RunGenerate(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  if (!inputs.empty())
+    throw Error(ErrorKind::kUsage, StrCat("a generator reads nothing, found \"", Printable(inputs[0]), "\""));
+  const int64_t count = arguments.Int("count", 64, 1, 10000000);
+  const int64_t columns = arguments.Int("columns", 8, 1, 1000);
+  const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
+  const fs::path out = arguments.Get("out", "samples.png");
+  const PixelRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
+  const bool is_sheet = out.extension() == ".png";
+  constexpr int64_t kMostOnSheet = 4096;
+  if (is_sheet && count > kMostOnSheet) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("one sheet has at most ", kMostOnSheet, " pictures, found --count ", count),
+                "give --out FOLDER for a file each");
+  }
+  Generator generator(source);
+  if (LookInside(arguments, "generate", generator.program())) return 0;
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  const int64_t batch = generator.pictures().shape()[0];
+  if (!is_sheet) CreateFolders(out);
+  std::vector<Image> images;
+  for (int64_t first = 0; first < count; first += batch) {
+    generator.Run(static_cast<uint64_t>(seed), first / batch);
+    for (int64_t i = 0; i < std::min(batch, count - first); ++i) {
+      Image image = PictureOfValues(generator.pictures(), i, range);
+      if (is_sheet) {
+        images.push_back(std::move(image));
+      } else {
+        WriteFileAtomically(out / fmt::format("{:06d}.png", first + i), EncodePng(image));
+      }
+    }
+  }
+  if (is_sheet) WriteFileAtomically(out, EncodePng(SheetOf(std::move(images), columns)));
+  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  EndTrace(arguments);
+  LogInfo(fmt::format("{} picture{}, {:.1f} ms: {}", count, count == 1 ? "" : "s", ms, Printable(out.string())));
+  return 0;
+}
+
+}  // namespace
+
+InferTask GenerateTask() {
+  return {.task = ModelCard::GENERATE,
+          .run = RunGenerate,
+          .options = {{"count", "N", "pictures to make (default 64)"},
+                      {"columns", "N", "pictures a row of the sheet (default 8)"},
+                      {"out", "FILE|FOLDER", "a sheet FILE.png, or a file each in a folder (default samples.png)"}}};
+}
+
+}  // namespace moka

@@ -1,0 +1,57 @@
+#include "tools/infer/infer_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "layers/net.h"
+#include "optim/net_weights.h"
+#include "optim/precision.h"
+#include "optim/trained_weights.h"
+
+namespace moka {
+namespace {
+
+constexpr uint64_t kInferSeed = 1;  // of blobs that no weights file fills; those are warned about
+
+}  // namespace
+
+InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
+                                 const std::vector<std::string>& kept, ParameterStore& store) {
+  NetOptions net_options;
+  net_options.state.set_phase(TEST);
+  net_options.state.add_stage("deploy");
+  BuiltNet built = BuildNet(deploy, net_options);
+  if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
+  AddBlobs(built.blobs, kInferSeed, store);
+  AddKept(built, "infer", store);
+  LoadTrainedWeights(source.weights, built.blobs, store);
+
+  InferProgram made;
+  for (const BuiltNet::Output& output : built.outputs) {
+    made.outputs.push_back(output.name);
+    built.graph.AddOutput(output.name, output.value);
+  }
+  for (const std::string& name : kept) {
+    if (std::ranges::find(made.outputs, name) != made.outputs.end()) continue;
+    const auto found = built.tops.find(name);
+    if (found == built.tops.end()) {
+      std::vector<std::string> names;
+      for (const auto& [top, value] : built.tops) names.push_back(top);
+      throw Error(ErrorKind::kConfig, {}, StrCat("net \"", deploy.name(), "\" has no blob \"", Printable(name), "\""),
+                  DidYouMean(name, names));
+    }
+    built.graph.AddOutput(name, found->second);
+  }
+  CompileOptions compile = source.compile;
+  compile.name = deploy.name();
+  compile.inference = true;
+  if (!source.has_precision) compile.compute = PrecisionOf({}, deploy, compile.compute);
+  compile.keep32_layers = LayersInFloat32(deploy);
+  compile.releases_states = true;
+  made.program = Compile(std::move(built.graph), store, compile);
+  return made;
+}
+
+}  // namespace moka

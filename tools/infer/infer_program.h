@@ -1,0 +1,25 @@
+// A net for inference, compiled, with its trained weights: what all tasks share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/parameter_store.h"
+#include "graph/program.h"
+#include "tools/infer/source.h"
+
+namespace moka {
+
+struct InferProgram {
+  std::unique_ptr<Program> program;
+  std::vector<std::string> outputs;  // of the net, in the order of its text
+};
+
+// `deploy` is a net of Input layers (tools/deploy_net.h); blobs named in `kept` are outputs of the program, too, though
+// later layers read them. `store` must outlive the program. Errors: those of building the net and of loading the
+// weights; kConfig for a net without output and for a blob that it has not.
+InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
+                                 const std::vector<std::string>& kept, ParameterStore& store);
+
+}  // namespace moka

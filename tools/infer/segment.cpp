@@ -1,0 +1,160 @@
+// Segmentation: pictures in, a class for each pixel out: coloured on the picture with a legend, and as a grey PNG of
+// class numbers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "data/drawing.h"
+#include "tools/infer/class_map.h"
+#include "tools/infer/out_folder.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using SegmentJson = nlohmann::ordered_json;
+
+// A class of a picture and its part of the pixels.
+struct ClassShare {
+  int64_t label = 0;
+  std::string name;
+  double share = 0;
+};
+
+// Those that there are, the largest first.
+std::vector<ClassShare> ClassSharesOf(const ClassMap& map, const InferSource& source) {
+  std::vector<int64_t> counts(256);
+  for (const uint8_t label : map.classes) ++counts[label];
+  std::vector<ClassShare> shares;
+  for (int64_t label = 0; label < 256; ++label) {
+    if (counts[static_cast<size_t>(label)] == 0) continue;
+    shares.push_back(
+        {label, NameOf(source, label),
+         static_cast<double>(counts[static_cast<size_t>(label)]) / static_cast<double>(map.classes.size())});
+  }
+  std::ranges::stable_sort(shares, std::greater<>(), &ClassShare::share);
+  return shares;
+}
+
+// The names of the classes beside their colours, as high as the picture or higher.
+Image SegmentLegendOf(const std::vector<ClassShare>& shares, int64_t height) {
+  constexpr int64_t kSwatch = 14;
+  constexpr int64_t kLine = 20;
+  const WordStyle style;
+  int64_t width = 0;
+  std::vector<std::string> lines;
+  for (const ClassShare& share : shares) {
+    lines.push_back(fmt::format("{} {:.1f}%", share.name, 100 * share.share));
+    width = std::max(width, SizeOfWords(lines.back(), style).width);
+  }
+  const auto count = static_cast<int64_t>(lines.size());
+  Image legend = Paper(width + kSwatch + 12, std::max(height, count * kLine + 6));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t top = 6 + i * kLine;
+    const MarkBox box{4, static_cast<double>(top), 4 + static_cast<double>(kSwatch),
+                      static_cast<double>(top + kSwatch)};
+    constexpr int kFilled = -1;
+    DrawBox(box, ColourOf(shares[static_cast<size_t>(i)].label), kFilled, legend);
+    DrawWords(lines[static_cast<size_t>(i)], kSwatch + 8, top, style, legend);
+  }
+  return legend;
+}
+
+// The picture in its classes' colours beside their legend.
+Image SegmentOverlayOf(Image picture, const ClassMap& map, const std::vector<ClassShare>& shares, int64_t ignored) {
+  if (picture.channels != 3) ConvertChannels(3, picture);
+  std::vector<uint8_t> mask(map.classes.size());
+  constexpr double kPart = 0.5;
+  std::vector<ClassShare> drawn;
+  for (const ClassShare& share : shares) {
+    if (share.label == ignored) continue;
+    drawn.push_back(share);
+    std::ranges::transform(map.classes, mask.begin(),
+                           [&](uint8_t label) { return label == share.label ? uint8_t{1} : uint8_t{0}; });
+    BlendMask(mask, ColourOf(share.label), kPart, picture);
+  }
+  const Image legend = SegmentLegendOf(drawn, picture.height);
+  Image sheet = Paper(picture.width + legend.width, std::max(picture.height, legend.height));
+  Paste(picture, 0, 0, sheet);
+  Paste(legend, picture.width, 0, sheet);
+  return sheet;
+}
+
+void WriteClassMap(const ClassMap& map, const fs::path& file) {
+  const Image grey{map.width, map.height, 1, map.classes};
+  WriteFileAtomically(file, EncodePng(grey));
+}
+
+MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
+  const SegmentationCard& card = source.card.segmentation();
+  MapOptions options{.output = net.outputs().back(), .margin = card.margin()};
+  const int64_t side = std::min(net.input_shape()[2], net.input_shape()[3]);
+  const int64_t overlap = card.overlap() > 0 ? card.overlap() : std::max<int64_t>(side / 8, card.margin());
+  // A map that leaves out a margin says nothing of the border of a picture that fills the input.
+  if (arguments.Has("tile") || card.margin() > 0) {
+    options.overlap = arguments.Int("overlap", overlap, card.margin(), INT32_MAX);
+  } else if (arguments.Has("overlap")) {
+    throw Error(ErrorKind::kUsage, {}, "--overlap is of tiles", "give --tile too");
+  }
+  CheckMapOptions(net, options);
+  return options;
+}
+
+int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  if (inputs.empty() && !LooksInside(arguments))
+    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
+  const std::vector<fs::path> files = PicturesOf(inputs);
+  PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
+  const MapOptions options = SegmentOptionsOf(net, source, arguments);
+  if (LookInside(arguments, "infer", net.program())) return 0;
+  OutFolder out(arguments.Get("out", "segments"));
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  SegmentJson json = SegmentJson::array();
+  for (const fs::path& file : files) {
+    const Image picture = net.Load(file, 0);
+    const ClassMap map = MapOf(net, picture, options);
+    const std::vector<ClassShare> shares = ClassSharesOf(map, source);
+    const std::string name = out.NameFor(file);
+    const std::string overlay = name + "_overlay.png";
+    WriteFileAtomically(overlay,
+                        EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+    WriteClassMap(map, name + "_classes.png");
+    SegmentJson classes = SegmentJson::array();
+    for (const ClassShare& share : shares)
+      classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});
+    json.push_back({{"file", file.string()},
+                    {"width", map.width},
+                    {"height", map.height},
+                    {"classes", classes},
+                    {"overlay", overlay},
+                    {"class_map", name + "_classes.png"}});
+    if (arguments.Has("json")) continue;
+    fmt::print("{} -> {}\n", Printable(file.string()), Printable(overlay));
+    for (const ClassShare& share : shares) fmt::print("  {:5.1f} %  {}\n", 100 * share.share, Printable(share.name));
+  }
+  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  EndTrace(arguments);
+  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, SegmentJson::error_handler_t::replace));
+  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  return 0;
+}
+
+}  // namespace
+
+InferTask SegmentTask() {
+  return {.task = ModelCard::SEGMENT,
+          .run = RunSegment,
+          .options = {{"tile", "", "cut pictures into overlapping tiles at their own size, in place of resizing them"},
+                      {"overlap", "N", "pixels at each side of a tile that are not used"}}};
+}
+
+}  // namespace moka

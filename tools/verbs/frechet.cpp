@@ -1,0 +1,95 @@
+// moka frechet: how far two sets of pictures are from each other in the eyes of a net.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "tools/frechet.h"
+#include "tools/infer/picture_net.h"
+#include "tools/program_options.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+// The features of a picture are the values of the blob, one item of the batch each.
+PointSums FeaturesOf(PictureNet& net, const std::string& pictures) {
+  const std::vector<std::filesystem::path> files = PicturesOf({pictures});
+  const Tensor features = net.output(net.outputs().front());
+  const int64_t batch = net.batch();
+  const int64_t dimensions = features.shape().Count() / batch;
+  PointSums sums(dimensions);
+  const auto count = static_cast<int64_t>(files.size());
+  for (int64_t first = 0; first < count; first += batch) {
+    const int64_t filled = std::min(batch, count - first);
+    for (int64_t i = 0; i < filled; ++i) net.Load(files[static_cast<size_t>(first + i)], i);
+    net.Run();
+    for (int64_t i = 0; i < filled; ++i) {
+      sums.Add(
+          features.as<const float>().subspan(static_cast<size_t>(i * dimensions), static_cast<size_t>(dimensions)));
+    }
+  }
+  if (count < 2) {
+    throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(pictures), " is ", count, " picture"),
+                "a set is a folder of at least two pictures");
+  }
+  if (count <= dimensions) {
+    LogWarning(StrCat(Printable(pictures), ": ", count, " pictures are too few for ", dimensions,
+                      " features, whose covariance they cannot fill; the distance says little"));
+  }
+  return sums;
+}
+
+int RunFrechet(const Arguments& arguments) {
+  const size_t models = arguments.Has("model") ? 0 : 1;
+  if (arguments.positionals.size() != models + 2)
+    throw Error(ErrorKind::kUsage, {}, "moka frechet wants a net and two folders of pictures",
+                "see moka frechet --help");
+  const InferSource source = InferSourceOf(arguments);
+  PictureNet net(source, arguments.Int("batch", 100, 1, 65536), arguments.Get("blob"));
+  const Shape shape = net.output(net.outputs().front()).shape();
+  if (shape.rank() < 1 || shape[0] != net.batch()) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("\"", net.outputs().front(), "\" is ", shape.ToString(), ", not features [N,..]"),
+                "name another with --blob");
+  }
+  const PointSums first = FeaturesOf(net, arguments.positionals[models]);
+  const PointSums second = FeaturesOf(net, arguments.positionals[models + 1]);
+  const double distance = FrechetDistance(first, second);
+  if (arguments.Has("json")) {
+    const nlohmann::ordered_json json = {{"frechet", distance},
+                                         {"blob", net.outputs().front()},
+                                         {"features", first.dimensions()},
+                                         {"pictures", {first.count(), second.count()}}};
+    fmt::print("{}\n", json.dump(2));
+    return 0;
+  }
+  fmt::print("frechet {:.4f}  ({} features of \"{}\", {} and {} pictures)\n", distance, first.dimensions(),
+             Printable(net.outputs().front()), first.count(), second.count());
+  return 0;
+}
+
+}  // namespace
+
+Verb FrechetVerb() {
+  Verb verb;
+  verb.name = "frechet";
+  verb.summary = "how far two sets of pictures are from each other, by a net's features";
+  verb.usage = "RUN|MODEL|DEPLOY.prototxt FOLDER FOLDER [--flags]";
+  verb.examples = {"moka frechet models/cifar10_quick --weights quick.safetensors --blob ip1 fakes/ reals/"};
+  verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"blob", "NAME", "whose values are the features (default: the net's first output)"},
+                  {"batch", "N", "pictures a pass (default 100)"},
+                  {"json", "", "print as JSON"}};
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute" && option.name != "trace") verb.options.push_back(option);
+  }
+  verb.run = RunFrechet;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,37 @@
+// moka generate: what a trained generator makes of random numbers.
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+#include "tools/verbs/verbs.h"
+
+namespace moka {
+namespace {
+
+int RunGenerateVerb(const Arguments& arguments) {
+  const InferSource source = InferSourceOf(arguments);
+  std::vector<std::string> inputs = arguments.positionals;
+  if (!arguments.Has("model")) inputs.erase(inputs.begin());
+  return GenerateTask().run(source, inputs, arguments);
+}
+
+}  // namespace
+
+Verb GenerateVerb() {
+  Verb verb;
+  verb.name = "generate";
+  verb.summary = "pictures of a trained generator";
+  verb.usage = "RUN|MODEL|DEPLOY.prototxt [--flags]";
+  verb.examples = {"moka generate runs/latest",
+                   "moka generate models/dcgan_cifar10 --weights g.safetensors --count 100 --columns 10 --out grid.png",
+                   "moka generate runs/latest --count 10000 --seed 2 --out fakes/"};
+  verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
+                  {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"seed", "N", "another seed, other pictures (default 1)"}};
+  for (const OptionSpec& option : GenerateTask().options) verb.options.push_back(option);
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
+  verb.run = RunGenerateVerb;
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,266 @@
+// moka zoo list|info|train|verify: the models of models/, what is known of them, and whether it is true.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "tools/verbs/verbs.h"
+#include "tools/zoo/checks.h"
+#include "tools/zoo/entry.h"
+#include "tools/zoo/tables.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using VerifyJson = nlohmann::ordered_json;
+
+ZooRow ReadRow(const fs::path& models, const std::string& name) {
+  ZooRow row{ReadEntry(models, name), std::nullopt};
+  row.expected = ReadExpected(row.entry.folder);
+  return row;
+}
+
+std::vector<ZooRow> ReadRows(const fs::path& models) {
+  std::vector<ZooRow> rows;
+  for (const std::string& name : EntryNames(models)) rows.push_back(ReadRow(models, name));
+  return rows;
+}
+
+const std::string& OneName(const Arguments& arguments, std::string_view verb) {
+  if (arguments.positionals.size() == 1) return arguments.positionals[0];
+  throw Error(ErrorKind::kUsage, {}, StrCat("moka zoo ", verb, " wants one model's name"), "moka zoo list shows them");
+}
+
+int RunZooList(const Arguments& arguments) {
+  const std::vector<ZooRow> rows = ReadRows(ModelsFolder(arguments));
+  if (arguments.Has("json")) {
+    for (const ZooRow& row : rows) fmt::print("{}\n", RowJson(row));
+  } else if (arguments.Has("markdown")) {
+    std::fputs(ZooTable(rows).substr(1).c_str(), stdout);
+  } else {
+    std::fputs(ListText(rows).c_str(), stdout);
+  }
+  return 0;
+}
+
+int RunZooInfo(const Arguments& arguments) {
+  const ZooRow row = ReadRow(ModelsFolder(arguments), OneName(arguments, "info"));
+  const std::string text = arguments.Has("json") ? InfoJson(row) + "\n" : InfoText(row);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+// All that `moka train` takes goes on to it, behind the recipe's own.
+int RunZooTrain(const Arguments& arguments) {
+  const ZooEntry entry = ReadEntry(ModelsFolder(arguments), OneName(arguments, "train"));
+  const ZooRecipe& recipe = entry.card.recipe(0);
+  const std::vector<std::string> missing = MissingData(ReadRecipe(entry, recipe, arguments.overrides));
+  if (!missing.empty()) {
+    const std::vector<std::string> commands = DataCommands(entry.card);
+    for (const std::string& command : commands) fmt::print("{}\n", command);
+    throw Error(
+        ErrorKind::kNoInput, {}, StrCat(entry.name, "'s data is not there: ", missing.front()),
+        commands.empty() ? "its card does not say how it is made" : StrCat("make it: ", Join(commands, " && ")));
+  }
+  std::vector<std::string> words = TrainingWords(entry, recipe);
+  words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+  std::vector<OptionSpec> specs = TrainVerb().options;
+  specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
+  for (const OptionSpec& spec : specs) {
+    if (!arguments.Has(spec.name)) continue;
+    words.push_back(spec.value.empty() ? StrCat("--", spec.name)
+                                       : StrCat("--", spec.name, "=", arguments.Get(spec.name)));
+  }
+  if (!arguments.Has("run")) words.push_back(StrCat("--run=", entry.name));
+  return RunTraining(words);
+}
+
+// Prints results as they come and counts them.
+class CheckPrinter {
+ public:
+  explicit CheckPrinter(bool is_json) : is_json_(is_json) {}
+
+  void Print(const std::string& model, Tier tier, const CheckResult& result) {
+    ++counts_[static_cast<size_t>(result.verdict)];
+    constexpr std::array<const char*, 3> kWords = {"ok", "FAILED", "skipped"};
+    const char* word = kWords[static_cast<size_t>(result.verdict)];
+    if (is_json_) {
+      const VerifyJson json = {{"model", model},
+                               {"tier", TierName(tier)},
+                               {"check", result.check},
+                               {"verdict", word},
+                               {"text", result.text}};
+      fmt::print("{}\n", json.dump(-1, ' ', false, VerifyJson::error_handler_t::replace));
+    } else {
+      fmt::print("{:<8}{:<22} {:<8} {:<10} {}\n", word, model, TierName(tier), result.check, result.text);
+    }
+    std::fflush(stdout);
+  }
+
+  int Finish(size_t models) const {
+    const auto [holds, fails, skipped] = counts_;
+    if (!is_json_) {
+      fmt::print("{} {}: {} checks hold, {} fail, {} skipped\n", models, models == 1 ? "model" : "models", holds, fails,
+                 skipped);
+    }
+    return fails == 0 ? 0 : static_cast<int>(ErrorKind::kVerification);
+  }
+
+ private:
+  bool is_json_;
+  std::array<int, 3> counts_{};  // by verdict
+};
+
+std::string OneLineOf(const Error& error) {
+  std::string text = error.what();
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+void RunEntryCheck(const EntryCheck& check, const CheckContext& context, CheckPrinter& printer) {
+  std::vector<CheckResult> results;
+  for (const std::string& name : check.names) {
+    if (const ZooSkip* skip = SkipOf(context.entry, name); skip != nullptr)
+      results.push_back(Skipped(name, skip->reason()));
+  }
+  const std::vector<CheckResult> skipped = results;
+  if (skipped.size() < check.names.size()) {
+    try {
+      for (CheckResult& result : check.run(context)) {
+        const bool is_skipped = std::ranges::find(skipped, result.check, &CheckResult::check) != skipped.end();
+        if (!is_skipped) results.push_back(std::move(result));
+      }
+    } catch (const Error& error) {
+      results.push_back(Fails(check.names.front(), OneLineOf(error)));
+    }
+  }
+  for (const CheckResult& result : results) printer.Print(context.entry.name, check.tier, result);
+}
+
+// expected.json and the README's table, as they are now. A README without a place for it is left to the check.
+void UpdateEntry(CheckContext& context, bool with_runs) {
+  context.expected = Measure(context.entry, context.expected, with_runs);
+  WriteExpected(*context.expected, context.entry.folder);
+  const fs::path file = context.entry.folder / "README.md";
+  const std::string text = ReadFile(file);
+  const std::string updated = WithTable(text, EntryTable({context.entry, context.expected}), file.string());
+  if (updated != text) WriteFileAtomically(file, updated);
+}
+
+void VerifyEntry(const fs::path& models, const std::string& name, Tier tier, const Arguments& arguments,
+                 CheckPrinter& printer) {
+  CheckContext context{{name, models / name, {}}, std::nullopt, arguments.Get("runs", "runs")};
+  try {
+    context.entry = ReadEntry(models, name);
+    context.expected = ReadExpected(context.entry.folder);
+    if (arguments.Has("update")) UpdateEntry(context, tier >= Tier::kFast);
+  } catch (const Error& error) {
+    return printer.Print(name, Tier::kStatic, Fails("card", OneLineOf(error)));
+  }
+  for (const EntryCheck& check : AllEntryChecks()) {
+    // The release's training says all that the nightly one does.
+    const bool is_covered = tier == Tier::kRelease && check.names.front() == "short_run";
+    if (check.tier <= tier && !is_covered) RunEntryCheck(check, context, printer);
+  }
+}
+
+// The table of all models.
+void VerifyTable(const fs::path& models, bool updates, CheckPrinter& printer) {
+  CheckResult result = Holds("readme", "its table is that of the cards");
+  try {
+    const fs::path file = models / "README.md";
+    const std::string text = ReadFile(file);
+    const std::string wanted = WithTable(text, ZooTable(ReadRows(models)), file.string());
+    if (updates && text != wanted) {
+      WriteFileAtomically(file, wanted);
+    } else if (text != wanted) {
+      result =
+          Fails("readme", StrCat("the table in ", file.string(), " is not that of the cards (--update writes it)"));
+    }
+  } catch (const Error& error) {
+    result = Fails("readme", OneLineOf(error));
+  }
+  printer.Print("(all)", Tier::kStatic, result);
+}
+
+int RunZooVerify(const Arguments& arguments) {
+  const fs::path models = ModelsFolder(arguments);
+  const Tier tier = TierNamed(arguments.Get("tier", "fast"));
+  std::vector<std::string> names = arguments.positionals;
+  if (arguments.Has("all") != names.empty()) {
+    throw Error(ErrorKind::kUsage, {}, "moka zoo verify wants names of models, or --all", "moka zoo list shows them");
+  }
+  if (arguments.Has("all")) names = EntryNames(models);
+  for (std::string& name : names) name = EntryNameOf(models, name);
+  CheckPrinter printer(arguments.Has("json"));
+  for (const std::string& name : names) VerifyEntry(models, name, tier, arguments, printer);
+  if (arguments.Has("all")) VerifyTable(models, arguments.Has("update"), printer);
+  return printer.Finish(names.size());
+}
+
+OptionSpec ModelsOption() { return {"models", "DIR", "where the models are (default ./models, or above the binary)"}; }
+
+}  // namespace
+
+Verb ZooVerb() {
+  Verb list;
+  list.name = "list";
+  list.summary = "all models: task, parameters, multiply-adds, status, result";
+  list.usage = "[--json|--markdown]";
+  list.examples = {"moka zoo list", "moka zoo list --json"};
+  list.options = {
+      {"json", "", "one JSON object a model"}, {"markdown", "", "the table of models/README.md"}, ModelsOption()};
+  list.run = RunZooList;
+
+  Verb info;
+  info.name = "info";
+  info.summary = "everything that is known of a model";
+  info.usage = "NAME";
+  info.examples = {"moka zoo info resnet50", "moka zoo info lenet --json"};
+  info.options = {{"json", "", "the card in full, as JSON"}, ModelsOption()};
+  info.run = RunZooInfo;
+
+  Verb train;
+  train.name = "train";
+  train.summary = "train a model by its first recipe; says how its data is made where it is not there";
+  train.usage = "NAME [key=value ...] [flags of moka train]";
+  train.examples = {"moka zoo train lenet", "moka zoo train lenet --seed 2 --run lenet-2"};
+  train.options = {ModelsOption()};
+  for (const OptionSpec& option : TrainVerb().options) {
+    if (option.name != "solver") train.options.push_back(option);
+  }
+  train.run = RunZooTrain;
+
+  Verb verify;
+  verify.name = "verify";
+  verify.summary = "whether models are what their cards say; a line a check, exit 22 if one fails";
+  verify.usage = "NAME ...|--all [--tier static|fast|nightly|release] [--update]";
+  verify.examples = {"moka zoo verify --all --tier static", "moka zoo verify lenet",
+                     "moka zoo verify lenet --update   (after a change: writes expected.json and the README's table)"};
+  verify.options = {{"all", "", "every model, and the table of all"},
+                    {"tier", "TIER", "static, fast (default), nightly or release; each takes in those before it"},
+                    {"update", "", "write expected.json and the README's table first"},
+                    {"runs", "FOLDER", "where trainings of nightly and release go (default runs)"},
+                    {"json", "", "one JSON object a check"},
+                    ModelsOption()};
+  for (const EntryCheck& check : AllEntryChecks()) {
+    verify.operands.emplace_back(StrCat(TierName(check.tier), ": ", Join(check.names, ", ")), std::string(check.doc));
+  }
+  verify.run = RunZooVerify;
+
+  Verb verb;
+  verb.name = "zoo";
+  verb.summary = "list, inspect, train and verify the models that come with it";
+  verb.usage = "list | info NAME | train NAME | verify NAME [--flags]";
+  verb.examples = {"moka zoo list", "moka zoo info lenet", "moka zoo verify --all --tier static"};
+  verb.subverbs = {info, list, train, verify};
+  return verb;
+}
+
+}  // namespace moka

@@ -1,0 +1,150 @@
+#include "tools/zoo/entry.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/filter.h"
+#include "proto/model_card.h"
+#include "proto/net_file.h"
+#include "tools/train_setup.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostParents = 6;  // from the binary up to the folder that holds models/
+
+bool IsEntry(const fs::path& folder) {
+  std::error_code code;
+  return fs::is_regular_file(folder / kModelCardFile, code) || fs::is_regular_file(folder / "solver.prototxt", code);
+}
+
+bool IsZoo(const fs::path& folder) {
+  std::error_code code;
+  for (const fs::directory_entry& each : fs::directory_iterator(folder, code)) {
+    if (IsEntry(each.path())) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+fs::path ModelsFolder(const Arguments& arguments) {
+  if (arguments.Has("models")) {
+    const fs::path given = arguments.Get("models");
+    if (!IsZoo(given)) {
+      throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(given.string()), " holds no models"),
+                  "it must be a folder of folders with a model.prototxt each");
+    }
+    return given;
+  }
+  if (IsZoo("models")) return "models";
+  std::error_code code;
+  fs::path above = fs::read_symlink("/proc/self/exe", code).parent_path();
+  for (int i = 0; i < kMostParents && above.has_relative_path(); ++i, above = above.parent_path()) {
+    if (IsZoo(above / "models")) return above / "models";
+  }
+  throw Error(ErrorKind::kNoInput, {}, "no models here (looked in ./models and above the binary)",
+              "give their folder with --models DIR");
+}
+
+std::vector<std::string> EntryNames(const fs::path& models) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (const fs::directory_entry& each : fs::directory_iterator(models, code)) {
+    if (IsEntry(each.path())) names.push_back(each.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string EntryNameOf(const fs::path& models, const std::string& name) {
+  const fs::path given = name;
+  std::string plain = (given.has_filename() ? given : given.parent_path()).filename().string();
+  if (plain.empty() || !IsEntry(models / plain)) {
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no model \"", Printable(name), "\" in ", models.string()),
+                DidYouMean(plain, EntryNames(models)));
+  }
+  return plain;
+}
+
+ZooEntry ReadEntry(const fs::path& models, const std::string& name) {
+  ZooEntry entry{EntryNameOf(models, name), {}, {}};
+  entry.folder = models / entry.name;
+  entry.card = ReadModelCard(entry.folder / kModelCardFile);
+  if (entry.card.recipe_size() == 0) entry.card.add_recipe();
+  return entry;
+}
+
+RecipeNets ReadRecipe(const ZooEntry& entry, const ZooRecipe& recipe, const std::vector<std::string>& more) {
+  std::vector<std::string> overrides(recipe.override().begin(), recipe.override().end());
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  const SplitOverrides split = SplitByTarget(overrides);
+  RecipeNets read;
+  SolverReadOptions solver_options;
+  solver_options.overrides = split.solver;
+  read.solver = ReadSolver(entry.folder / recipe.solver(), solver_options);
+  NetReadOptions net_options;
+  net_options.overrides = split.net;
+  read.nets = ReadSolverNets(read.solver, net_options);
+  return read;
+}
+
+std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe) {
+  std::vector<std::string> words = {StrCat("--solver=", (entry.folder / recipe.solver()).string())};
+  words.insert(words.end(), recipe.override().begin(), recipe.override().end());
+  return words;
+}
+
+NetParameter ReadDeployed(const ZooEntry& entry) {
+  NetState state;
+  state.set_phase(TEST);
+  state.add_stage("deploy");
+  std::error_code code;
+  const fs::path own = entry.folder / "deploy.prototxt";
+  if (fs::is_regular_file(own, code)) return FilterNet(ReadNet(own), state);
+  const ZooRecipe& recipe = entry.card.recipe(0);
+  const SplitOverrides split = SplitByTarget({recipe.override().begin(), recipe.override().end()});
+  SolverReadOptions solver_options;
+  solver_options.overrides = split.solver;
+  const SolverParameter solver = ReadSolver(entry.folder / recipe.solver(), solver_options);
+  if (!solver.has_net()) {
+    throw Error(ErrorKind::kConfig, {}, StrCat(entry.name, " has no deploy.prototxt, and its solver no net"),
+                "inference reads one of them");
+  }
+  NetReadOptions net_options;
+  net_options.overrides = split.net;
+  return FilterNet(ReadNet(ResolveBeside(solver, solver.net()), net_options), state);
+}
+
+EntryStatus StatusOf(const ModelCard& card) {
+  const auto is_trained = [](const ZooRecipe& recipe) { return recipe.result_size() > 0; };
+  if (std::ranges::any_of(card.recipe(), is_trained)) return EntryStatus::kTrained;
+  return card.weights_size() > 0 ? EntryStatus::kConverted : EntryStatus::kRecipeOnly;
+}
+
+std::string_view Describe(EntryStatus status) {
+  switch (status) {
+    case EntryStatus::kTrained: return "trained here";
+    case EntryStatus::kConverted: return "converted";
+    default: return "recipe only";
+  }
+}
+
+std::string_view TaskName(ModelCard::Task task) {
+  switch (task) {
+    case ModelCard::DETECT: return "object detection";
+    case ModelCard::INSTANCES: return "instance segmentation";
+    case ModelCard::SEGMENT: return "segmentation";
+    case ModelCard::TRANSLATE: return "translation";
+    case ModelCard::ANSWER: return "question answering";
+    case ModelCard::GENERATE: return "generation";
+    case ModelCard::REGRESS: return "regression";
+    case ModelCard::EMBED: return "embedding";
+    default: return "classification";
+  }
+}
+
+}  // namespace moka

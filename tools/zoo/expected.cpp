@@ -1,0 +1,82 @@
+#include "tools/zoo/expected.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using ExpectedJson = nlohmann::ordered_json;
+
+ExpectedOutput OutputFrom(const ExpectedJson& json) {
+  ExpectedOutput output{json.at("net").get<std::string>(), json.at("blob").get<std::string>(), {}};
+  output.summary.shape = Shape(json.at("shape").get<std::vector<int64_t>>());
+  output.summary.mean = json.at("mean").get<double>();
+  output.summary.deviation = json.at("deviation").get<double>();
+  output.summary.projection = json.at("projection").get<double>();
+  return output;
+}
+
+Expected ExpectedFrom(const ExpectedJson& json) {
+  Expected expected;
+  expected.parameters = json.at("parameters").get<int64_t>();
+  expected.statistics = json.at("statistics").get<int64_t>();
+  expected.deployed_parameters = json.at("deployed_parameters").get<int64_t>();
+  expected.macs = json.at("macs").get<int64_t>();
+  expected.input = json.at("input").get<std::string>();
+  for (const ExpectedJson& output : json.at("outputs")) expected.outputs.push_back(OutputFrom(output));
+  if (json.contains("training")) {
+    const ExpectedJson& t = json["training"];
+    expected.training = {t.at("batch").get<int64_t>(), t.at("steps").get<int64_t>(), t.at("first_loss").get<double>(),
+                         t.at("last_loss").get<double>()};
+  }
+  if (json.contains("memory"))
+    expected.memory = {json["memory"].at("batch").get<int64_t>(), json["memory"].at("bytes").get<int64_t>()};
+  return expected;
+}
+
+}  // namespace
+
+std::optional<Expected> ReadExpected(const fs::path& folder) {
+  const fs::path file = folder / kExpectedFile;
+  std::error_code code;
+  if (!fs::is_regular_file(file, code)) return std::nullopt;
+  try {
+    return ExpectedFrom(ExpectedJson::parse(ReadFile(file)));
+  } catch (const ExpectedJson::exception& error) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(file.string(), ": ", error.what()),
+                "moka zoo verify NAME --update writes it anew");
+  }
+}
+
+void WriteExpected(const Expected& expected, const fs::path& folder) {
+  ExpectedJson outputs = ExpectedJson::array();
+  for (const auto& [net, blob, summary] : expected.outputs) {
+    outputs.push_back({{"net", net},
+                       {"blob", blob},
+                       {"shape", std::vector<int64_t>(summary.shape.dims().begin(), summary.shape.dims().end())},
+                       {"mean", summary.mean},
+                       {"deviation", summary.deviation},
+                       {"projection", summary.projection}});
+  }
+  ExpectedJson json = {{"parameters", expected.parameters},
+                       {"statistics", expected.statistics},
+                       {"deployed_parameters", expected.deployed_parameters},
+                       {"macs", expected.macs},
+                       {"input", expected.input},
+                       {"outputs", std::move(outputs)}};
+  if (expected.training) {
+    json["training"] = {{"batch", expected.training->batch},
+                        {"steps", expected.training->steps},
+                        {"first_loss", expected.training->first_loss},
+                        {"last_loss", expected.training->last_loss}};
+  }
+  if (expected.memory) json["memory"] = {{"batch", expected.memory->batch}, {"bytes", expected.memory->bytes}};
+  WriteFileAtomically(folder / kExpectedFile, json.dump(2) + "\n");
+}
+
+}  // namespace moka

@@ -1,0 +1,34 @@
+// Data layers without their data: each becomes a DummyData layer of the same name and tops, with the shapes that its
+// fields, its readers and the card say, so that an entry is built, run and trained by the very code that real data
+// goes through.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/types.h"
+#include "proto/moka.pb.h"
+#include "proto/zoo.pb.h"
+
+namespace moka {
+
+// Plain row-major values of one blob.
+struct BlobValues {
+  Shape shape;
+  std::vector<float> values;
+};
+using Blobs = std::map<std::string, BlobValues>;
+
+// Of a net filtered for its phase, every data layer with batches of `batch`. Errors: kConfig at a layer whose shapes
+// nothing says.
+NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int64_t batch);
+
+// The first batch of every data layer of such a net, a pure function of its text.
+Blobs MadeUpBatch(const NetParameter& net);
+
+// The batch of the net's first data layer as its fields say it; 0 where none does.
+int64_t BatchOf(const NetParameter& net);
+
+}  // namespace moka

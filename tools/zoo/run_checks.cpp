@@ -1,0 +1,117 @@
+// Tiers "nightly" and "release": trainings on the real data, judged by their last test.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/pipeline.h"
+#include "optim/run_folder.h"
+#include "tools/verbs/verbs.h"
+#include "tools/zoo/checks.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsSmallerBetter(const ZooRecipe& recipe, const NetParameter& test) {
+  if (recipe.has_smaller_is_better()) return recipe.smaller_is_better();
+  const std::string& metric = recipe.metric();
+  if (metric.find("loss") != std::string::npos || metric.find("error") != std::string::npos) return true;
+  return std::ranges::any_of(test.layer(), [&](const LayerParameter& layer) {
+    return layer.type().ends_with("Loss") && layer.top_size() > 0 && layer.top(0) == metric;
+  });
+}
+
+// The metric of a run's last test.
+std::optional<double> LastMetric(const fs::path& run, const std::string& metric) {
+  std::optional<double> last;
+  for (const MetricLine& line : ReadMetrics(run)) {
+    if (line.split != "test") continue;
+    for (const auto& [name, value] : line.metrics) {
+      if (name == metric) last = value;
+    }
+  }
+  return last;
+}
+
+// Trains with `more` behind the recipe and compares the metric with the floor.
+CheckResult TrainToFloor(const CheckContext& context, std::string_view check, const std::vector<std::string>& more,
+                         std::optional<double> floor) {
+  const ZooEntry& entry = context.entry;
+  const ZooRecipe& recipe = entry.card.recipe(0);
+  const RecipeNets nets = ReadRecipe(entry, recipe, more);
+  const std::vector<std::string> missing = MissingData(nets);
+  if (!missing.empty()) {
+    const std::vector<std::string> commands = DataCommands(entry.card);
+    return Skipped(check, StrCat("its data is not there: ", missing.front(),
+                                 commands.empty() ? "" : StrCat("; ", Join(commands, " && "))));
+  }
+  std::vector<std::string> words = TrainingWords(entry, recipe);
+  words.insert(words.end(), more.begin(), more.end());
+  words.insert(words.end(), {"--run", StrCat(entry.name, "-", check), "--runs", context.runs.string()});
+  if (const int code = RunTraining(words); code != 0)
+    return Fails(check, StrCat("moka train ", Join(words, " "), " ended with ", code));
+  const std::optional<double> value = LastMetric(context.runs / "latest", recipe.metric());
+  if (!value) return Fails(check, StrCat("the training's tests have no \"", recipe.metric(), "\""));
+  const std::string text = fmt::format("{} {:.5g} at the end", recipe.metric(), *value);
+  if (!floor) return Holds(check, text);
+  const bool is_smaller = !nets.nets.tests.empty() && IsSmallerBetter(recipe, nets.nets.tests[0]);
+  const bool is_reached = is_smaller ? *value <= *floor : *value >= *floor;
+  const std::string against = fmt::format("{}, {} {:.5g}", text, is_smaller ? "ceiling" : "floor", *floor);
+  return is_reached ? Holds(check, against) : Fails(check, against);
+}
+
+}  // namespace
+
+int RunTraining(const std::vector<std::string>& words) {
+  const Verb train = TrainVerb();
+  return train.run(ParseArguments(train, words));
+}
+
+std::vector<std::string> MissingData(const RecipeNets& recipe) {
+  std::vector<std::string> missing;
+  const auto look = [&](const NetParameter& net, Phase phase) {
+    for (const LayerParameter& layer : net.layer()) {
+      if (!IsPipelineLayer(layer.type())) continue;
+      try {
+        (void)OpenPipeline(layer, {.phase = phase});
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kNoInput) throw;
+        if (std::ranges::find(missing, error.text()) == missing.end()) missing.push_back(error.text());
+      }
+    }
+  };
+  look(recipe.nets.train, TRAIN);
+  for (const NetParameter& test : recipe.nets.tests) look(test, TEST);
+  return missing;
+}
+
+std::vector<std::string> DataCommands(const ModelCard& card) {
+  std::vector<std::string> commands;
+  for (const ZooData& data : card.data()) commands.insert(commands.end(), data.command().begin(), data.command().end());
+  return commands;
+}
+
+std::vector<CheckResult> CheckShortRun(const CheckContext& context) {
+  const ZooRecipe& recipe = context.entry.card.recipe(0);
+  if (!recipe.has_nightly()) return {Skipped("short_run", "the card names no short training")};
+  std::optional<double> floor;
+  if (recipe.nightly().has_floor()) floor = recipe.nightly().floor();
+  const auto& more = recipe.nightly().override();
+  return {TrainToFloor(context, "short_run", {more.begin(), more.end()}, floor)};
+}
+
+std::vector<CheckResult> CheckRecipe(const CheckContext& context) {
+  const ZooRecipe& recipe = context.entry.card.recipe(0);
+  std::optional<double> floor;
+  if (recipe.has_floor()) floor = recipe.floor();
+  std::vector<std::string> more;
+  if (recipe.result_size() > 0 && recipe.result(0).has_seed())
+    more.push_back(StrCat("random_seed=", recipe.result(0).seed()));
+  return {TrainToFloor(context, "recipe", more, floor)};
+}
+
+}  // namespace moka

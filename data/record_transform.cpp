@@ -30,6 +30,16 @@ void CheckRecordTransformFields(const LayerParameter& layer) {
   if (p.height() > 0 && layer.transform_param().resize_short() > 0) {
     fail("transform_param.resize_short", "does not go with record_data_param.height and width; keep one");
   }
+  if ((p.canvas_height() > 0) != (p.canvas_width() > 0) || std::max(p.canvas_height(), p.canvas_width()) > kMaxSide) {
+    fail("record_data_param.canvas_height", StrCat("and canvas_width are ", p.canvas_height(), " and ",
+                                                   p.canvas_width(), ", expected both none or both 1..", kMaxSide));
+  }
+  const TransformationParameter& t = layer.transform_param();
+  if (p.canvas_height() > 0 &&
+      (p.height() > 0 || t.crop_size() > 0 || t.crop_h() > 0 || t.crop_w() > 0 || t.has_rand_resized_crop())) {
+    fail("record_data_param.canvas_height",
+         "holds whole pictures as they are; it does not go with a crop or with height and width");
+  }
   if (!(p.min_visible() >= 0 && p.min_visible() <= 1)) {
     fail("record_data_param.min_visible", StrCat("is ", p.min_visible(), ", expected 0..1"));
   }
@@ -56,6 +66,18 @@ void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scra
   std::swap(image, scratch);
 }
 
+// What of a canvas is the picture's: as large as it is, or shrunk to fit.
+ResamplePart FittedTo(ResamplePart part, int64_t height, int64_t width) {
+  const double scale = std::min({1.0, static_cast<double>(height) / static_cast<double>(part.height),
+                                 static_cast<double>(width) / static_cast<double>(part.width)});
+  const auto side = [scale](int64_t pixels, int64_t most) {
+    return std::clamp<int64_t>(std::llround(static_cast<double>(pixels) * scale), 1, most);
+  };
+  part.height = side(part.height, height);
+  part.width = side(part.width, width);
+  return part;
+}
+
 }  // namespace
 
 RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted)
@@ -71,6 +93,7 @@ ImageSize RecordTransform::Open(const SampleRecord& record, ImageDecoder& decode
 Shape RecordTransform::OutputShape(const RecordPictureScratch& scratch, ImageDecoder& decoder) const {
   ImageSize size = Open(scratch.record, decoder);
   if (param_.height() > 0) size = {size.channels, param_.height(), param_.width()};
+  if (HasCanvas()) return {size.channels, param_.canvas_height(), param_.canvas_width()};
   return transform_.OutputShape(size);
 }
 
@@ -82,7 +105,7 @@ ResamplePart RecordTransform::PartOf(const ImageSize& size, const SampleId& id) 
   const double y = static_cast<double>(size.height) / static_cast<double>(resized.height);
   part.box = {part.box.x * x, part.box.y * y, part.box.width * x, part.box.height * y};
   if (param_.height() > 0) part.limits = BoxOf({0, 0, size.width, size.height});
-  return part;
+  return HasCanvas() ? FittedTo(part, param_.canvas_height(), param_.canvas_width()) : part;
 }
 
 void RecordTransform::CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
@@ -96,6 +119,26 @@ void RecordTransform::CutMasks(const ImageSize& size, const ResamplePart& part, 
     CutNearest(part, mirror, scratch.instances.low, scratch.other);
     CutNearest(part, mirror, scratch.instances.high, scratch.other);
   }
+}
+
+ImageBox RecordTransform::Extend(const ResamplePart& part, bool mirror, RecordPictureScratch& scratch) const {
+  if (!HasCanvas()) return part.box;
+  const int64_t height = param_.canvas_height();
+  const int64_t width = param_.canvas_width();
+  const auto extend = [&](Image& image, uint8_t beyond) {
+    CutPicture(ViewOf(image), {.window = {0, 0, width, height}, .beyond = {beyond, beyond, beyond}}, scratch.other);
+    std::swap(image, scratch.other);
+  };
+  extend(scratch.picture, 0);
+  if (wanted_.mask) extend(scratch.mask, static_cast<uint8_t>(param_.ignore_label()));
+  if (wanted_.instances) {
+    extend(scratch.instances.low, 0);
+    extend(scratch.instances.high, 0);
+  }
+  // In the picture's pixels; a mirrored picture lies at the canvas's left edge, too.
+  const double whole_width = part.box.width * static_cast<double>(width) / static_cast<double>(part.width);
+  const double whole_height = part.box.height * static_cast<double>(height) / static_cast<double>(part.height);
+  return {mirror ? part.box.width - whole_width : 0, 0, whole_width, whole_height};
 }
 
 void RecordTransform::CutBoxes(std::vector<Annotated>& boxes) const {
@@ -184,11 +227,12 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
   const SampleRecord& record = scratch.record;
   const ImageSize size = Open(record, decoder);
   const ResamplePart part = PartOf(size, id);
-  if (Shape{size.channels, part.height, part.width} != shape) {
+  const Shape found = HasCanvas() ? Shape{size.channels, param_.canvas_height(), param_.canvas_width()}
+                                  : Shape{size.channels, part.height, part.width};
+  if (found != shape) {
     throw Error(ErrorKind::kBadData, {},
-                StrCat("its sample is ", Shape{size.channels, part.height, part.width}.ToString(),
-                       ", the first record's was ", shape.ToString()),
-                "all samples of a layer have one shape: set record_data_param.height and width, or a crop");
+                StrCat("its sample is ", found.ToString(), ", the first record's was ", shape.ToString()),
+                "all samples of a layer have one shape: set record_data_param.height and width, a canvas, or a crop");
   }
   const bool mirror = transform_.mirrors(id);
   if (record.height() > 0) {
@@ -205,7 +249,7 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
   }
   CutMasks(size, part, mirror, decoder, scratch);
 
-  PlaceFollowers(size, part.box, mirror, scratch);
+  PlaceFollowers(size, Extend(part, mirror, scratch), mirror, scratch);
   Change(id, transform.augment, scratch);
   if (wanted_.instances) TightenBoxes(scratch);
   transform_.Normalise(scratch.picture, data);

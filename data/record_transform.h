@@ -66,6 +66,9 @@ class RecordTransform {
   ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
   void CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
                 RecordPictureScratch& scratch) const;
+  bool HasCanvas() const { return param_.canvas_height() > 0; }
+  // Puts the cut pictures on the canvas, if there is one, and returns what of the picture's pixels it then shows.
+  ImageBox Extend(const ResamplePart& part, bool mirror, RecordPictureScratch& scratch) const;
   // The record's boxes and points, as fractions of what was cut, of boxes without points such as are not visible.
   void PlaceFollowers(const ImageSize& size, const ImageBox& cut, bool mirror, RecordPictureScratch& scratch) const;
   void Change(const SampleId& id, AugmentScratch& augment, RecordPictureScratch& scratch) const;

@@ -95,6 +95,10 @@ DataFields ShapeGuessFieldsOf(const LayerParameter& layer) {
   if (layer.has_record_data_param()) {
     fields.new_h = layer.record_data_param().height();
     fields.new_w = layer.record_data_param().width();
+    if (layer.record_data_param().canvas_height() > 0) {
+      fields.new_h = layer.record_data_param().canvas_height();
+      fields.new_w = layer.record_data_param().canvas_width();
+    }
   }
   const TransformationParameter& t = layer.transform_param();
   if (t.resize_param_size() > 0) {

@@ -80,7 +80,7 @@ void TrainNet::Gather(ParameterStore& store) const {
 
 std::optional<NonFinite> TrainNet::FindNonFinite() {
   if (shards_) exchange_->Drain();
-  return step_->FindNonFinite();
+  return ran_->step_->FindNonFinite();
 }
 
 }  // namespace moka

@@ -105,7 +105,8 @@ std::vector<OutputValue> ReadOutputs(const Program& program, const std::vector<B
 }
 
 TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
-                   const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn)
+                   const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
+                   const Shortened* shortened)
     : solver_(solver),
       turn_(turn),
       world_(world != nullptr && world->size() > 1 && !HasStages(param) ? world : nullptr),
@@ -121,6 +122,10 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   options.state = param.state();
   options.state.set_phase(TRAIN);
   options.data_types = feed_.types();
+  if (shortened != nullptr) {
+    steps_ = shortened->steps;
+    options.data_types = [shortened](const LayerParameter& layer) { return shortened->Types(layer); };
+  }
   const auto pulse = [&] {
     if (compile.on_pulse) compile.on_pulse();
   };
@@ -129,6 +134,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
   const auto part = [&] {
     if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
+    if (shortened != nullptr) return shortened->Net(param);
     return shares_batch ? NetOfRank(param, ranks) : param;
   };
   if (HasStages(param)) {
@@ -199,14 +205,17 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
       updates_.slots.push_back({std::string(state), {}, Shape{}});
     }
   }
-  const std::vector<DataLayer> layers = net.data;
+  data_layers_ = net.data;
   if (!update_) step_options.collectives = exchange_;
   step_ = Compile(std::move(net.graph), store, step_options);
-  feed_.Bind(*step_, layers);
+  if (shortened == nullptr) feed_.Bind(*step_, data_layers_);
   BindInputs(update_ ? *update_ : *step_);
   if (delay() > 0) PrepareDelays(store);
   if (shards_) RouteToOwners();
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
+  if (shortened != nullptr) return;
+  param_as_given_ = param;
+  AddLengths(compile, data, store);
 }
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
@@ -334,10 +343,10 @@ void TrainNet::BindInputs(Program& updating) {
 
 std::optional<double> TrainNet::loss_scale() const {
   if (loss_scale_.raw() == nullptr) return std::nullopt;
-  return loss_scale_.as<const float>()[0];
+  return ran_->loss_scale_.as<const float>()[0];
 }
 
-double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : skipped_.as<const float>()[0]; }
+double TrainNet::overflowed_at() const { return skipped_.raw() == nullptr ? 0 : ran_->skipped_.as<const float>()[0]; }
 
 void TrainNet::SetInputs(int64_t iteration, int64_t updates, int micro_batch, int plateau_step) {
   if (random_key_.raw() != nullptr)
@@ -413,10 +422,11 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
   if (exchange_) exchange_->SetIteration(iteration);
   if (strategy_) strategy_->Begin(iteration);
   for (int i = 0; i < batches; ++i) {
-    SetInputs(iteration, iteration * turn_.steps() + turn_step, i, plateau_step);
     feed_.Next();
-    step_->Run();
-    const double loss = loss_.as<float>()[0];
+    ran_ = &NetOfBatch();
+    ran_->SetInputs(iteration, iteration * turn_.steps() + turn_step, i, plateau_step);
+    ran_->step_->Run();
+    const double loss = ran_->loss_.as<float>()[0];
     sum += loss;
     if (std::isfinite(loss)) continue;
     // The inputs stay for FindNonFinite. A training that goes on takes as many batches as in any iteration: the other
@@ -451,7 +461,7 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
 }
 
 std::vector<OutputValue> TrainNet::Outputs() const {
-  return pipeline_ ? PipelineOutputs() : ReadOutputs(*step_, outputs_);
+  return pipeline_ ? PipelineOutputs() : ReadOutputs(*ran_->step_, outputs_);
 }
 
 void TrainNet::StartMeans(ParameterStore& store) const {

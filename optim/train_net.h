@@ -35,7 +35,8 @@ class TrainNet {
   // With a turn (optim/train_turns.h) only its layers are trained, and data, draws and kept states are its own.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr,
-           const TrainTurn& turn = TrainTurn::default_instance());
+           const TrainTurn& turn = TrainTurn::default_instance())
+      : TrainNet(param, solver, data, seed, compile, store, world, turn, nullptr) {}
 
   // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
   // several ranks (pipeline_stage) or their outputs are (multinode), by all ranks at once; with sharded updates,
@@ -98,6 +99,21 @@ class TrainNet {
     std::string name;
     Tensor tensor;
   };
+  // A net of fewer steps that a net's shorter batches run on (optim/length_programs.cpp).
+  struct Shortened {
+    const TrainNet* whole;
+    std::string layer;  // TextPairData
+    uint32_t steps;
+    NetParameter Net(NetParameter net) const;
+    std::vector<TensorType> Types(const LayerParameter& param) const;
+  };
+  TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
+           const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
+           const Shortened* shortened);
+  void AddLengths(const CompileOptions& compile, const PipelineOptions& data, ParameterStore& store);
+  // The net of the batch's length, with the batch that the feed has brought.
+  TrainNet& NetOfBatch();
+  void TakeBatch(const TrainNet& whole);
   // `updates`: of this net before this one.
   void SetInputs(int64_t iteration, int64_t updates, int micro_batch, int plateau_step);
   // Adds gradients and updates to the net's graph; with iter_size > 1 the updates are a program of their own.
@@ -166,6 +182,11 @@ class TrainNet {
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<TrainPipeline> pipeline_;  // null unless layers are on several ranks
+  NetParameter param_as_given_;
+  std::vector<DataLayer> data_layers_;
+  std::vector<std::unique_ptr<TrainNet>> shorter_;  // ascending by steps; empty without length buckets
+  int64_t steps_ = 0;                               // of a shorter net
+  TrainNet* ran_ = this;                            // the net of the last batch
 };
 
 // The step's key for rand(): a pure function of (seed, iteration, micro-batch) below 2^53.

@@ -105,6 +105,18 @@ std::string Arguments::Get(const std::string& name, std::string fallback) const 
   return it == options.end() ? fallback : it->second;
 }
 
+double Arguments::Number(const std::string& name, double fallback, double low, double high) const {
+  return Has(name) ? NumberOfFlag(name, Get(name), low, high) : fallback;
+}
+
+double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
+  throw Error(ErrorKind::kUsage,
+              StrCat("--", flag, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
+}
+
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {
   const auto it = options.find(name);
   if (it == options.end()) return fallback;
@@ -114,19 +126,6 @@ int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, i
   if (code != std::errc() || end != text.data() + text.size() || value < low || value > high) {
     throw Error(ErrorKind::kUsage, StrCat("--", name, " wants a whole number from ", low, " to ", high, ", found \"",
                                           Printable(text), "\""));
-  }
-  return value;
-}
-
-double Arguments::Number(const std::string& name, double fallback, double low, double high) const {
-  const auto it = options.find(name);
-  if (it == options.end()) return fallback;
-  double value = 0;
-  const std::string& text = it->second;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high)) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("--", name, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
   }
   return value;
 }

@@ -34,6 +34,9 @@ class Arguments {
   double Number(const std::string& name, double fallback, double low, double high) const;
 };
 
+// Errors: kUsage naming the flag when the text is not a number in [low, high].
+double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
+
 struct Verb {
   std::string name;
   std::string summary;                // one line

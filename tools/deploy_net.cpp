@@ -17,6 +17,8 @@ LayerParameter DeployNetInputLayer(const LayerParameter& data, const Shape& shap
   input.set_type("Input");
   input.add_top(data.top(0));
   if (data.has_transform_param()) *input.mutable_transform_param() = data.transform_param();
+  // How pictures come to lie on a canvas.
+  if (data.record_data_param().canvas_height() > 0) *input.mutable_record_data_param() = data.record_data_param();
   if (data.has_origin()) *input.mutable_origin() = data.origin();
   BlobShape* blob = input.mutable_input_param()->add_shape();
   for (const int64_t dim : shape.dims()) blob->add_dim(dim);

@@ -11,6 +11,7 @@
 #include "graph/program.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
+#include "optim/trained_weights.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -100,7 +101,7 @@ void FeedInputs(const Program& program, const BuiltNet& net, const Arrays& array
 
 void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arrays& arrays, ParameterStore& store) {
   AddBlobs(net.blobs, 1, store);
-  if (!options.weights.empty()) return LoadWeightFiles(options.weights, net.blobs, store);
+  if (!options.weights.empty()) return LoadTrainedWeights(options.weights, net.blobs, store);
   for (const NetBlob& blob : net.blobs) {
     const NumpyArray* array = FindArray(arrays, "param", StrCat(blob.layer, "/", blob.index));
     if (array == nullptr) {

@@ -43,15 +43,15 @@ Shape TextPairShape(const TextPairsFields& fields, TextPairsOutput output, int64
 TextPairMaker::TextPairMaker(TextPairOptions options) : options_(std::move(options)) { Read(); }
 
 int32_t TextPairMaker::ReadSentence(const TextLines& lines, const Vocabulary& vocabulary) {
-  std::vector<std::string> words;
+  std::vector<int32_t> words;
   try {
-    SplitWords(lines.line(), options_.fields.tokens(), words);
+    NumberWords(lines.line(), options_.fields.tokens(), vocabulary, words);
     if (words.empty()) throw Error(ErrorKind::kBadData, "the line has no words");
   } catch (Error& e) {
     e.SetPlace(lines.place());
     throw;
   }
-  for (const std::string& word : words) words_.push_back(vocabulary.NumberOf(word));
+  words_.insert(words_.end(), words.begin(), words.end());
   return static_cast<int32_t>(words.size());
 }
 

@@ -20,19 +20,23 @@ Character CheckedCharacter(std::string_view text, size_t at) {
               "convert the file, for example with `iconv -f latin1 -t utf8`");
 }
 
-enum class Marks { kWords, kLeftOut };
+enum class Marks { kWords, kJoinedWords, kLeftOut };
 
 void SplitLower(std::string_view line, Marks marks, std::vector<std::string>& words) {
   words.clear();
   bool is_open = false;
+  bool is_behind_blank = true;
   for (size_t at = 0; at < line.size();) {
     const Character c = CheckedCharacter(line, at);
     at += c.bytes;
-    const bool is_mark = IsMark(c.code);
-    const bool is_word = !IsBlank(c.code) && !is_mark;
-    if ((is_word && !is_open) || (is_mark && marks == Marks::kWords)) words.emplace_back();
-    if (is_word || (is_mark && marks == Marks::kWords)) AppendCharacter(LowerCase(c.code), words.back());
+    const bool is_mark = IsMark(c.code) && marks != Marks::kLeftOut;
+    const bool is_word = !IsBlank(c.code) && !IsMark(c.code);
+    if ((is_word && !is_open) || is_mark) {
+      words.emplace_back(is_behind_blank || marks != Marks::kJoinedWords ? "" : "##");
+    }
+    if (is_word || is_mark) AppendCharacter(LowerCase(c.code), words.back());
     is_open = is_word;
+    is_behind_blank = !is_word && !is_mark;
   }
 }
 
@@ -70,6 +74,7 @@ bool TextLines::Next() {
 
 void SplitWords(std::string_view line, TextTokens tokens, std::vector<std::string>& words) {
   if (tokens == WORDS) return SplitLower(line, Marks::kWords, words);
+  if (tokens == PIECES) return SplitLower(line, Marks::kJoinedWords, words);
   words.clear();
   bool is_open = false;
   for (size_t at = 0; at < line.size();) {

@@ -36,7 +36,8 @@ class TextLines {
 
 // The words of a line, in place of what `words` held. BLANKS: what stands between blanks, as it is. WORDS: lower-cased,
 // and each mark is a word of its own, apostrophes and hyphens inside words too (data/text/letters.h says what marks
-// are). Errors: kBadData, without a place, for a byte that is no UTF-8.
+// are). PIECES: these, where no blank stands before one with "##" before it; pieces are made of them
+// (data/text/pieces.h). Errors: kBadData, without a place, for a byte that is no UTF-8.
 void SplitWords(std::string_view line, TextTokens tokens, std::vector<std::string>& words);
 // WORDS without the marks.
 void SplitPlainWords(std::string_view line, std::vector<std::string>& words);

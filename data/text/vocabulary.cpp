@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/text/pieces.h"
 #include "data/text/stories.h"
 #include "data/text/tokens.h"
 
@@ -14,6 +15,19 @@ namespace {
 constexpr int64_t kMostWords = 1 << 24;
 
 bool IsMarkWord(std::string_view word) { return std::ranges::find(kMarkWords, word) != kMarkWords.end(); }
+
+// Marks that no blank stands before, that none stands behind, and that stand inside of words.
+constexpr std::array<std::string_view, 13> kClosing = {".", ",", ";", ":", "!", "?", ")", "]", "}", "%", "…", "»", "”"};
+constexpr std::array<std::string_view, 8> kOpening = {"(", "[", "{", "«", "“", "„", "¿", "¡"};
+constexpr std::array<std::string_view, 3> kInside = {"'", "’", "-"};
+
+bool IsAmong(std::span<const std::string_view> marks, std::string_view word) {
+  return std::ranges::find(marks, word) != marks.end();
+}
+
+bool HasBlankBetween(std::string_view before, std::string_view word) {
+  return !IsAmong(kClosing, word) && !IsAmong(kOpening, before) && !IsAmong(kInside, word) && !IsAmong(kInside, before);
+}
 
 class WordCounts {
  public:
@@ -60,6 +74,43 @@ void CountStories(const std::filesystem::path& file, WordCounts& counts, int64_t
   });
 }
 
+void WriteVocabulary(const std::filesystem::path& out, const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string_view mark : kMarkWords) text += StrCat(mark, "\n");
+  for (const std::string& word : words) text += StrCat(word, "\n");
+  WriteFileAtomically(out, text);
+}
+
+// Pieces by how often the text has them once it is cut by all of them, then by bytes. The file is written twice: the
+// first time to cut the text by it.
+VocabularyReport MakePieces(const WordCounts& counts, const std::filesystem::path& out,
+                            const VocabularyOptions& options, VocabularyReport report) {
+  std::vector<CountedPart> parts;
+  for (const auto& [part, count] : counts.Ranked()) parts.push_back({std::string(part), count});
+  if (parts.empty()) throw Error(ErrorKind::kBadData, StrCat(out.string(), ": the texts have no words"));
+  std::vector<std::string> pieces =
+      LearnPieces(parts, options.pieces - static_cast<int64_t>(kMarkWords.size()), options.min_count);
+  WriteVocabulary(out, pieces);
+  const Vocabulary vocabulary(out);
+  std::vector<int64_t> times(static_cast<size_t>(vocabulary.size()));
+  std::vector<int32_t> numbers;
+  for (const CountedPart& part : parts) {
+    numbers.clear();
+    AppendPieces(part.text, vocabulary, numbers);
+    for (const int32_t number : numbers) times[static_cast<size_t>(number)] += part.count;
+  }
+  std::ranges::sort(pieces, [&](const std::string& a, const std::string& b) {
+    const int64_t count_a = times[static_cast<size_t>(vocabulary.NumberOf(a))];
+    const int64_t count_b = times[static_cast<size_t>(vocabulary.NumberOf(b))];
+    return count_a != count_b ? count_a > count_b : a < b;
+  });
+  WriteVocabulary(out, pieces);
+  for (const int64_t count : times) report.tokens += count;
+  report.types = report.kept = static_cast<int64_t>(pieces.size());
+  report.known = report.tokens - times[kUnknownWord];
+  return report;
+}
+
 // The last file of the command is written: a text that stands there by mistake must not be lost.
 void CheckWritable(const std::filesystem::path& out) {
   if (!std::filesystem::exists(out)) return;
@@ -80,6 +131,7 @@ Vocabulary::Vocabulary(const std::filesystem::path& path) {
   while (lines.Next()) {
     const auto number = static_cast<size_t>(lines.number()) - 1;
     if (number < kMarkWords.size()) {
+      words_.emplace_back(kMarkWords.at(number));
       if (lines.line() != kMarkWords.at(number)) {
         fail(StrCat("expected \"", kMarkWords.at(number), "\", found \"", Printable(lines.line()), "\""),
              "a vocabulary begins with the marks <pad>, <s>, </s> and <unk>; `moka data vocabulary` makes one");
@@ -94,6 +146,8 @@ Vocabulary::Vocabulary(const std::filesystem::path& path) {
     if (words.size() != 1 || words[0] != lines.line() || IsMarkWord(words[0])) {
       fail(StrCat("expected a word, found \"", Printable(lines.line()), "\""));
     }
+    longest_ = std::max(longest_, words[0].size());
+    words_.push_back(words[0]);
     if (static_cast<int64_t>(number) >= kMostWords) fail(StrCat("more than ", kMostWords, " words"));
     const auto [before, is_new] = numbers_.emplace(words[0], static_cast<int32_t>(number));
     if (!is_new) fail(StrCat("\"", Printable(words[0]), "\" stands in line ", before->second + 1, " already"));
@@ -111,11 +165,36 @@ int32_t Vocabulary::NumberOf(std::string_view word) const {
   return found == numbers_.end() ? kUnknownWord : found->second;
 }
 
-std::vector<std::string> Vocabulary::Words() const {
-  std::vector<std::string> words(static_cast<size_t>(size()));
-  std::ranges::copy(kMarkWords, words.begin());
-  for (const auto& [word, number] : numbers_) words[static_cast<size_t>(number)] = word;
-  return words;
+void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary,
+                 std::vector<int32_t>& numbers) {
+  std::vector<std::string> words;
+  SplitWords(line, tokens, words);
+  numbers.clear();
+  for (const std::string& word : words) {
+    if (tokens == PIECES)
+      AppendPieces(word, vocabulary, numbers);
+    else
+      numbers.push_back(vocabulary.NumberOf(word));
+  }
+}
+
+std::string JoinWords(std::span<const int32_t> numbers, TextTokens tokens, const Vocabulary& vocabulary) {
+  std::string line;
+  std::string_view before;
+  for (const int32_t number : numbers) {
+    if (number == kNoWord || number == kBeginWord || number == kEndWord) continue;
+    std::string_view word = vocabulary.WordOf(number);
+    bool has_blank = !line.empty();
+    if (tokens == PIECES && word.starts_with(kJoined) && word.size() > kJoined.size()) {
+      word.remove_prefix(kJoined.size());
+      has_blank = false;
+    }
+    if (tokens == WORDS) has_blank = has_blank && HasBlankBetween(before, word);
+    if (has_blank) line += ' ';
+    line += word;
+    before = word;
+  }
+  return line;
 }
 
 VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files, const std::filesystem::path& out,
@@ -129,21 +208,21 @@ VocabularyReport MakeVocabulary(const std::vector<std::filesystem::path>& files,
     else
       CountLines(file, options.tokens, counts, report.lines);
   }
-  std::string text;
-  for (const std::string_view mark : kMarkWords) text += StrCat(mark, "\n");
+  if (options.tokens == PIECES) return MakePieces(counts, out, options, report);
   const auto ranked = counts.Ranked();
   if (ranked.empty()) throw Error(ErrorKind::kBadData, StrCat(files.front().string(), ": no words"));
   report.tokens = counts.tokens();
   report.types = static_cast<int64_t>(ranked.size());
   const int64_t most =
       std::min(options.most > 0 ? options.most : kMostWords, kMostWords - static_cast<int64_t>(kMarkWords.size()));
+  std::vector<std::string> words;
   for (const auto& [word, count] : ranked) {
     if (report.kept == most || count < options.min_count) break;
-    text += StrCat(word, "\n");
+    words.emplace_back(word);
     ++report.kept;
     report.known += count;
   }
-  WriteFileAtomically(out, text);
+  WriteVocabulary(out, words);
   return report;
 }
 

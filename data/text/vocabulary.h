@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,19 +36,31 @@ class Vocabulary {
   explicit Vocabulary(const std::filesystem::path& path);
   // kUnknownWord for words that it lacks and for those that are spelt like a mark.
   int32_t NumberOf(std::string_view word) const;
-  // By number, the marks too.
-  std::vector<std::string> Words() const;
-  int64_t size() const { return static_cast<int64_t>(numbers_.size()) + static_cast<int64_t>(kMarkWords.size()); }
+  // Marks as they are written. Requires: 0 <= number < size().
+  const std::string& WordOf(int32_t number) const { return words_[static_cast<size_t>(number)]; }
+  const std::vector<std::string>& words() const { return words_; }
+  int64_t size() const { return static_cast<int64_t>(words_.size()); }
+  // Bytes of its longest word.
+  size_t longest() const { return longest_; }
 
  private:
   WordMap<int32_t> numbers_;  // without the marks
+  std::vector<std::string> words_;
+  size_t longest_ = 0;
 };
+
+// The numbers of a line's words, in place of what `numbers` held. Errors: as SplitWords.
+void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
+// The line that words of these numbers make, marks left out. PIECES: as it was, in lower case. BLANKS: words between
+// blanks. WORDS: so, but none before closing punctuation, behind opening one and around ' and - inside of words.
+std::string JoinWords(std::span<const int32_t> numbers, TextTokens tokens, const Vocabulary& vocabulary);
 
 struct VocabularyOptions {
   TextTokens tokens = WORDS;
   bool are_stories = false;  // bAbI's form: words of sentences and questions, and whole answers
   int64_t min_count = 1;     // rarer words are left out
   int64_t most = 0;          // words kept, besides the marks; 0: all
+  int64_t pieces = 0;        // PIECES: numbers of the vocabulary, marks among them, at most; min_count is of letters
 };
 struct VocabularyReport {
   int64_t lines = 0;

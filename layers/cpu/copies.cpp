@@ -228,6 +228,22 @@ class FullKernel final : public BoundKernel {
   std::array<std::byte, 8> bits_{};
 };
 
+// Along the axis of `size` elements, each `inner` times.
+class PositionsKernel final : public BoundKernel {
+ public:
+  PositionsKernel(const Shape& shape, int axis)
+      : count_(shape.Count()), size_(shape[axis]), inner_(shape.Count(axis + 1, shape.rank())) {}
+  void Run() override {
+    auto* y = out<float>(0);
+    for (int64_t i = 0; i < count_; ++i) y[i] = static_cast<float>(i / inner_ % size_);
+  }
+
+ private:
+  int64_t count_;
+  int64_t size_;
+  int64_t inner_;
+};
+
 }  // namespace
 
 KernelDef MokaConcat() {
@@ -260,6 +276,17 @@ KernelDef MokaFull() {
           .refuse = RefuseUnlessPlain,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<FullKernel>(query.outputs[0], query.node.attributes.Float("value"));
+          }};
+}
+
+KernelDef MokaPositions() {
+  return {.name = "moka",
+          .op = "positions",
+          .refuse = RefuseUnlessPlain,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            const Shape& shape = query.outputs[0].shape;
+            const int64_t axis = query.node.attributes.Int("axis");
+            return std::make_unique<PositionsKernel>(shape, static_cast<int>(axis < 0 ? axis + shape.rank() : axis));
           }};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "layers/front/attention/layers.h"
 #include "layers/front/batch_norm.h"
 #include "layers/front/cascade/layers.h"
 #include "layers/front/detectnet/layers.h"
@@ -11,6 +12,7 @@
 #include "layers/front/gan/layers.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/pose/layers.h"
+#include "layers/front/pyramid/layers.h"
 #include "layers/front/recurrent/layers.h"
 #include "layers/front/roi/layers.h"
 #include "layers/front/segmentation/layers.h"
@@ -103,9 +105,10 @@ const std::vector<LayerDef>& AllLayers() {
   static const std::vector<LayerDef> layers = [] {
     std::vector<LayerDef> all = CommonLayers();
     for (std::vector<LayerDef> (*group)() :
-         {CascadeLayers, DetectNetLayers, FaceLayers, FileLayers, GanLayers, LossLayers, PoseLayers, RecurrentLayers,
-          RoiLayers, SegmentationLayers, SequenceLayers, ShapeLayers, SmallLayers, SparsityLayers, SsdLayers,
-          TranslatedLayers, VendorLayers, YoloLayers}) {
+         {AttentionLayers, CascadeLayers,      DetectNetLayers,  FaceLayers,    FileLayers,
+          GanLayers,       LossLayers,         PoseLayers,       PyramidLayers, RecurrentLayers,
+          RoiLayers,       SegmentationLayers, SequenceLayers,   ShapeLayers,   SmallLayers,
+          SparsityLayers,  SsdLayers,          TranslatedLayers, VendorLayers,  YoloLayers}) {
       std::ranges::move(group(), std::back_inserter(all));
     }
     std::ranges::sort(all, {}, &LayerDef::type);

@@ -8,6 +8,7 @@
 #include "layers/ops/loss/ops.h"
 #include "layers/ops/ops.h"
 #include "layers/ops/pose/ops.h"
+#include "layers/ops/pyramid/ops.h"
 #include "layers/ops/recurrent/ops.h"
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/segmentation/ops.h"
@@ -63,6 +64,7 @@ std::vector<OpDef> AllOps() {
       PoolMaxMaskOp(),
       PoolMaxOp(),
       PoolStochasticOp(),
+      PositionsOp(),
       ReduceGroupOp(),
       ReduceSumOp(),
       ReorderOp(),
@@ -80,7 +82,7 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, RecurrentOps,
+  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, PyramidOps, RecurrentOps,
                                         RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(InFloat32(group()), std::back_inserter(all));
   }

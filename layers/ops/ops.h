@@ -41,6 +41,7 @@ OpDef PoolMaxForwardOp();
 OpDef PoolMaxMaskOp();
 OpDef PoolMaxOp();
 OpDef PoolStochasticOp();
+OpDef PositionsOp();
 OpDef ReduceGroupOp();
 OpDef ReduceSumOp();
 OpDef ReorderOp();

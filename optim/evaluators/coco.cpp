@@ -73,23 +73,7 @@ class CocoBoxEvaluator final : public Evaluator {
   }
 
   std::vector<OutputValue> Values(const std::string& top) const override {
-    constexpr size_t k75 = 5;
-    // -1, COCO's word for "no such objects", keeps the list of values the same in each test.
-    const auto value = [](const std::string& name, std::optional<double> found) {
-      OutputValue output;
-      output.name = name;
-      output.value = found.value_or(-1);
-      return output;
-    };
-    std::vector<OutputValue> values = {value(top, precision_.Mean()), value(StrCat(top, "/ap50"), precision_.MeanAt(0)),
-                                       value(StrCat(top, "/ap75"), precision_.MeanAt(k75))};
-    values[0].classes = precision_.MeanOfEach();
-    if (has_sizes_) {
-      values.push_back(value(StrCat(top, "/small"), precision_.Mean(CocoSize::kSmall)));
-      values.push_back(value(StrCat(top, "/medium"), precision_.Mean(CocoSize::kMedium)));
-      values.push_back(value(StrCat(top, "/large"), precision_.Mean(CocoSize::kLarge)));
-    }
-    return values;
+    return CocoValues(top, precision_, has_sizes_);
   }
 
  private:
@@ -104,6 +88,26 @@ class CocoBoxEvaluator final : public Evaluator {
 };
 
 }  // namespace
+
+std::vector<OutputValue> CocoValues(const std::string& top, const CocoPrecision& precision, bool has_sizes) {
+  constexpr size_t k75 = 5;
+  // -1, COCO's word for "no such objects", keeps the list of values the same in each test.
+  const auto value = [](const std::string& name, std::optional<double> found) {
+    OutputValue output;
+    output.name = name;
+    output.value = found.value_or(-1);
+    return output;
+  };
+  std::vector<OutputValue> values = {value(top, precision.Mean()), value(StrCat(top, "/ap50"), precision.MeanAt(0)),
+                                     value(StrCat(top, "/ap75"), precision.MeanAt(k75))};
+  values[0].classes = precision.MeanOfEach();
+  if (has_sizes) {
+    values.push_back(value(StrCat(top, "/small"), precision.Mean(CocoSize::kSmall)));
+    values.push_back(value(StrCat(top, "/medium"), precision.Mean(CocoSize::kMedium)));
+    values.push_back(value(StrCat(top, "/large"), precision.Mean(CocoSize::kLarge)));
+  }
+  return values;
+}
 
 std::unique_ptr<Evaluator> MakeCocoEvaluator(const LayerParameter& layer, const EvaluatorOptions& /*options*/) {
   return std::make_unique<CocoBoxEvaluator>(layer.coco_evaluate_param());

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "optim/evaluators/coco_precision.h"
 #include "optim/evaluators/evaluator.h"
 
 namespace moka {
+
+// What a test prints for a top of this name.
+std::vector<OutputValue> CocoValues(const std::string& top, const CocoPrecision& precision, bool has_sizes);
 
 std::unique_ptr<Evaluator> MakeCocoEvaluator(const LayerParameter& layer, const EvaluatorOptions& options);
 

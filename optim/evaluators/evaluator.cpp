@@ -5,6 +5,7 @@
 
 #include "optim/evaluators/coco.h"
 #include "optim/evaluators/detection.h"
+#include "optim/evaluators/masks.h"
 #include "optim/evaluators/segmentation.h"
 
 namespace moka {
@@ -18,6 +19,7 @@ struct EvaluatorRow {
 constexpr std::array kEvaluators = {
     EvaluatorRow{"CocoEvaluate", MakeCocoEvaluator},
     EvaluatorRow{"DetectionEvaluate", MakeDetectionEvaluator},
+    EvaluatorRow{"MaskEvaluate", MakeMaskEvaluator},
     EvaluatorRow{"SegmentationEvaluate", MakeSegmentationEvaluator},
 };
 

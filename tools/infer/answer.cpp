@@ -71,22 +71,14 @@ NetParameter AskedNet(const NetParameter& net, int64_t words) {
   return DeployNet(asked, {1});
 }
 
-// The run's copy, else where the training found it.
-fs::path VocabularyFile(const InferSource& source, const LayerParameter& story) {
-  const fs::path file = story.story_data_param().vocabulary();
-  const fs::path copy = source.folder / file.filename();
-  std::error_code code;
-  return fs::is_regular_file(copy, code) ? copy : file;
-}
-
 // A trained net that answers one question at a time. One thread.
 class StoryNet {
  public:
   StoryNet(const InferSource& source, int64_t words)
       : net_(InferNet(source)),
         story_(StoryLayer(net_)),
-        vocabulary_(VocabularyFile(source, story_)),
-        words_(vocabulary_.Words()),
+        vocabulary_(VocabularyFile(source, story_.story_data_param().vocabulary())),
+        words_(vocabulary_.words()),
         hops_(source.card.answer().attention().begin(), source.card.answer().attention().end()),
         store_(source.compile.device),
         made_(CompileForInference(source, AskedNet(net_, words), hops_, store_)) {
@@ -94,7 +86,7 @@ class StoryNet {
     if (scores.Count() != vocabulary_.size()) {
       throw Error(ErrorKind::kConfig, StrCat("output \"", made_.outputs.back(), "\" is ", scores.ToString(),
                                              ", not a probability for each of the ", vocabulary_.size(), " words of ",
-                                             VocabularyFile(source, story_).string()));
+                                             VocabularyFile(source, story_.story_data_param().vocabulary()).string()));
     }
     for (const std::string& hop : hops_) {
       if (program().output(hop).shape().Count() == sentences()) continue;

@@ -15,6 +15,7 @@
 #include "optim/precision.h"
 #include "optim/sample_grid.h"
 #include "optim/train_net.h"
+#include "optim/trained_weights.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -36,7 +37,7 @@ class Generator {
     BuiltNet built = BuildNet(net, options);
     AddBlobs(built.blobs, kGeneratorSeed, store_);
     AddKept(built, "generate", store_);
-    LoadWeightFiles(source.weights, built.blobs, store_);
+    LoadTrainedWeights(source.weights, built.blobs, store_);
     const BuiltNet::Output pictures = PicturesOfNet(built, source.card.generation().blob());
     built.graph.AddOutput(pictures.name, pictures.value);
     CompileOptions compile = source.compile;

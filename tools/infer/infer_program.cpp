@@ -8,6 +8,7 @@
 #include "layers/net.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
+#include "optim/trained_weights.h"
 
 namespace moka {
 namespace {
@@ -25,7 +26,7 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
   if (built.outputs.empty()) throw Error(ErrorKind::kConfig, StrCat("net \"", deploy.name(), "\" has no output"));
   AddBlobs(built.blobs, kInferSeed, store);
   AddKept(built, "infer", store);
-  LoadWeightFiles(source.weights, built.blobs, store);
+  LoadTrainedWeights(source.weights, built.blobs, store);
 
   InferProgram made;
   for (const BuiltNet::Output& output : built.outputs) {

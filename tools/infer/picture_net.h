@@ -36,10 +36,21 @@ class PictureNet {
   Image Load(const std::filesystem::path& file, int64_t slot);
   // The same for a picture that is decoded already; its channels become the input's.
   void Put(Image image, int64_t slot);
+  // What parts of the picture in a slot the input's sides are: 1 and 1, but more for a picture on a canvas.
+  struct Shown {
+    double width = 1;
+    double height = 1;
+  };
+  Shown shown(int64_t slot) const { return has_canvas_ ? shown_.at(static_cast<size_t>(slot)) : Shown{}; }
   void Run() { program_->Run(); }
 
  private:
+  // RecordData's canvas: the picture lies at the upper left, a larger one shrunk to fit.
+  void PutOnCanvas(Image& image, int64_t slot);
+
   int64_t batch_;
+  bool has_canvas_ = false;
+  std::vector<Shown> shown_;  // of each slot
   ParameterStore store_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<Transform> transform_;

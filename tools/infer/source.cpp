@@ -84,6 +84,12 @@ NetParameter InferNet(const InferSource& source) {
   return FilterNet(ReadNet(source.net, read), state);
 }
 
+fs::path VocabularyFile(const InferSource& source, const fs::path& trained_with) {
+  const fs::path copy = source.folder / trained_with.filename();
+  std::error_code code;
+  return fs::is_regular_file(copy, code) ? copy : trained_with;
+}
+
 std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());
   return is_named ? source.names[static_cast<size_t>(label)] : std::to_string(label);

@@ -30,6 +30,9 @@ InferSource InferSourceOf(const Arguments& arguments);
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
 
+// A file of words that the net was trained with: the run's copy, else where the training found it.
+std::filesystem::path VocabularyFile(const InferSource& source, const std::filesystem::path& trained_with);
+
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 

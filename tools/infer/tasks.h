@@ -19,7 +19,9 @@ InferTask AnswerTask();
 InferTask ClassifyTask();
 InferTask DetectTask();
 InferTask GenerateTask();
+InferTask InstancesTask();
 InferTask SegmentTask();
+InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();
 // Errors: kUsage for a task that has no inference.

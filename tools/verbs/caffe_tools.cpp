@@ -12,8 +12,8 @@
 #include "data/import.h"
 #include "data/inspect.h"
 #include "data/lmdb_writer.h"
-#include "optim/net_weights.h"
 #include "optim/test_net.h"
+#include "optim/trained_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
@@ -184,7 +184,7 @@ int RunExtractFeatures(const Arguments& arguments) {
   options.data.phase = TEST;
   options.watched = names;
   TestNet net(FilterNet(ReadNet(net_file), TEST), options, store);
-  LoadWeightFiles(weights, net.blobs(), store);
+  LoadTrainedWeights(weights, net.blobs(), store);
   std::vector<std::unique_ptr<FeatureWriter>> writers;
   for (const std::string& database : databases) writers.push_back(std::make_unique<FeatureWriter>(database));
   net.Run(batches, [&](int64_t) {

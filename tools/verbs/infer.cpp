@@ -29,7 +29,7 @@ Verb InferVerb() {
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
-                  {"out", "FOLDER", "where pictures of results go (default: detections, segments)"},
+                  {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
     verb.options.insert(verb.options.end(), task.options.begin(), task.options.end());

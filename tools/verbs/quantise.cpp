@@ -8,9 +8,9 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
-#include "optim/net_weights.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
+#include "optim/trained_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/calibration.h"
@@ -63,7 +63,7 @@ QuantiseCandidate Compiled(const NetParameter& net, const CompileOptions& compil
 
 QuantiseCandidate MakeCandidate(const NetParameter& net, const std::string& weights, const CompileOptions& compile) {
   QuantiseCandidate c = Compiled(net, compile);
-  LoadWeightFiles(weights, c.net->blobs(), c.store);
+  LoadTrainedWeights(weights, c.net->blobs(), c.store);
   return c;
 }
 

@@ -24,18 +24,10 @@
 namespace moka {
 namespace {
 
-double SimulateNumber(const std::string& flag, std::string_view text, double least, double most) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
-  throw Error(ErrorKind::kUsage,
-              StrCat("--", flag, " wants a number from ", least, " to ", most, ", found \"", Printable(text), "\""));
-}
-
 // "37:1.25" as two numbers.
 std::pair<double, double> Pair(const std::string& flag, const std::string& text) {
   const std::vector<std::string> words = Split(text, ':');
-  if (words.size() == 2) return {SimulateNumber(flag, words[0], 0, 1e9), SimulateNumber(flag, words[1], 0, 1e9)};
+  if (words.size() == 2) return {NumberOfFlag(flag, words[0], 0, 1e9), NumberOfFlag(flag, words[1], 0, 1e9)};
   throw Error(ErrorKind::kUsage,
               StrCat("--", flag, " wants two numbers with a colon, found \"", Printable(text), "\""));
 }
@@ -55,7 +47,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
                 "see moka simulate --help");
   }
   const std::string& source = arguments.positionals[0];
-  const double step_s = SimulateNumber("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
+  const double step_s = NumberOfFlag("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
   if (source.ends_with(".tsv")) {
     ModelProfile profile = ProfileOfText(ReadFile(source), source);
     if (step_s > 0) ScaleTo(profile, step_s);
@@ -87,7 +79,7 @@ Setting ReadSetting(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, StrCat("--baseline wants device or node, found \"", Printable(baseline), "\""));
   }
   setting.is_from_node = baseline == "node";
-  setting.noise.jitter = SimulateNumber("jitter", arguments.Get("jitter", "0"), 0, 1);
+  setting.noise.jitter = NumberOfFlag("jitter", arguments.Get("jitter", "0"), 0, 1);
   setting.noise.steps = static_cast<int>(arguments.Int("steps", 100, 1, 1000000));
   setting.noise.seed = static_cast<uint64_t>(arguments.Int("seed", 1, 0, INT64_MAX));
   if (arguments.Has("stall")) {
@@ -220,7 +212,7 @@ std::vector<int> DeviceCounts(const Arguments& arguments, const Topology& topolo
   if (!arguments.Has("devices")) return topology.devices;
   std::vector<int> counts;
   for (const std::string& word : Split(arguments.Get("devices"), ',')) {
-    counts.push_back(static_cast<int>(SimulateNumber("devices", word, 1, 1 << 20)));
+    counts.push_back(static_cast<int>(NumberOfFlag("devices", word, 1, 1 << 20)));
   }
   return counts;
 }

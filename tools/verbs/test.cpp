@@ -7,10 +7,10 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
-#include "optim/net_weights.h"
 #include "optim/precision.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
+#include "optim/trained_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/program_options.h"
@@ -60,7 +60,7 @@ int RunTest(const Arguments& arguments) {
   }
   TestNet net(param, options, store);
   if (LookInside(arguments, "test", net.program())) return 0;
-  LoadWeightFiles(source.weights, net.blobs(), store);
+  LoadTrainedWeights(source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;

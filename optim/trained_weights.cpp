@@ -1,0 +1,29 @@
+#include "optim/trained_weights.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/text.h"
+#include "optim/checkpoint.h"
+#include "optim/net_weights.h"
+#include "optim/update.h"
+
+namespace moka {
+
+void LoadTrainedWeights(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store) {
+  LoadWeightFiles(list, blobs, store);
+  for (const std::string& file : Split(list, ',')) {
+    std::filesystem::path state = file;
+    std::filesystem::path manifest = file;
+    std::error_code code;
+    if (!std::filesystem::exists(state.replace_extension(".state"), code)) continue;
+    if (!std::filesystem::exists(manifest.replace_extension(".sha256"), code)) continue;
+    for (const auto& [name, tensor] : LoadCheckpoint(file).slots) {
+      const auto blob =
+          std::ranges::find_if(blobs, [&](const NetBlob& one) { return SlotName(one.name, kEmaSlot) == name; });
+      if (blob != blobs.end() && tensor.shape == blob->shape) store.Set(blob->name, tensor.values);
+    }
+  }
+}
+
+}  // namespace moka

@@ -1,0 +1,23 @@
+// Attention as people look at it: which source words each target word saw.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace moka {
+
+struct AttentionGrid {
+  std::vector<std::string> sources;
+  std::vector<std::string> targets;
+  std::vector<std::vector<float>> seen;  // of each target word, a part (0..1) of each source word
+};
+
+// A line a target word: the word, and the source words that it saw at least a tenth of, the most first.
+std::string AttentionText(const AttentionGrid& grid);
+
+// Grids one below another, target words down, source words across, dark where much was seen. Letters that are no ASCII
+// are shown as "?". Errors: those of writing a PNG; kUsage for another ending than .png.
+void WriteAttentionPicture(const std::vector<AttentionGrid>& grids, const std::filesystem::path& file);
+
+}  // namespace moka

@@ -1,0 +1,206 @@
+// Instance segmentation: pictures in, objects with boxes and masks out: as lines or JSON, and drawn on the pictures.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "core/trace.h"
+#include "data/drawing.h"
+#include "data/run_lengths.h"
+#include "layers/ops/pyramid/paste.h"
+#include "tools/infer/out_folder.h"
+#include "tools/infer/picture_net.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using InstanceJson = nlohmann::ordered_json;
+
+constexpr int64_t kInstanceColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the input
+constexpr double kMaskThreshold = 0.5;   // of a pixel's probability
+
+struct FoundInstance {
+  int64_t label = 0;
+  double score = 0;
+  MarkBox box;      // pixels of the picture
+  int64_t row = 0;  // of the net's outputs
+};
+
+// The net's outputs: rows [1,1,R,7] and their masks [R,1,S,S].
+struct InstanceOutputs {
+  Tensor rows;
+  Tensor masks;
+};
+
+// Errors: kConfig.
+InstanceOutputs OutputsOf(const PictureNet& net) {
+  std::string rows;
+  std::string masks;
+  for (const std::string& name : net.outputs()) {
+    const Tensor output = net.output(name);
+    const Shape& shape = output.shape();
+    if (shape.rank() != 4) continue;
+    if (shape[0] == 1 && shape[1] == 1 && shape[3] == kInstanceColumns) rows = name;
+    if (shape[1] == 1 && shape[2] == shape[3] && shape[3] != kInstanceColumns) masks = name;
+  }
+  const bool fits = !rows.empty() && !masks.empty() && net.output(masks).shape()[0] == net.output(rows).shape()[2];
+  if (fits) return {net.output(rows), net.output(masks)};
+  throw Error(ErrorKind::kConfig, {}, "the net's outputs are not rows [1,1,R,7] of boxes and their masks [R,1,S,S]",
+              "nets of instances end in RegionOutput and a Sigmoid of their masks in the phase TEST");
+}
+
+// What was found on a picture, the highest score first.
+std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
+                                       const PictureNet::Shown& shown) {
+  std::vector<FoundInstance> found;
+  const std::span<const float> all = rows.as<const float>();
+  const auto width = static_cast<double>(picture.width);
+  const auto height = static_cast<double>(picture.height);
+  for (size_t i = 0; i + kInstanceColumns <= all.size(); i += kInstanceColumns) {
+    const std::span<const float> row = all.subspan(i, kInstanceColumns);
+    if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
+    const auto edge = [](float part, double of, double side) {
+      return std::clamp(static_cast<double>(part) * of, 0.0, 1.0) * side;
+    };
+    const MarkBox box{edge(row[3], shown.width, width), edge(row[4], shown.height, height),
+                      edge(row[5], shown.width, width), edge(row[6], shown.height, height)};
+    if (!(box.right > box.left && box.bottom > box.top)) continue;  // of the canvas beside the picture
+    found.push_back(
+        {static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box, static_cast<int64_t>(i) / kInstanceColumns});
+  }
+  std::ranges::stable_sort(found, std::greater<>(), &FoundInstance::score);
+  return found;
+}
+
+// The instance's pixels on a picture that is `zoom` times as large.
+Image MaskOfInstance(const FoundInstance& found, const Tensor& masks, int64_t zoom, int64_t width, int64_t height) {
+  Image mask;
+  mask.Resize(width * zoom, height * zoom, 1);
+  std::ranges::fill(mask.pixels, uint8_t{0});
+  const int64_t size = masks.shape()[3];
+  const auto scale = static_cast<double>(zoom);
+  const Box<double> box = {found.box.left * scale, found.box.top * scale, found.box.right * scale,
+                           found.box.bottom * scale};
+  PasteMask(masks.as<const float>().data() + found.row * size * size, size, box, mask.height, mask.width,
+            kMaskThreshold, [&](int64_t y, int64_t x) { mask.pixels[static_cast<size_t>(y * mask.width + x)] = 1; });
+  return mask;
+}
+
+// Masks in colours of their own, boxes, and scores where a box has room for them.
+Image InstancesDrawnOn(const Image& picture, const std::vector<FoundInstance>& instances, const Tensor& masks,
+                       int64_t zoom, const InferSource& source) {
+  Image drawn = picture;
+  if (drawn.channels != 3) ConvertChannels(3, drawn);
+  if (zoom > 1) {
+    Image large;
+    ResizeImage(drawn, drawn.width * zoom, drawn.height * zoom, Interpolation::kNearest, large);
+    std::swap(drawn, large);
+  }
+  constexpr double kPart = 0.45;
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const Image mask = MaskOfInstance(instances[i], masks, zoom, picture.width, picture.height);
+    BlendMask(mask.pixels, ColourOf(static_cast<int64_t>(i)), kPart, drawn);
+  }
+  const auto scale = static_cast<double>(zoom);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const FoundInstance& found = instances[i];
+    const Colour colour = ColourOf(static_cast<int64_t>(i));
+    const MarkBox box{found.box.left * scale, found.box.top * scale, found.box.right * scale, found.box.bottom * scale};
+    DrawBox(box, colour, 1, drawn);
+    const WordStyle style{.scale = 0.35, .has_ground = true, .ground = colour};
+    const std::string score = fmt::format("{:.2f}", found.score);
+    const std::string words =
+        source.names.size() > 2 ? fmt::format("{} {}", NameOf(source, found.label), score) : score;
+    if (static_cast<double>(SizeOfWords(words, style).width) > box.right - box.left) continue;
+    DrawWords(words, std::lround(box.left), std::lround(box.top) - SizeOfWords(words, style).height, style, drawn);
+  }
+  return drawn;
+}
+
+InstanceJson InstancesJson(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
+                           const Tensor& masks, const InferSource& source, const std::string& drawn) {
+  InstanceJson list = InstanceJson::array();
+  for (const FoundInstance& found : instances) {
+    const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
+    list.push_back({{"label", NameOf(source, found.label)},
+                    {"index", found.label},
+                    {"score", found.score},
+                    {"box", {found.box.left, found.box.top, found.box.right, found.box.bottom}},
+                    {"segmentation", {{"size", {picture.height, picture.width}}, {"counts", runs}}}});
+  }
+  return {{"file", file.string()},
+          {"width", picture.width},
+          {"height", picture.height},
+          {"instances", list},
+          {"picture", drawn}};
+}
+
+void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& instances, const InferSource& source,
+                    const std::string& drawn) {
+  fmt::print("{} -> {}: {} object{}\n", Printable(file.string()), Printable(drawn), instances.size(),
+             instances.size() == 1 ? "" : "s");
+  for (const FoundInstance& found : instances) {
+    fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
+               Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
+               found.box.bottom);
+  }
+}
+
+int RunInstances(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  if (inputs.empty() && !LooksInside(arguments))
+    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
+  const std::vector<fs::path> files = PicturesOf(inputs);
+  const auto given = static_cast<int64_t>(files.size());
+  const int64_t batch = arguments.Int("batch", 1, 1, 65536);  // canvases are large
+  const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
+  const int64_t zoom = arguments.Int("zoom", 1, 1, 16);
+  PictureNet net(source, batch);
+  const InstanceOutputs outputs = OutputsOf(net);
+  if (LookInside(arguments, "infer", net.program())) return 0;
+  OutFolder out(arguments.Get("out", "instances"));
+  BeginTrace(arguments);
+  const int64_t begin = NowMicros();
+  InstanceJson json = InstanceJson::array();
+  for (int64_t first = 0; first < given; first += batch) {
+    const int64_t count = std::min(given - first, batch);
+    std::vector<Image> pictures;
+    for (int64_t i = 0; i < count; ++i) pictures.push_back(net.Load(files[static_cast<size_t>(first + i)], i));
+    net.Run();
+    for (int64_t i = 0; i < count; ++i) {
+      const fs::path& file = files[static_cast<size_t>(first + i)];
+      const Image& picture = pictures[static_cast<size_t>(i)];
+      const std::vector<FoundInstance> found = InstancesOf(outputs.rows, i, least, picture, net.shown(i));
+      const std::string drawn = out.NameFor(file) + "_instances.png";
+      WriteFileAtomically(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
+      if (arguments.Has("json")) {
+        json.push_back(InstancesJson(file, picture, found, outputs.masks, source, drawn));
+      } else {
+        PrintInstances(file, found, source, drawn);
+      }
+    }
+  }
+  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
+  EndTrace(arguments);
+  if (arguments.Has("json")) fmt::print("{}\n", json.dump(-1, ' ', false, InstanceJson::error_handler_t::replace));
+  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  return 0;
+}
+
+}  // namespace
+
+InferTask InstancesTask() {
+  return {.task = ModelCard::INSTANCES,
+          .run = RunInstances,
+          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"},
+                      {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}}};
+}
+
+}  // namespace moka

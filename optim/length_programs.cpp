@@ -3,13 +3,15 @@
 // slots and states, so a batch gives what the longest program gives (tests/optim/buckets_test.cpp), in the time of its
 // own length. A batch comes into the inputs of the whole program, whose steps have room for every sentence; the rows
 // that hold words are copied on: a source's last ones, a target's first ones.
+#include "optim/length_programs.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/shape_guess.h"
-#include "optim/train_net.h"
 
 namespace moka {
 namespace {
@@ -44,33 +46,37 @@ bool TellsLength(PairFields::Output output) { return output != PairFields::SOURC
 
 }  // namespace
 
-void TrainNet::AddLengths(const CompileOptions& compile, const PipelineOptions& data, ParameterStore& store) {
-  for (const DataLayer& layer : data_layers_) {
-    const PairFields& fields = layer.param.text_pair_data_param();
-    if (fields.bucket().empty()) continue;
-    const bool is_alone = world_ == nullptr && !pipeline_ && turn_.name().empty() && solver_.iter_size() == 1 &&
-                          step_->stream() == nullptr;
-    bool has_source = false;
-    bool has_target = false;
-    for (int i = 0; i < fields.output_size(); ++i) {
-      if (!TellsLength(fields.output(i)) || !step_->HasInput(layer.tops[static_cast<size_t>(i)])) continue;
-      (IsOfSourceText(fields.output(i)) ? has_source : has_target) = true;
-    }
-    if (!is_alone || !has_source || !has_target) return;
-    for (const uint32_t bound : fields.bucket()) {
-      if (bound >= std::max(fields.source_length(), fields.target_length())) break;
-      const Shortened shortened{.whole = this, .layer = layer.param.name(), .steps = bound};
-      try {
-        shorter_.push_back(std::unique_ptr<TrainNet>(
-            new TrainNet(param_as_given_, solver_, data, seed_, compile, store, nullptr, turn_, &shortened)));
-      } catch (Error& e) {
-        e.AddNote(StrCat("while building the program of sentences up to ", bound, " words, a bucket of layer \"",
-                         layer.param.name(), "\""));
-        throw;
-      }
-    }
-    return;
+void TrainNet::AddLengths(const NetParameter& param, const CompileOptions& compile, const PipelineOptions& data,
+                          ParameterStore& store) {
+  const auto has_buckets = [](const DataLayer& one) { return one.param.text_pair_data_param().bucket_size() > 0; };
+  const auto found = std::ranges::find_if(data_layers_, has_buckets);
+  if (found == data_layers_.end()) return;
+  const PairFields& fields = found->param.text_pair_data_param();
+  bool has_source = false;
+  bool has_target = false;
+  for (int i = 0; i < fields.output_size(); ++i) {
+    if (!TellsLength(fields.output(i)) || !step_->HasInput(found->tops[static_cast<size_t>(i)])) continue;
+    (IsOfSourceText(fields.output(i)) ? has_source : has_target) = true;
   }
+  const bool is_alone =
+      world_ == nullptr && !pipeline_ && turn_.name().empty() && solver_.iter_size() == 1 && step_->stream() == nullptr;
+  if (!is_alone || !has_source || !has_target) {
+    return LogInfo(StrCat("layer \"", found->param.name(), "\": batches of all lengths run on one program"));
+  }
+  for (const uint32_t bound : fields.bucket()) {
+    if (bound >= std::max(fields.source_length(), fields.target_length())) break;
+    const Shortened shortened{.whole = this, .layer = found->param.name(), .steps = bound};
+    try {
+      shorter_.push_back(std::unique_ptr<TrainNet>(
+          new TrainNet(param, solver_, data, seed_, compile, store, nullptr, turn_, &shortened)));
+    } catch (Error& e) {
+      e.AddNote(StrCat("while building the program of sentences up to ", bound, " words, a bucket of layer \"",
+                       found->param.name(), "\""));
+      throw;
+    }
+  }
+  LogInfo(StrCat("layer \"", found->param.name(), "\": batches of its buckets run on ", shorter_.size(),
+                 " shorter programs"));
 }
 
 NetParameter TrainNet::Shortened::Net(NetParameter net) const {

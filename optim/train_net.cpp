@@ -13,6 +13,7 @@
 #include "layers/catalog.h"
 #include "optim/batch_policy.h"
 #include "optim/compression_policy.h"
+#include "optim/length_programs.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/pipeline/stages.h"
@@ -173,6 +174,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   AddBlobs(blobs_, seed, store);
   AddParts(store);
   AddKept(net, ProgramNameOf(turn_), store);
+  CheckTurnLayers(solver_, turn_, blobs_);
   KeepOtherStatistics(net, turn_);
 
   for (const BuiltNet::Output& output : outputs_) {
@@ -213,9 +215,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   if (delay() > 0) PrepareDelays(store);
   if (shards_) RouteToOwners();
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
-  if (shortened != nullptr) return;
-  param_as_given_ = param;
-  AddLengths(compile, data, store);
+  if (shortened == nullptr) AddLengths(param, compile, data, store);
 }
 
 void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,

@@ -37,6 +37,7 @@ class TrainNet {
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr,
            const TrainTurn& turn = TrainTurn::default_instance())
       : TrainNet(param, solver, data, seed, compile, store, world, turn, nullptr) {}
+  TrainNet(const TrainNet&) = delete;
 
   // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
   // several ranks (pipeline_stage) or their outputs are (multinode), by all ranks at once; with sharded updates,
@@ -72,6 +73,8 @@ class TrainNet {
   std::optional<double> loss_scale() const;
   double overflowed_at() const;
 
+  // Steps of the program that the last batch ran on: a length bucket's; 0: those of the net's text.
+  int64_t bucket_steps() const { return ran_->steps_; }
   // Outputs of the last batch, in Caffe's order.
   std::vector<OutputValue> Outputs() const;
   const std::vector<NetBlob>& blobs() const { return blobs_; }
@@ -99,18 +102,12 @@ class TrainNet {
     std::string name;
     Tensor tensor;
   };
-  // A net of fewer steps that a net's shorter batches run on (optim/length_programs.cpp).
-  struct Shortened {
-    const TrainNet* whole;
-    std::string layer;  // TextPairData
-    uint32_t steps;
-    NetParameter Net(NetParameter net) const;
-    std::vector<TensorType> Types(const LayerParameter& param) const;
-  };
+  struct Shortened;  // optim/length_programs.h
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world, const TrainTurn& turn,
            const Shortened* shortened);
-  void AddLengths(const CompileOptions& compile, const PipelineOptions& data, ParameterStore& store);
+  void AddLengths(const NetParameter& param, const CompileOptions& compile, const PipelineOptions& data,
+                  ParameterStore& store);
   // The net of the batch's length, with the batch that the feed has brought.
   TrainNet& NetOfBatch();
   void TakeBatch(const TrainNet& whole);
@@ -182,7 +179,6 @@ class TrainNet {
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<TrainPipeline> pipeline_;  // null unless layers are on several ranks
-  NetParameter param_as_given_;
   std::vector<DataLayer> data_layers_;
   std::vector<std::unique_ptr<TrainNet>> shorter_;  // ascending by steps; empty without length buckets
   int64_t steps_ = 0;                               // of a shorter net

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "core/utf8.h"
 #include "data/text/letters.h"
+#include "data/text/tokens.h"
 
 namespace moka {
 namespace {
@@ -48,7 +49,6 @@ void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
   }
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsStop(char c) { return c == '.' || c == ','; }
 
 // {-~ [-` space-& (-+ :-@ /

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "core/utf8.h"
 
 namespace moka {
@@ -167,10 +169,15 @@ bool PieceLearner::Merge() {
 
 std::vector<std::string> LearnPieces(const std::vector<CountedPart>& parts, int64_t most, int64_t min_count) {
   PieceLearner learner(parts, min_count);
-  while (static_cast<int64_t>(learner.pieces().size()) < most && learner.Merge()) continue;
-  std::vector<std::string> pieces = learner.pieces();
-  if (static_cast<int64_t>(pieces.size()) > most) pieces.resize(static_cast<size_t>(most));
-  return pieces;
+  const auto count = [&] { return static_cast<int64_t>(learner.pieces().size()); };
+  if (count() > most) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat("the texts have ", count() / 2, " letters, each of which is a piece with and without ", kJoined,
+                       ": more than ", most, " pieces"),
+                "ask for more pieces, or leave out rare letters (--min-count)");
+  }
+  while (count() < most && learner.Merge()) continue;
+  return learner.pieces();
 }
 
 void AppendPieces(std::string_view part, const Vocabulary& vocabulary, std::vector<int32_t>& numbers) {

@@ -25,7 +25,8 @@ struct CountedPart {
 };
 
 // At most `most` pieces: all letters that come at least `min_count` times, with and without "##", then what the most
-// frequent pairs of neighbours make, one after another, while a pair comes twice. The order is that of finding.
+// frequent pairs of neighbours make, one after another, while a pair comes twice. The order is that of finding. Errors:
+// kBadData where the letters alone are more than `most`.
 std::vector<std::string> LearnPieces(const std::vector<CountedPart>& parts, int64_t most, int64_t min_count);
 
 // Appends the numbers of a part's pieces: at each place the longest that the vocabulary has, for a letter that none

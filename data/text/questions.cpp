@@ -9,8 +9,6 @@
 namespace moka {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // The number a line begins with and the blank after it; empty without.
 std::string_view NumberBefore(std::string_view line) {
   size_t end = 0;

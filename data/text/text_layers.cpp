@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -170,14 +171,18 @@ std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, 
   return shapes;
 }
 
-std::vector<std::string> VocabulariesOf(const LayerParameter& layer) {
+// Two files of one name, from two folders, are told apart.
+std::vector<LayerVocabulary> VocabulariesOf(const LayerParameter& layer) {
   const TextPairDataParameter& pairs = layer.text_pair_data_param();
-  std::vector<std::string> files;
+  std::vector<LayerVocabulary> all;
   for (const std::string& file : {layer.story_data_param().vocabulary(), pairs.source_vocabulary(),
                                   pairs.target_vocabulary(), layer.record_data_param().vocabulary()}) {
-    if (!file.empty() && std::ranges::find(files, file) == files.end()) files.push_back(file);
+    if (file.empty() || std::ranges::find(all, file, &LayerVocabulary::file) != all.end()) continue;
+    const std::string name = std::filesystem::path(file).filename().string();
+    const bool is_taken = std::ranges::find(all, name, &LayerVocabulary::copy) != all.end();
+    all.push_back({file, is_taken ? StrCat(all.size() + 1, "-", name) : name});
   }
-  return files;
+  return all;
 }
 
 std::vector<Shape> GuessTexts(const LayerParameter& layer, std::string& assumed) {

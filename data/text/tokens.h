@@ -11,6 +11,8 @@
 
 namespace moka {
 
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }  // ASCII
+
 // Lines of a file, plain or gzip, without their ends ("\n", "\r\n") and without a byte order mark. One thread.
 class TextLines {
  public:

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
+#include "layers/cpu/softmax_row.h"
 #include "layers/ops/labels.h"
 #include "layers/ops/visit.h"
 
@@ -81,20 +82,39 @@ class SoftmaxLossesKernel final : public LineKernel {
     const int64_t step = x().inner;
     const float* scores = in<float>(0) + First(line);
     auto* p = out<float>(2) + First(line);
+    if (step == 1) {
+      softmax_(scores, p, classes, 0);
+    } else {
+      Softmax(scores, p);
+    }
+    if (label == kWrongLabel) FoundWrong(line);
+    out<float>(1)[line] = label < 0 ? 0.0F : 1.0F;
+    const double most = -std::log(double{FLT_MIN});
+    double loss = 0;
+    if (label >= 0) loss = (1 - smoothing_) * -std::log(std::max(double{p[label * step]}, double{FLT_MIN}));
+    if (label >= 0 && smoothing_ != 0) {
+      // -log p of each class is its score's distance from one logarithm, that of the sum, which the likeliest class has
+      // exactly: a logarithm a class took a tenth of a translator's training.
+      int64_t best = 0;
+      for (int64_t c = 1; c < classes; ++c) best = scores[c * step] > scores[best * step] ? c : best;
+      const double total = double{scores[best * step]} - std::log(double{p[best * step]});
+      double costs = 0;
+      for (int64_t c = 0; c < classes; ++c) costs += std::min(total - double{scores[c * step]}, most);
+      loss += smoothing_ / static_cast<double>(classes) * costs;
+    }
+    out<float>(0)[line] = static_cast<float>(loss);
+  }
+
+  // Of classes that lie apart.
+  void Softmax(const float* scores, float* p) const {
+    const int64_t classes = x().size;
+    const int64_t step = x().inner;
     float max = scores[0];
     for (int64_t c = 1; c < classes; ++c) max = std::max(max, scores[c * step]);
     double sum = 0;
     for (int64_t c = 0; c < classes; ++c) sum += p[c * step] = std::exp(scores[c * step] - max);
     const auto scale = static_cast<float>(1 / sum);
     for (int64_t c = 0; c < classes; ++c) p[c * step] *= scale;
-    if (label == kWrongLabel) FoundWrong(line);
-    out<float>(1)[line] = label < 0 ? 0.0F : 1.0F;
-    const auto cost = [&](int64_t c) { return -std::log(std::max(double{p[c * step]}, double{FLT_MIN})); };
-    double loss = label < 0 ? 0 : (1 - smoothing_) * cost(label);
-    for (int64_t c = 0; label >= 0 && smoothing_ != 0 && c < classes; ++c) {
-      loss += smoothing_ / static_cast<double>(classes) * cost(c);
-    }
-    out<float>(0)[line] = static_cast<float>(loss);
   }
 
   void Backward(int64_t line, int64_t label) {
@@ -115,6 +135,7 @@ class SoftmaxLossesKernel final : public LineKernel {
   int64_t ignore_label_;
   double smoothing_;
   bool backward_;
+  SoftmaxRow softmax_ = BestSoftmaxRow();
 };
 
 class ClassCountsKernel final : public LineKernel {

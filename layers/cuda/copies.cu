@@ -1,6 +1,7 @@
-// Data movement: cast, full, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over dimensions
-// with a stride on either side, in the order in which the output lies, so that writes are coalesced; what transposes
-// goes through tiles, so that reads are too. Any layout without blocks. Values are moved as bits of their width.
+// Data movement: cast, full, positions, expand, transpose, concat, slice, flip and reorder. Each copy is a walk over
+// dimensions with a stride on either side, in the order in which the output lies, so that writes are coalesced; what
+// transposes goes through tiles, so that reads are too. Any layout without blocks. Values are moved as bits of their
+// width.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -268,6 +269,29 @@ class FullKernel final : public BoundKernel {
   uint64_t bits_ = 0;
 };
 
+// The index along an axis.
+struct PositionEach {
+  int64_t size;   // of the axis
+  int64_t inner;  // elements of the axes after it
+  float* y;
+  __host__ __device__ void operator()(int64_t i) const { y[i] = static_cast<float>(i / inner % size); }
+};
+
+class PositionsKernel final : public BoundKernel {
+ public:
+  PositionsKernel(const Shape& shape, int axis)
+      : count_(shape.Count()), each_{shape[axis], shape.Count(axis + 1, shape.rank()), nullptr} {}
+  void Run() override {
+    PositionEach each = each_;
+    each.y = out<float>(0);
+    cuda::ForEach(stream(), count_, each);
+  }
+
+ private:
+  int64_t count_;
+  PositionEach each_;
+};
+
 KernelDef CopyRow(const char* op, decltype(KernelDef::propose) propose, decltype(KernelDef::make) make) {
   return {
       .name = "moka", .op = op, .device = DeviceKind::kCuda, .refuse = RefuseBlocks, .propose = propose, .make = make};
@@ -326,6 +350,17 @@ KernelDef CudaFull() {
   return CopyRow("full", nullptr, [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
     return std::make_unique<FullKernel>(query.outputs[0], query.node.attributes.Float("value"));
   });
+}
+KernelDef CudaPositions() {
+  return {.name = "moka",
+          .op = "positions",
+          .device = DeviceKind::kCuda,
+          .refuse = RefuseUnlessPlain,
+          .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
+            const Shape& shape = query.outputs[0].shape;
+            const int64_t axis = query.node.attributes.Int("axis");
+            return std::make_unique<PositionsKernel>(shape, static_cast<int>(axis < 0 ? axis + shape.rank() : axis));
+          }};
 }
 KernelDef CudaReorder() { return CopyRow("reorder", nullptr, MakeReorder); }
 KernelDef CudaSlice() { return CopyRow("slice", ProposeFirstLayout, MakeParts); }

@@ -56,6 +56,7 @@ std::vector<KernelDef> AllCudaKernels() {
       CudaPoolMaxForward(),
       CudaPoolMaxMask(),
       CudaPoolStochastic(),
+      CudaPositions(),
       CudaPriorBox(),
       CudaPsroiPool(),
       CudaPsroiPoolBackward(),

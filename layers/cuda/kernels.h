@@ -54,6 +54,7 @@ KernelDef CudaPoolMaxBackward();
 KernelDef CudaPoolMaxForward();
 KernelDef CudaPoolMaxMask();
 KernelDef CudaPoolStochastic();
+KernelDef CudaPositions();
 KernelDef CudaPriorBox();
 KernelDef CudaPsroiPool();
 KernelDef CudaPsroiPoolBackward();

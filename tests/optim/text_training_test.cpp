@@ -1,7 +1,9 @@
-// Texts from files to a trained net: an encoder, a decoder that begins with its state, and the loss over the words.
+// Texts from files to a trained net: an encoder, a decoder that begins with its state, and the loss over the words;
+// with length buckets, each of which has a program of its own.
 #include <cmath>
 
 #include "core/rng.h"
+#include "data/pipeline.h"
 #include "trainer_fixture.h"
 
 namespace moka {
@@ -88,6 +90,121 @@ class TextTraining : public TrainerTest {
     return trainer.Run();
   }
 };
+
+// What a training did, iteration by iteration.
+struct Course : TrainObserver {
+  void OnIteration(const TrainProgress& progress) override {
+    losses.push_back(progress.loss);
+    steps.push_back(trainer->train_net().bucket_steps());
+  }
+  Trainer* trainer = nullptr;
+  std::vector<double> losses;
+  std::vector<int64_t> steps;
+};
+
+class BucketTraining : public TextTraining {
+ protected:
+  static constexpr int kIterations = 12;  // two epochs
+
+  static std::string Changed(std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  }
+  // Writes the pairs of the batches of a training, one batch after another, as ordered_source.txt and _target.txt.
+  void WriteInOrder() const {
+    const LayerParameter layer = NetFromText(TranslationNet(), "net.prototxt").layer(0);
+    const auto pipeline = OpenPipeline(
+        layer, {.phase = TRAIN, .seed = 3 ^ StableHash("train/pairs"), .threads = 1, .base_folder = folder_});
+    std::vector<OwnedTensor> tops(pipeline->types().begin(), pipeline->types().end());
+    std::vector<Tensor> tensors;
+    for (const OwnedTensor& top : tops) tensors.push_back(top.tensor());
+    std::string source;
+    std::string target;
+    const auto line = [&](const Tensor& words, int64_t row) {
+      std::vector<std::string> found;
+      for (int64_t t = 0; t < words.shape()[0]; ++t) {
+        const int number = static_cast<int>(words.as<const float>()[static_cast<size_t>(t * words.shape()[1] + row)]);
+        if (number >= 4) found.push_back(StrCat("w", number - 4));
+      }
+      return Join(found, " ") + "\n";
+    };
+    for (int i = 0; i < kIterations; ++i) {
+      pipeline->Next(tensors);
+      for (int64_t row = 0; row < tensors[0].shape()[1]; ++row) {
+        source += line(tensors[0], row);
+        target += line(tensors[2], row);
+      }
+    }
+    WriteFileAtomically(At("ordered_source.txt"), source);
+    WriteFileAtomically(At("ordered_target.txt"), target);
+  }
+  std::map<std::string, std::vector<float>> TrainOn(const std::string& net, Course& course) const {
+    TrainerOptions options;
+    options.base_folder = folder_;
+    options.observer = &course;
+    Trainer trainer(Merged(StrCat("type: \"Adam\" base_lr: 0.02 lr_policy: \"fixed\" random_seed: 3 average_loss: 1 "
+                                  "display: 1 clip_gradients: 0.5 ema_decay: 0.9 max_iter: ",
+                                  kIterations)),
+                    Nets(0, net), options);
+    course.trainer = &trainer;
+    trainer.Run();
+    return Everything(trainer);
+  }
+};
+
+// Batches run on the program of their bucket, and losses, weights, slots and means are those of the longest program.
+TEST_F(BucketTraining, ShorterProgramsTrainAsTheLongestDoes) {
+  WriteInOrder();
+  std::string whole = Changed(TranslationNet(), " bucket: 2 bucket: 3", "");
+  whole = Changed(whole, " shuffle: true", "");
+  whole = Changed(Changed(whole, "\"source.txt", "\"ordered_source.txt"), "\"target.txt", "\"ordered_target.txt");
+  Course with_buckets;
+  Course without;
+  const auto found = TrainOn(TranslationNet(), with_buckets);
+  const auto expected = TrainOn(whole, without);
+  ASSERT_EQ(with_buckets.losses.size(), size_t{kIterations});
+  ASSERT_EQ(without.losses.size(), size_t{kIterations});
+  for (size_t i = 0; i < with_buckets.losses.size(); ++i) {
+    EXPECT_NEAR(with_buckets.losses[i], without.losses[i], 1e-5) << i;
+    EXPECT_EQ(without.steps[i], 0) << i;
+  }
+  for (const int64_t steps : {2, 3, 0}) EXPECT_EQ(std::ranges::count(with_buckets.steps, steps), 4) << steps;
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, values] : expected) {
+    ASSERT_EQ(found.at(name).size(), values.size()) << name;
+    for (size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(found.at(name)[i], values[i], 1e-4) << name << " " << i;
+  }
+}
+
+// Two batches an update are of different lengths: all run on the longest program.
+TEST_F(BucketTraining, SeveralBatchesAnUpdateRunOnTheLongestProgram) {
+  TrainerOptions options;
+  options.base_folder = folder_;
+  Course course;
+  options.observer = &course;
+  Trainer trainer(Merged("base_lr: 0.02 lr_policy: \"fixed\" random_seed: 3 iter_size: 2 max_iter: 3 display: 1"),
+                  Nets(0, TranslationNet()), options);
+  course.trainer = &trainer;
+  trainer.Run();
+  EXPECT_THAT(course.steps, testing::ElementsAre(0, 0, 0));
+}
+
+// A fault of a shorter program alone says which one it is of.
+TEST_F(BucketTraining, AFaultNamesTheBucket) {
+  // A shape that only the steps of the longest program fit.
+  const std::string net = Changed(TranslationNet(), "layer { name: \"rest\"",
+                                  "layer { name: \"flat\" type: \"Reshape\" bottom: \"decoded\" top: \"flat\" "
+                                  "reshape_param { shape { dim: 4 dim: 384 } } } layer { name: \"flat_rest\" type: "
+                                  "\"Silence\" bottom: \"flat\" }\nlayer { name: \"rest\"");
+  TrainerOptions options;
+  options.base_folder = folder_;
+  const Caught caught = ErrorOf(
+      [&] { Trainer trainer(Merged("base_lr: 0.02 lr_policy: \"fixed\" max_iter: 1"), Nets(0, net), options); });
+  EXPECT_EQ(caught.kind, ErrorKind::kConfig);
+  EXPECT_THAT(caught.text,
+              testing::HasSubstr("while building the program of sentences up to 2 words, a bucket of layer \"pairs\""));
+}
 
 TEST_F(TextTraining, ATranslatorOfBackwardsSentencesLearns) {
   // The first loss is that of a guess among the eight numbers.

@@ -16,8 +16,9 @@ struct AttentionGrid {
 // A line a target word: the word, and the source words that it saw at least a tenth of, the most first.
 std::string AttentionText(const AttentionGrid& grid);
 
-// Grids one below another, target words down, source words across, dark where much was seen. Letters that are no ASCII
-// are shown as "?". Errors: those of writing a PNG; kUsage for another ending than .png.
+// A PNG: grids one below another, target words down, source words across, dark where much was seen. Letters of Latin
+// alphabets lose their accents; other letters that are no ASCII are shown as "?". Errors: those of writing a file;
+// kUsage where the grids make a picture of more than 32,768 rows.
 void WriteAttentionPicture(const std::vector<AttentionGrid>& grids, const std::filesystem::path& file);
 
 }  // namespace moka

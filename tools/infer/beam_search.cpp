@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
+#include "core/error.h"
 #include "data/text/vocabulary.h"
 
 namespace moka {
@@ -18,18 +20,21 @@ struct NextWord {
   int32_t word = 0;
 };
 
-// log of the sum of exponentials.
+// log of the sum of exponentials. A NaN would make the order of words undefined.
 double LogSum(std::span<const float> scores) {
   const double most = *std::ranges::max_element(scores);
   double sum = 0;
   for (const float score : scores) sum += std::exp(static_cast<double>(score) - most);
-  return most + std::log(sum);
+  const double log_sum = most + std::log(sum);
+  if (std::isfinite(log_sum)) return log_sum;
+  throw Error(ErrorKind::kBadData, {}, "the net's scores of the next word are no finite numbers",
+              "its weights may be of a training that diverged");
 }
 
 class SearchedSentence {
  public:
   SearchedSentence(const BeamOptions& options, int64_t most_words)
-      : beam_(options.beam), penalty_(options.length_penalty), most_words_(most_words) {
+      : beam_(options.beam), penalty_(options.length_penalty), words_(options.words), most_words_(most_words) {
     beams_.resize(static_cast<size_t>(beam_));
     for (size_t k = 1; k < beams_.size(); ++k) beams_[k].log_probability = kImpossible;  // one beginning alone
   }
@@ -47,6 +52,7 @@ class SearchedSentence {
 
   int64_t beam_;
   double penalty_;
+  int64_t words_;
   int64_t most_words_;
   std::vector<Translation> beams_;
   std::vector<Translation> ended_;
@@ -68,7 +74,7 @@ std::vector<NextWord> SearchedSentence::Best(std::span<const float> scores) cons
     if (before == kImpossible) continue;
     const auto row = scores.subspan(static_cast<size_t>(k) * vocabulary, vocabulary);
     const double sum = LogSum(row);
-    for (size_t word = 0; word < vocabulary; ++word) {
+    for (size_t word = 0; word < vocabulary && std::cmp_less(word, words_); ++word) {
       if (word == kNoWord || word == kBeginWord || word == kUnknownWord) continue;
       const NextWord one{before + static_cast<double>(row[word]) - sum, k, static_cast<int32_t>(word)};
       if (best.size() == wanted && !is_better(one, best.front())) continue;

@@ -14,6 +14,7 @@ struct BeamOptions {
   int64_t beam = 5;  // translations that are followed at once, a sentence
   double length_penalty = 1;
   std::vector<int64_t> most_words;  // of each sentence's translations, the end counted
+  int64_t words = INT64_MAX;        // of the vocabulary: scores beyond are of no word and are never written
 };
 
 struct Translation {
@@ -33,7 +34,7 @@ struct BeamModel {
 };
 
 // Up to `beam` translations of each sentence, the best first. <pad>, <s> and <unk> are never written. Requires: a
-// length for each sentence, at least 1.
+// length for each sentence, at least 1. Errors: kBadData where scores are not finite.
 std::vector<std::vector<Translation>> SearchBeams(const BeamOptions& options, const BeamModel& model);
 
 }  // namespace moka

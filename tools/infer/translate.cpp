@@ -1,4 +1,6 @@
-// Translation: lines of text in, their translations out; against references, BLEU.
+// Lines of text in, their translations out; against references, BLEU.
+#include "tools/infer/translate.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +13,8 @@
 #include "core/trace.h"
 #include "data/text/bleu.h"
 #include "data/text/tokens.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
 #include "tools/infer/attention_picture.h"
 #include "tools/infer/beam_search.h"
 #include "tools/infer/tasks.h"
@@ -21,6 +25,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kUsualBatch = 16;
 
 struct TranslateSettings {
   int64_t batch = 0;  // sentences
@@ -33,6 +39,7 @@ struct TranslateSettings {
 
 struct TranslatedLine {
   std::string text;
+  SourcePlace place;
   std::vector<int32_t> words;
   std::vector<Translation> translations;  // the best first; none of a line without words
 };
@@ -41,14 +48,18 @@ TranslateSettings TranslateSettingsOf(const InferSource& source, const Arguments
   const TranslationCard& card = source.card.translation();
   TranslateSettings settings;
   settings.beam = arguments.Int("beam", card.beam(), 1, 1000);
-  settings.batch = arguments.Int("batch", 16, 1, 65536);
+  settings.batch = arguments.Int("batch", kUsualBatch, 1, 65536);
   settings.shown = arguments.Int("n-best", 1, 1, settings.beam);
-  settings.length_penalty = arguments.Number("length-penalty", double{card.length_penalty()}, 0, 100);
+  settings.length_penalty = arguments.Number("length-penalty", static_cast<double>(card.length_penalty()), 0, 100);
   settings.is_json = arguments.Has("json");
   settings.has_attention = arguments.Has("attention");
   if (settings.has_attention && card.attention().empty()) {
     throw Error(ErrorKind::kUsage, {}, "--attention: the model's card names no top that holds its attention",
                 "translation { attention: \"TOP\" } in model.prototxt does");
+  }
+  const fs::path picture = arguments.Get("attention");
+  if (!picture.empty() && picture.extension() != ".png") {
+    throw Error(ErrorKind::kUsage, StrCat("--attention wants a .png to write, found ", Printable(picture.string())));
   }
   return settings;
 }
@@ -63,39 +74,45 @@ std::vector<std::string> LinesOf(const fs::path& file) {
   return all;
 }
 
-std::vector<TranslatedLine> ReadLinesToTranslate(const std::vector<std::string>& files, const TranslationNet& net) {
+std::vector<TranslatedLine> ReadLinesToTranslate(const std::vector<std::string>& files) {
   std::vector<TranslatedLine> lines;
-  int64_t cut = 0;
   for (const std::string& file : files) {
     TextLines text(TextFileOf(file));
     while (text.Next()) {
-      TranslatedLine line{.text = text.line(), .words = {}, .translations = {}};
-      try {
-        NumberWords(line.text, net.tokens(), net.source_words(), line.words);
-      } catch (Error& e) {
-        e.SetPlace(text.place());
-        throw;
-      }
-      const auto most = static_cast<size_t>(net.most_source_words());
-      if (line.words.size() > most) {
-        line.words.resize(most);
-        ++cut;
-      }
-      lines.push_back(std::move(line));
+      lines.push_back({.text = text.line(), .place = text.place(), .words = {}, .translations = {}});
     }
+  }
+  return lines;
+}
+
+void NumberLines(std::vector<TranslatedLine>& lines, const TranslationNet& net) {
+  int64_t cut = 0;
+  for (TranslatedLine& line : lines) {
+    try {
+      NumberWords(line.text, net.tokens(), net.source_words(), line.words);
+    } catch (Error& e) {
+      e.SetPlace(line.place);
+      throw;
+    }
+    const auto most = static_cast<size_t>(net.most_source_words());
+    if (line.words.size() <= most) continue;
+    line.words.resize(most);
+    ++cut;
   }
   if (cut > 0) {
     LogWarning(StrCat(cut, cut == 1 ? " line is" : " lines are", " cut to ", net.most_source_words(),
                       " words, the most that the net was made for"));
   }
-  return lines;
 }
 
 // Lines of nearly one length share a batch; what is missing of the last batch is made up by its first line.
 void TranslateBatch(const TranslateSettings& settings, std::span<TranslatedLine*> lines, TranslationNet& net) {
   constexpr int64_t kMoreWords = 10;  // than twice the source's
   std::vector<std::vector<int32_t>> sources;
-  BeamOptions options{.beam = settings.beam, .length_penalty = settings.length_penalty, .most_words = {}};
+  BeamOptions options{.beam = settings.beam,
+                      .length_penalty = settings.length_penalty,
+                      .most_words = {},
+                      .words = net.target_words().size()};
   for (int64_t i = 0; i < settings.batch; ++i) {
     const TranslatedLine& line = *lines[static_cast<size_t>(i) < lines.size() ? static_cast<size_t>(i) : 0];
     for (int64_t k = 0; k < settings.beam; ++k) sources.push_back(line.words);
@@ -144,21 +161,28 @@ AttentionGrid GridOf(const TranslatedLine& line, const TranslationNet& net) {
   return grid;
 }
 
-BleuScore BleuOf(const std::vector<TranslatedLine>& lines, const std::vector<std::string>& references, BleuCase letters,
-                 const TranslationNet& net) {
+// The lines of each file.
+std::vector<std::vector<std::string>> ReadReferences(const std::vector<std::string>& files, size_t lines) {
   std::vector<std::vector<std::string>> all;
-  for (const std::string& file : references) {
+  for (const std::string& file : files) {
     all.push_back(LinesOf(TextFileOf(file)));
-    if (all.back().size() == lines.size()) continue;
-    throw Error(
-        ErrorKind::kBadData, {},
-        StrCat(Printable(file), " has ", all.back().size(), " lines for ", lines.size(), " that were translated"),
-        "a reference has the translation of each line on the line of the same number");
+    if (all.back().size() == lines) continue;
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(Printable(file), " has ", all.back().size(), " lines for ", lines, " to translate"),
+                "a reference has the translation of each line on the line of the same number");
   }
-  BleuCounter counter(letters);
+  return all;
+}
+
+// Words of lower-cased texts are compared in lower case.
+BleuCase LettersOf(const TranslationNet& net) { return net.tokens() == BLANKS ? BleuCase::kAsIs : BleuCase::kLower; }
+
+BleuScore BleuOf(const std::vector<TranslatedLine>& lines, const std::vector<std::vector<std::string>>& references,
+                 const TranslationNet& net) {
+  BleuCounter counter(LettersOf(net));
   for (size_t i = 0; i < lines.size(); ++i) {
     std::vector<std::string> of_line;
-    for (const std::vector<std::string>& file : all) of_line.push_back(file[i]);
+    for (const std::vector<std::string>& file : references) of_line.push_back(file[i]);
     counter.Add(BestOf(lines[i], net), of_line);
   }
   return counter.Score();
@@ -190,14 +214,31 @@ void PrintTranslations(const std::vector<TranslatedLine>& lines, const Translate
   }
 }
 
-// Tables to the standard output, or one picture below another.
-void ShowAttention(const std::string& out, const std::vector<TranslatedLine>& lines, const TranslationNet& net) {
+std::vector<AttentionGrid> GridsOf(const std::vector<TranslatedLine>& lines, const TranslationNet& net) {
   std::vector<AttentionGrid> grids;
   for (const TranslatedLine& line : lines) grids.push_back(GridOf(line, net));
-  if (out.empty()) {
-    for (const AttentionGrid& grid : grids) fmt::print("{}", AttentionText(grid));
+  return grids;
+}
+
+void PrintAttention(const std::vector<TranslatedLine>& lines, const TranslationNet& net) {
+  for (const AttentionGrid& grid : GridsOf(lines, net)) fmt::print("{}", AttentionText(grid));
+}
+
+void PrintResult(const std::vector<TranslatedLine>& lines, const std::vector<std::vector<std::string>>& references,
+                 const TranslateSettings& settings, const TranslationNet& net, const std::string& attention) {
+  const std::string signature = BleuScore::Signature(LettersOf(net), references.size());
+  BleuScore bleu;
+  if (!attention.empty()) WriteAttentionPicture(GridsOf(lines, net), attention);
+  if (!references.empty()) bleu = BleuOf(lines, references, net);
+  if (settings.is_json) {
+    nlohmann::ordered_json json{{"lines", nlohmann::ordered_json::array()}};
+    for (const TranslatedLine& line : lines) json["lines"].push_back(JsonOf(line, settings, net));
+    if (!references.empty()) json["bleu"] = {{"score", bleu.score}, {"text", bleu.Text()}, {"signature", signature}};
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
-    WriteAttentionPicture(grids, out);
+    PrintTranslations(lines, settings, net);
+    if (settings.has_attention && attention.empty()) PrintAttention(lines, net);
+    if (!references.empty()) fmt::print("{}\n{}\n", bleu.Text(), signature);
   }
 }
 
@@ -206,37 +247,51 @@ int RunTranslate(const InferSource& source, const std::vector<std::string>& inpu
   if (arguments.Has("text")) files.push_back(arguments.Get("text"));
   if (files.empty() && !LooksInside(arguments))
     throw Error(ErrorKind::kUsage, "missing argument: --text FILE, or --text - for the standard input");
-  const TranslateSettings settings = TranslateSettingsOf(source, arguments);
+  TranslateSettings settings = TranslateSettingsOf(source, arguments);
+  std::vector<TranslatedLine> lines = ReadLinesToTranslate(files);
+  const std::vector<std::vector<std::string>> references = ReadReferences(
+      arguments.Has("reference") ? Split(arguments.Get("reference"), ',') : std::vector<std::string>{}, lines.size());
+  if (!lines.empty()) settings.batch = std::min(settings.batch, static_cast<int64_t>(lines.size()));
   TranslationNet net(source, settings.batch * settings.beam);
   constexpr int64_t kUsualWords = 15;
   if (LookInside(arguments, "infer", net.WriterFor(std::min(kUsualWords, net.most_source_words())))) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
-  std::vector<TranslatedLine> lines = ReadLinesToTranslate(files, net);
+  NumberLines(lines, net);
   TranslateLines(settings, lines, net);
   const double seconds = static_cast<double>(NowMicros() - begin) * 1e-6;
   EndTrace(arguments);
-  const BleuCase letters = net.tokens() == BLANKS ? BleuCase::kAsIs : BleuCase::kLower;
-  const std::vector<std::string> references =
-      arguments.Has("reference") ? Split(arguments.Get("reference"), ',') : std::vector<std::string>{};
-  BleuScore bleu;
-  if (!references.empty()) bleu = BleuOf(lines, references, letters, net);
-  const std::string signature = BleuScore::Signature(letters, references.size());
-  if (settings.is_json) {
-    nlohmann::ordered_json json{{"lines", nlohmann::ordered_json::array()}};
-    for (const TranslatedLine& line : lines) json["lines"].push_back(JsonOf(line, settings, net));
-    if (!references.empty()) json["bleu"] = {{"score", bleu.score}, {"text", bleu.Text()}, {"signature", signature}};
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  } else {
-    PrintTranslations(lines, settings, net);
-    if (settings.has_attention) ShowAttention(arguments.Get("attention"), lines, net);
-    if (!references.empty()) fmt::print("{}\n{}\n", bleu.Text(), signature);
-  }
+  PrintResult(lines, references, settings, net, arguments.Get("attention"));
   LogInfo(fmt::format("{} line{}, {:.1f} s", lines.size(), lines.size() == 1 ? "" : "s", seconds));
   return 0;
 }
 
+// The TextPairData layer whose texts a test reads.
+TextPairDataParameter TestPairsOf(const InferSource& source) {
+  NetState state;
+  state.set_phase(TEST);
+  state.add_stage("test");
+  NetReadOptions read;
+  read.overrides = source.overrides;
+  return SplitTranslation(FilterNet(ReadNet(source.net, read), state), false).pairs.text_pair_data_param();
+}
+
 }  // namespace
+
+double BleuOfTestPairs(const InferSource& source) {
+  const TextPairDataParameter pairs = TestPairsOf(source);
+  std::vector<TranslatedLine> lines = ReadLinesToTranslate({pairs.source_file()});
+  const auto references = ReadReferences({pairs.target_file()}, lines.size());
+  const TranslationCard& card = source.card.translation();
+  const TranslateSettings settings{.batch = kUsualBatch,
+                                   .beam = card.beam(),
+                                   .shown = 1,
+                                   .length_penalty = static_cast<double>(card.length_penalty())};
+  TranslationNet net(source, settings.batch * settings.beam);
+  NumberLines(lines, net);
+  TranslateLines(settings, lines, net);
+  return BleuOf(lines, references, net).score;
+}
 
 InferTask TranslateTask() {
   return {.task = ModelCard::TRANSLATE,
@@ -246,7 +301,8 @@ InferTask TranslateTask() {
                       {"length-penalty", "A", "scores are log P / ((5 + words) / 6)^A (default: the card's, 1)"},
                       {"n-best", "K", "lines \"number, score, translation\" of the K best (default 1: the best alone)"},
                       {"reference", "FILES", "comma list: how the lines should read; prints BLEU as sacrebleu does"},
-                      {"attention", "[OUT]", "what each word saw of the source: a picture (.png), else text"}}};
+                      {"attention", "[OUT]", "what each word saw of the source: a picture (.png), else text"}},
+          .input = "--text FILE"};
 }
 
 }  // namespace moka

@@ -40,8 +40,8 @@ TranslationNet::TranslationNet(const InferSource& source, int64_t rows)
   const TranslationCard& card = source.card.translation();
   parts_ = SplitTranslation(InferNet(source), card.whole_prefix());
   attention_ = card.attention();
-  source_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, fields().source_vocabulary()));
-  target_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, fields().target_vocabulary()));
+  source_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, parts_.pairs, fields().source_vocabulary()));
+  target_words_ = std::make_unique<Vocabulary>(VocabularyFile(source, parts_.pairs, fields().target_vocabulary()));
 }
 
 TranslationNet::~TranslationNet() = default;
@@ -98,6 +98,13 @@ TranslationNet::Programs TranslationNet::Build(int64_t steps) {
     throw Error(ErrorKind::kConfig, StrCat("the card's attention \"", Printable(top),
                                            "\" is no top of the layers that ", "write the target"));
   };
+  const Shape scores = writer.graph.shape(top_of_writer(parts_.scores));
+  if (scores.rank() != 3 || scores[0] != target_steps || scores[1] != rows_ || scores[2] < target_words_->size()) {
+    throw Error(ErrorKind::kConfig,
+                StrCat("\"", parts_.scores, "\" is ", scores.ToString(), ", not a score [", target_steps, ",", rows_,
+                       ",words] for each of the ", target_words_->size(), " words of ",
+                       VocabularyFile(source_, parts_.pairs, fields().target_vocabulary()).string()));
+  }
   writer.graph.AddOutput("scores", top_of_writer(parts_.scores));
   if (!attention_.empty()) writer.graph.AddOutput("attention", top_of_writer(attention_));
   for (const TranslationParts::State& state : parts_.states) {
@@ -223,7 +230,7 @@ std::span<const float> TranslationNet::Next(std::span<const int32_t> words, std:
   const std::span<const float> scores = now_->writer->output("scores").as<const float>();
   const int64_t at = parts_.is_whole ? step_ : 0;
   ++step_;
-  const size_t count = static_cast<size_t>(rows_) * static_cast<size_t>(now_->writer->output("scores").shape()[2]);
+  const size_t count = scores.size() / static_cast<size_t>(parts_.is_whole ? most_target_words() : 1);
   return scores.subspan(static_cast<size_t>(at) * count, count);
 }
 

@@ -156,6 +156,7 @@ void RecordDataMaker::WriteBoxes(const RecordPictureScratch& scratch, int64_t it
   float* row = out.data();
   for (size_t i = 0; i < count; ++i) {
     const Annotated& a = scratch.boxes[i];
+    const bool is_crowd = scratch.record.box(a.instance_id - 1).crowd();
     const std::array<float, kBoxNumbers> values = {static_cast<float>(item),
                                                    static_cast<float>(a.group_label),
                                                    static_cast<float>(i + 1),
@@ -163,7 +164,9 @@ void RecordDataMaker::WriteBoxes(const RecordPictureScratch& scratch, int64_t it
                                                    a.box.ymin,
                                                    a.box.xmax,
                                                    a.box.ymax,
-                                                   a.difficult ? 1.0F : 0.0F};
+                                                   is_crowd      ? 2.0F
+                                                   : a.difficult ? 1.0F
+                                                                 : 0.0F};
     row = std::ranges::copy(values, row).out;
   }
 }

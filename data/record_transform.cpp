@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
+#include "data/canvas.h"
 #include "data/layer_fields.h"
 #include "proto/places.h"
 
@@ -64,18 +65,6 @@ void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scra
     }
   }
   std::swap(image, scratch);
-}
-
-// What of a canvas is the picture's: as large as it is, or shrunk to fit.
-ResamplePart FittedTo(ResamplePart part, int64_t height, int64_t width) {
-  const double scale = std::min({1.0, static_cast<double>(height) / static_cast<double>(part.height),
-                                 static_cast<double>(width) / static_cast<double>(part.width)});
-  const auto side = [scale](int64_t pixels, int64_t most) {
-    return std::clamp<int64_t>(std::llround(static_cast<double>(pixels) * scale), 1, most);
-  };
-  part.height = side(part.height, height);
-  part.width = side(part.width, width);
-  return part;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // written twice and sums run in the regions' order.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "core/parallel.h"
 #include "layers/bound_kernel.h"
@@ -43,15 +44,25 @@ class AlignKernel : public BoundKernel {
  protected:
   const Sizes& sizes() const { return s_; }
 
-  // Calls f(bin, pixel, weight) for every pixel of every bin of a region.
-  template <class F>
-  void VisitRegion(const float* roi, F&& f) const {
+  struct Share {  // of a pixel in a bin
+    int32_t bin;
+    int32_t pixel;
+    float weight;
+  };
+
+  // Every pixel of every bin of a region. Channels come one after the other: all of them at each pixel would lie a
+  // plane apart, in one set of the cache where the plane is a power of two. The thread's next call overwrites the list.
+  const std::vector<Share>& SharesOf(const float* roi) const {
+    static thread_local std::vector<Share> shares;
+    shares.clear();
     const auto rows = AlignAxisOf<float>(roi[2], roi[4], fields_, s_.rows, s_.height);
     const auto columns = AlignAxisOf<float>(roi[1], roi[3], fields_, s_.columns, s_.width);
     for (int64_t bin = 0; bin < s_.rows * s_.columns; ++bin) {
-      VisitAlignBin(rows, columns, bin / s_.columns, bin % s_.columns,
-                    [&](int64_t pixel, float weight) { f(bin, pixel, weight); });
+      VisitAlignBin(rows, columns, bin / s_.columns, bin % s_.columns, [&](int64_t pixel, float weight) {
+        shares.push_back({static_cast<int32_t>(bin), static_cast<int32_t>(pixel), weight});
+      });
     }
+    return shares;
   }
 
  private:
@@ -94,9 +105,10 @@ class ForwardKernel final : public AlignKernel {
     const int64_t image = ImageOfRoi(roi[0], s.images);
     if (image < 0) return;
     const float* x = in<float>(0) + (image * s.channels + first) * plane;
-    VisitRegion(roi, [&](int64_t bin, int64_t pixel, float weight) {
-      for (int64_t c = 0; c < count; ++c) y[c * bins + bin] += weight * x[c * plane + pixel];
-    });
+    const std::vector<Share>& shares = SharesOf(roi);
+    for (int64_t c = 0; c < count; ++c) {
+      for (const Share& share : shares) y[c * bins + share.bin] += share.weight * x[c * plane + share.pixel];
+    }
   }
 
   int64_t wrong_ = -1;
@@ -126,9 +138,10 @@ class BackwardKernel final : public AlignKernel {
       const float* roi = in<float>(1) + r * 5;
       if (ImageOfRoi(roi[0], s.images) != image) continue;
       const float* dy = in<float>(0) + (r * s.channels + first) * bins;
-      VisitRegion(roi, [&](int64_t bin, int64_t pixel, float weight) {
-        for (int64_t c = 0; c < count; ++c) dx[c * plane + pixel] += weight * dy[c * bins + bin];
-      });
+      const std::vector<Share>& shares = SharesOf(roi);
+      for (int64_t c = 0; c < count; ++c) {
+        for (const Share& share : shares) dx[c * plane + share.pixel] += share.weight * dy[c * bins + share.bin];
+      }
     }
   }
 };

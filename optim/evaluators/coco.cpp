@@ -10,7 +10,8 @@
 namespace moka {
 namespace {
 
-constexpr size_t kCocoColumns = 8;  // image, class, score or instance, four corners, -1 of a detection or difficult
+constexpr size_t kCocoColumns =
+    8;  // image, class, score or instance, four corners, -1 of a detection or difficult 1, crowd 2
 
 struct CocoRowBox {
   double xmin = 0;
@@ -20,11 +21,12 @@ struct CocoRowBox {
   double Area() const { return std::max(0.0, xmax - xmin) * std::max(0.0, ymax - ymin); }
 };
 
-double CocoIntersectionOverUnion(const CocoRowBox& a, const CocoRowBox& b) {
+// Of a detection and an object; with a crowd the part of the detection that is in it.
+double CocoRowOverlap(const CocoRowBox& a, const CocoRowBox& b, bool is_crowd) {
   const CocoRowBox common{std::max(a.xmin, b.xmin), std::max(a.ymin, b.ymin), std::min(a.xmax, b.xmax),
                           std::min(a.ymax, b.ymax)};
   const double both = common.Area();
-  const double either = a.Area() + b.Area() - both;
+  const double either = is_crowd ? a.Area() : a.Area() + b.Area() - both;
   return either > 0 ? both / either : 0;
 }
 
@@ -38,7 +40,9 @@ struct CocoRowGroup {
   std::vector<double> Overlaps() const {
     std::vector<double> overlaps;
     for (const CocoRowBox& d : detected) {
-      for (const CocoRowBox& o : objects_boxes) overlaps.push_back(CocoIntersectionOverUnion(d, o));
+      for (size_t o = 0; o < objects.size(); ++o) {
+        overlaps.push_back(CocoRowOverlap(d, objects_boxes[o], objects[o].is_crowd));
+      }
     }
     return overlaps;
   }
@@ -65,7 +69,7 @@ class CocoBoxEvaluator final : public Evaluator {
         group.detections.push_back({values[2], box.Area()});
         group.detected.push_back(box);
       } else {
-        group.objects.push_back({.area = box.Area(), .is_ignored = values[7] > 0});
+        group.objects.push_back({.area = box.Area(), .is_ignored = values[7] > 0, .is_crowd = values[7] > 1});
         group.objects_boxes.push_back(box);
       }
     }

@@ -1,7 +1,6 @@
 #include "optim/evaluators/masks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 
@@ -33,7 +32,7 @@ class MaskEvaluator final : public Evaluator {
     while (!values.empty()) {
       const auto detections = static_cast<size_t>(values[0]);
       const size_t columns = kTableBefore + static_cast<size_t>(values[1]);
-      const size_t count = (detections + 3) * columns;
+      const size_t count = (detections + 4) * columns;
       Require(values.size() >= count, "tables of MaskEvaluate begin with their size");
       AddPicture(values.first(count), detections, columns);
       values = values.subspan(count);
@@ -54,11 +53,12 @@ class MaskEvaluator final : public Evaluator {
     }
     const float* labels = table.data() + (detections + 1) * columns;
     const float* areas = labels + columns;
+    const float* marks = areas + columns;  // 1 difficult, 2 crowd
     for (size_t g = kTableBefore; g < columns; ++g) {
       // An object that others hide altogether cannot be found.
-      if (!(labels[g] >= 0) || areas[g] == 0) continue;
+      if (!(labels[g] >= 0) || areas[g] <= 0) continue;
       MaskTableGroup& group = groups[static_cast<int64_t>(labels[g])];
-      group.objects.push_back({.area = std::abs(double{areas[g]}), .is_ignored = areas[g] < 0});
+      group.objects.push_back({.area = areas[g], .is_ignored = marks[g] > 0, .is_crowd = marks[g] > 1});
       group.columns.push_back(g);
     }
     for (const auto& [label, group] : groups) {

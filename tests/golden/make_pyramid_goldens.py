@@ -19,6 +19,8 @@ from make_roi_goldens import case, record
 
 HEIGHT, WIDTH = 40, 48
 STRIDES, SIZES, RATIOS = (4, 8), ((8.0, 11.0), (16.0, 22.0)), (0.5, 1.0, 2.0)
+# The place in Moka's numbering, size by size, of each of torchvision's anchors of a cell, ratio by ratio.
+PLACES = torch.arange(len(SIZES[0]) * len(RATIOS)).reshape(len(SIZES[0]), len(RATIOS)).T.reshape(-1)
 FIELDS = "stride: 4 stride: 8 size: 8 size: 11 size: 16 size: 22 "
 
 
@@ -39,7 +41,7 @@ def anchors():
     order, first = [], 0
     for h, w in map_shapes():
         a = len(SIZES[0]) * len(RATIOS)
-        order.append(first + torch.arange(a * h * w).reshape(a, h, w).permute(1, 2, 0).reshape(-1))
+        order.append(first + torch.arange(a * h * w).reshape(a, h, w)[PLACES].permute(1, 2, 0).reshape(-1))
         first += a * h * w
     return boxes, torch.cat(order)
 
@@ -117,7 +119,7 @@ def anchor_targets():
             first = 0
             for h, w in map_shapes():
                 count = 6 * h * w
-                places = torch.arange(count).reshape(h, w, 6).permute(2, 0, 1).reshape(-1) + first
+                places = torch.arange(count).reshape(h, w, 6).permute(2, 0, 1)[PLACES.argsort()].reshape(-1) + first
                 positive = (labels[n][places] == 1).double()[:, None]
                 parts = (codes[n][places] * positive, positive.expand(-1, 4), positive.expand(-1, 4) * 2 / sampled)
                 for top, part in zip(tops[1:], parts):
@@ -284,14 +286,19 @@ def evaluations():
         detections[0, 0, place] = [*box[:3], box[3] / WIDTH, box[4] / HEIGHT, box[5] / WIDTH, box[6] / HEIGHT]
     masks = numbers(41, (8, 1, 5, 5), 0, 1)
     masks[:, :, 1:4, 1:4] = np.maximum(masks[:, :, 1:4, 1:4], 0.6)
+    marks = [[0, 2, 1], [0]]  # the first picture's second object is a crowd, its third one difficult
+    truth = truth_rows()
+    for n, some in enumerate(marks):
+        for i, mark in enumerate(some):
+            truth[0, 0, 4 * n + i, 7] = mark
 
     def run(d, m, truth, pictures):
-        y = torch.full((2, 7, 7), -1.0, dtype=torch.float64)
+        y = torch.full((2, 8, 7), -1.0, dtype=torch.float64)
         for n in range(2):
             y[n, 0, 0], y[n, 0, 1] = 4, 4
             areas = torch.tensor([float((pictures[n, 0] == g).sum()) for g in range(1, 5)], dtype=torch.float64)
             for i, (label, *_) in enumerate(TRUTH[n]):
-                y[n, 5, 3 + i], y[n, 6, 3 + i] = label, areas[i]
+                y[n, 5, 3 + i], y[n, 6, 3 + i], y[n, 7, 3 + i] = label, areas[i], marks[n][i]
             for k in range(4):
                 row = d[0, 0, 4 * n + k]
                 if row[0] != n:
@@ -301,10 +308,11 @@ def evaluations():
                 y[n, k + 1, :3] = torch.tensor([row[1], row[2], float(found.sum())])
                 for g in range(4):
                     common = float((found & (pictures[n, 0] == g + 1)).sum())
-                    y[n, k + 1, 3 + g] = common / (float(found.sum()) + areas[g] - common)
+                    crowd = g < len(marks[n]) and marks[n][g] == 2
+                    y[n, k + 1, 3 + g] = common / (float(found.sum()) + (0 if crowd else areas[g] - common))
         return [y]
 
-    case("mask_evaluate", 'type: "MaskEvaluate"', [detections, masks, truth_rows(), instances()], run, phase="TEST")
+    case("mask_evaluate", 'type: "MaskEvaluate"', [detections, masks, truth, instances()], run, phase="TEST")
 
 
 if __name__ == "__main__":

@@ -56,6 +56,21 @@ TEST(CocoEvaluatorTest, SaysWhereThereIsNothingToFind) {
   EXPECT_EQ(evaluator->Values("coco")[0].value, -1);
 }
 
+TEST(CocoEvaluatorTest, AnyNumberOfDetectionsMayBeOfACrowd) {
+  // Two small ones inside the second object have better scores than the one that finds the first.
+  const auto precision = [](float mark) {
+    const std::vector<float> rows = {0,     1,     0.9F,  0.5F, 0.5F, 0.6F, 0.6F, -1, 0,    1,
+                                     0.8F,  0.7F,  0.7F,  0.8F, 0.8F, -1,   0,    1,  0.5F, 0,
+                                     0,     0.25F, 0.25F, -1,   0,    1,    1,    0,  0,    0.25F,
+                                     0.25F, 0,     0,     1,    2,    0.5F, 0.5F, 1,  1,    mark};
+    const auto evaluator = CocoEvaluatorOf(0);
+    evaluator->Add(rows);
+    return evaluator->Values("coco")[1].value;
+  };
+  EXPECT_NEAR(precision(2), 1, 1e-12);
+  EXPECT_NEAR(precision(1), 1.0 / 3, 1e-12) << "a difficult object is overlapped by too little";
+}
+
 TEST(CocoEvaluatorTest, TakesSoManyDetectionsOfAPictureAndClass) {
   // The right one has the lower score: with one detection it is not looked at.
   const std::vector<float> rows = {0, 1,    0.9F, 0.5F, 0.5F, 1, 1, -1, 0, 1,    0.5F, 0,

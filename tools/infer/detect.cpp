@@ -41,7 +41,8 @@ std::string RowsOutput(const PictureNet& net) {
 }
 
 // What was found on a picture, the highest score first.
-std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture) {
+std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
+                              const PictureNet::Shown& shown) {
   std::vector<ShownBox> boxes;
   const std::span<const float> all = rows.as<const float>();
   const auto width = static_cast<double>(picture.width);
@@ -49,10 +50,13 @@ std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, co
   for (size_t i = 0; i + kRowColumns <= all.size(); i += kRowColumns) {
     const std::span<const float> row = all.subspan(i, kRowColumns);
     if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const auto edge = [](float part, double side) { return std::clamp(static_cast<double>(part), 0.0, 1.0) * side; };
-    boxes.push_back({static_cast<int64_t>(row[1]),
-                     static_cast<double>(row[2]),
-                     {edge(row[3], width), edge(row[4], height), edge(row[5], width), edge(row[6], height)}});
+    const auto edge = [](float part, double of, double side) {
+      return std::clamp(static_cast<double>(part) * of, 0.0, 1.0) * side;
+    };
+    const MarkBox box{edge(row[3], shown.width, width), edge(row[4], shown.height, height),
+                      edge(row[5], shown.width, width), edge(row[6], shown.height, height)};
+    if (shown.width * shown.height > 1 && !(box.right > box.left && box.bottom > box.top)) continue;  // beside it
+    boxes.push_back({static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box});
   }
   std::ranges::stable_sort(boxes, std::greater<>(), &ShownBox::score);
   return boxes;
@@ -110,7 +114,7 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
     for (int64_t i = 0; i < count; ++i) {
       const fs::path& file = files[static_cast<size_t>(first + i)];
       const Image& picture = pictures[static_cast<size_t>(i)];
-      const std::vector<ShownBox> boxes = BoxesOf(rows, i, least, picture);
+      const std::vector<ShownBox> boxes = BoxesOf(rows, i, least, picture, net.shown(i));
       const std::string drawn = out.NameFor(file) + "_boxes.png";
       WriteFileAtomically(drawn, EncodePng(DrawnOn(picture, boxes, source)));
       if (arguments.Has("json")) {

@@ -30,7 +30,8 @@ constexpr double kMaskThreshold = 0.5;   // of a pixel's probability
 struct FoundInstance {
   int64_t label = 0;
   double score = 0;
-  MarkBox box;      // pixels of the picture
+  MarkBox box;      // pixels of the picture, cut to it
+  MarkBox place;    // the same uncut: where the mask lies
   int64_t row = 0;  // of the net's outputs
 };
 
@@ -42,17 +43,15 @@ struct InstanceOutputs {
 
 // Errors: kConfig.
 InstanceOutputs OutputsOf(const PictureNet& net) {
-  std::string rows;
-  std::string masks;
-  for (const std::string& name : net.outputs()) {
-    const Tensor output = net.output(name);
-    const Shape& shape = output.shape();
-    if (shape.rank() != 4) continue;
-    if (shape[0] == 1 && shape[1] == 1 && shape[3] == kInstanceColumns) rows = name;
-    if (shape[1] == 1 && shape[2] == shape[3] && shape[3] != kInstanceColumns) masks = name;
+  for (const std::string& rows : net.outputs()) {
+    const Shape shape = net.output(rows).shape();
+    if (shape.rank() != 4 || shape[0] != 1 || shape[1] != 1 || shape[3] != kInstanceColumns) continue;
+    for (const std::string& masks : net.outputs()) {
+      const Shape of = net.output(masks).shape();
+      const bool fits = of.rank() == 4 && of[0] == shape[2] && of[1] == 1 && of[2] == of[3];
+      if (masks != rows && fits) return {net.output(rows), net.output(masks)};
+    }
   }
-  const bool fits = !rows.empty() && !masks.empty() && net.output(masks).shape()[0] == net.output(rows).shape()[2];
-  if (fits) return {net.output(rows), net.output(masks)};
   throw Error(ErrorKind::kConfig, {}, "the net's outputs are not rows [1,1,R,7] of boxes and their masks [R,1,S,S]",
               "nets of instances end in RegionOutput and a Sigmoid of their masks in the phase TEST");
 }
@@ -67,14 +66,13 @@ std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double 
   for (size_t i = 0; i + kInstanceColumns <= all.size(); i += kInstanceColumns) {
     const std::span<const float> row = all.subspan(i, kInstanceColumns);
     if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const auto edge = [](float part, double of, double side) {
-      return std::clamp(static_cast<double>(part) * of, 0.0, 1.0) * side;
-    };
-    const MarkBox box{edge(row[3], shown.width, width), edge(row[4], shown.height, height),
-                      edge(row[5], shown.width, width), edge(row[6], shown.height, height)};
+    const MarkBox place{row[3] * shown.width * width, row[4] * shown.height * height, row[5] * shown.width * width,
+                        row[6] * shown.height * height};
+    const MarkBox box{std::clamp(place.left, 0.0, width), std::clamp(place.top, 0.0, height),
+                      std::clamp(place.right, 0.0, width), std::clamp(place.bottom, 0.0, height)};
     if (!(box.right > box.left && box.bottom > box.top)) continue;  // of the canvas beside the picture
-    found.push_back(
-        {static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box, static_cast<int64_t>(i) / kInstanceColumns});
+    found.push_back({static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box, place,
+                     static_cast<int64_t>(i) / kInstanceColumns});
   }
   std::ranges::stable_sort(found, std::greater<>(), &FoundInstance::score);
   return found;
@@ -87,8 +85,8 @@ Image MaskOfInstance(const FoundInstance& found, const Tensor& masks, int64_t zo
   std::ranges::fill(mask.pixels, uint8_t{0});
   const int64_t size = masks.shape()[3];
   const auto scale = static_cast<double>(zoom);
-  const Box<double> box = {found.box.left * scale, found.box.top * scale, found.box.right * scale,
-                           found.box.bottom * scale};
+  const Box<double> box = {found.place.left * scale, found.place.top * scale, found.place.right * scale,
+                           found.place.bottom * scale};
   PasteMask(masks.as<const float>().data() + found.row * size * size, size, box, mask.height, mask.width,
             kMaskThreshold, [&](int64_t y, int64_t x) { mask.pixels[static_cast<size_t>(y * mask.width + x)] = 1; });
   return mask;

@@ -1,13 +1,12 @@
 #include "tools/infer/picture_net.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
+#include "data/canvas.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
 #include "tools/net_source.h"
@@ -56,6 +55,10 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
   if (input_.shape()[1] == 1) param.set_force_gray(true);
   if (input_.shape()[1] == 3) param.set_force_color(true);
   has_canvas_ = data.record_data_param().canvas_height() > 0;
+  if (has_canvas_ && (param.pad() > 0 || param.has_mean_file())) {
+    throw Error(ErrorKind::kConfig, StrCat("layer \"", data.name(),
+                                           "\": pad and mean_file do not go with record_data_param.canvas_height"));
+  }
   transform_ = std::make_unique<Transform>(param, TEST, kPictureNetSeed, std::filesystem::path{});
 }
 
@@ -77,23 +80,14 @@ Image PictureNet::Load(const std::filesystem::path& file, int64_t slot) {
 void PictureNet::PutOnCanvas(Image& image, int64_t slot) {
   const int64_t height = input_.shape()[2];
   const int64_t width = input_.shape()[3];
-  const double scale = std::min({1.0, static_cast<double>(height) / static_cast<double>(image.height),
-                                 static_cast<double>(width) / static_cast<double>(image.width)});
-  const auto side = [scale](int64_t pixels, int64_t most) {
-    return std::clamp<int64_t>(std::llround(static_cast<double>(pixels) * scale), 1, most);
-  };
-  Image fitted;
-  const int64_t fit_width = side(image.width, width);
-  const int64_t fit_height = side(image.height, height);
+  // Without padding and a mean image, which do not go with a canvas, there is a part.
+  const ResamplePart part = FittedTo(transform_->PartOf(SizeOf(ViewOf(image)), {0, 0}).value(), height, width);
   shown_.resize(static_cast<size_t>(batch_));
-  shown_[static_cast<size_t>(slot)] = {static_cast<double>(width) / static_cast<double>(fit_width),
-                                       static_cast<double>(height) / static_cast<double>(fit_height)};
-  if (scale < 1) {
-    ResizeImage(image, fit_width, fit_height, Interpolation::kArea, fitted);
-    std::swap(image, fitted);
-  }
-  CutPicture(ViewOf(image), {.window = {0, 0, width, height}}, fitted);
-  std::swap(image, fitted);
+  shown_[static_cast<size_t>(slot)] = {static_cast<double>(width) / static_cast<double>(part.width),
+                                       static_cast<double>(height) / static_cast<double>(part.height)};
+  Image fitted;
+  ResampleToImage(ViewOf(image), part, scratch_.resample, fitted);
+  CutPicture(ViewOf(fitted), {.window = {0, 0, width, height}}, image);
 }
 
 void PictureNet::Put(Image image, int64_t slot) {
@@ -102,16 +96,20 @@ void PictureNet::Put(Image image, int64_t slot) {
   if (image.channels != input_.shape()[1] && (input_.shape()[1] == 1 || input_.shape()[1] == 3)) {
     ConvertChannels(input_.shape()[1], image);
   }
-  if (has_canvas_) PutOnCanvas(image, slot);
+  const int64_t count = input_.shape().Count(1, 4);
+  const std::span<float> out =
+      input_.as<float>().subspan(static_cast<size_t>(slot * count), static_cast<size_t>(count));
+  if (has_canvas_) {
+    PutOnCanvas(image, slot);
+    return transform_->Normalise(image, out);
+  }
   Image sized;
   const Shape now = image.height >= height && image.width >= width ? transform_->OutputShape(ViewOf(image)) : Shape{};
   if (now != Shape{input_.shape()[1], height, width}) {
     ResizeImage(image, width, height, Interpolation::kArea, sized);
     std::swap(image, sized);
   }
-  const int64_t count = input_.shape().Count(1, 4);
-  transform_->Apply(ViewOf(image), {0, 0}, scratch_,
-                    input_.as<float>().subspan(static_cast<size_t>(slot * count), static_cast<size_t>(count)));
+  transform_->Apply(ViewOf(image), {0, 0}, scratch_, out);
 }
 
 }  // namespace moka

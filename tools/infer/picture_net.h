@@ -19,8 +19,8 @@ namespace moka {
 class PictureNet {
  public:
   // For `batch` pictures a run. Errors: those of reading and building the net and of loading the weights; kConfig when
-  // the first input is no picture [N,C,H,W] or reaches no output; kUsage for a `blob` the net does not have. With a
-  // blob that alone is computed: it is the only output.
+  // the first input is no picture [N,C,H,W] or reaches no output, and for a `blob` the net does not have. With a blob
+  // that alone is computed: it is the only output.
   PictureNet(const InferSource& source, int64_t batch, const std::string& blob = {});
 
   int64_t batch() const { return batch_; }

@@ -53,7 +53,9 @@ LayerDef PyramidProposalLayer() {
               "the lower score goes. Of all maps' boxes of a picture the post_nms best scores are its rows.",
           .gradient = "None: proposals are fixed numbers for what follows.",
           .source = "Ren et al., \"Faster R-CNN\", 2015, arXiv 1506.01497; Lin et al., \"Feature Pyramid Networks\", "
-                    "2017, arXiv 1612.03144; numbers as torchvision's RegionProposalNetwork gives them.",
+                    "2017, arXiv 1612.03144; numbers as torchvision's RegionProposalNetwork gives them, which counts "
+                    "anchors of several sizes a map ratio by "
+                    "ratio.",
           .example =
               R"(layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 1 dim: 32 dim: 32 } } }
 layer { name: "score8" type: "Input" top: "score8" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }

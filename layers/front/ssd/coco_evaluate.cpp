@@ -51,7 +51,8 @@ LayerDef CocoEvaluateLayer() {
               "there are none. Of each picture and class the max_detections of the highest scores are taken in their "
               "order; each takes the free object it overlaps most, and by the threshold at least. The average "
               "precision is the mean over the recalls 0, 0.01, ..., 1 of the best precision from there on. Difficult "
-              "objects count neither as missed nor as found.",
+              "objects (1) and crowds (2) count neither as missed nor as found; any number of detections may be of a "
+              "crowd.",
           .gradient = "None: tests alone read the top.",
           .source = "COCO's evaluation (Lin et al., arXiv 1405.0312; pycocotools), whose numbers it gives for the same "
                     "boxes.",

@@ -16,6 +16,7 @@
 namespace moka {
 
 inline constexpr double kNoPicture = -1;
+inline constexpr double kCrowd = 2;  // last number of a true box: it holds many objects
 
 // The anchors of all levels: A a cell, numbered (level, anchor, row, column) as the flattened maps of scores are.
 struct AnchorPyramid {
@@ -116,7 +117,8 @@ inline Box<double> BoxOfCode(const Box<double>& from, const std::array<double, 4
   return box;
 }
 
-// A row of the ground truth [1,1,G,8]: picture, class, row in its picture (from 1), corners as parts of the picture.
+// A row of the ground truth [1,1,G,8]: picture, class, row in its picture (from 1), corners as parts of the picture,
+// difficult (1) or a crowd (2).
 struct PictureTruth {
   int64_t label;
   int64_t row;      // in its picture, from 1
@@ -131,13 +133,13 @@ inline void CheckPictureTruth(std::string_view op, const TensorType& truth) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": boxes must be [1,1,G,8], found ", shape.ToString()));
 }
 
-// Of one picture, those without area left out.
+// Of one picture; those without area and crowds, whose box is of no single object, left out.
 inline std::vector<PictureTruth> TruthOfPicture(const std::vector<double>& rows, int64_t picture,
                                                 const PictureSize& size) {
   std::vector<PictureTruth> truth;
   for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
     const double* row = rows.data() + i;
-    if (row[0] != static_cast<double>(picture) || !(row[1] >= 0) || !(row[1] < 1e6)) continue;
+    if (row[0] != static_cast<double>(picture) || !(row[1] >= 0) || !(row[1] < 1e6) || row[7] >= kCrowd) continue;
     const Box<double> box{row[3] * size.width, row[4] * size.height, row[5] * size.width, row[6] * size.height};
     if (!(Area(box, kUnitSide) > 0)) continue;
     truth.push_back({static_cast<int64_t>(row[1]), static_cast<int64_t>(std::clamp(row[2], -1.0, 1e9)), box});

@@ -38,7 +38,7 @@ std::vector<TensorType> InferMaskOverlaps(const Attributes&, std::span<const Ten
   for (const TensorType& type : in) CheckFloat(kMaskOverlapsOp, "an input", type);
   CheckPictureTruth(kMaskOverlapsOp, in[2]);
   const OverlapSizes s = OverlapSizesOf(in[0].shape, in[1].shape, in[2].shape, in[3].shape);
-  return {PlainType(DType::kFloat32, Shape{s.pictures, s.detections + 3, s.objects + 3})};
+  return {PlainType(DType::kFloat32, Shape{s.pictures, s.detections + 4, s.objects + 3})};
 }
 
 // One picture's part of the result.
@@ -61,14 +61,16 @@ void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t 
   out[0] = static_cast<double>(s.detections);
   out[1] = static_cast<double>(s.objects);
   double* labels = out + (s.detections + 1) * columns;
+  std::vector<bool> is_crowd(static_cast<size_t>(s.objects));
   for (size_t i = 0; i + 8 <= in[2].values.size(); i += 8) {
     const double* row = in[2].values.data() + i;
     if (row[0] != static_cast<double>(picture) || !(row[1] >= 0)) continue;
     if (!(row[2] >= 1 && row[2] <= static_cast<double>(s.objects))) continue;
     const auto g = static_cast<int64_t>(row[2]) - 1;
     labels[3 + g] = row[1];
-    // Objects that count neither as found nor as missed have a negative area.
-    labels[columns + 3 + g] = (row[7] > 0 ? -1 : 1) * areas[static_cast<size_t>(g)];
+    labels[columns + 3 + g] = areas[static_cast<size_t>(g)];
+    labels[2 * columns + 3 + g] = row[7];
+    is_crowd[static_cast<size_t>(g)] = row[7] >= kCrowd;
   }
   std::vector<double> common(static_cast<size_t>(s.objects));
   for (int64_t k = 0; k < s.detections; ++k) {
@@ -87,7 +89,8 @@ void WriteOverlaps(const Attributes& attributes, const OverlapSizes& s, int64_t 
     double* to = out + (k + 1) * columns;
     std::ranges::copy(std::array{row[1], row[2], area}, to);
     for (size_t g = 0; g < common.size(); ++g) {
-      const double either = area + areas[g] - common[g];
+      // A detection that lies in a crowd is one of it, however small.
+      const double either = is_crowd[g] ? area : area + areas[g] - common[g];
       to[3 + g] = either > 0 ? common[g] / either : 0;
     }
   }
@@ -116,9 +119,9 @@ OpDef MaskOverlapsOp() {
       .name = std::string(kMaskOverlapsOp),
       .doc =
           "(detections [1,1,N*K,7], masks [N*K,1,S,S] of probabilities, boxes [1,1,N*G,8], instances [N,1,H,W]) -> "
-          "[N,K+3,3+G]: K and G; of each detection class, score, pixels and its intersection over union with each "
-          "object; the objects' classes and then their pixels, behind three numbers without meaning. -1 where there "
-          "is none.",
+          "[N,K+4,3+G]: K and G; of each detection class, score, pixels and its intersection over union with each "
+          "object (over its own pixels with a crowd); the objects' classes, pixels and marks (difficult 1, crowd 2), "
+          "behind three numbers without meaning. -1 where there is none.",
       .attributes = {{"threshold", 0.5, "probability of a mask's pixel"}},
       .infer = InferMaskOverlaps,
       .reference = MaskOverlapsReference,

@@ -31,7 +31,10 @@ std::vector<TensorType> InferPyramidAnchorTargets(const Attributes& attributes, 
 class PictureAnchors {
  public:
   PictureAnchors(const Attributes& attributes, const AnchorPyramid& pyramid, const std::vector<PictureTruth>& truth)
-      : attributes_(attributes), truth_(truth) {
+      : attributes_(attributes),
+        positive_overlap_(attributes.Float("positive_overlap")),
+        negative_overlap_(attributes.Float("negative_overlap")),
+        truth_(truth) {
     for (const AnchorPyramid::Level& level : pyramid.levels) {
       for (int64_t i = 0; i < level.Count(); ++i) Match(level.At(i));
     }
@@ -63,7 +66,10 @@ class PictureAnchors {
     size_t match = 0;
     best_.resize(truth_.size());
     for (size_t g = 0; g < truth_.size(); ++g) {
-      const double overlap = Overlap(anchor, truth_[g].box, kUnitSide);
+      const Box<double>& box = truth_[g].box;
+      // Nearly all pairs lie apart, and finding that out first takes a third of the time.
+      if (box[0] >= anchor[2] || box[2] <= anchor[0] || box[1] >= anchor[3] || box[3] <= anchor[1]) continue;
+      const double overlap = Overlap(anchor, box, kUnitSide);
       if (!(overlap > 0)) continue;
       if (overlap > most) {
         most = overlap;
@@ -73,8 +79,8 @@ class PictureAnchors {
       if (overlap > best.overlap) best = {overlap, {}};
       if (overlap == best.overlap) best.anchors.push_back(labels_.size());
     }
-    const bool is_positive = most >= attributes_.Float("positive_overlap");
-    labels_.push_back(is_positive ? 1 : most < attributes_.Float("negative_overlap") ? 0 : -1);
+    const bool is_positive = most >= positive_overlap_;
+    labels_.push_back(is_positive ? 1 : most < negative_overlap_ ? 0 : -1);
     matches_.push_back(match);
   }
 
@@ -89,6 +95,8 @@ class PictureAnchors {
   }
 
   const Attributes& attributes_;
+  double positive_overlap_;
+  double negative_overlap_;
   const std::vector<PictureTruth>& truth_;
   std::vector<int> labels_;      // one an anchor
   std::vector<size_t> matches_;  // likewise, of the truth

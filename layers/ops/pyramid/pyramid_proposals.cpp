@@ -62,6 +62,7 @@ struct PyramidProposal {
 std::vector<PyramidProposal> ProposalsOfLevel(const Attributes& attributes, const AnchorPyramid::Level& level,
                                               std::span<const double> scores, std::span<const double> deltas) {
   const PictureSize size = PictureSize::Of(kPyramidProposalsOp, attributes);
+  const double min_side = attributes.Float("min_side");
   std::vector<PyramidProposal> found;
   for (const int64_t i : FallingOrder<double>(scores, attributes.Int("pre_nms"))) {
     std::array<double, 4> code{};
@@ -69,7 +70,7 @@ std::vector<PyramidProposal> ProposalsOfLevel(const Attributes& attributes, cons
       code[static_cast<size_t>(k)] = deltas[static_cast<size_t>(level.Offset(i, k))];
     }
     const Box<double> box = size.Cut(BoxOfCode(level.At(i), code, kPlainCode));
-    if (HasSides(box, attributes.Float("min_side"))) found.push_back({scores[static_cast<size_t>(i)], box});
+    if (HasSides(box, min_side)) found.push_back({scores[static_cast<size_t>(i)], box});
   }
   std::vector<int64_t> order(found.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);

@@ -51,16 +51,18 @@ std::vector<RegionDetection> DetectionsOfClass(const Attributes& attributes, std
   const PictureSize size = PictureSize::Of(kRegionDetectionsOp, attributes);
   const auto& stds = attributes.Get<Doubles>("stds");
   const int64_t classes = in[1].type.shape.Count(1, in[1].type.shape.rank());
+  const double least = attributes.Float("threshold");
+  const double min_side = attributes.Float("min_side");
   std::vector<RegionDetection> candidates;
   std::vector<double> scores;
   for (int64_t r = 0; r < in[0].type.shape[0]; ++r) {
     const double* roi = in[0].values.data() + r * 5;
     const double score = in[1].values[static_cast<size_t>(r * classes + label)];
-    if (roi[0] != static_cast<double>(picture) || !(score > attributes.Float("threshold"))) continue;
+    if (roi[0] != static_cast<double>(picture) || !(score > least)) continue;
     std::array<double, 4> code{};
     std::copy_n(in[2].values.data() + (r * classes + label) * 4, 4, code.begin());
     const Box<double> box = size.Cut(BoxOfCode({roi[1], roi[2], roi[3], roi[4]}, code, stds));
-    if (!HasSides(box, attributes.Float("min_side"))) continue;
+    if (!HasSides(box, min_side)) continue;
     candidates.push_back({label, score, box});
     scores.push_back(score);
   }

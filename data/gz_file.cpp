@@ -41,7 +41,7 @@ void GzFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>
 
 GzFile::GzFile(fs::path path) : path_(std::move(path)) {
   std::error_code ignored;
-  if (!fs::is_regular_file(path_, ignored)) {
+  if (path_ != "/dev/stdin" && !fs::is_regular_file(path_, ignored)) {  // which may be a pipe
     throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path_.string(), ": no such regular file"));
   }
   file_.reset(gzopen(path_.c_str(), "rbe"));

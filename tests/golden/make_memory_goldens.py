@@ -22,10 +22,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def position_weights(words, columns):
-    """l[j,k] of the paper, for a sentence of so many words."""
+    """l[j,k] of the authors' code, for a sentence of so many words."""
     j = torch.arange(1, words + 1, dtype=torch.float64)[:, None]
     k = torch.arange(1, columns + 1, dtype=torch.float64)[None]
-    return (1 - j / words) - (k / columns) * (1 - 2 * j / words)
+    return 1 + 4 / (columns * words) * (k - (columns + 1) / 2) * (j - (words + 1) / 2)
 
 
 def sums(index, table, padding, position):

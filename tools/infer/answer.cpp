@@ -77,16 +77,17 @@ class StoryNet {
   StoryNet(const InferSource& source, int64_t words)
       : net_(InferNet(source)),
         story_(StoryLayer(net_)),
-        vocabulary_(VocabularyFile(source, story_.story_data_param().vocabulary())),
+        vocabulary_(VocabularyFile(source, story_, story_.story_data_param().vocabulary())),
         words_(vocabulary_.words()),
         hops_(source.card.answer().attention().begin(), source.card.answer().attention().end()),
         store_(source.compile.device),
         made_(CompileForInference(source, AskedNet(net_, words), hops_, store_)) {
     const Shape scores = Scores().shape();
     if (scores.Count() != vocabulary_.size()) {
-      throw Error(ErrorKind::kConfig, StrCat("output \"", made_.outputs.back(), "\" is ", scores.ToString(),
-                                             ", not a probability for each of the ", vocabulary_.size(), " words of ",
-                                             VocabularyFile(source, story_.story_data_param().vocabulary()).string()));
+      throw Error(ErrorKind::kConfig,
+                  StrCat("output \"", made_.outputs.back(), "\" is ", scores.ToString(),
+                         ", not a probability for each of the ", vocabulary_.size(), " words of ",
+                         VocabularyFile(source, story_, story_.story_data_param().vocabulary()).string()));
     }
     for (const std::string& hop : hops_) {
       if (program().output(hop).shape().Count() == sentences()) continue;
@@ -270,7 +271,8 @@ InferTask AnswerTask() {
   return {
       .task = ModelCard::ANSWER,
       .run = RunAnswer,
-      .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}}};
+      .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}},
+      .input = "--story FILE"};
 }
 
 }  // namespace moka

@@ -7,8 +7,10 @@
 
 namespace moka {
 
-// Of word j of J (from 1) in column k of d (from 1), l = (1 - j/J) - (k/d) * (1 - 2j/J), as a line over the columns:
-// first + slope * k. Sukhbaatar et al., "End-to-end memory networks", 2015, arXiv 1503.08895, section 4.1.
+// Of word j of J (from 1) in column k of d (from 1), l = 1 + 4/(d J) * (k - (d+1)/2) * (j - (J+1)/2), as a line over the
+// columns: first + slope * k. This is how the authors' code has the position encoding of Sukhbaatar et al., "End-to-end
+// memory networks", 2015, arXiv 1503.08895, section 4.1, whose equation is half of it but for terms in 1/d and 1/J; its
+// mean is 1, that of a bag of words.
 template <class T>
 struct PositionWeights {
   T first = 1;
@@ -17,8 +19,8 @@ struct PositionWeights {
 
 template <class T>
 MOKA_HOST_DEVICE PositionWeights<T> PositionWeightsOf(int64_t word, int64_t words, int64_t columns) {
-  const T part = static_cast<T>(word) / static_cast<T>(words);
-  return {1 - part, -(1 - 2 * part) / static_cast<T>(columns)};
+  const T slope = static_cast<T>(2 * (2 * word - words - 1)) / (static_cast<T>(columns) * static_cast<T>(words));
+  return {1 - slope * static_cast<T>(columns + 1) / 2, slope};
 }
 
 }  // namespace moka

@@ -1,5 +1,6 @@
 #include "optim/report.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -60,6 +61,17 @@ std::vector<std::string> ClassLines(const OutputValue& output) {
   return lines;
 }
 
+// The losses that the loss is the sum of, where there are several, by their names.
+void AddParts(const std::vector<OutputValue>& outputs, Metrics& metrics) {
+  std::vector<OutputValue> parts = outputs;
+  std::erase_if(parts, [](const OutputValue& output) { return output.loss_weight == 0; });
+  if (parts.size() < 2) return;
+  for (const OutputValue& part : parts) {
+    const bool is_taken = std::ranges::any_of(metrics, [&](const auto& metric) { return metric.first == part.name; });
+    if (!is_taken) metrics.emplace_back(part.name, part.value);
+  }
+}
+
 TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
   if (run_ == nullptr) return;
   if (resumed_at >= 0) run_->Rewind(resumed_at);
@@ -78,6 +90,7 @@ void TrainReport::Train(const Display& display) {
                      {"images_per_s", progress.images_per_s},
                      {"input_wait_ms", display.input_wait_ms}};
   if (display.loss_scale) metrics.emplace_back("loss_scale", *display.loss_scale);
+  AddParts(display.outputs, metrics);
   Add("train", display.iteration, progress.epoch, metrics);
 }
 

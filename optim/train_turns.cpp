@@ -11,7 +11,6 @@
 #include "optim/pipeline/stages.h"
 #include "optim/precision.h"
 #include "optim/turn_scope.h"
-#include "proto/field_path.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -51,24 +50,6 @@ void CheckTurn(const SolverParameter& solver, size_t i) {
       FailTurn(solver, i, "name", StrCat("two turns are called \"", turn.name(), "\""));
   }
   if (turn.steps() < 1) FailTurn(solver, i, "steps", StrCat("steps must be at least 1, and is ", turn.steps()));
-}
-
-// Each pattern must mean a layer that the turn's loss reaches through a parameter or that has statistics.
-void CheckTrained(const SolverParameter& solver, size_t i, const TrainTurn& turn, const std::vector<NetBlob>& blobs) {
-  std::vector<std::string> layers;
-  for (const NetBlob& blob : blobs) {
-    if (layers.empty() || layers.back() != blob.layer) layers.push_back(blob.layer);
-  }
-  for (int k = 0; k < turn.train_size(); ++k) {
-    const std::string& pattern = turn.train(k);
-    if (std::ranges::any_of(layers, [&](const std::string& layer) { return MatchesPattern(layer, pattern); })) continue;
-    std::string hint = DidYouMean(pattern, layers);
-    if (hint.empty()) hint = StrCat("layers with parameters are ", Join(layers, ", "));
-    FailTurn(solver, i, StrCat("train[", k, "]"),
-             StrCat("turn \"", turn.name(), "\" trains \"", Printable(pattern),
-                    "\", which no layer with parameters of its net is called"),
-             hint);
-  }
 }
 
 NetParameter Joined(const std::vector<std::pair<std::string, const NetParameter*>>& nets) {
@@ -112,7 +93,6 @@ TrainTurns::TrainTurns(const SolverParameter& solver, const SolverNets& nets, co
     Turn& turn = turns_.emplace_back(Turn{rule, std::make_unique<SolverParameter>(SolverOfTurn(solver, rule)), {}});
     CheckOptimizer(*turn.solver);
     turn.net = make(net, *turn.solver, turn.rule);
-    CheckTrained(solver, turns_.size() - 1, rule, turn.net->blobs());
   };
   if (solver.turn_size() == 0) add(TrainTurn(), nets.train);
   for (size_t i = 0; i < nets.turns.size(); ++i) {

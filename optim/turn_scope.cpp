@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "proto/field_path.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -18,6 +20,24 @@ bool IsOfTurn(const TrainTurn& turn, std::string_view layer) {
 
 std::string ProgramNameOf(const TrainTurn& turn) {
   return turn.name().empty() ? std::string("train") : StrCat("train:", turn.name());
+}
+
+void CheckTurnLayers(const SolverParameter& solver, const TrainTurn& turn, const std::vector<NetBlob>& blobs) {
+  std::vector<std::string> layers;
+  for (const NetBlob& blob : blobs) {
+    if (layers.empty() || layers.back() != blob.layer) layers.push_back(blob.layer);
+  }
+  const auto at = std::ranges::find(solver.turn(), turn.name(), &TrainTurn::name) - solver.turn().begin();
+  for (int k = 0; k < turn.train_size(); ++k) {
+    const std::string& pattern = turn.train(k);
+    if (std::ranges::any_of(layers, [&](const std::string& layer) { return MatchesPattern(layer, pattern); })) continue;
+    std::string hint = DidYouMean(pattern, layers);
+    if (hint.empty()) hint = StrCat("layers with parameters are ", Join(layers, ", "));
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, StrCat("turn[", at, "].train[", k, "]")),
+                StrCat("turn \"", turn.name(), "\" trains \"", Printable(pattern),
+                       "\", which no layer with parameters of its net is called"),
+                hint);
+  }
 }
 
 std::vector<NetBlob> TrainedInTurn(std::vector<NetBlob> trained, const TrainTurn& turn) {

@@ -117,8 +117,8 @@ TEST_F(TurnsTest, RoundsAreWhatTheirSolverSays) {
   EXPECT_NEAR(trainer->store().Values("g/0")[0], g, 1e-6);
   const std::vector<OutputValue> outputs = trainer->turns().Outputs();
   ASSERT_EQ(outputs.size(), 3U);
-  EXPECT_EQ(outputs[0].name, "critic/loss_real");
-  EXPECT_EQ(outputs[1].name, "critic/loss_made");
+  EXPECT_EQ(outputs[0].name, "critic/loss_made");
+  EXPECT_EQ(outputs[1].name, "critic/loss_real");
   EXPECT_EQ(outputs[2].name, "generator/loss");
 }
 
@@ -186,7 +186,7 @@ TEST_F(TurnsTest, ResumeRefusesOtherTurns) {
   std::string other = kTurns;
   other.insert(other.find("} turn"), "steps: 2 ");
   EXPECT_THAT(ErrorOf([&] { MakeTurns(kPictureNet, solver + other, std::move(resumed)); }).text,
-              testing::HasSubstr("the solver changed since iter_0000002: was (nothing); is \"steps: 2\""));
+              testing::HasSubstr("the solver changed since iter_0000002: was (nothing); is steps: 2;"));
 }
 
 // Where the generator does not learn its pictures stay what they were, from test to test and run to run.
@@ -194,16 +194,17 @@ TEST_F(TurnsTest, SamplesAreDrawnOfTheSameNoise) {
   RunFolder run = PictureRun();
   TrainerOptions options;
   options.run = &run;
-  MakeTurns(kPictureNet,
-            "base_lr: 0.01 max_iter: 2 test_iter: 2 test_interval: 1 sample_grid { blob: \"made\" count: 6 columns: 3 } "
-            "turn { name: \"critic\" stage: \"critic\" train: \"d_*\" }",
-            std::move(options))
+  MakeTurns(
+      kPictureNet,
+      "base_lr: 0.01 max_iter: 2 test_iter: 2 test_interval: 1 sample_grid { blob: \"made\" count: 6 columns: 3 } "
+      "turn { name: \"critic\" stage: \"critic\" train: \"d_*\" }",
+      std::move(options))
       ->Run();
   const std::filesystem::path folder = run.path() / "samples";
   ASSERT_EQ(ListFiles(folder, ".png").size(), 3U);
   const std::string first = ReadFile(folder / "iter_0000001.png");
-  EXPECT_EQ(ReadImageHeader(first).width, 3 * 4 + 2);
-  EXPECT_EQ(ReadImageHeader(first).height, 2 * 4 + 1);
+  EXPECT_EQ(ReadImageHeader(first).width, 3 * 4 + 4);
+  EXPECT_EQ(ReadImageHeader(first).height, 2 * 4 + 3);
   Image sheet;
   ImageDecoder().Decode(first, {}, sheet);
   EXPECT_NE(std::ranges::min(sheet.pixels), std::ranges::max(sheet.pixels));

@@ -98,8 +98,8 @@ TEST_F(GenerateCliTest, TurnsAreTrainedAndDrawn) {
   EXPECT_THAT(metrics, testing::HasSubstr("\"generator/loss\":"));
   for (const char* name : {"iter_0000000.png", "iter_0000003.png", "iter_0000006.png"}) {
     const Image sheet = Decoded(StrCat(Gan(), "/samples/", name));
-    EXPECT_EQ(sheet.width, 13);
-    EXPECT_EQ(sheet.height, 13);
+    EXPECT_EQ(sheet.width, 2 * 6 + 3);
+    EXPECT_EQ(sheet.height, 2 * 6 + 3);
   }
   const Outcome resumed = Moka(StrCat("train --resume ", Gan(), " max_iter=8"));
   EXPECT_EQ(resumed.code, 0) << resumed.err;
@@ -113,8 +113,8 @@ TEST_F(GenerateCliTest, SheetsFollowTheSeed) {
   const Outcome sheet = Moka(StrCat("generate ", Gan(), " --count 10 --columns 4 --out a.png"));
   ASSERT_EQ(sheet.code, 0) << sheet.err;
   const Image a = Decoded("a.png");
-  EXPECT_EQ(a.width, 4 * 6 + 3);
-  EXPECT_EQ(a.height, 3 * 6 + 2);
+  EXPECT_EQ(a.width, 4 * 6 + 5);
+  EXPECT_EQ(a.height, 3 * 6 + 4);
   EXPECT_EQ(Moka(StrCat("infer ", Gan(), " --count 10 --columns 4 --out b.png")).code, 0);
   EXPECT_EQ(ReadFile(folder_ / "a.png"), ReadFile(folder_ / "b.png"));
   EXPECT_EQ(Moka(StrCat("generate ", Gan(), " --count 10 --columns 4 --seed 2 --out c.png")).code, 0);
@@ -125,7 +125,7 @@ TEST_F(GenerateCliTest, SheetsFollowTheSeed) {
   const Image ninth = Decoded("apart/000008.png");
   ASSERT_EQ(ninth.width, 6);
   for (int64_t i = 0; i < 6 * 3; ++i)
-    EXPECT_EQ(ninth.pixels[static_cast<size_t>(i)], a.pixels[static_cast<size_t>(14 * 27 * 3 + i)]);
+    EXPECT_EQ(ninth.pixels[static_cast<size_t>(i)], a.pixels[static_cast<size_t>((15 * 29 + 1) * 3 + i)]);
 }
 
 TEST_F(GenerateCliTest, FoldersAreMeasuredByANetsFeatures) {
@@ -149,12 +149,12 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
     EXPECT_EQ(outcome.code, code) << words;
     EXPECT_THAT(outcome.err, testing::HasSubstr(text));
   };
-  fails(StrCat("generate ", Run()), 78, "makes its pictures from \"data\", which comes from outside");
+  fails(StrCat("generate ", Run()), 78, "not pictures [N,C,H,W] of 1 or 3 channels");
   fails(StrCat("generate ", Gan(), " x.png"), 64, "a generator reads nothing, found \"x.png\"");
   fails(StrCat("generate ", Gan(), " --count 5000"), 64, "one sheet has at most 4096 pictures, found --count 5000");
   fails("generate", 64, "missing argument: a run, a model folder or a deploy prototxt");
   fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
-  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 64, "the net has no blob \"ip3\"");
+  fails(StrCat("frechet ", Run(), " first second --blob ip3"), 78, "has no blob \"ip3\"");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "optim/train_net.h"
 #include "optim/trained_weights.h"
 #include "tools/infer/tasks.h"
+#include "tools/net_source.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -34,6 +35,7 @@ class Generator {
     NetOptions options;
     options.state.set_phase(TEST);
     options.state.add_stage("deploy");
+    options.data_types = GuessDataTypes();  // of data that make no picture
     BuiltNet built = BuildNet(net, options);
     AddBlobs(built.blobs, kGeneratorSeed, store_);
     AddKept(built, "generate", store_);
@@ -146,7 +148,8 @@ InferTask GenerateTask() {
           .run = RunGenerate,
           .options = {{"count", "N", "pictures to make (default 64)"},
                       {"columns", "N", "pictures a row of the sheet (default 8)"},
-                      {"out", "FILE|FOLDER", "a sheet FILE.png, or a file each in a folder (default samples.png)"}}};
+                      {"out", "FILE|FOLDER", "a sheet FILE.png, or a file each in a folder (default samples.png)"}},
+          .input = ""};
 }
 
 }  // namespace moka

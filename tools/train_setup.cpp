@@ -74,14 +74,15 @@ void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
   if (!names.empty()) setup.net_files.emplace_back("labels.txt", Join(names, "\n") + "\n");
 }
 
-// The words of texts: with them in its config/ a run that was moved still reads and writes words. Files of one name
-// from two folders would be one there, so the second keeps its place alone.
+// The words of texts: with them in its config/ a run that was moved still reads and writes words. Of two layers' files
+// of one name the second keeps its place alone.
 void CollectVocabularies(TrainSetup& setup) {
   for (const LayerParameter& layer : setup.nets.train.layer()) {
-    for (const std::string& file : VocabulariesOf(layer)) {
-      const std::string name = fs::path(file).filename().string();
-      const bool is_taken = std::ranges::any_of(setup.net_files, [&](const auto& each) { return each.first == name; });
-      if (!is_taken) setup.net_files.emplace_back(name, ReadFile(file));
+    for (const LayerVocabulary& one : VocabulariesOf(layer)) {
+      std::error_code code;
+      if (!fs::is_regular_file(one.file, code)) continue;  // the layer that reads it tells, with its place
+      const auto is_it = [&](const auto& each) { return each.first == one.copy; };
+      if (std::ranges::none_of(setup.net_files, is_it)) setup.net_files.emplace_back(one.copy, ReadFile(one.file));
     }
   }
 }

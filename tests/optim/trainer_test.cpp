@@ -7,6 +7,7 @@
 #include "optim/caffe_state.h"
 #include "optim/net_weights.h"
 #include "optim/signals.h"
+#include "optim/trained_weights.h"
 #include "trainer_fixture.h"
 
 namespace moka {
@@ -290,6 +291,31 @@ TEST_F(TrainerTest, TestsUseTheMeansOfTheWeights) {
   store.Set("ip2/0/@ema", std::vector<float>(64, 0.0F));
   store.Set("ip2/1/@ema", std::vector<float>(4, 0.0F));
   EXPECT_NEAR(trainer->test_net(0).Run(4).at(1).value, std::log(4), 1e-5);
+}
+
+// moka test and infer take a run's checkpoint; what a converter writes of it has no state beside it.
+TEST_F(TrainerTest, ACheckpointIsTestedByTheMeansOfItsWeights) {
+  RunFolder run = NewRun();
+  TrainerOptions options;
+  options.run = &run;
+  const auto trainer = Make(BaseSolver() + "ema_decay: 0.5 max_iter: 3 test_interval: 3", options);
+  trainer->Run();
+  const std::string file = (run.checkpoints() / "iter_0000003.safetensors").string();
+  const std::vector<NetBlob>& blobs = trainer->test_net(0).blobs();
+  const auto loaded = [&](auto load) {
+    ParameterStore store;
+    AddBlobs(blobs, 1, store);
+    load(store);
+    return store.Values("ip1/0");
+  };
+  const std::vector<float> means = trainer->store().Values("ip1/0/@ema");
+  const std::vector<float> last = trainer->store().Values("ip1/0");
+  EXPECT_NE(means, last);
+  EXPECT_EQ(loaded([&](ParameterStore& store) { LoadTrainedWeights(file, blobs, store); }), means);
+  EXPECT_EQ(loaded([&](ParameterStore& store) { LoadWeightFiles(file, blobs, store); }), last);
+  fs::copy_file(file, At("alone.safetensors"));
+  const std::string alone = At("alone.safetensors").string();
+  EXPECT_EQ(loaded([&](ParameterStore& store) { LoadTrainedWeights(alone, blobs, store); }), last);
 }
 
 TEST_F(TrainerTest, SeveralTestNetsAreTestedInTurn) {

@@ -153,8 +153,10 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
 InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
-          .options = {{"tile", "", "cut pictures into overlapping tiles at their own size, in place of resizing them"},
-                      {"overlap", "N", "pixels at each side of a tile that are not used"}}};
+          .options = {
+              {"tile", "",
+               "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},
+              {"overlap", "N", ""}}};
 }
 
 }  // namespace moka

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
@@ -84,10 +85,13 @@ NetParameter InferNet(const InferSource& source) {
   return FilterNet(ReadNet(source.net, read), state);
 }
 
-fs::path VocabularyFile(const InferSource& source, const fs::path& trained_with) {
-  const fs::path copy = source.folder / trained_with.filename();
+fs::path VocabularyFile(const InferSource& source, const LayerParameter& layer, const std::string& file) {
   std::error_code code;
-  return fs::is_regular_file(copy, code) ? copy : trained_with;
+  for (const LayerVocabulary& one : VocabulariesOf(layer)) {
+    const fs::path copy = source.folder / one.copy;
+    if (one.file == file && fs::is_regular_file(copy, code)) return copy;
+  }
+  return file;
 }
 
 std::string NameOf(const InferSource& source, int64_t label) {

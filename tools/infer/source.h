@@ -30,8 +30,8 @@ InferSource InferSourceOf(const Arguments& arguments);
 // The net in its test phase and stage "deploy", overrides applied. Errors: as ReadNet.
 NetParameter InferNet(const InferSource& source);
 
-// A file of words that the net was trained with: the run's copy, else where the training found it.
-std::filesystem::path VocabularyFile(const InferSource& source, const std::filesystem::path& trained_with);
+// A file of words that the data layer was trained with: the run's copy, else where the training found it.
+std::filesystem::path VocabularyFile(const InferSource& source, const LayerParameter& layer, const std::string& file);
 
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);

@@ -13,10 +13,15 @@ const std::vector<InferTask>& AllInferTasks() {
   return tasks;
 }
 
-const InferTask& InferTaskFor(const InferSource& source) {
+const InferTask* FindInferTask(ModelCard::Task task) {
   const std::vector<InferTask>& tasks = AllInferTasks();
-  const auto found = std::ranges::find(tasks, source.card.task(), &InferTask::task);
-  if (found != tasks.end()) return *found;
+  const auto found = std::ranges::find(tasks, task, &InferTask::task);
+  return found == tasks.end() ? nullptr : &*found;
+}
+
+const InferTask& InferTaskFor(const InferSource& source) {
+  const InferTask* found = FindInferTask(source.card.task());
+  if (found != nullptr) return *found;
   throw Error(ErrorKind::kUsage, StrCat("moka infer does not know the task ", ModelCard::Task_Name(source.card.task()),
                                         " of ", Printable(source.card.name())));
 }

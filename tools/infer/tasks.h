@@ -13,6 +13,7 @@ struct InferTask {
   // Reads what `inputs` name (files, folders; all positionals after the model), prints, draws. Returns the exit code.
   int (*run)(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) = nullptr;
   std::vector<OptionSpec> options = {};  // flags of this task alone
+  std::string input = "PICTURE";         // what stands behind a run in a command that shows how to try it
 };
 
 InferTask AnswerTask();
@@ -24,6 +25,8 @@ InferTask SegmentTask();
 InferTask TranslateTask();
 
 const std::vector<InferTask>& AllInferTasks();
+// Null for a task that has no inference.
+const InferTask* FindInferTask(ModelCard::Task task);
 // Errors: kUsage for a task that has no inference.
 const InferTask& InferTaskFor(const InferSource& source);
 

@@ -1,5 +1,10 @@
 // moka infer: what a trained net makes of pictures and texts. The model's card says which task it was trained for.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "core/error.h"
+#include "core/text.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
@@ -9,6 +14,12 @@ namespace {
 
 int RunInfer(const Arguments& arguments) {
   const InferSource source = InferSourceOf(arguments);
+  if (arguments.Has("text") && source.card.task() != ModelCard::TRANSLATE) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--text is for models that translate, and nothing in ", Printable(source.folder.string()),
+                       " says that this one does"),
+                "task: TRANSLATE in a model.prototxt beside the net");
+  }
   std::vector<std::string> inputs = arguments.positionals;
   if (!arguments.Has("model")) inputs.erase(inputs.begin());
   return InferTaskFor(source).run(source, inputs, arguments);
@@ -19,11 +30,13 @@ int RunInfer(const Arguments& arguments) {
 Verb InferVerb() {
   Verb verb;
   verb.name = "infer";
-  verb.summary = "what a trained net makes of pictures";
-  verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER... [--flags]";
+  verb.summary = "what a trained net makes of pictures, texts and stories";
+  verb.usage = "RUN|MODEL|DEPLOY.prototxt PICTURE|FOLDER|VIDEO... [--flags]";
   verb.examples = {"moka infer runs/latest digit.png",
                    "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
+                   "moka infer runs/latest --text letter.de --n-best 3",
+                   "moka infer runs/latest --story story.txt",
                    "moka infer runs/latest --dry-run --batch 1"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
@@ -32,10 +45,20 @@ Verb InferVerb() {
                   {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
-    verb.options.insert(verb.options.end(), task.options.begin(), task.options.end());
+    for (const OptionSpec& option : task.options) {
+      const bool is_there =
+          std::ranges::any_of(verb.options, [&](const OptionSpec& o) { return o.name == option.name; });
+      if (!is_there) verb.options.push_back(option);  // tasks share some
+    }
   }
   for (const OptionSpec& option : ProgramOptionSpecs()) {
     if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
+  // Help stays within a screen: these are in that of `moka test` and `moka generate`.
+  constexpr std::array<std::string_view, 8> kElsewhere = {"columns",    "count",   "disable-kernel", "disable-pass",
+                                                          "dump-after", "kernels", "prefer-kernel",  "trace"};
+  for (OptionSpec& option : verb.options) {
+    if (std::ranges::find(kElsewhere, option.name) != kElsewhere.end()) option.doc.clear();
   }
   verb.run = RunInfer;
   return verb;

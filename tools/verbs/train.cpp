@@ -21,9 +21,11 @@
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "optim/turn_scope.h"
+#include "proto/model_card.h"
 #include "tools/device_choice.h"
 #include "tools/faults/silence.h"
 #include "tools/first_training.h"
+#include "tools/infer/tasks.h"
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -108,6 +110,13 @@ void LogNet(TrainNet& net, const std::string& turn) {
                       net.feed().epoch_size()));
 }
 
+// A line with the command that shows what the net has learned; none for a task without inference.
+std::string HowToTry(const RunFolder& run) {
+  const InferTask* task = FindInferTask(ModelCardOf(run.path() / "config").task());
+  if (task == nullptr) return {};
+  return StrCat("\n  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
+}
+
 int FinishTraining(const TrainResult& result, const RunFolder& run) {
   LogToFile("Optimization Done.");
   std::string line = StrCat(Describe(result.end), " at iteration ", result.iteration);
@@ -117,8 +126,7 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
-    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), "\n  try     moka infer ", run.path().string(),
-                   " PICTURE"));
+    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), HowToTry(run)));
   }
   SetLogFile({});
   return result.exit_code();

@@ -23,8 +23,8 @@ constexpr int64_t kBoxNumbers = 8;  // item, class, instance, x and y of two cor
 
 // Layers that hand on numbers as they are.
 bool HandsOn(const std::string& type) {
-  static const std::set<std::string> types = {"Concat",  "Crop",  "ExpandDims", "Flatten", "Permute",
-                                              "Reshape", "Slice", "Split",      "Squeeze", "Tile"};
+  static const std::set<std::string> types = {"Concat",  "Crop",  "ExpandDims", "Flatten", "Permute", "Reshape",
+                                              "Reverse", "Slice", "Split",      "Squeeze", "Tile"};
   return types.contains(type);
 }
 

@@ -8,6 +8,8 @@
 #include "core/text.h"
 #include "data/pipeline.h"
 #include "optim/run_folder.h"
+#include "tools/infer/source.h"
+#include "tools/infer/translate.h"
 #include "tools/verbs/verbs.h"
 #include "tools/zoo/checks.h"
 
@@ -54,7 +56,10 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
   words.insert(words.end(), {"--run", StrCat(entry.name, "-", check), "--runs", context.runs.string()});
   if (const int code = RunTraining(words); code != 0)
     return Fails(check, StrCat("moka train ", Join(words, " "), " ended with ", code));
-  const std::optional<double> value = LastMetric(context.runs / "latest", recipe.metric());
+  std::optional<double> value = LastMetric(context.runs / "latest", recipe.metric());
+  if (!value && recipe.metric() == "BLEU" && entry.card.task() == ModelCard::TRANSLATE) {
+    value = BleuOfTestPairs(InferSourceOf(ParseArguments(InferVerb(), {(context.runs / "latest").string()})));
+  }
   if (!value) return Fails(check, StrCat("the training's tests have no \"", recipe.metric(), "\""));
   const std::string text = fmt::format("{} {:.5g} at the end", recipe.metric(), *value);
   if (!floor) return Holds(check, text);

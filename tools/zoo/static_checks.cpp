@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "optim/lr_policy.h"
 #include "proto/model_card.h"
+#include "proto/solver_file.h"
 #include "tools/zoo/checks.h"
 #include "tools/zoo/tables.h"
 
@@ -38,8 +39,12 @@ bool IsThere(const fs::path& file) {
 // Solvers of the folder that no recipe names: nobody would know how they did.
 void NameLostSolvers(const ZooEntry& entry, std::vector<std::string>& wrong) {
   std::set<std::string> named;
-  for (const ZooRecipe& recipe : entry.card.recipe()) named.insert(recipe.solver());
   std::error_code code;
+  for (const ZooRecipe& recipe : entry.card.recipe()) {
+    named.insert(recipe.solver());
+    const fs::path file = entry.folder / recipe.solver();
+    if (fs::is_regular_file(file, code)) named.insert(ReadSolver(file).first_solver());
+  }
   std::set<std::string> lost;
   for (const fs::directory_entry& each : fs::directory_iterator(entry.folder, code)) {
     const std::string file = each.path().filename().string();

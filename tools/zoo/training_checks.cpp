@@ -58,6 +58,7 @@ SolverParameter ShortSolver(SolverParameter solver, const ZooCheck& check, const
     solver.set_base_lr(static_cast<float>(static_cast<double>(solver.base_lr()) * share));
   }
   solver.set_lr_policy("fixed");
+  solver.clear_min_lr();  // of a rate that falls
   solver.clear_warmup_iter();
   solver.clear_warmup_start_lr();
   solver.clear_rampup_interval();

@@ -51,8 +51,9 @@ class Vocabulary {
 
 // The numbers of a line's words, in place of what `numbers` held. Errors: as SplitWords.
 void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
-// The line that words of these numbers make; <pad>, <s> and </s> are left out. PIECES: as it was, in lower case. BLANKS: words between
-// blanks. WORDS: so, but none before closing punctuation, behind opening one and around ' and - inside of words.
+// The line that words of these numbers make; <pad>, <s> and </s> are left out. PIECES: as it was, in lower case.
+// BLANKS: words between blanks. WORDS: so, but none before closing punctuation, behind opening one and around ' and -
+// inside of words.
 std::string JoinWords(std::span<const int32_t> numbers, TextTokens tokens, const Vocabulary& vocabulary);
 
 struct VocabularyOptions {

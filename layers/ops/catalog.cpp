@@ -82,8 +82,9 @@ std::vector<OpDef> AllOps() {
       TopKMaskOp(),
       TransposeOp(),
   };
-  for (std::vector<OpDef> (*group)() : {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, PyramidOps, RecurrentOps,
-                                        RoiOps, SegmentationOps, SequenceOps, ShapeOps, SsdOps, YoloOps}) {
+  for (std::vector<OpDef> (*group)() :
+       {CascadeOps, DetectNetOps, FaceOps, Int8Ops, LossOps, PoseOps, PyramidOps, RecurrentOps, RoiOps, SegmentationOps,
+        SequenceOps, ShapeOps, SsdOps, YoloOps}) {
     std::ranges::move(InFloat32(group()), std::back_inserter(all));
   }
   return all;

@@ -268,11 +268,10 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
 }  // namespace
 
 InferTask AnswerTask() {
-  return {
-      .task = ModelCard::ANSWER,
-      .run = RunAnswer,
-      .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}},
-      .input = "--story FILE"};
+  return {.task = ModelCard::ANSWER,
+          .run = RunAnswer,
+          .options = {{"story", "FILE", "sentences and questions, lines of text or of bAbI's form; -: standard input"}},
+          .input = "--story FILE"};
 }
 
 }  // namespace moka

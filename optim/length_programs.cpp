@@ -1,6 +1,6 @@
 // Length buckets: where a TextPairData layer brings batches of sentences of nearly one length, each bucket has a
 // program of its length. All are made of the same net with other numbers of steps and share the store with its weights,
-// slots and states, so a batch gives what the longest program gives (tests/optim/buckets_test.cpp), in the time of its
+// slots and states, so a batch gives what the longest program gives (tests/optim/text_training_test.cpp), in the time of its
 // own length. A batch comes into the inputs of the whole program, whose steps have room for every sentence; the rows
 // that hold words are copied on: a source's last ones, a target's first ones.
 #include "optim/length_programs.h"

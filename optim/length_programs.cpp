@@ -1,8 +1,8 @@
 // Length buckets: where a TextPairData layer brings batches of sentences of nearly one length, each bucket has a
 // program of its length. All are made of the same net with other numbers of steps and share the store with its weights,
-// slots and states, so a batch gives what the longest program gives (tests/optim/text_training_test.cpp), in the time of its
-// own length. A batch comes into the inputs of the whole program, whose steps have room for every sentence; the rows
-// that hold words are copied on: a source's last ones, a target's first ones.
+// slots and states, so a batch gives what the longest program gives (tests/optim/text_training_test.cpp), in the time
+// of its own length. A batch comes into the inputs of the whole program, whose steps have room for every sentence; the
+// rows that hold words are copied on: a source's last ones, a target's first ones.
 #include "optim/length_programs.h"
 
 #include <algorithm>
@@ -12,24 +12,19 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/shape_guess.h"
+#include "data/text/text_pairs.h"
 
 namespace moka {
 namespace {
 
 using PairFields = TextPairDataParameter;
 
-bool EndsAtLastStep(PairFields::Output output) {
-  return output == PairFields::SOURCE || output == PairFields::SOURCE_CONT || output == PairFields::SOURCE_MASK;
-}
-
-bool IsOfSourceText(PairFields::Output output) { return EndsAtLastStep(output) || output == PairFields::SOURCE_LENGTH; }
+bool EndsAtLastStep(PairFields::Output output) { return IsOfSource(output) && !IsLength(output); }
 
 // Steps that hold words, of an output [T,N] or lengths [N]. SOURCE_CONT does not tell: its first word has a 0.
 int64_t StepsUsed(PairFields::Output output, const Tensor& values) {
   const std::span<const float> all = values.as<const float>();
-  if (output == PairFields::SOURCE_LENGTH || output == PairFields::TARGET_LENGTH) {
-    return static_cast<int64_t>(*std::ranges::max_element(all));
-  }
+  if (IsLength(output)) return static_cast<int64_t>(*std::ranges::max_element(all));
   const float filler = output == PairFields::NEXT ? -1.0F : 0.0F;
   const int64_t steps = values.shape()[0];
   const int64_t rows = values.shape()[1];
@@ -56,7 +51,7 @@ void TrainNet::AddLengths(const NetParameter& param, const CompileOptions& compi
   bool has_target = false;
   for (int i = 0; i < fields.output_size(); ++i) {
     if (!TellsLength(fields.output(i)) || !step_->HasInput(found->tops[static_cast<size_t>(i)])) continue;
-    (IsOfSourceText(fields.output(i)) ? has_source : has_target) = true;
+    (IsOfSource(fields.output(i)) ? has_source : has_target) = true;
   }
   const bool is_alone =
       world_ == nullptr && !pipeline_ && turn_.name().empty() && solver_.iter_size() == 1 && step_->stream() == nullptr;
@@ -105,7 +100,7 @@ TrainNet& TrainNet::NetOfBatch() {
     for (int i = 0; i < fields.output_size(); ++i) {
       const std::string& top = layer.tops[static_cast<size_t>(i)];
       if (!TellsLength(fields.output(i)) || !step_->HasInput(top)) continue;
-      int64_t& longest = IsOfSourceText(fields.output(i)) ? source : target;
+      int64_t& longest = IsOfSource(fields.output(i)) ? source : target;
       longest = std::max(longest, StepsUsed(fields.output(i), step_->input(top)));
     }
   }

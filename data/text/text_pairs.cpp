@@ -14,6 +14,13 @@ using TextPairsOutput = TextPairDataParameter::Output;
 
 constexpr float kNoLabel = -1;  // SoftmaxWithLoss's ignore_label
 
+int64_t CountRest(TextLines& lines) {
+  while (lines.Next()) continue;
+  return lines.number();
+}
+
+}  // namespace
+
 bool IsOfSource(TextPairsOutput output) {
   return output == TextPairsFields::SOURCE || output == TextPairsFields::SOURCE_CONT ||
          output == TextPairsFields::SOURCE_MASK || output == TextPairsFields::SOURCE_LENGTH;
@@ -22,13 +29,6 @@ bool IsOfSource(TextPairsOutput output) {
 bool IsLength(TextPairsOutput output) {
   return output == TextPairsFields::SOURCE_LENGTH || output == TextPairsFields::TARGET_LENGTH;
 }
-
-int64_t CountRest(TextLines& lines) {
-  while (lines.Next()) continue;
-  return lines.number();
-}
-
-}  // namespace
 
 int64_t TextPairSteps(const TextPairsFields& fields, TextPairsOutput output) {
   if (IsLength(output)) return 1;

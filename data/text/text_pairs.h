@@ -20,6 +20,10 @@ struct TextPairOptions {
   enum class Bad { kStop, kLeftOut } bad_pairs = Bad::kStop;
 };
 
+// Whether an output is of the source's words, else of the target's; and whether it is numbers of words [N].
+bool IsOfSource(TextPairDataParameter::Output output);
+bool IsLength(TextPairDataParameter::Output output);
+
 // A batch's shape of an output, and of its first axis where that is time, else 1.
 Shape TextPairShape(const TextPairDataParameter& fields, TextPairDataParameter::Output output, int64_t batch_size);
 int64_t TextPairSteps(const TextPairDataParameter& fields, TextPairDataParameter::Output output);

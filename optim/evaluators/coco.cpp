@@ -10,8 +10,8 @@
 namespace moka {
 namespace {
 
-constexpr size_t kCocoColumns =
-    8;  // image, class, score or instance, four corners, -1 of a detection or difficult 1, crowd 2
+// Image, class, score or instance, four corners, -1 of a detection or difficult 1, crowd 2.
+constexpr size_t kCocoColumns = 8;
 
 struct CocoRowBox {
   double xmin = 0;

@@ -235,7 +235,7 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
                 "give --story FILE, or --story - and type it");
   }
   std::vector<AskedQuestion> questions;
-  if (!file.empty()) questions = ReadQuestions(file == "-" ? fs::path("/dev/stdin") : fs::path(file));
+  if (!file.empty()) questions = ReadQuestions(TextFileOf(file));
   const int64_t top = arguments.Int("top", 1, 1, INT64_MAX);
   StoryNet net(source, MostWords(questions));
   if (LookInside(arguments, "infer", net.program())) return 0;

@@ -12,10 +12,10 @@
 #include "graph/parameter_store.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
-#include "optim/precision.h"
 #include "optim/sample_grid.h"
 #include "optim/train_net.h"
 #include "optim/trained_weights.h"
+#include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
@@ -42,13 +42,7 @@ class Generator {
     LoadTrainedWeights(source.weights, built.blobs, store_);
     const BuiltNet::Output pictures = PicturesOfNet(built, source.card.generation().blob());
     built.graph.AddOutput(pictures.name, pictures.value);
-    CompileOptions compile = source.compile;
-    compile.name = net.name();
-    compile.inference = true;
-    if (!source.has_precision) compile.compute = PrecisionOf({}, net, compile.compute);
-    compile.keep32_layers = LayersInFloat32(net);
-    compile.releases_states = true;
-    program_ = Compile(std::move(built.graph), store_, compile);
+    program_ = Compile(std::move(built.graph), store_, InferenceOptions(source, net));
     for (const DataLayer& data : built.data) {
       for (const std::string& top : data.tops) {
         if (program_->HasInput(top)) RefuseInput(net, top);

@@ -17,6 +17,16 @@ constexpr uint64_t kInferSeed = 1;  // of blobs that no weights file fills; thos
 
 }  // namespace
 
+CompileOptions InferenceOptions(const InferSource& source, const NetParameter& net) {
+  CompileOptions compile = source.compile;
+  compile.name = net.name();
+  compile.inference = true;
+  if (!source.has_precision) compile.compute = PrecisionOf({}, net, compile.compute);
+  compile.keep32_layers = LayersInFloat32(net);
+  compile.releases_states = true;
+  return compile;
+}
+
 InferProgram CompileForInference(const InferSource& source, const NetParameter& deploy,
                                  const std::vector<std::string>& kept, ParameterStore& store) {
   NetOptions net_options;
@@ -44,13 +54,7 @@ InferProgram CompileForInference(const InferSource& source, const NetParameter& 
     }
     built.graph.AddOutput(name, found->second);
   }
-  CompileOptions compile = source.compile;
-  compile.name = deploy.name();
-  compile.inference = true;
-  if (!source.has_precision) compile.compute = PrecisionOf({}, deploy, compile.compute);
-  compile.keep32_layers = LayersInFloat32(deploy);
-  compile.releases_states = true;
-  made.program = Compile(std::move(built.graph), store, compile);
+  made.program = Compile(std::move(built.graph), store, InferenceOptions(source, deploy));
   return made;
 }
 

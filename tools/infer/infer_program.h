@@ -11,6 +11,9 @@
 
 namespace moka {
 
+// How a net is compiled whose weights no one changes any more; its precision is the net's unless the flags say another.
+CompileOptions InferenceOptions(const InferSource& source, const NetParameter& net);
+
 struct InferProgram {
   std::unique_ptr<Program> program;
   std::vector<std::string> outputs;  // of the net, in the order of its text

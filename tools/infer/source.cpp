@@ -94,6 +94,8 @@ fs::path VocabularyFile(const InferSource& source, const LayerParameter& layer, 
   return file;
 }
 
+fs::path TextFileOf(const std::string& name) { return name == "-" ? "/dev/stdin" : name; }
+
 std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());
   return is_named ? source.names[static_cast<size_t>(label)] : std::to_string(label);

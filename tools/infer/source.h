@@ -33,6 +33,9 @@ NetParameter InferNet(const InferSource& source);
 // A file of words that the data layer was trained with: the run's copy, else where the training found it.
 std::filesystem::path VocabularyFile(const InferSource& source, const LayerParameter& layer, const std::string& file);
 
+// A file of lines; "-" is the standard input.
+std::filesystem::path TextFileOf(const std::string& name);
+
 // A class's name, or its number.
 std::string NameOf(const InferSource& source, int64_t label);
 

@@ -64,9 +64,6 @@ TranslateSettings TranslateSettingsOf(const InferSource& source, const Arguments
   return settings;
 }
 
-// "-" is the standard input.
-fs::path TextFileOf(const std::string& name) { return name == "-" ? "/dev/stdin" : name; }
-
 std::vector<std::string> LinesOf(const fs::path& file) {
   std::vector<std::string> all;
   TextLines lines(file);

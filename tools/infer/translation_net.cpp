@@ -5,10 +5,11 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/text/text_pairs.h"
 #include "layers/net.h"
 #include "optim/net_weights.h"
-#include "optim/precision.h"
 #include "optim/trained_weights.h"
+#include "tools/infer/infer_program.h"
 
 namespace moka {
 namespace {
@@ -24,11 +25,8 @@ std::vector<std::pair<std::string, Shape>> InputsOf(const TranslationParts& part
   const PairOutput& fields = parts.pairs.text_pair_data_param();
   for (int i = 0; i < fields.output_size(); ++i) {
     const PairOutput::Output output = fields.output(i);
-    const bool is_length = output == PairOutput::SOURCE_LENGTH || output == PairOutput::TARGET_LENGTH;
-    const bool of_source = output == PairOutput::SOURCE || output == PairOutput::SOURCE_CONT ||
-                           output == PairOutput::SOURCE_MASK || output == PairOutput::SOURCE_LENGTH;
-    if (of_source != is_source || output == PairOutput::NEXT) continue;
-    inputs.emplace_back(parts.pairs.top(i), is_length ? Shape{rows} : Shape{steps, rows});
+    if (IsOfSource(output) != is_source || output == PairOutput::NEXT) continue;
+    inputs.emplace_back(parts.pairs.top(i), IsLength(output) ? Shape{rows} : Shape{steps, rows});
   }
   return inputs;
 }
@@ -69,11 +67,9 @@ BuiltNet TranslationNet::BuildPart(const NetParameter& part, const std::vector<s
 }
 
 std::unique_ptr<Program> TranslationNet::CompilePart(BuiltNet& net, const std::string& name) {
-  CompileOptions compile = source_.compile;
+  CompileOptions compile = InferenceOptions(source_, net.param);
   compile.name = name;
-  compile.inference = true;
-  if (!source_.has_precision) compile.compute = PrecisionOf({}, net.param, compile.compute);
-  compile.keep32_layers = LayersInFloat32(net.param);
+  compile.releases_states = false;  // reader and writer share them, and each length has its own two
   return Compile(std::move(net.graph), store_, compile);
 }
 

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
+#include <span>
 
 #include "core/error.h"
 #include "core/size.h"
@@ -16,16 +18,67 @@ void ThrowSizeOverflow(const char* operation, int64_t a, int64_t b) {
   throw Error(ErrorKind::kBadData, StrCat("size overflow: ", a, " ", operation, " ", b, " does not fit in 63 bits"));
 }
 
-std::string ToText(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::array<char, 40> buffer{};
+namespace {
+
+// The number of characters written to `to`.
+size_t WriteShortest(double value, std::span<char> to) {
+  if (std::isnan(value) || std::isinf(value)) {
+    const std::string_view name = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    return name.copy(to.data(), to.size());
+  }
   // A float widened to double would print 17 digits; prefer the short form when it reads back as that float.
   const auto as_float = static_cast<float>(value);
-  const auto result = static_cast<double>(as_float) == value
-                          ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), as_float)
-                          : std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
+  const auto result = static_cast<double>(as_float) == value ? std::to_chars(to.data(), to.data() + to.size(), as_float)
+                                                             : std::to_chars(to.data(), to.data() + to.size(), value);
+  return static_cast<size_t>(result.ptr - to.data());
+}
+
+std::string Concatenate(std::initializer_list<std::string_view> parts) {
+  size_t size = 0;
+  for (const auto part : parts) size += part.size();
+  std::string s;
+  s.reserve(size);
+  for (const auto part : parts) s += part;
+  return s;
+}
+
+}  // namespace
+
+std::string ToText(double value) {
+  std::array<char, 32> buffer;
+  return {buffer.data(), WriteShortest(value, buffer)};
+}
+
+void TextPart::Write(double value) { text_ = {digits_.data(), WriteShortest(value, digits_)}; }
+void TextPart::Write(int64_t value) {
+  text_ = {digits_.data(), std::to_chars(digits_.data(), digits_.data() + digits_.size(), value).ptr};
+}
+void TextPart::Write(uint64_t value) {
+  text_ = {digits_.data(), std::to_chars(digits_.data(), digits_.data() + digits_.size(), value).ptr};
+}
+
+std::string StrCat(const TextPart& a) { return Concatenate({a.text()}); }
+std::string StrCat(const TextPart& a, const TextPart& b) { return Concatenate({a.text(), b.text()}); }
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c) {
+  return Concatenate({a.text(), b.text(), c.text()});
+}
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d) {
+  return Concatenate({a.text(), b.text(), c.text(), d.text()});
+}
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e) {
+  return Concatenate({a.text(), b.text(), c.text(), d.text(), e.text()});
+}
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f) {
+  return Concatenate({a.text(), b.text(), c.text(), d.text(), e.text(), f.text()});
+}
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f, const TextPart& g) {
+  return Concatenate({a.text(), b.text(), c.text(), d.text(), e.text(), f.text(), g.text()});
+}
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f, const TextPart& g, const TextPart& h) {
+  return Concatenate({a.text(), b.text(), c.text(), d.text(), e.text(), f.text(), g.text(), h.text()});
 }
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator) {

@@ -1,6 +1,7 @@
 // Small text functions: concatenation, joining, number formats and the "did you mean" search.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,26 +13,53 @@ namespace moka {
 // Shortest decimal that reads back as the same double ("0.1", "1e-05", "nan").
 std::string ToText(double value);
 
-namespace internal {
-inline void Append(std::string& s, std::string_view v) { s += v; }
-inline void Append(std::string& s, char v) { s += v; }
-template <class T>
-requires std::is_arithmetic_v<T>
-void Append(std::string& s, T v) {
-  if constexpr (std::is_floating_point_v<T>) {
-    s += ToText(static_cast<double>(v));
-  } else {
-    s += std::to_string(v);
+// A part of a text: a string, a character or a number. It lives no longer than the call it is an argument of.
+class TextPart {
+ public:
+  TextPart(std::string_view text) : text_(text) {}
+  TextPart(const std::string& text) : text_(text) {}
+  TextPart(const char* text) : text_(text) {}
+  TextPart(char character) : text_(digits_.data(), 1) { digits_[0] = character; }
+  template <class T>
+  requires std::is_arithmetic_v<T> TextPart(T value) {
+    if constexpr (std::is_floating_point_v<T>) {
+      Write(static_cast<double>(value));
+    } else if constexpr (std::is_signed_v<T>) {
+      Write(int64_t{value});
+    } else {
+      Write(uint64_t{value});
+    }
   }
-}
-}  // namespace internal
+  TextPart(const TextPart&) = delete;
+  TextPart& operator=(const TextPart&) = delete;
 
-// Concatenates strings and numbers.
-template <class... Parts>
-std::string StrCat(const Parts&... parts) {
-  std::string s;
-  (internal::Append(s, parts), ...);
-  return s;
+  std::string_view text() const { return text_; }
+
+ private:
+  void Write(double value);
+  void Write(int64_t value);
+  void Write(uint64_t value);
+
+  std::array<char, 32> digits_;
+  std::string_view text_;
+};
+
+// Concatenates strings and numbers. There are 4,000 calls, nearly all of up to eight parts: those instantiate nothing.
+std::string StrCat(const TextPart& a);
+std::string StrCat(const TextPart& a, const TextPart& b);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f, const TextPart& g);
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f, const TextPart& g, const TextPart& h);
+template <class... More>
+std::string StrCat(const TextPart& a, const TextPart& b, const TextPart& c, const TextPart& d, const TextPart& e,
+                   const TextPart& f, const TextPart& g, const TextPart& h, const More&... more) {
+  return StrCat(a, b, c, d, e, f, g, h) + StrCat(more...);
 }
 
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);

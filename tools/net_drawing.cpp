@@ -42,7 +42,7 @@ bool HasWeights(const std::string& type) {
   return type == "Convolution" || type == "Deconvolution" || type == "InnerProduct";
 }
 
-const char* Colour(const std::string& type) {
+const char* TypeColour(const std::string& type) {
   if (HasWeights(type)) return "#f4b183";
   if (type == "Pooling") return "#a9d18e";
   if (type == "BatchNorm" || type == "LRN" || type == "Scale" || type == "Bias") return "#ffe699";
@@ -126,8 +126,8 @@ std::string NetToDot(const NetParameter& net, const DrawingOptions& options) {
   std::map<std::string, std::vector<int>> producers;
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"", Colour(layer.type()),
-                "\"];\n");
+    s += StrCat("  l", i, " [label=", NodeLabel(layer, options.show_lr_mult), ", fillcolor=\"",
+                TypeColour(layer.type()), "\"];\n");
     for (const std::string& bottom : layer.bottom()) {
       const auto shape = options.shapes.find(bottom);
       const std::string text = shape == options.shapes.end() ? bottom : StrCat(bottom, " ", shape->second);

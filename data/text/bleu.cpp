@@ -15,7 +15,7 @@
 namespace moka {
 namespace {
 
-constexpr size_t kMostWords = 4;
+constexpr size_t kLongestRun = 4;
 
 // What Python's str.split() takes for blanks, since sacrebleu does.
 bool IsBlankOfPython(char32_t c) {
@@ -109,11 +109,11 @@ std::string_view WithoutBlanksAtEnd(std::string_view text) {
 
 // Runs of one to four words, joined by a byte that stands in no token, and how often each comes.
 using Runs = std::map<std::string, int64_t>;
-std::array<Runs, kMostWords> RunsOf(const std::vector<std::string>& tokens) {
-  std::array<Runs, kMostWords> runs;
+std::array<Runs, kLongestRun> RunsOf(const std::vector<std::string>& tokens) {
+  std::array<Runs, kLongestRun> runs;
   for (size_t i = 0; i < tokens.size(); ++i) {
     std::string run;
-    for (size_t n = 0; n < kMostWords && i + n < tokens.size(); ++n) {
+    for (size_t n = 0; n < kLongestRun && i + n < tokens.size(); ++n) {
       run += StrCat(tokens[i + n], "\n");
       ++runs.at(n)[run];
     }
@@ -155,7 +155,7 @@ std::vector<std::string> BleuTokens(std::string_view segment, BleuCase letters) 
 void BleuCounter::Add(std::string_view segment, const std::vector<std::string>& references) {
   const std::vector<std::string> tokens = BleuTokens(segment, letters_);
   const auto length = static_cast<int64_t>(tokens.size());
-  std::array<Runs, kMostWords> allowed;
+  std::array<Runs, kLongestRun> allowed;
   int64_t nearest = -1;
   for (const std::string& reference : references) {
     const std::vector<std::string> of_reference = BleuTokens(reference, letters_);
@@ -164,7 +164,7 @@ void BleuCounter::Add(std::string_view segment, const std::vector<std::string>& 
     const int64_t best = std::abs(nearest - length);
     if (nearest < 0 || distance < best || (distance == best && other < nearest)) nearest = other;
     const auto runs = RunsOf(of_reference);
-    for (size_t n = 0; n < kMostWords; ++n) {
+    for (size_t n = 0; n < kLongestRun; ++n) {
       for (const auto& [run, count] : runs.at(n)) {
         int64_t& most = allowed.at(n)[run];
         most = std::max(most, count);
@@ -172,7 +172,7 @@ void BleuCounter::Add(std::string_view segment, const std::vector<std::string>& 
     }
   }
   const auto runs = RunsOf(tokens);
-  for (size_t n = 0; n < kMostWords; ++n) {
+  for (size_t n = 0; n < kLongestRun; ++n) {
     for (const auto& [run, count] : runs.at(n)) {
       const auto found = allowed.at(n).find(run);
       sums_.totals.at(n) += count;
@@ -192,7 +192,7 @@ BleuScore BleuCounter::Score() const {
   if (std::ranges::all_of(score.matches, [](int64_t count) { return count == 0; })) return score;
   double smoothing = 1;
   double logs = 0;
-  for (size_t n = 0; n < kMostWords; ++n) {
+  for (size_t n = 0; n < kLongestRun; ++n) {
     // Without any run of n words the precision is undefined; sacrebleu's corpus score is 0 then.
     if (score.totals.at(n) == 0) return score;
     const auto total = static_cast<double>(score.totals.at(n));
@@ -201,7 +201,7 @@ BleuScore BleuCounter::Score() const {
         score.matches.at(n) > 0 ? 100 * static_cast<double>(score.matches.at(n)) / total : 100 / (smoothing * total);
     logs += std::log(score.precisions.at(n));
   }
-  score.score = score.brevity * std::exp(logs / kMostWords);
+  score.score = score.brevity * std::exp(logs / kLongestRun);
   return score;
 }
 

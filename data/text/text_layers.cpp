@@ -175,8 +175,9 @@ std::vector<Shape> StoryShapes(const LayerParameter& layer, int64_t batch_size, 
 std::vector<LayerVocabulary> VocabulariesOf(const LayerParameter& layer) {
   const TextPairDataParameter& pairs = layer.text_pair_data_param();
   std::vector<LayerVocabulary> all;
-  for (const std::string& file : {layer.story_data_param().vocabulary(), pairs.source_vocabulary(),
-                                  pairs.target_vocabulary(), layer.record_data_param().vocabulary()}) {
+  for (const std::string& file :
+       {layer.story_data_param().vocabulary(), pairs.source_vocabulary(), pairs.target_vocabulary(),
+        layer.skip_gram_data_param().vocabulary(), layer.record_data_param().vocabulary()}) {
     if (file.empty() || std::ranges::find(all, file, &LayerVocabulary::file) != all.end()) continue;
     const std::string name = std::filesystem::path(file).filename().string();
     const bool is_taken = std::ranges::find(all, name, &LayerVocabulary::copy) != all.end();

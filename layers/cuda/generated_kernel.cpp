@@ -173,7 +173,7 @@ std::string RefuseHere(const KernelQuery& query) {
   return cuda::MissingNvrtc();
 }
 
-std::string Refuse(const KernelQuery& query) {
+std::string RefusePointwise(const KernelQuery& query) {
   std::string refusal = RefuseHere(query);
   return refusal.empty() ? cuda::RefuseGenerated(query) : refusal;
 }
@@ -187,7 +187,7 @@ KernelDef RowOf(std::string op) {
   return {.name = "nvrtc",
           .op = std::move(op),
           .device = DeviceKind::kCuda,
-          .refuse = Refuse,
+          .refuse = RefusePointwise,
           .propose = cuda::ProposeGenerated,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<GeneratedKernel>(query);

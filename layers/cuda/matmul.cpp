@@ -38,7 +38,7 @@ class MatmulKernel final : public BoundKernel {
   std::unique_ptr<cuda::Gemm> gemm_;
 };
 
-std::string Refuse(const KernelQuery& query) {
+std::string RefuseMatMul(const KernelQuery& query) {
   for (const TensorType& input : query.inputs) {
     if (input.dtype != query.outputs[0].dtype) return "inputs and output are not of one type";
   }
@@ -51,7 +51,7 @@ KernelDef CudaMatmul() {
   return {.name = "gemm",
           .op = "matmul",
           .device = DeviceKind::kCuda,
-          .refuse = Refuse,
+          .refuse = RefuseMatMul,
           .make = [](const KernelQuery& query) -> std::unique_ptr<Kernel> {
             return std::make_unique<MatmulKernel>(query);
           }};

@@ -115,7 +115,7 @@ constexpr auto kReasons = std::to_array<Reason>({
     {"yolov3_loss", kCells},
 });
 
-std::string Refuse(const KernelQuery& query) {
+std::string RefuseOnHost(const KernelQuery& query) {
   for (const Reason& reason : kReasons) {
     if (reason.op == query.node.op->name) return StrCat(reason.why, ": the CPU does it");
   }
@@ -127,7 +127,7 @@ std::string Refuse(const KernelQuery& query) {
 std::vector<KernelDef> KernelsOnHost() {
   std::vector<KernelDef> rows;
   for (const Reason& reason : kReasons) {
-    rows.push_back({.name = "none", .op = std::string(reason.op), .device = DeviceKind::kCuda, .refuse = Refuse});
+    rows.push_back({.name = "none", .op = std::string(reason.op), .device = DeviceKind::kCuda, .refuse = RefuseOnHost});
   }
   return rows;
 }

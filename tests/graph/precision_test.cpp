@@ -26,7 +26,7 @@ const Attributes kSame{{"stride", Ints{1, 1}},
                        {"groups", int64_t{1}}};
 
 // Two convolutions with a ReLU between, and a softmax.
-struct SmallNet {
+struct PrecisionNet {
   Graph graph{StandardCatalog()};
   ParameterStore store;
   std::vector<ValueId> weights;
@@ -91,7 +91,7 @@ bool RunPass(Graph& graph, const CompileOptions& options) {
 }
 
 TEST(PrecisionTest, TextBeforeAndAfter) {
-  SmallNet net;
+  PrecisionNet net;
   net.graph.AddOutput(
       "y", GraphBuilder(net.graph, {"prob", {}, ""}).Add1("softmax", {net.Forward(false)}, {{"axis", int64_t{1}}}));
   EXPECT_TRUE(RunPass(net.graph, In(Compute::kFloat16)));
@@ -115,12 +115,12 @@ output y = %6
 
 TEST(PrecisionTest, TheSecondRunAndFloat32ChangeNothing) {
   for (const Compute compute : {Compute::kFloat32, Compute::kTf32}) {
-    SmallNet net;
+    PrecisionNet net;
     net.Trained();
     EXPECT_FALSE(RunPass(net.graph, In(compute)));
   }
   for (const Compute compute : {Compute::kFloat16, Compute::kBFloat16}) {
-    SmallNet net;
+    PrecisionNet net;
     net.Trained();
     EXPECT_TRUE(RunPass(net.graph, In(compute)));
     Verify(net.graph, "precision");
@@ -131,7 +131,7 @@ TEST(PrecisionTest, TheSecondRunAndFloat32ChangeNothing) {
 }
 
 TEST(PrecisionTest, StatisticsUpdatesAndOutputsStayFloat32) {
-  SmallNet net;
+  PrecisionNet net;
   net.Trained();
   RunPass(net.graph, In(Compute::kBFloat16));
   int norms = 0;
@@ -156,7 +156,7 @@ TEST(PrecisionTest, StatisticsUpdatesAndOutputsStayFloat32) {
 }
 
 TEST(PrecisionTest, PinnedLayersComputeInFloat32) {
-  SmallNet net;
+  PrecisionNet net;
   net.Trained();
   CompileOptions options = In(Compute::kFloat16);
   options.keep32_layers = {"conv2"};
@@ -172,7 +172,7 @@ TEST(PrecisionTest, PinnedLayersComputeInFloat32) {
 
 TEST(PrecisionTest, HalfProgramsAgreeWithFloat32) {
   const auto loss = [](Compute compute) {
-    SmallNet net;
+    PrecisionNet net;
     net.Trained();
     const double first = net.Run(In(compute)).at("loss")[0];
     return std::pair(first, net.store.Values("w1"));
@@ -184,7 +184,7 @@ TEST(PrecisionTest, HalfProgramsAgreeWithFloat32) {
     EXPECT_NEAR(value / exact, 1, bound);
     double error = 0;
     double step = 0;
-    SmallNet fresh;
+    PrecisionNet fresh;
     fresh.Trained();
     const std::vector<float> before = fresh.store.Values("w1");
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -200,7 +200,7 @@ TEST(PrecisionTest, HalfProgramsAgreeWithFloat32) {
 
 // A convolution reads a half copy of its weight that the update writes beside the weight: no cast of a state runs.
 TEST(PrecisionTest, MastersHaveHalfMirrors) {
-  SmallNet net;
+  PrecisionNet net;
   net.Trained();
   const auto program = Compile(net.graph, net.store, In(Compute::kFloat16));
   for (const StepReport& step : program->steps()) {
@@ -225,7 +225,7 @@ TEST(PrecisionTest, MastersHaveHalfMirrors) {
 // Nodes without a kernel of the GPU run on the CPU, there too between conversions.
 TEST(PrecisionTest, ARehearsedGpuAgreesWithTheCpu) {
   const auto train = [](const Device& device) {
-    SmallNet net;
+    PrecisionNet net;
     net.Trained();
     ParameterStore store(device);
     for (const std::string& name : net.store.Names()) {
@@ -248,7 +248,7 @@ TEST(PrecisionTest, ARehearsedGpuAgreesWithTheCpu) {
 
 TEST(PrecisionTest, InferenceAgreesWithFloat32) {
   const auto run = [](Compute compute) {
-    SmallNet net;
+    PrecisionNet net;
     net.graph.AddOutput("y", net.Forward(true));
     CompileOptions options = In(compute);
     options.inference = true;

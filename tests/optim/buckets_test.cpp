@@ -84,9 +84,9 @@ Batch MakeBatch(int64_t steps, uint64_t seed) {
   return {steps, words(), words(), words()};
 }
 
-class Bucket {
+class BucketProgram {
  public:
-  Bucket(const std::string& type, int64_t steps, ParameterStore& store) : steps_(steps) {
+  BucketProgram(const std::string& type, int64_t steps, ParameterStore& store) : steps_(steps) {
     NetOptions options;
     options.state.set_phase(TRAIN);
     BuiltNet net = BuildNet(NetFromText(BucketsNet(type, steps), "net.prototxt"), options);
@@ -142,9 +142,9 @@ class Buckets : public testing::TestWithParam<const char*> {};
 TEST_P(Buckets, ProgramsOfTwoLengthsTrainOneStore) {
   ParameterStore shared;
   ParameterStore alone;
-  Bucket longer(GetParam(), kLong, shared);
-  Bucket shorter(GetParam(), 4, shared);
-  Bucket masked(GetParam(), kLong, alone);
+  BucketProgram longer(GetParam(), kLong, shared);
+  BucketProgram shorter(GetParam(), 4, shared);
+  BucketProgram masked(GetParam(), kLong, alone);
   ASSERT_EQ(shared.Names(), alone.Names());
   std::map<std::string, std::vector<float>> before;
   for (const std::string& name : shared.Names()) before[name] = shared.Values(name);

@@ -111,10 +111,12 @@ class LinksTest(unittest.TestCase):
 
     def test_ends_as_the_program_does(self):
         self.need_links()
-        done = self.run_links("--hosts", 2, "--slots", 1, "--mbit", 0, "--", "sh", "-c", "hostname; exit 7")
+        # The first rank to fail ends the others, so each says where it is and waits for the other before it does.
+        program = f"cd {self.folder} && touch $(hostname) && until [ -e host0 -a -e host1 ]; do sleep 0.02; done; exit 7"
+        done = self.run_links("--hosts", 2, "--slots", 1, "--mbit", 0, "--", "sh", "-c", program)
         self.assertEqual(done.returncode, 7, done.stderr)
-        self.assertEqual(sorted(set(done.stdout.split())), ["host0", "host1"])
         self.expect_nothing_left()
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["host0", "host1"])
 
     def test_leaves_nothing_behind_when_it_is_killed(self):
         self.need_links()

@@ -81,12 +81,12 @@ endfunction()
 # moka_unity(target [STATES] [BATCH n] [ALONE a.cpp ...]): its sources are compiled several together, as most of what one
 # takes are headers and the inline functions of others; names of anonymous namespaces therefore differ within a target.
 # Sources with flags of their own and those after ALONE stay alone, as do all with a compiler cache: that build tells what
-# a source forgot to include. A batch, of 8 unless said, is what an edit costs. STATES: a class of a header has a State
+# a source forgot to include. A batch, of 16 unless said, is what an edit costs. STATES: a class of a header has a State
 # whose members' types are in its source's anonymous namespace, which GCC warns of where it takes that source for a header.
 function(moka_unity target)
   cmake_parse_arguments(UNITY "STATES" "BATCH" "ALONE" ${ARGN})
   if(NOT UNITY_BATCH)
-    set(UNITY_BATCH 8)
+    set(UNITY_BATCH 16)
   endif()
   if(NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     if(UNITY_STATES)

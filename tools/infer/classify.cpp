@@ -2,14 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
-#include "core/trace.h"
-#include "tools/infer/picture_net.h"
+#include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -45,32 +42,20 @@ std::vector<RankedClass> RankClasses(const Tensor& scores, int64_t slot, int64_t
   return predictions;
 }
 
-void PrintClasses(bool as_json, const std::vector<fs::path>& files,
-                  const std::vector<std::vector<RankedClass>>& results) {
-  if (as_json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (size_t i = 0; i < files.size(); ++i) {
-      nlohmann::ordered_json top = nlohmann::ordered_json::array();
-      for (const RankedClass& p : results[i])
-        top.push_back({{"label", p.name}, {"index", p.label}, {"score", p.score}});
-      json.push_back({{"file", files[i].string()}, {"top", top}});
-    }
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-    return;
-  }
-  for (size_t i = 0; i < files.size(); ++i) {
-    fmt::print("{}\n", Printable(files[i].string()));
-    for (const RankedClass& p : results[i]) fmt::print("  {:.4f} - \"{}\"\n", p.score, Printable(p.name));
-  }
+PictureJson ClassesJson(const fs::path& file, const std::vector<RankedClass>& best) {
+  PictureJson top = PictureJson::array();
+  for (const RankedClass& p : best) top.push_back({{"label", p.name}, {"index", p.label}, {"score", p.score}});
+  return {{"file", file.string()}, {"top", top}};
+}
+
+void PrintClasses(const fs::path& file, const std::vector<RankedClass>& best) {
+  fmt::print("{}\n", Printable(file.string()));
+  for (const RankedClass& p : best) fmt::print("  {:.4f} - \"{}\"\n", p.score, Printable(p.name));
 }
 
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
-  if (inputs.empty() && !LooksInside(arguments))
-    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
-  const std::vector<fs::path> files = PicturesOf(inputs);
-  constexpr int64_t kMostByDefault = 16;
-  const auto given = static_cast<int64_t>(files.size());
-  const int64_t batch = arguments.Int("batch", given == 0 ? kMostByDefault : std::min(kMostByDefault, given), 1, 65536);
+  const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
+  const int64_t batch = PicturesARun(files, arguments);
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   PictureNet net(source, batch);
   const Tensor scores = net.output(net.outputs().back());
@@ -79,19 +64,13 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
                 StrCat("output \"", net.outputs().back(), "\" is ", scores.shape().ToString(), ", not [N,classes]"));
   }
   if (LookInside(arguments, "infer", net.program())) return 0;
-  BeginTrace(arguments);
-  const int64_t begin = NowMicros();
-  std::vector<std::vector<RankedClass>> results;
-  for (int64_t first = 0; first < given; first += batch) {
-    const int64_t count = std::min(given - first, batch);
-    for (int64_t i = 0; i < count; ++i) net.Load(files[static_cast<size_t>(first + i)], i);
-    net.Run();
-    for (int64_t i = 0; i < count; ++i) results.push_back(RankClasses(scores, i, top, source));
-  }
-  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
-  EndTrace(arguments);
-  PrintClasses(arguments.Has("json"), files, results);
-  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  PictureReport report(arguments);
+  ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
+    const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
+    if (report.as_json()) return report.Add(ClassesJson(file, best));
+    PrintClasses(file, best);
+  });
+  report.Finish(files.size());
   return 0;
 }
 
@@ -100,7 +79,8 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
-          .options = {{"top", "N", "how many classes a picture (default 5)"}}};
+          .options = {{"top", "N",
+                       "classes (default 5), answers (1) or neighbours (5) shown"}}};
 }
 
 }  // namespace moka

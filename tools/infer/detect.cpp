@@ -3,16 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "core/text.h"
-#include "core/trace.h"
 #include "data/drawing.h"
 #include "tools/infer/out_folder.h"
-#include "tools/infer/picture_net.h"
+#include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -20,7 +17,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using DetectJson = nlohmann::ordered_json;
 
 constexpr int64_t kRowColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the picture
 
@@ -75,9 +71,9 @@ Image DrawnOn(Image picture, const std::vector<ShownBox>& boxes, const InferSour
   return picture;
 }
 
-DetectJson JsonOf(const fs::path& file, const Image& picture, const std::vector<ShownBox>& boxes,
-                  const InferSource& source, const std::string& drawn) {
-  DetectJson list = DetectJson::array();
+PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector<ShownBox>& boxes,
+                   const InferSource& source, const std::string& drawn) {
+  PictureJson list = PictureJson::array();
   for (const ShownBox& found : boxes) {
     list.push_back({{"label", NameOf(source, found.label)},
                     {"index", found.label},
@@ -91,48 +87,32 @@ DetectJson JsonOf(const fs::path& file, const Image& picture, const std::vector<
           {"picture", drawn}};
 }
 
+void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const InferSource& source,
+                const std::string& drawn) {
+  fmt::print("{} -> {}\n", Printable(file.string()), Printable(drawn));
+  for (const ShownBox& found : boxes) {
+    fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
+               Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
+               found.box.bottom);
+  }
+}
+
 int RunDetect(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
-  if (inputs.empty() && !LooksInside(arguments))
-    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
-  const std::vector<fs::path> files = PicturesOf(inputs);
-  constexpr int64_t kMostByDefault = 16;
-  const auto given = static_cast<int64_t>(files.size());
-  const int64_t batch = arguments.Int("batch", std::clamp<int64_t>(given, 1, kMostByDefault), 1, 65536);
+  const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
-  PictureNet net(source, batch);
+  PictureNet net(source, PicturesARun(files, arguments));
   const Tensor rows = net.output(RowsOutput(net));
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "detections"));
-  BeginTrace(arguments);
-  const int64_t begin = NowMicros();
-  DetectJson json = DetectJson::array();
-  for (int64_t first = 0; first < given; first += batch) {
-    const int64_t count = std::min(given - first, batch);
-    std::vector<Image> pictures;
-    for (int64_t i = 0; i < count; ++i) pictures.push_back(net.Load(files[static_cast<size_t>(first + i)], i));
-    net.Run();
-    for (int64_t i = 0; i < count; ++i) {
-      const fs::path& file = files[static_cast<size_t>(first + i)];
-      const Image& picture = pictures[static_cast<size_t>(i)];
-      const std::vector<ShownBox> boxes = BoxesOf(rows, i, least, picture, net.shown(i));
-      const std::string drawn = out.NameFor(file) + "_boxes.png";
-      WriteFileAtomically(drawn, EncodePng(DrawnOn(picture, boxes, source)));
-      if (arguments.Has("json")) {
-        json.push_back(JsonOf(file, picture, boxes, source, drawn));
-        continue;
-      }
-      fmt::print("{} -> {}\n", Printable(file.string()), Printable(drawn));
-      for (const ShownBox& found : boxes) {
-        fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
-                   Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
-                   found.box.bottom);
-      }
-    }
-  }
-  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
-  EndTrace(arguments);
-  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, DetectJson::error_handler_t::replace));
-  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  PictureReport report(arguments);
+  ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+    const std::vector<ShownBox> boxes = BoxesOf(rows, slot, least, picture, net.shown(slot));
+    const std::string drawn = out.NameFor(file) + "_boxes.png";
+    WriteFileAtomically(drawn, EncodePng(DrawnOn(picture, boxes, source)));
+    if (report.as_json()) return report.Add(JsonOf(file, picture, boxes, source, drawn));
+    PrintBoxes(file, boxes, source, drawn);
+  });
+  report.Finish(files.size());
   return 0;
 }
 

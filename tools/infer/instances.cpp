@@ -3,18 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "core/text.h"
-#include "core/trace.h"
 #include "data/drawing.h"
 #include "data/run_lengths.h"
 #include "layers/ops/pyramid/paste.h"
 #include "tools/infer/out_folder.h"
-#include "tools/infer/picture_net.h"
+#include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -22,7 +19,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using InstanceJson = nlohmann::ordered_json;
 
 constexpr int64_t kInstanceColumns = 7;  // item, class, score, xmin, ymin, xmax, ymax as parts of the input
 constexpr double kMaskThreshold = 0.5;   // of a pixel's probability
@@ -123,9 +119,9 @@ Image InstancesDrawnOn(const Image& picture, const std::vector<FoundInstance>& i
   return drawn;
 }
 
-InstanceJson InstancesJson(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
-                           const Tensor& masks, const InferSource& source, const std::string& drawn) {
-  InstanceJson list = InstanceJson::array();
+PictureJson InstancesJson(const fs::path& file, const Image& picture, const std::vector<FoundInstance>& instances,
+                          const Tensor& masks, const InferSource& source, const std::string& drawn) {
+  PictureJson list = PictureJson::array();
   for (const FoundInstance& found : instances) {
     const RunLengths runs = RunLengthsOf(MaskOfInstance(found, masks, 1, picture.width, picture.height));
     list.push_back({{"label", NameOf(source, found.label)},
@@ -153,10 +149,7 @@ void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& inst
 }
 
 int RunInstances(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
-  if (inputs.empty() && !LooksInside(arguments))
-    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
-  const std::vector<fs::path> files = PicturesOf(inputs);
-  const auto given = static_cast<int64_t>(files.size());
+  const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   const int64_t batch = arguments.Int("batch", 1, 1, 65536);  // canvases are large
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
   const int64_t zoom = arguments.Int("zoom", 1, 1, 16);
@@ -164,31 +157,15 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   const InstanceOutputs outputs = OutputsOf(net);
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "instances"));
-  BeginTrace(arguments);
-  const int64_t begin = NowMicros();
-  InstanceJson json = InstanceJson::array();
-  for (int64_t first = 0; first < given; first += batch) {
-    const int64_t count = std::min(given - first, batch);
-    std::vector<Image> pictures;
-    for (int64_t i = 0; i < count; ++i) pictures.push_back(net.Load(files[static_cast<size_t>(first + i)], i));
-    net.Run();
-    for (int64_t i = 0; i < count; ++i) {
-      const fs::path& file = files[static_cast<size_t>(first + i)];
-      const Image& picture = pictures[static_cast<size_t>(i)];
-      const std::vector<FoundInstance> found = InstancesOf(outputs.rows, i, least, picture, net.shown(i));
-      const std::string drawn = out.NameFor(file) + "_instances.png";
-      WriteFileAtomically(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
-      if (arguments.Has("json")) {
-        json.push_back(InstancesJson(file, picture, found, outputs.masks, source, drawn));
-      } else {
-        PrintInstances(file, found, source, drawn);
-      }
-    }
-  }
-  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
-  EndTrace(arguments);
-  if (arguments.Has("json")) fmt::print("{}\n", json.dump(-1, ' ', false, InstanceJson::error_handler_t::replace));
-  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  PictureReport report(arguments);
+  ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+    const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
+    const std::string drawn = out.NameFor(file) + "_instances.png";
+    WriteFileAtomically(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
+    if (report.as_json()) return report.Add(InstancesJson(file, picture, found, outputs.masks, source, drawn));
+    PrintInstances(file, found, source, drawn);
+  });
+  report.Finish(files.size(), -1);  // masks are long
   return 0;
 }
 

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/log.h"
 #include "core/text.h"
-#include "core/trace.h"
 #include "data/drawing.h"
 #include "tools/infer/class_map.h"
 #include "tools/infer/out_folder.h"
+#include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
 #include "tools/program_options.h"
 
@@ -20,7 +18,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using SegmentJson = nlohmann::ordered_json;
 
 // A class of a picture and its part of the pixels.
 struct ClassShare {
@@ -108,43 +105,40 @@ MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, co
   return options;
 }
 
+PictureJson SegmentJson(const fs::path& file, const ClassMap& map, const std::vector<ClassShare>& shares,
+                        const std::string& overlay, const std::string& class_map) {
+  PictureJson classes = PictureJson::array();
+  for (const ClassShare& share : shares)
+    classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});
+  return {{"file", file.string()}, {"width", map.width}, {"height", map.height},
+          {"classes", classes},    {"overlay", overlay}, {"class_map", class_map}};
+}
+
 int RunSegment(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
-  if (inputs.empty() && !LooksInside(arguments))
-    throw Error(ErrorKind::kUsage, "missing argument: at least one picture or folder of pictures");
-  const std::vector<fs::path> files = PicturesOf(inputs);
+  const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
-  BeginTrace(arguments);
-  const int64_t begin = NowMicros();
-  SegmentJson json = SegmentJson::array();
-  for (const fs::path& file : files) {
+  PictureReport report(arguments);
+  for (const fs::path& file : files) {  // a batch holds tiles of one picture
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
     const std::vector<ClassShare> shares = ClassSharesOf(map, source);
     const std::string name = out.NameFor(file);
     const std::string overlay = name + "_overlay.png";
+    const std::string class_map = name + "_classes.png";
     WriteFileAtomically(overlay,
                         EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
-    WriteClassMap(map, name + "_classes.png");
-    SegmentJson classes = SegmentJson::array();
-    for (const ClassShare& share : shares)
-      classes.push_back({{"label", share.name}, {"index", share.label}, {"share", share.share}});
-    json.push_back({{"file", file.string()},
-                    {"width", map.width},
-                    {"height", map.height},
-                    {"classes", classes},
-                    {"overlay", overlay},
-                    {"class_map", name + "_classes.png"}});
-    if (arguments.Has("json")) continue;
+    WriteClassMap(map, class_map);
+    if (report.as_json()) {
+      report.Add(SegmentJson(file, map, shares, overlay, class_map));
+      continue;
+    }
     fmt::print("{} -> {}\n", Printable(file.string()), Printable(overlay));
     for (const ClassShare& share : shares) fmt::print("  {:5.1f} %  {}\n", 100 * share.share, Printable(share.name));
   }
-  const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
-  EndTrace(arguments);
-  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, SegmentJson::error_handler_t::replace));
-  LogInfo(fmt::format("{} image{}, {:.1f} ms", files.size(), files.size() == 1 ? "" : "s", ms));
+  report.Finish(files.size());
   return 0;
 }
 

@@ -8,8 +8,8 @@
 namespace moka {
 
 const std::vector<InferTask>& AllInferTasks() {
-  static const std::vector<InferTask> tasks = {AnswerTask(),    ClassifyTask(), DetectTask(),   GenerateTask(),
-                                               InstancesTask(), SegmentTask(),  TranslateTask()};
+  static const std::vector<InferTask> tasks = {AnswerTask(),   ClassifyTask(),  DetectTask(),  EmbedTask(),
+                                               GenerateTask(), InstancesTask(), SegmentTask(), TranslateTask()};
   return tasks;
 }
 

@@ -19,6 +19,7 @@ struct InferTask {
 InferTask AnswerTask();
 InferTask ClassifyTask();
 InferTask DetectTask();
+InferTask EmbedTask();
 InferTask GenerateTask();
 InferTask InstancesTask();
 InferTask SegmentTask();

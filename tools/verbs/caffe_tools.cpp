@@ -17,6 +17,7 @@
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
+#include "proto/weights.h"
 #include "tools/net_drawing.h"
 #include "tools/verbs/verbs.h"
 

@@ -12,13 +12,13 @@
 namespace moka {
 namespace {
 
-constexpr const char* kPrefix = "inter_class_param.";
+constexpr const char* kInterClassPrefix = "inter_class_param.";
 
 // 0, alpha_start_value from alpha_start_iter on, and alpha_step more from each of alpha_stepvalue on. The original
 // waits for an iteration equal to each of them in turn: what lies before the first one never comes.
 ValueId Alpha(LayerBuilder& l) {
   const InterClassParameter& p = l.param().inter_class_param();
-  const std::string prefix = kPrefix;
+  const std::string prefix = kInterClassPrefix;
   l.Check(p.alpha_start_iter() >= 0, prefix + "alpha_start_iter",
           StrCat("alpha_start_iter must not be negative, found ", p.alpha_start_iter()));
   const double start = Finite(l, prefix + "alpha_start_value", p.alpha_start_value());
@@ -67,7 +67,7 @@ ValueId DistanceAmong(const LayerBuilder& l, ValueId rows, ValueId picked) {
 
 void BuildInterClass(LayerBuilder& l) {
   const InterClassParameter& p = l.param().inter_class_param();
-  const std::string prefix = kPrefix;
+  const std::string prefix = kInterClassPrefix;
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, prefix + "axis", p.axis(), x);

@@ -11,7 +11,7 @@
 namespace moka {
 namespace {
 
-constexpr const char* kPrefix = "shared_center_loss_param.";
+constexpr const char* kSharedCenterPrefix = "shared_center_loss_param.";
 
 // The gradient of the radii: with one for all, what brings it to the mean projection of the features that count; else
 // of each class to the mean projection of its features.
@@ -21,13 +21,13 @@ OwnGradient OfRadius(const LayerBuilder& l, ValueId gamma, ValueId radius, Value
   const std::string weight = Number(LossWeightOf(l));
   if (!p.gamma_shared()) return {radius, l.b().Pointwise(StrCat("(x0-x1)/x2/", weight), {radius, projection, peers})};
   const ValueId sum = SumOf(l, "x0*x1", {part, projection});
-  const std::string eps = Number(Finite(l, std::string(kPrefix) + "eps", p.eps()));
+  const std::string eps = Number(Finite(l, std::string(kSharedCenterPrefix) + "eps", p.eps()));
   return {gamma, l.b().Pointwise(StrCat("(x0-x1/(x2+", eps, "))/", weight), {gamma, sum, SumOf(l, "x0", {part})})};
 }
 
 void BuildSharedCenterLoss(LayerBuilder& l) {
   const SharedCenterLossParameter& p = l.param().shared_center_loss_param();
-  const std::string prefix = kPrefix;
+  const std::string prefix = kSharedCenterPrefix;
   const GraphBuilder& b = l.b();
   const Shape x = l.shape(0);
   const int axis = AxisOf(l, prefix + "axis", p.axis(), x);

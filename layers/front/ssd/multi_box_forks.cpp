@@ -33,7 +33,7 @@ MultiBoxPart FocalPart(const LayerBuilder& l, const MultiBoxLossParameter& p, co
   return {1, 1, SumOf(l, rule, {each})};
 }
 
-void BuildFocal(LayerBuilder& l) {
+void BuildMultiBoxFocal(LayerBuilder& l) {
   const MultiBoxLossParameter& p = l.param().multibox_loss_param();
   CheckMultiBox(l, p);
   const MultiBoxChoice chosen = ChooseBoxes(l, p, false);
@@ -125,7 +125,7 @@ LayerDef MultiBoxFocalLossLayer() {
       .min_bottoms = 4,
       .max_bottoms = 4,
       .auto_tops = true,
-      .build = BuildFocal,
+      .build = BuildMultiBoxFocal,
       .page = {
           .params = {"multibox_loss_param", "focal_loss_param", "loss_param"},
           .formula =

@@ -1,0 +1,189 @@
+// Embedding: words or pictures in, their vectors out, and what lies nearest: of a word the words of the vocabulary by
+// the cosine, of a picture the others given by the distance, as contrastive losses measure it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/text/text_layers.h"
+#include "data/text/vocabulary.h"
+#include "tools/deploy_net.h"
+#include "tools/infer/infer_program.h"
+#include "tools/infer/picture_report.h"
+#include "tools/infer/tasks.h"
+#include "tools/program_options.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+using EmbedJson = nlohmann::ordered_json;
+
+// Rows of one width.
+struct VectorRows {
+  size_t width = 0;
+  std::vector<float> values;
+
+  size_t rows() const { return width == 0 ? 0 : values.size() / width; }
+  std::span<const float> row(size_t i) const { return std::span(values).subspan(i * width, width); }
+  void Add(std::span<const float> row) {
+    width = row.size();
+    values.insert(values.end(), row.begin(), row.end());
+  }
+};
+
+double DotOf(std::span<const float> a, std::span<const float> b) {
+  return std::transform_reduce(a.begin(), a.end(), b.begin(), 0.0, std::plus<>(),
+                               [](float x, float y) { return static_cast<double>(x) * static_cast<double>(y); });
+}
+
+// 0 where a vector is nothing but zeros.
+double CosineOf(std::span<const float> a, std::span<const float> b) {
+  const double norms = std::sqrt(DotOf(a, a) * DotOf(b, b));
+  return norms > 0 ? DotOf(a, b) / norms : 0;
+}
+
+double DistanceOf(std::span<const float> a, std::span<const float> b) {
+  return std::sqrt(std::transform_reduce(a.begin(), a.end(), b.begin(), 0.0, std::plus<>(), [](float x, float y) {
+    const double difference = static_cast<double>(x) - static_cast<double>(y);
+    return difference * difference;
+  }));
+}
+
+struct Neighbour {
+  size_t row = 0;
+  double measure = 0;
+};
+
+// The `top` rows from `first` on of the least `measure`, without the row itself; of two alike the earlier.
+template <class Measure>
+std::vector<Neighbour> NearestRows(const VectorRows& all, size_t of, size_t first, int64_t top,
+                                   const Measure& measure) {
+  std::vector<Neighbour> near;
+  for (size_t i = first; i < all.rows(); ++i) {
+    if (i != of) near.push_back({i, measure(all.row(of), all.row(i))});
+  }
+  std::ranges::stable_sort(near, {}, &Neighbour::measure);
+  near.resize(std::min(near.size(), static_cast<size_t>(top)));
+  return near;
+}
+
+// The layer of words that the net begins with, or null. (RecordData's vocabulary is of texts beside its pictures.)
+const LayerParameter* WordLayer(const NetParameter& net) {
+  const auto found = std::ranges::find_if(net.layer(), [](const LayerParameter& layer) {
+    return layer.type() != "RecordData" && !VocabulariesOf(layer).empty();
+  });
+  return found == net.layer().end() ? nullptr : &*found;
+}
+
+// Of every word of the vocabulary, in its order.
+VectorRows WordVectors(const InferSource& source, const NetParameter& net, const Vocabulary& vocabulary,
+                       const Arguments& arguments, bool& looked_inside) {
+  const NetParameter deploy = DeployNet(net, Shape{vocabulary.size()});
+  ParameterStore store(source.compile.device);
+  const InferProgram made = CompileForInference(source, deploy, {}, store);
+  looked_inside = LookInside(arguments, "infer", *made.program);
+  VectorRows vectors;
+  if (looked_inside) return vectors;
+  const std::string& input = ImageInput(deploy).top(0);
+  const Tensor output = made.program->output(made.outputs.back());
+  const int64_t words = vocabulary.size();
+  if (!made.program->HasInput(input) || output.shape().rank() < 2 || output.shape()[0] != words) {
+    throw Error(ErrorKind::kConfig, StrCat("output \"", made.outputs.back(), "\" is ", output.shape().ToString(),
+                                           ", not a vector for each of ", words, " words"));
+  }
+  const std::span<float> numbers = made.program->input(input).as<float>();
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  made.program->Run();
+  const std::span<const float> values = output.as<const float>();
+  vectors.width = values.size() / static_cast<size_t>(words);
+  vectors.values.assign(values.begin(), values.end());
+  return vectors;
+}
+
+int32_t KnownWord(const Vocabulary& vocabulary, const std::string& word) {
+  const int32_t number = vocabulary.NumberOf(word);
+  if (number != kUnknownWord) return number;
+  throw Error(ErrorKind::kUsage, {}, StrCat("the net does not know the word \"", Printable(word), "\""),
+              DidYouMean(word, vocabulary.words()));
+}
+
+int EmbedWords(const InferSource& source, const NetParameter& net, const LayerParameter& layer,
+               const std::vector<std::string>& words, const Arguments& arguments) {
+  if (words.empty() && !LooksInside(arguments)) throw Error(ErrorKind::kUsage, "missing argument: at least one word");
+  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  const Vocabulary vocabulary(VocabularyFile(source, layer, VocabulariesOf(layer)[0].file));
+  std::vector<size_t> asked;
+  for (const std::string& word : words) asked.push_back(static_cast<size_t>(KnownWord(vocabulary, word)));
+  bool looked_inside = false;
+  const VectorRows vectors = WordVectors(source, net, vocabulary, arguments, looked_inside);
+  if (looked_inside) return 0;
+  EmbedJson json = EmbedJson::array();
+  for (const size_t word : asked) {
+    const std::vector<Neighbour> near =
+        NearestRows(vectors, word, kMarkWords.size(), top,
+                    [](std::span<const float> a, std::span<const float> b) { return -CosineOf(a, b); });
+    if (arguments.Has("json")) {
+      EmbedJson list = EmbedJson::array();
+      for (const Neighbour& one : near)
+        list.push_back({{"word", vocabulary.words()[one.row]}, {"cosine", -one.measure}});
+      json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors.row(word)}});
+      continue;
+    }
+    fmt::print("{}\n", Printable(vocabulary.words()[word]));
+    for (const Neighbour& one : near)
+      fmt::print("  {:.4f} - \"{}\"\n", -one.measure, Printable(vocabulary.words()[one.row]));
+  }
+  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, EmbedJson::error_handler_t::replace));
+  return 0;
+}
+
+int EmbedPictures(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
+  const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
+  PictureNet net(source, PicturesARun(files, arguments));
+  const Tensor output = net.output(net.outputs().back());
+  if (output.shape().rank() < 2 || output.shape()[0] != net.batch()) {
+    throw Error(ErrorKind::kConfig, StrCat("output \"", net.outputs().back(), "\" is ", output.shape().ToString(),
+                                           ", not a vector for each picture"));
+  }
+  if (LookInside(arguments, "infer", net.program())) return 0;
+  PictureReport report(arguments);
+  VectorRows vectors;
+  const auto width = static_cast<size_t>(output.shape().Count() / net.batch());
+  ForEachPicture(net, files, [&](const fs::path&, const Image&, int64_t slot) {
+    vectors.Add(output.as<const float>().subspan(static_cast<size_t>(slot) * width, width));
+  });
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::vector<Neighbour> near = NearestRows(vectors, i, 0, top, DistanceOf);
+    if (report.as_json()) {
+      PictureJson list = PictureJson::array();
+      for (const Neighbour& one : near) list.push_back({{"file", files[one.row].string()}, {"distance", one.measure}});
+      report.Add({{"file", files[i].string()}, {"nearest", list}, {"vector", vectors.row(i)}});
+      continue;
+    }
+    constexpr size_t kShown = 8;
+    std::string numbers;
+    for (const float value : vectors.row(i).first(std::min(width, kShown))) numbers += fmt::format(" {:.4f}", value);
+    fmt::print("{}: [{}]{}{}\n", Printable(files[i].string()), width, numbers, width > kShown ? " ..." : "");
+    for (const Neighbour& one : near) fmt::print("  {:.4f} - {}\n", one.measure, Printable(files[one.row].string()));
+  }
+  report.Finish(files.size());
+  return 0;
+}
+
+int RunEmbed(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {
+  const NetParameter net = InferNet(source);
+  const LayerParameter* layer = WordLayer(net);
+  return layer == nullptr ? EmbedPictures(source, inputs, arguments)
+                          : EmbedWords(source, net, *layer, inputs, arguments);
+}
+
+}  // namespace
+
+InferTask EmbedTask() { return {.task = ModelCard::EMBED, .run = RunEmbed, .input = "WORD|PICTURE..."}; }
+
+}  // namespace moka

@@ -92,6 +92,10 @@ RecipeNets ReadRecipe(const ZooEntry& entry, const ZooRecipe& recipe, const std:
   return read;
 }
 
+std::vector<NetParameter> TrainNetsOf(const RecipeNets& recipe) {
+  return recipe.nets.turns.empty() ? std::vector{recipe.nets.train} : recipe.nets.turns;
+}
+
 std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe) {
   std::vector<std::string> words = {StrCat("--solver=", (entry.folder / recipe.solver()).string())};
   words.insert(words.end(), recipe.override().begin(), recipe.override().end());

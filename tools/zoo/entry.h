@@ -35,6 +35,8 @@ struct RecipeNets {
   SolverNets nets;
 };
 RecipeNets ReadRecipe(const ZooEntry& entry, const ZooRecipe& recipe, const std::vector<std::string>& more = {});
+// The train net, or those of the solver's turns.
+std::vector<NetParameter> TrainNetsOf(const RecipeNets& recipe);
 // What stands behind `moka train` for it: "--solver=models/x/solver.prototxt", then the overrides.
 std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe);
 

@@ -89,7 +89,7 @@ std::vector<std::string> MissingData(const RecipeNets& recipe) {
       }
     }
   };
-  look(recipe.nets.train, TRAIN);
+  for (const NetParameter& train : TrainNetsOf(recipe)) look(train, TRAIN);
   for (const NetParameter& test : recipe.nets.tests) look(test, TEST);
   return missing;
 }

@@ -96,7 +96,7 @@ void NameWrongTops(const ZooEntry& entry, const RecipeNets& recipe, std::vector<
       if (IsPipelineLayer(layer.type())) tops.insert(layer.top().begin(), layer.top().end());
     }
   };
-  collect(recipe.nets.train);
+  for (const NetParameter& train : TrainNetsOf(recipe)) collect(train);
   for (const NetParameter& test : recipe.nets.tests) collect(test);
   for (const ZooTop& top : entry.card.check().top()) {
     if (tops.contains(top.name())) continue;
@@ -168,7 +168,9 @@ std::vector<CheckResult> CheckNets(const CheckContext& context) {
     if (recipe.solver.has_base_lr()) CheckLrPolicy(recipe.solver);
     NameWrongTops(entry, recipe, wrong);
     std::map<std::string, Shape> shapes;
-    const int layers = BuildOne(entry, recipe.nets.train, shapes, StrCat(each.solver(), ": the train net"), wrong);
+    int layers = 0;
+    for (const NetParameter& train : TrainNetsOf(recipe))
+      layers += BuildOne(entry, train, shapes, StrCat(each.solver(), ": the train net"), wrong);
     (void)FirstTest(entry, recipe);
     for (const NetParameter& test : recipe.nets.tests)
       BuildOne(entry, test, shapes, StrCat(each.solver(), ": the test net"), wrong);

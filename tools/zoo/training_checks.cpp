@@ -76,6 +76,7 @@ SolverParameter ShortSolver(SolverParameter solver, const ZooCheck& check, const
   solver.clear_best_metric();
   solver.clear_early_stop_patience();
   solver.set_eval_type("classification");
+  solver.clear_sample_grid();  // of a test
   solver.set_snapshot(std::max(check.steps() / 2, 1));
   solver.clear_snapshot_prefix();
   solver.set_snapshot_after_train(false);
@@ -94,6 +95,7 @@ RecipeNets ShortTraining(const ZooEntry& entry) {
     if (text.starts_with("base_lr=")) recipe.solver.set_base_lr(given.base_lr());
   }
   recipe.nets.train = WithMadeUpData(recipe.nets.train, check, check.batch());
+  for (NetParameter& turn : recipe.nets.turns) turn = WithMadeUpData(turn, check, check.batch());
   recipe.nets.tests.clear();
   return recipe;
 }
@@ -179,9 +181,15 @@ ExpectedMemory MeasureMemory(const ZooEntry& entry) {
   RecipeNets recipe = ReadRecipe(entry, entry.card.recipe(0));
   const int64_t batch = std::max<int64_t>(BatchOf(recipe.nets.train), 1);
   recipe.nets.train = WithMadeUpData(recipe.nets.train, entry.card.check(), batch);
+  for (NetParameter& turn : recipe.nets.turns) turn = WithMadeUpData(turn, entry.card.check(), batch);
   ParameterStore store;
-  TrainNet net(recipe.nets.train, recipe.solver, {}, 1, {}, store);
-  return {batch, net.program().memory().arena_bytes};
+  const TrainTurns turns(
+      recipe.solver, recipe.nets, [&](const NetParameter& net, const SolverParameter& solver, const TrainTurn& turn) {
+        return std::make_unique<TrainNet>(net, solver, PipelineOptions{}, 1, CompileOptions{}, store, nullptr, turn);
+      });
+  ExpectedMemory memory{batch, 0};
+  for (size_t i = 0; i < turns.size(); ++i) memory.bytes += turns.net(i).program().memory().arena_bytes;
+  return memory;
 }
 
 std::vector<CheckResult> CheckTraining(const CheckContext& context) {

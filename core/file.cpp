@@ -135,10 +135,25 @@ void AtomicFile::Commit() {
   SyncFolder(path_.parent_path().empty() ? fs::path(".") : path_.parent_path());
 }
 
+void AtomicFile::Place() {
+  const int fd = fd_;
+  fd_ = -1;
+  if (close(fd) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", Reason()));
+  }
+  temporary_.clear();
+}
+
 void WriteFileAtomically(const fs::path& path, std::string_view bytes) {
   AtomicFile file(path);
   file.Append(bytes);
   file.Commit();
+}
+
+void PlaceFile(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.Append(bytes);
+  file.Place();
 }
 
 void CommitFile(const fs::path& temporary, const fs::path& path) {

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/crowd_flag.h"
 #include "proto/moka.pb.h"
 #include "proto/text_format.h"
 
@@ -73,6 +74,17 @@ AnnotationGroup& GroupOf(int32_t label, AnnotatedDatum& record) {
   AnnotationGroup& group = *record.add_annotation_group();
   group.set_group_label(label);
   return group;
+}
+
+// A size as it stands in the file.
+PictureSize StatedSizeOf(double width, double height) {
+  constexpr int32_t kMost = 1 << 24;
+  for (const double side : {width, height}) {
+    if (side >= 1 && side <= kMost && side == std::floor(side)) continue;
+    BadAnnotationFile(
+        StrCat("the picture's size is ", width, " x ", height, ", expected whole numbers of pixels, 1..", kMost));
+  }
+  return {static_cast<int64_t>(width), static_cast<int64_t>(height)};
 }
 
 // The size boxes are measured in.
@@ -160,7 +172,7 @@ void ReadXml(std::string_view text, const std::map<std::string, int32_t>& labels
   const xmlNode& root = *xmlDocGetRootElement(document.get());
   std::optional<PictureSize> stated;
   if (const xmlNode* const size = ChildOf(root, "size"); size != nullptr) {
-    stated = {static_cast<int64_t>(NumberIn(*size, "width")), static_cast<int64_t>(NumberIn(*size, "height"))};
+    stated = StatedSizeOf(NumberIn(*size, "width"), NumberIn(*size, "height"));
   }
   ObjectWriter writer(AnnotationSizeOf(stated, picture, warnings), found, warnings);
   VisitObjects(root, [&](const xmlNode& object) {
@@ -189,8 +201,7 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
   if (json.is_discarded()) BadAnnotationFile("this is no JSON");
   std::optional<PictureSize> stated;
   if (const auto size = json.find("image"); size != json.end() && size->contains("width") && size->contains("height")) {
-    stated = {static_cast<int64_t>(NumberIn((*size)["width"], "image.width")),
-              static_cast<int64_t>(NumberIn((*size)["height"], "image.height"))};
+    stated = StatedSizeOf(NumberIn((*size)["width"], "image.width"), NumberIn((*size)["height"], "image.height"));
   }
   ObjectWriter writer(AnnotationSizeOf(stated, picture, warnings), found, warnings);
   const auto objects = json.find("annotation");
@@ -206,8 +217,12 @@ void ReadJson(std::string_view text, const std::map<std::string, int32_t>& label
     const double x = NumberIn((*box)[0], "bbox[0]");
     const double y = NumberIn((*box)[1], "bbox[1]");
     const PixelBox corners = {x, y, x + NumberIn((*box)[2], "bbox[2]"), y + NumberIn((*box)[3], "bbox[3]")};
-    const bool is_crowd = object.contains("iscrowd") && NumberIn(object["iscrowd"], "iscrowd") != 0;
-    writer.Add(AnnotationLabelOf(name, labels), corners, is_crowd);
+    const std::optional<bool> is_crowd = CrowdFlagOf(object);
+    if (!is_crowd) {
+      BadAnnotationFile(
+          StrCat("an iscrowd is ", Printable(object["iscrowd"].dump(-1, ' ', true)), ", expected 0 or 1"));
+    }
+    writer.Add(AnnotationLabelOf(name, labels), corners, *is_crowd);
   }
 }
 

@@ -176,7 +176,8 @@ Shape BoxTransform::OutputShape(const Image& image) const {
     throw Error(ErrorKind::kBadData, StrCat("transform_param has ", count,
                                             " mean_value, std_value or pad_value, the "
                                             "record has ",
-                                            image.channels, " channels; give one, or one a channel"));
+                                            image.channels, " channels; give one, or one a channel",
+                                            count == 3 && image.channels == 1 ? ", or set force_color" : ""));
   }
   const bool resizes = param_.resize_param_size() > 0;
   const int64_t height = resizes ? ResizeOf(param_).height() : image.height;

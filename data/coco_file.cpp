@@ -4,11 +4,13 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/crowd_flag.h"
 
 namespace moka {
 namespace {
@@ -241,8 +243,9 @@ class CocoReader {
     listed.category = WholeIn(json, "category_id");
     listed.object.id = id;
     listed.object.box = {b[0], b[1], b[0] + b[2], b[1] + b[3]};
-    const auto crowd = json.find("iscrowd");
-    listed.object.is_crowd = crowd != json.end() && *crowd != 0 && *crowd != false;
+    const std::optional<bool> is_crowd = CrowdFlagOf(json);
+    if (!is_crowd) BadCocoFile(StrCat("its iscrowd is ", CocoTextOf(json["iscrowd"]), ", expected 0 or 1"));
+    listed.object.is_crowd = *is_crowd;
     const auto segmentation = json.find("segmentation");
     if (segmentation != json.end() && !segmentation->is_null()) ReadSegmentation(*segmentation, listed.object);
     ReadPoints(json, listed.object);

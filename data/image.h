@@ -21,6 +21,10 @@ struct Image {
 };
 
 enum class ImageChannels { kAsStored, kColor, kGrey };
+// How many channels a picture that is stored with `stored` comes to have.
+constexpr int64_t ChannelCount(ImageChannels wanted, int64_t stored) {
+  return wanted == ImageChannels::kColor ? 3 : wanted == ImageChannels::kGrey ? 1 : stored;
+}
 
 struct DecodeOptions {
   ImageChannels channels = ImageChannels::kAsStored;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/text/tokens.h"
 #include "proto/places.h"
@@ -29,7 +30,8 @@ const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSc
 
 RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder,
                                  LmdbReader::Access access, Phase phase, uint64_t seed)
-    : reader_(folder / layer.data_param().source(), access),
+    : layer_name_(layer.name()),
+      reader_(folder / layer.data_param().source(), access),
       schema_(ReadSampleSchema(folder / layer.data_param().source())),
       param_(layer.record_data_param()),
       transform_(layer, phase, seed,
@@ -40,7 +42,8 @@ RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesys
   CheckOutputs(layer);
   OpenVocabulary(layer, folder);
   const bool has_box_points = Has(param_, Parameter::POINTS) && schema_.box_point_size() > 0;
-  if (!Has(param_, Parameter::BOXES) && !has_box_points) return;
+  has_rows_ = Has(param_, Parameter::BOXES) || has_box_points;
+  if (!has_rows_) return;
   rows_ = std::max<int64_t>(1, param_.max_boxes() > 0 ? param_.max_boxes() : MostBoxes());
 }
 
@@ -101,6 +104,15 @@ int64_t RecordDataMaker::MostBoxes() const {
     ParseSample(value, schema_, record);
     return int64_t{record.box_size()};
   });
+}
+
+// The whole set is not looked through for it when the layer is opened: max_boxes is there to save that reading.
+void RecordDataMaker::TellCut(int64_t record, const RecordPictureScratch& scratch) const {
+  const int64_t boxes = std::ssize(scratch.boxes);
+  if (!has_rows_ || boxes <= rows_ || has_told_cut_.exchange(true)) return;
+  LogWarning(StrCat("layer \"", layer_name_, "\": ", NameOf(record), " has ", boxes, " boxes, max_boxes is ", rows_,
+                    ": the others are left out, as of all records that have more (this is said once); raise "
+                    "record_data_param.max_boxes, or leave it out"));
 }
 
 void RecordDataMaker::Load(int64_t record, SampleScratch& scratch) const {
@@ -224,6 +236,7 @@ void RecordDataMaker::Make(int64_t record, const SampleId& id, int64_t item, con
   Load(record, scratch);
   RecordPictureScratch& p = scratch.record_picture;
   transform_.Apply(id, shape, scratch.record.decoder, scratch.record.clock, scratch.transform, p, data);
+  TellCut(record, p);
   for (int i = 1; i < param_.output_size(); ++i) {
     const auto count = static_cast<size_t>(PartShape(param_.output(i), shape).Count());
     const std::span<float> out = label.first(count);

@@ -1,6 +1,7 @@
 // Samples of RecordData: an LMDB of Moka's own records, of which each top takes what record_data_param.output says.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ class RecordDataMaker final : public SampleMaker {
   void CheckOutputs(const LayerParameter& layer) const;
   void OpenVocabulary(const LayerParameter& layer, const std::filesystem::path& folder);
   int64_t MostBoxes() const;  // of any record
+  // Says once of the first record with more boxes than rows that some of them are left out.
+  void TellCut(int64_t record, const RecordPictureScratch& scratch) const;
   // Shape of an output's part of one sample.
   Shape PartShape(RecordDataParameter::Output output, const Shape& sample) const;
   void Load(int64_t record, SampleScratch& scratch) const;
@@ -41,12 +44,15 @@ class RecordDataMaker final : public SampleMaker {
   void WriteTexts(const SampleRecord& record, std::span<float> out) const;
   void WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const;
 
+  std::string layer_name_;
   LmdbReader reader_;
   SampleSchema schema_;
   RecordDataParameter param_;
   RecordTransform transform_;
   std::optional<Vocabulary> vocabulary_;  // of TEXTS
-  int64_t rows_ = 1;                      // of BOXES and of boxes' points, one item's
+  bool has_rows_ = false;                 // BOXES or boxes' points are an output
+  int64_t rows_ = 1;                      // of these, one item's
+  mutable std::atomic<bool> has_told_cut_ = false;
 };
 
 }  // namespace moka

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/augment/cut.h"
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
 
@@ -20,8 +21,17 @@ Record RecordSource::Load(int64_t i, RecordScratch& scratch) const {
   return record;
 }
 
+void ConvertPixels(ImageChannels channels, Image& converted, PixelView& pixels) {
+  const int64_t wanted = ChannelCount(channels, pixels.channels);
+  const bool is_picture = pixels.bytes != nullptr && (pixels.channels == 1 || pixels.channels == 3);
+  if (!is_picture || pixels.channels == wanted) return;
+  CutPicture(pixels, {.window = {0, 0, pixels.width, pixels.height}}, converted);
+  ConvertChannels(wanted, converted);
+  pixels = ViewOf(converted);
+}
+
 void DecodeRecord(ImageChannels channels, RecordScratch& scratch, Record& record) {
-  if (record.file.empty()) return;
+  if (record.file.empty()) return ConvertPixels(channels, scratch.image, record.pixels);
   scratch.decoder.Decode(record.file, {.channels = channels}, scratch.image);
   record.pixels = ViewOf(scratch.image);
   record.file = {};

@@ -46,7 +46,7 @@ class RecordSource {
   virtual int64_t size() const = 0;
   // For messages: `record "00000012_cat.jpg" (index 12) of PATH`.
   virtual std::string NameOf(int64_t i) const = 0;
-  // How image files are decoded.
+  // What image files are decoded to, and 8-bit pixels are converted to.
   virtual ImageChannels channels() const = 0;
   // Image files stay undecoded. Errors: kBadData and kNoInput saying what is wrong; the caller adds the name.
   // Requires: 0 <= i < size().
@@ -65,7 +65,10 @@ class RecordSource {
   virtual bool can_cache() const { return false; }
 };
 
-// Decodes a record's file, if that is what it is, into the scratch. Errors: kBadData.
+// Pixels that are stored raw become those that an image file would be decoded to, in `converted` where they change.
+// Floats, and bytes of other than 1 or 3 channels, are no pictures and stay as they are.
+void ConvertPixels(ImageChannels channels, Image& converted, PixelView& pixels);
+// Decodes a record's file, if that is what it is, into the scratch; else converts its pixels. Errors: kBadData.
 void DecodeRecord(ImageChannels channels, RecordScratch& scratch, Record& record);
 // A Datum: in place when raw bytes or a file, floats copied into the scratch.
 // Errors: kBadData when its sizes and its data do not agree.

@@ -75,14 +75,22 @@ RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint6
       wanted_(wanted) {}
 
 ImageSize RecordTransform::Open(const SampleRecord& record, ImageDecoder& decoder) const {
-  if (record.height() > 0) return {record.channels(), record.height(), record.width()};
+  if (record.height() > 0) {
+    return {ChannelCount(transform_.channels(), record.channels()), record.height(), record.width()};
+  }
   return decoder.Open(record.picture(), {.channels = transform_.channels()});
 }
 
 Shape RecordTransform::OutputShape(const RecordPictureScratch& scratch, ImageDecoder& decoder) const {
-  ImageSize size = Open(scratch.record, decoder);
-  if (param_.height() > 0) size = {size.channels, param_.height(), param_.width()};
-  if (HasCanvas()) return {size.channels, param_.canvas_height(), param_.canvas_width()};
+  return ShapeOf(Open(scratch.record, decoder));
+}
+
+Shape RecordTransform::ShapeOf(const ImageSize& size) const {
+  if (HasCanvas()) {
+    transform_.CheckChannels(size);
+    return {size.channels, param_.canvas_height(), param_.canvas_width()};
+  }
+  if (param_.height() > 0) return transform_.OutputShape({size.channels, param_.height(), param_.width()});
   return transform_.OutputShape(size);
 }
 
@@ -215,18 +223,15 @@ void RecordTransform::Apply(const SampleId& id, const Shape& shape, ImageDecoder
                             TransformScratch& transform, RecordPictureScratch& scratch, std::span<float> data) const {
   const SampleRecord& record = scratch.record;
   const ImageSize size = Open(record, decoder);
+  // Before the part is cut: a crop may fit the first record and not this one.
+  CheckSampleShape(ShapeOf(size), shape, "record_data_param.height and width, a canvas, or a crop");
   const ResamplePart part = PartOf(size, id);
-  const Shape found = HasCanvas() ? Shape{size.channels, param_.canvas_height(), param_.canvas_width()}
-                                  : Shape{size.channels, part.height, part.width};
-  if (found != shape) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat("its sample is ", found.ToString(), ", the first record's was ", shape.ToString()),
-                "all samples of a layer have one shape: set record_data_param.height and width, a canvas, or a crop");
-  }
   const bool mirror = transform_.mirrors(id);
   if (record.height() > 0) {
     clock.Enter(Stage::kTransform);
-    ResampleToImage(PictureOf(record).pixels, part, transform.resample, scratch.picture);
+    PixelView pixels = PictureOf(record).pixels;
+    ConvertPixels(transform_.channels(), scratch.other, pixels);
+    ResampleToImage(pixels, part, transform.resample, scratch.picture);
   } else {
     const DecodedPart decoded = DecodePart(part, decoder);
     clock.Enter(Stage::kTransform);

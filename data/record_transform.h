@@ -62,6 +62,9 @@ class RecordTransform {
   void PlacePoints(const google::protobuf::RepeatedPtrField<SamplePoint>& points, const CutPlaces& places,
                    std::vector<KeyPoint>& out) const;
   ImageSize Open(const SampleRecord& record, ImageDecoder& decoder) const;
+  // [C,H,W] of the data of a record whose picture has this size. Errors: kBadData when the crop or the mean does not
+  // fit it.
+  Shape ShapeOf(const ImageSize& size) const;
   // What of the picture is resized to what.
   ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
   void CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,

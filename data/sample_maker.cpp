@@ -10,13 +10,6 @@ namespace {
 
 constexpr int64_t kListPlaces = 300;  // of boxes in YOLO's lists
 
-void CheckSampleMakerShape(const Shape& shape, const Shape& expected, std::string_view field) {
-  if (shape == expected) return;
-  throw Error(ErrorKind::kBadData, {},
-              StrCat("its sample is ", shape.ToString(), ", the first record's was ", expected.ToString()),
-              StrCat("all samples of a layer have one shape: set transform_param.", field));
-}
-
 // An 8-bit image of pixels that may lie planar in the record.
 void CopyPixels(const PixelView& from, Image& to) {
   if (from.bytes == nullptr || (from.channels != 1 && from.channels != 3)) {
@@ -42,19 +35,19 @@ Shape LabelledMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 
 void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const Shape& shape,
                          SampleScratch& scratch, std::span<float> data, std::span<float> label) const {
-  constexpr std::string_view kHint = "crop_size, or import with a size";
+  constexpr std::string_view kSizeFields = "transform_param.crop_size, or import with a size";
   Record read = source_->Read(record, scratch.record);
   scratch.record.clock.Enter(Stage::kDecode);
   if (!read.file.empty() && transform_.takes_parts()) {
     const ImageSize size = scratch.record.decoder.Open(read.file, {.channels = source_->channels()});
-    CheckSampleMakerShape(transform_.OutputShape(size), shape, kHint);
+    CheckSampleShape(transform_.OutputShape(size), shape, kSizeFields);
     transform_.ApplyOpened(size, scratch.record.decoder, id, scratch.record.clock, scratch.transform, data);
   } else {
     const bool is_file = !read.file.empty();
     DecodeRecord(source_->channels(), scratch.record, read);
     if (is_file) source_->Keep(record, scratch.record.image, read.label);
     scratch.record.clock.Enter(Stage::kTransform);
-    CheckSampleMakerShape(transform_.OutputShape(read.pixels), shape, kHint);
+    CheckSampleShape(transform_.OutputShape(read.pixels), shape, kSizeFields);
     transform_.Apply(read.pixels, id, scratch.transform, data);
   }
   if (read.labels.empty()) {
@@ -94,7 +87,7 @@ void AnnotatedMaker::Make(int64_t record, const SampleId& id, int64_t item, cons
                           std::span<float> data, std::span<float> label) const {
   Load(record, scratch);
   scratch.record.clock.Enter(Stage::kTransform);
-  CheckSampleMakerShape(transform_.OutputShape(scratch.boxes.image), shape, "resize_param");
+  CheckSampleShape(transform_.OutputShape(scratch.boxes.image), shape, "transform_param.resize_param");
   transform_.Apply(id, scratch.boxes, data);
   const auto numbers = static_cast<size_t>(labels_.are_lists ? kListPlaces * 5 : rows_ * 8);
   if (labels_.are_lists) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -54,6 +55,48 @@ void CheckPoints(const fs::path& file, const SampleSchema& schema) {
   for (const PointLink& link : schema.skeleton()) {
     if (link.from() < points && link.to() < points) continue;
     bad(StrCat("its skeleton joins the points ", link.from(), " and ", link.to(), ", and a box has ", points));
+  }
+}
+
+// A box with a mask, as it is painted.
+struct InstanceLayer {
+  int kind = 0;  // lower ones lie beneath
+  int64_t area = 0;
+  int box = 0;
+};
+
+// What a layer may leave out lies beneath, so that it hides no object that stays.
+int InstanceKind(const SampleBox& box) { return box.crowd() ? 0 : box.difficult() ? 1 : 2; }
+
+// How many pixels are box i's. Errors: kBadData unless its runs make a picture of this size.
+int64_t InstanceArea(const SampleRecord& record, int i, int64_t height, int64_t width) {
+  const int64_t pixels = height * width;
+  int64_t at = 0;
+  int64_t area = 0;
+  bool is_object = false;
+  for (const uint32_t run : record.box(i).run()) {
+    if (is_object) area += run;
+    at += run;
+    is_object = !is_object;
+    if (at > pixels) break;
+  }
+  if (at == pixels) return area;
+  BadSampleRecord(StrCat("the runs of box ", i, at < pixels ? " end before" : " go on beyond", " its picture of ",
+                         height, "x", width, " pixels"));
+}
+
+// Requires: InstanceArea found no fault.
+void PaintInstance(const SampleRecord& record, int i, int64_t height, int64_t width, InstancePictures& instances) {
+  int64_t at = 0;  // down the columns
+  bool is_object = false;
+  for (const uint32_t run : record.box(i).run()) {
+    for (int64_t p = at; is_object && p < at + run; ++p) {
+      const auto pixel = static_cast<size_t>(p % height * width + p / height);
+      instances.low.pixels[pixel] = static_cast<uint8_t>(i + 1);
+      instances.high.pixels[pixel] = static_cast<uint8_t>((i + 1) >> 8);
+    }
+    at += run;
+    is_object = !is_object;
   }
 }
 
@@ -156,34 +199,21 @@ void DrawInstances(const SampleRecord& record, int64_t height, int64_t width, In
     image->Resize(width, height, 1);
     std::ranges::fill(image->pixels, uint8_t{0});
   }
-  const int64_t pixels = height * width;
   int64_t painted = 0;
+  std::vector<InstanceLayer> layers;
   for (int i = 0; i < record.box_size(); ++i) {
-    const auto& runs = record.box(i).run();
-    if (runs.empty()) continue;
-    int64_t at = 0;  // down the columns
-    bool is_object = false;
-    for (const uint32_t run : runs) {
-      if (is_object) painted += run;
-      const int64_t end = std::min(at + run, pixels);
-      for (int64_t p = at; is_object && p < end; ++p) {
-        const auto pixel = static_cast<size_t>(p % height * width + p / height);
-        instances.low.pixels[pixel] = static_cast<uint8_t>(i + 1);
-        instances.high.pixels[pixel] = static_cast<uint8_t>((i + 1) >> 8);
-      }
-      at += run;
-      is_object = !is_object;
-      if (at > pixels) break;
-    }
-    if (at != pixels) {
-      BadSampleRecord(StrCat("the runs of box ", i, at < pixels ? " end before" : " go on beyond", " its picture of ",
-                             height, "x", width, " pixels"));
-    }
+    if (record.box(i).run().empty()) continue;
+    layers.push_back({InstanceKind(record.box(i)), InstanceArea(record, i, height, width), i});
+    painted += layers.back().area;
     // A few bytes say as much as a whole picture.
     constexpr int64_t kMostLayers = 256;
-    if (painted > kMostLayers * pixels)
+    if (painted > kMostLayers * height * width)
       BadSampleRecord(StrCat("its masks lie over each other more than ", kMostLayers, " deep"));
   }
+  std::ranges::sort(layers, [](const InstanceLayer& a, const InstanceLayer& b) {
+    return std::tuple(a.kind, b.area, a.box) < std::tuple(b.kind, a.area, b.box);
+  });
+  for (const InstanceLayer& layer : layers) PaintInstance(record, layer.box, height, width, instances);
 }
 
 }  // namespace moka

@@ -32,9 +32,10 @@ Record PictureOf(const SampleRecord& record);
 // Errors: kBadData unless it is a picture of one channel as large as the record's. Requires: the record has a mask.
 void DecodeMask(const SampleRecord& record, const ImageSize& picture, ImageDecoder& decoder, Image& mask);
 
-// Which of a record's boxes each pixel belongs to, from 1, later boxes over earlier ones; 0: none. The number's low
-// and high byte are pictures of their own, so that they may be moved as masks. Errors: kBadData when a box's runs do
-// not make a picture of this size.
+// Which of a record's boxes each pixel belongs to, from 1; 0: none. Crowds lie beneath difficult boxes and these
+// beneath all others; of one kind objects of fewer pixels lie on top, of as many the later one. The number's low and
+// high byte are pictures of their own, so that they may be moved as masks. Errors: kBadData when a box's runs do not
+// make a picture of this size.
 struct InstancePictures {
   Image low;
   Image high;

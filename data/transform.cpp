@@ -105,6 +105,15 @@ bool IsMirrored(uint64_t seed, const SampleId& id, uint64_t position) {
   return (RandomStream(seed, StreamOf(id), position).Bits() & 1U) != 0;
 }
 
+void CheckSampleShape(const Shape& found, const Shape& expected, std::string_view size_fields) {
+  if (found == expected) return;
+  const bool is_of_size = found.Erased(0) == expected.Erased(0);
+  throw Error(ErrorKind::kBadData, {},
+              StrCat("its sample is ", found.ToString(), ", the first record's was ", expected.ToString()),
+              StrCat("all samples of a layer have one shape: set ",
+                     is_of_size ? "transform_param.force_color or force_gray" : size_fields));
+}
+
 void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& values) {
   NamedBlob blob;
   try {
@@ -127,7 +136,8 @@ void Transform::CheckChannels(const ImageSize& size) const {
   const auto check = [&](std::string_view field, int count) {
     if (count > 1 && count != size.channels) {
       throw Error(ErrorKind::kBadData, StrCat("transform_param.", field, " has ", count, " values, the record has ",
-                                              size.channels, " channels; give one value or one a channel"));
+                                              size.channels, " channels; give one value or one a channel",
+                                              count == 3 && size.channels == 1 ? ", or set force_color" : ""));
     }
   };
   check("mean_value", param_.mean_value_size());
@@ -317,6 +327,7 @@ void Transform::WriteChanged(const PixelView& from, const ImageWindow& window, c
 
 void Transform::Normalise(const Image& picture, std::span<float> out) const {
   const Shape shape = {picture.channels, picture.height, picture.width};
+  CheckChannels({picture.channels, picture.height, picture.width});
   Require(static_cast<int64_t>(out.size()) == shape.Count(), "Transform::Normalise: out has the picture's size");
   WriteAll(ViewOf(picture), shape, {.y = pad_, .x = pad_}, false, out.data());
 }

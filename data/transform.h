@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/rng.h"
@@ -48,6 +49,10 @@ struct DecodedPart {
 };
 DecodedPart DecodePart(const ResamplePart& part, ImageDecoder& decoder);
 
+// Errors: kBadData unless a record's sample [C,H,W] has the shape of the first one's; the hint names `size_fields`, or
+// the fields of channels where nothing but these differ.
+void CheckSampleShape(const Shape& found, const Shape& expected, std::string_view size_fields);
+
 class Transform {
  public:
   // mean_file is looked for under base_folder. Errors: kConfig for fields that contradict each other, kNoInput and
@@ -60,6 +65,8 @@ class Transform {
   Shape OutputShape(const PixelView& pixels) const { return OutputShape(SizeOf(pixels)); }
   // Requires: out holds OutputShape(pixels).Count() floats. Allocates only when pixels must be resized.
   void Apply(const PixelView& pixels, const SampleId& id, TransformScratch& scratch, std::span<float> out) const;
+  // Errors: kBadData when mean_value or std_value do not fit the record's channels.
+  void CheckChannels(const ImageSize& size) const;
 
   // Whether it may look at a part of the picture only, resized: then the rest need not be decoded.
   bool takes_parts() const { return resizes_at_random() || param_.resize_short() > 0; }
@@ -76,6 +83,7 @@ class Transform {
   bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   const Augmenter& augmenter() const { return augmenter_; }
   // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
+  // Errors: those of CheckChannels.
   void Normalise(const Image& picture, std::span<float> out) const;
 
  private:
@@ -85,7 +93,6 @@ class Transform {
   };
   bool resizes_at_random() const { return phase_ == TRAIN && param_.has_rand_resized_crop(); }
   void CheckFields() const;
-  void CheckChannels(const ImageSize& size) const;
   ImageWindow RandomWindow(const ImageSize& size, const SampleId& id) const;
   // The size after resize_short.
   ImageSize ResizedShort(const ImageSize& size) const;

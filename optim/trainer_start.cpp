@@ -60,6 +60,17 @@ void CheckTests(const SolverParameter& solver, const SolverNets& nets) {
   }
 }
 
+// A test of test_iter batches of a database that ends.
+void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
+  const int64_t records = test.feed().epoch_size();
+  const int64_t batch = test.feed().batch_size();
+  const int64_t taken = batches * batch;
+  if (records <= 0 || taken == records || (taken > records && taken - records < batch)) return;
+  LogWarning(StrCat("test net ", net, ": test_iter ", batches, " with batches of ", batch, " takes ", taken, " of ",
+                    records, " records", taken > records ? ", some more than once" : "", "; test_iter ",
+                    (records + batch - 1) / batch, " takes them once"));
+}
+
 uint64_t DrawSeed() {
   std::random_device device;
   return device() & 0x7FFFFFFFU;
@@ -206,6 +217,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.precision_rule = TrainerStartRuleOf(solver_);
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
+    if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(
           solver_, "eval_type",

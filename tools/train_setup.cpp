@@ -15,6 +15,7 @@
 #include "proto/text_format.h"
 #include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
+#include "tools/train_data_checks.h"
 #include "tools/version.h"
 
 namespace moka {
@@ -210,6 +211,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
+  CheckTestData(setup.nets);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);

@@ -85,6 +85,9 @@ PieceLearner::PieceLearner(const std::vector<CountedPart>& parts, int64_t min_co
   for (const CountedPart& part : parts) {
     std::vector<int32_t> numbers;
     for (const std::string& letter : LettersOf(part.text)) numbers.push_back(NumberOf(letter));
+    // What is longer is no word, and each merge would walk through all of it again.
+    constexpr size_t kLongestWord = 1000;
+    if (numbers.size() > kLongestWord) continue;
     // A rare letter is no piece, and nothing that has it becomes one.
     if (std::ranges::any_of(numbers, [&](int32_t number) { return number >= letter_count; })) continue;
     parts_.push_back({std::move(numbers), part.count});

@@ -53,6 +53,8 @@ StoryMaker::Sentence StoryMaker::Keep(const StoryLine& line, const Vocabulary& v
 
 void StoryMaker::ReadSource(size_t source, const Vocabulary& vocabulary) {
   size_t begin = sentences_.size();
+  const size_t first_word = words_.size();
+  int64_t unanswered = 0;
   const auto take = [&](const StoryLine& line, int file_line) {
     if (line.number == 1) begin = sentences_.size();
     if (!line.answer) {
@@ -68,6 +70,7 @@ void StoryMaker::ReadSource(size_t source, const Vocabulary& vocabulary) {
                       .line = file_line};
     // With validation both phases must leave out the same questions.
     const bool needs_answer = options_.phase == TRAIN || options_.fields.validation() > 0;
+    unanswered += question.answer == kUnknownWord ? 1 : 0;
     if (question.answer == kUnknownWord && needs_answer) {
       throw Error(ErrorKind::kBadData, {},
                   StrCat("the answer \"", Printable(*line.answer), "\" is not in ", options_.vocabulary.string()),
@@ -87,15 +90,22 @@ void StoryMaker::ReadSource(size_t source, const Vocabulary& vocabulary) {
   };
   int64_t bad = 0;
   const std::filesystem::path& path = options_.sources[source];
+  std::string first;
   if (options_.bad_lines == StoryOptions::Bad::kStop) {
     ReadStoryLines(path, take);
-    return;
+  } else {
+    ReadStoryLines(path, take, [&](const Error& e) {
+      if (bad++ == 0) first = e.what();
+    });
   }
-  std::string first;
-  ReadStoryLines(path, take, [&](const Error& e) {
-    if (bad++ == 0) first = e.what();
-  });
   if (bad > 0) LogWarning(StrCat(path.string(), ": ", bad, " bad lines are left out, the first: ", first));
+  KnownWords known;
+  known.Count(std::span(words_).subspan(first_word));
+  known.Warn(path, options_.vocabulary);
+  if (unanswered > 0 && bad == 0) {
+    LogWarning(StrCat(path.string(), ": answers that are not in ", options_.vocabulary.string(), ": ", unanswered,
+                      "; a net that answers ", kMarkWords[kUnknownWord], " counts as right there"));
+  }
 }
 
 void StoryMaker::TakePart() {

@@ -106,6 +106,15 @@ void TextPairMaker::Read() {
     else
       ++too_long;
   }
+  KnownWords of_source;
+  KnownWords of_target;
+  for (const Pair& pair : pairs_) {
+    const std::span<const int32_t> words = std::span(words_).subspan(pair.begin);
+    of_source.Count(words.first(static_cast<size_t>(pair.source)));
+    of_target.Count(words.subspan(static_cast<size_t>(pair.source), static_cast<size_t>(pair.target)));
+  }
+  of_source.Warn(options_.source, options_.source_vocabulary);
+  of_target.Warn(options_.target, options_.target_vocabulary);
   if (bad > 0)
     LogWarning(StrCat(options_.source.string(), ": ", bad, " bad pairs are left out, the first: ", first_bad));
   if (too_long > 0)

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/text/pieces.h"
 #include "data/text/stories.h"
@@ -176,6 +177,17 @@ void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& voc
     else
       numbers.push_back(vocabulary.NumberOf(word));
   }
+}
+
+void KnownWords::Count(std::span<const int32_t> numbers) {
+  words += std::ssize(numbers);
+  unknown += std::ranges::count(numbers, kUnknownWord);
+}
+
+void KnownWords::Warn(const std::filesystem::path& text, const std::filesystem::path& vocabulary) const {
+  if (unknown * 10 <= words) return;
+  LogWarning(StrCat(text.string(), ": ", unknown, " of ", words, " words are not in ", vocabulary.string(),
+                    "; `moka data vocabulary` makes one of a text"));
 }
 
 std::string JoinWords(std::span<const int32_t> numbers, TextTokens tokens, const Vocabulary& vocabulary) {

@@ -51,6 +51,15 @@ class Vocabulary {
 
 // The numbers of a line's words, in place of what `numbers` held. Errors: as SplitWords.
 void NumberWords(std::string_view line, TextTokens tokens, const Vocabulary& vocabulary, std::vector<int32_t>& numbers);
+// How many words of a text a vocabulary has.
+struct KnownWords {
+  void Count(std::span<const int32_t> numbers);
+  // Warns where more than a tenth are not in it: it is likely another text's.
+  void Warn(const std::filesystem::path& text, const std::filesystem::path& vocabulary) const;
+
+  int64_t words = 0;
+  int64_t unknown = 0;
+};
 // The line that words of these numbers make; <pad>, <s> and </s> are left out. PIECES: as it was, in lower case.
 // BLANKS: words between blanks. WORDS: so, but none before closing punctuation, behind opening one and around ' and -
 // inside of words.

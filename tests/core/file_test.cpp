@@ -47,6 +47,17 @@ TEST_F(FileTest, WritesWholeFilesAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
+TEST_F(FileTest, PlacesWholeFilesWithoutSyncs) {
+  PlaceFile(folder_ / "a", "hello");
+  PlaceFile(folder_ / "a", std::string(100000, 'w'));
+  EXPECT_EQ(ReadFile(folder_ / "a"), std::string(100000, 'w'));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+  EXPECT_EQ(KindOf([&] { PlaceFile(folder_ / "absent" / "a", "x"); }), ErrorKind::kCantCreate);
+  fs::create_directories(folder_ / "b" / "full");
+  EXPECT_EQ(KindOf([&] { PlaceFile(folder_ / "b", "x"); }), ErrorKind::kIo);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+}
+
 TEST_F(FileTest, WithoutCommitTheOldFileStays) {
   WriteFileAtomically(folder_ / "a", "old");
   {

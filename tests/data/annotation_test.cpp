@@ -85,6 +85,45 @@ TEST(AnnotationFileTest, CocosBoxesHaveSidesAndCrowdsAreDifficult) {
   EXPECT_THAT(Boxes(r.record), ElementsAre("7 0 0.25 0.25 0.5 0.75 difficult", "1 0 0 0 1 1"));
 }
 
+TEST(AnnotationFileTest, CrowdsAreSaidByZeroOrOne) {
+  const auto read = [](const std::string& flag) {
+    return Read(R"({"annotation": [{"category_id": 18, "bbox": [10, 5, 10, 10], "iscrowd": )" + flag + "}]}",
+                AnnotationFormat::kJson);
+  };
+  for (const char* flag : {"null", "false", "0"}) {
+    EXPECT_THAT(Boxes(read(flag).record), ElementsAre("7 0 0.25 0.25 0.5 0.75")) << flag;
+  }
+  for (const char* flag : {"true", "1"}) {
+    EXPECT_THAT(Boxes(read(flag).record), ElementsAre("7 0 0.25 0.25 0.5 0.75 difficult")) << flag;
+  }
+  for (const char* flag : {"2", "0.5", "\"1\"", "[]"}) {
+    EXPECT_EQ(ErrorOf([&] { read(flag); }), StrCat("an iscrowd is ", flag, ", expected 0 or 1"));
+  }
+}
+
+// No number that a file may hold is cast to a size that it is not.
+TEST(AnnotationFileTest, StatedSizesAreWholeAndOfPictures) {
+  const auto xml = [](const std::string& width, const std::string& height) {
+    return Read(AnnotationVoc(AnnotationObject("cat", "0 0 10 5"),
+                              StrCat("<width>", width, "</width><height>", height, "</height>")),
+                AnnotationFormat::kXml);
+  };
+  const auto json = [](const std::string& width, const std::string& height) {
+    return Read(StrCat(R"({"image": {"width": )", width, R"(, "height": )", height,
+                       R"(}, "annotation": [{"category_id": "cat", "bbox": [0, 0, 10, 5]}]})"),
+                AnnotationFormat::kJson);
+  };
+  for (const char* side : {"0", "-3", "40.5", "16777217", "1e300", "-1e300"}) {
+    const std::string expected = "expected whole numbers of pixels, 1..16777216";
+    EXPECT_THAT(ErrorOf([&] { xml(side, "20"); }), testing::EndsWith(" x 20, " + expected)) << side;
+    EXPECT_THAT(ErrorOf([&] { xml("40", side); }), testing::StartsWith("the picture's size is 40 x ")) << side;
+    EXPECT_THAT(ErrorOf([&] { json(side, "20"); }), testing::EndsWith(" x 20, " + expected)) << side;
+    EXPECT_THAT(ErrorOf([&] { json("40", side); }), testing::StartsWith("the picture's size is 40 x ")) << side;
+  }
+  EXPECT_EQ(xml("16777216", "20").record.annotation_group(0).annotation(0).bbox().xmax(), 10.0F / (1 << 24));
+  EXPECT_THAT(Boxes(json("40.0", "1").record), ElementsAre("1 0 0 0 0.25 5"));
+}
+
 TEST(AnnotationFileTest, TextHasLabelsAsNumbers) {
   const Result r = Read("3 10 5 20 15\n\n 9\t0 0 40 20 \n3 0 0 4 2\n", AnnotationFormat::kText);
   EXPECT_THAT(Boxes(r.record), ElementsAre("3 0 0.25 0.25 0.5 0.75", "3 1 0 0 0.1 0.1", "9 0 0 0 1 1"));

@@ -103,6 +103,32 @@ TEST_F(CanvasLayers, BatchesMayMixSizes) {
   EXPECT_EQ(std::ranges::count(tops[1], 2), 6 * 4 + 16 * 20);
 }
 
+TEST_F(CanvasLayers, MeansMustFitTheChannelsOfEveryRecord) {
+  WriteRecords({PictureRecord(Picture(10, 12, 3, 1)), PictureRecord(Picture(10, 12, 1, 1))}, "version: 1");
+  const auto error = [&](const std::string& transform) {
+    return OpenError("RecordData", Fields({"PICTURE"}, "transform_param { " + transform + " }", 2, kCanvas));
+  };
+  EXPECT_THAT(error("mean_value: 1 mean_value: 2"),
+              HasSubstr("(index 0) of " + At("db").string() +
+                        ": transform_param.mean_value has 2 values, the record has 3 channels"));
+  EXPECT_THAT(error("std_value: 1 std_value: 2"), HasSubstr("transform_param.std_value has 2 values"));
+  const std::string means = "mean_value: 1 mean_value: 2 mean_value: 3 ";
+  EXPECT_THAT(error(means), HasSubstr("(index 1) of " + At("db").string() +
+                                      ": transform_param.mean_value has 3 values, the record has 1 channels; give one "
+                                      "value or one a channel, or set force_color"));
+  const auto tops =
+      Next(*Open("RecordData", Fields({"PICTURE"}, "transform_param { force_color: true " + means + " }", 2, kCanvas)));
+  const Image grey = Picture(10, 12, 1, 1);
+  for (size_t c = 0; c < 3; ++c) {
+    const float* plane = tops[0].data() + (3 + c) * 16 * 20;
+    const auto mean = static_cast<float>(c + 1);
+    for (size_t y = 0; y < 10; ++y) {
+      for (size_t x = 0; x < 12; ++x) EXPECT_EQ(plane[y * 20 + x], grey.pixels[y * 12 + x] - mean) << c;
+    }
+    EXPECT_EQ(plane[12], -mean) << "beyond the picture";
+  }
+}
+
 TEST_F(CanvasLayers, FieldsThatDoNotGoAreErrors) {
   WriteRecords({RecordOf(8, 8, {2, 2, 4, 4})});
   const auto error = [&](const std::string& record, const std::string& transform = "") {

@@ -53,6 +53,23 @@ TEST_F(CocoImports, BoxesAndClasses) {
                           json + ": a.png: annotation 3: the box 2 2 2 5 has no area in the picture: it is left out"));
 }
 
+TEST_F(CocoImports, CrowdsAreSaidByZeroOrOne) {
+  std::string annotations;
+  int id = 0;
+  for (const char* flag : {"null", "false", "0", "true", "1"}) {
+    ++id;
+    annotations += StrCat(id > 1 ? "," : "", Annotation(id, 30, 7, "0,0,4,3", StrCat(R"(,"iscrowd":)", flag)));
+  }
+  WriteJson(annotations);
+  Import(Source(), At("db"), {});
+  EXPECT_THAT(Boxes(Records()[1]), ElementsAre("1 0 0 0.5 0.5", "1 0 0 0.5 0.5", "1 0 0 0.5 0.5", "1 0 0 0.5 0.5 crowd",
+                                               "1 0 0 0.5 0.5 crowd"));
+  for (const char* flag : {"2", "-1", "0.5", "\"1\"", "[]"}) {
+    WriteJson(Annotation(5, 30, 7, "0,0,4,3", StrCat(R"(,"iscrowd":)", flag)));
+    EXPECT_EQ(Fault(), StrCat(Text("coco.json"), ": annotation 5: its iscrowd is ", flag, ", expected 0 or 1"));
+  }
+}
+
 TEST_F(CocoImports, Masks) {
   // A polygon, two, run lengths as text and as numbers: the golden's rectangle of columns 1..4 and rows 1..3.
   WriteJson(Annotation(1, 30, 7, "1,1,4,3", R"(,"segmentation":[[1,1,5,1,5,4,1,4]])") + "," +

@@ -317,6 +317,43 @@ TEST_F(Pipelines, RecordsOfAnotherShapeAreNamed) {
                                  ": its sample is [3,6,5], the first record's was [3,6,6]; all samples of a layer"));
 }
 
+TEST_F(Pipelines, RawRecordsAreForcedToChannels) {
+  WriteDatabase(At("db"), {RawDatum(3, 4, 4, 0, 0), RawDatum(1, 4, 4, 100, 1)});
+  EXPECT_THAT(ErrorOf([&] { NextOf(*OpenPipeline(DataLayer("batch_size: 2"), Options())); }),
+              testing::HasSubstr("its sample is [1,4,4], the first record's was [3,4,4]; all samples of a layer have "
+                                 "one shape: set transform_param.force_color or force_gray"));
+  const auto colour = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_color: true }"), Options());
+  EXPECT_EQ(colour->types()[0].ToString(), "float32[2,3,4,4]");
+  const Batch coloured = NextOf(*colour);
+  const auto grey = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_gray: true }"), Options());
+  EXPECT_EQ(grey->types()[0].ToString(), "float32[2,1,4,4]");
+  const Batch greyed = NextOf(*grey);
+  for (size_t i = 0; i < 48; ++i) {
+    EXPECT_EQ(coloured.data[i], i);
+    EXPECT_EQ(coloured.data[48 + i], 100 + i % 16);
+  }
+  for (size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(greyed.data[i], i + 19) << "0.114 i + 0.587 (i + 16) + 0.299 (i + 32)";
+    EXPECT_EQ(greyed.data[16 + i], 100 + i);
+  }
+}
+
+// Floats and other numbers of channels are no pictures.
+TEST_F(Pipelines, WhatIsNoPictureKeepsItsChannels) {
+  Datum floats;
+  floats.set_channels(1);
+  floats.set_height(1);
+  floats.set_width(2);
+  floats.add_float_data(0.5F);
+  floats.add_float_data(-3);
+  WriteDatabase(At("db"), {floats});
+  WriteDatabase(At("pairs"), {RawDatum(2, 1, 2, 7, 0)});
+  LayerParameter layer = DataLayer("batch_size: 1", "transform_param { force_color: true }");
+  EXPECT_THAT(NextOf(*OpenPipeline(layer, Options())).data, testing::ElementsAre(0.5F, -3));
+  layer.mutable_data_param()->set_source("pairs");
+  EXPECT_THAT(NextOf(*OpenPipeline(layer, Options())).data, testing::ElementsAre(7, 8, 9, 10));
+}
+
 TEST_F(Pipelines, FieldsThatAreMissingOrWrongAreNamed) {
   WriteRecords(3);
   const auto error = [&](const std::string& text) { return ErrorOf([&] { OpenPipeline(Layer(text), Options()); }); };

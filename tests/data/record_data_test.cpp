@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/rng.h"
+#include "core/text.h"
 #include "data/copy_records.h"
 #include "data/inspect.h"
 #include "data/preview.h"
@@ -126,23 +127,148 @@ TEST_F(RecordLayers, EverythingFollowsThePicture) {
 }
 
 TEST_F(RecordLayers, RawPicturesAreLikeFiles) {
-  SampleRecord record = RecordOf(12, 10, {2, 3, 4, 5});
-  SampleRecord raw = record;
-  Image picture;
-  ImageDecoder().Decode(record.picture(), {}, picture);
-  std::string planes;
-  for (size_t c = 0; c < 3; ++c) {
-    for (size_t i = 0; i < 120; ++i) planes.push_back(static_cast<char>(picture.pixels[i * 3 + c]));
-  }
-  raw.set_picture(planes);
-  raw.set_channels(3);
-  raw.set_height(12);
-  raw.set_width(10);
-  WriteRecords({record, raw});
+  const SampleRecord record = RecordOf(12, 10, {2, 3, 4, 5});
+  WriteRecords({record, RawOf(record)});
   const auto tops = Next(
       *Open("RecordData", Fields({"PICTURE", "MASK"}, "transform_param { crop_size: 8 }", 2, "height: 9 width: 14")));
   for (size_t i = 0; i < 3 * 64; ++i) ASSERT_EQ(tops[0][i], tops[0][i + 3 * 64]) << i;
   for (size_t i = 0; i < 64; ++i) ASSERT_EQ(tops[1][i], tops[1][i + 64]) << i;
+}
+
+TEST_F(RecordLayers, ChannelsAreForcedOfFilesAndRawPictures) {
+  const Image colour = Picture(12, 10, 3, 1);
+  const Image grey = Picture(12, 10, 1, 2);
+  WriteRecords({PictureRecord(colour), RawOf(PictureRecord(colour)), PictureRecord(grey), RawOf(PictureRecord(grey))},
+               "version: 1");
+  Image luma = colour;
+  ConvertChannels(1, luma);
+  const auto samples = [&](const std::string& transform, const std::string& size = "") {
+    const auto pipeline = Open("RecordData", Fields({"PICTURE"}, "transform_param { " + transform + " }", 4, size));
+    const auto count = static_cast<size_t>(pipeline->types()[0].shape.Count()) / 4;
+    const std::vector<float> values = Next(*pipeline)[0];
+    std::vector<std::vector<float>> found;
+    for (size_t i = 0; i < 4; ++i) {
+      const auto begin = values.begin() + static_cast<ptrdiff_t>(i * count);
+      found.emplace_back(begin, begin + static_cast<ptrdiff_t>(count));
+    }
+    return found;
+  };
+  const std::vector<float> grey_plane(grey.pixels.begin(), grey.pixels.end());
+  const auto forced_grey = samples("force_gray: true");
+  EXPECT_EQ(forced_grey[1], std::vector<float>(luma.pixels.begin(), luma.pixels.end()));
+  EXPECT_EQ(forced_grey[0], forced_grey[1]);
+  EXPECT_EQ(forced_grey[2], grey_plane);
+  EXPECT_EQ(forced_grey[3], grey_plane);
+  const auto forced_colour = samples("force_color: true");
+  std::vector<float> planes;
+  for (size_t i = 0; i < 3UL * 120; ++i) planes.push_back(colour.pixels[i % 120 * 3 + i / 120]);
+  EXPECT_EQ(forced_colour[0], planes);
+  EXPECT_EQ(forced_colour[1], planes);
+  EXPECT_EQ(forced_colour[2], forced_colour[3]);
+  ASSERT_EQ(forced_colour[3].size(), 3U * 120);
+  for (size_t i = 0; i < 3UL * 120; ++i) ASSERT_EQ(forced_colour[3][i], grey_plane[i % 120]) << i;
+  for (const char* forced : {"force_gray: true crop_size: 8", "force_color: true crop_size: 8"}) {
+    const auto resized = samples(forced, "height: 9 width: 14");
+    EXPECT_EQ(resized[0], resized[1]) << forced;
+    EXPECT_EQ(resized[2], resized[3]) << forced;
+  }
+  // What helps is named: no size would.
+  EXPECT_THAT(OpenError("RecordData", Fields({"PICTURE"}, "", 4)),
+              HasSubstr("its sample is [1,12,10], the first record's was [3,12,10]; all samples of a layer have one "
+                        "shape: set transform_param.force_color or force_gray"));
+}
+
+TEST_F(RecordLayers, EveryRecordIsHeldAgainstTheCrop) {
+  WriteRecords({RecordOf(20, 24, {6, 4, 12, 8}), RecordOf(10, 12, {2, 3, 6, 4})});
+  const std::string expected =
+      StrCat("record \"00000001_r\" (index 1) of ", At("db").string(),
+             ": a crop of 16x16 (height x width) does not fit an image of 10x12 (height x width)");
+  for (const Phase phase : {TRAIN, TEST}) {
+    const auto pipeline =
+        Open("RecordData", Fields({"PICTURE", "MASK"}, "transform_param { crop_size: 16 }", 2), phase);
+    EXPECT_EQ(pipeline->types()[0].shape, (Shape{2, 3, 16, 16}));
+    EXPECT_EQ(ErrorOf([&] { Next(*pipeline); }), expected);
+  }
+}
+
+// Whatever the file's order: crowds lie beneath difficult boxes, these beneath the others, small ones of these on top.
+TEST_F(RecordLayers, SmallInstancesLieOnTopAndCrowdsBeneath) {
+  SampleRecord record = PictureRecord(Picture(8, 8, 1, 1));
+  const auto add = [&](const ImageWindow& window) -> SampleBox& {
+    SampleBox& box = *record.add_box();
+    box.set_label(1);
+    box.set_xmin(static_cast<float>(window.x) / 8);
+    box.set_ymin(static_cast<float>(window.y) / 8);
+    box.set_xmax(static_cast<float>(window.x + window.width) / 8);
+    box.set_ymax(static_cast<float>(window.y + window.height) / 8);
+    AddRuns(window, 8, 8, box);
+    return box;
+  };
+  add({1, 1, 2, 2});
+  add({2, 2, 2, 2});  // as large as the one before it, and so over it
+  add({0, 0, 6, 6});
+  add({0, 0, 8, 4}).set_difficult(true);  // of fewer pixels than the box that it lies beneath
+  add({0, 0, 8, 8}).set_crowd(true);
+  WriteRecords({record}, "version: 1 boxes: true box_masks: true");
+  const auto shown = [&](const std::string& fields) {
+    return Next(*Open("RecordData", Fields({"PICTURE", "INSTANCES", "BOXES"}, "", 1, fields)));
+  };
+  const std::vector<float> kept = {3, 3, 3, 3, 3, 3, 4, 4,  //
+                                   3, 1, 1, 3, 3, 3, 4, 4,  //
+                                   3, 1, 2, 2, 3, 3, 4, 4,  //
+                                   3, 3, 2, 2, 3, 3, 4, 4,  //
+                                   3, 3, 3, 3, 3, 3, 5, 5,  //
+                                   3, 3, 3, 3, 3, 3, 5, 5,  //
+                                   5, 5, 5, 5, 5, 5, 5, 5,  //
+                                   5, 5, 5, 5, 5, 5, 5, 5};
+  const auto without = [&](float least) {
+    std::vector<float> instances = kept;
+    std::ranges::replace_if(
+        instances, [least](float row) { return row >= least; }, 0.0F);
+    return instances;
+  };
+  const std::vector<float> rows = {0, 1, 1, 0.125F, 0.125F, 0.375F, 0.375F, 0,  //
+                                   0, 1, 2, 0.25F,  0.25F,  0.5F,   0.5F,   0,  //
+                                   0, 1, 3, 0,      0,      0.75F,  0.75F,  0,  //
+                                   0, 1, 4, 0.75F,  0,      1,      0.5F,   1,  //
+                                   0, 1, 5, 0,      0.5F,   1,      1,      2};
+  const auto rows_without = [&](size_t count) {
+    std::vector<float> left(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(8 * count));
+    left.resize(rows.size(), -1.0F);
+    return left;
+  };
+  const auto crowds = shown("keep_crowd: true");
+  EXPECT_EQ(crowds[1], kept);
+  EXPECT_EQ(crowds[2], rows);
+  const auto no_crowds = shown("");
+  EXPECT_EQ(no_crowds[1], without(5));
+  EXPECT_EQ(no_crowds[2], rows_without(4));
+  const auto easy = shown("keep_difficult: false");
+  EXPECT_EQ(easy[1], without(4));
+  EXPECT_EQ(easy[2], rows_without(3));
+}
+
+TEST_F(RecordLayers, BoxesWithoutARowAreToldOnce) {
+  WriteRecords(std::vector<SampleRecord>(3, RecordOf(16, 16, {4, 4, 8, 8})));
+  const auto log = [&](const std::vector<std::string>& outputs, const std::string& fields) {
+    SetLogFile(At("log"));
+    {
+      const auto pipeline = Open("RecordData", Fields(outputs, "", 3, fields));
+      for (int i = 0; i < 4; ++i) Next(*pipeline);
+    }
+    SetLogFile({});
+    std::string text = ReadFile(At("log"));
+    std::filesystem::remove(At("log"));
+    return text;
+  };
+  const std::string told = log({"PICTURE", "BOXES"}, "max_boxes: 1");
+  const size_t first = told.find("layer \"data\": record \"0000000");
+  ASSERT_NE(first, std::string::npos) << told;
+  EXPECT_THAT(told,
+              HasSubstr(StrCat("of ", At("db").string(), " has 2 boxes, max_boxes is 1: the others are left out")));
+  EXPECT_EQ(told.find("max_boxes is", told.find("max_boxes is") + 1), std::string::npos) << told;
+  EXPECT_THAT(log({"PICTURE", "BOXES"}, "max_boxes: 2"), testing::Not(HasSubstr("max_boxes")));
+  EXPECT_THAT(log({"PICTURE", "INSTANCES"}, ""), testing::Not(HasSubstr("max_boxes")));
 }
 
 TEST_F(RecordLayers, BoxesAreChosen) {

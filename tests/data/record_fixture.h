@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/record_database.h"
+#include "data/record_maker.h"
 #include "data/record_transform.h"
 #include "tests/data/data_fixture.h"
 #include "tests/data/picture_fixture.h"
@@ -79,6 +80,24 @@ class RecordLayers : public PictureLayers {
     point.set_visible(true);
     record.add_point()->set_x(0.5F);
     record.add_text("a white rectangle");
+    return record;
+  }
+
+  static SampleRecord PictureRecord(const Image& picture) {
+    SampleRecord record;
+    record.set_version(1);
+    record.set_picture(EncodePng(picture));
+    return record;
+  }
+
+  // The same record with its picture's pixels stored raw.
+  static SampleRecord RawOf(SampleRecord record) {
+    Image picture;
+    ImageDecoder().Decode(record.picture(), {}, picture);
+    record.set_picture(PlanarBytes(picture));
+    record.set_channels(static_cast<uint32_t>(picture.channels));
+    record.set_height(static_cast<uint32_t>(picture.height));
+    record.set_width(static_cast<uint32_t>(picture.width));
     return record;
   }
 

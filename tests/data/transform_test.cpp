@@ -233,6 +233,16 @@ TEST_F(Transforms, RecordsThatDoNotFitAreNamed) {
   EXPECT_THAT(
       ErrorOf([&] { Applied(Transform(Param("mean_value: 1 mean_value: 2"), TEST, 1, {}), Planar(bytes, 3, 4, 4)); }),
       testing::HasSubstr("mean_value has 2 values, the record has 3 channels"));
+  EXPECT_THAT(ErrorOf([&] {
+                Applied(Transform(Param("mean_value: 1 mean_value: 2 mean_value: 3"), TEST, 1, {}),
+                        Planar(bytes, 1, 4, 4));
+              }),
+              testing::EndsWith("the record has 1 channels; give one value or one a channel, or set force_color"));
+  // A picture that was cut elsewhere is held against them, too.
+  std::vector<float> out(3UL * 4 * 4);
+  EXPECT_THAT(
+      ErrorOf([&] { Transform(Param("std_value: 1 std_value: 2"), TEST, 1, {}).Normalise(Gradient(4, 4, 3), out); }),
+      testing::HasSubstr("std_value has 2 values, the record has 3 channels"));
 }
 
 }  // namespace

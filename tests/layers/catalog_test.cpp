@@ -146,6 +146,25 @@ TEST(Labels, OutsideTheClassesAreFaults) {
   }
 }
 
+TEST(Labels, ObjectsOutsideTheClassesAreFaults) {
+  const OpDef& op = StandardCatalog().Op("picture_regions");
+  const OpCase& op_case = op.cases().front();
+  const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
+  const Node& node = built.graph.node(built.node);
+  ASSERT_EQ(node.attributes.Int("classes"), 4);
+  const Variant plain{"plain", built.graph.InputTypes(node), built.graph.OutputTypes(node)};
+  const auto fault_of = [&](double label) {
+    auto inputs = MakeInputs(op_case, plain.inputs);
+    std::ranges::fill(inputs[1].values, -1.0);
+    const std::vector<double> row = {0, label, 1, 0.1, 0.1, 0.9, 0.9, 0};
+    std::ranges::copy(row, inputs[1].values.begin() + 8);
+    return KernelRun(*StandardCatalog().KernelsOf(op.name, DeviceKind::kCpu).front(), node, plain, inputs)
+        .RunForFault();
+  };
+  EXPECT_EQ(fault_of(3), "");
+  EXPECT_EQ(fault_of(4), "the label 4 of ground truth row 1 is not a class from 1 to 3");
+}
+
 TEST(Labels, OneLabelCostsAtMost87) {
   const OpDef& op = StandardCatalog().Op("softmax_loss");
   const Attributes attributes{{"axis", int64_t{1}}, {"has_ignore", false}, {"ignore_label", int64_t{0}}};

@@ -96,6 +96,14 @@ TEST(PyramidTest, PicturesWithoutObjectsHaveNegativesAlone) {
   EXPECT_THAT(TopValues(net, feeds, "outside"), Each(0));
 }
 
+TEST(PyramidTest, WithoutObjectsNoOverlapIsEnough) {
+  const BuiltNet net = BuildText(OneLayer(kAnchorInputs, kAnchorTargetTops,
+                                          PyramidFields("PyramidAnchorTarget", "positive_overlap: 0 batch: 10")));
+  const std::vector<double> labels = TopValues(net, {{"boxes", Joined({}, 48)}}, "labels");
+  EXPECT_EQ(std::ranges::count(labels, 1), 0);
+  EXPECT_EQ(std::ranges::count(labels, 0), 20);
+}
+
 TEST(PyramidTest, AnchorMistakes) {
   const auto error = [](const std::string& param, const std::vector<NamedInput>& inputs = kAnchorInputs) {
     return ErrorsOf(

@@ -61,6 +61,18 @@ TEST_F(EmbedCli, WordsHaveNeighboursByTheCosine) {
   EXPECT_NEAR(json.at(0).at("nearest").at(2).at("cosine").get<double>(), -1, 1e-7);
 }
 
+TEST_F(EmbedCli, AModelWithoutADeployNetIsReadFromTheNetItIsTrainedBy) {
+  WriteWinds();
+  fs::rename(folder_ / "winds/net.prototxt", folder_ / "winds/train_val.prototxt");
+  const Outcome shown = Moka("infer winds --weights=winds/w.caffemodel east --top 1");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(shown.out, "east\n  0.8000 - \"leeward\"\n");
+  fs::remove(folder_ / "winds/train_val.prototxt");
+  const Outcome none = Moka("infer winds --weights=winds/w.caffemodel east");
+  EXPECT_EQ(none.code, 66);
+  EXPECT_THAT(none.err, HasSubstr("winds holds no deploy.prototxt"));
+}
+
 TEST_F(EmbedCli, AWordThatIsNotThereIsSaid) {
   WriteWinds();
   const Outcome unknown = Moka(Infer("winds", "nort"));

@@ -153,6 +153,13 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
   fails(StrCat("generate ", Gan(), " x.png"), 64, "a generator reads nothing, found \"x.png\"");
   fails(StrCat("generate ", Gan(), " --count 5000"), 64, "one sheet has at most 4096 pictures, found --count 5000");
   fails("generate", 64, "missing argument: a run, a model folder or a deploy prototxt");
+  fs::create_directories(folder_ / "flat");
+  fs::copy_file(folder_ / "tiny/train_val.prototxt", folder_ / "flat/train_val.prototxt");
+  WriteFileAtomically(folder_ / "flat/model.prototxt",
+                      "name: \"flat\" task: GENERATE generation { blob: \"made\" low: 1 high: 1 }\n");
+  fails(StrCat("generate flat --weights ", Gan(), "/checkpoints/iter_0000006.safetensors"), 78,
+        "the card's generation: black is 1 and white 1, expected low below high");
+  fails(StrCat("frechet ", Run(), " first first --blob conv1"), 64, "\"conv1\" has 11520 features, more than 8192");
   fails(StrCat("frechet ", Run(), " first"), 64, "moka frechet wants a net and two folders of pictures");
   fails(StrCat("frechet ", Run(), " first second --blob ip3"), 78, "has no blob \"ip3\"");
 }

@@ -129,7 +129,7 @@ void WriteAttentionPicture(const std::vector<AttentionGrid>& grids, const std::f
     Paste(image, 0, y, all);
     y += image.height;
   }
-  WriteFileAtomically(file, EncodePng(all));
+  PlaceFile(file, EncodePng(all));
 }
 
 }  // namespace moka

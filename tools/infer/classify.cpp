@@ -79,8 +79,7 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
-          .options = {{"top", "N",
-                       "classes (default 5), answers (1) or neighbours (5) shown"}}};
+          .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"}}};
 }
 
 }  // namespace moka

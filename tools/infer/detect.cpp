@@ -108,7 +108,7 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
   ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<ShownBox> boxes = BoxesOf(rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_boxes.png";
-    WriteFileAtomically(drawn, EncodePng(DrawnOn(picture, boxes, source)));
+    PlaceFile(drawn, EncodePng(DrawnOn(picture, boxes, source)));
     if (report.as_json()) return report.Add(JsonOf(file, picture, boxes, source, drawn));
     PrintBoxes(file, boxes, source, drawn);
   });

@@ -129,6 +129,9 @@ std::vector<fs::path> PicturesOfAvi(const fs::path& video, const fs::path& folde
 std::vector<fs::path> DecodeByFfmpeg(const fs::path& video, const fs::path& folder) {
   // A stem may hold ffmpeg's %: pictures get a plain name first.
   const std::string pattern = (folder / "frame_%06d.png").string();
+  for (const fs::path& left : ListFiles(folder, ".png")) {  // by a decoding that was stopped
+    if (left.filename().string().starts_with("frame_")) fs::remove(left);
+  }
   // "file:" keeps a name with a colon from being taken for a protocol; every picture once, whatever its time.
   const std::vector<CommandOutput> said =
       RunCommands({{"ffmpeg", "-nostdin", "-loglevel", "error", "-i", StrCat("file:", video.string()), "-vsync", "0",

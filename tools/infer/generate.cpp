@@ -103,6 +103,10 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
   const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
   const fs::path out = arguments.Get("out", "samples.png");
   const PixelRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
+  if (!(range.low < range.high)) {
+    throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
+                                           ", expected low below high"));
+  }
   const bool is_sheet = out.extension() == ".png";
   constexpr int64_t kMostOnSheet = 4096;
   if (is_sheet && count > kMostOnSheet) {
@@ -124,11 +128,11 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
       if (is_sheet) {
         images.push_back(std::move(image));
       } else {
-        WriteFileAtomically(out / fmt::format("{:06d}.png", first + i), EncodePng(image));
+        PlaceFile(out / fmt::format("{:06d}.png", first + i), EncodePng(image));
       }
     }
   }
-  if (is_sheet) WriteFileAtomically(out, EncodePng(SheetOf(std::move(images), columns)));
+  if (is_sheet) PlaceFile(out, EncodePng(SheetOf(std::move(images), columns)));
   const double ms = static_cast<double>(NowMicros() - begin) * 1e-3;
   EndTrace(arguments);
   LogInfo(fmt::format("{} picture{}, {:.1f} ms: {}", count, count == 1 ? "" : "s", ms, Printable(out.string())));

@@ -161,7 +161,7 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_instances.png";
-    WriteFileAtomically(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
+    PlaceFile(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
     if (report.as_json()) return report.Add(InstancesJson(file, picture, found, outputs.masks, source, drawn));
     PrintInstances(file, found, source, drawn);
   });

@@ -87,7 +87,7 @@ Image SegmentOverlayOf(Image picture, const ClassMap& map, const std::vector<Cla
 
 void WriteClassMap(const ClassMap& map, const fs::path& file) {
   const Image grey{map.width, map.height, 1, map.classes};
-  WriteFileAtomically(file, EncodePng(grey));
+  PlaceFile(file, EncodePng(grey));
 }
 
 MapOptions SegmentOptionsOf(const PictureNet& net, const InferSource& source, const Arguments& arguments) {
@@ -128,8 +128,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     const std::string name = out.NameFor(file);
     const std::string overlay = name + "_overlay.png";
     const std::string class_map = name + "_classes.png";
-    WriteFileAtomically(overlay,
-                        EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
+    PlaceFile(overlay, EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
     WriteClassMap(map, class_map);
     if (report.as_json()) {
       report.Add(SegmentJson(file, map, shares, overlay, class_map));

@@ -44,6 +44,17 @@ std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
   return files;
 }
 
+// The file of a run's or a model's folder that inference reads: a model without a net for deployment has the one that
+// it is trained by.
+std::string_view NetFileOf(const fs::path& folder, bool is_run) {
+  std::error_code code;
+  if (is_run) return "net.prototxt";
+  for (const fs::path& deploy : {folder / "deploy.prototxt", folder / "config" / "deploy.prototxt"}) {
+    if (fs::exists(deploy, code)) return "deploy.prototxt";
+  }
+  return fs::exists(folder / "train_val.prototxt", code) ? "train_val.prototxt" : "deploy.prototxt";
+}
+
 }  // namespace
 
 InferSource InferSourceOf(const Arguments& arguments) {
@@ -55,7 +66,7 @@ InferSource InferSourceOf(const Arguments& arguments) {
   const fs::path config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
   std::error_code code;
   const bool is_run = fs::is_directory(config / "checkpoints", code);
-  source.net = FindConfig(config.string(), is_run ? "net.prototxt" : "deploy.prototxt");
+  source.net = FindConfig(config.string(), NetFileOf(config, is_run));
   source.folder = source.net.parent_path();
   if (arguments.Has("weights")) {
     source.weights = arguments.Get("weights");

@@ -246,8 +246,9 @@ int RunTranslate(const InferSource& source, const std::vector<std::string>& inpu
     throw Error(ErrorKind::kUsage, "missing argument: --text FILE, or --text - for the standard input");
   TranslateSettings settings = TranslateSettingsOf(source, arguments);
   std::vector<TranslatedLine> lines = ReadLinesToTranslate(files);
-  const std::vector<std::vector<std::string>> references = ReadReferences(
-      arguments.Has("reference") ? Split(arguments.Get("reference"), ',') : std::vector<std::string>{}, lines.size());
+  const bool is_compared = arguments.Has("reference") && !LooksInside(arguments);
+  const std::vector<std::vector<std::string>> references =
+      ReadReferences(is_compared ? Split(arguments.Get("reference"), ',') : std::vector<std::string>{}, lines.size());
   if (!lines.empty()) settings.batch = std::min(settings.batch, static_cast<int64_t>(lines.size()));
   TranslationNet net(source, settings.batch * settings.beam);
   constexpr int64_t kUsualWords = 15;

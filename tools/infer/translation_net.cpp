@@ -91,8 +91,8 @@ TranslationNet::Programs TranslationNet::Build(int64_t steps) {
   const auto top_of_writer = [&](const std::string& top) {
     const auto found = writer.tops.find(top);
     if (found != writer.tops.end()) return found->second;
-    throw Error(ErrorKind::kConfig, StrCat("the card's attention \"", Printable(top),
-                                           "\" is no top of the layers that ", "write the target"));
+    throw Error(ErrorKind::kConfig, StrCat(top == attention_ ? "the card's attention" : "the net's top", " \"",
+                                           Printable(top), "\" is no top of the layers that write the target"));
   };
   const Shape scores = writer.graph.shape(top_of_writer(parts_.scores));
   if (scores.rank() != 3 || scores[0] != target_steps || scores[1] != rows_ || scores[2] < target_words_->size()) {
@@ -102,7 +102,16 @@ TranslationNet::Programs TranslationNet::Build(int64_t steps) {
                        VocabularyFile(source_, parts_.pairs, fields().target_vocabulary()).string()));
   }
   writer.graph.AddOutput("scores", top_of_writer(parts_.scores));
-  if (!attention_.empty()) writer.graph.AddOutput("attention", top_of_writer(attention_));
+  if (!attention_.empty()) {
+    const Shape seen = writer.graph.shape(top_of_writer(attention_));
+    const bool is_per_head = seen.rank() == 4;
+    if (seen != (is_per_head ? Shape{rows_, seen[1], target_steps, steps} : Shape{rows_, target_steps, steps})) {
+      throw Error(ErrorKind::kConfig, StrCat("the card's attention \"", attention_, "\" is ", seen.ToString(),
+                                             ", not a part of each source word [", rows_, ",", target_steps, ",", steps,
+                                             "], or a head's [", rows_, ",heads,", target_steps, ",", steps, "]"));
+    }
+    writer.graph.AddOutput("attention", top_of_writer(attention_));
+  }
   for (const TranslationParts::State& state : parts_.states) {
     writer.graph.AddOutput(StrCat("after ", state.input), top_of_writer(state.next));
   }

@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "tools/frechet.h"
-#include "tools/infer/picture_net.h"
+#include "tools/infer/picture_report.h"
 #include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
 
@@ -19,19 +19,13 @@ namespace {
 PointSums FeaturesOf(PictureNet& net, const std::string& pictures) {
   const std::vector<std::filesystem::path> files = PicturesOf({pictures});
   const Tensor features = net.output(net.outputs().front());
-  const int64_t batch = net.batch();
-  const int64_t dimensions = features.shape().Count() / batch;
+  const int64_t dimensions = features.shape().Count() / net.batch();
   PointSums sums(dimensions);
   const auto count = static_cast<int64_t>(files.size());
-  for (int64_t first = 0; first < count; first += batch) {
-    const int64_t filled = std::min(batch, count - first);
-    for (int64_t i = 0; i < filled; ++i) net.Load(files[static_cast<size_t>(first + i)], i);
-    net.Run();
-    for (int64_t i = 0; i < filled; ++i) {
-      sums.Add(
-          features.as<const float>().subspan(static_cast<size_t>(i * dimensions), static_cast<size_t>(dimensions)));
-    }
-  }
+  ForEachPicture(net, files, [&](const std::filesystem::path&, const Image&, int64_t slot) {
+    sums.Add(
+        features.as<const float>().subspan(static_cast<size_t>(slot * dimensions), static_cast<size_t>(dimensions)));
+  });
   if (count < 2) {
     throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(pictures), " is ", count, " picture"),
                 "a set is a folder of at least two pictures");
@@ -55,6 +49,12 @@ int RunFrechet(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {},
                 StrCat("\"", net.outputs().front(), "\" is ", shape.ToString(), ", not features [N,..]"),
                 "name another with --blob");
+  }
+  constexpr int64_t kMostFeatures = 8192;  // whose covariance has half a gigabyte
+  if (const int64_t features = shape.Count() / net.batch(); features > kMostFeatures) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("\"", net.outputs().front(), "\" has ", features, " features, more than ", kMostFeatures),
+                "name a smaller blob with --blob, as one that is averaged over the picture");
   }
   const PointSums first = FeaturesOf(net, arguments.positionals[models]);
   const PointSums second = FeaturesOf(net, arguments.positionals[models + 1]);

@@ -107,7 +107,8 @@ void WritePictureRegions(const Attributes& attributes, int64_t picture, const st
     out[1].values[static_cast<size_t>(at)] = 0;
     if (region.match < 0) continue;
     const PictureTruth& object = truth[static_cast<size_t>(region.match)];
-    const int64_t label = std::min(object.label, classes - 1);
+    const int64_t label = object.label;
+    if (label < 1 || label >= classes) continue;  // the kernel tells of it
     out[1].values[static_cast<size_t>(at)] = static_cast<double>(label);
     const std::array<double, 4> code = CodeOfBox(region.box, object.box, attributes.Get<Doubles>("stds"));
     for (size_t k = 0; k < 4; ++k) {

@@ -79,7 +79,7 @@ class PictureAnchors {
       if (overlap > best.overlap) best = {overlap, {}};
       if (overlap == best.overlap) best.anchors.push_back(labels_.size());
     }
-    const bool is_positive = most >= positive_overlap_;
+    const bool is_positive = most > 0 && most >= positive_overlap_;
     labels_.push_back(is_positive ? 1 : most < negative_overlap_ ? 0 : -1);
     matches_.push_back(match);
   }

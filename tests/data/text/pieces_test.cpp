@@ -85,6 +85,13 @@ TEST(Pieces, MergesAreThoseOfCountingAllPairsEachTime) {
   }
 }
 
+TEST(Pieces, WhatIsTooLongForAWordIsNotLearnedFrom) {
+  std::string run(1001, 'a');
+  EXPECT_EQ(LearnPieces({{run, 3}, {"bb", 2}}, 20, 1), LearnPieces({{"a", 3}, {"bb", 2}}, 20, 1));
+  run.pop_back();
+  EXPECT_THAT(LearnPieces({{run, 1}}, 20, 1), testing::Contains("aaaa"));
+}
+
 TEST(Pieces, RareLettersAreNoPiecesAndJoinNone) {
   const std::vector<CountedPart> parts = {{"ab", 5}, {"abq", 2}, {"##b", 1}};
   EXPECT_THAT(LearnPieces(parts, 100, 3), ElementsAre("a", "##a", "b", "##b", "ab"));

@@ -184,6 +184,7 @@ TEST_F(Stories, LinesThatAreNoStoryAreNamed) {
   EXPECT_THAT(FaultOfFile("1 Mary slept.\n2 Where is Mary?\tpark\n"),
               HasSubstr("qa.txt:2: the answer \"park\" is not in"));
   EXPECT_EQ(Next(*Open(Story("output: ANSWER"), TEST))[0], (std::vector<float>{3, 3, 3}));
+  EXPECT_THAT(WarningsOf(Story("output: ANSWER"), TEST), HasSubstr("words.txt: 1; a net that answers <unk>"));
   EXPECT_THAT(FaultOf("output: ANSWER validation: 0.5", 1, "batch_size: 1", TEST), HasSubstr("\"park\" is not in"));
 }
 

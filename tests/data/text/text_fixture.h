@@ -31,6 +31,15 @@ class TextLayerTest : public DataTest {
     return OpenPipeline(
         layer, {.phase = phase, .seed = 42, .rank = rank, .world = world, .threads = threads, .base_folder = folder_});
   }
+  // What opening a layer says on stderr.
+  std::string WarningsOf(const LayerParameter& layer, Phase phase = TRAIN) const {
+    SetStderrLevel(LogLevel::kWarning);
+    testing::internal::CaptureStderr();
+    (void)Open(layer, phase);
+    const std::string said = testing::internal::GetCapturedStderr();
+    SetStderrLevel(LogLevel::kError);
+    return said;
+  }
   std::string OpenError(const LayerParameter& layer, Phase phase = TRAIN) const {
     return ErrorOf([&] { Open(layer, phase); });
   }

@@ -73,6 +73,17 @@ TEST_F(TextPairs, BlanksKeepCapitals) {
   EXPECT_THAT(tops[0], ElementsAre(4, 0, 5, 0, 6, 3, 2, 2));
 }
 
+TEST_F(TextPairs, AnothersVocabularyIsTold) {
+  // One of the seven source words is unknown, which is more than a tenth; all of the target's are known.
+  const std::string said = WarningsOf(Pairs("output: SOURCE"));
+  EXPECT_THAT(said, HasSubstr("source: 1 of 7 words are not in "));
+  EXPECT_THAT(said, testing::Not(HasSubstr("target")));
+  Write("source", "a b c\nA\nd e a\n");
+  EXPECT_EQ(WarningsOf(Pairs("output: SOURCE")), "");
+  Write("target", "x y\nq\nq! z x z\n");
+  EXPECT_THAT(WarningsOf(Pairs("output: SOURCE")), HasSubstr("target: 3 of 8 words are not in "));
+}
+
 TEST_F(TextPairs, LongSentencesAreLeftOutInTraining) {
   const std::string fields = "output: SOURCE source_length: 4 target_length: 4";
   EXPECT_EQ(Open(Pairs(fields))->epoch_size(), 2);

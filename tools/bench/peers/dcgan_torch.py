@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch peer of models/dcgan_cifar10: the same nets, data, rates and steps; its pictures are scored by moka frechet.
 
-Usage: dcgan_torch.py --train cifar10_jpeg_train.tar.gz --out FOLDER [--iterations 23460] [--at 782,3910] [--seed 1]
+Usage: dcgan_torch.py --train cifar10_jpeg_train.tar.gz --out FOLDER [--iterations 11730] [--at 782,3910] [--seed 1]
 
 Follows models/dcgan_cifar10/train_val.prototxt and solver.prototxt:
   round     one update of the discriminator on 64 real and 64 made pictures, which pass it apart, and one of the
@@ -82,7 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", required=True)
     parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--iterations", type=int, default=23460)
+    parser.add_argument("--iterations", type=int, default=11730)
     parser.add_argument("--at", default="")
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,0 +1,70 @@
+#include "tools/train_data_checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainDataChecks : public testing::Test {
+ protected:
+  TrainDataChecks() : folder_(std::filesystem::temp_directory_path() / StrCat("moka_data_checks_", getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~TrainDataChecks() override { std::filesystem::remove_all(folder_); }
+
+  // A net that reads a database of these classes.
+  NetParameter Reading(const std::string& database, const std::string& names) const {
+    std::filesystem::create_directories(folder_ / database);
+    PlaceFile(folder_ / database / "labels.txt", names);
+    NetParameter net;
+    LayerParameter* data = net.add_layer();
+    data->set_name("pictures");
+    data->set_type("Data");
+    data->add_top("data");
+    data->mutable_data_param()->set_source((folder_ / database).string());
+    return net;
+  }
+  static std::string WarningsOf(const SolverNets& nets) {
+    testing::internal::CaptureStderr();
+    CheckTestData(nets);
+    return testing::internal::GetCapturedStderr();
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TrainDataChecks, ClassesHaveOneNumber) {
+  const NetParameter train = Reading("train", "cat\ndog\nhorse\n");
+  EXPECT_EQ(WarningsOf({train, {Reading("same", "cat\ndog\nhorse\n")}}), "");
+  EXPECT_EQ(WarningsOf({train, {Reading("fewer", "cat\ndog\n")}}), "") << "the numbers of those there are agree";
+  EXPECT_EQ(WarningsOf({train, {Reading("nameless", "")}}), "");
+  try {
+    CheckTestData({train, {Reading("other", "dog\nhorse\n")}});
+    FAIL() << "dog has two numbers";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_EQ(error.text(), StrCat("layer \"pictures\": class 0 of ", (folder_ / "other").string(),
+                                   " is \"dog\", in the training's data \"cat\""));
+    EXPECT_EQ(error.hint(), "import both with one list of classes");
+  }
+}
+
+TEST_F(TrainDataChecks, ATestOfWhatIsTrainedOnIsTold) {
+  const NetParameter train = Reading("train", "cat\n");
+  EXPECT_THAT(WarningsOf({train, {train}}), HasSubstr("train, which is trained on: they say nothing of other data"));
+  EXPECT_EQ(WarningsOf({train, {train, Reading("val", "cat\n")}}), "") << "one of the tests is of other data";
+  EXPECT_EQ(WarningsOf({train, {}}), "");
+}
+
+}  // namespace
+}  // namespace moka

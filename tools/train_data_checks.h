@@ -1,0 +1,12 @@
+// What the data of a training and of its tests must agree on.
+#pragma once
+
+#include "proto/solver_file.h"
+
+namespace moka {
+
+// Warns where tests read nothing but what is trained on. Errors: kConfig at a test's data layer whose database numbers
+// the classes otherwise than the training's; those of ClassNamesOf.
+void CheckTestData(const SolverNets& nets);
+
+}  // namespace moka

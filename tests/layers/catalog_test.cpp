@@ -148,7 +148,7 @@ TEST(Labels, OutsideTheClassesAreFaults) {
 
 TEST(Labels, ObjectsOutsideTheClassesAreFaults) {
   const OpDef& op = StandardCatalog().Op("picture_regions");
-  const OpCase& op_case = op.cases().front();
+  const OpCase op_case = op.cases().front();
   const OpGraph built = BuildOp(op, op_case, DType::kFloat32);
   const Node& node = built.graph.node(built.node);
   ASSERT_EQ(node.attributes.Int("classes"), 4);

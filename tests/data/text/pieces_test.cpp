@@ -89,7 +89,7 @@ TEST(Pieces, WhatIsTooLongForAWordIsNotLearnedFrom) {
   std::string run(1001, 'a');
   EXPECT_EQ(LearnPieces({{run, 3}, {"bb", 2}}, 20, 1), LearnPieces({{"a", 3}, {"bb", 2}}, 20, 1));
   run.pop_back();
-  EXPECT_THAT(LearnPieces({{run, 1}}, 20, 1), testing::Contains("aaaa"));
+  EXPECT_THAT(LearnPieces({{run, 1}}, 20, 1), testing::Contains("##aaaa"));
 }
 
 TEST(Pieces, RareLettersAreNoPiecesAndJoinNone) {

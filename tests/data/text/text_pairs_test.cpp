@@ -75,12 +75,13 @@ TEST_F(TextPairs, BlanksKeepCapitals) {
 
 TEST_F(TextPairs, AnothersVocabularyIsTold) {
   // One of the seven source words is unknown, which is more than a tenth; all of the target's are known.
+  Write("target", "x y\nz\ny z x z\n");
   const std::string said = WarningsOf(Pairs("output: SOURCE"));
   EXPECT_THAT(said, HasSubstr("source: 1 of 7 words are not in "));
   EXPECT_THAT(said, testing::Not(HasSubstr("target")));
   Write("source", "a b c\nA\nd e a\n");
   EXPECT_EQ(WarningsOf(Pairs("output: SOURCE")), "");
-  Write("target", "x y\nq\nq! z x z\n");
+  Write("target", "x y\nq\nq! z x z\n");  // the "!" is a word
   EXPECT_THAT(WarningsOf(Pairs("output: SOURCE")), HasSubstr("target: 3 of 8 words are not in "));
 }
 

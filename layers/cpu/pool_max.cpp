@@ -6,9 +6,9 @@
 
 #include "core/parallel.h"
 #include "core/text.h"
+#include "core/vector_clones.h"
 #include "graph/op.h"
 #include "layers/cpu/kernels.h"
-#include "core/vector_clones.h"
 #include "layers/ops/geometry.h"
 
 namespace moka {

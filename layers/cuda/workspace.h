@@ -1,5 +1,5 @@
-// Workspaces of NVIDIA's libraries inside a kernel's scratch. Scratch is aligned to 64 bytes; cuBLAS since 12.9 asks for
-// 256, and what is timed of both libraries is timed on memory at least so aligned.
+// Workspaces of NVIDIA's libraries inside a kernel's scratch. Scratch is aligned to 64 bytes; cuBLAS since 12.9 asks
+// for 256, and what is timed of both libraries is timed on memory at least so aligned.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "graph/op.h"
-#include "layers/cpu/batch_lanes/problem.h"
 #include "layers/bound_kernel.h"
+#include "layers/cpu/batch_lanes/problem.h"
 #include "layers/cpu/kernels.h"
 
 namespace moka {

@@ -9,9 +9,9 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "graph/op.h"
+#include "layers/bound_kernel.h"
 #include "layers/cpu/batch_lanes/problem.h"
 #include "layers/cpu/batch_lanes/winograd.h"
-#include "layers/bound_kernel.h"
 #include "layers/cpu/kernels.h"
 
 namespace moka {

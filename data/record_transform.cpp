@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -72,7 +73,7 @@ void CutNearest(const ResamplePart& part, bool mirror, Image& image, Image& scra
 RecordTransform::RecordTransform(const LayerParameter& layer, Phase phase, uint64_t seed, Wanted wanted)
     : transform_((CheckRecordTransformFields(layer), layer.transform_param()), phase, seed, {}),
       param_(layer.record_data_param()),
-      wanted_(wanted) {}
+      wanted_(std::move(wanted)) {}
 
 ImageSize RecordTransform::Open(const SampleRecord& record, ImageDecoder& decoder) const {
   if (record.height() > 0) {

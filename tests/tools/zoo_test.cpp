@@ -300,11 +300,14 @@ TEST(ZooMadeUpData, HasContentsAsItsReadersNeedThem) {
             data_param { source: "none" batch_size: 7 } transform_param { resize_param { height: 8 width: 8 } } }
     layer { name: "z" type: "DummyData" top: "noise" top: "other"
             dummy_data_param { shape { dim: 7 dim: 4 } shape { dim: 5 } } }
-    layer { name: "w" type: "MemoryData" top: "words" top: "next" }
+    layer { name: "w" type: "MemoryData" top: "words" top: "next" top: "times" }
     layer { name: "flat" type: "Flatten" bottom: "words" top: "flat" }
-    layer { name: "embed" type: "Embed" bottom: "flat" top: "e" embed_param { input_dim: 5 num_output: 2 } })");
+    layer { name: "embed" type: "Embed" bottom: "flat" top: "e" embed_param { input_dim: 5 num_output: 2 } }
+    layer { name: "sum" type: "EmbedSum" bottom: "times" top: "s" embed_sum_param { input_dim: 3 num_output: 2 } })");
   ZooCheck check;
-  ParseText(R"(top { name: "words" dim: 0 dim: 6 } top { name: "next" dim: 0 value: 3 value: 4 })", "check", check);
+  ParseText(
+      R"(top { name: "words" dim: 0 dim: 6 } top { name: "times" dim: 0 dim: 4 dim: 6 } top { name: "next" dim: 0 value: 3 value: 4 })",
+      "check", check);
   const NetParameter made = WithMadeUpData(net, check, 2);
   EXPECT_EQ(made.layer(0).type(), "DummyData");
   const Blobs batch = MadeUpBatch(made);
@@ -314,10 +317,12 @@ TEST(ZooMadeUpData, HasContentsAsItsReadersNeedThem) {
   EXPECT_EQ(batch.at("noise").shape, Shape({2, 4}));
   EXPECT_EQ(batch.at("other").shape, Shape({5}));
   EXPECT_EQ(batch.at("words").shape, Shape({2, 6}));
-  for (const float word : batch.at("words").values) {
-    EXPECT_EQ(word, std::floor(word));
-    EXPECT_GE(word, 0);
-    EXPECT_LT(word, 5);
+  for (const auto& [top, rows] : {std::pair("words", 5.0F), std::pair("times", 3.0F)}) {
+    for (const float word : batch.at(top).values) {
+      EXPECT_EQ(word, std::floor(word)) << top;
+      EXPECT_GE(word, 0) << top;
+      EXPECT_LT(word, rows) << top;
+    }
   }
   EXPECT_EQ(batch.at("next").values, (std::vector<float>{3, 4}));
   EXPECT_EQ(MadeUpBatch(made).at("data").values, batch.at("data").values);

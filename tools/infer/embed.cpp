@@ -117,6 +117,7 @@ int EmbedWords(const InferSource& source, const NetParameter& net, const LayerPa
   const int64_t top = arguments.Int("top", 5, 1, INT64_MAX);
   const Vocabulary vocabulary(VocabularyFile(source, layer, VocabulariesOf(layer)[0].file));
   std::vector<size_t> asked;
+  asked.reserve(words.size());
   for (const std::string& word : words) asked.push_back(static_cast<size_t>(KnownWord(vocabulary, word)));
   bool looked_inside = false;
   const VectorRows vectors = WordVectors(source, net, vocabulary, arguments, looked_inside);

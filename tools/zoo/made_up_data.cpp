@@ -28,7 +28,7 @@ bool HandsOn(const std::string& type) {
   return types.contains(type);
 }
 
-// The smallest number of rows of the Embed layers that a top reaches as it is; 0: none does.
+// The smallest number of rows of the Embed and EmbedSum layers that a top reaches as it is; 0: none does.
 int64_t RowsRead(const NetParameter& net, const std::string& top) {
   std::set<std::string> reached = {top};
   int64_t rows = 0;
@@ -36,8 +36,9 @@ int64_t RowsRead(const NetParameter& net, const std::string& top) {
     const bool reads = std::ranges::any_of(layer.bottom(), [&](const std::string& b) { return reached.contains(b); });
     if (!reads) continue;
     if (HandsOn(layer.type())) reached.insert(layer.top().begin(), layer.top().end());
-    if (layer.type() != "Embed") continue;
-    const int64_t own = layer.embed_param().input_dim();
+    if (layer.type() != "Embed" && layer.type() != "EmbedSum") continue;
+    const bool sums = layer.type() == "EmbedSum";
+    const int64_t own = sums ? layer.embed_sum_param().input_dim() : layer.embed_param().input_dim();
     rows = rows == 0 ? own : std::min(rows, own);
   }
   return rows;

@@ -126,9 +126,13 @@ TEST(DeviceExchange, ARankThatEndsEndsTheOthersSteps) {
     program.Record();
     program.Step(1);
     program.ExpectSums(3);
-    if (world.rank() == 1) return program.exchange.Cancel("record 17 is damaged");
-    program.Step(2);
+    if (world.rank() == 1) {
+      world.Barrier();  // all have the sums
+      return program.exchange.Cancel("record 17 is damaged");
+    }
     try {
+      world.Barrier();
+      program.Step(2);
       program.exchange.Check();
       ADD_FAILURE() << "rank 1 has left";
     } catch (const Error& error) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -20,7 +21,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using EmbedJson = nlohmann::ordered_json;
 
 // Rows of one width.
 struct VectorRows {
@@ -79,15 +79,13 @@ const LayerParameter* WordLayer(const NetParameter& net) {
   return found == net.layer().end() ? nullptr : &*found;
 }
 
-// Of every word of the vocabulary, in its order.
-VectorRows WordVectors(const InferSource& source, const NetParameter& net, const Vocabulary& vocabulary,
-                       const Arguments& arguments, bool& looked_inside) {
+// Of every word of the vocabulary, in its order; none where the command only looks inside the program.
+std::optional<VectorRows> WordVectors(const InferSource& source, const NetParameter& net, const Vocabulary& vocabulary,
+                                      const Arguments& arguments) {
   const NetParameter deploy = DeployNet(net, Shape{vocabulary.size()});
   ParameterStore store(source.compile.device);
   const InferProgram made = CompileForInference(source, deploy, {}, store);
-  looked_inside = LookInside(arguments, "infer", *made.program);
-  VectorRows vectors;
-  if (looked_inside) return vectors;
+  if (LookInside(arguments, "infer", *made.program)) return std::nullopt;
   const std::string& input = ImageInput(deploy).top(0);
   const Tensor output = made.program->output(made.outputs.back());
   const int64_t words = vocabulary.size();
@@ -99,9 +97,7 @@ VectorRows WordVectors(const InferSource& source, const NetParameter& net, const
   std::iota(numbers.begin(), numbers.end(), 0.0F);
   made.program->Run();
   const std::span<const float> values = output.as<const float>();
-  vectors.width = values.size() / static_cast<size_t>(words);
-  vectors.values.assign(values.begin(), values.end());
-  return vectors;
+  return VectorRows{values.size() / static_cast<size_t>(words), {values.begin(), values.end()}};
 }
 
 int32_t KnownWord(const Vocabulary& vocabulary, const std::string& word) {
@@ -119,26 +115,25 @@ int EmbedWords(const InferSource& source, const NetParameter& net, const LayerPa
   std::vector<size_t> asked;
   asked.reserve(words.size());
   for (const std::string& word : words) asked.push_back(static_cast<size_t>(KnownWord(vocabulary, word)));
-  bool looked_inside = false;
-  const VectorRows vectors = WordVectors(source, net, vocabulary, arguments, looked_inside);
-  if (looked_inside) return 0;
-  EmbedJson json = EmbedJson::array();
+  const std::optional<VectorRows> vectors = WordVectors(source, net, vocabulary, arguments);
+  if (!vectors) return 0;
+  PictureJson json = PictureJson::array();
   for (const size_t word : asked) {
     const std::vector<Neighbour> near =
-        NearestRows(vectors, word, kMarkWords.size(), top,
+        NearestRows(*vectors, word, kMarkWords.size(), top,
                     [](std::span<const float> a, std::span<const float> b) { return -CosineOf(a, b); });
     if (arguments.Has("json")) {
-      EmbedJson list = EmbedJson::array();
+      PictureJson list = PictureJson::array();
       for (const Neighbour& one : near)
         list.push_back({{"word", vocabulary.words()[one.row]}, {"cosine", -one.measure}});
-      json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors.row(word)}});
+      json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors->row(word)}});
       continue;
     }
     fmt::print("{}\n", Printable(vocabulary.words()[word]));
     for (const Neighbour& one : near)
       fmt::print("  {:.4f} - \"{}\"\n", -one.measure, Printable(vocabulary.words()[one.row]));
   }
-  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, EmbedJson::error_handler_t::replace));
+  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, PictureJson::error_handler_t::replace));
   return 0;
 }
 

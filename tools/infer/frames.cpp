@@ -106,13 +106,6 @@ class AviReader {
 
 bool IsJpegPicture(std::string_view bytes) { return bytes.starts_with("\xFF\xD8"); }
 
-// Not flushed to the disk one by one: thousands of them are made, and made again at will.
-void WriteFrame(const fs::path& file, const std::string& bytes) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), std::ssize(bytes));
-  if (!out.flush()) throw Error(ErrorKind::kIo, StrCat("cannot write ", Printable(file.string())));
-}
-
 // None when the video is no AVI of motion JPEG.
 std::vector<fs::path> PicturesOfAvi(const fs::path& video, const fs::path& folder) {
   AviReader reader(video);
@@ -121,7 +114,7 @@ std::vector<fs::path> PicturesOfAvi(const fs::path& video, const fs::path& folde
   while (const std::optional<std::string> picture = reader.Next()) {
     if (!IsJpegPicture(*picture) && files.empty()) return files;
     files.push_back(folder / (FrameStem(video, files.size() + 1) + ".jpg"));
-    WriteFrame(files.back(), *picture);
+    PlaceFile(files.back(), *picture);
   }
   return files;
 }
@@ -174,7 +167,7 @@ std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path
   }
   CreateFolders(folder);
   const fs::path file = folder / ("stdin" + ending);
-  WriteFrame(file, std::string(bytes));
+  PlaceFile(file, bytes);
   return file;
 }
 

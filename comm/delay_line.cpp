@@ -14,7 +14,7 @@ DelayLine::DelayLine(std::vector<Tensor> tensors, std::vector<bool> is_control, 
     begin_.push_back(begin_.back() + static_cast<size_t>(tensor.type().Bytes()) / sizeof(float));
   }
   slots_.assign(static_cast<size_t>(delay) + 1, std::vector<float>(begin_.back()));
-  is_finite_.assign(slots_.size(), true);
+  is_finite_.assign(slots_.size(), 1);
 }
 
 std::span<float> DelayLine::Values(int first, int last, int64_t iteration) {
@@ -34,7 +34,7 @@ void DelayLine::Take(int i, int64_t begin, int64_t end, int64_t newest) {
   }
   std::ranges::fill(to, 0.0F);
   for (int64_t iteration = begin; iteration < end; ++iteration) {
-    if (!is_finite_[Slot(iteration)]) continue;
+    if (is_finite_[Slot(iteration)] == 0) continue;
     const std::span<const float> from = Values(i, i + 1, iteration);
     for (size_t k = 0; k < to.size(); ++k) to[k] += from[k];
   }
@@ -42,7 +42,7 @@ void DelayLine::Take(int i, int64_t begin, int64_t end, int64_t newest) {
 
 void DelayLine::Save(int i, int64_t iteration, std::span<float> values) const {
   const std::vector<float>& slot = slots_[Slot(iteration)];
-  if (!is_finite_[Slot(iteration)]) {
+  if (is_finite_[Slot(iteration)] == 0) {
     std::ranges::fill(values, 0.0F);
     return;
   }

@@ -24,7 +24,7 @@ class DelayLine {
   // Where tensors [first, last) of an iteration lie, one behind the other.
   std::span<float> Values(int first, int last, int64_t iteration);
   // An iteration whose loss was not finite: its gradients count as zeros.
-  void SetFinite(int64_t iteration, bool is_finite) { is_finite_[Slot(iteration)] = is_finite; }
+  void SetFinite(int64_t iteration, bool is_finite) { is_finite_[Slot(iteration)] = is_finite ? 1 : 0; }
   // Tensor i becomes the sum of iterations [begin, end), or that of newest - 1 if it is a control.
   void Take(int i, int64_t begin, int64_t end, int64_t newest);
 
@@ -42,7 +42,7 @@ class DelayLine {
   std::vector<bool> is_control_;
   std::vector<size_t> begin_;  // of each tensor in a slot; one more
   std::vector<std::vector<float>> slots_;
-  std::vector<bool> is_finite_;  // by slot
+  std::vector<uint8_t> is_finite_;  // by slot; whole bytes, as one is written while others are read
 };
 
 }  // namespace moka

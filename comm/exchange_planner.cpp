@@ -88,6 +88,7 @@ void ExchangePlanner::MeasureNccl(int64_t bytes) {
   Stream& stream = device_->stream();
   const DeviceBuffer memory = stream.Allocate(bytes);
   stream.Zero(memory.data(), bytes);
+  stream.Synchronize();
   const std::unique_ptr<Event> done = MakeEvent(stream.device());
   std::vector<CostPoint> points;
   for (int64_t size = std::min<int64_t>(1024, bytes);; size = std::min(size * 4, bytes)) {

@@ -4,12 +4,15 @@
 With --blocks 9 of models/cifar10_resnet56.
 
 Usage: cifar_torch.py --train cifar10_jpeg_train.tar.gz --test cifar10_jpeg_test.tar.gz [--seed 1] [--out result.json]
+       ... --lr 0.1 --warmup 0 --weight-decay 1e-4 --iterations 64000 --steps 32000,48000    models/*/solver.prototxt
+       ... --device cuda      the pictures lie on the GPU, and a step is recorded once as a CUDA graph and replayed
 
 Follows models/cifar10_resnet20/solver_12epoch.prototxt and train_val.prototxt:
   net       ResNet-20, shortcuts without parameters (every second pixel, zero channels), msra filler, BatchNorm eps 1e-5
   data      (B,G,R - mean) / std; training pads 4 pixels of zeros before the mean, crops 32x32 and mirrors at random;
             epochs are reshuffled and follow each other without dropping a record
-  rate      a line from --warmup-start-lr to the cosine over --warmup iterations, then a cosine to 0
+  rate      a line from --warmup-start-lr to the cosine over --warmup iterations, then a cosine to 0; with --steps the
+            rate is divided by 10 at each of them, and nothing else
   update    Caffe's: h = momentum*h + rate*(g + decay*w); w -= h, for every parameter, biases and BatchNorm's too
 Prints the test accuracy after each epoch; the tars hold <split>/<class>/<name>.jpg, classes in alphabetical order.
 """
@@ -94,9 +97,11 @@ class CaffeSgd:
 
     @torch.no_grad()
     def step(self, rate):
+        """rate: a tensor, so that a recorded step reads the present one."""
         gradients = torch._foreach_add([p.grad for p in self.parameters], self.parameters, alpha=self.decay)
+        torch._foreach_mul_(gradients, rate)
         torch._foreach_mul_(self.history, self.momentum)
-        torch._foreach_add_(self.history, gradients, alpha=rate)
+        torch._foreach_add_(self.history, gradients)
         torch._foreach_sub_(self.parameters, self.history)
         for p in self.parameters:
             p.grad = None
@@ -112,36 +117,53 @@ def rate_at(options, iteration):
     return start + (cosine(options.warmup) - start) * iteration / options.warmup
 
 
-def normalise(images):
-    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
-    return ((images.float() - mean.to(images.device)) / std.to(images.device)).contiguous(
-        memory_format=torch.channels_last)
+def stepped_rate(options, iteration):
+    return options.lr * 0.1 ** sum(iteration >= step for step in options.steps)
 
 
-def augment(images, generator):
-    """Random 32x32 crops of the images padded by 4, mirrored with probability 1/2; uint8 in and out."""
-    count, rows = len(images), torch.arange(32)
-    padded = F.pad(images, (4, 4, 4, 4))
+class Pictures:
+    """Pictures [N,3,32,32] uint8 and labels [N], where the net computes."""
+
+    def __init__(self, path, device):
+        images, labels = read_tar(path)
+        self.images, self.labels = images.to(device), labels.to(device)
+        self.mean = torch.tensor(MEAN, device=device).view(3, 1, 1)
+        self.std = torch.tensor(STD, device=device).view(3, 1, 1)
+        self.rows = torch.arange(32, device=device)
+
+    def normalise(self, images):
+        return ((images.float() - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+    def augmented(self, draw):
+        """Crops of the pictures padded by 4, mirrored or not, as draw [N,4] says: record, top, left, is mirrored."""
+        chosen, top, left, mirrored = draw.unsqueeze(2).unbind(1)
+        padded = F.pad(self.images[chosen.flatten()], (4, 4, 4, 4))
+        columns = torch.where(mirrored > 0, 31 - self.rows, self.rows) + left
+        sample = torch.arange(len(draw), device=draw.device).view(-1, 1, 1, 1)
+        return padded[sample, torch.arange(3, device=draw.device).view(1, -1, 1, 1),
+                      (top + self.rows)[:, None, :, None], columns[:, None, None, :]]
+
+
+def drawn(chosen, generator):
+    """[N,4] int64: records, where their 32x32 crops of the padded pictures begin (0 to 8), and 1 to mirror them."""
+    count = len(chosen)
     top = torch.randint(0, 9, (count, 1), generator=generator)
     left = torch.randint(0, 9, (count, 1), generator=generator)
     mirrored = torch.rand(count, 1, generator=generator) < 0.5
-    columns = torch.where(mirrored, 31 - rows, rows) + left
-    sample = torch.arange(count).view(-1, 1, 1, 1)
-    return padded[sample, torch.arange(3).view(1, -1, 1, 1), (top + rows)[:, None, :, None],
-                  columns[:, None, None, :]]
+    return torch.cat([chosen.view(-1, 1), top, left, mirrored.long()], 1)
 
 
-def test(net, images, labels, device):
+def test(net, pictures):
     net.eval()
     right, loss = 0, 0.0
     with torch.no_grad():
-        for start in range(0, len(images), 500):
-            target = labels[start:start + 500].to(device)
-            scores = net(normalise(images[start:start + 500].to(device)))
+        for start in range(0, len(pictures.images), 500):
+            target = pictures.labels[start:start + 500]
+            scores = net(pictures.normalise(pictures.images[start:start + 500]))
             right += (scores.argmax(1) == target).sum().item()
             loss += F.cross_entropy(scores, target, reduction="sum").item()
     net.train()
-    return right / len(images), loss / len(images)
+    return right / len(pictures.images), loss / len(pictures.images)
 
 
 def batches(count, size, generator):
@@ -154,35 +176,75 @@ def batches(count, size, generator):
         waiting = waiting[size:]
 
 
+class Step:
+    """A step of training on what was drawn; on a GPU recorded once and replayed. Sums the losses in total."""
+
+    def __init__(self, options, net, pictures):
+        self.net, self.pictures = net, pictures
+        self.solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
+        device = pictures.labels.device
+        self.draw = torch.zeros(options.batch, 4, dtype=torch.long, device=device)
+        self.rate, self.total = torch.zeros((), device=device), torch.zeros((), device=device)
+        self.graph = self.recorded() if device.type == "cuda" else None
+
+    def compute(self):
+        x = self.pictures.normalise(self.pictures.augmented(self.draw))
+        loss = F.cross_entropy(self.net(x), self.pictures.labels[self.draw[:, 0]])
+        loss.backward()
+        self.solver.step(self.rate)
+        self.total += loss.detach()
+
+    def recorded(self):
+        """Steps at rate 0 choose the kernels; what they left in the statistics is undone."""
+        state = {name: value.clone() for name, value in self.net.state_dict().items()}
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.compute()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.compute()
+        self.net.load_state_dict(state)
+        for slot in [*self.solver.history, self.total]:
+            slot.zero_()
+        return graph
+
+    def run(self, draw, rate):
+        self.draw.copy_(draw.pin_memory() if self.graph else draw, non_blocking=True)
+        self.rate.fill_(rate)
+        if self.graph:
+            self.graph.replay()
+        else:
+            self.compute()
+
+
 def train(options):
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
     generator = torch.Generator().manual_seed(options.seed)
-    images, labels = read_tar(options.train)
-    test_images, test_labels = read_tar(options.test)
+    pictures, tested = Pictures(options.train, options.device), Pictures(options.test, options.device)
     net = ResNet(options.blocks).to(options.device, memory_format=torch.channels_last)
-    solver = CaffeSgd(net.parameters(), options.momentum, options.weight_decay)
     recipe = {key: value for key, value in vars(options).items() if key not in ("train", "test", "out")}
     result = {"recipe": recipe, "torch": torch.__version__, "tests": [], "losses": [],
               "parameters": sum(p.numel() for p in net.parameters())}
-    started, recent = time.monotonic(), []
-    for iteration, chosen in enumerate(batches(len(images), options.batch, generator)):
+    step, rate = Step(options, net, pictures), stepped_rate if options.steps else rate_at
+    started = time.monotonic()
+    for iteration, chosen in enumerate(batches(len(pictures.images), options.batch, generator)):
         done = iteration == min(options.iterations, options.stop_at or options.iterations)
+        if iteration and iteration % 50 == 0:
+            result["losses"].append(step.total.item() / 50)
+            step.total.zero_()
         if done or (iteration and iteration % options.test_interval == 0):
-            accuracy, loss = test(net, test_images, test_labels, options.device)
+            accuracy, loss = test(net, tested)
             seconds = time.monotonic() - started
             result["tests"].append({"iteration": iteration, "accuracy": accuracy, "loss": loss, "seconds": seconds})
             print(f"iteration {iteration}: accuracy {accuracy:.4f}, test loss {loss:.4f}, {seconds:.0f} s", flush=True)
         if done:
             break
-        x = normalise(augment(images[chosen], generator).to(options.device))
-        loss = F.cross_entropy(net(x), labels[chosen].to(options.device))
-        loss.backward()
-        solver.step(rate_at(options, iteration))
-        recent.append(loss.item())
-        if len(recent) == 50:
-            result["losses"].append(sum(recent) / 50)
-            recent = []
+        step.run(drawn(chosen, generator), rate(options, iteration))
     result["images_per_second"] = iteration * options.batch / (time.monotonic() - started)
     return result
 
@@ -194,6 +256,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=3, help="of a stage; 9: ResNet-56")
     parser.add_argument("--epochs", type=float, default=12, help="of 391 iterations")
+    parser.add_argument("--iterations", type=int, help="instead of --epochs")
+    parser.add_argument("--steps", type=lambda text: [int(step) for step in text.split(",")], default=[],
+                        help="iterations at which the rate is divided by 10")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--lr", type=float, default=0.2)
     parser.add_argument("--warmup", type=int, default=391, help="iterations")
@@ -206,7 +271,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", help="JSON file for the result")
     options = parser.parse_args()
-    options.iterations = round(options.epochs * 391)
+    options.iterations = options.iterations or round(options.epochs * 391)
     result = train(options)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as file:

@@ -96,7 +96,7 @@ class GpuToolsTest(unittest.TestCase):
         (self.build / "tests/fail").touch()
         done, result = self.verify("--build", self.build, "--only", "tests,sanitizer")
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(result["failed_tests"], {"core_tests": ["T.One"]})
+        self.assertEqual(result["failed_tests"], {"core_tests": {"T.One": "1 is not 2"}})
         self.assertEqual([row["verdict"] for row in result["rows"]], ["fails", "said"])
 
     def test_a_changed_carry_is_refused(self):

@@ -1,7 +1,7 @@
 """Step bench: whole steps of Moka beside PyTorch, by turns in one run.
 
-torch.compile takes most of a minute a net, so first all that is to be compiled is, side by side, into a cache that the
-peers then start from. Work by work they and Moka's worker start, and turns begin: everyone runs, the first one changing
+torch.compile takes most of a minute a net, so while other steps run all that is to be compiled is, side by side, into a
+cache that the peers then start from. Work by work they and Moka's worker start, and turns begin: everyone runs, the first one changing
 from round to round; then all of them end, so that no other work's memory is in use. Ratios are medians of the rounds'
 ratios to the fastest peer. Device memory: Moka's is what the driver counts more once its worker
 has run, the context included; PyTorch's what its allocator took, without a context, so the ratio flatters PyTorch.
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from steps.session import ROOT, StepError, tail
+from steps.session import ROOT, StepError, complaint, tail
 
 sys.path.insert(0, str(ROOT / "tools/bench/peers"))
 from worker import Worker  # noqa: E402
@@ -50,7 +50,7 @@ class Contender:
             with open(path, "w", encoding="utf-8") as errors:
                 self.worker = Worker(name, command, environment, max(1, 0.6 * session.left()), errors)
         except (RuntimeError, OSError) as error:
-            raise StepError(f"{error}: {tail(path.read_text(errors='replace'))}") from error
+            raise StepError(f"{error}: {complaint(path.read_text(errors='replace'))}") from error
 
     def turn(self, seconds):
         """Steps for about this long, after one that is not counted."""
@@ -85,17 +85,24 @@ def peer_environment(session):
             "TORCHINDUCTOR_FX_GRAPH_CACHE": "1", "TORCHINDUCTOR_COMPILE_THREADS": "2"}
 
 
-def fill_cache(session, works):
-    """Compiles what the peers will run, four nets at a time, within half of what is left. What fails here fails again,
-    and is told, when the peer starts."""
-    seconds = session.left() / 2
+class Warming:
+    """Compiles what the peers will run, four nets at a time, until a time.monotonic() at most. What fails here fails
+    again, and is told, when the peer starts."""
 
-    def warm(command):
-        with contextlib.suppress(StepError):
-            session.run([*command, "--warm"], seconds, peer_environment(session))
+    def __init__(self, session, until):
+        self.pool = concurrent.futures.ThreadPoolExecutor(4)
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(warm, [peer_command(session, w, way) for w in works for way in w[4] if way.startswith("compile")]))
+        def warm(command):
+            with contextlib.suppress(StepError):
+                session.run([*command, "--warm"], environment=peer_environment(session), until=until)
+
+        for work in works_of(session):
+            for way in work[4]:
+                if way.startswith("compile"):
+                    self.pool.submit(warm, peer_command(session, work, way))
+
+    def finish(self):
+        self.pool.shutdown()
 
 
 def start_peers(session, work):
@@ -182,9 +189,13 @@ def report(session, work, moka, peers):
         session.add("bench", what + ": memory", "the driver does not say")
 
 
+def works_of(session):
+    return REHEARSED if session.is_rehearsal else WORKS
+
+
 def bench(session):
-    works = REHEARSED if session.is_rehearsal else WORKS
-    fill_cache(session, works)
+    session.warming.finish()
+    works = works_of(session)
     for number, work in enumerate(works):
         end = time.monotonic() + max(1, session.left() / (len(works) - number))
         contenders = []

@@ -1,5 +1,6 @@
 """Steps environment and tests: what the machine has, and the test programs."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -79,7 +80,8 @@ def tests(session):
     """Test programs: those of GPU kernels whole, which a rehearsal needs no less; of others what concerns devices."""
     if not session.programs:
         session.add("tests", "programs", "the build has none", "", None)
-    for program in session.programs:
+
+    def try_program(program):
         report = session.temporary / f"{program.name}.json"
         words = [f"--gtest_output=json:{report}"]
         if "cuda" not in program.name:  # a GPU changes nothing for the other cases
@@ -87,19 +89,22 @@ def tests(session):
         try:
             done = session.run([program, *words])
         except StepError as error:
-            session.add("tests", program.name, str(error), "all pass", False)
-            continue
+            return session.add("tests", program.name, str(error), "all pass", False)
         if not report.is_file():
-            session.add("tests", program.name, "no report: " + tail(done.stdout), "all pass", False)
-            continue
-        add_report(session, program.name, json.loads(report.read_text(encoding="utf-8")))
+            return session.add("tests", program.name, "no report: " + tail(done.stdout), "all pass", False)
+        return add_report(session, program.name, json.loads(report.read_text(encoding="utf-8")))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(try_program, session.programs))
 
 
 def add_report(session, name, report):
     cases = [case for suite in report["testsuites"] for case in suite["testsuite"]]
     failed = [f"{case['classname']}.{case['name']}" for case in cases if case.get("failures")]
     skipped = sum(case.get("result") == "SKIPPED" for case in cases)
-    session.facts.setdefault("failed_tests", {})[name] = failed
+    session.facts.setdefault("failed_tests", {})[name] = {f"{case['classname']}.{case['name']}":
+                                                          case["failures"][0]["failure"][:1000]
+                                                          for case in cases if case.get("failures")}
     passed = len(cases) - len(failed) - skipped
     text = f"{passed} pass, {skipped} skipped, {len(failed)} fail"
     is_empty = session.is_rehearsal and not cases

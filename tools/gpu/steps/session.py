@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -43,6 +44,7 @@ class Session:
     rows: list = dataclasses.field(default_factory=list)
     facts: dict = dataclasses.field(default_factory=dict)  # what goes into the JSON beside the rows
     limit: float = 0  # time.monotonic() at which the present step ends
+    warming: object = None  # what the bench's peers compile while other steps run
 
     @property
     def moka(self):
@@ -65,9 +67,11 @@ class Session:
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(folders), "NO_COLOR": "1", "MOKA_SOURCE_DIR": str(ROOT),
                 "XDG_CACHE_HOME": str(self.temporary / "cache")}
 
-    def run(self, command, seconds=None, environment=None):
-        """The finished process, its output kept. Errors: StepError when it ran past its time, with all it started."""
-        limit = min(self.left(), seconds or self.left())
+    def run(self, command, seconds=None, environment=None, until=None):
+        """The finished process, its output kept. until: time.monotonic() at which it has to end, by default with the
+        step. Errors: StepError when it ran past its time, with all it started."""
+        left = self.left() if until is None else until - time.monotonic()
+        limit = min(left, seconds or left)
         if limit <= 0:
             raise StepError("no time left")
         with subprocess.Popen([str(word) for word in command], cwd=ROOT, env=environment or self.environment(),
@@ -92,6 +96,12 @@ class Session:
         verdict = "said" if holds is None else "holds" if holds else "fails"
         self.rows.append(Row(step, what, result, bound, verdict))
         print(f"  {step:10} {what:44} {result:40.200} {bound:24} {verdict}", flush=True)
+
+
+def complaint(text):
+    """The last line of a program's output that names an error, else the end of it."""
+    lines = re.findall(r"^[\w.]*(?:Error|error): .*$", text, re.M)
+    return lines[-1][:240] if lines else tail(text)
 
 
 def tail(text, length=240):

@@ -49,7 +49,7 @@ class DoublesKernel : public Kernel {
   std::vector<RefTensor> out_;
 };
 
-// An object of another class than the net has is nobody's to learn.
+// Class 0 is the background's: an object of it, or of a class that the net lacks, is nobody's to learn.
 class PictureRegionsKernel final : public DoublesKernel {
  public:
   using DoublesKernel::DoublesKernel;
@@ -65,7 +65,8 @@ class PictureRegionsKernel final : public DoublesKernel {
     DoublesKernel::Run();
     const std::vector<double>& rows = in(1).values;
     for (size_t i = 0; wrong_ < 0 && i + 8 <= rows.size(); i += 8) {
-      const bool is_wrong = rows[i] >= 0 && rows[i + 1] >= static_cast<double>(Classes());
+      const bool is_class = rows[i + 1] >= 1 && rows[i + 1] < static_cast<double>(Classes());
+      const bool is_wrong = rows[i] >= 0 && !is_class;
       if (is_wrong) wrong_ = static_cast<int64_t>(i / 8);
     }
   }

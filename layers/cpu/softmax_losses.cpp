@@ -142,14 +142,16 @@ class ClassCountsKernel final : public LineKernel {
  public:
   explicit ClassCountsKernel(const KernelQuery& query)
       : LineKernel(SplitOf(query)), ignored_(query.node.attributes.Get<Ints>("ignore")) {}
-  // The label of each line, or -1, and its prediction.
-  int64_t scratch_bytes() const override { return Lines() * 2 * static_cast<int64_t>(sizeof(int64_t)); }
+  // The label of each line, or -1, and its prediction; behind them the counts, which float32 would stop at 2^24.
+  int64_t scratch_bytes() const override {
+    return (Lines() * 2 + 3 * x().size) * static_cast<int64_t>(sizeof(int64_t));
+  }
 
   void Run() override {
     auto* pairs = scratch<int64_t>();
     ForLines([&](int64_t line) { Predict(line, pairs + 2 * line); });
-    auto* counts = out<float>(0);
-    std::fill_n(counts, 3 * x().size, 0.0F);
+    int64_t* counts = pairs + 2 * Lines();
+    std::fill_n(counts, 3 * x().size, int64_t{0});
     for (int64_t line = 0; line < Lines(); ++line) {
       const int64_t label = pairs[2 * line];
       const int64_t best = pairs[2 * line + 1];
@@ -158,6 +160,7 @@ class ClassCountsKernel final : public LineKernel {
       counts[x().size + label] += 1;
       counts[2 * x().size + best] += 1;
     }
+    std::transform(counts, counts + 3 * x().size, out<float>(0), [](int64_t n) { return static_cast<float>(n); });
   }
 
  private:

@@ -114,7 +114,7 @@ class DetectionEvaluateKernel final : public BoundKernel {
   }
 
  private:
-  Evaluator evaluator_;
+  DetectionJudge evaluator_;
   int64_t rows_;
   int64_t truth_rows_;
 };

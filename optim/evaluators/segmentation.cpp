@@ -15,7 +15,7 @@ class SegmentationEvaluator final : public Evaluator {
  public:
   void Reset() override { pixels_.clear(); }
 
-  // Rows [3,C]: right, labelled, predicted. Batches hold fewer than 2^24 pixels of a class or lose some to float32.
+  // Rows [3,C]: right, labelled, predicted, rounded to float32 where a batch has more than 2^24 pixels of a class.
   void Add(std::span<const float> values) override {
     const size_t classes = values.size() / 3;
     pixels_.resize(classes);

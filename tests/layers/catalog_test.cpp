@@ -162,7 +162,9 @@ TEST(Labels, ObjectsOutsideTheClassesAreFaults) {
         .RunForFault();
   };
   EXPECT_EQ(fault_of(3), "");
-  EXPECT_EQ(fault_of(4), "the label 4 of ground truth row 1 is not a class from 1 to 3");
+  for (const double label : {0.0, 4.0}) {
+    EXPECT_EQ(fault_of(label), StrCat("the label ", label, " of ground truth row 1 is not a class from 1 to 3"));
+  }
 }
 
 TEST(Labels, OneLabelCostsAtMost87) {

@@ -174,6 +174,9 @@ TEST_F(ClassTreeTest, AnObjectWithoutABoxRulesTheLikeliestAnchor) {
   // All anchors are alike: the first is chosen. Its objectness is pulled up to 0.3 only from below.
   const double q = sigmoid(0.5 - -1.0);  // of class 0
   const double classes = 2 * std::pow(2 * q, 2);
+  // Its class is the net's own, whatever the map makes of other labels.
+  const std::string map = StrCat(" class_map: \"", Write("map", "0\n"), "\"");
+  EXPECT_EQ(Of(2, tree + map + fields, {0.5, 0.5, -1}, row), Of(2, tree + fields, {0.5, 0.5, -1}, row));
   for (const double o : {-2.0, 0.5}) {
     const double p = sigmoid(o);
     const double none = 0.5 * p * p * (1 - p);

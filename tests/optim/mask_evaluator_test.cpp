@@ -70,6 +70,15 @@ TEST(MaskEvaluatorTest, CountsDifficultObjectsAndCrowdsNeitherWay) {
   EXPECT_NEAR(MaskPrecisionOf(MaskTable(detections, {0, 2})), 1, 1e-9) << "both are of the crowd";
 }
 
+TEST(MaskEvaluatorTest, AnOverlapOfAThresholdReachesIt) {
+  // 13/20 and 9/10 are below 0.65 and 0.9 as float32 has them.
+  for (const auto& [overlap, reached] : {std::pair{13.0F / 20, 4}, {9.0F / 10, 9}, {0.649999F, 3}}) {
+    const auto evaluator = MaskEvaluatorOf();
+    evaluator->Add(MaskTable({{0.9F, overlap}}, {0}));
+    EXPECT_NEAR(evaluator->Values("m").at(0).value, reached / 10.0, 1e-9) << overlap;
+  }
+}
+
 TEST(MaskEvaluatorTest, TakesTheBestOfEachPicture) {
   const std::vector<float> table = MaskTable({{0.9F, 0}, {0.5F, 1}}, {0});
   EXPECT_NEAR(MaskPrecisionOf(table), 0.5, 1e-9);

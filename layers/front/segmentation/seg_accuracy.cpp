@@ -66,12 +66,13 @@ LayerDef SegAccuracyLayer() {
               "of label k predicted k, l_k those labelled k and p_k those predicted k, for C classes: `top[0] = "
               "sum(h_k) / sum(l_k)`, `top[1] = mean of h_k / l_k` over the classes with l_k > 0, `top[2] = sum(h_k / "
               "(l_k + p_k - h_k)) / C`, a term 0/0 counting as 1. The top is `[1,1,1,3]`; 0 where there is no labelled "
-              "pixel (the first two).\n\nPixels whose label is an `ignore_label` or no whole number from 0 to C - 1 "
-              "count nowhere. With `reset: false` the counts of all runs add up, in blob 0 `[3,C]` (h, l, p).",
+              "pixel (the first two).\n\nPixels whose label is an `ignore_label` count nowhere; another label that is "
+              "no whole number from 0 to C - 1 ends the run with an error that names it. With `reset: false` the "
+              "counts of all runs add up, in blob 0 `[3,C]` (h, l, p).",
           .gradient = "None: neither the scores nor the labels get a gradient.",
-          .source = "The seg_accuracy_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062). Labels outside the "
-                    "classes are left out where the original stops, and `metric` has no effect: all three numbers are "
-                    "always given. With reset false the counts are kept in a blob that no weights' file has to have.",
+          .source = "The seg_accuracy_layer of DeepLab's Caffe (Chen et al., arXiv 1412.7062). `metric` has no effect: "
+                    "all three numbers are always given. With reset false the counts are kept in a blob that no "
+                    "weights' file has to have.",
           .example =
               R"(layer { name: "scores" type: "Input" top: "scores" input_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } } }
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 dim: 1 dim: 8 dim: 8 } } }

@@ -55,7 +55,8 @@ LayerDef CocoEvaluateLayer() {
               "crowd.",
           .gradient = "None: tests alone read the top.",
           .source = "COCO's evaluation (Lin et al., arXiv 1405.0312; pycocotools), whose numbers it gives for the same "
-                    "boxes.",
+                    "boxes; but for small, medium and large, which go by the boxes' areas in the net's input where "
+                    "pycocotools goes by the areas that annotations name.",
           .example =
               R"(layer { name: "det" type: "Input" top: "det" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 7 } } }
 layer { name: "truth" type: "Input" top: "truth" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 8 } } }

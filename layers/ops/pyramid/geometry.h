@@ -72,11 +72,12 @@ inline AnchorPyramid AnchorPyramidOf(std::string_view op, const Attributes& attr
 }
 
 // A picture's size in pixels, from the attributes height and width.
-struct PictureSize {
+struct PictureExtent {
   double height;
   double width;
-  static PictureSize Of(std::string_view op, const Attributes& attributes) {
-    const PictureSize size{static_cast<double>(attributes.Int("height")), static_cast<double>(attributes.Int("width"))};
+  static PictureExtent Of(std::string_view op, const Attributes& attributes) {
+    const PictureExtent size{static_cast<double>(attributes.Int("height")),
+                             static_cast<double>(attributes.Int("width"))};
     if (size.height >= 1 && size.width >= 1) return size;
     throw Error(ErrorKind::kConfig,
                 StrCat(op, ": height and width must be at least 1, found ", size.height, " and ", size.width));
@@ -133,13 +134,13 @@ inline void CheckPictureTruth(std::string_view op, const TensorType& truth) {
   throw Error(ErrorKind::kConfig, StrCat(op, ": boxes must be [1,1,G,8], found ", shape.ToString()));
 }
 
-// Of one picture; those without area and crowds, whose box is of no single object, left out.
+// Of one picture; those of no class, those without area and crowds, whose box is of no single object, left out.
 inline std::vector<PictureTruth> TruthOfPicture(const std::vector<double>& rows, int64_t picture,
-                                                const PictureSize& size) {
+                                                const PictureExtent& size) {
   std::vector<PictureTruth> truth;
   for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
     const double* row = rows.data() + i;
-    if (row[0] != static_cast<double>(picture) || !(row[1] >= 0) || !(row[1] < 1e6) || row[7] >= kCrowd) continue;
+    if (row[0] != static_cast<double>(picture) || !(row[1] >= 1) || !(row[1] < 1e6) || row[7] >= kCrowd) continue;
     const Box<double> box{row[3] * size.width, row[4] * size.height, row[5] * size.width, row[6] * size.height};
     if (!(Area(box, kUnitSide) > 0)) continue;
     truth.push_back({static_cast<int64_t>(row[1]), static_cast<int64_t>(std::clamp(row[2], -1.0, 1e9)), box});

@@ -16,7 +16,7 @@ std::vector<TensorType> InferPictureRegions(const Attributes& attributes, std::s
   CheckRois(kPictureRegionsOp, in[0]);
   CheckPictureTruth(kPictureRegionsOp, in[1]);
   CheckShape(kPictureRegionsOp, "key", in[2].shape, Shape{}, "a scalar");
-  (void)PictureSize::Of(kPictureRegionsOp, attributes);
+  (void)PictureExtent::Of(kPictureRegionsOp, attributes);
   const int64_t rows = attributes.Int("rows");
   const int64_t mask_rows = attributes.Int("mask_rows");
   const int64_t classes = attributes.Int("classes");
@@ -126,7 +126,7 @@ void WritePictureRegions(const Attributes& attributes, int64_t picture, const st
 }
 
 void PictureRegionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const PictureSize size = PictureSize::Of(kPictureRegionsOp, attributes);
+  const PictureExtent size = PictureExtent::Of(kPictureRegionsOp, attributes);
   const int64_t pictures = attributes.Int("pictures");
   std::vector<std::vector<PictureTruth>> truths;
   std::vector<std::vector<RegionCandidate>> samples;
@@ -160,7 +160,7 @@ std::vector<OpCase> PictureRegionsCases() {
                   .attributes = With(attributes, more),
                   .low = 0,
                   .high = 2,
-                  .ranges = {{0, -1, 14}, {2, 5, 5}}};
+                  .ranges = {{0, -1, 14}, {1, 1, 2}, {2, 5, 5}}};
   };
   return {one("sampled", 60, {}), one("padded", 4, {{"rows", int64_t{40}}, {"mask_rows", int64_t{20}}})};
 }

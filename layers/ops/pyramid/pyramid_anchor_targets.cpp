@@ -20,7 +20,7 @@ std::vector<TensorType> InferPyramidAnchorTargets(const Attributes& attributes, 
   CheckInputCount(kPyramidAnchorTargetsOp, in, 2, 2);
   CheckPictureTruth(kPyramidAnchorTargetsOp, in[0]);
   CheckShape(kPyramidAnchorTargetsOp, "key", in[1].shape, Shape{}, "a scalar");
-  (void)PictureSize::Of(kPyramidAnchorTargetsOp, attributes);
+  (void)PictureExtent::Of(kPyramidAnchorTargetsOp, attributes);
   const int64_t pictures = attributes.Int("pictures");
   const int64_t anchors = TargetPyramid(attributes).Count();
   const TensorType four = PlainType(DType::kFloat32, Shape{pictures, (Size(anchors) * 4).value()});
@@ -107,7 +107,7 @@ void PyramidAnchorTargetsReference(const Attributes& attributes, std::span<const
                                    std::span<RefTensor> out) {
   constexpr std::array<double, 4> kPlain = {1, 1, 1, 1};
   const AnchorPyramid pyramid = TargetPyramid(attributes);
-  const PictureSize size = PictureSize::Of(kPyramidAnchorTargetsOp, attributes);
+  const PictureExtent size = PictureExtent::Of(kPyramidAnchorTargetsOp, attributes);
   const int64_t pictures = attributes.Int("pictures");
   const int64_t anchors = pyramid.Count();
   std::vector<std::vector<PictureTruth>> truths;

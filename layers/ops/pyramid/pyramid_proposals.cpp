@@ -36,7 +36,7 @@ std::vector<TensorType> InferPyramidProposals(const Attributes& attributes, std:
     shapes.push_back(type.shape);
   }
   const AnchorPyramid pyramid = ProposalPyramid(attributes, shapes);
-  (void)PictureSize::Of(kPyramidProposalsOp, attributes);
+  (void)PictureExtent::Of(kPyramidProposalsOp, attributes);
   const size_t levels = pyramid.levels.size();
   for (size_t l = 0; l < levels; ++l) {
     const int64_t anchors = pyramid.levels[l].per_cell();
@@ -61,7 +61,7 @@ struct PyramidProposal {
 // Of one level and picture, best first.
 std::vector<PyramidProposal> ProposalsOfLevel(const Attributes& attributes, const AnchorPyramid::Level& level,
                                               std::span<const double> scores, std::span<const double> deltas) {
-  const PictureSize size = PictureSize::Of(kPyramidProposalsOp, attributes);
+  const PictureExtent size = PictureExtent::Of(kPyramidProposalsOp, attributes);
   const double min_side = attributes.Float("min_side");
   std::vector<PyramidProposal> found;
   for (const int64_t i : FallingOrder<double>(scores, attributes.Int("pre_nms"))) {

@@ -15,7 +15,7 @@ std::vector<TensorType> InferRegionDetections(const Attributes& attributes, std:
   CheckRois(kRegionDetectionsOp, in[0]);
   CheckFloat(kRegionDetectionsOp, "probabilities", in[1]);
   CheckFloat(kRegionDetectionsOp, "codes", in[2]);
-  (void)PictureSize::Of(kRegionDetectionsOp, attributes);
+  (void)PictureExtent::Of(kRegionDetectionsOp, attributes);
   const Shape& scores = in[1].shape;
   const int64_t regions = in[0].shape[0];
   const int64_t classes = scores.rank() < 2 ? 0 : scores.Count(1, scores.rank());
@@ -48,7 +48,7 @@ struct RegionDetection {
 // Of one picture and class, best first.
 std::vector<RegionDetection> DetectionsOfClass(const Attributes& attributes, std::span<const RefTensor> in,
                                                int64_t picture, int64_t label) {
-  const PictureSize size = PictureSize::Of(kRegionDetectionsOp, attributes);
+  const PictureExtent size = PictureExtent::Of(kRegionDetectionsOp, attributes);
   const auto& stds = attributes.Get<Doubles>("stds");
   const int64_t classes = in[1].type.shape.Count(1, in[1].type.shape.rank());
   const double least = attributes.Float("threshold");
@@ -78,7 +78,7 @@ std::vector<RegionDetection> DetectionsOfClass(const Attributes& attributes, std
 }
 
 void RegionDetectionsReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  const PictureSize size = PictureSize::Of(kRegionDetectionsOp, attributes);
+  const PictureExtent size = PictureExtent::Of(kRegionDetectionsOp, attributes);
   const int64_t classes = in[1].type.shape.Count(1, in[1].type.shape.rank());
   const int64_t most = attributes.Int("most");
   std::ranges::fill(out[0].values, -1.0);

@@ -25,7 +25,7 @@ std::vector<TensorType> InferMaskLabels(const Attributes&, std::span<const Tenso
 }
 
 // Intersection over union of a predicted mask [side, side] lying in `box` and the true one.
-double MaskOverlap(const double* predicted, int64_t side, double threshold, const PixelBox& box,
+double MaskOverlap(const double* predicted, int64_t side, double threshold, const PixelWindow& box,
                    const TrueMask& truth) {
   double both = 0;
   double own = 0;
@@ -63,7 +63,7 @@ void MaskLabelsReference(const Attributes& attributes, std::span<const RefTensor
     };
     const TrueMask truth{in[1].values.data() + static_cast<int64_t>(info[0]) * gt_masks[1] * gt_masks[2], gt_masks[2],
                          held(info[1], gt_masks[1]), held(info[2], gt_masks[2]), RoundedBox(info + 8, 1)};
-    const PixelBox box = RoundedBox(info + 4, 1);
+    const PixelWindow box = RoundedBox(info + 4, 1);
     if (box.width() * box.height() > (1 << 24)) continue;
     const double overlap =
         MaskOverlap(in[0].values.data() + m * pixels, side, attributes.Float("threshold"), box, truth);

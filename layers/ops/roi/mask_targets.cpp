@@ -43,7 +43,7 @@ void WriteMaskTargetsRow(const Attributes& attributes, std::span<const RefTensor
   const TrueMask mask{in[4].values.data() + truth * static_cast<size_t>(masks[1] * masks[2]), masks[2],
                       held(info[0], masks[1]), held(info[1], masks[2]),
                       RoundedBox(in[3].values.data() + truth * 5, scale)};
-  const PixelBox box = RoundedBox(in[0].values.data() + m * 5 + 1, scale);
+  const PixelWindow box = RoundedBox(in[0].values.data() + m * 5 + 1, scale);
   const int64_t size = attributes.Int("size");
   const double threshold = attributes.Float("threshold");
   const auto first = m * static_cast<size_t>(size * size);

@@ -10,14 +10,14 @@
 namespace moka {
 
 // A box of whole pixels, both ends included.
-struct PixelBox {
+struct PixelWindow {
   int64_t x1, y1, x2, y2;
   int64_t width() const { return std::max<int64_t>(0, x2 - x1 + 1); }
   int64_t height() const { return std::max<int64_t>(0, y2 - y1 + 1); }
 };
 
 // Ties go to even, as numpy rounds.
-inline PixelBox RoundedBox(const double* box, double scale) {
+inline PixelWindow RoundedBox(const double* box, double scale) {
   const auto at = [&](int i) { return static_cast<int64_t>(std::nearbyint(HeldCoordinate(box[i] / scale))); };
   return {at(0), at(1), at(2), at(3)};
 }
@@ -28,7 +28,7 @@ struct TrueMask {
   int64_t columns;
   int64_t height;
   int64_t width;
-  PixelBox box;
+  PixelWindow box;
 
   // The value at a pixel of the image; 0 outside the mask or its box.
   double At(int64_t y, int64_t x) const {

@@ -21,7 +21,7 @@ std::vector<TensorType> InferDetectionEvaluate(const Attributes& attributes, std
 }
 
 void DetectionEvaluateReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
-  Evaluator(EvaluationSettings::Of(attributes))
+  DetectionJudge(EvaluationSettings::Of(attributes))
       .Evaluate(View(in[0]), in[0].type.shape[2], View(in[1]), in[1].type.shape[2], View(out[0]));
 }
 

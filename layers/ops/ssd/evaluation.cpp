@@ -6,7 +6,7 @@
 
 namespace moka {
 
-void Evaluator::ReadDetections(const Reals& detections, int64_t rows) {
+void DetectionJudge::ReadDetections(const Reals& detections, int64_t rows) {
   found_.clear();
   for (int64_t row = 0; row < rows; ++row) {
     const Reals r = detections.From(row * 7);
@@ -17,7 +17,7 @@ void Evaluator::ReadDetections(const Reals& detections, int64_t rows) {
   std::ranges::sort(found_, {}, [](const Found& f) { return std::tuple(f.image, f.label, f.row); });
 }
 
-void Evaluator::ReadObjects(const Reals& truth, int64_t rows) {
+void DetectionJudge::ReadObjects(const Reals& truth, int64_t rows) {
   objects_.clear();
   for (int64_t row = 0; row < rows; ++row) {
     const TruthRow object = ReadTruth(truth, row);
@@ -27,7 +27,7 @@ void Evaluator::ReadObjects(const Reals& truth, int64_t rows) {
                     [](const Object& o) { return std::tuple(o.truth.image, o.truth.label, o.truth.row); });
 }
 
-int64_t Evaluator::WriteClasses(const RealsOut& out) const {
+int64_t DetectionJudge::WriteClasses(const RealsOut& out) const {
   int64_t row = 0;
   for (int64_t c = 0; c < s_.classes; ++c) {
     if (c == s_.background) continue;
@@ -41,13 +41,13 @@ int64_t Evaluator::WriteClasses(const RealsOut& out) const {
   return row;
 }
 
-std::span<Evaluator::Object> Evaluator::ObjectsOf(const Found& found) {
+std::span<DetectionJudge::Object> DetectionJudge::ObjectsOf(const Found& found) {
   const auto range = std::ranges::equal_range(objects_, std::pair(found.image, found.label), {},
                                               [](const Object& o) { return std::pair(o.truth.image, o.truth.label); });
   return {range.begin(), range.end()};
 }
 
-int Evaluator::Judge(const Found& found, std::span<Object> objects) const {
+int DetectionJudge::Judge(const Found& found, std::span<Object> objects) const {
   double best = -1;
   Object* hit = nullptr;
   for (Object& object : objects) {
@@ -61,7 +61,7 @@ int Evaluator::Judge(const Found& found, std::span<Object> objects) const {
   return std::exchange(hit->taken, true) ? 0 : 1;
 }
 
-void Evaluator::Evaluate(const Reals& detections, int64_t rows, const Reals& truth, int64_t truth_rows,
+void DetectionJudge::Evaluate(const Reals& detections, int64_t rows, const Reals& truth, int64_t truth_rows,
                          const RealsOut& out) {
   ReadDetections(detections, rows);
   ReadObjects(truth, truth_rows);

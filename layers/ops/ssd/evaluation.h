@@ -19,9 +19,9 @@ struct EvaluationSettings {
   static EvaluationSettings Of(const Attributes& attributes);
 };
 
-class Evaluator {
+class DetectionJudge {
  public:
-  explicit Evaluator(const EvaluationSettings& settings) : s_(settings) {}
+  explicit DetectionJudge(const EvaluationSettings& settings) : s_(settings) {}
 
   // detections [rows,7], truth [truth_rows,8] -> out [ClassRows() + rows, 5].
   void Evaluate(const Reals& detections, int64_t rows, const Reals& truth, int64_t truth_rows, const RealsOut& out);

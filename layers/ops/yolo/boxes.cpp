@@ -11,13 +11,14 @@ bool IsClass(double label, int64_t classes) { return label >= 0 && label < stati
 }  // namespace
 
 std::vector<std::vector<YoloObject>> ObjectsOfRows(const std::vector<double>& rows, int64_t images, int64_t classes,
-                                                   int64_t first_label) {
+                                                   int64_t first_label, int64_t placeless) {
   std::vector<std::vector<YoloObject>> objects(static_cast<size_t>(images));
   for (size_t i = 0; i + kRowSize <= rows.size(); i += kRowSize) {
     const double* row = rows.data() + i;
     const double label = row[1] - static_cast<double>(first_label);
-    if (!(row[0] >= 0 && row[0] < static_cast<double>(images)) || !IsClass(label, classes)) continue;
     const YoloBox box{(row[3] + row[5]) / 2, (row[4] + row[6]) / 2, row[5] - row[3], row[6] - row[4]};
+    if (!(row[0] >= 0 && row[0] < static_cast<double>(images))) continue;
+    if (!IsClass(label, HasPlace(box) ? classes : placeless)) continue;
     objects[static_cast<size_t>(row[0])].push_back({box, static_cast<int64_t>(label)});
   }
   return objects;

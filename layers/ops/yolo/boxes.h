@@ -28,6 +28,9 @@ struct YoloObject {
   int64_t label = 0;
 };
 
+// False where the centre is beyond 100000: an object that has a class and no box.
+inline bool HasPlace(const YoloBox& box) { return !(box.x > 100000 && box.y > 100000); }
+
 inline double YoloSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 inline double Intersection(const YoloBox& a, const YoloBox& b) {
@@ -76,9 +79,10 @@ inline double Ciou(const YoloBox& a, const YoloBox& b) {
 }
 
 // The objects of each image from Intel's rows (image, label, instance, left, top, right, bottom, difficult), labels
-// counted from first_label, image -1 for padding; rows that name no image or class are left out.
+// counted from first_label, image -1 for padding; rows that name no image or class are left out. Objects without a
+// place (HasPlace) are of `placeless` classes.
 std::vector<std::vector<YoloObject>> ObjectsOfRows(const std::vector<double>& rows, int64_t images, int64_t classes,
-                                                   int64_t first_label = 1);
+                                                   int64_t first_label = 1, int64_t placeless = 0);
 
 // The objects of each image from darknet's lists of (label, x, y, w, h), as many places for each; a list ends where its
 // x or w is 0.

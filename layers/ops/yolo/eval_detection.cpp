@@ -104,7 +104,7 @@ std::pair<double, double> EvalDetectionJudge(const EvalDetectionScored& box, con
 void EvalDetectionReference(const Attributes& attributes, std::span<const RefTensor> in, std::span<RefTensor> out) {
   const YoloGrid grid = EvalDetectionGrid(attributes, in[0].type.shape);
   const int64_t classes = attributes.Int("classes");
-  const auto objects = ObjectsOfRows(in[1].values, grid.images, classes);
+  const auto objects = ObjectsOfRows(in[1].values, grid.images, classes, 1, classes);
   std::ranges::fill(out[0].values, 0.0);
   const auto length = static_cast<size_t>(out[0].type.shape[1]);
   for (int64_t image = 0; image < grid.images; ++image) {

@@ -54,9 +54,6 @@ std::vector<TensorType> InferRegionLoss(const Attributes& attributes, std::span<
   return {PlainType(StatisticsType(in[0].dtype), Shape{}), PlainType(in[0].dtype, in[0].shape)};
 }
 
-// Where the centre of an object stands that has a class and no box.
-constexpr double kNowhere = 100000;
-
 class RegionLoss {
  public:
   RegionLoss(const Attributes& attributes, const RefTensor& x)
@@ -79,10 +76,7 @@ class RegionLoss {
   void Slope(const std::vector<std::vector<YoloObject>>& objects, std::vector<double>& slope) const {
     std::vector<const YoloObject*> only(objects.size(), nullptr);  // the class of a whole image
     for (size_t image = 0; image < objects.size(); ++image) {
-      const auto is_only = [&](const YoloObject& o) {
-        return !tree_.empty() && o.box.x > kNowhere && o.box.y > kNowhere;
-      };
-      const auto found = std::ranges::find_if(objects[image], is_only);
+      const auto found = std::ranges::find_if_not(objects[image], [](const YoloObject& o) { return HasPlace(o.box); });
       if (found != objects[image].end()) only[image] = &*found;
     }
     grid_.Visit([&](int64_t image, int64_t anchor, int64_t row, int64_t column) {
@@ -229,15 +223,16 @@ void RegionLossReference(const Attributes& attributes, std::span<const RefTensor
   const int64_t images = in[0].type.shape[0];
   const Ints& map = attributes.Get<Ints>("class_map");
   const int64_t labels = map.empty() ? attributes.Int("classes") : static_cast<int64_t>(map.size());
-  // With a tree labels are counted from 0.
-  const int64_t first = attributes.Get<Ints>("parents").empty() ? 1 : 0;
+  // With a tree labels are counted from 0, and an object without a place names a class as the net has it.
+  const bool has_tree = !attributes.Get<Ints>("parents").empty();
   const bool has_rows = attributes.String("form") == "rows";
   std::vector<double>& slope = out[1].values;
   std::ranges::fill(slope, 0.0);
   RegionLoss(attributes, in[0])
-      .Slope(
-          has_rows ? ObjectsOfRows(in[1].values, images, labels, first) : ObjectsOfLists(in[1].values, images, labels),
-          slope);
+      .Slope(has_rows ? ObjectsOfRows(in[1].values, images, labels, has_tree ? 0 : 1,
+                                      has_tree ? attributes.Int("classes") : 0)
+                      : ObjectsOfLists(in[1].values, images, labels),
+             slope);
   double loss = 0;
   for (const double value : slope) loss += value * value;
   out[0].values[0] = has_rows ? loss : loss / static_cast<double>(images);

@@ -55,9 +55,8 @@ int Communicator::numa_group() const {
   return RanksPerPlace(places);
 }
 
-// Moves until `is_done`, sleeping while nothing does.
-template <class Move, class IsDone>
-void Communicator::Wait(int peer, bool is_sending, Move move, IsDone is_done) {
+void Communicator::Await(int peer, bool is_sending, const std::function<bool()>& move,
+                         const std::function<bool()>& is_done) {
   Deadline begin = std::chrono::steady_clock::now();
   Deadline worked = begin;  // when a rank was last seen at work
   bool is_stalled = false;
@@ -113,7 +112,7 @@ void Communicator::Send(int peer, std::string_view text) {
   std::memcpy(bytes.data(), &length, sizeof length);
   std::ranges::copy(text, bytes.begin() + 8);
   size_t at = 0;
-  Wait(
+  Await(
       peer, true,
       [&] {
         const std::span<std::byte> room = transport_->Reserve(peer);
@@ -131,7 +130,7 @@ std::string Communicator::Receive(int peer) {
   uint64_t length = 0;
   const auto take = [&](char* to, size_t wanted) {
     size_t at = 0;
-    Wait(
+    Await(
         peer, false,
         [&] {
           const std::span<const std::byte> come = transport_->Peek(peer);

@@ -73,12 +73,14 @@ class Communicator {
   // A text from one rank to another, which receives it; texts between two ranks keep their order.
   void Send(int peer, std::string_view text);
   std::string Receive(int peer);
+  // The wait for one rank that all of these are made of: `move` does what it can and says whether that was anything.
+  // While nothing moves, place() names the peer; after the patience it is given up, unless a rank says that it is at
+  // slow work. Not a collective. Errors: kPeer, which `diagnose` of the watch begins.
+  void Await(int peer, bool is_sending, const std::function<bool()>& move, const std::function<bool()>& is_done);
   // Tells the others why this rank stops; what they wait for ends with that text.
   void Fail(const std::string& why) noexcept;
 
  private:
-  template <class Move, class IsDone>
-  void Wait(int peer, bool is_sending, Move move, IsDone is_done);
   [[noreturn]] void GiveUp(int peer) const;
   std::string Spread(const std::string& text, int root);
   // values[i] becomes what `join` makes of it and every rank's, in the order of ranks, from `first` on.

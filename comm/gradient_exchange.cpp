@@ -102,9 +102,9 @@ Schedule GradientExchange::Arrange(Bucket& bucket, const Schedule& planned) {
     bucket.message.Append(parts.to.data(), parts.received.back());
     return ExchangeParts(communicator_.rank(), communicator_.size(), parts.sent, parts.received);
   }
-  if (way == Way::kToAll || way == Way::kInGroup) {
+  if (way == Way::kToAll || way == Way::kExactToAll || way == Way::kInGroup) {
     for (int i = bucket.first; i < bucket.last; ++i) append(i);
-    if (way == Way::kToAll) return planned;
+    if (way != Way::kInGroup) return planned;
     return SumInGroup(communicator_.rank(), communicator_.size(), routes_[static_cast<size_t>(bucket.first)].owner);
   }
   std::vector<int64_t> bounds = {0};
@@ -154,11 +154,11 @@ void GradientExchange::SetPlan(const std::vector<int>& ends, const std::vector<S
       bucket.last = first = EndOfWay(first, ends[b]);
       bucket.missing = bucket.last - bucket.first;
       const Schedule schedule = Arrange(bucket, schedules[b]);
-      // What owners send is what all hold: it must not be rounded.
+      // What owners send is what all hold, and what is no gradient does not come out in the wash: neither is rounded.
       const Way way = routes_[static_cast<size_t>(bucket.first)].way;
-      const bool is_final = way == Way::kFromOwner || way == Way::kInGroup || way == Way::kParts;
+      const bool is_exact = way != Way::kToAll && way != Way::kToOwner;
       if (!device_) {
-        bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_final ? Wire::kFloat32 : wire);
+        bucket.runner = std::make_unique<Runner>(communicator_.transport(), schedule, is_exact ? Wire::kFloat32 : wire);
         bucket.runner->SetOnStall([this](int round, bool is_sending, std::vector<int> peers) {
           communicator_.SetWaiting(round, is_sending, std::move(peers));
         });

@@ -60,8 +60,9 @@ class GradientExchange : public Collectives {
   void SetPlan(const std::vector<int>& ends, const std::vector<Schedule>& schedules, Wire wire);
   // Before the first plan: gradient `key` goes to the rank that owns it alone, or is not summed but its owner's on all
   // ranks afterwards: those come last, and may be on their way until the next iteration asks for them. Others are
-  // summed for all, in groups of `owner` ranks, or moved as AnnounceParts says.
-  enum class Way : uint8_t { kToAll, kToOwner, kFromOwner, kInGroup, kParts };
+  // summed for all, always as float32 (what is no gradient: losses, statistics), in groups of `owner` ranks, or moved
+  // as AnnounceParts says.
+  enum class Way : uint8_t { kToAll, kExactToAll, kToOwner, kFromOwner, kInGroup, kParts };
   void SetWay(int64_t key, Way way, int owner);
   // Before the first plan: what End gives are sums of `delay` iterations before, zeros at first (cyclic bounded delay;
   // with 1 it is Pipe-SGD, Li et al., NeurIPS 2018). `controls` are the keys of what is no gradient: the sum of the

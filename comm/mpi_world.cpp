@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "comm/mpi_transport.h"
@@ -126,10 +128,11 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
   std::vector<int> members(static_cast<size_t>(near_size));
   MPI_Allgather(&rank, 1, MPI_INT, members.data(), 1, MPI_INT, host);
   for (int i = 0; i < near_size; ++i) near.near_rank[static_cast<size_t>(members[static_cast<size_t>(i)])] = i;
-  // The name holds the creator's process number; the region is anonymous again as soon as all have it.
-  int creator = ::getpid();
-  MPI_Bcast(&creator, 1, MPI_INT, 0, host);
-  const std::string name = StrCat("/moka-", creator);
+  // The name holds the creator's process number, which other containers of the host may have too, and a random one; the
+  // region is anonymous again as soon as all have it.
+  std::array<unsigned, 2> creator = {static_cast<unsigned>(::getpid()), std::random_device()()};
+  MPI_Bcast(creator.data(), 2, MPI_UNSIGNED, 0, host);
+  const std::string name = StrCat("/moka-", creator[0], "-", creator[1]);
   std::shared_ptr<Region> region;
   std::string failure;
   const auto attempt = [&](auto make) {
@@ -147,7 +150,7 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
   });
   ok = ok &&
        attempt([&](const std::string& n, int ranks) { return near_rank == 0 ? region : OpenSharedRegion(n, ranks); });
-  if (near_rank == 0) UnlinkSharedRegion(name);
+  if (near_rank == 0 && region != nullptr) UnlinkSharedRegion(name);
   MPI_Comm_free(&host);
   if (!ok) {
     throw Error(ErrorKind::kUnavailable,

@@ -36,23 +36,13 @@ bool PointToPoint::MoveSends() {
   return has_moved;
 }
 
-template <class Move, class IsDone>
-void PointToPoint::Wait(int peer, Move move, IsDone is_done) {
-  const auto patience = world_.patience();
-  Deadline deadline = std::chrono::steady_clock::now() + patience;
-  while (!is_done()) {
+void PointToPoint::Wait(int peer, bool is_sending, const std::function<bool()>& move,
+                        const std::function<bool()>& is_done) {
+  const auto move_all = [&] {
     const bool has_sent = MoveSends();
-    if (move() || has_sent) {
-      deadline = std::chrono::steady_clock::now() + patience;
-      continue;
-    }
-    world_.transport().Idle(deadline);
-    if (std::string why = world_.transport().failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
-    if (std::chrono::steady_clock::now() < deadline) continue;
-    throw Error(ErrorKind::kPeer,
-                StrCat(world_.NameOf(world_.rank()), " has waited ", std::chrono::duration<double>(patience).count(),
-                       " s for ", world_.NameOf(peer)));
-  }
+    return move() || has_sent;
+  };
+  world_.Await(peer, is_sending, move_all, is_done);
 }
 
 void PointToPoint::Receive(int peer, std::span<std::byte> bytes) {
@@ -65,7 +55,7 @@ void PointToPoint::Receive(int peer, std::span<std::byte> bytes) {
     bytes = bytes.subspan(count);
     return true;
   };
-  Wait(peer, move, [&] { return bytes.empty(); });
+  Wait(peer, false, move, [&] { return bytes.empty(); });
 }
 
 void PointToPoint::Finish(std::span<const std::byte> bytes) {
@@ -74,14 +64,14 @@ void PointToPoint::Finish(std::span<const std::byte> bytes) {
       return std::ranges::none_of(sends_[peer], [&](const Outgoing& o) { return o.all.data() == bytes.data(); });
     };
     Wait(
-        static_cast<int>(peer), [] { return false; }, is_sent);
+        static_cast<int>(peer), true, [] { return false; }, is_sent);
   }
 }
 
 void PointToPoint::Finish() {
   for (size_t peer = 0; peer < sends_.size(); ++peer) {
     Wait(
-        static_cast<int>(peer), [] { return false; }, [&] { return sends_[peer].empty(); });
+        static_cast<int>(peer), true, [] { return false; }, [&] { return sends_[peer].empty(); });
   }
 }
 

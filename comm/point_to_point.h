@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,7 @@ class PointToPoint {
   };
 
   bool MoveSends();
-  template <class Move, class IsDone>
-  void Wait(int peer, Move move, IsDone is_done);
+  void Wait(int peer, bool is_sending, const std::function<bool()>& move, const std::function<bool()>& is_done);
 
   Communicator& world_;
   std::vector<std::deque<Outgoing>> sends_;  // by peer

@@ -14,8 +14,8 @@ AllReduceChoice Choose(const Communicator& communicator, const std::string& algo
 
 }  // namespace
 
-StateMean::StateMean(Communicator& communicator, const std::string& algorithm, Wire wire,
-                     const std::vector<Tensor>& states, int sums)
+StateMean::StateMean(Communicator& communicator, const std::string& algorithm, const std::vector<Tensor>& states,
+                     int sums)
     : communicator_(communicator),
       algorithm_(Choose(communicator, algorithm).name),
       sums_(static_cast<size_t>(sums)),
@@ -25,7 +25,7 @@ StateMean::StateMean(Communicator& communicator, const std::string& algorithm, W
             const AllReduceChoice choice = Choose(communicator, algorithm);
             return choice.algorithm->make(choice.arrangement, communicator.rank());
           }(),
-          wire) {
+          Wire::kFloat32) {
   for (const Tensor& state : states) {
     states_.Append(static_cast<float*>(state.raw()), state.type().Bytes() / static_cast<int64_t>(sizeof(float)));
   }

@@ -14,10 +14,10 @@ namespace moka {
 class StateMean {
  public:
   // states: float32 in the host's memory, the same on all ranks and as long as this lives; `sums` floats more are
-  // added up, not averaged. algorithm: as ChoiceOfAllReduce reads it, or "auto". The communicator must outlive it.
+  // added up, not averaged. All travel as float32: what a weight gains in an iteration is less than a half type keeps
+  // of the weight. algorithm: as ChoiceOfAllReduce reads it, or "auto". The communicator must outlive it.
   // Errors: kConfig for an algorithm that is none or does not run here.
-  StateMean(Communicator& communicator, const std::string& algorithm, Wire wire, const std::vector<Tensor>& states,
-            int sums);
+  StateMean(Communicator& communicator, const std::string& algorithm, const std::vector<Tensor>& states, int sums);
 
   // All ranks. Allocates nothing once it has run. Errors: kPeer as Runner::Run.
   void Run();

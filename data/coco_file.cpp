@@ -50,7 +50,7 @@ std::vector<double> CocoNumbersOf(const Json& list, const char* what) {
   return numbers;
 }
 
-void ReadSegmentation(const Json& json, CocoObject& object) {
+void ReadSegmentation(const Json& json, CocoAnnotation& object) {
   if (json.is_array()) {
     for (const Json& polygon : json) {
       if (!polygon.is_array()) BadCocoFile("its segmentation is no list of polygons");
@@ -81,7 +81,7 @@ void ReadSegmentation(const Json& json, CocoObject& object) {
 }
 
 // "keypoints": x, y and the flag of each point.
-void ReadPoints(const Json& json, CocoObject& object) {
+void ReadPoints(const Json& json, CocoAnnotation& object) {
   const auto found = json.find("keypoints");
   if (found != json.end() && !found->is_null()) {
     if (!found->is_array()) BadCocoFile("its keypoints are no list");
@@ -195,7 +195,7 @@ class CocoReader {
   struct Listed {
     int64_t picture = 0;  // id
     int64_t category = 0;
-    CocoObject object;
+    CocoAnnotation object;
   };
 
   // Boxes of one data set have the same points.
@@ -276,7 +276,7 @@ CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<voi
   return file;
 }
 
-RunLengths PixelsOf(const CocoObject& object, const PictureSize& size) {
+RunLengths PixelsOf(const CocoAnnotation& object, const PictureSize& size) {
   std::vector<RunLengths> parts;
   for (const std::vector<double>& polygon : object.polygons) {
     parts.push_back(RunLengthsOf(polygon, size.width, size.height));

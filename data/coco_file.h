@@ -21,7 +21,7 @@ struct CocoPoint {
   enum class Flag : uint8_t { kNotLabelled = 0, kHidden = 1, kVisible = 2 } flag = Flag::kNotLabelled;
 };
 
-struct CocoObject {
+struct CocoAnnotation {
   int64_t id = 0;
   int32_t label = 0;  // from 1, in the order of the categories' ids
   PixelBox box;
@@ -36,7 +36,7 @@ struct CocoObject {
 struct CocoPicture {
   std::string file;
   PictureSize size;                      // 0: not stated
-  std::vector<CocoObject> objects = {};  // in the file's order
+  std::vector<CocoAnnotation> objects = {};  // in the file's order
 };
 
 struct CocoFile {
@@ -54,6 +54,6 @@ struct CocoFile {
 CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step);
 
 // The pixels of an object in a picture of that size. Errors: kBadData.
-RunLengths PixelsOf(const CocoObject& object, const PictureSize& size);
+RunLengths PixelsOf(const CocoAnnotation& object, const PictureSize& size);
 
 }  // namespace moka

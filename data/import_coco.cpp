@@ -22,7 +22,7 @@ bool IsOutsidePicture(const PixelBox& box, const PictureSize& size) {
 }
 
 // A pixel's place is that of its centre.
-void AddPoints(const CocoObject& object, const PictureSize& size, SampleBox& box) {
+void AddPoints(const CocoAnnotation& object, const PictureSize& size, SampleBox& box) {
   for (const CocoPoint& point : object.points) {
     SamplePoint& made = *box.add_point();
     if (point.flag == CocoPoint::Flag::kNotLabelled) continue;
@@ -33,7 +33,7 @@ void AddPoints(const CocoObject& object, const PictureSize& size, SampleBox& box
   }
 }
 
-void AddObject(const CocoObject& object, const PictureSize& size, bool has_masks, SampleRecord& record,
+void AddObject(const CocoAnnotation& object, const PictureSize& size, bool has_masks, SampleRecord& record,
                std::vector<std::string>& warnings) {
   const std::string name = StrCat("annotation ", object.id, ": the box ", object.box.ToText());
   SampleBox* const box = AddBox(size, object.box, object.label, name, record, warnings);
@@ -60,7 +60,7 @@ void AddCocoObjects(const CocoPicture& picture, bool has_masks, const Image& ima
     throw Error(ErrorKind::kBadData, StrCat("the size stated is ", picture.size.width, " x ", picture.size.height,
                                             " and the picture's ", size.width, " x ", size.height));
   }
-  for (const CocoObject& object : picture.objects) AddObject(object, size, has_masks, record, warnings);
+  for (const CocoAnnotation& object : picture.objects) AddObject(object, size, has_masks, record, warnings);
 }
 
 }  // namespace

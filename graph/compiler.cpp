@@ -470,7 +470,7 @@ class FrozenProgram : public Program {
   CompileOptions options_;
   Graph graph_;
   ParameterStore& store_;
-  Schedule schedule_;
+  NodeSchedule schedule_;
   std::vector<PassReport> passes_;
   MemoryReport memory_;
   std::unique_ptr<Stream> stream_;  // null on the CPU

@@ -51,8 +51,8 @@ class Scheduler {
     reached_.assign(static_cast<size_t>(graph_.node_limit()), 0);
   }
 
-  Schedule Make() {
-    Schedule schedule;
+  NodeSchedule Make() {
+    NodeSchedule schedule;
     schedule.in_place.assign(graph_.assignments().size(), false);
     after_.assign(static_cast<size_t>(graph_.node_limit()), {});
     for (size_t i = 0; i < graph_.assignments().size(); ++i) schedule.in_place[i] = Guard(graph_.assignments()[i]);
@@ -119,7 +119,7 @@ class Scheduler {
                        [&](NodeId id) { return reached_[static_cast<size_t>(id)] == round_; });
   }
 
-  bool Sort(Schedule& schedule) const {
+  bool Sort(NodeSchedule& schedule) const {
     schedule.constants.clear();
     schedule.steps.clear();
     const std::vector<bool> urgent = UrgentNodes(graph_, order_, uses_);
@@ -165,7 +165,7 @@ class Scheduler {
 
 }  // namespace
 
-Schedule MakeSchedule(const Graph& graph, const std::vector<bool>& constant) {
+NodeSchedule MakeSchedule(const Graph& graph, const std::vector<bool>& constant) {
   return Scheduler(graph, constant).Make();
 }
 

@@ -9,7 +9,7 @@
 
 namespace moka {
 
-struct Schedule {
+struct NodeSchedule {
   std::vector<NodeId> constants;  // run once (Program::RefreshConstants)
   std::vector<NodeId> steps;      // run each time
   // For each assignment, whether the new value may be written straight over the state; otherwise it is copied after the
@@ -28,6 +28,6 @@ struct Schedule {
 };
 
 // `constant` is indexed by NodeId (ConstantNodes).
-Schedule MakeSchedule(const Graph& graph, const std::vector<bool>& constant);
+NodeSchedule MakeSchedule(const Graph& graph, const std::vector<bool>& constant);
 
 }  // namespace moka

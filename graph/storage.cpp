@@ -16,7 +16,7 @@ constexpr int64_t kRestingBytes = int64_t{2} << 20;
 // Time runs over the constants, then over the steps; constants that steps read have memory of their own.
 class StoragePlanner {
  public:
-  StoragePlanner(const Graph& graph, const Schedule& schedule, std::span<const int64_t> scratch_bytes)
+  StoragePlanner(const Graph& graph, const NodeSchedule& schedule, std::span<const int64_t> scratch_bytes)
       : graph_(graph), schedule_(schedule), scratch_bytes_(scratch_bytes) {
     order_ = schedule.constants;
     order_.insert(order_.end(), schedule.steps.begin(), schedule.steps.end());
@@ -284,7 +284,7 @@ class StoragePlanner {
   }
 
   const Graph& graph_;
-  const Schedule& schedule_;
+  const NodeSchedule& schedule_;
   std::span<const int64_t> scratch_bytes_;
   std::vector<NodeId> order_;
   std::vector<int> last_use_;                  // by root value
@@ -294,7 +294,7 @@ class StoragePlanner {
 
 }  // namespace
 
-StoragePlan PlanStorage(const Graph& graph, const Schedule& schedule, std::span<const int64_t> scratch_bytes) {
+StoragePlan PlanStorage(const Graph& graph, const NodeSchedule& schedule, std::span<const int64_t> scratch_bytes) {
   return StoragePlanner(graph, schedule, scratch_bytes).Run();
 }
 

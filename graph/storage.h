@@ -33,6 +33,6 @@ struct StoragePlan {
 };
 
 // scratch_bytes has one entry a step, constants first. Errors: size overflow.
-StoragePlan PlanStorage(const Graph& graph, const Schedule& schedule, std::span<const int64_t> scratch_bytes);
+StoragePlan PlanStorage(const Graph& graph, const NodeSchedule& schedule, std::span<const int64_t> scratch_bytes);
 
 }  // namespace moka

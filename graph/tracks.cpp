@@ -32,7 +32,7 @@ int TracksPlaceOf(const Node& node, const std::vector<int>& part_of) {
 
 bool IsInTrack(const Node& node) { return node.origin.pass == kTracksPass && !IsBorder(node); }
 
-void FindTracks(const Graph& graph, int threads, Schedule& schedule) {
+void FindTracks(const Graph& graph, int threads, NodeSchedule& schedule) {
   std::vector<int> part_of(static_cast<size_t>(graph.value_count()), kBefore);
   std::vector<NodeId> before;
   std::vector<NodeId> after;

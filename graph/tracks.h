@@ -19,7 +19,7 @@ bool IsInTrack(const Node& node);
 // Moves the steps of all parts together and fills schedule.tracks: `threads` tracks of equally many parts, or as many
 // as there are parts. Steps that need no part's results come before, the others after. Nothing changes in a graph
 // without parts, or where something made of several parts goes back into one.
-void FindTracks(const Graph& graph, int threads, Schedule& schedule);
+void FindTracks(const Graph& graph, int threads, NodeSchedule& schedule);
 
 // While it lives kernels are made for one thread, as those of a track must be.
 class OneThread {

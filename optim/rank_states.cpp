@@ -128,7 +128,11 @@ std::optional<Culprit> FindWaitedFor(const std::vector<RankState>& states, doubl
   for (const RankState& state : waiting) {
     for (const int rank : state.waits_for) ++votes[rank];
   }
-  const std::optional<int> culprit = Elected(votes);
+  std::optional<int> culprit = Elected(votes);
+  if (!culprit) {  // ranks that wait in a chain, as in a pipeline: one who waits as well holds nobody up
+    for (const RankState& waiter : waiting) votes.erase(waiter.rank);
+    culprit = Elected(votes);
+  }
   const RankState* state = culprit ? StateOfRank(states, *culprit) : nullptr;
   if (state == nullptr) return std::nullopt;
   for (const RankState& waiter : waiting) {

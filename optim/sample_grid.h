@@ -14,13 +14,13 @@
 namespace moka {
 
 // Which value of a blob is black and which is white; what lies outside is cut off.
-struct PixelRange {
+struct GreyRange {
   double low = -1;
   double high = 1;
 };
 
 // Picture i of [N,C,H,W], plain float32, C 1 or 3 (B,G,R). Requires: i < N.
-Image PictureOfValues(const Tensor& values, int64_t i, const PixelRange& range);
+Image PictureOfValues(const Tensor& values, int64_t i, const GreyRange& range);
 // In rows of so many, a pixel apart.
 Image SheetOf(std::vector<Image> pictures, int64_t columns);
 

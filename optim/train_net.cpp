@@ -214,6 +214,9 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   BindInputs(update_ ? *update_ : *step_);
   if (delay() > 0) PrepareDelays(store);
   if (shards_) RouteToOwners();
+  if (exchange_ && WireOf(solver_.distributed().wire()) != Wire::kFloat32) {
+    for (const int64_t key : exact_keys_) exchange_->SetWay(key, GradientExchange::Way::kExactToAll, 0);
+  }
   if (world_ != nullptr && !exchange_) MakeStrategy(step_options, store);
   if (shortened == nullptr) AddLengths(param, compile, data, store);
 }
@@ -249,7 +252,8 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
     }
     const ValueId guard =
         scale.Guard(loss, scale.seed() == kNoId ? gradients : GradientsToGuard(net.graph, trained, gradients));
-    GuardAssignments(net.graph, guard);
+    // Statistics that are not summed are of this rank's batch; with delays the sum of losses is of an earlier one.
+    GuardAssignments(net.graph, delay() > 0 ? net.loss : guard);
     updates_ = AddUpdates(net.graph, {.solver = &solver_,
                                       .blobs = trained,
                                       .gradients = gradients,
@@ -309,10 +313,8 @@ void TrainNet::SumOverAll(Graph& graph, std::vector<ValueId>& gradients, ValueId
   const auto [sums, keys, fence] = SumOverRanks(graph, values, 2);
   fence_ = fence;
   exchanged_ = std::ranges::max(keys) + 1;
-  wishes_key_ = keys[0];
-  loss_key_ = keys[1];
-  for (size_t i = first; i < keys.size(); ++i) {
-    if (keys[i] >= 0) gradient_keys_.push_back(keys[i]);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] >= 0) (i < first ? exact_keys_ : gradient_keys_).push_back(keys[i]);
   }
 
   const std::string mean = StrCat("x0/", world_->size());
@@ -385,7 +387,7 @@ void TrainNet::MakeStrategy(const CompileOptions& options, ParameterStore& store
 
 void TrainNet::PrepareDelays(ParameterStore& store) {
   store_ = &store;
-  exchange_->SetDelay(delay(), solver_.distributed().dynamic_delay(), {wishes_key_, loss_key_}, loss_key_);
+  exchange_->SetDelay(delay(), solver_.distributed().dynamic_delay(), exact_keys_, exact_keys_[1]);
   for (const NetBlob& blob : reached_) {
     for (int age = 1; age <= delay(); ++age) {
       updates_.slots.push_back({SlotName(blob.name, StrCat(kWaitingSlot, age)), blob.name, blob.shape});
@@ -444,7 +446,10 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
   if (exchange_) {
     exchange_->Check();
     for (size_t i = 0; i < wishes_.counted.size(); ++i) {
-      wishes_.counted[i] = static_cast<int>(wishes_out_.as<float>()[i]);
+      const bool repeats = wishes_.repeats[i] > 0;
+      wishes_.counted[i] = repeats ? 0 : static_cast<int>(wishes_out_.as<float>()[i]);
+      if (repeats) --wishes_.repeats[i];
+      if (wishes_.counted[i] > 0) wishes_.repeats[i] = delay();
     }
   }
   if (strategy_) loss = strategy_->Finish(iteration, loss, must_agree, wishes_);

@@ -163,16 +163,15 @@ class TrainNet {
   Tensor skipped_;      // no data unless the loss is scaled
   StrategyKind kind_ = StrategyKind::kSynchronous;
   Wishes wishes_;
-  ValueId fence_ = kNoId;  // in the graph: all that is summed is on its way
-  int64_t exchanged_ = 0;  // keys of what is summed over ranks are below
-  int64_t wishes_key_ = -1;
-  int64_t loss_key_ = -1;
+  ValueId fence_ = kNoId;          // in the graph: all that is summed is on its way
+  int64_t exchanged_ = 0;          // keys of what is summed over ranks are below
   std::vector<SplitBlob> splits_;  // rows of these are split among the ranks
   bool shards_ = false;
   std::vector<std::vector<NetBlob>> owned_;      // by rank; empty unless updates are sharded
   std::vector<SlotState> all_slots_;             // the same
   std::unique_ptr<ParameterStore> whole_slots_;  // as they were gathered last
   std::vector<int64_t> gradient_keys_;           // of reached_ in the exchange
+  std::vector<int64_t> exact_keys_;              // of what else is summed: wishes, loss, statistics unless delayed
   ParameterStore* store_ = nullptr;              // only with delayed sums
   Tensor wishes_in_;                             // no data unless gradients are summed
   Tensor wishes_out_;

@@ -238,12 +238,12 @@ bool Trainer::RankTest(const std::vector<OutputValue>& outputs) {
 }
 
 std::optional<TrainEnd> Trainer::Ending() {
+  TakeWishes();  // before anything else: what a signal wants of one rank alone must not be done by it alone
   if (is_target_reached_) return TrainEnd::kTargetReached;
   if (solver_.early_stop_patience() > 0 && state_.tests_since_best >= solver_.early_stop_patience()) {
     return TrainEnd::kStoppedEarly;
   }
   if (state_.iteration >= max_iter_) return std::nullopt;
-  TakeWishes();
   if (wants_stop_ || state_.iteration == options_.stop_after) return TrainEnd::kInterrupted;
   if (is_time_up_) return TrainEnd::kTimeUp;
   return std::nullopt;

@@ -27,7 +27,7 @@ const FieldDescriptor* OriginField(const Descriptor* type) {
 
 class Filler {
  public:
-  Filler(const TextLines& lines, const std::string& file) : lines_(lines), file_(file) {}
+  Filler(const TextPositions& lines, const std::string& file) : lines_(lines), file_(file) {}
 
   // `scope` is the origin that gets the places, `prefix` the message's path in it ("" or "a.b.").
   void Fill(const TextFormat::ParseInfoTree& tree, const std::string& prefix, Origin* scope, Message& message) const {
@@ -78,7 +78,7 @@ class Filler {
     if (nested != nullptr) Fill(*nested, own != nullptr ? "" : path + ".", own != nullptr ? own : scope, *child);
   }
 
-  const TextLines& lines_;
+  const TextPositions& lines_;
   const std::string& file_;
 };
 
@@ -96,7 +96,7 @@ const Origin* OriginOf(const Message& message) {
   return google::protobuf::DynamicCastToGenerated<Origin>(&message.GetReflection()->GetMessage(message, field));
 }
 
-void FillOrigins(const TextFormat::ParseInfoTree& tree, const TextLines& lines, const std::string& file,
+void FillOrigins(const TextFormat::ParseInfoTree& tree, const TextPositions& lines, const std::string& file,
                  Message& message) {
   Origin* origin = MutableOrigin(message);
   if (origin != nullptr) {

@@ -13,7 +13,7 @@
 namespace moka {
 
 // Notes the place of every field of the message, from the tree its parse left.
-void FillOrigins(const google::protobuf::TextFormat::ParseInfoTree& tree, const TextLines& lines,
+void FillOrigins(const google::protobuf::TextFormat::ParseInfoTree& tree, const TextPositions& lines,
                  const std::string& file, google::protobuf::Message& message);
 // Removes every origin, at any depth.
 void ClearOrigins(google::protobuf::Message& message);

@@ -24,7 +24,7 @@ struct ParserComplaint {
 struct ParsedText {
   std::string_view text;
   const std::string& file;
-  const TextLines& lines;
+  const TextPositions& lines;
   const google::protobuf::Descriptor* root;
 };
 

@@ -150,7 +150,7 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
                        BytesText(kTextLimitBytes)));
   }
   RefuseUnlessText(text, file, "a message");
-  const TextLines lines(text);
+  const TextPositions lines(text);
   const ParsedText parsed{.text = text, .file = file, .lines = lines, .root = message.GetDescriptor()};
   Collector strict;
   TextFormat::ParseInfoTree tree;

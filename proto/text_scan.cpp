@@ -23,7 +23,7 @@ size_t StringEnd(std::string_view text, size_t begin) {
 
 }  // namespace
 
-TextLines::TextLines(std::string_view text) : text_(text) {
+TextPositions::TextPositions(std::string_view text) : text_(text) {
   Mark mark;
   marks_.push_back(mark);
   while (mark.offset < text_.size()) {
@@ -32,7 +32,7 @@ TextLines::TextLines(std::string_view text) : text_(text) {
   }
 }
 
-void TextLines::Advance(Mark& mark) const {
+void TextPositions::Advance(Mark& mark) const {
   const char c = text_[mark.offset++];
   if (c == '\n') {
     mark = {.offset = mark.offset, .line = mark.line + 1};
@@ -46,7 +46,7 @@ void TextLines::Advance(Mark& mark) const {
   }
 }
 
-size_t TextLines::OffsetOf(int line, int column) const {
+size_t TextPositions::OffsetOf(int line, int column) const {
   const auto past =
       std::upper_bound(marks_.begin(), marks_.end(), std::tuple(line, column),
                        [](const auto& at, const Mark& m) { return at < std::tuple(m.line, m.byte_column); });
@@ -58,7 +58,7 @@ size_t TextLines::OffsetOf(int line, int column) const {
   return mark.offset;
 }
 
-SourcePlace TextLines::PlaceOf(const std::string& file, size_t offset, size_t length) const {
+SourcePlace TextPositions::PlaceOf(const std::string& file, size_t offset, size_t length) const {
   offset = std::min(offset, text_.size());
   const auto past =
       std::upper_bound(marks_.begin(), marks_.end(), offset, [](size_t at, const Mark& m) { return at < m.offset; });

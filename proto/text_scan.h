@@ -11,9 +11,9 @@
 namespace moka {
 
 // Converts between byte offsets, protobuf's positions and a person's. The text must outlive it.
-class TextLines {
+class TextPositions {
  public:
-  explicit TextLines(std::string_view text);
+  explicit TextPositions(std::string_view text);
 
   // Offset of protobuf's position: line from 0, column from 0 in bytes with tabs expanded to 8.
   size_t OffsetOf(int line, int column) const;

@@ -73,7 +73,7 @@ void ChangeLighting(const LightingChange& lighting, RandomStream& random, Image&
 }
 
 // The picture and all that follows it.
-void Move(const Geometry& geometry, uint8_t fill, Image& picture, const Followers& followers, Image& scratch) {
+void Move(const PictureMap& geometry, uint8_t fill, Image& picture, const Followers& followers, Image& scratch) {
   geometry.MovePicture(fill, picture, scratch);
   for (const auto& [mask, outside] : followers.masks) {
     Require(mask->width == picture.width && mask->height == picture.height, "Augmenter: a mask has its picture's size");
@@ -99,7 +99,7 @@ void ApplyPolicy(const AugmentPolicy& policy, RandomStream& random, Image& pictu
   DrawPolicy(policy, picture.width, picture.height, random, scratch.steps);
   for (const PolicyStep& step : scratch.steps) {
     if (const std::optional<AffineMap> map = MapOf(step, picture.width, picture.height)) {
-      Move(Geometry(*map), static_cast<uint8_t>(policy.fill()), picture, followers, scratch.other);
+      Move(PictureMap(*map), static_cast<uint8_t>(policy.fill()), picture, followers, scratch.other);
     } else {
       ChangeColors(step, picture, scratch.other);
     }
@@ -126,11 +126,11 @@ void Augmenter::Change(const SampleId& id, Image& picture, const Followers& foll
     RandomStream random = StreamFor(id, listed.place);
     if (!(random.Uniform() < double{change.probability()})) continue;
     if (change.has_affine()) {
-      const Geometry geometry(DrawAffine(change.affine(), picture.width, picture.height, random));
+      const PictureMap geometry(DrawAffine(change.affine(), picture.width, picture.height, random));
       Move(geometry, static_cast<uint8_t>(change.affine().fill()), picture, followers, scratch.other);
     } else if (change.has_elastic()) {
       DrawElastic(change.elastic(), picture.width, picture.height, random, scratch.field);
-      Move(Geometry(scratch.field), 0, picture, followers, scratch.other);
+      Move(PictureMap(scratch.field), 0, picture, followers, scratch.other);
     } else if (change.has_policy()) {
       ApplyPolicy(change.policy(), random, picture, followers, scratch);
     } else if (change.has_color()) {

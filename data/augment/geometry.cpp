@@ -167,7 +167,7 @@ AffineMap AffineAbout(const PicturePoint& centre, const AffineParts& parts) {
   return result.Inverse();
 }
 
-PicturePoint Geometry::SourceOf(const PicturePoint& place) const {
+PicturePoint PictureMap::SourceOf(const PicturePoint& place) const {
   if (field_ == nullptr) return source_(place);
   const PicturePoint d = At(*field_, place);
   return {place.x + d.x, place.y + d.y};
@@ -175,7 +175,7 @@ PicturePoint Geometry::SourceOf(const PicturePoint& place) const {
 
 // A displacement has no formula back. The place q with q + d(q) = p is found by going on from q to p - d(q), which
 // converges where neighbours move less than their distance, that is where the field does not fold.
-PicturePoint Geometry::ResultOf(const PicturePoint& place) const {
+PicturePoint PictureMap::ResultOf(const PicturePoint& place) const {
   if (field_ == nullptr) return result_(place);
   PicturePoint q = place;
   constexpr int kMostSteps = 50;
@@ -189,7 +189,7 @@ PicturePoint Geometry::ResultOf(const PicturePoint& place) const {
   return q;
 }
 
-void Geometry::MovePicture(uint8_t fill, Image& picture, Image& scratch) const {
+void PictureMap::MovePicture(uint8_t fill, Image& picture, Image& scratch) const {
   Require(picture.channels == 1 || picture.channels == 3, "MovePicture: 1 or 3 channels");
   scratch.Resize(picture.width, picture.height, picture.channels);
   field_ == nullptr ? MoveAll<AffineRow>(source_, fill, picture, scratch)
@@ -197,7 +197,7 @@ void Geometry::MovePicture(uint8_t fill, Image& picture, Image& scratch) const {
   std::swap(picture, scratch);
 }
 
-void Geometry::MoveMask(uint8_t outside, Image& mask, Image& scratch) const {
+void PictureMap::MoveMask(uint8_t outside, Image& mask, Image& scratch) const {
   Require(mask.channels == 1, "MoveMask: 1 channel");
   scratch.Resize(mask.width, mask.height, 1);
   field_ == nullptr ? MoveLabels<AffineRow>(source_, outside, mask, scratch)
@@ -205,7 +205,7 @@ void Geometry::MoveMask(uint8_t outside, Image& mask, Image& scratch) const {
   std::swap(mask, scratch);
 }
 
-NormalBox Geometry::BoundsOf(const NormalBox& box, int64_t width, int64_t height) const {
+NormalBox PictureMap::BoundsOf(const NormalBox& box, int64_t width, int64_t height) const {
   const auto w = static_cast<double>(width);
   const auto h = static_cast<double>(height);
   // Corners do for straight lines; sides that a field bends are followed in so many steps.

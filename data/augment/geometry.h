@@ -51,10 +51,10 @@ struct Displacement {
 };
 
 // A value: an affine map, or a view of a displacement that must outlive it.
-class Geometry {
+class PictureMap {
  public:
-  explicit Geometry(const AffineMap& source) : source_(source), result_(source.Inverse()) {}
-  explicit Geometry(const Displacement& field) : field_(&field) {}
+  explicit PictureMap(const AffineMap& source) : source_(source), result_(source.Inverse()) {}
+  explicit PictureMap(const Displacement& field) : field_(&field) {}
 
   // Where a place of the result was in the picture, and where a place of the picture is in the result. Between the
   // pixels of a displacement the neighbours' are interpolated; beyond them the nearest one's count.

@@ -12,6 +12,21 @@
 #include "proto/places.h"
 
 namespace moka {
+namespace {
+
+// The loss is another stage's and comes after the statistics: of these each keeps what it was where a batch gives it
+// something that is not finite.
+void GuardStatistics(Graph& graph) {
+  for (size_t i = 0; i < graph.assignments().size(); ++i) {
+    const Assignment old = graph.assignments()[i];
+    const NodeId producer = graph.value(old.value).producer;
+    if (producer == kNoId) continue;
+    const GraphBuilder b(graph, graph.node(producer).origin);  // on the same stage
+    graph.assignments()[i].value = b.Pointwise("select(le(abs(x0),3e38),x0,x1)", {old.value, old.state});
+  }
+}
+
+}  // namespace
 
 void TrainNet::AddPipeline(BuiltNet& net, const LossScaling& scaling, const CompileOptions& options,
                            ParameterStore& store) {
@@ -21,6 +36,7 @@ void TrainNet::AddPipeline(BuiltNet& net, const LossScaling& scaling, const Comp
     throw Error(ErrorKind::kUnavailable, PlaceOf(solver_), "a pipeline trains without a scale of its loss so far",
                 "take float32 or bfloat16, without global_grad_scale");
   }
+  GuardStatistics(net.graph);
   const int rank = pipeline_world_->rank();
   PartitionSpec spec{.stage_of = pipeline_->stage_of_layer,
                      .first_backward = net.graph.node_limit(),

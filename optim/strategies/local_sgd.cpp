@@ -24,8 +24,7 @@ LocalSgd::LocalSgd(Communicator& world, const SolverParameter& solver, Parameter
       from_(solver.distributed().local_from_iter()),
       store_(store),
       names_(std::move(names)),
-      mean_(world, solver.distributed().algorithm(), WireOf(solver.distributed().wire()), TensorsOf(store, names_),
-            kWishes + 1) {
+      mean_(world, solver.distributed().algorithm(), TensorsOf(store, names_), kWishes + 1) {
   for (const std::string& name : names_) {
     if (!store.MirrorsOf(name).empty()) mirrored_.push_back(name);
   }

@@ -44,7 +44,11 @@ std::vector<SlotState> ServedUpdates::Slots(const Setting& setting) {
 }
 
 ServedUpdates::ServedUpdates(Communicator& world, ParameterStore& store, Setting setting)
-    : world_(world), store_(store), setting_(std::move(setting)), owned_(ShareOut(setting_.blobs, world.size())) {
+    : world_(world),
+      store_(store),
+      setting_(std::move(setting)),
+      rule_(ServedUpdatesRuleOf(setting_.solver->distributed())),
+      owned_(ShareOut(setting_.blobs, world.size())) {
   std::vector<int64_t> elements;
   for (const std::vector<NetBlob>& blobs : owned_) elements.push_back(ElementsOf(blobs));
   slots_ = Slots(setting_);
@@ -56,8 +60,7 @@ ServedUpdates::ServedUpdates(Communicator& world, ParameterStore& store, Setting
     zeros_.resize(std::max(zeros_.size(), static_cast<size_t>(blob.shape.Count())));
   }
   const DistributedParameter& param = setting_.solver->distributed();
-  service_ = std::make_unique<ParameterService>(world, std::move(elements), ServedUpdatesRuleOf(param),
-                                                param.staleness(), *this);
+  service_ = std::make_unique<ParameterService>(world, std::move(elements), rule_, param.staleness(), *this);
 }
 
 ServedUpdates::~ServedUpdates() = default;
@@ -74,7 +77,7 @@ void ServedUpdates::BuildServer() {
   const std::vector<NetBlob>& own = owned_[static_cast<size_t>(world_.rank())];
   if (own.empty()) return;
   UpdateGraph built = BuildUpdateGraph(StandardCatalog(), *setting_.solver, own, setting_.net, {}, {},
-                                       1.0 / static_cast<double>(world_.size()));
+                                       UpdatesByWorker() ? 1.0 : 1.0 / world_.size());
   for (const NetBlob& blob : own) served_.Add(blob.name, blob.shape);
   for (const SlotState& slot : built.updates.slots) served_.Add(slot.name, slot.shape);
   inputs_ = built.updates.inputs;
@@ -149,7 +152,9 @@ void ServedUpdates::Apply(int64_t clock, double loss, std::span<float> gradients
   });
   update_->input("guard").as<float>()[0] = static_cast<float>(loss);
   for (const std::string& name : inputs_) {
-    update_->input(name).as<float>()[0] = static_cast<float>(UpdateInput(solver, name, clock));
+    const double value = UpdateInput(solver, name, clock);
+    const bool is_divided = name == "lr" && UpdatesByWorker();
+    update_->input(name).as<float>()[0] = static_cast<float>(is_divided ? value / world_.size() : value);
   }
   update_->Run();
 }

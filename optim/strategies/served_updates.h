@@ -40,6 +40,9 @@ class ServedUpdates : public Strategy, public ServedValues {
   std::string Describe() const override;
 
  private:
+  // Whether a worker's gradient is an update by itself. All workers' together are then one step, as long as that of the
+  // mean: each is of a rate divided by their number, so that weight decay is not applied as often as there are workers.
+  bool UpdatesByWorker() const { return rule_ != ParameterService::Rule::kTogether; }
   // Of the blobs that this rank owns; the service's thread only.
   void Apply(int64_t clock, double loss, std::span<float> gradients, std::span<const float> sent) override;
   void Read(std::span<float> values) const override;
@@ -51,6 +54,7 @@ class ServedUpdates : public Strategy, public ServedValues {
   Communicator& world_;
   ParameterStore& store_;
   Setting setting_;
+  ParameterService::Rule rule_;
   std::vector<std::vector<NetBlob>> owned_;  // by rank
   std::vector<SlotState> slots_;
   // Of the server.

@@ -40,6 +40,7 @@ inline constexpr int kWishes = 3;
 struct Wishes {
   std::array<float, kWishes> wanted{};
   std::array<int, kWishes> counted{};
+  std::array<int, kWishes> repeats{};  // iterations whose counts, delayed like gradients, are of a wish taken before
 };
 
 class Strategy {

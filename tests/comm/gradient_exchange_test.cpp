@@ -99,6 +99,25 @@ TEST(GradientExchange, ABucketIsSummedWhileLaterGradientsAreComputed) {
   });
 }
 
+// A half type has 11 digits of a value: of this one the last is the 21st.
+TEST(GradientExchange, WhatIsNoGradientIsNotRounded) {
+  constexpr float kFine = 1.0F + 0x1p-20F;
+  for (const Wire wire : {Wire::kFloat16, Wire::kBFloat16}) {
+    RunWorld([&](Communicator& world) {
+      Rank rank(world);
+      for (const int64_t key : {0, 4}) rank.exchange.SetWay(key, GradientExchange::Way::kExactToAll, 0);
+      EXPECT_EQ(rank.exchange.Cuts(), (std::vector<int>{1, 4, 5}));
+      const Schedule schedule = FindAllReduce("ring").make({.ranks = kRanks}, world.rank());
+      rank.exchange.SetPlan({1, 4, 5}, {schedule, schedule, schedule}, wire);
+      for (std::vector<float>& values : rank.values) std::ranges::fill(values, kFine);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.Begin(key);
+      for (int64_t key = 0; key < 5; ++key) rank.exchange.End(key);
+      for (const size_t exact : {0, 4}) EXPECT_EQ(rank.values[exact][0], 3 * kFine);
+      EXPECT_EQ(rank.values[3][0], 3.0F);
+    });
+  }
+}
+
 // Two weights of the owners 0 and 1, of which the second travels later.
 TEST(GradientExchange, AWeightIsThereBeforeLaterOnesHaveBegun) {
   std::atomic<int> has_first = 0;

@@ -210,7 +210,7 @@ TEST(StateMean, IsTheMeanOfAllRanksInPlaceAndTheSumOfTheRest) {
       std::vector<float> a(1000, static_cast<float>(r));
       std::vector<float> b = {static_cast<float>(4 * r), 8};
       StateMean mean(
-          world, "auto", Wire::kFloat32,
+          world, "auto",
           {Tensor({DType::kFloat32, Shape{10, 100}, {}}, a.data()), Tensor({DType::kFloat32, Shape{2}, {}}, b.data())},
           1);
       for (int i = 0; i < 3; ++i) {

@@ -45,7 +45,7 @@ class StorageTest : public testing::Test {
   }
 
   Graph graph_;
-  Schedule schedule_;
+  NodeSchedule schedule_;
   std::array<ValueId, 5> results_{};
 };
 

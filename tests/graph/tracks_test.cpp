@@ -134,7 +134,7 @@ TEST(TracksTest, PlannedMemoryOfTracksIsDisjoint) {
   }
   graph.AddOutput("y", border.Add1("concat", ends, {{"axis", int64_t{0}}}));
   std::vector<NodeId> order = graph.TopologicalOrder();
-  Schedule schedule{.constants = {}, .steps = order, .in_place = {}, .tracks = {}};
+  NodeSchedule schedule{.constants = {}, .steps = order, .in_place = {}, .tracks = {}};
   FindTracks(graph, 3, schedule);
   ASSERT_EQ(schedule.track_count(), 3);
   ASSERT_EQ(schedule.steps.size(), order.size());

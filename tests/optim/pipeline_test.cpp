@@ -96,6 +96,20 @@ TEST_F(PipelineTest, ComputesWhatOneRankDoes) {
   }
 }
 
+// The batch norm is of a stage that does not know the loss.
+TEST_F(PipelineTest, ABadBatchLeavesNoTraceInAnyStage) {
+  const auto poison = [](int, Trainer& trainer) { FillTask(trainer.train_net().feed(), 11); };
+  const std::string text = Staged(Without(TaskNet(16, false), "relu", "ip2"), {{"ip2", 1}});
+  const std::vector<Result> results = Train(2, SolverFor(2) + " on_nan: IGNORE", Nets(1, text), {}, poison);
+  for (const Result& result : results) {
+    EXPECT_GT(result.state.skipped_updates, 0);
+    EXPECT_LT(result.state.skipped_updates, 12) << "others are not skipped";
+    for (const auto& [name, values] : result.values) {
+      for (const float v : values) ASSERT_TRUE(std::isfinite(v)) << name;
+    }
+  }
+}
+
 // The sum reads what two earlier stages computed, so a value passes over a stage; another stage has a loss, too.
 TEST_F(PipelineTest, ValuesMayPassOverStages) {
   std::string text = StrCat(

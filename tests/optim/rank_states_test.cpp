@@ -106,6 +106,16 @@ TEST(CulpritTest, OfAChainOfWaitsTheLowestPlaceTells) {
   EXPECT_EQ(FindCulprit(ring, 4)->rank, 0);
 }
 
+TEST(CulpritTest, OfAPipelineTheRankThatDoesNotWaitIsNamed) {
+  std::vector<RankState> states = FourRanks();
+  for (const int rank : {0, 1, 2}) states[static_cast<size_t>(rank)].waits_for = {rank + 1};
+  const std::optional<Culprit> culprit = FindCulprit(states, 4);
+  ASSERT_TRUE(culprit);
+  EXPECT_EQ(culprit->rank, 3);
+  states[3].waits_for = {0};
+  EXPECT_FALSE(FindCulprit(states, 4)) << "all wait for each other";
+}
+
 TEST(CulpritTest, WhatASilentRankWaitedForIsTooOld) {
   std::vector<RankState> states = Waiting(2);
   states[2].waits_for = {1};

@@ -100,6 +100,19 @@ TEST_F(RanksTest, HalfTypesOnTheWireStayNear) {
   }
 }
 
+TEST_F(RanksTest, HalfTypesOnTheWireAreForGradientsOnly) {
+  const std::string solver = BaseSolver() + "max_iter: 1 ";
+  const Result full = Train(2, solver, Nets())[0];
+  const Result half = Train(2, solver + "distributed { wire: \"bfloat16\" }", Nets())[0];
+  for (const char* statistic : {"bn/0", "bn/1"}) EXPECT_EQ(half.values.at(statistic), full.values.at(statistic));
+  EXPECT_EQ(half.state.smoothed_loss, full.state.smoothed_loss);
+  EXPECT_NE(half.values.at("ip1/0"), full.values.at("ip1/0"));
+  const std::string local = "strategy: \"local\" local_steps: 2";
+  EXPECT_EQ(Train(2, BaseSolver() + "distributed { " + local + " wire: \"float16\" }", Plain())[0].values,
+            Train(2, BaseSolver() + "distributed { " + local + " }", Plain())[0].values)
+      << "means are of weights";
+}
+
 TEST_F(RanksTest, AResumedRunEndsBitIdentical) {
   const std::string solver = BaseSolver() + "type: \"Adam\" base_lr: 0.01";
   const Result whole = Train(2, solver, Nets())[0];

@@ -54,6 +54,53 @@ TEST_F(StrategiesTest, ServersHaveTheNormsOfWholeBlobs) {
   }
 }
 
+// Of one iteration, up to a step's change of the gradient: the workers' updates are together as long as one.
+TEST_F(StrategiesTest, UpdatesOfEveryWorkerAreTogetherThatOfTheMean) {
+  for (const char* type : {"SGD", "Adam"}) {
+    const std::string solver =
+        StrCat(BaseSolver(), "max_iter: 1 momentum: 0 base_lr: 0.01 weight_decay: 1 type: \"", type, "\" ");
+    const auto alone = Make(solver, {}, Plain());
+    alone->Run();
+    const std::vector<float> expected = alone->store().Values("ip2/0");
+    for (const char* by : {"strategy: \"turn\"", "strategy: \"parameter_server\" server: \"asynchronous\""}) {
+      const std::vector<float> weights = Train(2, solver + With(by), Plain())[0].values.at("ip2/0");
+      double difference = 0;
+      double moved = 0;
+      double size = 0;
+      const Trainer fresh(Merged(solver), Plain(), {});
+      const std::vector<float> begin = fresh.store().Values("ip2/0");
+      for (size_t i = 0; i < weights.size(); ++i) {
+        difference += std::pow(double{weights[i] - expected[i]}, 2);
+        moved += std::pow(double{weights[i] - begin[i]}, 2);
+        size += std::pow(double{expected[i] - begin[i]}, 2);
+      }
+      EXPECT_LT(std::sqrt(difference / size), type == std::string("SGD") ? 0.1 : 0.5) << type << " " << by;
+      EXPECT_LT(std::sqrt(moved / size), 1.05) << type << " " << by;
+    }
+  }
+}
+
+TEST_F(StrategiesTest, WithDelaysAWishIsGrantedOnce) {
+  struct Watch : TrainObserver {
+    void OnIteration(const TrainProgress&) override {
+      if (trainer->train_net().wished(1) > 0) ++granted;
+      if (++iteration == 10) trainer->train_net().SetWish(1, true);
+    }
+    Trainer* trainer = nullptr;
+    int iteration = 0;
+    int granted = 0;
+  };
+  std::array<Watch, 2> watches;
+  Train(
+      2, BaseSolver() + With("strategy: \"delayed\" delay: 3"), Plain(),
+      [&](int rank, TrainerOptions& options) { options.observer = &watches.at(static_cast<size_t>(rank)); },
+      [&](int rank, Trainer& trainer) {
+        watches.at(static_cast<size_t>(rank)).trainer = &trainer;
+        trainer.train_net().SetWish(1, rank == 1);
+      });
+  for (const Watch& watch : watches) EXPECT_EQ(watch.granted, 2);
+}
+
 TEST_F(StrategiesTest, LocalStepsAreThoseOfEachRankAlone) {
   // Two ranks that agree at the end only, beside two trainings of one rank on the same samples.
   const std::string solver = BaseSolver() + "max_iter: 4 test_interval: 0";

@@ -123,6 +123,31 @@ TEST(StructureTest, NoTypeIsNamedLikeAMessage) {
   }
 }
 
+// The one-definition rule: of two types of one qualified name the linker keeps the functions of either.
+TEST(StructureTest, NoTwoFilesDefineATypeOfOneName) {
+  static const std::regex open(R"(^(?:inline )?namespace ?([\w:]*) ?\{)");
+  static const std::regex close(R"(^\}.*// namespace)");
+  static const std::regex type(R"(^(?:struct|class|enum class|enum|union) (\w+)(?: final)?(?: :.*)? \{)");
+  std::map<std::string, std::string> defined;  // qualified name -> file
+  for (const SourceFile& file : AllSources()) {
+    std::vector<std::string> scopes;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, open)) {
+        scopes.push_back(match[1]);
+      } else if (std::regex_search(line, close) && !scopes.empty()) {
+        scopes.pop_back();
+      } else if (std::regex_search(line, match, type)) {
+        std::string name;
+        for (const std::string& scope : scopes) name += scope.empty() ? file.path + "::" : scope + "::";
+        const auto [it, is_new] = defined.emplace(name + match[1].str(), file.path);
+        EXPECT_TRUE(is_new || it->second == file.path) << it->first << " is in " << it->second << " and " << file.path;
+      }
+    }
+  }
+  EXPECT_GT(defined.size(), 500U);
+}
+
 TEST(StructureTest, NoStubsAndNoPromises) {
   static const std::regex promise(R"(\b(TODO|FIXME|XXX|HACK)\b)");
   for (const SourceFile& file : AllSources()) {

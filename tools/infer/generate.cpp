@@ -102,7 +102,7 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
   const int64_t columns = arguments.Int("columns", 8, 1, 1000);
   const int64_t seed = arguments.Int("seed", 1, 0, INT64_MAX);
   const fs::path out = arguments.Get("out", "samples.png");
-  const PixelRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
+  const GreyRange range{double{source.card.generation().low()}, double{source.card.generation().high()}};
   if (!(range.low < range.high)) {
     throw Error(ErrorKind::kConfig, StrCat("the card's generation: black is ", range.low, " and white ", range.high,
                                            ", expected low below high"));

@@ -362,6 +362,9 @@ int RunTrain(const Arguments& arguments) {
     LogToFile(StrCat("error: ", error.what()));
     std::this_thread::sleep_for(kLastWords);
     return static_cast<int>(ErrorKind::kPeer);
+  } catch (const std::exception& error) {  // memory that is not there, say
+    world->Fail(error.what());
+    throw;
   }
 }
 

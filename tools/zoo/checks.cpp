@@ -50,13 +50,13 @@ const std::vector<EntryCheck>& AllEntryChecks() {
 }
 
 CheckResult Holds(std::string_view check, std::string text) {
-  return {std::string(check), Verdict::kHolds, std::move(text)};
+  return {std::string(check), CheckVerdict::kHolds, std::move(text)};
 }
 CheckResult Fails(std::string_view check, std::string text) {
-  return {std::string(check), Verdict::kFails, std::move(text)};
+  return {std::string(check), CheckVerdict::kFails, std::move(text)};
 }
 CheckResult Skipped(std::string_view check, std::string text) {
-  return {std::string(check), Verdict::kSkipped, std::move(text)};
+  return {std::string(check), CheckVerdict::kSkipped, std::move(text)};
 }
 
 const ZooSkip* SkipOf(const ZooEntry& entry, std::string_view check) {

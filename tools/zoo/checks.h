@@ -19,11 +19,11 @@ enum class Tier : uint8_t { kStatic, kFast, kNightly, kRelease };
 Tier TierNamed(const std::string& name);
 std::string_view TierName(Tier tier);
 
-enum class Verdict : uint8_t { kHolds, kFails, kSkipped };
+enum class CheckVerdict : uint8_t { kHolds, kFails, kSkipped };
 
 struct CheckResult {
   std::string check;
-  Verdict verdict = Verdict::kHolds;
+  CheckVerdict verdict = CheckVerdict::kHolds;
   std::string text;  // what was found
 };
 

@@ -28,7 +28,7 @@ TEST_F(Geometries, AffineMapsArePillowsAndTorchvisions) {
                             .shear_x = TangentOf(number("shear_x")),
                             .shear_y = TangentOf(number("shear_y"))};
     Image scratch;
-    Geometry(AffineAbout(centre, parts)).MovePicture(fill, image, scratch);
+    PictureMap(AffineAbout(centre, parts)).MovePicture(fill, image, scratch);
     EXPECT_LE(Distance(image.pixels, Bytes(golden.at("pixels"))), 1) << golden.at("degrees");
     ++cases;
   }
@@ -40,7 +40,7 @@ TEST_F(Geometries, WhereNothingMovesEachPixelStays) {
   Displacement still{.height = picture.height, .width = picture.width};
   still.dx.assign(static_cast<size_t>(picture.height * picture.width), 0.0F);
   still.dy = still.dx;
-  for (const Geometry& geometry : {Geometry(AffineMap{}), Geometry(still)}) {
+  for (const PictureMap& geometry : {PictureMap(AffineMap{}), PictureMap(still)}) {
     Image image = picture;
     Image scratch;
     geometry.MovePicture(7, image, scratch);
@@ -56,7 +56,7 @@ TEST_F(Geometries, QuarterTurnsAreExact) {
   mask.Resize(3, 3, 1);
   mask.pixels = {1, 2, 3, 4, 5, 6, 7, 8, 9};
   Image picture = mask;
-  const Geometry quarter(AffineAbout({1.5, 1.5}, {.degrees = 90}));
+  const PictureMap quarter(AffineAbout({1.5, 1.5}, {.degrees = 90}));
   Image scratch;
   quarter.MoveMask(0, mask, scratch);
   EXPECT_EQ(mask.pixels, (std::vector<uint8_t>{7, 4, 1, 8, 5, 2, 9, 6, 3}));  // clockwise
@@ -67,7 +67,7 @@ TEST_F(Geometries, QuarterTurnsAreExact) {
 TEST_F(Geometries, OutsideIsTheFill) {
   Image mask = Picture(1);
   Image picture = Picture(3);
-  const Geometry away(AffineAbout({}, {.dx = 1000}));
+  const PictureMap away(AffineAbout({}, {.dx = 1000}));
   Image scratch;
   away.MoveMask(255, mask, scratch);
   away.MovePicture(12, picture, scratch);
@@ -76,8 +76,8 @@ TEST_F(Geometries, OutsideIsTheFill) {
 }
 
 // A random map that keeps the middle of the picture inside.
-Geometry RandomAffine(RandomStream& random, double side) {
-  return Geometry(AffineAbout({side / 2, side / 2}, {.degrees = random.Uniform(-180, 180),
+PictureMap RandomAffine(RandomStream& random, double side) {
+  return PictureMap(AffineAbout({side / 2, side / 2}, {.degrees = random.Uniform(-180, 180),
                                                      .dx = random.Uniform(-5, 5),
                                                      .dy = random.Uniform(-5, 5),
                                                      .scale = random.Uniform(0.7, 1.4),
@@ -106,7 +106,7 @@ Bounds BoundsOfPaint(const Image& image) {
 }
 
 // A white rectangle is moved as a picture, as a mask and as a box: all three end at the same place.
-void ExpectAllFollow(const Geometry& geometry, RandomStream& random, double allowed) {
+void ExpectAllFollow(const PictureMap& geometry, RandomStream& random, double allowed) {
   constexpr int64_t kSide = 96;
   Image picture;
   picture.Resize(kSide, kSide, 3);
@@ -151,7 +151,7 @@ TEST_F(Geometries, BoxesAndMasksFollowDisplacements) {
     RandomStream random(12, i);
     Displacement field;
     DrawElastic(elastic, 96, 96, random, field);
-    ExpectAllFollow(Geometry(field), random, 1.6);
+    ExpectAllFollow(PictureMap(field), random, 1.6);
     if (HasFailure()) FAIL() << "field " << i;
   }
 }
@@ -161,7 +161,7 @@ TEST_F(Geometries, PointsGoThereAndBack) {
     RandomStream random(13, i);
     Displacement field;
     DrawElastic(FieldsOf<ElasticChange>("alpha: 40 sigma: 5"), 96, 96, random, field);
-    for (const Geometry& geometry : {RandomAffine(random, 96), Geometry(field)}) {
+    for (const PictureMap& geometry : {RandomAffine(random, 96), PictureMap(field)}) {
       const PicturePoint p{random.Uniform(0, 96), random.Uniform(0, 96)};
       const PicturePoint back = geometry.SourceOf(geometry.ResultOf(p));
       EXPECT_NEAR(back.x, p.x, 2e-3);

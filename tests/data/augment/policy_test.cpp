@@ -30,7 +30,7 @@ TEST_F(Policies, EachChangeIsTorchvisions) {
     Image image = Picture(golden.at("channels").get<int64_t>());
     Image scratch;
     const auto map = MapOf(step, image.width, image.height);
-    if (map) Geometry(*map).MovePicture(fill, image, scratch);
+    if (map) PictureMap(*map).MovePicture(fill, image, scratch);
     ChangeColors(step, image, scratch);
     EXPECT_LE(Distance(image.pixels, Bytes(golden.at("pixels"))), map ? 1 : 0) << name << " " << step.magnitude;
     seen.insert(name);

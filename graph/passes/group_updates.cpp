@@ -1,12 +1,14 @@
 // Group updates: on a GPU, the updates' expressions that are the same over tensors of their own become one
 // pointwise_group, and sums of the same expression over whole tensors (norms, checks for what is not finite) one
-// reduce_group: a net of a hundred small parameters then has one kernel to update them.
+// reduce_group: a net of a hundred small parameters then has one kernel to update them, and one for the running
+// statistics of its batch norms.
 // Requires: final layouts. Ensures: the same outputs and assignments; some kernel takes each group. What members read
 // and give lives until the group has run.
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/text.h"
 #include "graph/binding.h"
@@ -29,7 +31,9 @@ struct Member {
 
 class Grouper {
  public:
-  Grouper(Graph& graph, const PassContext& context) : graph_(graph), context_(context), uses_(graph.Uses()) {}
+  Grouper(Graph& graph, const PassContext& context) : graph_(graph), context_(context), uses_(graph.Uses()) {
+    for (const Assignment& assignment : graph.assignments()) assigned_.insert(assignment.value);
+  }
 
   bool Run() {
     std::map<std::string, std::vector<Member>> groups;
@@ -67,8 +71,16 @@ class Grouper {
 
   static bool IsSum(const Node& node) { return node.op->name == "reduce_sum"; }
 
+  // Of the update, or what gives states their next values and nothing else, so that it can as well be done late.
+  bool IsUpdate(const Node& node) const {
+    if (node.origin.pass == "update") return node.op->name == "pointwise" || IsSum(node);
+    return node.op->name == "pointwise" && std::ranges::all_of(node.outputs, [&](ValueId id) {
+             return assigned_.contains(id) && uses_[static_cast<size_t>(id)].empty();
+           });
+  }
+
   std::optional<Member> AsMember(const Node& node) const {
-    if ((node.op->name != "pointwise" && !IsSum(node)) || node.origin.pass != "update") return std::nullopt;
+    if (!IsUpdate(node)) return std::nullopt;
     const TensorType& whole = graph_.type(IsSum(node) ? node.inputs[0] : node.outputs[0]);
     const auto lies_alike = [&](ValueId id) {
       return graph_.type(id).shape == whole.shape && graph_.type(id).layout == whole.layout;
@@ -155,6 +167,7 @@ class Grouper {
   Graph& graph_;
   const PassContext& context_;
   std::vector<std::vector<NodeId>> uses_;  // as before the groups
+  std::set<ValueId> assigned_;             // the same
   std::map<ValueId, int> depth_;           // possible members on the way to a value
   std::map<ValueId, ValueId> now_;         // results of members, and of the groups in their place
 };

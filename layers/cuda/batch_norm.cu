@@ -2,6 +2,7 @@
 // makes the statistics (statistics.cuh); another makes y.
 #include <cmath>
 
+#include "layers/cuda/channel_elements.cuh"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/normal.cuh"
 #include "layers/cuda/statistics.cuh"
@@ -24,32 +25,46 @@ struct BatchStatistics : cuda::Statistics<T> {
   }
 };
 
-// V elements of y, and of x where they come from. R: the residual's type.
-template <class T, class R, int V>
-struct NormaliseEach {
-  cuda::ChannelMap map;  // y's
+// Elements of y, and of x where they come from. R: the residual's type.
+template <class T, class R>
+struct Normalise {
+  using W = cuda::Wide<T>;
   cuda::SampledPlanes sampled;
-  cuda::Coefficients<cuda::Wide<T>> coefficients;
+  cuda::Coefficients<W> coefficients;
   bool is_relu;
   const T* x;
   const R* residual;  // null: none
   T* y;
 
-  __host__ __device__ void operator()(int64_t i) const {
-    using W = cuda::Wide<T>;
-    const int64_t to = i * V;
-    const int64_t from = sampled.PlaceInX(to);
-    const auto c = cuda::LoadCoefficients<V>(coefficients, map.Channel(to), !map.is_last);
-    auto pack = cuda::LoadPack<V>(x + from);
-    auto more = cuda::Pack<R, V>{};
-    if (residual != nullptr) more = cuda::LoadPack<V>(residual + from);
+  template <int V>
+  using Context = cuda::CoefficientPack<W, V>;
+  template <int V>
+  __host__ __device__ Context<V> Enter(int64_t c, bool is_one) const {
+    return cuda::LoadCoefficients<V>(coefficients, c, is_one);
+  }
+  template <int V>
+  struct Loaded {
+    cuda::Pack<T, V> x;
+    cuda::Pack<R, V> residual;
+  };
+  template <int V>
+  __host__ __device__ Loaded<V> Load(const Context<V>&, int64_t i) const {
+    const int64_t from = sampled.PlaceInX(i);
+    Loaded<V> loaded;
+    loaded.x = cuda::LoadPack<V>(x + from);
+    if (residual != nullptr) loaded.residual = cuda::LoadPack<V>(residual + from);
+    return loaded;
+  }
+  template <int V>
+  __host__ __device__ void Store(const Context<V>& c, int64_t i, const Loaded<V>& loaded) const {
+    cuda::Pack<T, V> pack;
     for (int k = 0; k < V; ++k) {
-      W value = c.Normal(k, cuda::ToWide(pack.values[k]));
-      if (residual != nullptr) value += cuda::ToWide(more.values[k]);
+      W value = c.Normal(k, cuda::ToWide(loaded.x.values[k]));
+      if (residual != nullptr) value += cuda::ToWide(loaded.residual.values[k]);
       if (is_relu && value < 0) value = 0;
       pack.values[k] = cuda::Narrow<T>(value);
     }
-    cuda::StorePack<V>(y + to, pack);
+    cuda::StorePack<V>(y + i, pack);
   }
 };
 
@@ -115,17 +130,17 @@ class BatchNormKernel final : public BoundKernel {
           BatchStatistics<T>{{in<T>(0), {x_.PerChannel(), Wanted(1), Wanted(2)}}, scale, shift, eps_, coefficients});
     }
     if (has_residual_ && input_types_.back() != dtype_) {
-      Normalise<T, float, V>(coefficients);
+      MakeResult<T, float, V>(coefficients);
     } else {
-      Normalise<T, T, V>(coefficients);
+      MakeResult<T, T, V>(coefficients);
     }
   }
 
   template <class T, class R, int V>
-  void Normalise(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
+  void MakeResult(const cuda::Coefficients<cuda::Wide<T>>& coefficients) {
     const R* residual = has_residual_ ? in<R>(input_count() - 1) : nullptr;
-    cuda::ForEach(stream(), y_.Count() / V,
-                  NormaliseEach<T, R, V>{y_, sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
+    cuda::ForEachOfChannels<V>(stream(), y_,
+                               Normalise<T, R>{sampled_, coefficients, is_relu_, in<T>(0), residual, out<T>(0)});
   }
 
   cuda::ChannelMap x_;

@@ -3,6 +3,7 @@
 // dx = factor * (g - a - (x - mean) * b).
 #include <cmath>
 
+#include "layers/cuda/channel_elements.cuh"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/normal.cuh"
 
@@ -12,6 +13,12 @@ namespace {
 constexpr int kMaxGradients = 8;
 
 enum class Mask : uint8_t { kNone, kInput, kOutput };
+
+template <class T, int V>
+struct XAndGradient {
+  cuda::Pack<T, V> x;
+  cuda::Wide<T> g[V];
+};
 
 // g at V neighbours.
 template <class T>
@@ -26,21 +33,22 @@ struct MaskedGradient {
 
   // place: of x.
   template <int V>
-  __host__ __device__ void Get(const cuda::CoefficientPack<W, V>& c, int64_t place, const cuda::Pack<T, V>& x_pack,
-                               W (&g)[V]) const {
-    for (int k = 0; k < V; ++k) g[k] = 0;
+  __host__ __device__ XAndGradient<T, V> Load(const cuda::CoefficientPack<W, V>& c, int64_t place) const {
+    XAndGradient<T, V> loaded{cuda::LoadPack<V>(x + place), {}};
+    auto& g = loaded.g;
     const int64_t at = sampled.PlaceInY(place);
-    if (at < 0) return;
+    if (at < 0) return loaded;
     for (int i = 0; i < gradients; ++i) {
       const auto pack = cuda::LoadPack<V>(dy[i] + at);
       for (int k = 0; k < V; ++k) g[k] += cuda::ToWide(pack.values[k]);
     }
-    if (mask == Mask::kNone) return;
-    const auto result = mask == Mask::kOutput ? cuda::LoadPack<V>(y + at) : x_pack;
+    if (mask == Mask::kNone) return loaded;
+    const auto result = mask == Mask::kOutput ? cuda::LoadPack<V>(y + at) : loaded.x;
     for (int k = 0; k < V; ++k) {
       const W value = cuda::ToWide(result.values[k]);
       if (!((mask == Mask::kOutput ? value : c.Normal(k, value)) > 0)) g[k] = 0;
     }
+    return loaded;
   }
 };
 
@@ -69,16 +77,20 @@ struct GradientSums {
     return cuda::LoadCoefficients<V>(coefficients, c, false);
   }
   template <int V>
-  __host__ __device__ void Add(const Context<V>& c, int64_t i, State (&states)[V]) const {
-    const auto x = cuda::LoadPack<V>(gradient.x + i);
-    W g[V];
-    gradient.template Get<V>(c, i, x, g);
+  using Loaded = XAndGradient<T, V>;
+  template <int V>
+  __host__ __device__ Loaded<V> Load(const Context<V>& c, int64_t i) const {
+    return gradient.template Load<V>(c, i);
+  }
+  template <int V>
+  __host__ __device__ void Add(const Context<V>& c, int64_t i, const Loaded<V>& loaded, State (&states)[V]) const {
     cuda::Pack<T, V> rounded;
     for (int k = 0; k < V; ++k) {
-      rounded.values[k] = cuda::Narrow<T>(g[k]);
-      states[k].g += static_cast<double>(g[k]);
+      const W g = loaded.g[k];
+      rounded.values[k] = cuda::Narrow<T>(g);
+      states[k].g += static_cast<double>(g);
       states[k].products +=
-          static_cast<double>(g[k]) * static_cast<double>(cuda::ToWide(x.values[k]) - c.mean.values[k]);
+          static_cast<double>(g) * static_cast<double>(cuda::ToWide(loaded.x.values[k]) - c.mean.values[k]);
     }
     if (residual != nullptr) cuda::StorePack<V>(residual + i, rounded);
   }
@@ -96,35 +108,51 @@ struct GradientSums {
   }
 };
 
-template <class T, int V>
-struct InputGradientEach {
+template <class T>
+struct InputGradient {
   using W = cuda::Wide<T>;
   MaskedGradient<T> gradient;
-  cuda::ChannelMap map;
   cuda::Coefficients<W> coefficients;
   const W* a;
   const W* b;
   const T* residual;  // g if the sums have left it, which may have been written over the gradients
   T* dx;
 
-  __host__ __device__ void operator()(int64_t i) const {
-    const int64_t at = i * V;
-    const int64_t channel = map.Channel(at);
-    const auto c = cuda::LoadCoefficients<V>(coefficients, channel, !map.is_last);
-    auto x = cuda::LoadPack<V>(gradient.x + at);
-    W g[V];
-    if (residual == nullptr) {
-      gradient.template Get<V>(c, at, x, g);
-    } else {
-      const auto pack = cuda::LoadPack<V>(residual + at);
-      for (int k = 0; k < V; ++k) g[k] = cuda::ToWide(pack.values[k]);
-    }
+  template <int V>
+  struct Context {
+    cuda::CoefficientPack<W, V> c;
+    cuda::Pack<W, V> a;
+    cuda::Pack<W, V> b;
+  };
+  template <int V>
+  __host__ __device__ Context<V> Enter(int64_t channel, bool is_one) const {
+    Context<V> context{cuda::LoadCoefficients<V>(coefficients, channel, is_one), {}, {}};
     for (int k = 0; k < V; ++k) {
-      const int64_t own = map.is_last ? channel + k : channel;
-      const W centred = cuda::ToWide(x.values[k]) - c.mean.values[k];
-      x.values[k] = cuda::Narrow<T>(c.factor.values[k] * (g[k] - a[own] - centred * b[own]));
+      context.a.values[k] = a[is_one ? channel : channel + k];
+      context.b.values[k] = b[is_one ? channel : channel + k];
     }
-    cuda::StorePack<V>(dx + at, x);
+    return context;
+  }
+  template <int V>
+  using Loaded = XAndGradient<T, V>;
+  template <int V>
+  __host__ __device__ Loaded<V> Load(const Context<V>& context, int64_t i) const {
+    if (residual == nullptr) return gradient.template Load<V>(context.c, i);
+    Loaded<V> loaded;
+    loaded.x = cuda::LoadPack<V>(gradient.x + i);
+    const auto pack = cuda::LoadPack<V>(residual + i);
+    for (int k = 0; k < V; ++k) loaded.g[k] = cuda::ToWide(pack.values[k]);
+    return loaded;
+  }
+  template <int V>
+  __host__ __device__ void Store(const Context<V>& context, int64_t i, const Loaded<V>& loaded) const {
+    cuda::Pack<T, V> pack;
+    for (int k = 0; k < V; ++k) {
+      const W centred = cuda::ToWide(loaded.x.values[k]) - context.c.mean.values[k];
+      pack.values[k] = cuda::Narrow<T>(context.c.factor.values[k] *
+                                       (loaded.g[k] - context.a.values[k] - centred * context.b.values[k]));
+    }
+    cuda::StorePack<V>(dx + i, pack);
   }
 };
 
@@ -195,8 +223,8 @@ class BatchNormBackwardKernel final : public BoundKernel {
     cuda::SumChannels<V>(stream(), cuda::ChannelPlan(map_, V), scratch<typename GradientSums<T>::State>(ValueBytes()),
                          GradientSums<T>{Gradient<T>(), map_, coefficients, Given(2), is_affine_ ? Wanted(1) : none,
                                          is_affine_ ? Wanted(2) : none, eps_, a, b, residual});
-    cuda::ForEach(stream(), map_.Count() / V,
-                  InputGradientEach<T, V>{Gradient<T>(), map_, coefficients, a, b, residual, out<T>(0)});
+    cuda::ForEachOfChannels<V>(stream(), map_,
+                               InputGradient<T>{Gradient<T>(), coefficients, a, b, residual, out<T>(0)});
   }
 
   cuda::ChannelMap map_;

@@ -6,7 +6,9 @@
 // F has a State (trivially copyable; State{} is what nothing adds up to) and
 //   template <int V> struct Context                          what a thread keeps of channels c .. c+V-1
 //   template <int V> Context<V> Enter(int64_t c) const
-//   template <int V> void Add(const Context<V>&, int64_t i, State (&)[V]) const   the V elements from place i on
+//   template <int V> struct Loaded                           the V elements from place i on
+//   template <int V> Loaded<V> Load(const Context<V>&, int64_t i) const
+//   template <int V> void Add(const Context<V>&, int64_t i, const Loaded<V>&, State (&)[V]) const
 //   static void Join(State&, const State& later)
 //   void Finish(int64_t c, const State&) const
 #pragma once
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "graph/kernel.h"
+#include "layers/cuda/divide.cuh"
 #include "layers/cuda/launch.cuh"
 
 namespace moka::cuda {
@@ -28,7 +31,10 @@ struct ChannelMap {
 
   __host__ __device__ int64_t PerChannel() const { return images * plane; }
   __host__ __device__ int64_t Count() const { return PerChannel() * channels; }
-  __host__ __device__ int64_t Channel(int64_t i) const { return is_last ? i % channels : i / plane % channels; }
+  __host__ __device__ int64_t Channel(int64_t i) const {
+    if (!is_last) Divide(i, plane);
+    return Divide(i, channels);
+  }
   // Whether V neighbours from a multiple of V on are of one channel (plain) or of V whole ones.
   bool Packs(int pack) const { return (is_last ? channels : plane) % pack == 0; }
 };
@@ -65,7 +71,7 @@ struct ChannelPlan {
   }
 };
 
-// What lane `lane` of a chunk adds up for channels c .. c+V-1.
+// What lane `lane` of a chunk adds up for channels c .. c+V-1; two loads are on their way at a time.
 template <int V, class F>
 __host__ __device__ void SumLane(const F& f, const ChannelPlan& plan, int64_t chunk, int64_t c, int lane,
                                  typename F::State (&states)[V]) {
@@ -74,9 +80,16 @@ __host__ __device__ void SumLane(const F& f, const ChannelPlan& plan, int64_t ch
   const int64_t begin = chunk * plan.chunk_rows;
   const int64_t all = plan.map.PerChannel();
   const int64_t end = begin + plan.chunk_rows < all ? begin + plan.chunk_rows : all;
-  for (int64_t row = begin + lane; row < end; row += plan.lanes) {
-    f.template Add<V>(context, row * plan.map.channels + c, states);
+  const int64_t step = plan.lanes * plan.map.channels;
+  const int64_t stop = end * plan.map.channels;
+  int64_t i = (begin + lane) * plan.map.channels + c;
+  for (; i + step < stop; i += 2 * step) {
+    const auto first = f.template Load<V>(context, i);
+    const auto second = f.template Load<V>(context, i + step);
+    f.template Add<V>(context, i, first, states);
+    f.template Add<V>(context, i + step, second, states);
   }
+  if (i < stop) f.template Add<V>(context, i, f.template Load<V>(context, i), states);
 }
 
 template <int V, class F>
@@ -137,7 +150,9 @@ struct ChannelRow {
     const int64_t j = row / map.channels * plan.chunk_rows + i;
     if (j >= map.PerChannel()) return;
     State one[1] = {state};
-    f.template Add<1>(f.template Enter<1>(c), (j / map.plane * map.channels + c) * map.plane + j % map.plane, one);
+    const int64_t place = (j / map.plane * map.channels + c) * map.plane + j % map.plane;
+    const auto context = f.template Enter<1>(c);
+    f.template Add<1>(context, place, f.template Load<1>(context, place), one);
     state = one[0];
   }
   __host__ __device__ static void Join(State& state, const State& later) { F::Join(state, later); }

@@ -38,8 +38,13 @@ struct ChannelSum {
     return {};
   }
   template <int V>
-  __host__ __device__ void Add(const Context<V>&, int64_t i, State (&sums)[V]) const {
-    const auto pack = LoadPack<V>(from + i);
+  using Loaded = Pack<T, V>;
+  template <int V>
+  __host__ __device__ Loaded<V> Load(const Context<V>&, int64_t i) const {
+    return LoadPack<V>(from + i);
+  }
+  template <int V>
+  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, State (&sums)[V]) const {
     for (int k = 0; k < V; ++k) sums[k] += ToWide(pack.values[k]);
   }
   __host__ __device__ static void Join(State& sum, const State& later) { sum += later; }

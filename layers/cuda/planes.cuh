@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "graph/kernel.h"
+#include "layers/cuda/divide.cuh"
 #include "layers/ops/geometry.h"
 
 namespace moka::cuda {
@@ -33,24 +34,16 @@ struct Planes {
   // The element at place i in memory.
   __host__ __device__ Place At(int64_t i) const {
     Place p;
-    if (is_last) {
-      p.c = i % channels;
-      i /= channels;
-    }
-    p.at[2] = i % size[2];
-    i /= size[2];
-    p.at[1] = i % size[1];
-    i /= size[1];
-    p.at[0] = i % size[0];
-    i /= size[0];
-    if (!is_last) {
-      p.c = i % channels;
-      i /= channels;
-    }
+    if (is_last) p.c = Divide(i, channels);
+    for (int a = 2; a >= 0; --a) p.at[a] = Divide(i, size[a]);
+    if (!is_last) p.c = Divide(i, channels);
     p.n = i;
     return p;
   }
 };
+
+// Whether V neighbours from a multiple of V on are channels of one position.
+inline bool HasPacks(const Planes& planes, int pack) { return planes.is_last && planes.channels % pack == 0; }
 
 // Requires: rank 2 to 5, plain or channels last.
 inline Planes PlanesOf(const TensorType& type) {
@@ -81,8 +74,11 @@ struct WindowAxis {
   // The windows, of `count`, that hold element `at`.
   __host__ __device__ Span Holding(int64_t at, int64_t count) const {
     const int64_t first = at + pad - kernel + 1;  // the least start, plus the pad
-    const int64_t last = (at + pad) / stride + 1;
-    return {first > 0 ? (first + stride - 1) / stride : 0, last < count ? last : count};
+    int64_t begin = first > 0 ? first + stride - 1 : 0;
+    int64_t last = at + pad;
+    Divide(begin, stride);
+    Divide(last, stride);
+    return {begin, last + 1 < count ? last + 1 : count};
   }
 };
 

@@ -1,10 +1,14 @@
 // Average, max and stochastic pooling, and unpooling, which is the gradient of an average, over plain or channels-last
-// images: a thread makes one element. What spreads gathers: each element of x sums, in order, what the windows that
-// hold it, or took it, give. Ties and NaN are taken as the reference takes them: the first element of a window is the
-// best until a greater one comes. Unpooling by masks, and its gradient.
+// images: a thread makes one element, or V neighbouring channels that lie last. What spreads gathers: each element of x
+// sums, in order, what the windows that hold it, or took it, give. Ties and NaN are taken as the reference takes them:
+// the first element of a window is the best until a greater one comes.
+#include <algorithm>
+#include <initializer_list>
+
 #include "layers/bound_kernel.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/launch.cuh"
+#include "layers/cuda/pack.cuh"
 #include "layers/cuda/planes.cuh"
 #include "layers/cuda/refuse.h"
 #include "layers/cuda/row.h"
@@ -20,6 +24,16 @@ struct Pool {
   cuda::Planes y;
   cuda::Windows windows;
 };
+
+// f.template operator()<V>() for the widest packs of T that both images and all addresses allow.
+template <class T, class F>
+void WithPacks(const Pool& pool, std::initializer_list<const void*> addresses, F&& f) {
+  constexpr int kV = cuda::kPack<T>;
+  const bool is_packed =
+      cuda::HasPacks(pool.x, kV) && cuda::HasPacks(pool.y, kV) && std::ranges::all_of(addresses, cuda::IsPackAligned);
+  if (is_packed) return f.template operator()<kV>();
+  return f.template operator()<1>();
+}
 
 // The types of x and y, whichever is the input.
 Pool PoolOf(const KernelQuery& query, const TensorType& x, const TensorType& y) {
@@ -48,33 +62,43 @@ struct Counts {
   }
 };
 
-template <class T>
+template <class T, int V>
 struct AverageEach {
   Pool p;
   Counts counts;
   const T* x;
   T* y;
   __host__ __device__ void operator()(int64_t i) const {
-    const cuda::Place o = p.y.At(i);
-    cuda::Wide<T> sum = 0;
-    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) { sum += cuda::ToWide(x[p.x.Offset(o.n, o.c, at)]); });
-    y[i] = cuda::Narrow<T>(sum / static_cast<cuda::Wide<T>>(counts.Divisor(p, o.at)));
+    const cuda::Place o = p.y.At(i * V);
+    cuda::Wide<T> sums[V] = {};
+    p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t) {
+      const auto pack = cuda::LoadPack<V>(x + p.x.Offset(o.n, o.c, at));
+      for (int k = 0; k < V; ++k) sums[k] += cuda::ToWide(pack.values[k]);
+    });
+    const auto divisor = static_cast<cuda::Wide<T>>(counts.Divisor(p, o.at));
+    cuda::Pack<T, V> means;
+    for (int k = 0; k < V; ++k) means.values[k] = cuda::Narrow<T>(sums[k] / divisor);
+    cuda::StorePack<V>(y + i * V, means);
   }
 };
 
-template <class T>
+template <class T, int V>
 struct AverageBackwardEach {
   Pool p;
   Counts counts;
   const T* dy;
   T* dx;
   __host__ __device__ void operator()(int64_t i) const {
-    const cuda::Place place = p.x.At(i);
-    cuda::Wide<T> sum = 0;
+    const cuda::Place place = p.x.At(i * V);
+    cuda::Wide<T> sums[V] = {};
     p.windows.VisitHolding(p.y, place.at, [&](const auto& o, int64_t at, int64_t) {
-      sum += cuda::ToWide(dy[p.y.Offset(place.n, place.c, at)]) / static_cast<cuda::Wide<T>>(counts.Divisor(p, o));
+      const auto pack = cuda::LoadPack<V>(dy + p.y.Offset(place.n, place.c, at));
+      const auto divisor = static_cast<cuda::Wide<T>>(counts.Divisor(p, o));
+      for (int k = 0; k < V; ++k) sums[k] += cuda::ToWide(pack.values[k]) / divisor;
     });
-    dx[i] = cuda::Narrow<T>(sum);
+    cuda::Pack<T, V> rounded;
+    for (int k = 0; k < V; ++k) rounded.values[k] = cuda::Narrow<T>(sums[k]);
+    cuda::StorePack<V>(dx + i * V, rounded);
   }
 };
 
@@ -85,11 +109,13 @@ class AverageKernel final : public BoundKernel {
       : pool_(pool), counts_(counts), dtype_(dtype), spreads_(spreads) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
-      if (spreads_) {
-        cuda::ForEach(stream(), pool_.x.Count(), AverageBackwardEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
-      } else {
-        cuda::ForEach(stream(), pool_.y.Count(), AverageEach<T>{pool_, counts_, in<T>(0), out<T>(0)});
-      }
+      WithPacks<T>(pool_, {in<T>(0), out<T>(0)}, [&]<int V>() {
+        if (spreads_) {
+          cuda::ForEach(stream(), pool_.x.Count() / V, AverageBackwardEach<T, V>{pool_, counts_, in<T>(0), out<T>(0)});
+        } else {
+          cuda::ForEach(stream(), pool_.y.Count() / V, AverageEach<T, V>{pool_, counts_, in<T>(0), out<T>(0)});
+        }
+      });
     });
   }
 
@@ -148,43 +174,73 @@ struct Positions {
     if (narrow != nullptr) narrow[i] = static_cast<uint8_t>(position);
     if (wide != nullptr) wide[i] = static_cast<int32_t>(position);
   }
+  template <int V>
+  __host__ __device__ cuda::Pack<int32_t, V> GetPack(int64_t i) const {
+    if (narrow == nullptr) return cuda::LoadPack<V>(wide + i);
+    const auto pack = cuda::LoadPack<V>(narrow + i);
+    cuda::Pack<int32_t, V> positions;
+    for (int k = 0; k < V; ++k) positions.values[k] = pack.values[k];
+    return positions;
+  }
+  template <int V>
+  __host__ __device__ void SetPack(int64_t i, const cuda::Pack<int32_t, V>& positions) const {
+    if (wide != nullptr) cuda::StorePack<V>(wide + i, positions);
+    if (narrow == nullptr) return;
+    cuda::Pack<uint8_t, V> pack;
+    for (int k = 0; k < V; ++k) pack.values[k] = static_cast<uint8_t>(positions.values[k]);
+    cuda::StorePack<V>(narrow + i, pack);
+  }
+  const void* memory() const { return narrow != nullptr ? static_cast<const void*>(narrow) : wide; }
 };
 
-template <class T>
+template <class T, int V>
 struct MaxEach {
   Pool p;
   const T* x;
   T* y;
   Positions argmax;
   __host__ __device__ void operator()(int64_t i) const {
-    const cuda::Place o = p.y.At(i);
-    T best{};
-    int64_t best_at = -1;
+    const cuda::Place o = p.y.At(i * V);
+    cuda::Pack<T, V> best;
+    cuda::Pack<int32_t, V> best_at;
+    for (int k = 0; k < V; ++k) {
+      best.values[k] = T{};
+      best_at.values[k] = -1;
+    }
     p.windows.Visit(p.x, o.at, [&](int64_t at, int64_t position) {
-      const T value = x[p.x.Offset(o.n, o.c, at)];
-      if (best_at >= 0 && !(cuda::ToWide(value) > cuda::ToWide(best))) return;
-      best = value;
-      best_at = position;
+      const auto pack = cuda::LoadPack<V>(x + p.x.Offset(o.n, o.c, at));
+      for (int k = 0; k < V; ++k) {
+        const bool is_better = cuda::ToWide(pack.values[k]) > cuda::ToWide(best.values[k]);
+        if (best_at.values[k] >= 0 && !is_better) continue;
+        best.values[k] = pack.values[k];
+        best_at.values[k] = static_cast<int32_t>(position);
+      }
     });
-    y[i] = best;
-    argmax.Set(i, best_at);
+    cuda::StorePack<V>(y + i * V, best);
+    argmax.template SetPack<V>(i * V, best_at);
   }
 };
 
-template <class T>
+template <class T, int V>
 struct MaxBackwardEach {
   Pool p;
   const T* dy;
   Positions argmax;
   T* dx;
   __host__ __device__ void operator()(int64_t i) const {
-    const cuda::Place place = p.x.At(i);
-    cuda::Wide<T> sum = 0;
+    const cuda::Place place = p.x.At(i * V);
+    cuda::Wide<T> sums[V] = {};
     p.windows.VisitHolding(p.y, place.at, [&](const auto&, int64_t at, int64_t position) {
       const int64_t o = p.y.Offset(place.n, place.c, at);
-      if (argmax.Get(o) == position) sum += cuda::ToWide(dy[o]);
+      const auto positions = argmax.template GetPack<V>(o);
+      const auto pack = cuda::LoadPack<V>(dy + o);
+      for (int k = 0; k < V; ++k) {
+        if (positions.values[k] == position) sums[k] += cuda::ToWide(pack.values[k]);
+      }
     });
-    dx[i] = cuda::Narrow<T>(sum);
+    cuda::Pack<T, V> rounded;
+    for (int k = 0; k < V; ++k) rounded.values[k] = cuda::Narrow<T>(sums[k]);
+    cuda::StorePack<V>(dx + i * V, rounded);
   }
 };
 
@@ -252,7 +308,9 @@ class PoolMaxKernel final : public PositionsKernel {
     cuda::WithType(dtype_, [&]<class T>() {
       if constexpr (sizeof(T) == 1 || !std::is_integral_v<T>) {
         const Positions argmax = output_count() > 1 ? At(out<void>(1)) : Positions{};
-        cuda::ForEach(stream(), pool().y.Count(), MaxEach<T>{pool(), in<T>(0), out<T>(0), argmax});
+        WithPacks<T>(pool(), {in<T>(0), out<T>(0), argmax.memory()}, [&]<int V>() {
+          cuda::ForEach(stream(), pool().y.Count() / V, MaxEach<T, V>{pool(), in<T>(0), out<T>(0), argmax});
+        });
       }
     });
   }
@@ -268,7 +326,9 @@ class PoolMaxBackwardKernel final : public PositionsKernel {
         dtype_(query.inputs[0].dtype) {}
   void Run() override {
     cuda::WithFloat(dtype_, [&]<class T>() {
-      cuda::ForEach(stream(), pool().x.Count(), MaxBackwardEach<T>{pool(), in<T>(0), Read(1), out<T>(0)});
+      WithPacks<T>(pool(), {in<T>(0), out<T>(0), Read(1).memory()}, [&]<int V>() {
+        cuda::ForEach(stream(), pool().x.Count() / V, MaxBackwardEach<T, V>{pool(), in<T>(0), Read(1), out<T>(0)});
+      });
     });
   }
 
@@ -318,101 +378,6 @@ std::string RefuseStochastic(const KernelQuery& query) {
   return cuda::RefuseUnlessImages(query);
 }
 
-// Unpooling by masks --------------------------------------------------------------------------------------------------
-
-// The place in the large plane that a mask names, or -1.
-__host__ __device__ inline int64_t PlaceNamed(float mask, int64_t plane) {
-  return mask >= 0 && mask < static_cast<float>(plane) ? static_cast<int64_t>(mask) : -1;
-}
-
-struct ClearEach {
-  int32_t* winner;
-  __host__ __device__ void operator()(int64_t i) const { winner[i] = -1; }
-};
-
-// The last pixel of the small plane that names a place wins it; the largest of them in any order of threads.
-struct WinnerEach {
-  cuda::Planes small;
-  cuda::Planes large;
-  const float* mask;
-  int32_t* winner;
-  __host__ __device__ void operator()(int64_t i) const {
-    const int64_t place = PlaceNamed(mask[i], large.PlaneSize());
-    if (place < 0) return;
-    const cuda::Place p = small.At(i);
-    int32_t* const at = winner + large.Offset(p.n, p.c, place);
-    const auto own = static_cast<int32_t>(small.InPlane(p.at));
-#ifdef __CUDA_ARCH__
-    atomicMax(at, own);
-#else
-    if (own > *at) *at = own;
-#endif
-  }
-};
-
-template <class T>
-struct UnpoolMaxEach {
-  cuda::Planes small;
-  cuda::Planes large;
-  const T* x;
-  const int32_t* winner;
-  T* y;
-  __host__ __device__ void operator()(int64_t i) const {
-    const cuda::Place p = large.At(i);
-    y[i] = winner[i] < 0 ? cuda::Narrow<T>(0) : x[small.Offset(p.n, p.c, winner[i])];
-  }
-};
-
-template <class T>
-struct UnpoolMaxBackwardEach {
-  cuda::Planes small;
-  cuda::Planes large;
-  const T* dy;
-  const float* mask;
-  T* dx;
-  __host__ __device__ void operator()(int64_t i) const {
-    const int64_t place = PlaceNamed(mask[i], large.PlaneSize());
-    const cuda::Place p = small.At(i);
-    dx[i] = place < 0 ? cuda::Narrow<T>(0) : dy[large.Offset(p.n, p.c, place)];
-  }
-};
-
-class UnpoolMaxKernel final : public BoundKernel {
- public:
-  UnpoolMaxKernel(const KernelQuery& query, bool is_backward)
-      : small_(cuda::PlanesOf(query.inputs[1])),
-        large_(cuda::PlanesOf(is_backward ? query.inputs[0] : query.outputs[0])),
-        dtype_(query.inputs[0].dtype),
-        is_backward_(is_backward) {}
-  int64_t scratch_bytes() const override { return is_backward_ ? 0 : large_.Count() * int64_t{sizeof(int32_t)}; }
-  void Run() override {
-    auto* winner = scratch<int32_t>();
-    if (!is_backward_) {
-      cuda::ForEach(stream(), large_.Count(), ClearEach{winner});
-      cuda::ForEach(stream(), small_.Count(), WinnerEach{small_, large_, in<float>(1), winner});
-    }
-    cuda::WithFloat(dtype_, [&]<class T>() {
-      if (is_backward_) {
-        cuda::ForEach(stream(), small_.Count(),
-                      UnpoolMaxBackwardEach<T>{small_, large_, in<T>(0), in<float>(1), out<T>(0)});
-      } else {
-        cuda::ForEach(stream(), large_.Count(), UnpoolMaxEach<T>{small_, large_, in<T>(0), winner, out<T>(0)});
-      }
-    });
-  }
-
- private:
-  cuda::Planes small_;
-  cuda::Planes large_;
-  DType dtype_;
-  bool is_backward_;
-};
-
-std::string RefuseMasks(const KernelQuery& query) {
-  if (std::string reason = cuda::RefuseUnlessFloat32At(query, 1); !reason.empty()) return reason;
-  return cuda::RefuseUnlessImages(query);
-}
-
 }  // namespace
 
 KernelDef CudaPoolAverage() { return MeanRow("pool_average", MakeAverage<false>); }
@@ -432,12 +397,6 @@ KernelDef CudaPoolMaxMask() {
 }
 KernelDef CudaPoolStochastic() {
   return cuda::OwnRow<PoolStochasticKernel>("pool_stochastic", RefuseStochastic, cuda::ProposeImages);
-}
-KernelDef CudaUnpoolMax() {
-  return cuda::OwnRow<UnpoolMaxKernel, false>("unpool_max", RefuseMasks, cuda::ProposeImages);
-}
-KernelDef CudaUnpoolMaxBackward() {
-  return cuda::OwnRow<UnpoolMaxKernel, true>("unpool_max_backward", RefuseMasks, cuda::ProposeImages);
 }
 
 }  // namespace moka

@@ -40,8 +40,13 @@ struct Statistics {
     return {};
   }
   template <int V>
-  __host__ __device__ void Add(const Context<V>&, int64_t i, State (&states)[V]) const {
-    const auto pack = LoadPack<V>(x + i);
+  using Loaded = Pack<T, V>;
+  template <int V>
+  __host__ __device__ Loaded<V> Load(const Context<V>&, int64_t i) const {
+    return LoadPack<V>(x + i);
+  }
+  template <int V>
+  __host__ __device__ void Add(const Context<V>&, int64_t, const Loaded<V>& pack, State (&states)[V]) const {
     for (int k = 0; k < V; ++k) {
       const auto value = static_cast<double>(ToWide(pack.values[k]));
       states[k].sum += value;

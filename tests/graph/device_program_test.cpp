@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "core/device.h"
 #include "graph/pass.h"
@@ -13,6 +15,8 @@
 
 namespace moka {
 namespace {
+
+using std::string_literals::operator""s;
 
 class DeviceProgram : public testing::TestWithParam<int> {
  protected:
@@ -203,6 +207,32 @@ TEST_P(DeviceProgram, GroupsUpdates) {
   EXPECT_EQ(updates(*single.program, "pointwise"), 7);
   for (int step = 0; step < 4; ++step) EXPECT_EQ(grouped.Step(), single.Step());
   ExpectSameWeights(grouped.net.store, single.net.store, 0);
+}
+
+// Those of running statistics, say. What a step reads is computed where it is.
+TEST_P(DeviceProgram, NextValuesOfStatesAreOneKernel) {
+  const auto run = [](ParameterStore& store, const CompileOptions& options) {
+    Graph graph{StandardCatalog()};
+    const ValueId x = graph.AddInput("x", Type(Shape{3}));
+    const GraphBuilder b(graph, {"layer", {}, "", kNoId});
+    for (const std::string name : {"a", "b", "c"}) {
+      const ValueId state = AddWeight(graph, store, name, Shape{3}, 0.5);
+      const ValueId next = b.Pointwise("0.9*x0+x1", {state, x});
+      graph.Assign(state, next);
+      if (name == "c") graph.AddOutput("y", b.Add1("reduce_sum", {next}, {{"expr", "x0"s}, {"axes", Ints{0}}}));
+    }
+    auto program = Compile(std::move(graph), store, options);
+    std::ranges::copy(std::array{1.0F, 2.0F, 4.0F}, program->input("x").as<float>().begin());
+    for (int i = 0; i < 3; ++i) program->Run();
+    return std::ranges::count_if(program->steps(), [](const StepReport& s) { return s.op == "pointwise_group"; });
+  };
+  ParameterStore grouped(device());
+  EXPECT_EQ(run(grouped, options()), 1);
+  CompileOptions apart = options();
+  apart.disabled_passes = {"group_updates"};
+  ParameterStore single(device());
+  EXPECT_EQ(run(single, apart), 0);
+  ExpectSameWeights(grouped, single, 0);
 }
 
 // A folded sum lies apart from the result on GPUs, whose libraries do not say what they write first.

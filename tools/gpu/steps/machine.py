@@ -77,29 +77,35 @@ def environment(session):
 
 
 def tests(session):
-    """Test programs: those of GPU kernels whole, which a rehearsal needs no less; of others what concerns devices."""
+    """Test programs, side by side and the largest in parts: those of GPU kernels whole, which a rehearsal needs no less;
+    of others what concerns devices."""
     if not session.programs:
         session.add("tests", "programs", "the build has none", "", None)
+    parts = max(1, min(4, (os.cpu_count() or 1) // 3))
 
-    def try_program(program):
-        report = session.temporary / f"{program.name}.json"
+    def try_part(program, part, count):
+        report = session.temporary / f"{program.name}.{part}.json"
         words = [f"--gtest_output=json:{report}"]
         if "cuda" not in program.name:  # a GPU changes nothing for the other cases
             words.append("--gtest_filter=*Gpu*:*Cuda*:*Rehears*:*Device*:*Stream*")
-        try:
-            done = session.run([program, *words])
-        except StepError as error:
-            return session.add("tests", program.name, str(error), "all pass", False)
+        environment = {**session.environment(), "GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(part)}
+        done = session.run([program, *words], environment=environment)
         if not report.is_file():
-            return session.add("tests", program.name, "no report: " + tail(done.stdout), "all pass", False)
-        return add_report(session, program.name, json.loads(report.read_text(encoding="utf-8")))
+            raise StepError("no report: " + tail(done.stdout))
+        return json.loads(report.read_text(encoding="utf-8"))["testsuites"]
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(try_program, session.programs))
+    with concurrent.futures.ThreadPoolExecutor(2 * parts) as pool:
+        tasks = {program: [pool.submit(try_part, program, part, count) for part in range(count)]
+                 for program in session.programs for count in [parts if "catalog" in program.name else 1]}
+        for program, under_way in tasks.items():
+            try:
+                add_report(session, program.name, [suite for task in under_way for suite in task.result()])
+            except StepError as error:
+                session.add("tests", program.name, str(error), "all pass", False)
 
 
-def add_report(session, name, report):
-    cases = [case for suite in report["testsuites"] for case in suite["testsuite"]]
+def add_report(session, name, suites):
+    cases = [case for suite in suites for case in suite["testsuite"]]
     failed = [f"{case['classname']}.{case['name']}" for case in cases if case.get("failures")]
     skipped = sum(case.get("result") == "SKIPPED" for case in cases)
     session.facts.setdefault("failed_tests", {})[name] = {f"{case['classname']}.{case['name']}":

@@ -47,9 +47,10 @@ inline bool HasPacks(const Planes& planes, int pack) { return planes.is_last && 
 
 // Requires: rank 2 to 5, plain or channels last.
 inline Planes PlanesOf(const TensorType& type) {
-  Planes planes{.images = type.shape[0], .channels = type.shape[1], .is_last = !type.layout.is_plain()};
+  Planes planes{.images = type.shape[0], .channels = type.shape[1]};
   const int rank = type.shape.rank();
   for (int i = 2; i < rank; ++i) planes.size[3 - rank + i] = type.shape[i];
+  planes.is_last = !type.layout.is_plain() || planes.PlaneSize() == 1;
   return planes;
 }
 

@@ -2,6 +2,7 @@
 // on an A100 and an H100, under every rule of precision, is known wherever cuDNN is installed.
 #include <gtest/gtest.h>
 
+#include "core/device.h"
 #include "core/text.h"
 #include "layers/bound_kernel.h"
 #include "layers/cuda/cudnn/convolution_graph.h"
@@ -14,18 +15,19 @@ using cudnn::ConvolutionProblem;
 
 struct Chip {
   const char* name;
+  int capability;
   const char* description;
 };
 
 constexpr Chip kChips[] = {
-    {"A100",
+    {"A100", 80,
      R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,
 "multiProcessorCount":108,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":166912,
 "reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,
 "maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1,"totalGlobalMem":85094825984,
 "smClockRateKHz":1410000,"memClockRateKHz":1593000,"l2CacheSize":41943040,"cudaDeviceId":0,"deviceVer":800,
 "driverVer":13000,"deviceName":"NVIDIA A100-SXM4-80GB"})"},
-    {"H100",
+    {"H100", 90,
      R"({"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,
 "multiProcessorCount":132,"warpSize":32,"maxSharedMemoryPerBlock":49152,"maxSharedMemoryPerBlockOptin":232448,
 "reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,"maxCtasPerSM":32,"maxThreadsPerBlock":1024,
@@ -82,6 +84,10 @@ class CudnnPlans : public testing::TestWithParam<Chip> {
     }
     constexpr size_t kPlansWithoutGpu = 91100;
     if (cudnn::Functions().get_version() < kPlansWithoutGpu) GTEST_SKIP() << "cuDNN before 9.11 plans on a GPU alone";
+    // Beside an H100 it finds no engine of an A100 that sums statistics, which it finds where there is no GPU.
+    for (const GpuFacts& gpu : FindCuda().gpus) {
+      if (gpu.capability != GetParam().capability) GTEST_SKIP() << "plans are those of chips like this " << gpu.name;
+    }
     properties_.emplace(cudnn::DeviceProperties(std::string(GetParam().description)));
   }
 

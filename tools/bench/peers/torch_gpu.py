@@ -170,7 +170,11 @@ def recorded(step):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+
+    def replay(_kept=step):  # the graph reads and writes the memory of what the step holds
+        graph.replay()
+
+    return replay
 
 
 def forget_peak(step):

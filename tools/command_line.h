@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+#include "core/text.h"
+
 namespace moka {
 
 struct OptionSpec {
@@ -36,6 +39,17 @@ class Arguments {
 
 // Errors: kUsage naming the flag when the text is not a number in [low, high].
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
+
+// What read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.
+template <class Read>
+auto ValueOfFlag(const std::string& flag, Read&& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, ": ", error.text()), error.hint());
+  }
+}
 
 struct Verb {
   std::string name;

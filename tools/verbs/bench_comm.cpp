@@ -58,11 +58,7 @@ CommBenchOptions BenchCommOptionsOf(const Arguments& arguments) {
   options.iterations = static_cast<int>(arguments.Int("iters", options.iterations, 1, 100000));
   options.warmup = static_cast<int>(arguments.Int("warmup_iters", options.warmup, 0, 100000));
   options.checks = arguments.Int("check", 1, 0, 1) == 1;
-  try {
-    options.wire = WireOf(arguments.Get("wire", "float32"));
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("--wire: ", error.text()), error.hint());
-  }
+  options.wire = ValueOfFlag("wire", [&] { return WireOf(arguments.Get("wire", "float32")); });
   return options;
 }
 
@@ -103,11 +99,7 @@ void PrintBenchComm(const std::vector<CommBenchTable>& tables, int ranks, const 
 
 std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicator& world) {
   if (name == "all") return AllReduceChoices(world.size(), world.group(), world.numa_group());
-  try {
-    return {ChoiceOfAllReduce(name, world.size(), world.group())};
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kUsage, {}, StrCat("--algorithm: ", error.text()), error.hint());
-  }
+  return {ValueOfFlag("algorithm", [&] { return ChoiceOfAllReduce(name, world.size(), world.group()); })};
 }
 
 // All ranks; the first prints. Returns the exit code.

@@ -72,7 +72,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
 Setting ReadSetting(const Arguments& arguments) {
   Setting setting;
   setting.profile = ReadProfile(arguments);
-  setting.wire = WireOf(arguments.Get("wire", "float32"));
+  setting.wire = ValueOfFlag("wire", [&] { return WireOf(arguments.Get("wire", "float32")); });
   setting.bucket_bytes = arguments.Int("bucket-bytes", 26214400, 1, int64_t{1} << 40);
   const std::string baseline = arguments.Get("baseline", "device");
   if (baseline != "device" && baseline != "node") {
@@ -114,8 +114,9 @@ Row Simulate(const Setting& setting, int devices, const std::string& fusion, con
   Row row{.devices = devices, .fusion = fusion, .algorithm = algorithm};
   const int64_t element_bytes = BytesOf(setting.wire);
   const FusionInput input = FusionInputOf(setting.profile, element_bytes);
-  row.costs = VirtualCosts(setting.topology, devices, algorithm, element_bytes);
-  row.plan = PlanFusion(fusion, input, row.costs, setting.bucket_bytes);
+  row.costs =
+      ValueOfFlag("algorithm", [&] { return VirtualCosts(setting.topology, devices, algorithm, element_bytes); });
+  row.plan = ValueOfFlag("fusion", [&] { return PlanFusion(fusion, input, row.costs, setting.bucket_bytes); });
   NoiseOptions noise = setting.noise;
   std::erase_if(noise.slow, [&](const auto& entry) { return entry.first >= devices; });
   row.result = SimulateSteps(input, row.plan, devices, noise);

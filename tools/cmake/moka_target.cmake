@@ -43,8 +43,9 @@ target_compile_definitions(moka_flags INTERFACE
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Release>>>:_GLIBCXX_ASSERTIONS>)
 if(MOKA_SANITIZE)
   foreach(flag -fsanitize=${MOKA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-    target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flag}>
-                           "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=\"${flag}\">")
+    target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flag}>)
+    string(REPLACE "," ",-fsanitize=" flag ${flag})  # nvcc takes a comma for the end of a flag
+    target_compile_options(moka_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${flag}>)
   endforeach()
   target_link_options(moka_flags INTERFACE -fsanitize=${MOKA_SANITIZE})
 endif()

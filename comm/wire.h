@@ -1,5 +1,5 @@
-// What float32 values are on their way between ranks. Ranks add in float32: a half type on the wire halves the bytes and
-// rounds what is sent, partial sums at every hop.
+// What float32 values are on their way between ranks. Ranks add in float32: a half type on the wire halves the bytes
+// and rounds what is sent, partial sums at every hop.
 #pragma once
 
 #include <cstddef>

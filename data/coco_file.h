@@ -35,7 +35,7 @@ struct CocoAnnotation {
 
 struct CocoPicture {
   std::string file;
-  PictureSize size;                      // 0: not stated
+  PictureSize size;                          // 0: not stated
   std::vector<CocoAnnotation> objects = {};  // in the file's order
 };
 

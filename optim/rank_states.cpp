@@ -201,7 +201,7 @@ std::optional<Culprit> FindCulprit(const std::vector<RankState>& states, int ran
   for (const RankState& state : states) {
     if (state.state == RankState::kFailed) return Named(state, "failed");
   }
-  if (const std::optional<Culprit> missing = FindMissing(states, ranks)) return missing;
+  if (std::optional<Culprit> missing = FindMissing(states, ranks)) return missing;
   if (states.size() < 2) return std::nullopt;
   if (std::optional<Culprit> lost = FindVerdict(states)) return lost;
   if (const RankState* vanished = FindVanished(states)) return Named(*vanished, "ended without a word");

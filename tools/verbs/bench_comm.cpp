@@ -107,6 +107,7 @@ int BenchWorld(Communicator& world, const Arguments& arguments) {
   const CommBenchOptions options = BenchCommOptionsOf(arguments);
   const std::vector<AllReduceChoice> choices = ChoicesOf(arguments.Get("algorithm", "all"), world);
   std::vector<CommBenchTable> tables;
+  tables.reserve(choices.size());
   for (const AllReduceChoice& choice : choices) tables.push_back(BenchAllReduce(world, choice, options));
   if (world.is_first()) PrintBenchComm(tables, world.size(), arguments, options.wire);
   for (const CommBenchTable& table : tables) {

@@ -62,7 +62,7 @@ int DetectionJudge::Judge(const Found& found, std::span<Object> objects) const {
 }
 
 void DetectionJudge::Evaluate(const Reals& detections, int64_t rows, const Reals& truth, int64_t truth_rows,
-                         const RealsOut& out) {
+                              const RealsOut& out) {
   ReadDetections(detections, rows);
   ReadObjects(truth, truth_rows);
   int64_t row = WriteClasses(out);

@@ -78,11 +78,11 @@ TEST_F(Geometries, OutsideIsTheFill) {
 // A random map that keeps the middle of the picture inside.
 PictureMap RandomAffine(RandomStream& random, double side) {
   return PictureMap(AffineAbout({side / 2, side / 2}, {.degrees = random.Uniform(-180, 180),
-                                                     .dx = random.Uniform(-5, 5),
-                                                     .dy = random.Uniform(-5, 5),
-                                                     .scale = random.Uniform(0.7, 1.4),
-                                                     .shear_x = random.Uniform(-0.4, 0.4),
-                                                     .shear_y = random.Uniform(-0.4, 0.4)}));
+                                                       .dx = random.Uniform(-5, 5),
+                                                       .dy = random.Uniform(-5, 5),
+                                                       .scale = random.Uniform(0.7, 1.4),
+                                                       .shear_x = random.Uniform(-0.4, 0.4),
+                                                       .shear_y = random.Uniform(-0.4, 0.4)}));
 }
 
 struct Bounds {

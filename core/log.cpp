@@ -61,6 +61,7 @@ void SetStderrLevel(LogLevel level) {
 
 QuietScope::QuietScope() { ++quiet_scopes; }
 QuietScope::~QuietScope() { --quiet_scopes; }
+bool IsQuiet() { return quiet_scopes > 0; }
 
 void Log(LogLevel level, std::string_view text, CodePlace where) {
   if (quiet_scopes > 0) return;
@@ -75,6 +76,12 @@ void Log(LogLevel level, std::string_view text, CodePlace where) {
     if (state.redraw != nullptr) state.redraw();
   }
   if (level >= LogLevel::kInfo) WriteToFile(state, level, text, where);
+}
+
+void LogToTerminal(std::string_view text) {
+  if (quiet_scopes > 0) return;
+  const std::scoped_lock lock(State().mutex);
+  if (State().stderr_level <= LogLevel::kInfo) fmt::print(stderr, "{}\n", text);
 }
 
 void LogToFile(std::string_view text, CodePlace where) {

@@ -12,4 +12,7 @@ class QuietScope {
   QuietScope& operator=(const QuietScope&) = delete;
 };
 
+// Whether the calling thread's messages are dropped.
+bool IsQuiet();
+
 }  // namespace moka

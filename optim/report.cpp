@@ -13,6 +13,8 @@
 namespace moka {
 namespace {
 
+constexpr const char* kMetricsFile = "metrics.jsonl";
+
 // A metric that is a part of one: drawn in accuracy.svg.
 bool IsPart(const std::string& name) {
   return name.find("acc") != std::string::npos || name.find("top") != std::string::npos ||
@@ -76,6 +78,18 @@ TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
   if (run_ == nullptr) return;
   if (resumed_at >= 0) run_->Rewind(resumed_at);
   events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at);
+  if (resumed_at > 0) RepeatTests(resumed_at);
+}
+
+// TensorBoard drops earlier files' points from the iteration on that the run goes on from; the test of that iteration
+// is in the checkpoint and will not be made again.
+void TrainReport::RepeatTests(int64_t iteration) {
+  std::error_code code;
+  if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
+  for (const MetricLine& line : ReadMetrics(run_->path())) {
+    if (line.iteration != iteration || line.split == "train") continue;
+    for (const auto& [name, value] : line.metrics) events_->AddScalar(StrCat(line.split, "/", name), iteration, value);
+  }
 }
 
 void TrainReport::Train(const Display& display) {
@@ -123,7 +137,7 @@ void TrainReport::Test(const TestReport& test, double epoch, const TestLines& li
 void TrainReport::Plot() const {
   if (run_ == nullptr) return;
   std::error_code code;
-  if (!std::filesystem::exists(run_->path() / "metrics.jsonl", code)) return;
+  if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
   constexpr double kHalfLives = 40;  // of the smoothed curve, over its length: short runs are drawn as they are
   std::vector<PlotSeries> losses;
   std::vector<PlotSeries> parts;

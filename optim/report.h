@@ -44,6 +44,9 @@ class TrainReport {
   void Plot() const;
 
  private:
+  // Writes the tests of the iteration that is resumed from into the new events file.
+  void RepeatTests(int64_t iteration);
+
   const RunFolder* run_;
   std::unique_ptr<EventWriter> events_;
 };

@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kMaxRuns = 9999;
+constexpr const char* kLatest = "latest";
 constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
 constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
 
@@ -117,7 +118,7 @@ int Lock(const fs::path& folder) {
 }
 
 void CheckRunName(const std::string& name) {
-  if (!name.empty() && name != "latest" && name.front() != '.' && name.find('/') == std::string::npos &&
+  if (!name.empty() && name != kLatest && name.front() != '.' && name.find('/') == std::string::npos &&
       Printable(name) == name) {
     return;
   }
@@ -170,7 +171,7 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
   json["sessions"] = Json::array({SessionOf(identity)});
   WriteFileAtomically(folder / "run.json", Dump(json));
   run.WriteStatus({});
-  ReplaceSymlink(runs / "latest", folder.filename());
+  run.BecomeLatest();
   return run;
 }
 
@@ -190,10 +191,32 @@ RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)), is_resumed_(other.is_resumed_) {}
+    : path_(std::move(other.path_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)),
+      is_resumed_(other.is_resumed_),
+      latest_before_(std::move(other.latest_before_)) {}
 
 RunFolder::~RunFolder() {
   if (lock_fd_ >= 0) close(lock_fd_);
+}
+
+void RunFolder::BecomeLatest() {
+  const fs::path link = path_.parent_path() / kLatest;
+  std::error_code code;
+  const std::string before = fs::read_symlink(link, code).string();
+  if (!code && before != name()) latest_before_ = before;
+  ReplaceSymlink(link, path_.filename());
+}
+
+void RunFolder::LeaveLatest() const {
+  const fs::path link = path_.parent_path() / kLatest;
+  std::error_code code;
+  if (fs::read_symlink(link, code) != path_.filename() || code) return;
+  if (!latest_before_.empty() && fs::is_directory(path_.parent_path() / latest_before_, code)) {
+    ReplaceSymlink(link, latest_before_);
+  } else {
+    fs::remove(link, code);
+  }
 }
 
 void RunFolder::WriteConfig(std::string_view name, std::string_view text) const {
@@ -215,6 +238,7 @@ void RunFolder::WriteStatus(const RunStatus& status) const {
   json["error"] = status.error.empty() ? Json() : Json(status.error);
   json["heartbeat"] = TimeText();
   WriteFileAtomically(path_ / "status.json", Dump(json));
+  if (status.state == "failed" || status.state == "diverged") LeaveLatest();
 }
 
 void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const {
@@ -281,6 +305,22 @@ void RunFolder::Rewind(int64_t iteration) const {
     if (!row.empty() && row_iteration <= iteration) kept += row + "\n";
   }
   WriteFileAtomically(results, kept);
+}
+
+std::optional<RunProgress> ReadProgress(const fs::path& folder) {
+  std::string text;
+  try {
+    text = ReadFile(folder / "status.json", kJsonLimitBytes);
+  } catch (const Error&) {
+    return std::nullopt;  // no run, or one that never started
+  }
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const auto text_of = [&](const char* field) {
+    const auto it = json.find(field);
+    return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+  };
+  return RunProgress{.state = text_of("state"), .heartbeat = text_of("heartbeat")};
 }
 
 std::vector<MetricLine> ReadMetrics(const fs::path& folder) {

@@ -44,6 +44,7 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 class RunFolder {
  public:
   // Makes runs/NAME-NNNN with the next free number, points `latest` at it and locks it. Errors: kCantCreate.
+  // A run that fails gives `latest` back to the run that had it (WriteStatus).
   static RunFolder Create(const std::filesystem::path& runs, const RunIdentity& identity);
   // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kInterrupted within a second if
   // another process holds the lock (its pid, host and start named).
@@ -61,8 +62,11 @@ class RunFolder {
   std::string name() const { return path_.filename().string(); }
   bool is_resumed() const { return is_resumed_; }
 
+  // The link `latest` beside this run names it from now on. Errors: kCantCreate.
+  void BecomeLatest();
   // config/NAME, atomically.
   void WriteConfig(std::string_view name, std::string_view text) const;
+  // Replaces status.json; the link `latest` leaves a run that is failed or diverged. Errors: kCantCreate, kIo.
   void WriteStatus(const RunStatus& status) const;
   // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
   // null with "finite":false. Errors: kIo.
@@ -81,10 +85,22 @@ class RunFolder {
   RunFolder(std::filesystem::path path, int lock_fd, bool is_resumed)
       : path_(std::move(path)), lock_fd_(lock_fd), is_resumed_(is_resumed) {}
 
+  // Points `latest` at the run that had it before, or takes it away where there was none.
+  void LeaveLatest() const;
+
   std::filesystem::path path_;
   int lock_fd_ = -1;
   bool is_resumed_ = false;
+  std::string latest_before_{};  // the run that `latest` named; empty: none
 };
+
+// What a run's status.json says of where it stands.
+struct RunProgress {
+  std::string state;
+  std::string heartbeat;  // "2026-01-31T12:00:00Z": texts sort as times do
+};
+// None where the folder holds no readable status.json.
+std::optional<RunProgress> ReadProgress(const std::filesystem::path& folder);
 
 // One line of metrics.jsonl that is in force: lines superseded by a later resume are left out.
 struct MetricLine {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/exit_code.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/lr_policy.h"
@@ -42,17 +43,24 @@ TrainResult Trainer::Run() {
     LogToFile("Optimization Done.");
     return result;
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kPeer) {
-      exit_code_ = static_cast<int>(e.kind());
-      phase_ = Phase::kFailed;
-    }
-    CancelExchange(e.what());
-    try {
-      WriteStatus(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));
-    } catch (const Error& second) {
-      LogWarning(StrCat("status.json could not be written: ", second.what()));
-    }
+    Fail(e.kind() == ErrorKind::kDiverged ? "diverged" : "failed", e.what(), static_cast<int>(e.kind()));
     throw;
+  } catch (const std::exception& e) {  // memory that is not there, say
+    Fail("failed", e.what(), ExitCodeOf(e));
+    throw;
+  }
+}
+
+void Trainer::Fail(std::string_view state, const std::string& why, int exit_code) noexcept {
+  if (exit_code != static_cast<int>(ErrorKind::kPeer)) {
+    exit_code_ = exit_code;
+    phase_ = Phase::kFailed;
+  }
+  CancelExchange(why);
+  try {
+    WriteStatus(state, why, exit_code);
+  } catch (const std::exception& second) {
+    LogWarning(StrCat("status.json could not be written: ", second.what()));
   }
 }
 

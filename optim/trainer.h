@@ -102,6 +102,8 @@ class Trainer {
   // Samples of an iteration, all ranks and batches together.
   int64_t Batch() const { return train_->feed().batch_size() * turns_->lead_steps() * solver_.iter_size() * ranks(); }
 
+  // Tells the other ranks and status.json that this training ends here, with what exit code.
+  void Fail(std::string_view state, const std::string& why, int exit_code) noexcept;
   TrainResult Loop();
   void Iterate();
   void Smooth(double loss);

@@ -6,10 +6,12 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/exit_code.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "tools/command_line.h"
@@ -77,6 +79,20 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   return verb.run(arguments);
 }
 
+constexpr const char* kOurDefect = "  this is a defect of moka, please report it with the command and its files\n";
+
+// What the standard library or the system has thrown, in a sentence.
+int TellForeign(const std::exception& error) {
+  const int code = ExitCodeOf(error);
+  const bool is_internal = code == static_cast<int>(ErrorKind::kInternal);
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                         dynamic_cast<const std::length_error*>(&error) != nullptr;
+  const std::string text = StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
+  LogToFile(StrCat("error: ", text));
+  std::fputs(StrCat("error: ", text, "\n", is_internal ? kOurDefect : "").c_str(), stderr);
+  return code;
+}
+
 int Main(std::vector<std::string> words) {
   bool colour = false;
   try {
@@ -98,15 +114,10 @@ int Main(std::vector<std::string> words) {
   } catch (const Error& error) {
     LogToFile(StrCat("error: ", error.what()));
     std::fputs(ErrorText(error, colour).c_str(), stderr);
-    if (error.kind() == ErrorKind::kInternal)
-      std::fputs("  this is a defect of moka, please report it with the command and its files\n", stderr);
+    if (error.kind() == ErrorKind::kInternal) std::fputs(kOurDefect, stderr);
     return static_cast<int>(error.kind());
-  } catch (const std::bad_alloc&) {
-    std::fputs("error: out of memory\n", stderr);
-    return static_cast<int>(ErrorKind::kUnavailable);
   } catch (const std::exception& error) {
-    std::fputs(StrCat("error: internal: ", error.what(), "\n").c_str(), stderr);
-    return static_cast<int>(ErrorKind::kInternal);
+    return TellForeign(error);
   }
 }
 

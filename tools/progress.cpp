@@ -18,6 +18,10 @@ namespace {
 
 constexpr int kLeastColumns = 40;
 constexpr int64_t kRedrawMicros = 100'000;
+constexpr int64_t kFirstLineMicros = 1'000'000;
+constexpr int64_t kLineMicros = 10'000'000;
+constexpr int64_t kRareLineMicros = 60'000'000;
+constexpr int64_t kLongMicros = 600'000'000;  // after so long, lines become rare
 
 // The line on the terminal now; log messages wipe it and draw it again.
 std::string& CurrentLine() {
@@ -44,6 +48,7 @@ ProgressMode ParseProgressMode(const std::string& text) {
 
 ProgressBar::ProgressBar(ProgressMode mode, std::string label, int64_t total)
     : visible_(mode == ProgressMode::kBar || (mode == ProgressMode::kAuto && isatty(STDERR_FILENO) != 0)),
+      in_lines_(mode == ProgressMode::kLines || (mode == ProgressMode::kAuto && !visible_)),
       label_(std::move(label)),
       total_(std::max<int64_t>(1, total)),
       started_micros_(NowMicros()) {
@@ -68,25 +73,38 @@ std::string ProgressBar::TimeText(double seconds) {
 void ProgressBar::Update(int64_t done, std::string text) {
   done_ = done;
   text_ = std::move(text);
-  if (!visible_) return;
+  if (!visible_ && !in_lines_) return;
   const int64_t now = NowMicros();
   if (first_done_ < 0) {
     first_done_ = done;
     started_micros_ = now;
+    next_line_micros_ = now + kFirstLineMicros;
   }
+  if (in_lines_) return WriteLine(now);
   if (now - drawn_micros_ < kRedrawMicros && done < total_) return;
   drawn_micros_ = now;
   Draw();
 }
 
+std::string ProgressBar::Eta(int64_t now_micros) const {
+  const double seconds = static_cast<double>(now_micros - started_micros_) * 1e-6;
+  const auto moved = static_cast<double>(done_ - first_done_);
+  return TimeText(moved > 0 ? seconds / moved * static_cast<double>(total_ - done_) : -1);
+}
+
+void ProgressBar::WriteLine(int64_t now_micros) {
+  if (now_micros < next_line_micros_) return;
+  const bool is_long = now_micros - started_micros_ >= kLongMicros;
+  next_line_micros_ = now_micros + (is_long ? kRareLineMicros : kLineMicros);
+  LogToTerminal(fmt::format("{} {}/{}{}{}  eta {}", label_, done_, total_, text_.empty() ? "" : "  ", text_,
+                            Eta(now_micros)));
+}
+
 void ProgressBar::Draw() {
   const int columns = ProgressColumns();
   if (columns < kLeastColumns) return;
-  const double seconds = static_cast<double>(NowMicros() - started_micros_) * 1e-6;
-  const auto moved = static_cast<double>(done_ - first_done_);
-  const double left = moved > 0 ? seconds / moved * static_cast<double>(total_ - done_) : -1;
   const std::string front = fmt::format("{} {}/{} ", label_, done_, total_);
-  const std::string back = fmt::format(" {}  eta {}", text_, TimeText(left));
+  const std::string back = fmt::format(" {}  eta {}", text_, Eta(NowMicros()));
   const int room = columns - 1 - static_cast<int>(front.size()) - static_cast<int>(back.size());
   std::string bar;
   if (room >= 5) {

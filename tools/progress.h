@@ -1,4 +1,4 @@
-// The progress bar: one redrawn line on a terminal, nothing elsewhere (the display lines of the log serve there).
+// Progress: one redrawn line on a terminal; elsewhere, as in the log of a batch job, a line now and then.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ enum class ProgressMode : uint8_t { kAuto, kBar, kLines, kOff };
 // Errors: kUsage for anything but auto, bar, lines, off.
 ProgressMode ParseProgressMode(const std::string& text);
 
-// Owns the terminal's last line while it lives. At most ten redraws a second; the width is read again at each. Hidden
-// below 40 columns. One bar at a time, one thread.
+// As a bar, owns the terminal's last line while it lives: at most ten redraws a second, the width read again at each,
+// hidden below 40 columns. As lines, says where the work is after a second, then each ten seconds, and each minute once
+// ten have passed; work of less than a second says nothing. One at a time, one thread.
 class ProgressBar {
  public:
   ProgressBar(ProgressMode mode, std::string label, int64_t total);
@@ -27,8 +28,12 @@ class ProgressBar {
 
  private:
   void Draw();
+  void WriteLine(int64_t now_micros);
+  // "0:08" at the pace so far.
+  std::string Eta(int64_t now_micros) const;
 
-  bool visible_;
+  bool visible_;   // as a bar
+  bool in_lines_;
   std::string label_;
   int64_t total_;
   int64_t done_ = 0;
@@ -36,6 +41,7 @@ class ProgressBar {
   std::string text_;
   int64_t started_micros_;
   int64_t drawn_micros_ = 0;
+  int64_t next_line_micros_ = 0;
 };
 
 }  // namespace moka

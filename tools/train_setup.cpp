@@ -102,26 +102,22 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
       names.push_back(entry.path().filename().string());
     throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, names));
   }
-  std::vector<fs::path> candidates;
+  fs::path newest;
+  RunProgress newest_progress;
   for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) {
     const std::string entry_name = entry.path().filename().string();
     const bool is_ours = name.empty() || (entry_name.starts_with(name + "-") && entry_name.size() == name.size() + 5);
-    if (entry.is_directory(code) && !entry.is_symlink(code) && is_ours) candidates.push_back(entry.path());
+    if (!entry.is_directory(code) || entry.is_symlink(code) || !is_ours) continue;
+    const std::optional<RunProgress> progress = ReadProgress(entry.path());
+    if (!progress || progress->state == "finished") continue;
+    // Of two that spoke in the same second the one of the larger number is taken.
+    const bool is_newer = newest.empty() || std::pair(progress->heartbeat, entry.path().string()) >
+                                                std::pair(newest_progress.heartbeat, newest.string());
+    if (!is_newer) continue;
+    newest = entry.path();
+    newest_progress = *progress;
   }
-  std::sort(candidates.begin(), candidates.end());
-  for (auto it = candidates.rbegin(); it != candidates.rend(); ++it) {
-    std::string status;
-    try {
-      status = ReadFile(*it / "status.json");
-    } catch (const Error&) {
-      continue;  // a run that never started
-    }
-    if (status.find("\"state\":\"finished\"") == std::string::npos &&
-        status.find("\"state\": \"finished\"") == std::string::npos) {
-      return *it;
-    }
-  }
-  return {};
+  return newest;
 }
 
 // A run whose every checkpoint is damaged does not silently start again: the user decides.
@@ -236,6 +232,9 @@ RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
   identity.argv = arguments.words;
   RunFolder run = setup.run_folder.empty() ? RunFolder::Create(RunsFolder(arguments), identity)
                                            : RunFolder::Open(setup.run_folder, identity);
+  // A run that was moved elsewhere has no runs beside it to be the latest of.
+  std::error_code code;
+  if (run.is_resumed() && fs::equivalent(run.path().parent_path(), RunsFolder(arguments), code)) run.BecomeLatest();
   for (const auto& [name, text] : setup.net_files) run.WriteConfig(name, text);
   run.WriteConfig("solver.prototxt", SolverToText(setup.solver));
   if (!setup.overrides.empty()) run.WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include "core/exit_code.h"
+
 namespace moka {
 namespace {
 
@@ -32,6 +39,22 @@ TEST(ErrorTest, BrokenPromisesAreOurBugs) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInternal);
   }
+}
+
+TEST(ErrorTest, WhatTheSystemThrowsHasAnExitCodeThatIsNotOurs) {
+  const auto code_of = [](std::errc reason) {
+    return ExitCodeOf(std::filesystem::filesystem_error("cannot", std::make_error_code(reason)));
+  };
+  EXPECT_EQ(code_of(std::errc::permission_denied), 77);
+  EXPECT_EQ(code_of(std::errc::no_such_file_or_directory), 66);
+  EXPECT_EQ(code_of(std::errc::read_only_file_system), 73);
+  EXPECT_EQ(code_of(std::errc::no_space_on_device), 74);
+  EXPECT_EQ(code_of(std::errc::too_many_files_open), 74);
+  EXPECT_EQ(code_of(std::errc::resource_unavailable_try_again), 69);
+  EXPECT_EQ(ExitCodeOf(std::bad_alloc()), 69);
+  EXPECT_EQ(ExitCodeOf(std::length_error("vector::reserve")), 69);
+  EXPECT_EQ(ExitCodeOf(Error(ErrorKind::kIo, "x")), 74);
+  EXPECT_EQ(ExitCodeOf(std::logic_error("basic_string::_M_create")), 70);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/text.h"
+#include "proto/other_words.h"
 
 namespace moka {
 namespace {
@@ -314,6 +315,10 @@ std::string TakenBy(const FieldDescriptor& field) {
 }
 
 std::string FieldHint(const Descriptor& message, std::string_view name) {
+  if (&message == SolverParameter::descriptor()) {
+    const std::string meant = OtherToolsField(name);
+    if (!meant.empty()) return meant;
+  }
   std::string near = DidYouMean(name, FieldNames(message));
   if (!near.empty()) return near;
   constexpr size_t kShown = 3;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/other_verbs.h"
 
 namespace moka {
 namespace {
@@ -93,8 +94,9 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
     if (!word.starts_with("--") || word.size() == 2) continue;
     const std::string name = word.substr(0, word.find('='));
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string meant = OtherToolsFlag(std::string_view(name).substr(2));
     throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
-                DidYouMean(name, names));
+                meant.empty() ? DidYouMean(name, names) : meant);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "tools/command_line.h"
 #include "tools/error_text.h"
+#include "tools/other_verbs.h"
 #include "tools/team_setup.h"
 
 namespace moka {
@@ -48,7 +49,7 @@ const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
   }
   throw Error(ErrorKind::kUsage, {},
               StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(shown, ", "), ")"),
-              DidYouMean(name, names));
+              path.empty() && !OtherToolsVerb(name).empty() ? OtherToolsVerb(name) : DidYouMean(name, names));
 }
 
 int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
@@ -87,7 +88,8 @@ int TellForeign(const std::exception& error) {
   const bool is_internal = code == static_cast<int>(ErrorKind::kInternal);
   const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                          dynamic_cast<const std::length_error*>(&error) != nullptr;
-  const std::string text = StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
+  const std::string text =
+      StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
   LogToFile(StrCat("error: ", text));
   std::fputs(StrCat("error: ", text, "\n", is_internal ? kOurDefect : "").c_str(), stderr);
   return code;

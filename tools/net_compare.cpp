@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -148,31 +149,69 @@ class Comparison {
     std::vector<Watched> wanted;
     std::vector<ValueId> values;
     for (const auto& [name, value] : net_.trace) {
-      const NumpyArray* expected = FindArray(arrays_, "blobdiff", Top(name));
-      const bool is_input = net_.graph.value(value).kind == ValueKind::kInput;  // Caffe stops before it
-      if (is_input || writers[Top(name)] != 1 || expected == nullptr || SharesOverwritten(value, writers)) continue;
-      wanted.push_back({Layer(name), StrCat("gradient of ", Top(name)), {}, expected});
+      const std::string what = StrCat("gradient of ", Top(name));
+      const std::string why = WhyNoBlobGradient(Top(name), value, writers);
+      if (!why.empty()) {
+        LeaveOut(what, why);
+        continue;
+      }
+      wanted.push_back({Layer(name), what, {}, FindArray(arrays_, "blobdiff", Top(name))});
       values.push_back(value);
     }
     for (const NetBlob& blob : net_.blobs) {
+      const std::string what = StrCat("gradient of parameter ", blob.index, " of layer \"", blob.layer, "\"");
+      const std::string why = WhyNoParameterGradient(blob);
+      if (!why.empty()) {
+        LeaveOut(what, why);
+        continue;
+      }
       const NumpyArray* expected = FindArray(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index));
-      const bool is_trained = blob.role != ParameterRole::kStatistic && blob.lr_mult != 0;  // others Caffe leaves at 0
-      if (blob.shared || !is_trained || expected == nullptr) continue;
       wanted.push_back({blob.layer, StrCat("gradient of parameter ", blob.index), {}, expected});
       values.push_back(blob.state);
     }
     const std::vector<ValueId> dx = Differentiate(net_.graph, net_.loss, values);
     for (size_t i = 0; i < wanted.size(); ++i) {
-      if (dx[i] != kNoId) Watch(wanted[i].layer, wanted[i].name, dx[i], wanted[i].expected);
+      if (dx[i] == kNoId) {
+        LeaveOut(StrCat(wanted[i].name, " of layer \"", wanted[i].layer, "\""), "the loss does not depend on it");
+      } else {
+        Watch(wanted[i].layer, wanted[i].name, dx[i], wanted[i].expected);
+      }
     }
   }
 
-  std::vector<BlobDifference> Read(const Program& program) const {
-    std::vector<BlobDifference> differences;
-    for (const Watched& watched : watched_) {
-      differences.push_back(Compare(watched.layer, watched.name, program.output(watched.output), *watched.expected));
+  // What the file has of blobs and parameters that are none of this net's; its gradients too where they are looked at.
+  void TellStrangers(bool with_gradients) {
+    std::set<std::string> known;
+    for (const auto& [name, value] : net_.trace) {
+      for (const std::string& front : {std::string("blob/"), std::string(), std::string("blobdiff/")})
+        known.insert(front + Top(name));
     }
-    return differences;
+    for (const DataLayer& data : net_.data) {
+      for (const std::string& top : data.tops) known.insert({top, StrCat("blob/", top), StrCat("blobdiff/", top)});
+    }
+    for (const NetBlob& blob : net_.blobs) {
+      for (const char* front : {"param/", "paramdiff/"}) known.insert(StrCat(front, blob.layer, "/", blob.index));
+    }
+    int64_t gradients = 0;
+    for (const auto& [name, array] : arrays_) {
+      const bool is_gradient = name.starts_with("blobdiff/") || name.starts_with("paramdiff/");
+      gradients += is_gradient ? 1 : 0;
+      if ((with_gradients || !is_gradient) && !known.contains(name))
+        LeaveOut(StrCat("array \"", Printable(name), "\""), "the net has nothing of that name");
+    }
+    if (!with_gradients && gradients > 0) {
+      LeaveOut(StrCat(gradients, gradients == 1 ? " gradient" : " gradients", " of the file"),
+               "--gradients was not given");
+    }
+  }
+
+  NetComparison Read(const Program& program) const {
+    NetComparison comparison{.differences = {}, .not_compared = not_compared_};
+    for (const Watched& watched : watched_) {
+      comparison.differences.push_back(
+          Compare(watched.layer, watched.name, program.output(watched.output), *watched.expected));
+    }
+    return comparison;
   }
 
  private:
@@ -191,6 +230,31 @@ class Comparison {
     });
   }
 
+  // Why a blob's gradient is not compared; empty where it is.
+  std::string WhyNoBlobGradient(const std::string& top, ValueId value, std::map<std::string, int>& writers) const {
+    if (net_.graph.value(value).kind == ValueKind::kInput)
+      return "it is an input, and Caffe's gradients stop before it";
+    if (writers[top] != 1) {
+      return StrCat(writers[top], " layers write it in place, and engines differ in whose gradient they keep");
+    }
+    if (FindArray(arrays_, "blobdiff", top) == nullptr) return StrCat("the file has no blobdiff/", Printable(top));
+    if (SharesOverwritten(value, writers)) {
+      return "Caffe keeps it in the gradient of its bottom, which layers write in place";
+    }
+    return {};
+  }
+
+  std::string WhyNoParameterGradient(const NetBlob& blob) const {
+    if (blob.role == ParameterRole::kStatistic) return "it is a running statistic";
+    if (blob.lr_mult == 0) return "its lr_mult is 0, and Caffe leaves such gradients at 0";
+    if (blob.shared) return "it is shared: the gradient is its owner's";
+    if (FindArray(arrays_, "paramdiff", StrCat(blob.layer, "/", blob.index)) == nullptr)
+      return StrCat("the file has no paramdiff/", Printable(blob.layer), "/", blob.index);
+    return {};
+  }
+
+  void LeaveOut(const std::string& what, const std::string& why) { not_compared_.push_back(StrCat(what, ": ", why)); }
+
   void Watch(const std::string& layer, const std::string& name, ValueId value, const NumpyArray* expected) {
     if (expected == nullptr || net_.graph.value(value).kind != ValueKind::kResult) return;
     const std::string output = StrCat("watched ", watched_.size());
@@ -201,11 +265,12 @@ class Comparison {
   BuiltNet& net_;
   const Arrays& arrays_;
   std::vector<Watched> watched_;
+  std::vector<std::string> not_compared_;
 };
 
 }  // namespace
 
-std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOptions& options, const Arrays& arrays) {
+NetComparison CompareNet(const NetParameter& net, const CompareOptions& options, const Arrays& arrays) {
   NetOptions net_options;
   net_options.state = options.state;
   net_options.data_types = TypesFrom(arrays);
@@ -223,6 +288,7 @@ std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOpt
   Comparison comparison(built, arrays);
   comparison.WatchBlobs();
   if (options.gradients) comparison.WatchGradients();
+  comparison.TellStrangers(options.gradients);
   built.graph.assignments().clear();  // running statistics stay as they are
   CompileOptions compile;
   compile.name = "compare";

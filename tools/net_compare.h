@@ -29,12 +29,17 @@ struct CompareOptions {
   bool gradients = false;
 };
 
+struct NetComparison {
+  std::vector<BlobDifference> differences;
+  std::vector<std::string> not_compared;  // what an array is of, or what has none, and why; a sentence's line each
+};
+
 // `arrays` are named "blob/NAME" (or NAME), "blobdiff/NAME", "param/LAYER/INDEX" and "paramdiff/LAYER/INDEX". Blobs
 // that the net takes from outside (Input, data layers) are fed with theirs; every other one that is there is compared.
 // Where a size depends on the data (DetectionOutput), Caffe's blob is the beginning of the one here, whose rest is
 // padding. Errors: kConfig (those of building the net), kBadData (an input that is missing or of another shape),
 // kUsage.
-std::vector<BlobDifference> CompareNet(const NetParameter& net, const CompareOptions& options,
-                                       const std::map<std::string, NumpyArray>& arrays);
+NetComparison CompareNet(const NetParameter& net, const CompareOptions& options,
+                         const std::map<std::string, NumpyArray>& arrays);
 
 }  // namespace moka

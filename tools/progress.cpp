@@ -96,8 +96,8 @@ void ProgressBar::WriteLine(int64_t now_micros) {
   if (now_micros < next_line_micros_) return;
   const bool is_long = now_micros - started_micros_ >= kLongMicros;
   next_line_micros_ = now_micros + (is_long ? kRareLineMicros : kLineMicros);
-  LogToTerminal(fmt::format("{} {}/{}{}{}  eta {}", label_, done_, total_, text_.empty() ? "" : "  ", text_,
-                            Eta(now_micros)));
+  LogToTerminal(
+      fmt::format("{} {}/{}{}{}  eta {}", label_, done_, total_, text_.empty() ? "" : "  ", text_, Eta(now_micros)));
 }
 
 void ProgressBar::Draw() {

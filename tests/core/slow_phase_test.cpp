@@ -33,9 +33,7 @@ TEST(SlowPhaseTest, ItsNameIsSaidOnceItHasLastedASecond) {
 
 TEST(SlowPhaseTest, AShortOneSaysNothing) { EXPECT_EQ(SaidIn(std::chrono::milliseconds(5), false), ""); }
 
-TEST(SlowPhaseTest, AQuietThreadsPhaseIsQuietToo) {
-  EXPECT_EQ(SaidIn(std::chrono::milliseconds(1100), true), "");
-}
+TEST(SlowPhaseTest, AQuietThreadsPhaseIsQuietToo) { EXPECT_EQ(SaidIn(std::chrono::milliseconds(1100), true), ""); }
 
 }  // namespace
 }  // namespace moka

@@ -52,6 +52,19 @@ class CompareTest(fixture.FolderTest):
         self.assertEqual(code, 0, text)
         self.assertIn("all 7 agree", text)
 
+    def test_what_is_not_compared_is_said(self):
+        arrays = self.arrays()
+        arrays["blob/elsewhere"] = np.zeros(3)
+        del arrays["paramdiff/ip/1"]
+        code, text = self.compare(arrays)
+        self.assertEqual(code, 0, text)
+        self.assertIn('not     array "blob/elsewhere": the net has nothing of that name', text)
+        self.assertIn('not     gradient of parameter 1 of layer "ip": the file has no paramdiff/ip/1', text)
+        self.assertRegex(text, r"all 6 agree; \d+ not compared")
+        code, text = self.compare(self.arrays(), flags=("--phase", "TRAIN"))
+        self.assertEqual(code, 0, text)
+        self.assertRegex(text, r"not     \d+ gradients of the file: --gradients was not given")
+
     def test_the_first_difference_is_named(self):
         arrays = self.arrays()
         arrays["blob/act"][2, 1] += 0.5

@@ -395,17 +395,5 @@ TEST_F(CliTest, TestAndTimeWriteTracesToo) {
   EXPECT_GE(Json::parse(ReadFile(folder_ / "time.json")).at("traceEvents").size(), 10U);
 }
 
-TEST_F(CliTest, CompletionKnowsVerbsAndFlags) {
-  EXPECT_EQ(Moka("completion bash").code, 0);
-  const Outcome words = Moka("completion --words 'data import'");
-  EXPECT_NE(words.out.find("--resize="), std::string::npos);
-  EXPECT_NE(Moka("completion --words ''").out.find("train"), std::string::npos);
-  const std::string infer = Moka("completion --words infer").out;
-  for (const char* flag : {"--dry-run\n", "--explain=\n", "--kernels=\n", "--disable-pass=\n", "--trace=\n"}) {
-    EXPECT_NE(infer.find(flag), std::string::npos) << flag;
-  }
-  EXPECT_EQ(infer.find("--recompute"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace moka

@@ -244,10 +244,10 @@ TEST_F(ZooCliTest, WrongWordsAreRefusedWithTheNearest) {
 
 TEST_F(ZooCliTest, ShellsCompleteNamesOfModels) {
   const Outcome words =
-      RunShell(StrCat("cd '", MOKA_SOURCE_DIR, "' && '", MOKA_BINARY, "' completion --words 'zoo train'"), folder_);
+      RunShell(StrCat("cd '", MOKA_SOURCE_DIR, "' && '", MOKA_BINARY, "' completion --line='zoo train '"), folder_);
   EXPECT_NE(words.out.find("cifar10_resnet20\n"), std::string::npos) << words.out;
   const Outcome list =
-      RunShell(StrCat("cd '", MOKA_SOURCE_DIR, "' && '", MOKA_BINARY, "' completion --words 'zoo list'"), folder_);
+      RunShell(StrCat("cd '", MOKA_SOURCE_DIR, "' && '", MOKA_BINARY, "' completion --line='zoo list '"), folder_);
   EXPECT_EQ(list.out.find("cifar10_resnet20\n"), std::string::npos) << list.out;
 }
 

@@ -42,7 +42,8 @@ int RunCompare(const Arguments& arguments) {
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
   const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
   const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt"));
-  const std::vector<BlobDifference> differences = CompareNet(net, options, ReadNpz(arguments.positionals[1]));
+  const NetComparison comparison = CompareNet(net, options, ReadNpz(arguments.positionals[1]));
+  const std::vector<BlobDifference>& differences = comparison.differences;
   const BlobDifference* first = nullptr;
   for (const BlobDifference& d : differences) {
     const bool is_gradient = d.name.starts_with("gradient");
@@ -52,12 +53,14 @@ int RunCompare(const Arguments& arguments) {
                d.problem.empty() ? fmt::format("relative {:.2e}{}{}", d.relative, d.note.empty() ? "" : ", ", d.note)
                                  : d.problem);
   }
+  for (const std::string& left_out : comparison.not_compared) fmt::print("{:<7} {}\n", "not", left_out);
   if (differences.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
   }
   if (first == nullptr) {
-    fmt::print("all {} agree\n", differences.size());
+    fmt::print("all {} agree{}\n", differences.size(),
+               comparison.not_compared.empty() ? "" : fmt::format("; {} not compared", comparison.not_compared.size()));
     return 0;
   }
   fmt::print("the first that differs: {} of layer \"{}\" ({})\n", first->name, first->layer,

@@ -1,18 +1,23 @@
-// moka completion SHELL: a small adaptor that asks `moka completion --words` for the candidates.
+// moka completion SHELL: a small adaptor that asks `moka completion --line` for the candidates.
 #include <cstdio>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "tools/completion_words.h"
 #include "tools/verbs/verbs.h"
-#include "tools/zoo/entry.h"
 
 namespace moka {
 namespace {
 
+// Bash takes "=" and ":" for ends of words: what a candidate has up to the last of them stands there already.
 constexpr const char* kBash = R"sh(_moka() {
-  local IFS=$'\n'
-  COMPREPLY=($(compgen -W "$(moka completion --words "${COMP_WORDS[*]:1:COMP_CWORD-1}" 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+  local IFS=$'\n' line="${COMP_LINE:0:COMP_POINT}" typed kept i
+  typed="${line##*[[:blank:]]}"
+  kept="${typed%"${typed##*[=:]}"}"
+  COMPREPLY=($("${COMP_WORDS[0]}" completion --line="${line#*[[:blank:]]}" 2>/dev/null))
   [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))
+  for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]="${COMPREPLY[i]#"$kept"}"; done
+  case "${COMPREPLY[0]}" in *[=.[]) compopt -o nospace 2>/dev/null ;; esac
 }
 complete -o filenames -F _moka moka
 )sh";
@@ -20,51 +25,21 @@ complete -o filenames -F _moka moka
 constexpr const char* kZsh = R"sh(#compdef moka
 _moka() {
   local -a candidates
-  candidates=(${(f)"$(moka completion --words "${words[2,CURRENT-1]}" 2>/dev/null)"})
-  compadd -a candidates
+  candidates=(${(f)"$(moka completion --line="${LBUFFER#*[[:blank:]]}" 2>/dev/null)"})
+  compadd -S '' -a candidates
   _files
 }
 compdef _moka moka
 )sh";
 
 constexpr const char* kFish =
-    R"sh(complete -c moka -f -a '(moka completion --words (string join " " -- (commandline -opc)[2..-1]) 2>/dev/null)'
+    R"sh(complete -c moka -f -a '(moka completion --line=(string replace -r "^\\S+\\s" "" -- (commandline -cp)) 2>/dev/null)'
 complete -c moka -F
 )sh";
 
-// Names of the zoo's models; nothing where there are none.
-void PrintModels() {
-  try {
-    for (const std::string& name : EntryNames(ModelsFolder({}))) std::puts(name.c_str());
-  } catch (const Error&) {
-    return;  // a shell that completes is told no errors
-  }
-}
-
-void PrintWords(const std::string& typed) {
-  const std::vector<Verb>* verbs = &AllVerbs();
-  const Verb* verb = nullptr;
-  bool is_zoo = false;
-  for (const std::string& word : Split(typed, ' ')) {
-    for (const Verb& candidate : *verbs) {
-      if (candidate.name != word) continue;
-      is_zoo = is_zoo || candidate.name == "zoo";
-      verb = &candidate;
-      verbs = &candidate.subverbs;
-      break;
-    }
-  }
-  for (const Verb& candidate : *verbs) std::puts(candidate.name.c_str());
-  if (verb == nullptr) return;
-  if (is_zoo && verb->run != nullptr && verb->name != "list") PrintModels();
-  for (const OptionSpec& option : verb->options)
-    std::puts(("--" + option.name + (option.value.empty() ? "" : "=")).c_str());
-  for (const OptionSpec& option : CommonOptions()) std::puts(("--" + option.name).c_str());
-}
-
 int RunCompletion(const Arguments& arguments) {
-  if (arguments.Has("words")) {
-    PrintWords(arguments.Get("words"));
+  if (arguments.Has("line")) {
+    for (const std::string& word : CompletionsOf(AllVerbs(), arguments.Get("line"))) std::puts(word.c_str());
     return 0;
   }
   const std::string shell = arguments.positionals.empty() ? "" : arguments.positionals[0];
@@ -86,7 +61,7 @@ Verb CompletionVerb() {
   verb.summary = "print the completion script of a shell";
   verb.usage = "bash|zsh|fish";
   verb.examples = {"source <(moka completion bash)", "moka completion fish > ~/.config/fish/completions/moka.fish"};
-  verb.options = {{"words", "TEXT", "print the words that may follow TEXT (what the scripts call)"}};
+  verb.options = {{"line", "[TEXT]", "print what TEXT's last word may become (what the scripts call)"}};
   verb.run = RunCompletion;
   return verb;
 }

@@ -10,7 +10,18 @@
 """
 
 from ._errors import Error
-from ._moka import __version__, layer_type_list, set_log_level, set_random_seed
+
+try:
+    from ._moka import __version__, layer_type_list, set_log_level, set_random_seed
+except ModuleNotFoundError as error:
+    if error.name != __name__ + "._moka":
+        raise
+    import sys
+    raise ImportError(
+        "moka's compiled module is not there for Python {}.{}: in Moka's source tree run `tools/build release "
+        "moka_python`, then PYTHONPATH=build/release/python; or `pip install --no-build-isolation ./tools/python`"
+        .format(*sys.version_info)) from None
+
 from ._moka import train as _train
 from .caffe import (AdaDeltaSolver, AdaGradSolver, AdamSolver, Layer, Net, NesterovSolver, RMSPropSolver, SGDSolver,
                     get_solver)

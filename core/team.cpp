@@ -20,8 +20,11 @@
 namespace moka {
 namespace {
 
-// The process that pinned itself, so that programs it starts do not take themselves for pinned.
-constexpr const char* kPinnedBy = "MOKA_PINNED_BY";
+// What a process that starts itself again asks for: "PID pinned SPINS", so that programs it starts do not take
+// themselves for it.
+constexpr const char* kRestartedBy = "MOKA_RESTARTED_BY";
+constexpr std::array kPlaceVariables = {"OMP_PLACES", "OMP_PROC_BIND"};
+constexpr const char* kSpinVariable = "GOMP_SPINCOUNT";
 
 const char* Variable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing here sets variables once there are threads
@@ -40,12 +43,35 @@ std::vector<int> PlacedCpus() {
   return cpus;
 }
 
-// Read before the variables that brought it about are taken away.
-bool TakePinned() {
-  const char* by = Variable(kPinnedBy);
-  if (by == nullptr || std::to_string(getpid()) != by) return false;
-  for (const char* name : {kPinnedBy, "OMP_PLACES", "OMP_PROC_BIND"}) unsetenv(name);
-  return true;
+struct Restarted {
+  bool is_here = false;
+  bool is_pinned = false;
+  int64_t spins = 0;
+};
+
+void TakeWishAway(bool is_pinned, bool spins) {
+  unsetenv(kRestartedBy);
+  if (is_pinned) {
+    for (const char* name : kPlaceVariables) unsetenv(name);
+  }
+  if (spins) unsetenv(kSpinVariable);
+}
+
+Restarted TakeRestarted() {
+  const char* by = Variable(kRestartedBy);
+  if (by == nullptr) return {};
+  const std::vector<std::string> words = Split(by, ' ');
+  if (words.size() != 3 || std::to_string(getpid()) != words[0]) return {};
+  const Restarted restarted{
+      .is_here = true, .is_pinned = words[1] == "1", .spins = std::strtoll(words[2].c_str(), nullptr, 10)};
+  TakeWishAway(restarted.is_pinned, restarted.spins > 0);
+  return restarted;
+}
+
+// Asked for the first time before the variables that brought it about are needed by anybody else.
+const Restarted& ThisRestart() {
+  static const Restarted restarted = TakeRestarted();
+  return restarted;
 }
 
 std::atomic<int>& RanksHere() {
@@ -97,17 +123,20 @@ bool IsPlacedByUser() {
   return !IsPinned() && std::ranges::any_of(kNames, [](const char* name) { return Variable(name) != nullptr; });
 }
 
-bool IsPinned() {
-  static const bool is_pinned = TakePinned();
-  return is_pinned;
-}
+bool IsRestarted() { return ThisRestart().is_here; }
+bool IsPinned() { return ThisRestart().is_pinned; }
+int64_t OwnSpins() { return ThisRestart().spins; }
 
-void RestartPinned(const std::vector<int>& places) {
+void Restart(const TeamWish& wish) {
+  const bool is_pinned = !wish.places.empty();
   std::string text;
-  for (const int cpu : places) text += StrCat(text.empty() ? "{" : ",{", cpu, "}");
-  setenv("OMP_PLACES", text.c_str(), 1);
-  setenv("OMP_PROC_BIND", "close", 1);
-  setenv(kPinnedBy, std::to_string(getpid()).c_str(), 1);
+  for (const int cpu : wish.places) text += StrCat(text.empty() ? "{" : ",{", cpu, "}");
+  if (is_pinned) {
+    setenv(kPlaceVariables[0], text.c_str(), 1);
+    setenv(kPlaceVariables[1], "close", 1);
+  }
+  if (wish.spins > 0) setenv(kSpinVariable, std::to_string(wish.spins).c_str(), 1);
+  setenv(kRestartedBy, StrCat(getpid(), " ", is_pinned ? 1 : 0, " ", wish.spins).c_str(), 1);
   std::vector<std::string> words = OwnArguments();
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);
@@ -116,7 +145,7 @@ void RestartPinned(const std::vector<int>& places) {
   std::error_code code;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
   if (!code && !words.empty()) execv(self.c_str(), argv.data());
-  for (const char* name : {kPinnedBy, "OMP_PLACES", "OMP_PROC_BIND"}) unsetenv(name);
+  TakeWishAway(is_pinned, wish.spins > 0);
 }
 
 std::vector<std::vector<int>> TeamCpus() {

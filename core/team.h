@@ -3,10 +3,12 @@
 // whenever regions of different sizes follow each other, also inside libraries. It reads where to put them before
 // main() and binds the main thread too, so
 //
-//   1. to pin, the process starts itself again with those variables (RestartPinned);
+//   1. to pin, and to say how long threads spin for each other (core/team_wait.h), the process starts itself again with
+//      those variables (Restart);
 //   2. threads made by the main thread would inherit its one CPU: those beside the team call LeaveTeamCpus first.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/thread_plan.h"
@@ -27,13 +29,23 @@ void LeaveTeamCpus();
 
 // Whether the environment says where OpenMP's threads run, by a variable of OpenMP's or of its runtimes'.
 bool IsPlacedByUser();
-// Whether the OpenMP runtime binds threads, for the user or for RestartPinned.
+// Whether the OpenMP runtime binds threads, for the user or for Restart.
 bool HasPlaces();
-// Whether this process is one that RestartPinned has started.
+
+// What the OpenMP runtime reads before main().
+struct TeamWish {
+  std::vector<int> places;  // team thread i runs on places[i]; empty: anywhere
+  int64_t spins = 0;        // of a thread that waits, before it sleeps; 0: as the runtime has it
+};
+// Starts this program again in the same process, with the same arguments and the wish in its environment, which
+// programs that it starts do not inherit. Returns only if the system refuses. Requires: a wish for something; no thread
+// but the main one, nothing read or written yet.
+void Restart(const TeamWish& wish);
+// Whether this process is one that Restart has started.
+bool IsRestarted();
+// Whether it was started with places, and with how many spins (0: none).
 bool IsPinned();
-// Starts this program again in the same process, with the same arguments, team thread i on places[i]. Returns only if
-// the system refuses. Requires: no thread but the main one, nothing read or written yet.
-void RestartPinned(const std::vector<int>& places);
+int64_t OwnSpins();
 
 // Where each thread of the team may run, in order.
 std::vector<std::vector<int>> TeamCpus();

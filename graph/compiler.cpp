@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/team_wait.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/binding.h"
@@ -115,6 +116,7 @@ class FrozenProgram : public Program {
   void Start() override {
     if (stream_ && options_.collectives) FollowPlan();
     if (!stream_) {
+      MindLoad();
       RunSteps([this](size_t i) { RunStep(i); });
       data_->AssignStates();
     } else if (recording_) {

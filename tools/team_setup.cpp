@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/team.h"
+#include "core/team_wait.h"
 #include "core/text.h"
 
 namespace moka {
@@ -44,14 +45,16 @@ ThreadWish WishOf(const Arguments& arguments) {
 }  // namespace
 
 void SetUpTeam(const Arguments& arguments) {
-  const bool is_pinned = IsPinned();
+  const bool is_restarted = IsRestarted();
   const ThreadPlan plan = PlanThreads(ProcessCpus(), WishOf(arguments));
-  if (!plan.places.empty() && !is_pinned) {
-    RestartPinned(plan.places);
+  const bool may_wait = plan.threads > 1 && !IsWaitSetByUser();
+  const TeamWish wish{.places = plan.places, .spins = may_wait ? SpinsFor(kSpinMicros) : 0};
+  if (!is_restarted && (!wish.places.empty() || wish.spins > 0)) Restart(wish);
+  if (!plan.places.empty() && !IsPinned()) {
     LogWarning("--pin: the system does not let this program start again, so its threads are not pinned");
   }
   for (const std::string& warning : plan.warnings) LogWarning(warning);
-  if (is_pinned && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
+  if (IsPinned() && !HasPlaces()) LogWarning("--pin: this OpenMP runtime does not pin threads here");
   SetThreadCount(plan.threads);
 }
 

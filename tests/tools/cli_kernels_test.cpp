@@ -200,6 +200,23 @@ TEST_F(CliTest, TheTeamIsPinnedWhenAsked) {
   EXPECT_TRUE(both.out.empty());
 }
 
+TEST_F(CliTest, ThreadsSpinShortlyUnlessTheUserSaysOtherwise) {
+  const auto wait = [&](const std::string& variables, const std::string& flags = "") {
+    const Outcome outcome =
+        Moka("device --json " + flags, "env -u OMP_NUM_THREADS -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT " + variables);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out).at("wait").get<std::string>();
+  };
+  const std::string bounded = "spins 200 us, then sleeps";
+  EXPECT_EQ(wait("", "--threads 2"), bounded);
+  EXPECT_EQ(wait("", "--threads 2 --pin cores"), bounded) << "one restart does both";
+  EXPECT_EQ(wait("OMP_WAIT_POLICY=passive", "--threads 2"), "waits as the environment says");
+  EXPECT_EQ(wait("GOMP_SPINCOUNT=7", "--threads 2"), "waits as the environment says");
+  EXPECT_EQ(wait("", "--threads 1"), "waits as the OpenMP runtime does by default") << "one thread waits for none";
+  // The marker of another process is not taken for this one's.
+  EXPECT_EQ(wait("MOKA_RESTARTED_BY='1 0 500'", "--threads 2"), bounded);
+}
+
 TEST_F(CliTest, RanksOfABoxShareItsCores) {
   std::set<int> used;
   int cpus = 0;

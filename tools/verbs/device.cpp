@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/parallel.h"
 #include "core/team.h"
+#include "core/team_wait.h"
 #include "core/text.h"
 #include "graph/program.h"
 #include "tools/ceilings.h"
@@ -32,6 +33,7 @@ void AddTeam(nlohmann::ordered_json& json) {
   json["local_ranks"] = facts.local_ranks;
   json["local_rank"] = facts.local_rank;
   json["is_pinned"] = HasPlaces();
+  json["wait"] = WaitText();
   for (const std::vector<int>& cpus : TeamCpus()) json["team_cpus"].push_back(CpuListText(cpus));
 }
 
@@ -92,7 +94,7 @@ int RunDevice(const Arguments& arguments) {
     return 0;
   }
   fmt::print("CPU      {} ({}), {} cores\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN));
-  fmt::print("allowed  {}\nteam     {}\n", AllowedText(), TeamText());
+  fmt::print("allowed  {}\nteam     {}, {}\n", AllowedText(), TeamText(), WaitText());
   fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
   fmt::print("{}", GpuText(cuda));
   if (arguments.Has("ceilings")) {

@@ -10,9 +10,11 @@
 """
 
 from ._errors import Error
+from ._team import bounded_spin as _bounded_spin
 
 try:
-    from ._moka import __version__, layer_type_list, set_log_level, set_random_seed
+    with _bounded_spin():
+        from ._moka import __version__, layer_type_list, set_log_level, set_random_seed
 except ModuleNotFoundError as error:
     if error.name != __name__ + "._moka":
         raise

@@ -249,7 +249,7 @@ class CocoReader {
     const auto segmentation = json.find("segmentation");
     if (segmentation != json.end() && !segmentation->is_null()) ReadSegmentation(*segmentation, listed.object);
     ReadPoints(json, listed.object);
-    file_.has_masks = file_.has_masks || !listed.object.polygons.empty() || !listed.object.runs.empty();
+    file_.has_masks = file_.has_masks || HasOutline(listed.object);
     objects_.push_back(std::move(listed));
   }
 
@@ -276,13 +276,21 @@ CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<voi
   return file;
 }
 
+bool HasOutline(const CocoAnnotation& object) { return !object.polygons.empty() || !object.runs.empty(); }
+
 RunLengths PixelsOf(const CocoAnnotation& object, const PictureSize& size) {
   std::vector<RunLengths> parts;
   for (const std::vector<double>& polygon : object.polygons) {
     parts.push_back(RunLengthsOf(polygon, size.width, size.height));
   }
-  if (parts.empty()) {
-    if (object.runs.empty()) BadCocoFile("has no segmentation, as others have");
+  if (!HasOutline(object)) {
+    const double right = std::clamp<double>(object.box.xmax, 0, static_cast<double>(size.width));
+    const double bottom = std::clamp<double>(object.box.ymax, 0, static_cast<double>(size.height));
+    const double left = std::clamp<double>(object.box.xmin, 0, right);
+    const double top = std::clamp<double>(object.box.ymin, 0, bottom);
+    parts.push_back(
+        RunLengthsOf(std::array{left, top, right, top, right, bottom, left, bottom}, size.width, size.height));
+  } else if (parts.empty()) {
     if (object.runs_size.width != size.width || object.runs_size.height != size.height) {
       BadCocoFile(StrCat("has run lengths of a picture of ", object.runs_size.width, " x ", object.runs_size.height));
     }

@@ -53,7 +53,9 @@ struct CocoFile {
 // Errors: kNoInput; kBadData naming the file and the object in it.
 CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step);
 
-// The pixels of an object in a picture of that size. Errors: kBadData.
+// Whether it has polygons or run lengths: annotation tools leave them out of some objects and not of others.
+bool HasOutline(const CocoAnnotation& object);
+// The pixels of an object in a picture of that size; its box's where it has no outline. Errors: kBadData.
 RunLengths PixelsOf(const CocoAnnotation& object, const PictureSize& size);
 
 }  // namespace moka

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/gz_file.h"
 
@@ -95,7 +96,8 @@ FileTree::~FileTree() {
 void FileTree::ReadArchive(const std::function<void()>& step) {
   std::map<std::string, Member> all;
   std::map<std::string, int64_t> names;
-  for (TarReader tar(archive_); tar.Next();) {
+  TarReader tar(archive_);
+  while (tar.Next()) {
     step();
     Member member{.offset = tar.offset(), .bytes = tar.bytes()};
     is_plain_ = tar.is_plain();
@@ -104,6 +106,8 @@ void FileTree::ReadArchive(const std::function<void()>& step) {
     names[name] = member.bytes;
     all[name] = std::move(member);
   }
+  if (const std::string others = tar.LeftOut(); !others.empty())
+    LogWarning(StrCat(archive_.string(), " has ", others, ", which are left out"));
   const std::string inside = PlainName(path_.lexically_relative(archive_));
   const std::string root = inside.empty() ? SharedFolder(names) : inside;
   for (auto& [name, member] : all) {

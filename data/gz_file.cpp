@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBlock = 512;
 constexpr int64_t kMemberLimit = int64_t{1} << 30U;
+constexpr int64_t kNameLimit = 4096;
+constexpr int64_t kExtendedLimit = int64_t{1} << 20U;
 
 // A number in octal digits, or -1.
 int64_t Octal(std::string_view field) {
@@ -31,6 +34,18 @@ int64_t Octal(std::string_view field) {
     any = true;
   }
   return any ? value : -1;
+}
+
+// GNU writes a number that octal digits cannot hold as a big-endian one, the first byte's highest bit set.
+int64_t NumberOf(std::string_view field) {
+  constexpr uint8_t kBinary = 0x80;
+  if ((static_cast<uint8_t>(field[0]) & kBinary) == 0) return Octal(field);
+  int64_t value = static_cast<uint8_t>(field[0]) & 0x7FU;
+  for (const char c : field.substr(1)) {
+    if (value > (INT64_MAX >> 8U)) return -1;
+    value = value * 256 + static_cast<uint8_t>(c);
+  }
+  return value;
 }
 
 std::string_view Terminated(std::string_view field) { return field.substr(0, field.find('\0')); }
@@ -91,12 +106,28 @@ int64_t GzFile::offset() const { return gztell(static_cast<gzFile>(file_.get()))
 
 bool GzFile::is_plain() const { return gzdirect(static_cast<gzFile>(file_.get())) == 1; }
 
+void TarReader::SetBytes(int64_t bytes) {
+  if (bytes < 0 || bytes > kMemberLimit) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(file_.path().string(), ": a tar member of more than ", BytesText(kMemberLimit)));
+  }
+  bytes_ = bytes;
+  pending_ = (bytes_ + kBlock - 1) / kBlock * kBlock;
+}
+
 bool TarReader::ReadHeader(char& type) {
   file_.Skip(pending_);
   pending_ = 0;
   std::array<char, kBlock> block{};
   const int64_t got = file_.Read(block.data(), kBlock);
-  if (got == 0 || std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; })) return false;
+  if (got == 0) {
+    left_out_["missing end mark"] = {file_.path().filename().string()};
+    return false;
+  }
+  if (std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; })) {
+    LookBehindEnd();
+    return false;
+  }
   const auto field = [&](size_t at, size_t bytes) { return std::string_view(block.data() + at, bytes); };
   int64_t sum = 8 * ' ';  // the checksum's own field counts as blanks
   for (size_t i = 0; i < block.size(); ++i) {
@@ -106,12 +137,7 @@ bool TarReader::ReadHeader(char& type) {
     throw Error(ErrorKind::kBadData,
                 StrCat(file_.path().string(), ": not a tar archive, or damaged (after \"", Printable(name_), "\")"));
   }
-  bytes_ = Octal(field(124, 12));
-  if (bytes_ < 0 || bytes_ > kMemberLimit) {
-    throw Error(ErrorKind::kBadData,
-                StrCat(file_.path().string(), ": a tar member of more than ", BytesText(kMemberLimit)));
-  }
-  pending_ = (bytes_ + kBlock - 1) / kBlock * kBlock;
+  SetBytes(NumberOf(field(124, 12)));
   const std::string_view prefix = field(257, 5) == "ustar" ? Terminated(field(345, 155)) : std::string_view();
   name_ = prefix.empty() ? std::string(Terminated(field(0, 100))) : StrCat(prefix, "/", Terminated(field(0, 100)));
   type = block[156];
@@ -119,25 +145,100 @@ bool TarReader::ReadHeader(char& type) {
 }
 
 std::string TarReader::ReadLongName() {
-  constexpr int64_t kNameLimit = 4096;
   if (bytes_ > kNameLimit)
     throw Error(ErrorKind::kBadData, StrCat(file_.path().string(), ": a tar name of ", bytes_, " bytes"));
   return std::string(Terminated(Read()));
 }
 
+// Records of "LENGTH KEYWORD=VALUE\n", the length in decimal digits and of the whole record.
+void TarReader::ReadExtended(Extended& extended) {
+  const auto fail = [&](std::string_view why) {
+    throw Error(ErrorKind::kBadData, StrCat(file_.path().string(), ": an extended tar header ", why));
+  };
+  if (bytes_ > kExtendedLimit) fail(StrCat("of ", bytes_, " bytes"));
+  const std::string text = Read();
+  for (std::string_view rest = text; !rest.empty();) {
+    int64_t length = 0;
+    const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+    const auto digits = static_cast<int64_t>(end - rest.data());
+    const bool is_record = code == std::errc() && length > digits + 1 && length <= std::ssize(rest) && *end == ' ' &&
+                           rest[static_cast<size_t>(length - 1)] == '\n';
+    if (!is_record) fail("that is no list of records");
+    const std::string_view record =
+        rest.substr(static_cast<size_t>(digits) + 1, static_cast<size_t>(length - digits) - 2);
+    rest.remove_prefix(static_cast<size_t>(length));
+    const std::string_view key = record.substr(0, record.find('='));
+    const std::string_view value = record.substr(std::min(record.size(), key.size() + 1));
+    if (key == "path") extended.path = value;
+    if (key.starts_with("GNU.sparse.")) extended.is_sparse = true;
+    if (key != "size") continue;
+    const auto number = std::from_chars(value.data(), value.data() + value.size(), extended.bytes);
+    if (number.ec != std::errc() || number.ptr != value.data() + value.size() || extended.bytes < 0)
+      fail(StrCat("with a size of \"", Printable(value.substr(0, 40)), "\""));
+  }
+}
+
+bool TarReader::TakeMember(char type, Extended own) {
+  if (own.path.empty()) own.path = global_.path;
+  if (own.bytes < 0) own.bytes = global_.bytes;
+  if (!long_name_.empty()) name_ = std::exchange(long_name_, {});
+  if (!own.path.empty()) name_ = std::move(own.path);
+  const bool is_file = type == '0' || type == '\0' || type == '7';     // '7': contiguous, of systems that had such
+  if (type == '5' || (is_file && name_.ends_with('/'))) return false;  // a folder; v7 knows them by the slash
+  if (is_file && !own.is_sparse) {
+    if (own.bytes >= 0) SetBytes(own.bytes);
+    return true;
+  }
+  const char* kind = type == '1' || type == '2'                  ? "link"
+                     : type == '3' || type == '4' || type == '6' ? "device"
+                     : type == 'S' || own.is_sparse              ? "sparse file"
+                                                                 : "member of an unknown kind";
+  left_out_[kind].push_back(name_);
+  return false;
+}
+
 bool TarReader::Next() {
   char type = 0;
+  Extended own;
   while (ReadHeader(type)) {
     if (type == 'L') {  // GNU: the next member's name
       long_name_ = ReadLongName();
-    } else if (type == '0' || type == '\0') {
-      if (!long_name_.empty()) name_ = std::exchange(long_name_, {});
-      return true;
-    } else {
-      long_name_.clear();
+    } else if (type == 'x' || type == 'X') {  // pax, and Solaris' of before
+      ReadExtended(own);
+    } else if (type == 'g') {
+      ReadExtended(global_);
+    } else if (type != 'K' && type != 'V') {  // the target of a long link, an archive's label
+      if (TakeMember(type, std::exchange(own, {}))) return true;
     }
   }
   return false;
+}
+
+// Two blocks of zeros end an archive, and zeros fill it up to a multiple of 20 blocks. Anything else behind them is
+// another archive, which was joined to this one.
+void TarReader::LookBehindEnd() {
+  constexpr int kMostBlocks = 40;
+  std::array<char, kBlock> block{};
+  for (int i = 0; i < kMostBlocks; ++i) {
+    const int64_t got = file_.Read(block.data(), kBlock);
+    if (std::any_of(block.begin(), block.begin() + got, [](char c) { return c != '\0'; })) {
+      left_out_["archive joined behind this one's end"] = {file_.path().filename().string()};
+      return;
+    }
+    if (got < kBlock) return;
+  }
+}
+
+std::string TarReader::LeftOut() const {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> parts;
+  for (const auto& [kind, names] : left_out_) {
+    std::vector<std::string> shown;
+    for (size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back(Printable(names[i]));
+    if (names.size() > kShown) shown.emplace_back("...");
+    parts.push_back(StrCat(names.size(), " ", kind, names.size() == 1 ? "" : "s", " (", Join(shown, ", "), ")"));
+  }
+  return Join(parts, ", ");
 }
 
 std::string TarReader::Read() {

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace moka {
 
@@ -31,7 +34,9 @@ class GzFile {
   std::unique_ptr<void, Close> file_;
 };
 
-// Regular files of a ustar (or GNU) archive, in its order. Nothing is unpacked to disk, so names are only names.
+// Regular files of a tar archive in its order: v7, ustar, GNU (long names, sizes in base 256) and pax (POSIX 2001: path
+// and size in extended headers). Nothing is unpacked to disk, so names are only names. What is no regular file
+// (links, devices, sparse files) has no bytes to read and is counted in LeftOut().
 class TarReader {
  public:
   explicit TarReader(const std::filesystem::path& path) : file_(path) {}
@@ -42,18 +47,34 @@ class TarReader {
   // Where its bytes begin in the archive. Requires: Read() was not called for it.
   int64_t offset() const { return file_.offset(); }
   bool is_plain() const { return file_.is_plain(); }
+  // What was met so far and is no file of the archive's: "2 links (a, b), 1 device (c)"; empty if there was nothing.
+  std::string LeftOut() const;
   // The whole present file. Requires: Next() returned true; called at most once for it.
   std::string Read();
 
  private:
+  // What an extended header says of a member, or of all that follow; empty and -1: nothing.
+  struct Extended {
+    std::string path{};
+    int64_t bytes = -1;
+    bool is_sparse = false;
+  };
+
   bool ReadHeader(char& type);
+  void SetBytes(int64_t bytes);
   std::string ReadLongName();
+  void ReadExtended(Extended& extended);
+  // Takes what stands before a member into its name and size. False for one without bytes to read.
+  bool TakeMember(char type, Extended own);
+  void LookBehindEnd();
 
   GzFile file_;
   std::string name_;
   std::string long_name_;
   int64_t bytes_ = 0;
   int64_t pending_ = 0;  // bytes up to the next header
+  Extended global_;
+  std::map<std::string, std::vector<std::string>> left_out_;  // by their kind: their names
 };
 
 }  // namespace moka

@@ -1,4 +1,5 @@
 // Importer of COCO's annotations: boxes, their masks where the file has segmentations, and their key points.
+#include <algorithm>
 #include <cmath>
 
 #include "core/checksum.h"
@@ -63,6 +64,14 @@ void AddCocoObjects(const CocoPicture& picture, bool has_masks, const Image& ima
   for (const CocoAnnotation& object : picture.objects) AddObject(object, size, has_masks, record, warnings);
 }
 
+int64_t CountWithoutOutline(const CocoFile& coco) {
+  int64_t count = 0;
+  for (const CocoPicture& picture : coco.pictures) {
+    count += std::ranges::count_if(picture.objects, [](const CocoAnnotation& object) { return !HasOutline(object); });
+  }
+  return count;
+}
+
 }  // namespace
 
 ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, const fs::path& out,
@@ -99,7 +108,12 @@ ImportReport ImportCoco(const fs::path& annotations, const fs::path& pictures, c
     link.set_from(from);
     link.set_to(to);
   }
-  return writer.FinishSamples(schema);
+  ImportReport report = writer.FinishSamples(schema);
+  if (const int64_t bare = CountWithoutOutline(coco); coco.has_masks && bare > 0) {
+    report.warnings.push_back(StrCat(annotations.string(), ": ", bare, bare == 1 ? " box has" : " boxes have",
+                                     " no outline, as others have: the whole rectangle is the mask"));
+  }
+  return report;
 }
 
 }  // namespace moka

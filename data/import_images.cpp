@@ -1,5 +1,6 @@
 // Importers of image files: folders, lists, tar archives.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/checksum.h"
@@ -44,18 +45,102 @@ ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
   return item;
 }
 
-// The class of a tar member SPLIT/CLASS/IMAGE, or empty when the member does not belong to the split.
-std::string_view ImportImagesClassOf(std::string_view name, std::string_view split) {
-  if (name.starts_with("./")) name.remove_prefix(2);
-  if (!split.empty()) {
-    if (!name.starts_with(split) || name.substr(split.size(), 1) != "/") return {};
-    name.remove_prefix(split.size() + 1);
+// What a source has beside the pictures of its classes, for a warning.
+class LeftOutFiles {
+ public:
+  void Add(const std::string& what, std::string_view name) {
+    std::vector<std::string>& names = names_[what];
+    ++counts_[what];
+    if (names.size() < kShown) names.push_back(Printable(name));
   }
-  const size_t slash = name.find('/');
-  if (slash == std::string_view::npos || name.find('/', slash + 1) != std::string_view::npos) return {};
-  const std::string_view file = name.substr(slash + 1);
-  return !file.starts_with('.') && IsImageName(file) ? name.substr(0, slash) : std::string_view();
+  // "left out: 3 files that are no pictures (notes.txt, ...)"; nothing where there is nothing.
+  void TellIn(std::vector<std::string>& warnings) const {
+    for (const auto& [what, names] : names_) {
+      const int64_t count = counts_.at(what);
+      warnings.push_back(StrCat("left out: ", count, " ", what, " (", Join(names, ", "),
+                                count > std::ssize(names) ? ", ..." : "", ")"));
+    }
+  }
+
+ private:
+  static constexpr size_t kShown = 3;
+  std::map<std::string, std::vector<std::string>> names_;
+  std::map<std::string, int64_t> counts_;
+};
+
+constexpr const char* kNoPictures = "files that are no pictures by their names";
+constexpr const char* kNoClass = "pictures that lie in no class's folder";
+
+// Files that systems leave behind: nobody misses them.
+bool IsSystemFile(std::string_view name) {
+  const std::string_view file = name.substr(name.rfind('/') + 1);
+  return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
+         name.find("__MACOSX/") != std::string_view::npos;
 }
+
+// A tar member's name below its split's folder; empty when it does not belong to it.
+std::string_view BelowSplit(std::string_view name, std::string_view split) {
+  if (name.starts_with("./")) name.remove_prefix(2);
+  if (split.empty()) return name;
+  if (!name.starts_with(split) || name.substr(split.size(), 1) != "/") return {};
+  return name.substr(split.size() + 1);
+}
+
+// The class of a tar member SPLIT/CLASS/IMAGE, or SPLIT/CLASS/FOLDERS/IMAGE; empty for any other.
+std::string_view ImportImagesClassOf(std::string_view name, std::string_view split) {
+  name = BelowSplit(name, split);
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos || IsSystemFile(name) || !IsImageName(name)) return {};
+  return name.substr(0, slash);
+}
+
+// The pictures below a class's folder, folders in it included, as torchvision's ImageFolder has them. A folder that is
+// met again by a link is not entered twice.
+class ClassFolderWalk {
+ public:
+  ClassFolderWalk(const fs::path& root, LeftOutFiles& left_out) : left_out_(left_out) {
+    std::error_code ignored;
+    root_ = fs::canonical(root, ignored);
+  }
+
+  std::vector<fs::path> PicturesIn(const fs::path& folder) {
+    std::vector<fs::path> pictures;
+    Walk(folder, pictures);
+    return pictures;
+  }
+
+ private:
+  void Walk(const fs::path& folder, std::vector<fs::path>& pictures) {
+    std::error_code ignored;
+    if (!entered_.insert(fs::canonical(folder, ignored)).second) {
+      left_out_.Add("folders that were read already by another name", folder.string());
+      return;
+    }
+    for (const fs::path& entry : SortedEntries(folder)) {
+      const std::string name = entry.filename().string();
+      if (fs::is_directory(entry, ignored)) {
+        LeadsBack(entry) ? left_out_.Add("links to folders of the set itself", entry.string()) : Walk(entry, pictures);
+      } else if (IsImageName(name)) {
+        pictures.push_back(entry);
+      } else if (!IsSystemFile(name)) {
+        left_out_.Add(kNoPictures, entry.string());
+      }
+    }
+  }
+
+  // Whether a folder is a link into the set, or to one that holds it: what is there is read by its own name.
+  bool LeadsBack(const fs::path& folder) const {
+    std::error_code ignored;
+    if (!fs::is_symlink(folder, ignored)) return false;
+    const std::string target = fs::canonical(folder, ignored).string() + "/";
+    const std::string root = root_.string() + "/";
+    return target.starts_with(root) || root.starts_with(target);
+  }
+
+  LeftOutFiles& left_out_;
+  fs::path root_;
+  std::set<fs::path> entered_;
+};
 
 // The classes of a split in order, and how many images it has.
 struct TarContents {
@@ -63,6 +148,7 @@ struct TarContents {
   int64_t images = 0;
   int64_t bytes = 0;    // of the images
   uint32_t crc32c = 0;  // of their names and sizes
+  std::vector<std::string> warnings;
   int32_t LabelOf(std::string_view name) const {
     return static_cast<int32_t>(std::lower_bound(labels.begin(), labels.end(), name) - labels.begin());
   }
@@ -72,11 +158,17 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   TarContents contents;
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
-  for (TarReader reader(tar); reader.Next();) {
+  LeftOutFiles left_out;
+  TarReader reader(tar);
+  while (reader.Next()) {
     CheckImportStop(options);
     const std::string_view name = ImportImagesClassOf(reader.name(), split);
     folders.insert(reader.name().substr(0, reader.name().find('/')));
-    if (name.empty()) continue;
+    if (name.empty()) {
+      const std::string_view below = BelowSplit(reader.name(), split);
+      if (!below.empty() && !IsSystemFile(below)) left_out.Add(IsImageName(below) ? kNoClass : kNoPictures, below);
+      continue;
+    }
     ++contents.images;
     contents.bytes += reader.bytes();
     contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
@@ -88,6 +180,9 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
                 StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", ")));
   }
   contents.labels.assign(classes.begin(), classes.end());
+  left_out.TellIn(contents.warnings);
+  if (const std::string others = reader.LeftOut(); !others.empty())
+    contents.warnings.push_back(StrCat(tar.string(), " has ", others));
   return contents;
 }
 
@@ -97,13 +192,18 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   std::vector<File> files;
   std::vector<std::string> labels;
   std::error_code ignored;
+  LeftOutFiles left_out;
+  ClassFolderWalk walk(folder, left_out);
   for (const fs::path& entry : SortedEntries(folder)) {
-    if (!fs::is_directory(entry, ignored)) continue;
-    const size_t before = files.size();
-    for (const fs::path& file : SortedEntries(entry)) {
-      if (IsImageName(file.filename().string())) files.push_back({file, static_cast<int32_t>(labels.size())});
+    const std::string name = entry.filename().string();
+    if (!fs::is_directory(entry, ignored)) {
+      if (!IsSystemFile(name)) left_out.Add(IsImageName(name) ? kNoClass : kNoPictures, name);
+      continue;
     }
-    if (files.size() > before) labels.push_back(entry.filename().string());
+    const std::vector<fs::path> pictures = walk.PicturesIn(entry);
+    for (const fs::path& picture : pictures) files.push_back({picture, static_cast<int32_t>(labels.size())});
+    if (!pictures.empty()) labels.push_back(name);
+    if (pictures.empty() && name != "__MACOSX") left_out.Add("folders without a picture, which are no classes", name);
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
@@ -112,7 +212,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   uint32_t crc = 0;
   std::vector<std::string> names;
   for (const File& file : files) {
-    names.push_back(StrCat(labels[static_cast<size_t>(file.label)], "/", file.path.filename().string()));
+    names.push_back(file.path.lexically_relative(folder).generic_string());
     crc = Crc32c(StrCat(names.back(), "\n"), crc);
   }
   const auto count = static_cast<int64_t>(files.size());
@@ -123,7 +223,9 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
     const File& file = files[static_cast<size_t>(i)];
     writer.Add(FileItem(file.path, file.label, std::move(names[static_cast<size_t>(i)])));
   }
-  return writer.Finish(std::move(labels));
+  ImportReport report = writer.Finish(std::move(labels));
+  left_out.TellIn(report.warnings);
+  return report;
 }
 
 ImportReport ImportList(const fs::path& list, const fs::path& root, const fs::path& out, const ImportOptions& options) {
@@ -173,7 +275,9 @@ ImportReport ImportTar(const fs::path& tar, std::string_view split, const fs::pa
       writer.Add(BytesItem(std::move(member.bytes), label, std::move(member.name)));
     }
   }
-  return writer.Finish(std::move(contents.labels));
+  ImportReport report = writer.Finish(std::move(contents.labels));
+  report.warnings.insert(report.warnings.end(), contents.warnings.begin(), contents.warnings.end());
+  return report;
 }
 
 }  // namespace moka

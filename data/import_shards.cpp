@@ -12,6 +12,7 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/utf8.h"
 #include "data/file_tree.h"
@@ -132,7 +133,8 @@ class ShardReader {
   void Visit(const std::vector<fs::path>& shards, Reading reading, const std::function<void(Group&&)>& visit) {
     for (const fs::path& shard : shards) {
       Group group;
-      for (TarReader tar(shard); !is_full() && tar.Next();) {
+      TarReader tar(shard);
+      while (!is_full() && tar.Next()) {
         const MemberName name = Parse(tar.name());
         if (name.sample.empty()) continue;
         seen(tar.name(), tar.bytes());
@@ -143,6 +145,8 @@ class ShardReader {
         Take(name, reading, tar, group);
       }
       if (!group.parts.empty() && !is_full()) visit(std::move(group));
+      if (reading == Reading::kShort && !tar.LeftOut().empty())
+        LogWarning(StrCat(shard.string(), " has ", tar.LeftOut(), ", which are left out"));
     }
   }
 

@@ -1,0 +1,168 @@
+// Whatever form an archive or a folder of classes has, each picture is read or said to be left out.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "core/text.h"
+#include "data/gz_file.h"
+#include "data/import.h"
+#include "data/inspect.h"
+#include "tests/data/data_fixture.h"
+#include "tests/data/tar_fixture.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kEnd(1024, '\0');
+
+std::string PaxRecord(const std::string& key, const std::string& value) {
+  const std::string rest = StrCat(" ", key, "=", value, "\n");
+  size_t length = rest.size() + 1;
+  while (std::to_string(length).size() + rest.size() > length) ++length;
+  return StrCat(length, rest);
+}
+
+class Archives : public DataTest {
+ protected:
+  // Names and sizes as they are read, and what the reader says it left out.
+  std::pair<std::vector<std::string>, std::string> Read(const std::string& bytes) const {
+    Write("a.tar", bytes);
+    std::vector<std::string> members;
+    TarReader reader(At("a.tar"));
+    while (reader.Next()) {
+      const std::string name = reader.name();
+      members.push_back(StrCat(name, ":", reader.Read()));
+    }
+    return {members, reader.LeftOut()};
+  }
+  static fs::path Case(const std::string& name) { return fs::path(MOKA_SOURCE_DIR) / "tests/cases" / name; }
+};
+
+using Members = std::vector<std::string>;
+
+TEST_F(Archives, NamesOfAnyLengthAndScript) {
+  const std::string name = std::string(150, 'd') + "/猫.png";
+  EXPECT_EQ(
+      Read(TarMember("x", PaxRecord("mtime", "1.5") + PaxRecord("path", name), 'x') + TarMember("short", "hi") + kEnd),
+      std::pair(Members{name + ":hi"}, std::string()));
+  EXPECT_EQ(
+      Read(TarMember("x", PaxRecord("path", "one"), 'x') + TarMember("a", "1") + TarMember("b", "2") + kEnd).first,
+      (Members{"one:1", "b:2"}))
+      << "an extended header is the next member's alone";
+  EXPECT_EQ(Read(TarMember("././@LongLink", name + '\0', 'L') + TarMember("././@LongLink", "t", 'K') +
+                 TarMember("cut", "hi") + kEnd)
+                .first,
+            Members{name + ":hi"})
+      << "the target of a long link may stand between a name and its member";
+  EXPECT_EQ(Read(TarMember("g", PaxRecord("comment", "by git"), 'g') + TarMember("a", "1") + kEnd).first,
+            Members{"a:1"});
+}
+
+TEST_F(Archives, SizesThatOctalDigitsDoNotHold) {
+  std::string member = TarMember("a", "hello");
+  member.replace(124, 12, std::string("\x80\0\0\0\0\0\0\0\0\0\0\x05", 12));
+  member.replace(148, 8, "        ");
+  size_t sum = 0;
+  for (size_t i = 0; i < 512; ++i) sum += static_cast<uint8_t>(member[i]);
+  member.replace(148, 8, Octal(sum, 6) + std::string("\0 ", 2));
+  EXPECT_EQ(Read(member + kEnd).first, Members{"a:hello"});
+  EXPECT_EQ(Read(TarMember("x", PaxRecord("size", "3"), 'x') + TarMember("a", "abc") + kEnd).first, Members{"a:abc"});
+}
+
+TEST_F(Archives, WhatIsNoFileIsCounted) {
+  const auto [members, left_out] = Read(
+      TarMember("hard", "", '1') + TarMember("soft", "", '2') + TarMember("pipe", "", '6') + TarMember("d/", "", '5') +
+      TarMember("old/", "", '\0') + TarMember("x", PaxRecord("GNU.sparse.major", "1"), 'x') + TarMember("holes", "z") +
+      TarMember("odd", "", 'Q') + TarMember("a", "1") + kEnd);
+  EXPECT_EQ(members, Members{"a:1"});
+  EXPECT_EQ(left_out,
+            "1 device (pipe), 2 links (hard, soft), 1 member of an unknown kind (odd), 1 sparse file (holes)");
+  EXPECT_EQ(Read(TarMember("a", "1")).second, "1 missing end mark (a.tar)");
+  EXPECT_EQ(Read(TarMember("a", "1") + kEnd + TarMember("b", "2") + kEnd).second,
+            "1 archive joined behind this one's end (a.tar)");
+}
+
+TEST_F(Archives, LiesAreRefused) {
+  for (const std::string& text :
+       {std::string("12 path=x"), std::string("99 path=x\n"), std::string("x path=y\n"), std::string("-5 p=\n"),
+        PaxRecord("size", "-1"), PaxRecord("size", "9999999999999")}) {
+    const auto read = [&] { Read(TarMember("x", text, 'x') + TarMember("a", "1") + kEnd); };
+    EXPECT_THAT(ErrorOf(read), testing::HasSubstr("a.tar: ")) << text;
+  }
+}
+
+// The forms that tar writes, of one folder with long and foreign names: all give the same records.
+TEST_F(Archives, EveryFormGivesTheSameRecords) {
+  const fs::path photos = Case("nested-class-folders") / "photos";
+  const fs::path folder = At("set");
+  const std::string deep = std::string(90, 'a') + "/" + std::string(90, 'b');
+  for (const std::string& name : {std::string("cat/1.jpg"), "cat/" + deep + "/2.jpg", std::string("dog/3.jpg")}) {
+    fs::create_directories((folder / name).parent_path());
+    fs::copy_file(photos / "cat/1.jpg", folder / name);
+  }
+  std::map<std::string, int64_t> wanted = {{"cat", 2}, {"dog", 1}};
+  for (const std::string form : {"ustar", "gnu", "oldgnu", "posix"}) {
+    const std::string made =
+        StrCat("tar --format=", form, " -cf '", At(form).string(), ".tar' -C '", folder.string(), "' .");
+    ASSERT_EQ(std::system(made.c_str()), 0) << made;
+    for (const std::string ending : {".tar", ".tar.gz"}) {
+      const fs::path archive = At(form + ending);
+      if (ending == ".tar.gz") Write(form + ending, Gzipped(ReadFile(At(form + ".tar")), At("scratch.gz")));
+      fs::remove_all(At("db"));
+      const ImportReport report = Import(StrCat("tar:", archive.string()), At("db"), {});
+      EXPECT_EQ(report.records, 3) << archive;
+      EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"})) << archive;
+      EXPECT_THAT(report.warnings, testing::IsEmpty()) << archive;
+    }
+  }
+}
+
+TEST_F(Archives, CasePaxTar) {
+  const ImportReport report = Import(StrCat("tar:", (Case("pax-tar") / "photos.tar").string(), ",train"), At("db"), {});
+  EXPECT_EQ(report.records, 5);
+  EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog", "猫"}));
+}
+
+TEST_F(Archives, CaseNestedClassFolders) {
+  const ImportReport report = Import((Case("nested-class-folders") / "photos").string(), At("db"), {});
+  EXPECT_EQ(report.records, 3);
+  EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_THAT(report.warnings, testing::IsEmpty());
+}
+
+TEST_F(Archives, WhatAFolderHasBesideItsClassesIsSaid) {
+  const fs::path folder = At("set");
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  for (const char* name : {"cat/a.JPG", "cat/deep/b.jpeg", "dog/c.jpg", "stray.jpg", "cat/notes.txt", "cat/.DS_Store",
+                           "Thumbs.db", "empty/x.csv"}) {
+    fs::create_directories((folder / name).parent_path());
+    Write(StrCat("set/", name), picture);
+  }
+  fs::create_directory_symlink("..", folder / "cat" / "loop");
+  const ImportReport report = Import(folder.string(), At("db"), {});
+  EXPECT_EQ(report.records, 3);
+  EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"}));
+  const std::string warnings = Join(report.warnings, "\n");
+  for (const char* said :
+       {"1 pictures that lie in no class's folder (stray.jpg)", "files that are no pictures by their names",
+        "folders without a picture, which are no classes (empty)", "links to folders of the set itself"}) {
+    EXPECT_NE(warnings.find(said), std::string::npos) << said << " in\n" << warnings;
+  }
+  EXPECT_EQ(warnings.find("DS_Store"), std::string::npos);
+  EXPECT_EQ(warnings.find("Thumbs"), std::string::npos);
+}
+
+TEST_F(Archives, CaseCocoMixedOutlines) {
+  const fs::path folder = Case("coco-mixed-outlines");
+  const ImportReport report =
+      Import(StrCat("coco:", (folder / "boxes.json").string(), ",", (folder / "pictures").string()), At("db"), {});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_NE(Join(report.warnings, "\n").find("1 box has no outline, as others have: the whole rectangle is the mask"),
+            std::string::npos)
+      << Join(report.warnings, "\n");
+}
+
+}  // namespace
+}  // namespace moka

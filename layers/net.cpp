@@ -331,7 +331,10 @@ class NetBuilder {
     for (const Loss& loss : losses_) {
       const GraphBuilder b(net_.graph, {.layer = loss.layer->name(), .place = PlaceOf(*loss.layer), .pass = {}});
       const std::string x = StrCat("x", sums.size());
-      const std::string term = loss.weight == 1 ? x : StrCat(x, "*(", loss.weight, ")");
+      // A loss of each sample: their sum is over the samples of all ranks.
+      const bool is_sum = context_.options.ranks > 1 && context_.IsBatch(loss.value);
+      const double weight = is_sum ? loss.weight * static_cast<double>(context_.options.ranks) : loss.weight;
+      const std::string term = weight == 1 ? x : StrCat(x, "*(", weight, ")");
       expression += expression.empty() ? term : StrCat("+", term);
       sums.push_back(b.SumAll(loss.value));
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -29,17 +30,33 @@ int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t ba
                               : ", or other distributed { micro_batches }"));
 }
 
-void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
+// Whether a DummyData layer's i-th shape is of tops that are constants.
+bool IsConstant(const DummyDataParameter& dummy, int i, int shapes) {
+  const auto of = [](const FillerParameter& filler) { return filler.type() == "constant"; };
+  if (dummy.data_filler_size() <= 1) return dummy.data_filler_size() == 0 || of(dummy.data_filler(0));
+  if (shapes == 1) return std::ranges::all_of(dummy.data_filler(), of);
+  return i < dummy.data_filler_size() && of(dummy.data_filler(i));
+}
+
+using NewBatch = std::function<int64_t(const LayerParameter& layer, const std::string& field, int64_t batch)>;
+
+// Gives each batch size of a data layer another. A constant of DummyData (a matrix of weights, a grid of anchors) is no
+// batch unless it has as many items as the net's batches do, `common` (0: no other layer has any).
+void SetBatches(LayerParameter& layer, int64_t common, const NewBatch& change) {
   if (layer.has_dummy_data_param()) {
     DummyDataParameter& dummy = *layer.mutable_dummy_data_param();
+    const auto is_batch = [&](int i, int shapes, int64_t size) {
+      return common == 0 || size == common || !IsConstant(dummy, i, shapes);
+    };
     for (int i = 0; i < dummy.shape_size(); ++i) {
-      if (dummy.shape(i).dim_size() == 0) continue;
+      if (dummy.shape(i).dim_size() == 0 || !is_batch(i, dummy.shape_size(), dummy.shape(i).dim(0))) continue;
       const std::string field = StrCat("dummy_data_param.shape[", i, "]");
-      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks, parts));
+      dummy.mutable_shape(i)->set_dim(0, change(layer, field, dummy.shape(i).dim(0)));
     }
     for (int i = 0; i < dummy.num_size(); ++i) {
+      if (!is_batch(i, dummy.num_size(), dummy.num(i))) continue;
       const std::string field = StrCat("dummy_data_param.num[", i, "]");
-      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks, parts)));
+      dummy.set_num(i, static_cast<uint32_t>(change(layer, field, dummy.num(i))));
     }
     return;
   }
@@ -52,9 +69,27 @@ void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
     Message* message = layer.GetReflection()->MutableMessage(&layer, field);
     if (!message->GetReflection()->HasField(*message, size)) continue;
     const int64_t batch = message->GetReflection()->GetUInt32(*message, size);
-    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks, parts);
+    const int64_t part = change(layer, StrCat(field->name(), ".batch_size"), batch);
     message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(part));
   }
+}
+
+// The batch of the net's data: of the first layer that reads records, else of the first random top of DummyData, else
+// of none.
+int64_t CommonBatch(const NetParameter& net) {
+  int64_t first = 0;
+  const NewBatch note = [&](const LayerParameter& /*layer*/, const std::string& /*field*/, int64_t batch) {
+    if (first == 0) first = batch;
+    return batch;
+  };
+  for (const bool is_dummy : {false, true}) {
+    for (LayerParameter layer : net.layer()) {
+      if (!IsPipelineLayer(layer.type()) || layer.has_dummy_data_param() != is_dummy) continue;
+      constexpr int64_t kNone = -1;  // so that no constant counts
+      SetBatches(layer, kNone, note);
+    }
+  }
+  return first;
 }
 
 }  // namespace
@@ -100,8 +135,23 @@ bool HasGlobalBatch(const SolverParameter& solver) {
 
 NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts) {
   NetParameter own = FilterNet(net, net.state());
+  const int64_t common = CommonBatch(own);
   for (LayerParameter& layer : *own.mutable_layer()) {
-    if (IsPipelineLayer(layer.type())) Divide(layer, ranks, parts);
+    if (!IsPipelineLayer(layer.type())) continue;
+    SetBatches(layer, common, [&](const LayerParameter& each, const std::string& field, int64_t batch) {
+      return PartOf(each, field, batch, ranks, parts);
+    });
+  }
+  return own;
+}
+
+NetParameter NetOfBatch(const NetParameter& net, int64_t from, int64_t to) {
+  NetParameter own = net;
+  for (LayerParameter& layer : *own.mutable_layer()) {
+    if (!IsPipelineLayer(layer.type())) continue;
+    SetBatches(layer, from, [&](const LayerParameter& /*layer*/, const std::string& /*field*/, int64_t batch) {
+      return batch == from ? to : batch;
+    });
   }
   return own;
 }

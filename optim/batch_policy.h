@@ -29,9 +29,11 @@ struct BatchPolicy {
 bool HasGlobalBatch(const SolverParameter& solver);
 
 // The net as one of `ranks` ranks trains it: filtered for its state, with each data layer's batch_size, or first
-// dimension of DummyData, divided by the ranks. Errors: kConfig at a batch size that does not divide, naming the
-// nearest that do. `parts`: what the error calls them.
+// dimension of DummyData, divided by the ranks; constants of DummyData that are no batch stay whole. Errors: kConfig at
+// a batch size that does not divide, naming the nearest that do. `parts`: what the error calls them.
 NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts = "ranks");
+// The filtered net with batches of `to` samples where it has batches of `from`.
+NetParameter NetOfBatch(const NetParameter& net, int64_t from, int64_t to);
 
 // The net with the number of ranks in each BatchNorm's sync_ranks that is 0 (all). Errors: kConfig at one that does not
 // divide the ranks.

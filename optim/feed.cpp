@@ -11,7 +11,11 @@ namespace moka {
 DataTypes Feed::types() {
   return [this](const LayerParameter& layer) {
     PipelineOptions options = options_;
-    options.seed ^= StableHash(StrCat(name_, "/", layer.name()));
+    // Layers of one net take one order, crop and mirror alike: pictures and their label maps stay together.
+    // Noise of several layers is several noises.
+    const bool has_records = layer.type() != "DummyData";
+    if (has_records && seed_name_.empty()) seed_name_ = layer.name();
+    options.seed ^= StableHash(StrCat(name_, "/", has_records ? seed_name_ : layer.name()));
     Source& source = sources_.emplace_back();
     source.layer = layer.name();
     source.pipeline = OpenPipeline(layer, options);

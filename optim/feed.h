@@ -28,7 +28,8 @@ class Feed {
   // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed.
   Feed(std::string name, const PipelineOptions& options) : name_(std::move(name)), options_(options) {}
 
-  // For NetOptions::data_types: opens the layer's pipeline.
+  // For NetOptions::data_types: opens the layer's pipeline. Layers with records draw by the seed of the first
+  // of them.
   DataTypes types();
   // Where batches go. Requires: the program was made from the net built with types(), has not run, and outlives the
   // feed's use. Errors: kConfig when the program has an input that no data layer fills.
@@ -66,6 +67,7 @@ class Feed {
 
   std::string name_;
   PipelineOptions options_;
+  std::string seed_name_;  // of the first layer with records
   Program* program_ = nullptr;
   std::vector<Source> sources_;
 };

@@ -226,7 +226,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   return setup;
 }
 
-RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
+RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks) {
   RunIdentity identity;
   identity.name = setup.run_name;
   identity.version = std::string(Version());
@@ -234,6 +234,7 @@ RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
   identity.threads = ThreadCount();
   identity.parent = setup.parent;
   identity.argv = arguments.words;
+  identity.more["ranks"] = ranks;
   RunFolder run = setup.run_folder.empty() ? RunFolder::Create(RunsFolder(arguments), identity)
                                            : RunFolder::Open(setup.run_folder, identity);
   for (const auto& [name, text] : setup.net_files) run.WriteConfig(name, text);

@@ -107,7 +107,7 @@ std::vector<std::string> DifferencesOf(const std::vector<std::vector<RankField>>
     for (size_t rank = 0; rank < all.size(); ++rank) {
       const std::string* value = values[path][rank];
       is_missing = is_missing || value == nullptr;
-      ranks_of[value == nullptr ? "not set" : *value].push_back(static_cast<int>(rank));
+      ranks_of[value == nullptr ? "nothing" : *value].push_back(static_cast<int>(rank));
     }
     if (ranks_of.size() < 2) continue;
     if (is_missing) missing = path;

@@ -114,7 +114,7 @@ class Fields {
     message.GetReflection()->ListFields(message, &set);
     for (const FieldDescriptor* field : set) {
       const std::string name(field->name());
-      if (own.contains(name)) continue;
+      if (own.contains(name) || name == "origin") continue;  // where a field was written is not what it says
       const int count = field->is_repeated() ? message.GetReflection()->FieldSize(message, field) : 1;
       for (int i = 0; i < count; ++i) {
         const std::string at = StrCat(path, ".", name, field->is_repeated() ? StrCat("[", i, "]") : std::string());

@@ -38,6 +38,8 @@ class Sampler {
   // The record and epoch of this rank's n-th sample; epochs follow each other without a gap. Where records are drawn,
   // the epoch is a number that differs each time a record comes. Requires: n >= 0.
   SampleId At(int64_t n) const;
+  // The same of all ranks' n-th sample.
+  SampleId OfAll(int64_t n) const;
   const SamplerOptions& options() const { return options_; }
 
  private:

@@ -218,7 +218,8 @@ void Hdf5Pipeline::OrderFiles(int64_t epoch) {
 
 // A pure function of (seed, sample): the position is all there is to save.
 Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfSample(int64_t sample) {
-  return PlaceOfAll((Size(sample) * options_.world + options_.rank).value());
+  const int64_t run = options_.whole_batches ? batch_size() : 1;
+  return PlaceOfAll(((Size(sample / run) * options_.world + options_.rank) * run + sample % run).value());
 }
 
 int64_t Hdf5Pipeline::RecordAt(int64_t global) {

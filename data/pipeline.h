@@ -20,6 +20,7 @@ struct PipelineOptions {
   uint64_t seed = 0;
   int64_t rank = 0;
   int64_t world = 1;
+  bool whole_batches = false;              // ranks take batches by turns, as one would make them, not samples
   int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or tuned
   std::filesystem::path base_folder = {};  // relative paths of the layer start here
   Device device = {};                      // that the batches go to: pooled ones lie where it copies from

@@ -26,7 +26,7 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 }
 
 SampleId Sampler::At(int64_t n) const {
-  const int64_t together = options_.group;
+  const int64_t together = options_.run % options_.group == 0 ? options_.run : options_.group;
   const Size first = (Size(n / together) * options_.world + options_.rank) * together;
   return OfAll((first + n % together).value());
 }

@@ -23,6 +23,8 @@ struct SamplerOptions {
   // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown. Of a
   // draw: as many of its positions.
   int64_t group = 1;
+  // Samples that follow each other before the next rank's come, where no group asks for more.
+  int64_t run = 1;
   // Shuffled: blocks of so many consecutive records, `window` of them open at once (data/windowed_order.h); 0: any
   // record may follow any other.
   int64_t block = 0;

@@ -52,6 +52,13 @@ struct DataLayer {
 // Shapes of the tops of a data layer, asked from the data room by whoever builds the net (opens the source).
 using DataTypes = std::function<std::vector<TensorType>(const LayerParameter&)>;
 
+// Ranks whose batches make one batch together: its loss is the mean of theirs.
+struct LossRanks {
+  int64_t count = 1;
+  bool can_meet = true;  // numbers can become means over the ranks in the middle of a step
+  bool warns = true;     // of what the mean makes another loss
+};
+
 class LayerBuilder;
 
 // What a layer's reference page says beyond its doc.
@@ -111,6 +118,8 @@ class LayerBuilder {
   ValueId RandomKey();
   // Makes the tops graph inputs, fed from outside. Requires: a type for each top.
   void AddData(const std::vector<TensorType>& types);
+  // NetOptions::ranks.
+  const LossRanks& ranks() const;
   // NetOptions::feeds_python_data.
   bool FeedsPythonData() const;
   // The types whoever builds the net gives for this layer's tops.

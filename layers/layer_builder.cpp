@@ -60,6 +60,8 @@ LayerBuilder::LayerBuilder(Context& context, const LayerParameter& param, std::v
       bottoms_(std::move(bottoms)),
       b_(context.net.graph, NodeOrigin{.layer = param.name(), .place = PlaceOf(param), .pass = {}}) {}
 
+const LossRanks& LayerBuilder::ranks() const { return context_.options.ranks; }
+
 int LayerBuilder::top_count() const { return static_cast<int>(context_.tops.size()); }
 
 // A layer in Python is found by the name of its class too.

@@ -24,6 +24,7 @@ struct NetOptions {
   // Shapes of tops of data layers by name, in place of what the layer itself or data_types says: for nets that are
   // looked at without their data.
   std::map<std::string, Shape> top_shapes = {};
+  LossRanks ranks = {};  // that train the net together
 };
 
 // A net as layers made it: forward only.

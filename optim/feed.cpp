@@ -11,6 +11,8 @@ namespace moka {
 
 DataTypes Feed::types() {
   return [this](const LayerParameter& layer) {
+    const auto opened = std::ranges::find(sources_, layer.name(), &Source::layer);
+    if (opened != sources_.end()) return opened->pipeline->types();  // the net is built once more
     PipelineOptions options = options_;
     const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
     if (reads_records && first_.empty()) first_ = layer.name();

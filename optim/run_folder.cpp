@@ -189,6 +189,19 @@ RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
   return run;
 }
 
+int ThreadsOfRun(const fs::path& folder) {
+  std::error_code code;
+  if (!fs::is_regular_file(folder / "run.json", code)) return 0;
+  const Json json = Json::parse(ReadFile(folder / "run.json", kJsonLimitBytes), nullptr, false);
+  if (!json.is_object() || !json.contains("sessions") || !json["sessions"].is_array() || json["sessions"].empty()) {
+    return 0;
+  }
+  const Json& last = json["sessions"].back();
+  constexpr int kMost = 4096;
+  if (!last.is_object() || !last.contains("threads") || !last["threads"].is_number_integer()) return 0;
+  return static_cast<int>(std::clamp<int64_t>(last["threads"].get<int64_t>(), 0, kMost));
+}
+
 RunFolder::RunFolder(RunFolder&& other) noexcept
     : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)), is_resumed_(other.is_resumed_) {}
 

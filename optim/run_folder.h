@@ -86,6 +86,9 @@ class RunFolder {
   bool is_resumed_ = false;
 };
 
+// The threads of the last session of a run, of each rank; 0 if the run does not say.
+int ThreadsOfRun(const std::filesystem::path& folder);
+
 // One line of metrics.jsonl that is in force: lines superseded by a later resume are left out.
 struct MetricLine {
   int64_t iteration = 0;

@@ -197,6 +197,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
     setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
     if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
     solver_file = setup.run_folder / "config" / "solver.prototxt";
+    setup.resume_threads = ThreadsOfRun(setup.run_folder);
   }
   if (solver_file.empty())
     throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
@@ -204,6 +205,10 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
 
   setup.overrides = OverridesOf(arguments);
   const SplitOverrides split = SplitByTarget(setup.overrides);
+  const auto speaks_of_threads = [](const std::string& text) {
+    return text.starts_with("threads=") || text.starts_with("solver.threads=");
+  };
+  if (std::ranges::any_of(split.solver, speaks_of_threads)) setup.resume_threads = 0;
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;
   setup.solver = ReadSolver(solver_file, solver_options);

@@ -23,6 +23,7 @@ struct TrainSetup {
   std::vector<std::string> weights;
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
+  int resume_threads = 0;  // of the run's last session, as other numbers change bits; 0: a new run, or asked otherwise
   std::string parent;  // "run@checkpoint" of --from
 };
 

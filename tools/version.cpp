@@ -32,6 +32,13 @@ std::vector<std::pair<std::string, std::string>> Parts() {
           {"cuda", cuda.empty() ? "not built in" : cuda}};
 }
 
+std::string BuildHash() {
+  std::array<char, 24> build{};
+  const auto hash = static_cast<unsigned long long>(StableHash(ReadFile("/proc/self/exe")));
+  std::snprintf(build.data(), build.size(), "%016llx", hash);
+  return build.data();
+}
+
 }  // namespace
 
 std::string_view Version() { return MOKA_VERSION; }
@@ -45,11 +52,10 @@ std::string VersionText() {
 std::string VersionJson() {
   nlohmann::ordered_json json;
   for (const auto& [name, version] : Parts()) json[name] = version;
-  std::array<char, 24> build{};
-  const auto hash = static_cast<unsigned long long>(StableHash(ReadFile("/proc/self/exe")));
-  std::snprintf(build.data(), build.size(), "%016llx", hash);
-  json["build"] = build.data();
+  json["build"] = BuildHash();
   return json.dump();
 }
+
+std::string BuildText() { return StrCat(Version(), ", build ", BuildHash()); }
 
 }  // namespace moka

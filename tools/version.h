@@ -9,6 +9,9 @@ namespace moka {
 // "0.1.0".
 std::string_view Version();
 
+// "0.1.0, build 1a2b...": the hash of this program's file, as in VersionJson. Errors: those of ReadFile.
+std::string BuildText();
+
 // Version, compiler and library versions, one a line.
 std::string VersionText();
 

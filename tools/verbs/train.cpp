@@ -29,6 +29,7 @@
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
+#include "tools/rank_facts.h"
 #include "tools/run_kernels.h"
 #include "tools/team_setup.h"
 #include "tools/trace_files.h"
@@ -243,7 +244,10 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   options.caffe_snapshot = arguments.Get("snapshot");
   options.data_threads = arguments.Int("data-threads", 0, 0, 1024);
   if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
-  if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
+  if (!arguments.Has("threads")) {
+    const int threads = setup.resume_threads > 0 ? setup.resume_threads : setup.solver.threads();
+    if (threads > 0) SetThreadCount(threads);
+  }
   options.baseline = training.baseline();
   if (ExplainsComm(arguments)) {
     options.world = world;
@@ -316,7 +320,10 @@ int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   Training training(arguments);
-  if (world != nullptr) return TrainRank(arguments, training, world);
+  if (world != nullptr) {
+    RequireSameFacts(*world, RankFactsOf(arguments, training.setup()));
+    return TrainRank(arguments, training, world);
+  }
   const ProcessRanks ranks = RanksOfProcess(arguments, training.setup().solver);
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
   const int code = ranks.count > 1 && !looks_inside

@@ -5,12 +5,10 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <set>
 
 #include "core/checksum.h"
-#include "core/error.h"
 #include "core/text.h"
 #include "data/lmdb_file.h"
 #include "tools/version.h"
@@ -157,11 +155,11 @@ std::vector<RankFact> RankFactsOf(const Arguments& arguments, const TrainSetup& 
   std::vector<std::string> weights(setup.solver.weights().begin(), setup.solver.weights().end());
   weights.insert(weights.end(), setup.weights.begin(), setup.weights.end());
   if (arguments.Has("snapshot")) weights.push_back(arguments.Get("snapshot"));
+  int number = 0;
   for (const std::string& list : weights) {
     for (const std::string& file : Split(list, ',')) {
       std::error_code code;
-      const size_t number = facts.size();
-      facts.push_back({StrCat("weights[", number, "]"), fs::exists(file, code) ? ContentOf(file) : "missing"});
+      facts.push_back({StrCat("weights[", number++, "]"), fs::exists(file, code) ? ContentOf(file) : "missing"});
     }
   }
   facts.push_back({"the iteration it goes on from",

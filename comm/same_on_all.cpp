@@ -65,8 +65,8 @@ void RequireSameFacts(Communicator& world, const std::vector<RankFact>& facts) {
   const std::vector<std::string> hashes = world.AllGather(std::to_string(Hash64(text)));
   if (std::ranges::all_of(hashes, [&](const std::string& hash) { return hash == hashes[0]; })) return;
   const std::vector<std::string> own = DifferencesOf(facts, world.Broadcast(text));
-  std::string shown = Join({own.begin(), own.begin() + static_cast<std::ptrdiff_t>(std::min(kMostShown, own.size()))},
-                           "; ");
+  std::string shown =
+      Join({own.begin(), own.begin() + static_cast<std::ptrdiff_t>(std::min(kMostShown, own.size()))}, "; ");
   if (own.size() > kMostShown) shown += StrCat("; and ", own.size() - kMostShown, " more");
   const std::vector<std::string> all = world.AllGather(shown);
   std::map<std::string, std::vector<std::string>> ranks_of;

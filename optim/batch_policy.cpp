@@ -178,9 +178,8 @@ NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string
     return PartOf(layer, field, batch, ranks, parts);
   };
   NetParameter own = WithBatches(whole, batches, 0, divide);
-  const auto doubtful = std::ranges::count_if(DummyTopsOf(whole), [&](const DummyTop& dummy) {
-    return dummy.IsConstant() && batches.contains(dummy.Batch());
-  });
+  const auto doubtful = std::ranges::count_if(
+      DummyTopsOf(whole), [&](const DummyTop& dummy) { return dummy.IsConstant() && batches.contains(dummy.Batch()); });
   constexpr int64_t kMostTried = 4;
   if (!builds || doubtful == 0 || doubtful > kMostTried || builds(own)) return own;
   for (uint64_t kept = 1; kept < uint64_t{1} << static_cast<uint64_t>(doubtful); ++kept) {

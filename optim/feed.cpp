@@ -38,8 +38,9 @@ void Feed::CompareOrders(Source& opened) const {
       if (first == second) continue;
       if (options_.rank == 0) {
         LogWarning(StrCat(name_, " net: layers \"", before.layer, "\" and \"", opened.layer, "\" have ",
-                          opened.epoch_size, " records each, in different orders: record ", first, " of one comes with ",
-                          second, " of the other. If they are pairs, give both the same shuffle, rand_skip and ",
+                          opened.epoch_size, " records each, in different orders: record ", first,
+                          " of one comes with ", second,
+                          " of the other. If they are pairs, give both the same shuffle, rand_skip and ",
                           "sampling fields (and HDF5 data in one file)"));
       }
       break;

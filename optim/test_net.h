@@ -43,8 +43,8 @@ class TestNet {
   // Means of the outputs over `batches` from the first record on, whatever ran before. Where the records end within the
   // last batch of all ranks, a smaller one takes their rest and counts for as much as it holds, so that every record
   // counts once; a net that does not build with that batch is said to count the first records twice. Then each rank's
-  // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may stop the test by returning false
-  // (then nothing is returned).
+  // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may
+  // stop the test by returning false (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
   // A watched blob of the last batch, float32 and plain.
   Tensor watched(const std::string& blob) const {

@@ -134,9 +134,8 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
   if (world_ != nullptr && SumsGradients(kind_)) {
-    options.ranks = {.count = ranks,
-                     .can_meet = solver_.iter_size() == 1 && compile.device.is_cpu(),
-                     .warns = world_->rank() == 0};
+    options.ranks = {
+        .count = ranks, .can_meet = solver_.iter_size() == 1 && compile.device.is_cpu(), .warns = world_->rank() == 0};
   }
   const auto builds = [&](const NetParameter& net) { return AttemptNet(WithSyncedNorms(net, ranks), options).builds; };
   const auto part = [&] {

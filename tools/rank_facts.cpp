@@ -28,13 +28,13 @@ constexpr int64_t kMostListed = 256;  // files of a list that are read
 // Flags of moka train that say where or how a rank runs, not what it computes, and those whose effect is in the solver,
 // the nets or the weights, which are compared themselves.
 const std::set<std::string, std::less<>> kOfOneRank = {
-    "solver", "weights",  "snapshot",      "resume",        "from",   "run",     "runs",    "iterations",
-    "seed",   "baseline", "data-threads",  "max-time",      "trace",  "progress", "device", "gpu",
-    "quiet",  "verbose",  "sigint_effect", "sighup_effect", "color",  "pin"};
+    "solver", "weights",  "snapshot",      "resume",        "from",  "run",      "runs",   "iterations",
+    "seed",   "baseline", "data-threads",  "max-time",      "trace", "progress", "device", "gpu",
+    "quiet",  "verbose",  "sigint_effect", "sighup_effect", "color", "pin"};
 // Fields of a solver that say where the nets lie, where the first rank writes, and which device a rank has.
-const std::set<std::string, std::less<>> kPlaces = {
-    "net",      "net_param",      "train_net",       "test_net", "train_net_param", "test_net_param",
-    "weights",  "snapshot_prefix", "device_id"};
+const std::set<std::string, std::less<>> kPlaces = {"net",      "net_param",       "train_net",
+                                                    "test_net", "train_net_param", "test_net_param",
+                                                    "weights",  "snapshot_prefix", "device_id"};
 
 uint64_t HashOfParts(const fs::path& path, int64_t bytes) {
   std::ifstream file(path, std::ios::binary);
@@ -87,8 +87,9 @@ std::string ValueOf(const Message& message, const FieldDescriptor* field, int in
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) return text;
   std::string scratch;
   const auto* reflection = message.GetReflection();
-  const std::string value = field->is_repeated() ? reflection->GetRepeatedStringReference(message, field, index, &scratch)
-                                                 : reflection->GetStringReference(message, field, &scratch);
+  const std::string value = field->is_repeated()
+                                ? reflection->GetRepeatedStringReference(message, field, index, &scratch)
+                                : reflection->GetStringReference(message, field, &scratch);
   std::error_code code;
   const bool is_there = value.size() < 4096 && value.find('\0') == std::string::npos && !value.empty() &&
                         (value.find('/') != std::string::npos || fs::is_regular_file(value, code) ||
@@ -162,8 +163,8 @@ std::vector<RankFact> RankFactsOf(const Arguments& arguments, const TrainSetup& 
       facts.push_back({StrCat("weights[", number++, "]"), fs::exists(file, code) ? ContentOf(file) : "missing"});
     }
   }
-  facts.push_back({"the iteration it goes on from",
-                   std::to_string(setup.resume ? setup.resume->trainer.iteration : int64_t{0})});
+  facts.push_back(
+      {"the iteration it goes on from", std::to_string(setup.resume ? setup.resume->trainer.iteration : int64_t{0})});
   return facts;
 }
 

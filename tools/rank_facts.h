@@ -1,6 +1,6 @@
-// What a training's result depends on, as facts that ranks compare before they exchange anything else: the build, flags,
-// every field of the solver and the nets, and in place of a file or folder that a field names what is in it, since hosts
-// may keep the same data in other places.
+// What a training's result depends on, as facts that ranks compare before they exchange anything else: the build,
+// flags, every field of the solver and the nets, and in place of a file or folder that a field names what is in it,
+// since hosts may keep the same data in other places.
 #pragma once
 
 #include <filesystem>

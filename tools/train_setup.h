@@ -24,7 +24,7 @@ struct TrainSetup {
   std::filesystem::path run_folder;  // not empty: resume there
   std::optional<Checkpoint> resume;
   int resume_threads = 0;  // of the run's last session, as other numbers change bits; 0: a new run, or asked otherwise
-  std::string parent;  // "run@checkpoint" of --from
+  std::string parent;      // "run@checkpoint" of --from
 };
 
 // The solver that the words name: CONFIG, --solver or a folder's; empty where they name none. Errors: kNoInput.

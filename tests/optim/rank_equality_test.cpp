@@ -193,8 +193,7 @@ std::string TestNetOf(const std::string& data) {
 }
 
 TEST_F(RankEqualityTest, ATestBeginsAtTheFirstRecordAndCountsEachOnce) {
-  const std::string solver =
-      "base_lr: 0 lr_policy: \"fixed\" max_iter: 6 random_seed: 3 test_interval: 2 test_iter: ";
+  const std::string solver = "base_lr: 0 lr_policy: \"fixed\" max_iter: 6 random_seed: 3 test_interval: 2 test_iter: ";
   struct Cut {
     int batch;
     int batches;
@@ -219,8 +218,7 @@ TEST_F(RankEqualityTest, RanksTestBatchesAsOneMakesThem) {
               inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "y" top: "loss"
               loss_param { ignore_label: 255 } })";
-  const std::string solver =
-      "base_lr: 0 lr_policy: \"fixed\" max_iter: 2 random_seed: 3 test_interval: 1 test_iter: 4";
+  const std::string solver = "base_lr: 0 lr_policy: \"fixed\" max_iter: 2 random_seed: 3 test_interval: 1 test_iter: 4";
   const SolverNets nets = NetsOf(Data(12) + text, Data(6) + text);
   const Trained one = TrainOn(1, solver, nets);
   for (const int ranks : {2, 4}) {
@@ -268,18 +266,19 @@ TEST_F(PairedLayersTest, ShuffleSkipCropAndMirrorAlike) {
 
 TEST_F(PairedLayersTest, OrdersThatDifferAreSaid) {
   SetStderrLevel(LogLevel::kWarning);
-  for (const auto& [first, second, is_said] :
-       {std::tuple{"shuffle: true }", "shuffle: false }", true}, {"rand_skip: 5 }", "rand_skip: 9000 }", true},
-        {"shuffle: true }", "shuffle: true }", false}, {"shuffle: false }", "shuffle: false }", false}}) {
+  for (const auto& [first, second, is_said] : {std::tuple{"shuffle: true }", "shuffle: false }", true},
+                                               {"rand_skip: 5 }", "rand_skip: 9000 }", true},
+                                               {"shuffle: true }", "shuffle: true }", false},
+                                               {"shuffle: false }", "shuffle: false }", false}}) {
     Feed feed = FeedOf();
     const DataTypes types = feed.types();
     testing::internal::CaptureStderr();
     types(Layer("pictures", first));
     types(Layer("labels", second));
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_EQ(said.find("layers \"pictures\" and \"labels\" have 12 records each, in different orders") !=
-                  std::string::npos,
-              is_said)
+    EXPECT_EQ(
+        said.find("layers \"pictures\" and \"labels\" have 12 records each, in different orders") != std::string::npos,
+        is_said)
         << first << second << said;
   }
 }

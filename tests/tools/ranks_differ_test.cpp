@@ -28,7 +28,7 @@ class RanksDifferTest : public CliTest, public testing::WithParamInterface<Diffe
     ASSERT_EQ(Moka(Words() + " max_iter=9 --run=third").code, 0);
     fs::copy_file(MOKA_BINARY, folder_ / "moka2");
     WriteFileAtomically(folder_ / "more.txt", "built otherwise\n");
-    ASSERT_EQ(RunShell(StrCat("cd '", folder_.string(), "' && cat more.txt >> moka2"), folder_).code, 0);
+    ASSERT_EQ(RunShell(StrCat("cd '", folder_.string(), "' && (cat more.txt >>moka2)"), folder_).code, 0);
   }
   static std::string Words() {
     return StrCat("train '", MOKA_SOURCE_DIR,
@@ -56,45 +56,45 @@ TEST_P(RanksDifferTest, IsRefusedBeforeTheFirstStep) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, RanksDifferTest,
-    testing::Values(
-        Difference{"momentum=0.8", "rank 1: solver.momentum is 0.8, rank 0 has 0.9"},
-        Difference{"max_iter=4", "rank 1: solver.max_iter is 4, rank 0 has 3"},
-        Difference{"base_lr=0.02", "rank 1: solver.base_lr is 0.02, rank 0 has 0.01"},
-        Difference{"weight_decay=0.1", "rank 1: solver.weight_decay is 0.1, rank 0 has 0.0005"},
-        Difference{"type=Nesterov", "rank 1: solver.type is \"Nesterov\""},
-        Difference{"lr_policy=fixed", "rank 1: solver.lr_policy is \"fixed\", rank 0 has \"inv\""},
-        Difference{"gamma=0.5", "rank 1: solver.gamma is 0.5, rank 0 has 0.0001"},
-        Difference{"clip_gradients=3", "rank 1: solver.clip_gradients is 3, rank 0 has it not set"},
-        Difference{"iter_size=2", "rank 1: solver.iter_size is 2, rank 0 has it not set"},
-        Difference{"random_seed=6", "rank 1: solver.random_seed is 6, rank 0 has 5"},
-        Difference{"test_interval=1", "rank 1: solver.test_interval is 1, rank 0 has 10"},
-        Difference{"'test_iter=[1]'", "rank 1: solver.test_iter[0] is 1, rank 0 has 2"},
-        Difference{"snapshot=1", "rank 1: solver.snapshot is 1"},
-        Difference{"display=1", "rank 1: solver.display is 1, rank 0 has 0"},
-        Difference{"deterministic=false", "rank 1: solver.deterministic is false"},
-        Difference{"distributed.wire=float16", "rank 1: solver.distributed.wire is \"float16\""},
-        Difference{"distributed.strategy=local", "rank 1: solver.distributed.strategy is \"local\""},
-        Difference{"distributed.batch=per_rank", "rank 1: solver.distributed.batch is \"per_rank\""},
-        Difference{"distributed.fusion=single", "rank 1: solver.distributed.fusion is \"single\""},
-        Difference{"shard_updates=true", "rank 1: solver.shard_updates is true"},
-        Difference{"ema_decay=0.5", "rank 1: solver.ema_decay is 0.5"},
-        Difference{"'layer[0].data_param.source=data/other'",
-                   "rank 1: train_net.layer[mnist].data_param.source is 60 records, checksum "},
-        Difference{"'layer[0].data_param.source=data/fewer'",
-                   "rank 1: train_net.layer[mnist].data_param.source is 50 records, checksum "},
-        Difference{"'layer[1].data_param.source=data/test2'",
-                   "rank 1: test_net[0].layer[mnist].data_param.source is 20 records, checksum "},
-        Difference{"'layer[0].data_param.batch_size=16'",
-                   "rank 1: train_net.layer[mnist].data_param.batch_size is 16, rank 0 has 8"},
-        Difference{"'layer[ip1].inner_product_param.num_output=300'",
-                   "rank 1: train_net.layer[ip1].inner_product_param.num_output is 300, rank 0 has 500"},
-        Difference{"'layer[conv1].param[0].lr_mult=3'", "rank 1: train_net.layer[conv1].param[0].lr_mult is 3"},
-        Difference{"--precision=bfloat16", "rank 1: --precision is bfloat16, rank 0 has it not set"},
-        Difference{"--kernels=listed", "rank 1: --kernels is listed, rank 0 has it not set"},
-        Difference{"--disable-kernel=winograd", "rank 1: --disable-kernel is winograd"},
-        Difference{"--recompute", "rank 1: --recompute is given, rank 0 has it not set"},
-        Difference{"--threads=2", "rank 1: --threads is 2, rank 0 has 1"},
-        Difference{"--from=first-0001@last", "rank 1: weights[0] is file of "}));
+    testing::Values(Difference{"momentum=0.8", "rank 1: solver.momentum is 0.8, rank 0 has 0.9"},
+                    Difference{"max_iter=4", "rank 1: solver.max_iter is 4, rank 0 has 3"},
+                    Difference{"base_lr=0.02", "rank 1: solver.base_lr is 0.02, rank 0 has 0.05"},
+                    Difference{"weight_decay=0.1", "rank 1: solver.weight_decay is 0.1, rank 0 has 0.0005"},
+                    Difference{"type=Nesterov", "rank 1: solver.type is \"Nesterov\""},
+                    Difference{"lr_policy=fixed", "rank 1: solver.lr_policy is \"fixed\", rank 0 has \"cosine\""},
+                    Difference{"gamma=0.5", "rank 1: solver.gamma is 0.5, rank 0 has it not set"},
+                    Difference{"clip_gradients=3", "rank 1: solver.clip_gradients is 3, rank 0 has it not set"},
+                    Difference{"iter_size=2", "rank 1: solver.iter_size is 2, rank 0 has it not set"},
+                    Difference{"random_seed=6", "rank 1: solver.random_seed is 6, rank 0 has 5"},
+                    Difference{"test_interval=1", "rank 1: solver.test_interval is 1, rank 0 has 10"},
+                    Difference{"'test_iter=[1]'", "rank 1: solver.test_iter[0] is 1, rank 0 has 2"},
+                    Difference{"snapshot=1", "rank 1: solver.snapshot is 1"},
+                    Difference{"display=1", "rank 1: solver.display is 1, rank 0 has 0"},
+                    Difference{"deterministic=false", "rank 1: solver.deterministic is false"},
+                    Difference{"distributed.wire=float16", "rank 1: solver.distributed.wire is \"float16\""},
+                    Difference{"distributed.strategy=local", "rank 1: solver.distributed.strategy is \"local\""},
+                    Difference{"distributed.batch=per_rank", "rank 1: solver.distributed.batch is \"per_rank\""},
+                    Difference{"distributed.fusion=single", "rank 1: solver.distributed.fusion is \"single\""},
+                    Difference{"distributed.shard_updates=true", "rank 1: solver.distributed.shard_updates is true"},
+                    Difference{"ema_decay=0.5", "rank 1: solver.ema_decay is 0.5"},
+                    Difference{"'layer[0].data_param.source=data/other'",
+                               "rank 1: train_net.layer[mnist].data_param.source is 60 records, checksum "},
+                    Difference{"'layer[0].data_param.source=data/fewer'",
+                               "rank 1: train_net.layer[mnist].data_param.source is 50 records, checksum "},
+                    Difference{"'layer[1].data_param.source=data/test2'",
+                               "rank 1: test_net[0].layer[mnist].data_param.source is 20 records, checksum "},
+                    Difference{"'layer[0].data_param.batch_size=16'",
+                               "rank 1: train_net.layer[mnist].data_param.batch_size is 16, rank 0 has 8"},
+                    Difference{"'layer[ip1].inner_product_param.num_output=300'",
+                               "rank 1: train_net.layer[ip1].inner_product_param.num_output is 300, rank 0 has 500"},
+                    Difference{"'layer[conv1].param[0].lr_mult=3'",
+                               "rank 1: train_net.layer[conv1].param[0].lr_mult is 3"},
+                    Difference{"--precision=bfloat16", "rank 1: --precision is bfloat16, rank 0 has it not set"},
+                    Difference{"--kernels=listed", "rank 1: --kernels is listed, rank 0 has it not set"},
+                    Difference{"--disable-kernel=winograd", "rank 1: --disable-kernel is winograd"},
+                    Difference{"--recompute", "rank 1: --recompute is true, rank 0 has it not set"},
+                    Difference{"--threads=2", "rank 1: --threads is 2, rank 0 has 1"},
+                    Difference{"--from=first-0001@last", "rank 1: weights[0] is file of "}));
 
 TEST_F(RanksDifferTest, AnotherBuildIsRefused) {
   const Outcome outcome = Both(Words(), Words(), (folder_ / "moka2").string());
@@ -117,10 +117,11 @@ TEST_F(RanksDifferTest, AnotherCheckpointIsRefused) {
 
 // What may differ: where a rank's data lie, what it shows, how many threads read.
 TEST_F(RanksDifferTest, TheSameInAnotherPlaceTrains) {
+  fs::create_directories(folder_ / "elsewhere");
   fs::copy(folder_ / "data/train", folder_ / "elsewhere/train", fs::copy_options::recursive);
-  const Outcome outcome =
-      Both(Words() + " --run=same", Words() + " --run=same 'layer[0].data_param.source=elsewhere/train' "
-                                              "--data-threads=2 --progress=off");
+  const Outcome outcome = Both(Words() + " --run=same", Words() +
+                                                            " --run=same 'layer[0].data_param.source=elsewhere/train' "
+                                                            "--data-threads=2 --progress=off");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 

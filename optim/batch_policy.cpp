@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -30,36 +30,10 @@ int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t ba
                               : ", or other distributed { micro_batches }"));
 }
 
-// Whether a DummyData layer's i-th shape is of tops that are constants.
-bool IsConstant(const DummyDataParameter& dummy, int i, int shapes) {
-  const auto of = [](const FillerParameter& filler) { return filler.type() == "constant"; };
-  if (dummy.data_filler_size() <= 1) return dummy.data_filler_size() == 0 || of(dummy.data_filler(0));
-  if (shapes == 1) return std::ranges::all_of(dummy.data_filler(), of);
-  return i < dummy.data_filler_size() && of(dummy.data_filler(i));
-}
+// A layer's batch as `change` makes it of the old one, told which field it is.
+using Change = std::function<int64_t(const LayerParameter& layer, const std::string& field, int64_t batch)>;
 
-using NewBatch = std::function<int64_t(const LayerParameter& layer, const std::string& field, int64_t batch)>;
-
-// Gives each batch size of a data layer another. A constant of DummyData (a matrix of weights, a grid of anchors) is no
-// batch unless it has as many items as the net's batches do, `common` (0: no other layer has any).
-void SetBatches(LayerParameter& layer, int64_t common, const NewBatch& change) {
-  if (layer.has_dummy_data_param()) {
-    DummyDataParameter& dummy = *layer.mutable_dummy_data_param();
-    const auto is_batch = [&](int i, int shapes, int64_t size) {
-      return common == 0 || size == common || !IsConstant(dummy, i, shapes);
-    };
-    for (int i = 0; i < dummy.shape_size(); ++i) {
-      if (dummy.shape(i).dim_size() == 0 || !is_batch(i, dummy.shape_size(), dummy.shape(i).dim(0))) continue;
-      const std::string field = StrCat("dummy_data_param.shape[", i, "]");
-      dummy.mutable_shape(i)->set_dim(0, change(layer, field, dummy.shape(i).dim(0)));
-    }
-    for (int i = 0; i < dummy.num_size(); ++i) {
-      if (!is_batch(i, dummy.num_size(), dummy.num(i))) continue;
-      const std::string field = StrCat("dummy_data_param.num[", i, "]");
-      dummy.set_num(i, static_cast<uint32_t>(change(layer, field, dummy.num(i))));
-    }
-    return;
-  }
+void ChangeBatch(LayerParameter& layer, const Change& change) {
   std::vector<const FieldDescriptor*> fields;
   layer.GetReflection()->ListFields(layer, &fields);
   for (const FieldDescriptor* field : fields) {
@@ -69,27 +43,90 @@ void SetBatches(LayerParameter& layer, int64_t common, const NewBatch& change) {
     Message* message = layer.GetReflection()->MutableMessage(&layer, field);
     if (!message->GetReflection()->HasField(*message, size)) continue;
     const int64_t batch = message->GetReflection()->GetUInt32(*message, size);
-    const int64_t part = change(layer, StrCat(field->name(), ".batch_size"), batch);
-    message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(part));
+    const int64_t changed = change(layer, StrCat(field->name(), ".batch_size"), batch);
+    message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(changed));
   }
 }
 
-// The batch of the net's data: of the first layer that reads records, else of the first random top of DummyData, else
-// of none.
-int64_t CommonBatch(const NetParameter& net) {
-  int64_t first = 0;
-  const NewBatch note = [&](const LayerParameter& /*layer*/, const std::string& /*field*/, int64_t batch) {
-    if (first == 0) first = batch;
-    return batch;
-  };
-  for (const bool is_dummy : {false, true}) {
-    for (LayerParameter layer : net.layer()) {
-      if (!IsPipelineLayer(layer.type()) || layer.has_dummy_data_param() != is_dummy) continue;
-      constexpr int64_t kNone = -1;  // so that no constant counts
-      SetBatches(layer, kNone, note);
+// A top of a DummyData layer.
+struct DummyTop {
+  LayerParameter* layer;
+  int top;
+
+  // The number of samples, in the layer's text.
+  std::string Field() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    return dummy.shape_size() > 0 ? StrCat("dummy_data_param.shape[", Index(dummy.shape_size()), "]")
+                                  : StrCat("dummy_data_param.num[", Index(dummy.num_size()), "]");
+  }
+  int64_t Batch() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    if (dummy.shape_size() > 0) {
+      const BlobShape& shape = dummy.shape(Index(dummy.shape_size()));
+      return shape.dim_size() == 0 ? 0 : shape.dim(0);
+    }
+    return dummy.num_size() == 0 ? 0 : dummy.num(Index(dummy.num_size()));
+  }
+  void SetBatch(int64_t batch) const {
+    DummyDataParameter& dummy = *layer->mutable_dummy_data_param();
+    if (dummy.shape_size() > 0) {
+      while (dummy.shape_size() < layer->top_size()) *dummy.add_shape() = BlobShape(dummy.shape(0));
+      return dummy.mutable_shape(top)->set_dim(0, batch);
+    }
+    while (dummy.num_size() < layer->top_size()) dummy.add_num(dummy.num(0));
+    dummy.set_num(top, static_cast<uint32_t>(batch));
+  }
+  bool IsConstant() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    if (dummy.data_filler_size() == 0) return true;
+    return dummy.data_filler(Index(dummy.data_filler_size())).type() == "constant";
+  }
+
+ private:
+  // One value stands for all tops.
+  int Index(int values) const { return values == 1 ? 0 : std::min(top, values - 1); }
+};
+
+std::vector<DummyTop> DummyTopsOf(NetParameter& net) {
+  std::vector<DummyTop> tops;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() != "DummyData") continue;
+    for (int top = 0; top < layer.top_size(); ++top) {
+      if (DummyTop{&layer, top}.Batch() > 0) tops.push_back({&layer, top});
     }
   }
-  return first;
+  return tops;
+}
+
+// The batches of the net's data: those that files fill and random numbers; of constants where there is nothing else.
+std::set<int64_t> BatchesOf(NetParameter net) {
+  std::set<int64_t> batches;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (!IsPipelineLayer(layer.type()) || layer.type() == "DummyData") continue;
+    ChangeBatch(layer, [&](const LayerParameter&, const std::string&, int64_t batch) {
+      batches.insert(batch);
+      return batch;
+    });
+  }
+  const std::vector<DummyTop> dummies = DummyTopsOf(net);
+  for (const DummyTop& dummy : dummies) {
+    if (!dummy.IsConstant()) batches.insert(dummy.Batch());
+  }
+  if (batches.empty() && !dummies.empty()) batches.insert(dummies.front().Batch());
+  return batches;
+}
+
+// Changes the batches of all data layers but for those of `kept`, constants that have none.
+NetParameter WithBatches(NetParameter net, const std::set<int64_t>& batches, uint64_t kept, const Change& change) {
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (IsPipelineLayer(layer.type()) && layer.type() != "DummyData") ChangeBatch(layer, change);
+  }
+  int constants = 0;
+  for (const DummyTop& dummy : DummyTopsOf(net)) {
+    if (dummy.IsConstant() && (!batches.contains(dummy.Batch()) || (kept >> constants++ & 1U) != 0)) continue;
+    dummy.SetBatch(change(*dummy.layer, dummy.Field(), dummy.Batch()));
+  }
+  return net;
 }
 
 }  // namespace
@@ -133,27 +170,32 @@ bool HasGlobalBatch(const SolverParameter& solver) {
               near.empty() ? "known are global, per_rank" : near);
 }
 
-NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts) {
-  NetParameter own = FilterNet(net, net.state());
-  const int64_t common = CommonBatch(own);
-  for (LayerParameter& layer : *own.mutable_layer()) {
-    if (!IsPipelineLayer(layer.type())) continue;
-    SetBatches(layer, common, [&](const LayerParameter& each, const std::string& field, int64_t batch) {
-      return PartOf(each, field, batch, ranks, parts);
-    });
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts,
+                       const std::function<bool(const NetParameter&)>& builds) {
+  NetParameter whole = FilterNet(net, net.state());
+  const std::set<int64_t> batches = BatchesOf(whole);
+  const auto divide = [&](const LayerParameter& layer, const std::string& field, int64_t batch) {
+    return PartOf(layer, field, batch, ranks, parts);
+  };
+  NetParameter own = WithBatches(whole, batches, 0, divide);
+  const auto doubtful = std::ranges::count_if(
+      DummyTopsOf(whole), [&](const DummyTop& dummy) { return dummy.IsConstant() && batches.contains(dummy.Batch()); });
+  constexpr int64_t kMostTried = 4;
+  if (!builds || doubtful == 0 || doubtful > kMostTried || builds(own)) return own;
+  for (uint64_t kept = 1; kept < uint64_t{1} << static_cast<uint64_t>(doubtful); ++kept) {
+    NetParameter other = WithBatches(whole, batches, kept, divide);
+    if (builds(other)) return other;
   }
   return own;
 }
 
-NetParameter NetOfBatch(const NetParameter& net, int64_t from, int64_t to) {
-  NetParameter own = net;
-  for (LayerParameter& layer : *own.mutable_layer()) {
-    if (!IsPipelineLayer(layer.type())) continue;
-    SetBatches(layer, from, [&](const LayerParameter& /*layer*/, const std::string& /*field*/, int64_t batch) {
-      return batch == from ? to : batch;
-    });
+NetParameter WithBatch(const NetParameter& net, int64_t batch) {
+  const NetParameter whole = FilterNet(net, net.state());
+  const std::set<int64_t> batches = BatchesOf(whole);
+  if (batches.size() != 1) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net), StrCat("the data layers have ", batches.size(), " sizes of batches"));
   }
-  return own;
+  return WithBatches(whole, batches, 0, [&](const LayerParameter&, const std::string&, int64_t) { return batch; });
 }
 
 NetParameter WithSyncedNorms(const NetParameter& net, int64_t ranks) {

@@ -145,18 +145,19 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   pulse();
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
+  options.ranks = ranks;
+  options.asks_ranks = exchange_ != nullptr && solver_.iter_size() == 1 && compile.device.is_cpu();
+  const auto builds = [&](const NetParameter& net) { return AttemptNet(WithSyncedNorms(net, ranks), options).builds; };
   const auto part = [&] {
     if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
     if (shortened != nullptr) return shortened->Net(param);
-    return shares_batch ? NetOfRank(param, ranks) : param;
+    return shares_batch ? NetOfRank(param, ranks, "ranks", builds) : param;
   };
   if (HasStages(param)) {
     pipeline_ = std::make_unique<TrainPipeline>();
     pipeline_->stage_of_layer = StagesOf(FilterNet(param, options.state), world == nullptr ? 1 : world->size());
     if (pipeline_world_ == nullptr) pipeline_.reset();  // all layers are of stage 0
   }
-  options.ranks = ranks;
-  options.asks_ranks = exchange_ != nullptr && solver_.iter_size() == 1 && compile.device.is_cpu();
   BuiltNet net = BuildNet(WithSyncedNorms(part(), ranks), options);
   if (world_ != nullptr && world_->is_first() && shortened == nullptr) WarnOfUnequal(net);
   pulse();

@@ -137,6 +137,7 @@ class RankLossesTest : public TrainerTest, public testing::WithParamInterface<Lo
   struct Result {
     std::map<std::string, std::vector<float>> values;
     std::vector<double> losses;
+    std::vector<OutputValue> outputs;  // of the last batch
   };
   SolverNets NetsOf(const LossCase& loss) const {
     std::string tops;
@@ -179,6 +180,7 @@ class RankLossesTest : public TrainerTest, public testing::WithParamInterface<Lo
     Trainer trainer(solver, nets, std::move(options));
     trainer.Run();
     result.values = Everything(trainer);
+    result.outputs = trainer.train_net().Outputs();
     return result;
   }
   static std::vector<Result> RunAll(int ranks, const SolverParameter& solver, const SolverNets& nets) {
@@ -225,6 +227,43 @@ TEST_P(RankLossesTest, SeveralRanksTrainAsOneDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Losses, RankLossesTest, testing::ValuesIn(LossCases()),
                          [](const testing::TestParamInfo<LossCase>& each) { return each.param.name; });
+
+class RankAccuraciesTest : public RankLossesTest {};
+
+// The log has the mean of what the ranks' train nets put out.
+TEST_F(RankAccuraciesTest, SharesOfLabelsAreThoseOfTheWholeBatch) {
+  WriteTask(At(""));
+  const LossCase loss{"Accuracies",
+                      Layer("SoftmaxWithLoss", "scores ragged", "loss_param { ignore_label: 255 }") +
+                          "layer { name: \"a\" type: \"Accuracy\" bottom: \"scores\" bottom: \"ragged\" top: \"share\" "
+                          "top: \"share_of_class\" accuracy_param { ignore_label: 255 } }"
+                          "layer { name: \"b\" type: \"Accuracy\" bottom: \"scores\" bottom: \"label\" top: "
+                          "\"share_all\" top: \"share_all_of_class\" }"};
+  const SolverNets nets = NetsOf(loss);
+  const SolverParameter solver = SolverOf(loss);
+  const Result alone = Run(solver, nets, nullptr);
+  for (const int ranks : {2, 3}) {
+    const std::vector<Result> results = RunAll(ranks, solver, nets);
+    std::map<std::string, std::vector<double>> means;
+    for (const Result& result : results) {
+      std::map<std::string, size_t> next;
+      for (const OutputValue& output : result.outputs) {
+        if (!output.name.starts_with("share")) continue;
+        std::vector<double>& values = means[output.name];
+        const size_t i = next[output.name]++;
+        values.resize(std::max(values.size(), i + 1));
+        values[i] += output.value / ranks;
+      }
+    }
+    ASSERT_EQ(means.size(), 4U);
+    std::map<std::string, size_t> next;
+    for (const OutputValue& output : alone.outputs) {
+      if (!output.name.starts_with("share")) continue;
+      EXPECT_NEAR(means.at(output.name).at(next[output.name]++), output.value, 1e-6) << ranks << " " << output.name;
+    }
+    EXPECT_EQ(next.size(), 4U);
+  }
+}
 
 // Of each item alone and divided by the number of items, or by what a rank's part of it makes the same mean: these need
 // data that the sweep above does not have.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/size.h"
 #include "core/text.h"
 #include "proto/filler.h"
 #include "proto/places.h"
@@ -36,7 +37,8 @@ constexpr uint64_t kKeptStream = uint64_t{1} << 63U;  // apart from the values' 
 
 }  // namespace
 
-DummyPipeline::DummyPipeline(const LayerParameter& layer, uint64_t seed) : seed_(seed) {
+DummyPipeline::DummyPipeline(const LayerParameter& layer, const PipelineOptions& options, uint64_t seed)
+    : options_(options), seed_(seed) {
   const DummyDataParameter& param = layer.dummy_data_param();
   const int fillers = param.data_filler_size();
   if (layer.top_size() < 1) throw ErrorAt(layer, "top", StrCat("layer \"", layer.name(), "\" has no top"));
@@ -62,10 +64,29 @@ DummyPipeline::DummyPipeline(const LayerParameter& layer, uint64_t seed) : seed_
 // A batch's numbers depend on (seed, top, position) only, so Seek needs nothing. Writing constants again each time
 // costs little and is right whatever memory the caller passes.
 void DummyPipeline::Deliver(std::span<const Tensor> tops, PipelineStatistics& /*statistics*/) {
+  // Of all ranks together.
+  int64_t place = position() * options_.world;
+  if (options_.whole_batches) place += options_.rank * batch_size();
   for (size_t i = 0; i < tops.size(); ++i) {
     const std::span<float> out = tops[i].as<float>();
-    const uint64_t stream = static_cast<uint64_t>(position()) << 8U | i;
-    FillValues(fillers_[i], types_[i].shape, seed_, {stream, stream | kKeptStream}, out);
+    const uint64_t stream = static_cast<uint64_t>(place) << 8U | i;
+    if (options_.world > 1 && !options_.whole_batches && fillers_[i].type() != "constant") {
+      FillRows(i, stream, out);
+    } else {
+      FillValues(fillers_[i], types_[i].shape, seed_, {stream, stream | kKeptStream}, out);
+    }
+  }
+}
+
+void DummyPipeline::FillRows(size_t top, uint64_t stream, std::span<float> out) {
+  const Shape& own = types_[top].shape;
+  if (own.rank() == 0) return FillValues(fillers_[top], own, seed_, {stream, stream | kKeptStream}, out);
+  const Shape all = own.With(0, (Size(own[0]) * options_.world).value());
+  whole_.resize(static_cast<size_t>(all.Count()));
+  FillValues(fillers_[top], all, seed_, {stream, stream | kKeptStream}, whole_);
+  const int64_t row = own.Count(1, own.rank());
+  for (int64_t n = 0; n < own[0]; ++n) {
+    std::copy_n(whole_.data() + (n * options_.world + options_.rank) * row, row, out.data() + n * row);
   }
 }
 

@@ -46,7 +46,10 @@ Hdf5Pipeline::Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& o
   list_ = (options.base_folder / param.source()).string();
   top_names_ = {layer.top().begin(), layer.top().end()};
   ReadList();
-  for (File& file : files_) ReadShapes(file);
+  for (File& file : files_) {
+    file.before = rows_;
+    ReadShapes(file);
+  }
   if (rows_ == 0) throw Error(ErrorKind::kBadData, StrCat(list_, ": the files it lists hold no rows"));
   for (TensorType& type : types_) {
     type.shape = type.shape.With(0, batch);
@@ -137,7 +140,7 @@ void Hdf5Pipeline::ReadList() {
   int line = 1;
   std::string name;
   const auto take = [&] {
-    if (!name.empty()) files_.push_back({(options_.base_folder / name).string(), line, 0});
+    if (!name.empty()) files_.push_back({(options_.base_folder / name).string(), line, 0, 0});
     name.clear();
   };
   for (const char c : text) {
@@ -215,7 +218,17 @@ void Hdf5Pipeline::OrderFiles(int64_t epoch) {
 
 // A pure function of (seed, sample): the position is all there is to save.
 Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfSample(int64_t sample) {
-  const int64_t global = (Size(sample) * options_.world + options_.rank).value();
+  const int64_t run = options_.whole_batches ? batch_size() : 1;
+  return PlaceOfAll(((Size(sample / run) * options_.world + options_.rank) * run + sample % run).value());
+}
+
+int64_t Hdf5Pipeline::RecordAt(int64_t global) {
+  const Place place = PlaceOfAll(global);
+  return files_[static_cast<size_t>(place.file)].before + place.row;
+}
+
+// The rows of a single file have the order in which databases and lists of as many records are shuffled.
+Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfAll(int64_t global) {
   const int64_t epoch = global / rows_;
   OrderFiles(epoch);
   // The last file that starts at or before the row; files without rows start where the next one does.
@@ -224,7 +237,8 @@ Hdf5Pipeline::Place Hdf5Pipeline::PlaceOfSample(int64_t sample) {
   Place place{.file = order_[at], .row = global % rows_ - starts_[at], .epoch = epoch};
   if (shuffle_) {
     const auto rows = static_cast<uint64_t>(files_[static_cast<size_t>(place.file)].rows);
-    const Permutation order(rows, seed_, FileStream(epoch, place.file));
+    const uint64_t stream = files_.size() == 1 ? static_cast<uint64_t>(epoch) : FileStream(epoch, place.file);
+    const Permutation order(rows, seed_, stream);
     place.row = static_cast<int64_t>(order(static_cast<uint64_t>(place.row)));
   }
   return place;

@@ -20,6 +20,7 @@ class Hdf5Pipeline : public Pipeline {
   // list's line for a file that is missing, is no HDF5 file, lacks a dataset or has one of another shape.
   Hdf5Pipeline(const LayerParameter& layer, const PipelineOptions& options, uint64_t seed);
   int64_t epoch_size() const override { return rows_; }
+  int64_t RecordAt(int64_t global) override;
 
  protected:
   void Deliver(std::span<const Tensor> tops, PipelineStatistics& statistics) override;
@@ -29,6 +30,7 @@ class Hdf5Pipeline : public Pipeline {
     std::string path;
     int line = 0;  // of the list
     int64_t rows = 0;
+    int64_t before = 0;  // rows of the files that the list has above it
   };
   // Rows [first, first + count) of one file, one vector a top.
   struct Block {
@@ -55,6 +57,7 @@ class Hdf5Pipeline : public Pipeline {
   void ReadList();
   void ReadShapes(File& file);
   Place PlaceOfSample(int64_t sample);
+  Place PlaceOfAll(int64_t global);
   void OrderFiles(int64_t epoch);
   void Load(const Place& place);
   void ReadCrop(const LayerParameter& layer);

@@ -136,6 +136,7 @@ std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const Pipeline
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
   SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
   sampler.group = fields.group;
+  if (options.whole_batches) sampler.run = fields.batch;
   ReadSampling(layer, options, *maker, /*skips_bad=*/false, sampler);
   constexpr int64_t kBatchesAhead = 4;  // Caffe's
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,

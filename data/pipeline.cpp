@@ -87,6 +87,7 @@ std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const Pipeli
                                        std::unique_ptr<const SampleMaker> maker) {
   const DataParameter& param = layer.data_param();
   SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip());
+  if (options.whole_batches) sampler.run = batch;
   if (maker->record_count() == 0) {
     throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
   }
@@ -245,7 +246,7 @@ std::unique_ptr<Pipeline> OpenMultilabelImageData(const LayerParameter& layer, c
 
 std::unique_ptr<Pipeline> OpenDummyData(const LayerParameter& layer, const PipelineOptions& options) {
   RefuseSampling(layer);
-  return std::make_unique<DummyPipeline>(layer, DataSeed(options.seed, layer.name()));
+  return std::make_unique<DummyPipeline>(layer, options, DataSeed(options.seed, layer.name()));
 }
 
 std::unique_ptr<Pipeline> OpenHdf5Data(const LayerParameter& layer, const PipelineOptions& options) {

@@ -20,6 +20,7 @@ struct PipelineOptions {
   uint64_t seed = 0;
   int64_t rank = 0;
   int64_t world = 1;
+  bool whole_batches = false;              // ranks take batches by turns, as one would make them, not samples
   int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or tuned
   std::filesystem::path base_folder = {};  // relative paths of the layer start here
   Device device = {};                      // that the batches go to: pooled ones lie where it copies from
@@ -52,6 +53,8 @@ class Pipeline {
   void Seek(int64_t sample);
   // Records of the data set (all ranks together); 0 when there is no end (DummyData).
   virtual int64_t epoch_size() const = 0;
+  // The record of all ranks' n-th sample; -1 where samples are no records in an order. It reads no data.
+  virtual int64_t RecordAt(int64_t /*global*/) { return -1; }
   int64_t batch_size() const {
     if (batch_size_ > 0) return batch_size_;
     return types_.empty() || types_[0].shape.rank() == 0 ? 1 : types_[0].shape[0];

@@ -45,6 +45,7 @@ class PrefetchPipeline : public Pipeline {
   PrefetchPipeline(std::unique_ptr<const SampleMaker> maker, const SamplerOptions& sampler, PrefetchOptions options);
   ~PrefetchPipeline() override;
   int64_t epoch_size() const override { return maker_->record_count() * rows_; }
+  int64_t RecordAt(int64_t global) override { return static_cast<int64_t>(sampler_.OfAll(global).record); }
   bool LendsTo(const Device& device) const override { return CanLend() && device == options_.device; }
 
  protected:

@@ -26,9 +26,14 @@ Sampler::Sampler(const SamplerOptions& options) : options_(options) {
 }
 
 SampleId Sampler::At(int64_t n) const {
-  const int64_t together = options_.group;
+  const int64_t together = options_.run % options_.group == 0 ? options_.run : options_.group;
   const Size first = (Size(n / together) * options_.world + options_.rank) * together;
-  const auto global = static_cast<uint64_t>((first + n % together + options_.skip / together * together).value());
+  return OfAll((first + n % together).value());
+}
+
+SampleId Sampler::OfAll(int64_t n) const {
+  const int64_t together = options_.group;
+  const auto global = static_cast<uint64_t>((Size(n) + options_.skip / together * together).value());
   if (options_.draw) return options_.draw->At(global, options_.seed);
   const auto records = static_cast<uint64_t>(options_.records);
   if (options_.order == SamplerOptions::Order::kSequential) return {global / records, global % records};

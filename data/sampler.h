@@ -23,6 +23,8 @@ struct SamplerOptions {
   // That many records stay together, in a rank's samples too; shuffled, those left over at the end are not shown. Of a
   // draw: as many of its positions.
   int64_t group = 1;
+  // Samples that follow each other before the next rank's come, where no group asks for more.
+  int64_t run = 1;
   // Shuffled: blocks of so many consecutive records, `window` of them open at once (data/windowed_order.h); 0: any
   // record may follow any other.
   int64_t block = 0;
@@ -38,6 +40,8 @@ class Sampler {
   // The record and epoch of this rank's n-th sample; epochs follow each other without a gap. Where records are drawn,
   // the epoch is a number that differs each time a record comes. Requires: n >= 0.
   SampleId At(int64_t n) const;
+  // The same of all ranks' n-th sample.
+  SampleId OfAll(int64_t n) const;
   const SamplerOptions& options() const { return options_; }
 
  private:

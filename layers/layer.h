@@ -113,6 +113,16 @@ class LayerBuilder {
   void AddData(const std::vector<TensorType>& types);
   // NetOptions::feeds_python_data.
   bool FeedsPythonData() const;
+  // NetOptions::ranks.
+  int64_t ranks() const;
+  // What is counted in this rank's part of the batch as the mean over all ranks, with no gradient: the mean over ranks
+  // of sum / MeanOverRanks(count) is the sum of all over the count of all. `use` tells several counts of a layer apart.
+  // Where the step cannot ask the ranks it stays this rank's, which is told before the training.
+  ValueId MeanOverRanks(ValueId count, std::string_view use = "count") const;
+  // Several ranks do not compute here what one does, which is told before the training. Nothing for one rank.
+  void NoteUnequal(std::string why) const;
+  // Whether a value has an item for each sample of this rank's part of a batch along its first axis.
+  bool IsBatch(ValueId value) const;
   // The types whoever builds the net gives for this layer's tops.
   std::vector<TensorType> AskDataTypes() const;
 

@@ -4,6 +4,7 @@
 
 #include "core/text.h"
 #include "layers/net_context.h"
+#include "layers/ops/rank_parts.h"
 #include "proto/filler.h"
 #include "proto/places.h"
 
@@ -52,6 +53,27 @@ void CheckValueType(std::string_view what, const TensorType& type) {
   if (bytes < kMaxValueBytes) return;
   throw Error(ErrorKind::kConfig, StrCat(what, " would have the shape ", type.shape.ToString(), ", ", BytesText(bytes),
                                          "; the limit is ", BytesText(kMaxValueBytes)));
+}
+
+bool LayerBuilder::Context::IsBatch(ValueId value) const {
+  const Graph& graph = net.graph;
+  const Shape& shape = graph.shape(value);
+  if (shape.rank() == 0) return false;
+  std::set<ValueId> seen;
+  std::vector<ValueId> open = {value};
+  while (!open.empty()) {
+    const ValueId at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second) continue;
+    const Value& known = graph.value(at);
+    if (known.producer != kNoId) {
+      const std::vector<ValueId>& from = graph.node(known.producer).inputs;
+      open.insert(open.end(), from.begin(), from.end());
+    } else if (inputs.contains(known.name) && graph.shape(at).rank() > 0 && graph.shape(at)[0] == shape[0]) {
+      return true;
+    }
+  }
+  return false;
 }
 
 LayerBuilder::LayerBuilder(Context& context, const LayerParameter& param, std::vector<ValueId> bottoms)
@@ -178,6 +200,26 @@ ValueId LayerBuilder::RandomKey() {
 }
 
 bool LayerBuilder::FeedsPythonData() const { return context_.options.feeds_python_data; }
+
+int64_t LayerBuilder::ranks() const { return context_.options.ranks; }
+
+ValueId LayerBuilder::MeanOverRanks(ValueId count, std::string_view use) const {
+  const ValueId own = b_.Add1("stop_gradient", {count});
+  if (ranks() == 1) return own;
+  if (!context_.options.asks_ranks) {
+    NoteUnequal(
+        "each rank divides by what its own part of a batch has, as ranks cannot ask each other in the middle "
+        "of a step with iter_size, this strategy or these devices");
+    return own;
+  }
+  return b_.Add1("mean_over_ranks", {own}, {{"key", RankKey(StrCat(param_.name(), "/@", use))}, {"ranks", ranks()}});
+}
+
+void LayerBuilder::NoteUnequal(std::string why) const {
+  if (ranks() > 1) context_.net.unequal.emplace_back(param_.name(), std::move(why));
+}
+
+bool LayerBuilder::IsBatch(ValueId value) const { return context_.IsBatch(value); }
 
 std::vector<TensorType> LayerBuilder::AskDataTypes() const {
   if (!context_.options.data_types)

@@ -67,6 +67,7 @@ class NetBuilder {
     ValueId value;
     double weight;
     const LayerParameter* layer;
+    bool is_total;  // made by a loss layer, which says itself what it is over
   };
 
   static std::string Quoted(const LayerParameter& layer) { return StrCat("layer \"", layer.name(), "\""); }
@@ -311,7 +312,7 @@ class NetBuilder {
       if (is_built) {
         weight =
             layer.loss_weight_size() > 0 ? static_cast<double>(layer.loss_weight(index)) : context_.loss_weights[i];
-        if (weight != 0) losses_.push_back({value, weight, &layer});
+        if (weight != 0) losses_.push_back({value, weight, &layer, context_.loss_weights[i] != 0});
       }
       if (index >= layer.top_size()) continue;  // made without a name
       const std::string& name = layer.top(index);
@@ -324,6 +325,16 @@ class NetBuilder {
     }
   }
 
+  // Where a top has an item for each sample its sum is over the samples of all ranks; a loss is the mean of theirs.
+  double FactorOfRanks(const Loss& loss) {
+    if (context_.options.ranks == 1 || loss.is_total || !context_.IsBatch(loss.value)) return 1;
+    if (net_.graph.shape(loss.value).Count() > 1) return static_cast<double>(context_.options.ranks);
+    net_.unequal.emplace_back(loss.layer->name(),
+                              "has one number as its loss, which may be of one sample or of a batch: with one sample a "
+                              "rank that cannot be told, and a mean is taken");
+    return 1;
+  }
+
   // loss = sum of weights * sums of elements.
   void JoinLosses() {
     std::vector<ValueId> sums;
@@ -331,7 +342,8 @@ class NetBuilder {
     for (const Loss& loss : losses_) {
       const GraphBuilder b(net_.graph, {.layer = loss.layer->name(), .place = PlaceOf(*loss.layer), .pass = {}});
       const std::string x = StrCat("x", sums.size());
-      const std::string term = loss.weight == 1 ? x : StrCat(x, "*(", loss.weight, ")");
+      const double weight = loss.weight * FactorOfRanks(loss);
+      const std::string term = weight == 1 ? x : StrCat(x, "*(", weight, ")");
       expression += expression.empty() ? term : StrCat("+", term);
       sums.push_back(b.SumAll(loss.value));
     }

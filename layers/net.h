@@ -24,6 +24,10 @@ struct NetOptions {
   // Shapes of tops of data layers by name, in place of what the layer itself or data_types says: for nets that are
   // looked at without their data.
   std::map<std::string, Shape> top_shapes = {};
+  // Ranks that train this net on a part of each batch and whose losses' mean is the loss of all: sums over a batch are
+  // multiplied by them, and what a sum is divided by is counted over all ranks where the step can ask them.
+  int64_t ranks = 1;
+  bool asks_ranks = false;
 };
 
 // A net as layers made it: forward only.
@@ -47,6 +51,8 @@ struct BuiltNet {
   std::vector<Output> outputs;
   // Every named top in layer order as "layer:top" (in-place tops appear again): what goldens and debug output name.
   std::vector<std::pair<std::string, ValueId>> trace;
+  // Layers that several ranks compute otherwise than one does on the whole batch, and why; empty for one rank.
+  std::vector<std::pair<std::string, std::string>> unequal;
 };
 
 // Errors: kConfig with file:line:column: unknown layer type (nearest named), unknown bottom (nearest named), duplicate

@@ -35,6 +35,9 @@ struct LayerBuilder::Context {
   std::vector<double> loss_weights;  // defaults, one a top
   size_t first_blob = 0;             // its blobs are net.blobs from here on
 
+  // Whether the value depends on data and has their first axis.
+  bool IsBatch(ValueId value) const;
+
   explicit Context(BuiltNet& built, const NetOptions& net_options) : net(built), options(net_options) {}
 };
 

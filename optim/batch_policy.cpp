@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -29,20 +30,10 @@ int64_t PartOf(const LayerParameter& layer, const std::string& field, int64_t ba
                               : ", or other distributed { micro_batches }"));
 }
 
-void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
-  if (layer.has_dummy_data_param()) {
-    DummyDataParameter& dummy = *layer.mutable_dummy_data_param();
-    for (int i = 0; i < dummy.shape_size(); ++i) {
-      if (dummy.shape(i).dim_size() == 0) continue;
-      const std::string field = StrCat("dummy_data_param.shape[", i, "]");
-      dummy.mutable_shape(i)->set_dim(0, PartOf(layer, field, dummy.shape(i).dim(0), ranks, parts));
-    }
-    for (int i = 0; i < dummy.num_size(); ++i) {
-      const std::string field = StrCat("dummy_data_param.num[", i, "]");
-      dummy.set_num(i, static_cast<uint32_t>(PartOf(layer, field, dummy.num(i), ranks, parts)));
-    }
-    return;
-  }
+// A layer's batch as `change` makes it of the old one, told which field it is.
+using Change = std::function<int64_t(const LayerParameter& layer, const std::string& field, int64_t batch)>;
+
+void ChangeBatch(LayerParameter& layer, const Change& change) {
   std::vector<const FieldDescriptor*> fields;
   layer.GetReflection()->ListFields(layer, &fields);
   for (const FieldDescriptor* field : fields) {
@@ -52,9 +43,90 @@ void Divide(LayerParameter& layer, int64_t ranks, const std::string& parts) {
     Message* message = layer.GetReflection()->MutableMessage(&layer, field);
     if (!message->GetReflection()->HasField(*message, size)) continue;
     const int64_t batch = message->GetReflection()->GetUInt32(*message, size);
-    const int64_t part = PartOf(layer, StrCat(field->name(), ".batch_size"), batch, ranks, parts);
-    message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(part));
+    const int64_t changed = change(layer, StrCat(field->name(), ".batch_size"), batch);
+    message->GetReflection()->SetUInt32(message, size, static_cast<uint32_t>(changed));
   }
+}
+
+// A top of a DummyData layer.
+struct DummyTop {
+  LayerParameter* layer;
+  int top;
+
+  // The number of samples, in the layer's text.
+  std::string Field() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    return dummy.shape_size() > 0 ? StrCat("dummy_data_param.shape[", Index(dummy.shape_size()), "]")
+                                  : StrCat("dummy_data_param.num[", Index(dummy.num_size()), "]");
+  }
+  int64_t Batch() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    if (dummy.shape_size() > 0) {
+      const BlobShape& shape = dummy.shape(Index(dummy.shape_size()));
+      return shape.dim_size() == 0 ? 0 : shape.dim(0);
+    }
+    return dummy.num_size() == 0 ? 0 : dummy.num(Index(dummy.num_size()));
+  }
+  void SetBatch(int64_t batch) const {
+    DummyDataParameter& dummy = *layer->mutable_dummy_data_param();
+    if (dummy.shape_size() > 0) {
+      while (dummy.shape_size() < layer->top_size()) *dummy.add_shape() = BlobShape(dummy.shape(0));
+      return dummy.mutable_shape(top)->set_dim(0, batch);
+    }
+    while (dummy.num_size() < layer->top_size()) dummy.add_num(dummy.num(0));
+    dummy.set_num(top, static_cast<uint32_t>(batch));
+  }
+  bool IsConstant() const {
+    const DummyDataParameter& dummy = layer->dummy_data_param();
+    if (dummy.data_filler_size() == 0) return true;
+    return dummy.data_filler(Index(dummy.data_filler_size())).type() == "constant";
+  }
+
+ private:
+  // One value stands for all tops.
+  int Index(int values) const { return values == 1 ? 0 : std::min(top, values - 1); }
+};
+
+std::vector<DummyTop> DummyTopsOf(NetParameter& net) {
+  std::vector<DummyTop> tops;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (layer.type() != "DummyData") continue;
+    for (int top = 0; top < layer.top_size(); ++top) {
+      if (DummyTop{&layer, top}.Batch() > 0) tops.push_back({&layer, top});
+    }
+  }
+  return tops;
+}
+
+// The batches of the net's data: those that files fill and random numbers; of constants where there is nothing else.
+std::set<int64_t> BatchesOf(NetParameter net) {
+  std::set<int64_t> batches;
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (!IsPipelineLayer(layer.type()) || layer.type() == "DummyData") continue;
+    ChangeBatch(layer, [&](const LayerParameter&, const std::string&, int64_t batch) {
+      batches.insert(batch);
+      return batch;
+    });
+  }
+  const std::vector<DummyTop> dummies = DummyTopsOf(net);
+  for (const DummyTop& dummy : dummies) {
+    if (!dummy.IsConstant()) batches.insert(dummy.Batch());
+  }
+  if (batches.empty() && !dummies.empty()) batches.insert(dummies.front().Batch());
+  return batches;
+}
+
+// Changes the batches of all data layers but for those of `kept`, constants that have none.
+NetParameter WithBatches(NetParameter net, const std::set<int64_t>& batches, uint64_t kept, const Change& change) {
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    if (IsPipelineLayer(layer.type()) && layer.type() != "DummyData") ChangeBatch(layer, change);
+  }
+  int constants = 0;
+  for (const DummyTop& dummy : DummyTopsOf(net)) {
+    if (dummy.IsConstant() && (!batches.contains(dummy.Batch()) || (kept >> constants++ & 1U) != 0)) continue;
+    dummy.SetBatch(change(*dummy.layer, dummy.Field(), dummy.Batch()));
+  }
+  return net;
 }
 
 }  // namespace
@@ -98,12 +170,32 @@ bool HasGlobalBatch(const SolverParameter& solver) {
               near.empty() ? "known are global, per_rank" : near);
 }
 
-NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts) {
-  NetParameter own = FilterNet(net, net.state());
-  for (LayerParameter& layer : *own.mutable_layer()) {
-    if (IsPipelineLayer(layer.type())) Divide(layer, ranks, parts);
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts,
+                       const std::function<bool(const NetParameter&)>& builds) {
+  NetParameter whole = FilterNet(net, net.state());
+  const std::set<int64_t> batches = BatchesOf(whole);
+  const auto divide = [&](const LayerParameter& layer, const std::string& field, int64_t batch) {
+    return PartOf(layer, field, batch, ranks, parts);
+  };
+  NetParameter own = WithBatches(whole, batches, 0, divide);
+  const auto doubtful = std::ranges::count_if(
+      DummyTopsOf(whole), [&](const DummyTop& dummy) { return dummy.IsConstant() && batches.contains(dummy.Batch()); });
+  constexpr int64_t kMostTried = 4;
+  if (!builds || doubtful == 0 || doubtful > kMostTried || builds(own)) return own;
+  for (uint64_t kept = 1; kept < uint64_t{1} << static_cast<uint64_t>(doubtful); ++kept) {
+    NetParameter other = WithBatches(whole, batches, kept, divide);
+    if (builds(other)) return other;
   }
   return own;
+}
+
+NetParameter WithBatch(const NetParameter& net, int64_t batch) {
+  const NetParameter whole = FilterNet(net, net.state());
+  const std::set<int64_t> batches = BatchesOf(whole);
+  if (batches.size() != 1) {
+    throw Error(ErrorKind::kConfig, PlaceOf(net), StrCat("the data layers have ", batches.size(), " sizes of batches"));
+  }
+  return WithBatches(whole, batches, 0, [&](const LayerParameter&, const std::string&, int64_t) { return batch; });
 }
 
 NetParameter WithSyncedNorms(const NetParameter& net, int64_t ranks) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "proto/moka.pb.h"
@@ -30,8 +31,13 @@ bool HasGlobalBatch(const SolverParameter& solver);
 
 // The net as one of `ranks` ranks trains it: filtered for its state, with each data layer's batch_size, or first
 // dimension of DummyData, divided by the ranks. Errors: kConfig at a batch size that does not divide, naming the
-// nearest that do. `parts`: what the error calls them.
-NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts = "ranks");
+// nearest that do. `parts`: what the error calls them. Constants of DummyData have a batch where their first dimension
+// is that of other data; `builds` is asked where it may be so by chance (a matrix of as many classes).
+NetParameter NetOfRank(const NetParameter& net, int64_t ranks, const std::string& parts = "ranks",
+                       const std::function<bool(const NetParameter&)>& builds = {});
+// The net with data layers of as many samples. Constants of DummyData as above. Errors: kConfig when the batches of its
+// data layers differ.
+NetParameter WithBatch(const NetParameter& net, int64_t batch);
 
 // The net with the number of ranks in each BatchNorm's sync_ranks that is 0 (all). Errors: kConfig at one that does not
 // divide the ranks.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "proto/places.h"
 
@@ -10,15 +11,41 @@ namespace moka {
 
 DataTypes Feed::types() {
   return [this](const LayerParameter& layer) {
+    const auto opened = std::ranges::find(sources_, layer.name(), &Source::layer);
+    if (opened != sources_.end()) return opened->pipeline->types();  // the net is built once more
     PipelineOptions options = options_;
-    options.seed ^= StableHash(StrCat(name_, "/", layer.name()));
+    const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
+    if (reads_records && first_.empty()) first_ = layer.name();
+    options.seed ^= StableHash(StrCat(name_, "/", reads_records ? first_ : layer.name()));
     Source& source = sources_.emplace_back();
     source.layer = layer.name();
     source.pipeline = OpenPipeline(layer, options);
     source.batch_size = source.pipeline->batch_size();
     source.epoch_size = source.pipeline->epoch_size();
+    CompareOrders(source);
     return source.pipeline->types();
   };
+}
+
+void Feed::CompareOrders(Source& opened) const {
+  constexpr int64_t kCompared = 64;
+  for (const Source& before : sources_) {
+    const bool are_paired = before.pipeline && &before != &opened && before.epoch_size == opened.epoch_size;
+    if (!are_paired || opened.pipeline->RecordAt(0) < 0 || before.pipeline->RecordAt(0) < 0) continue;
+    for (int64_t n = 0; n < std::min(kCompared, opened.epoch_size); ++n) {
+      const int64_t first = before.pipeline->RecordAt(n);
+      const int64_t second = opened.pipeline->RecordAt(n);
+      if (first == second) continue;
+      if (options_.rank == 0) {
+        LogWarning(StrCat(name_, " net: layers \"", before.layer, "\" and \"", opened.layer, "\" have ",
+                          opened.epoch_size, " records each, in different orders: record ", first,
+                          " of one comes with ", second,
+                          " of the other. If they are pairs, give both the same shuffle, rand_skip and ",
+                          "sampling fields (and HDF5 data in one file)"));
+      }
+      break;
+    }
+  }
 }
 
 void Feed::Bind(Program& program, const std::vector<DataLayer>& layers) {

@@ -25,7 +25,9 @@ struct FeedStatistics {
 
 class Feed {
  public:
-  // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed.
+  // `name` ("train", "test0") is the prefix of positions and part of each pipeline's seed. Layers that read records
+  // have one seed, so those of as many records are shuffled, skipped, cropped and mirrored alike: records with one
+  // number meet in one batch, as pictures and their label maps must.
   Feed(std::string name, const PipelineOptions& options) : name_(std::move(name)), options_(options) {}
 
   // For NetOptions::data_types: opens the layer's pipeline.
@@ -63,11 +65,14 @@ class Feed {
   };
 
   void BindOnDevice(Source& source, const std::vector<std::string>& tops);
+  // Layers of as many records whose orders differ are said.
+  void CompareOrders(Source& opened) const;
 
   std::string name_;
   PipelineOptions options_;
   Program* program_ = nullptr;
   std::vector<Source> sources_;
+  std::string first_;  // the layer whose name the others' seed is made of
 };
 
 }  // namespace moka

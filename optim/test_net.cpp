@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "optim/batch_policy.h"
 #include "optim/net_weights.h"
 #include "optim/output_files.h"
 #include "optim/precision.h"
@@ -12,7 +14,7 @@
 namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : feed_(options.name, options.data) {
+    : given_(param), options_(options), store_(store), feed_(options.name, options.data) {
   NetOptions net_options;
   net_options.state = param.state();
   net_options.state.set_phase(TEST);
@@ -56,31 +58,84 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   if (program_->HasInput("random_key")) random_key_ = program_->input("random_key");
 }
 
+int64_t TestNet::Rest(int64_t batches) const {
+  const int64_t records = feed_.epoch_size();
+  const int64_t before = feed_.batch_size() * (batches - 1);
+  return records > before && records < before + feed_.batch_size() ? records - before : 0;
+}
+
+TestNet* TestNet::TailOf(int64_t rest) {
+  if (rest == tail_records_) return tail_.get();
+  tail_records_ = rest;
+  tail_.reset();
+  try {
+    TestOptions options = options_;
+    options.data.rank = 0;
+    options.data.world = 1;
+    tail_ = std::make_unique<TestNet>(WithBatch(given_, rest), options, store_);
+    for (const BuiltNet::Output& output : outputs_) {
+      const bool is_row = evaluators_.contains(output.name);
+      const Tensor whole = program_->output(output.name);
+      if (is_row || tail_->program_->output(output.name).type().shape == whole.type().shape) continue;
+      throw Error(ErrorKind::kConfig, StrCat("output \"", output.name, "\" is as long as its batch"));
+    }
+    if (tail_->feed_.batch_size() != rest) throw Error(ErrorKind::kConfig, "the layers that read data have no batch");
+  } catch (const Error& error) {
+    tail_.reset();
+    if (options_.data.rank > 0) return nullptr;
+    LogWarning(StrCat(options_.name, ": ", feed_.epoch_size(), " records are no multiple of the batch of ",
+                      feed_.batch_size(), ", and the net cannot take the last ", rest, " alone (", error.text(),
+                      "): the first ", feed_.batch_size() - rest, " count twice"));
+  }
+  return tail_.get();
+}
+
 std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
   program_->RefreshConstants();
   std::vector<OutputValue> means;
   OutputFiles files(param_, {});
   for (auto& [name, evaluator] : evaluators_) evaluator->Reset();
+  feed_.Seek({});
+  const int64_t of_all = batches * ranks();
+  const int64_t rest = Rest(of_all);
+  // Ranks take batches by turns, so the last has the last one; whether there is such a net all know alike.
+  TestNet* const smaller = rest > 0 ? TailOf(rest) : nullptr;
+  TestNet* const tail = options_.data.rank == ranks() - 1 ? smaller : nullptr;
+  if (tail != nullptr) {
+    tail->program_->RefreshConstants();
+    std::map<std::string, int64_t> positions;
+    tail->feed_.SavePositions(positions);
+    for (auto& [layer, position] : positions) position = feed_.batch_size() * (of_all - 1);
+    tail->feed_.Seek(positions);
+  }
+  const double part = static_cast<double>(rest) / static_cast<double>(std::max<int64_t>(feed_.batch_size(), 1));
   for (int64_t i = 0; i < batches; ++i) {
-    if (random_key_.raw() != nullptr) random_key_.as<int64_t>()[0] = i;
-    feed_.Next();
-    program_->Run();
-    files.Append(*program_);
-    AddBatch(means);
+    ran_tail_ = tail != nullptr && i + 1 == batches;
+    TestNet& net = ran_tail_ ? *tail : *this;
+    if (net.random_key_.raw() != nullptr) net.random_key_.as<int64_t>()[0] = i * ranks() + options_.data.rank;
+    net.feed_.Next();
+    net.program_->Run();
+    files.Append(*net.program_);
+    AddBatch(net, ran_tail_ ? part : 1, means);
     if (on_batch && !on_batch(i + 1)) {
       files.Discard();
+      feed_.Seek({});
       return {};
     }
   }
   files.Finish();
+  feed_.Seek({});  // what the next test begins with is read while the net trains
   loss_ = 0;
   std::vector<OutputValue> results;
+  // Batches of all ranks, the last by what it holds; with a rank's share of them the mean of ranks is that of all.
+  const double counted =
+      (static_cast<double>(of_all) - (smaller != nullptr ? 1 - part : 0)) / static_cast<double>(ranks());
   for (OutputValue& mean : means) {
     if (const auto evaluator = evaluators_.find(mean.name); evaluator != evaluators_.end()) {
       for (OutputValue& value : evaluator->second->Values(mean.name)) results.push_back(std::move(value));
       continue;
     }
-    mean.value /= static_cast<double>(batches);
+    mean.value /= counted;
     loss_ += mean.loss_weight * mean.value;
     results.push_back(std::move(mean));
   }
@@ -98,17 +153,18 @@ bool TestNet::IsOutput(const std::string& name) const {
   return std::ranges::any_of(outputs_, [&](const BuiltNet::Output& output) { return output.name == name; });
 }
 
-void TestNet::AddBatch(std::vector<OutputValue>& sums) {
+void TestNet::AddBatch(const TestNet& net, double weight, std::vector<OutputValue>& sums) {
   std::vector<OutputValue> values;
   for (const BuiltNet::Output& output : outputs_) {
     const auto evaluator = evaluators_.find(output.name);
     if (evaluator == evaluators_.end()) {
-      for (OutputValue& value : ReadOutputs(*program_, {output})) values.push_back(std::move(value));
+      for (OutputValue& value : ReadOutputs(*net.program_, {output})) values.push_back(std::move(value));
       continue;
     }
-    evaluator->second->Add(program_->output(output.name).as<float>());
+    evaluator->second->Add(net.program_->output(output.name).as<float>());
     values.push_back({output.name, 0, output.loss_weight, {}});
   }
+  for (OutputValue& value : values) value.value *= weight;
   if (sums.empty()) {
     sums = std::move(values);
     return;

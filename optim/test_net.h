@@ -40,11 +40,16 @@ class TestNet {
   // Errors: those of BuildNet and Compile; kConfig when a blob's shape differs from the train net's.
   TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store);
 
-  // Means of the outputs over `batches`; `on_batch` is told how many are done and may stop the test by returning false
-  // (then nothing is returned).
+  // Means of the outputs over `batches` from the first record on, whatever ran before. Where the records end within the
+  // last batch of all ranks, a smaller one takes their rest and counts for as much as it holds, so that every record
+  // counts once; a net that does not build with that batch is said to count the first records twice. Then each rank's
+  // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may
+  // stop the test by returning false (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
   // A watched blob of the last batch, float32 and plain.
-  Tensor watched(const std::string& blob) const { return program_->output(WatchName(blob)); }
+  Tensor watched(const std::string& blob) const {
+    return tail_ && ran_tail_ ? tail_->watched(blob) : program_->output(WatchName(blob));
+  }
   // Weighted sum of the last Run's losses.
   double loss() const { return loss_; }
 
@@ -69,10 +74,20 @@ class TestNet {
   std::vector<std::string> FirstTops(std::string_view type) const;
   void AddEvaluators(const EvaluatorOptions& options);
   bool IsOutput(const std::string& name) const;
-  // Adds the last batch's outputs to the sums of all; what is evaluated goes to the evaluators.
-  void AddBatch(std::vector<OutputValue>& sums);
+  // The records of the last of `batches` of all ranks, where there are fewer than it takes; 0: it is full.
+  int64_t Rest(int64_t batches) const;
+  // The net for so many records; null if there is none.
+  TestNet* TailOf(int64_t rest);
+  // Adds the outputs of the net's last batch to the sums of all; what is evaluated goes to the evaluators.
+  void AddBatch(const TestNet& net, double weight, std::vector<OutputValue>& sums);
   static std::string WatchName(const std::string& blob) { return "watched " + blob; }
 
+  const NetParameter given_;
+  const TestOptions options_;
+  ParameterStore& store_;
+  std::unique_ptr<TestNet> tail_;
+  int64_t tail_records_ = 0;  // that tail_ was asked for
+  bool ran_tail_ = false;     // the last batch was its
   NetParameter param_;
   std::vector<NetBlob> blobs_;
   std::vector<BuiltNet::Output> outputs_;

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "comm/sum_over_ranks.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "graph/autodiff.h"
@@ -59,6 +62,15 @@ void RefuseAlone(const BuiltNet& net) {
         StrCat("state \"", net.kept.front().name, "\" goes on from batch to batch of one rank, so several ranks ",
                "cannot train this net together"),
         "train it with one rank, or without the state");
+  }
+}
+
+// What several ranks compute otherwise than one: each layer once for each reason.
+void WarnOfUnequal(const BuiltNet& net) {
+  std::set<std::pair<std::string, std::string>> told;
+  for (const auto& [layer, why] : net.unequal) {
+    if (!told.emplace(layer, why).second) continue;
+    LogWarning(StrCat("layer \"", layer, "\" ", why, ": several ranks do not train as one does on the whole batch"));
   }
 }
 
@@ -133,10 +145,13 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
   pulse();
   const bool shares_batch = world_ != nullptr && HasGlobalBatch(solver_);
   const int64_t ranks = world_ == nullptr ? 1 : world_->size();
+  options.ranks = ranks;
+  options.asks_ranks = exchange_ != nullptr && solver_.iter_size() == 1 && compile.device.is_cpu();
+  const auto builds = [&](const NetParameter& net) { return AttemptNet(WithSyncedNorms(net, ranks), options).builds; };
   const auto part = [&] {
     if (pipeline_world_ != nullptr) return NetOfRank(param, solver_.iter_size(), "micro-batches");
     if (shortened != nullptr) return shortened->Net(param);
-    return shares_batch ? NetOfRank(param, ranks) : param;
+    return shares_batch ? NetOfRank(param, ranks, "ranks", builds) : param;
   };
   if (HasStages(param)) {
     pipeline_ = std::make_unique<TrainPipeline>();
@@ -144,6 +159,7 @@ TrainNet::TrainNet(const NetParameter& param, const SolverParameter& solver, con
     if (pipeline_world_ == nullptr) pipeline_.reset();  // all layers are of stage 0
   }
   BuiltNet net = BuildNet(WithSyncedNorms(part(), ranks), options);
+  if (world_ != nullptr && world_->is_first() && shortened == nullptr) WarnOfUnequal(net);
   pulse();
   std::vector<NetBlob> whole_blobs = net.blobs;
   if (world_ != nullptr) splits_ = SplitColumns(net, world_->rank(), ranks);

@@ -23,6 +23,13 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of all ranks' outputs, which have been joined.
+double LossOf(const std::vector<OutputValue>& outputs) {
+  double loss = 0;
+  for (const OutputValue& output : outputs) loss += output.loss_weight * output.value;
+  return loss;
+}
+
 }  // namespace
 
 Trainer::~Trainer() = default;
@@ -214,7 +221,7 @@ bool Trainer::TestAll() {
     report_->Test(test, Epoch(),
                   {.with_loss = solver_.test_compute_loss(),
                    .with_classes = solver_.show_per_class_result(),
-                   .loss = tests_[i]->loss()});
+                   .loss = LossOf(test.outputs)});
     if (options_.observer != nullptr) options_.observer->OnTest(test);
   }
   report_->Plot();

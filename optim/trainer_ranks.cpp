@@ -311,6 +311,7 @@ void Trainer::ShareTest(int net, bool is_evaluated, PipelineOptions& data) const
   }
   data.rank = options_.world->rank();
   data.world = ranks();
+  data.whole_batches = true;
 }
 
 // The first rank writes; the others wait for it past the deadline as long as it says that it does.

@@ -296,7 +296,6 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   }
   state_ = checkpoint.trainer;
   turns_->Seek(state_.positions);
-  for (const auto& test : tests_) test->feed().Seek(state_.positions);
   last_checkpoint_ = checkpoint.path;
   last_checkpoint_iteration_ = state_.iteration;
   if (options_.run != nullptr && checkpoint.path.parent_path() == options_.run->checkpoints()) {
@@ -359,7 +358,6 @@ void Trainer::WriteSnapshot(bool is_best) {
   if (options_.run == nullptr) return AwaitSnapshot();
   state_.positions.clear();
   turns_->SavePositions(state_.positions);
-  for (const auto& test : tests_) test->feed().SavePositions(state_.positions);
   train_->SaveWaiting(store_);
   state_.waiting_ranks = train_->delay() > 0 ? ranks() : 0;
   CheckpointContent content;

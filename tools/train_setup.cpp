@@ -222,7 +222,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   return setup;
 }
 
-RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
+RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks) {
   RunIdentity identity;
   identity.name = setup.run_name;
   identity.version = std::string(Version());
@@ -230,6 +230,7 @@ RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments) {
   identity.threads = ThreadCount();
   identity.parent = setup.parent;
   identity.argv = arguments.words;
+  identity.more["ranks"] = ranks;
   RunFolder run = setup.run_folder.empty() ? RunFolder::Create(RunsFolder(arguments), identity)
                                            : RunFolder::Open(setup.run_folder, identity);
   // A run that was moved elsewhere has no runs beside it to be the latest of.

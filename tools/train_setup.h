@@ -43,7 +43,8 @@ std::vector<std::string> OverridesOf(const Arguments& arguments);
 TrainSetup ReadTrainSetup(const Arguments& arguments);
 
 // Makes the run's folder (or opens the one resumed) and writes its config/.
-RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments);
+// `ranks`: what run.json says of them.
+RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks);
 
 // Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
 // net.

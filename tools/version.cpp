@@ -16,10 +16,8 @@
 #include "core/text.h"
 
 namespace moka {
-namespace {
 
-// What this binary is made of, and the version of each.
-std::vector<std::pair<std::string, std::string>> Parts() {
+std::vector<std::pair<std::string, std::string>> VersionParts() {
   const dnnl_version_t* dnnl = dnnl_version();
   const std::string cuda = CudaRuntime();
   return {{"moka", std::string(Version())},
@@ -32,19 +30,17 @@ std::vector<std::pair<std::string, std::string>> Parts() {
           {"cuda", cuda.empty() ? "not built in" : cuda}};
 }
 
-}  // namespace
-
 std::string_view Version() { return MOKA_VERSION; }
 
 std::string VersionText() {
   std::string text;
-  for (const auto& [name, version] : Parts()) text += StrCat(name, " ", version, "\n");
+  for (const auto& [name, version] : VersionParts()) text += StrCat(name, " ", version, "\n");
   return text;
 }
 
 std::string VersionJson() {
   nlohmann::ordered_json json;
-  for (const auto& [name, version] : Parts()) json[name] = version;
+  for (const auto& [name, version] : VersionParts()) json[name] = version;
   std::array<char, 24> build{};
   const auto hash = static_cast<unsigned long long>(StableHash(ReadFile("/proc/self/exe")));
   std::snprintf(build.data(), build.size(), "%016llx", hash);

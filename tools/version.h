@@ -3,11 +3,16 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace moka {
 
 // "0.1.0".
 std::string_view Version();
+
+// What this binary is made of, and the version of each.
+std::vector<std::pair<std::string, std::string>> VersionParts();
 
 // Version, compiler and library versions, one a line.
 std::string VersionText();

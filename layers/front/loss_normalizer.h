@@ -15,4 +15,11 @@ struct LossCounts {
 ValueId Normalized(const LayerBuilder& l, ValueId sum, const LossCounts& counts,
                    LossParameter::NormalizationMode fallback);
 
+// A sum over this rank's part of a batch, so that the mean over ranks is the sum over all of it.
+ValueId SumOfRanks(const LayerBuilder& l, ValueId sum);
+
+// A sum divided by how many of the batch there are on all ranks, at least 1: the mean over ranks is the quotient of
+// all.
+ValueId OverCount(const LayerBuilder& l, ValueId sum, ValueId count, std::string_view use = "count");
+
 }  // namespace moka

@@ -25,6 +25,12 @@ void BuildReduction(LayerBuilder& l) {
   const int axis = AxisOf(l, "reduction_param.axis", p.axis(), x);
   const auto operation = p.operation();
   double coeff = Finite(l, "reduction_param.coeff", p.coeff());
+  const bool is_whole = axis == 0 && l.ranks() > 1 && l.IsBatch(l.bottom(0));
+  if (is_whole && operation == ReductionParameter::TOPK) {
+    l.NoteUnequal("takes the largest of a batch, which is a part of it on each rank");
+  } else if (is_whole && operation != ReductionParameter::MEAN) {
+    coeff *= static_cast<double>(l.ranks());  // the mean over ranks is the sum over the whole batch
+  }
   ValueId sum = kNoId;
   if (operation == ReductionParameter::TOPK) {
     const ValueId rows = l.b().Reshape(l.bottom(0), {x.Count(0, axis), x.Count(axis, x.rank())});

@@ -126,7 +126,7 @@ void BuildSoftmaxWithLoss(LayerBuilder& l) {
                           .positions = (Size(outer) * x.Count(axis + 1, x.rank())).value(),
                           .valid = p.has_ignore_label() || MayHavePaddedRows(l) ? sums.valid : kNoId};
   if (DividesByWeights(l)) {
-    const ValueId total = l.b().Add1("stop_gradient", {sums.valid});
+    const ValueId total = l.MeanOverRanks(sums.valid);
     l.SetTop(0, l.b().Pointwise("select(eq(x1,0),0,x0/x1)", {sums.loss, total}));
   } else {
     l.SetTop(0, Normalized(l, sums.loss, counts, LossParameter::VALID));

@@ -65,10 +65,6 @@ int RunTest(const Arguments& arguments) {
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
   const int64_t iterations = arguments.Int("iterations", once, 1, INT64_MAX);
-  if (records > 0 && !arguments.Has("iterations") && records % batch != 0) {
-    LogWarning(StrCat(records, " records are no multiple of the batch of ", batch, ": the first ",
-                      iterations * batch - records, " count twice"));
-  }
   BeginTrace(arguments);
   const int64_t begin = NowMicros();
   std::vector<OutputValue> means;

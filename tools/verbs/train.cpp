@@ -11,6 +11,7 @@
 
 #include "comm/clocks.h"
 #include "comm/mpi_world.h"
+#include "comm/same_on_all.h"
 #include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -29,6 +30,8 @@
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
+#include "tools/rank_fields.h"
+#include "tools/resumed_flags.h"
 #include "tools/run_kernels.h"
 #include "tools/team_setup.h"
 #include "tools/trace_files.h"
@@ -136,6 +139,7 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
 class Training {
  public:
   explicit Training(const Arguments& arguments) : setup_(ReadTrainSetup(arguments)) {
+    KeepThreads(arguments, setup_);
     if (arguments.Has("baseline")) baseline_ = ReadScalingBaseline(arguments.Get("baseline"));
   }
   // Before ranks take anything.
@@ -236,6 +240,7 @@ TrainResult RunTraced(const Arguments& arguments, const Training& training, Comm
 int TrainRank(const Arguments& arguments, Training& training, Communicator* world) {
   const TrainSetup& setup = training.setup();
   const bool is_first = world == nullptr || world->is_first();
+  const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
@@ -270,7 +275,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
     CheckResume(*options.resume, setup.solver,
                 WholeTrainNet(setup.solver, setup.nets));  // before the run's config is written anew
     if (is_first) {
-      run.emplace(OpenRun(setup, arguments));
+      run.emplace(OpenRun(setup, arguments, ranks));
       LogStart(setup, *run, options.resume->trainer.iteration);
       options.run = &*run;
     }
@@ -278,7 +283,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   } else {
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
     if (is_first) {
-      run.emplace(OpenRun(setup, arguments));
+      run.emplace(OpenRun(setup, arguments, ranks));
       LogStart(setup, *run, 0);
       trainer->SetRun(*run);
     }
@@ -316,12 +321,16 @@ int TrainOnce(const Arguments& arguments, Communicator* world, std::filesystem::
   const SignalRequests signals(EffectOf(arguments, "sigint_effect", "stop"),
                                EffectOf(arguments, "sighup_effect", "snapshot"));
   Training training(arguments);
-  if (world != nullptr) return TrainRank(arguments, training, world);
-  const ProcessRanks ranks = RanksOfProcess(arguments, training.setup().solver);
+  if (world != nullptr) {
+    RequireSameFields(*world, FieldsOfSetup(training.setup(), arguments));
+    (void)WithRanksOfRun(arguments, training.setup(), world->size());
+    return TrainRank(arguments, training, world);
+  }
+  const Arguments own = WithRanksOfRun(arguments, training.setup(), 0);
+  const ProcessRanks ranks = RanksOfProcess(own, training.setup().solver);
   const bool looks_inside = LooksInside(arguments) && !ExplainsComm(arguments);
-  const int code = ranks.count > 1 && !looks_inside
-                       ? TrainInThreads(arguments, training, ranks)
-                       : TrainRank(ArgumentsOfRank(arguments, ranks, 0), training, nullptr);
+  const int code = ranks.count > 1 && !looks_inside ? TrainInThreads(own, training, ranks)
+                                                    : TrainRank(ArgumentsOfRank(own, ranks, 0), training, nullptr);
   *run_path = training.run_path();
   return code;
 }
@@ -346,12 +355,14 @@ int Train(const Arguments& arguments, Communicator* world) {
 
 int RunTrain(const Arguments& arguments) {
   if (IsLaunched()) RefuseRanksOfProcess(arguments);
-  if (!IsLaunched() || (LooksInside(arguments) && !ExplainsComm(arguments))) return Train(arguments, nullptr);
+  if (!IsLaunched()) return Train(arguments, nullptr);
   const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
   if (world->size() == 1) return Train(arguments, nullptr);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
   try {
-    return Train(arguments, world.get());
+    RequireSameFields(*world, FieldsOfStart(arguments));
+    const bool is_alone = LooksInside(arguments) && !ExplainsComm(arguments);
+    return Train(arguments, is_alone ? nullptr : world.get());
   } catch (const Error& error) {
     world->Fail(error.what());
     // What another rank has said need not be said again.

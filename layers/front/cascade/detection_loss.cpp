@@ -39,6 +39,7 @@ ValueId Bounded(const LayerBuilder& l, const Branches& branches, ValueId x, doub
 }
 
 void SetLossTop(LayerBuilder& l, const Branches& branches) {
+  l.NoteUnequal("draws its samples among the places of a batch, which is a part of it on each rank");
   const GraphBuilder& b = l.b();
   const std::vector<ValueId> targets =
       b.Add("branch_targets", {branches.scores, branches.labels, l.RandomKey()}, branches.sample);

@@ -52,6 +52,7 @@ void BuildGridLoss(LayerBuilder& l) {
                                             {"high", static_cast<double>(p.up_bbox_scale())},
                                             {"height", static_cast<double>(p.net_height())},
                                             {"divide_by", Divisor(l)}});
+  if (Divisor(l) != "batch") l.NoteUnequal("divides by what its own part of a batch has, or not at all");
   l.SetTop(0, WithGradients(l, y[0], {{l.bottom(0), y[1]}}));
   l.SetLoss(0, 1);
 }

@@ -42,6 +42,7 @@ void BuildWithMargin(LayerBuilder& l, const Centres& c) {
   const ValueId sum = SumOf(l, "x0*x0", {difference});
   const ValueId loss = b.Pointwise(StrCat("x0/", (Size(2) * c.count).value()), {sum});
   l.SetTop(0, WithGradients(l, loss, {{c.rows, dx}, {c.center, dc}}));
+  l.NoteUnequal("moves its centres by the number of a class's items in a batch, which is a part of it on each rank");
   l.SetLoss(0, 1);
   if (l.top_count() > 1) l.SetTop(1, SumOf(l, "abs(x0)", {part}));
 }
@@ -71,6 +72,7 @@ void BuildCenterLoss(LayerBuilder& l) {
   const ValueId dc = b.Pointwise(StrCat("(x1-x0)/(x2+1)/", Number(LossWeightOf(l))), {rows, center, peers});
   const ValueId loss = b.Pointwise(StrCat("x0/", (Size(2) * count).value()), {sum});
   l.SetTop(0, WithGradients(l, loss, {{rows, dx}, {center, dc}}));
+  l.NoteUnequal("moves its centres by the number of a class's items in a batch, which is a part of it on each rank");
   l.SetLoss(0, 1);
 }
 

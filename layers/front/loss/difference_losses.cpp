@@ -1,6 +1,7 @@
 // Losses of differences that single forks have: ManhattanLoss (joint-regressor), EuclideanLoss6 and
 // CosineSimilarityLoss (ARL, action units of faces), K1_EuclideanLoss and K2_EuclideanLoss (SSDH, hashing).
 #include "core/text.h"
+#include "layers/front/fields.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/loss/own_gradient.h"
 
@@ -38,9 +39,10 @@ void BuildEuclidean6(LayerBuilder& l) {
   const ValueId weight = Constant(l, Like0(l, 2));
   const ValueId label = Constant(l, pair.b);
   const ValueId d = b.Pointwise("select(lt(abs(x1-9),1e-4),0,(x0-x1)*x2)", {Constant(l, pair.a), label, weight});
-  const ValueId valid = SumOf(l, "ge(abs(x0-9),1e-4)", {label});
-  const ValueId loss = b.Pointwise("x0/max(x1,1)", {SumOf(l, "x0*x0", {d}), valid});
-  SetWithGradient(l, pair, loss, b.Pointwise("2*x0/max(x1,1)", {d, b.Reshape(valid, Shape{})}));
+  const ValueId valid = l.MeanOverRanks(SumOf(l, "ge(abs(x0-9),1e-4)", {label}));
+  const std::string over = StrCat("x0/max(x1,", Number(1 / static_cast<double>(l.ranks())), ")");
+  const ValueId loss = b.Pointwise(over, {SumOf(l, "x0*x0", {d}), valid});
+  SetWithGradient(l, pair, loss, b.Pointwise(StrCat("2*", over), {d, b.Reshape(valid, Shape{})}));
 }
 
 void BuildCosine(LayerBuilder& l) {
@@ -55,7 +57,8 @@ void BuildCosine(LayerBuilder& l) {
 void BuildK1(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
   const Pair pair = ReadPair(l);
-  const std::string count = StrCat((Size(l.shape(0).Count()) * pair.batch).value());
+  // Divides by the batch twice, so by that of all ranks once.
+  const std::string count = StrCat((Size(l.shape(0).Count()) * pair.batch * l.ranks()).value());
   const ValueId sum = SumOf(l, "(x0-0.5)*(x0-0.5)", {Constant(l, pair.a)});
   const ValueId da = b.Pointwise(StrCat("-(x0-0.5)/", count), {Constant(l, pair.a)});
   SetWithGradient(l, pair, b.Pointwise(StrCat("-x0/2/", count), {sum}), da);
@@ -64,6 +67,7 @@ void BuildK1(LayerBuilder& l) {
 // (mean - 1/2)^2 / (2 N), with the same two gradients.
 void BuildK2(LayerBuilder& l) {
   const GraphBuilder& b = l.b();
+  l.NoteUnequal("squares the mean over a batch, which is a part of it on each rank");
   const Pair pair = ReadPair(l);
   const std::string count = StrCat(l.shape(0).Count());
   const ValueId sum = SumOf(l, "x0", {Constant(l, pair.a)});

@@ -43,6 +43,7 @@ void BuildHashingLoss(LayerBuilder& l) {
   const double count = static_cast<double>(n);
   l.SetTop(0, b.Pointwise(StrCat("(x0+x1)*", Number(0.5 / (count * (count - 1))), "+x2*", Number(tradeoff / count)),
                           {sum, Constant(l, sum), apart}));
+  l.NoteUnequal("compares all pairs of a batch, and a rank has the pairs of its part only");
   l.SetLoss(0, 1);
 }
 

@@ -46,7 +46,7 @@ void BuildFlowNets(LayerBuilder& l) {
   } else {
     const double channels = x.rank() >= 2 ? static_cast<double>(x[1]) : 1;
     const ValueId known = SumOf(l, "eq(x0,x0)", {Constant(l, d)});
-    l.SetTop(0, b.Pointwise(StrCat("x0/x1*", Number(channels)), {sum, known}));
+    l.SetTop(0, b.Pointwise(StrCat("x0/x1*", Number(channels)), {sum, l.MeanOverRanks(known)}));
   }
   l.SetLoss(0, 1);
 }

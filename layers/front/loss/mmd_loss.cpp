@@ -86,6 +86,7 @@ void BuildMmdLoss(LayerBuilder& l) {
   const ValueId sum = SumOf(l, "x0+x1-x2-x3", {pair(a1, a2), pair(c1, c2), pair(a1, c2), pair(a2, c1)});
   // The value is the sum over the pairs, the gradient that of their mean.
   l.SetTop(0, b.Pointwise(StrCat("x0+(x1-x0)/", count), {Constant(l, sum), sum}));
+  l.NoteUnequal("draws pairs among a batch, and a rank has the pairs of its part only");
   l.SetLoss(0, 1);
 }
 

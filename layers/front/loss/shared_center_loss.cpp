@@ -61,6 +61,7 @@ void BuildSharedCenterLoss(LayerBuilder& l) {
   const ValueId loss = b.Pointwise(StrCat("x0/", (Size(2) * count).value()), {sum});
   l.SetTop(
       0, WithGradients(l, loss, {{rows, dx}, OfRadius(l, gamma, radius, projection, PeersOf(l, label, count), part)}));
+  l.NoteUnequal("moves its centres by the number of a class's items in a batch, which is a part of it on each rank");
   l.SetLoss(0, 1);
   if (l.top_count() > 1) l.SetTop(1, SumOf(l, "x0", {part}));
 }

@@ -46,8 +46,8 @@ void SetPaddedTop(LayerBuilder& l, const Errors& errors) {
   const std::string marked = StrCat(errors.expr.substr(0, errors.expr.rfind(';') + 1), "select(lt(x3,0),0,",
                                     errors.expr.substr(errors.expr.rfind(';') + 1), ")");
   const ValueId counted = SumOf(l, "select(lt(x0,0),0,1)", {errors.inputs[3]});
-  l.SetTop(0, l.b().Pointwise(StrCat("x0/max(x1/", Number(columns), ",1)"),
-                              {SumOf(l, marked, errors.inputs), Constant(l, counted)}));
+  l.SetTop(0,
+           OverCount(l, SumOf(l, marked, errors.inputs), l.b().Pointwise(StrCat("x0/", Number(columns)), {counted})));
 }
 
 // Cascade R-CNN's second top: each row's loss [N,1,..], for hard mining.

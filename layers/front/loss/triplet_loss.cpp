@@ -23,6 +23,7 @@ void BuildRows(LayerBuilder& l) {
   const ValueId rows = b.Reshape(l.bottom(0), {x[0], x.Count(1, x.rank())});
   const std::vector<ValueId> y =
       b.Add("triplet_rows_loss", {rows, b.Reshape(l.bottom(1), {t[0], 3})}, {{"margin", margin}});
+  l.NoteUnequal("takes triplets of a batch's rows, and a rank has those of its part only");
   l.SetTop(0, WithGradients(l, y[0], {{rows, y[1]}}));
   l.SetLoss(0, 1);
 }

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/loss/own_gradient.h"
+#include "layers/front/loss_normalizer.h"
 #include "layers/front/roi/layers.h"
 
 namespace moka {
@@ -64,11 +65,17 @@ void BuildSoftmaxLoss(LayerBuilder& l) {
   l.Check(!p.has_normalization() || p.normalization() != LossParameter::PRE_FIXED, "loss_param.normalization",
           "loss_param.normalization must be FULL, VALID, BATCH_SIZE or NONE");
   const bool is_none = p.has_normalization() && p.normalization() == LossParameter::NONE;
-  const std::string mean = is_valid ? "x0/max(x1,1)" : is_none ? "x0" : StrCat("x0/", items);
+  const bool divides = l.ranks() > 1 && is_valid;
+  const std::string mean = divides    ? StrCat("x0/max(x1,", Number(1 / static_cast<double>(l.ranks())), ")")
+                           : is_valid ? std::string("x0/max(x1,1)")
+                           : is_none  ? (l.ranks() > 1 ? StrCat("x0*", l.ranks()) : std::string("x0"))
+                                      : StrCat("x0/", items);
+  l.NoteUnequal("takes the hardest of a batch, which is a part of it on each rank");
   const ValueId hardest = Hardest(l, Constant(l, soft[0]), counts, items);
   // The value is the mean of all, the gradient that of the mean of the hardest.
-  const ValueId taught = b.Pointwise(mean, {b.SumAll(b.Pointwise("x0*x1", {soft[0], hardest})), b.SumAll(hardest)});
-  const ValueId all = b.Pointwise(mean, {b.SumAll(Constant(l, soft[0])), b.SumAll(counts)});
+  const ValueId taught = b.Pointwise(
+      mean, {b.SumAll(b.Pointwise("x0*x1", {soft[0], hardest})), l.MeanOverRanks(b.SumAll(hardest), "hardest")});
+  const ValueId all = b.Pointwise(mean, {b.SumAll(Constant(l, soft[0])), l.MeanOverRanks(b.SumAll(counts))});
   l.SetTop(0, b.Pointwise("x0+(x1-x2)", {all, taught, Constant(l, taught)}));
   if (l.top_count() > 1) l.SetTop(1, b.Reshape(soft[2], x));
   l.SetLoss(0, 1);
@@ -104,7 +111,7 @@ void BuildSquares(LayerBuilder& l, const std::string& counts) {
   const ValueId mask = b.Reshape(b.Pointwise(counts, {LabelsOf(l, 2)}), Shape{x[0], 1});
   const ValueId sum =
       SumOf(l, "select(x2,(x0-x1)*(x0-x1),0)", {b.Reshape(l.bottom(0), rows), b.Reshape(l.bottom(1), rows), mask});
-  l.SetTop(0, b.Pointwise("0.5*x0/max(x1,1)", {sum, b.SumAll(mask)}));
+  l.SetTop(0, b.Pointwise("0.5*x0", {OverCount(l, sum, b.SumAll(mask))}));
   l.SetLoss(0, 1);
 }
 

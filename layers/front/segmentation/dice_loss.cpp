@@ -42,6 +42,7 @@ void BuildDiceLoss(LayerBuilder& l) {
   const ValueId dice = b.Pointwise(StrCat("gt(x2,0)*(2*x0+", s, ")/(x1+x2+", s, ")"), {both, area, labelled});
   const ValueId present = b.Pointwise("gt(x0,0)", {labelled});
   l.SetTop(0, b.Pointwise("select(gt(x1,0),1-x0/max(x1,1),0)", {SumOf(l, "x0", {dice}), SumOf(l, "x0", {present})}));
+  l.NoteUnequal("is a quotient of sums over a batch, which is a part of it on each rank");
   l.SetLoss(0, 1);
 }
 

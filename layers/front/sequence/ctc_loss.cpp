@@ -25,8 +25,9 @@ void SetLosses(LayerBuilder& l, ValueId x, ValueId labels, ValueId lengths, cons
   const ValueId sum = b.SumAll(losses);
   const ValueId fixed = b.Add1("stop_gradient", {sum});
   const double part = 1 / static_cast<double>(b.shape(losses)[0]);
-  // The mean's value with the sum's slope.
-  l.SetTop(0, b.Pointwise(StrCat("x1*", Number(part), "+(x0-x1)"), {sum, fixed}));
+  // The mean's value with the sum's slope, which is over the sequences of all ranks.
+  const std::string slope = l.ranks() == 1 ? "(x0-x1)" : StrCat(l.ranks(), "*(x0-x1)");
+  l.SetTop(0, b.Pointwise(StrCat("x1*", Number(part), "+", slope), {sum, fixed}));
   l.SetLoss(0, 1);
 }
 

@@ -45,6 +45,7 @@ void BuildSecond(LayerBuilder& l) {
                  {"object_scale", number("object_scale", p.object_scale())},
                  {"noobject_scale", number("noobject_scale", p.noobject_scale())},
                  {"rescore", p.rescore()}});
+  l.NoteUnequal("tells its loss over the objects of a batch, which is a part of it on each rank");
   SetSlopedLoss(l, l.bottom(0), y[0], y[1]);
 }
 
@@ -79,6 +80,7 @@ void BuildThird(LayerBuilder& l) {
                                             {"mask", mask},
                                             {"thresh", Finite(l, field + ".ignore_thresh", p.ignore_thresh())},
                                             {"truth_thresh", Finite(l, field + ".truth_thresh", p.truth_thresh())}});
+  l.NoteUnequal("tells its loss over the objects of a batch, which is a part of it on each rank");
   SetSlopedLoss(l, l.bottom(0), y[0], y[1]);
 }
 

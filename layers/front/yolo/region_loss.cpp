@@ -6,6 +6,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "layers/front/loss_normalizer.h"
 #include "layers/front/yolo/fields.h"
 #include "layers/front/yolo/layers.h"
 #include "layers/ops/yolo/class_tree.h"
@@ -112,7 +113,8 @@ void BuildRegionLoss(LayerBuilder& l) {
                                             {"thresh", number("thresh", p.thresh())},
                                             {"bias_match", p.bias_match() != 0},
                                             {"rescore", p.rescore() != 0}});
-  SetSlopedLoss(l, l.bottom(0), y[0], y[1]);
+  // Of rows the top is the sum over the batch, while the slope is a mean.
+  SetSlopedLoss(l, l.bottom(0), form == "rows" ? SumOfRanks(l, y[0]) : y[0], y[1]);
 }
 
 }  // namespace

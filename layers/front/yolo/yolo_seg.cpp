@@ -35,6 +35,7 @@ void BuildYoloSeg(LayerBuilder& l) {
                               b.Reshape(b.Add1("stop_gradient", {l.bottom(1)}), x)};
   std::string rule = StrCat(scale, "*(sigmoid(x0)-x1)");
   if (l.bottom_count() == 3) {
+    l.NoteUnequal("weighs classes by their counts in a batch, which is a part of it on each rank");
     inputs.push_back(PositiveFactor(l));
     rule += "*select(gt(x1,0.5),x2,1)";
   }

@@ -59,6 +59,8 @@ void BuildYolov3(LayerBuilder& l) {
                                             {"smoothing", number("label_smooth_eps", p.label_smooth_eps())},
                                             {"focal", p.use_focal_loss()},
                                             {"logic_gradient", p.use_logic_gradient()}});
+  if (p.iou_loss() != Yolov3Parameter::MSE)
+    l.NoteUnequal("tells the mean overlap of the objects of a batch, which is a part of it on each rank");
   SetSlopedLoss(l, l.bottom(0), y[0], y[1]);
 }
 

@@ -105,7 +105,6 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     options.quantization = std::move(quantization);
   }
   if (mode == KernelMode::kRenew) RenewChoices();
-  options.recompute = arguments.Has("recompute");
   if (arguments.Has("precision")) options.compute = ComputeNamed(arguments.Get("precision"), ErrorKind::kUsage);
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
@@ -119,6 +118,12 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     };
   }
   return options;
+}
+
+void RefuseInt8InTraining(const Arguments& arguments) {
+  if (!arguments.Has("int8")) return;
+  throw Error(ErrorKind::kUsage, {}, "--int8 is for inference: a training computes in floating point",
+              "`moka test --int8 FILE` and `moka infer --int8 FILE` run on integers");
 }
 
 void BeginTrace(const Arguments& arguments) {

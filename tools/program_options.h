@@ -26,6 +26,9 @@ KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
                                 std::string_view times = {});
 
+// Errors: kUsage if --int8, which is inference's, is given to what trains.
+void RefuseInt8InTraining(const Arguments& arguments);
+
 // Starts keeping spans if --trace is given, and writes them to its file. Errors: kCantCreate, kIo.
 void BeginTrace(const Arguments& arguments);
 void EndTrace(const Arguments& arguments);

@@ -57,6 +57,7 @@ TrainResult Trainer::Run() {
 }
 
 TrainResult Trainer::Loop() {
+  if (is_first() && max_iter_ > state_.iteration) PrepareSnapshotPrefix(solver_);
   started_ = displayed_ = heartbeat_ = Clock::now();
   started_at_ = displayed_at_ = state_.iteration;
   epochs_ = static_cast<int64_t>(Epoch());

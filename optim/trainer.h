@@ -170,4 +170,8 @@ class Trainer {
   std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
 };
 
+// Makes the folder of a solver's snapshot_prefix and sees that files can be written there; nothing without a prefix.
+// Errors: kCantCreate at the field.
+void PrepareSnapshotPrefix(const SolverParameter& solver);
+
 }  // namespace moka

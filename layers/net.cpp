@@ -144,6 +144,9 @@ class NetBuilder {
     for (int i = 0; i < net_.param.layer_size(); ++i) {
       LayerParameter& layer = *net_.param.mutable_layer(i);
       const std::string old = layer.name();
+      if (old.find('\x1f') != std::string::npos) {
+        Report(At(layer, "name", "the name has the control character 0x1f, which is kept for what joins names"), layer);
+      }
       if (!old.empty() && first.emplace(old, &layer).second) continue;
       const std::string base = old.empty() ? layer.type() : old;
       int& count = uses[base];

@@ -1,0 +1,244 @@
+// What a person writes either happens or is refused: overrides of any layer's name, flags that nothing reads, folders
+// that cannot be written, trainings in which no weight learns.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "proto/weights.h"
+#include "tests/tools/cli_fixture.h"
+#include "tools/command_line.h"
+#include "tools/infer/tasks.h"
+
+namespace moka {
+namespace {
+
+class RefusalsCli : public CliTest {
+ protected:
+  // Copies a case into the test's folder and runs moka there.
+  static Outcome InCase(const std::string& name, const std::string& arguments) {
+    const fs::path here = folder_ / name;
+    if (!fs::exists(here)) fs::copy(fs::path(MOKA_SOURCE_DIR) / "tests/cases" / name, here);
+    return RunShell(StrCat("cd '", here.string(), "' && OMP_NUM_THREADS=1 '", MOKA_BINARY, "' ", arguments), folder_);
+  }
+  static std::vector<float> Values(const Weights& weights, const std::string& layer, int index) {
+    for (const NamedBlob& blob : weights.blobs) {
+      if (blob.layer == layer && blob.index == index) return blob.values;
+    }
+    ADD_FAILURE() << "no blob " << layer << "/" << index;
+    return {};
+  }
+};
+
+TEST_F(RefusalsCli, AnOverrideNamesALayerWithASlash) {
+  const Outcome trained =
+      InCase("override-slash",
+             "train solver.prototxt 'layer[loss3/classifier].inner_product_param.num_output=5' --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Weights weights = ReadWeights(folder_ / "override-slash/runs/latest/checkpoints/iter_0000002.safetensors");
+  ASSERT_FALSE(weights.blobs.empty());
+  EXPECT_EQ(weights.blobs[0].layer, "loss3/classifier");
+  EXPECT_EQ(weights.blobs[0].shape, Shape({5, 6}));
+}
+
+TEST_F(RefusalsCli, TheFolderOfASnapshotPrefixIsMade) {
+  const Outcome trained = InCase("snapshot-prefix-folder", "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(fs::exists(folder_ / "snapshot-prefix-folder/out/s_iter_40.caffemodel"));
+  EXPECT_TRUE(fs::exists(folder_ / "snapshot-prefix-folder/out/s_iter_50.solverstate"));
+}
+
+TEST_F(RefusalsCli, APrefixThatCannotBeWrittenIsRefusedBeforeTheRunIsMade) {
+  const Outcome refused =
+      InCase("snapshot-prefix-folder", "train solver.prototxt --run q --device cpu snapshot_prefix=d.h5/s");
+  EXPECT_EQ(refused.code, 73) << refused.err;
+  EXPECT_NE(refused.err.find("snapshot_prefix \"d.h5/s\""), std::string::npos) << refused.err;
+  EXPECT_FALSE(fs::exists(folder_ / "snapshot-prefix-folder/runs/q-0001"));
+}
+
+TEST_F(RefusalsCli, APrefixLostWhileTrainingLosesNoIteration) {
+  const fs::path here = folder_ / "snapshot-prefix-folder";
+  InCase("snapshot-prefix-folder", "version");
+  fs::create_directories(here / "lost/s_iter_40.caffemodel/in the way");
+  const std::string run = "train solver.prototxt --run lost --device cpu snapshot_prefix=lost/s";
+  const Outcome ended = InCase("snapshot-prefix-folder", run);
+  EXPECT_EQ(ended.code, 74) << ended.err;
+  EXPECT_NE(ended.err.find("iter_0000040 is whole"), std::string::npos) << ended.err;
+  const Outcome resumed = InCase("snapshot-prefix-folder", "train --resume=lost-0001 snapshot_prefix=found/s");
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("resuming at iteration 40"), std::string::npos) << resumed.err;
+  EXPECT_TRUE(fs::exists(here / "found/s_iter_50.caffemodel"));
+}
+
+TEST_F(RefusalsCli, WithoutAWeightThatLearnsStatisticsAreMadeAnew) {
+  for (const std::string more : {"", " iter_size=1 type=Adam", " --ranks 2 base_lr=0.1"}) {
+    const Outcome trained =
+        InCase("frozen-weights-statistics", StrCat("train solver.prototxt --run r --device cpu", more));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    EXPECT_NE(trained.err.find("no weight learns"), std::string::npos) << trained.err;
+    const fs::path checkpoint = folder_ / "frozen-weights-statistics/runs/latest/checkpoints/iter_0000004.safetensors";
+    const Weights weights = ReadWeights(checkpoint);
+    if (more.empty()) {
+      const std::vector<double> mean = {3.4836, 4.4056, 4.8719};
+      const std::vector<double> variance = {10.9719, 14.847, 15.1329};
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_NEAR(Values(weights, "bn", 0).at(i), mean[i], 1e-4);
+        EXPECT_NEAR(Values(weights, "bn", 1).at(i), variance[i], 1e-4);
+      }
+    }
+    EXPECT_NEAR(Values(weights, "bn", 2).at(0), 3.994004, 1e-6);
+  }
+}
+
+// A value of a flag's kind.
+std::string ValueFor(const OptionSpec& option) {
+  static const std::map<std::string, std::string> kValues = {
+      {"color", "never"},
+      {"pin", "none"},
+      {"device", "cpu"},
+      {"precision", "float32"},
+      {"progress", "off"},
+      {"kernels", "listed"},
+      {"phase", "TEST"},
+      {"dump-after", "simplify"},
+      {"explain", "ip"},
+      {"sigint_effect", "stop"},
+      {"sighup_effect", "stop"},
+      {"ap-version", "11point"},
+      {"shape", "x=4,6"},
+      {"max-time", "1h"},
+      {"disable-pass", "fuse"},
+      {"disable-kernel", "winograd"},
+      {"prefer-kernel", "winograd"},
+      {"stage", "s"},
+      {"resume", "auto"},
+      {"from", "runs/latest@last"},
+      {"weights", "runs/latest/checkpoints/iter_0000002.safetensors"},
+      {"solver", "solver.prototxt"}};
+  if (const auto found = kValues.find(option.name); found != kValues.end()) return found->second;
+  return option.value == "N" ? "2" : "no_such_file";
+}
+
+// Every flag of a verb beside words that work without it: it works, or it is named.
+void SweepFlags(const std::vector<OptionSpec>& options, const std::function<Outcome(const std::string&)>& run) {
+  for (const OptionSpec& option : options) {
+    if (option.name == "help") continue;
+    const std::string dashes = option.name.size() == 1 ? "-" : "--";
+    const std::string value = option.value.empty() ? "" : ValueFor(option);
+    const std::string flag = StrCat(dashes, option.name, value.empty() ? "" : "=" + value);
+    const Outcome outcome = run(flag);
+    if (outcome.code == 0) continue;
+    const bool is_named = outcome.err.find("-" + option.name) != std::string::npos ||
+                          (!value.empty() && outcome.err.find(value) != std::string::npos);
+    EXPECT_TRUE(is_named) << flag << ": " << outcome.code << "\n" << outcome.err;
+    EXPECT_NE(outcome.code, 70) << flag << "\n" << outcome.err;
+    EXPECT_GT(outcome.code, 0) << flag;
+  }
+}
+
+const Verb& VerbNamed(const std::string& name) {
+  const std::vector<Verb>& verbs = AllVerbs();
+  return *std::ranges::find(verbs, name, &Verb::name);
+}
+
+TEST_F(RefusalsCli, EveryFlagOfATrainingDoesSomethingOrIsNamed) {
+  const auto train = [&](const std::string& flag) {
+    return InCase("override-slash", StrCat("train solver.prototxt --run sweep ", flag));
+  };
+  ASSERT_EQ(train("").code, 0);
+  std::vector<OptionSpec> options = VerbNamed("train").options;
+  options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
+  SweepFlags(options, train);
+}
+
+TEST_F(RefusalsCli, EveryFlagOfATestDoesSomethingOrIsNamed) {
+  ASSERT_EQ(InCase("override-slash", "train solver.prototxt --run sweep --device cpu").code, 0);
+  const auto test = [&](const std::string& flag) {
+    return InCase("override-slash", StrCat("test runs/latest ", flag));
+  };
+  ASSERT_EQ(test("").code, 0) << test("").err;
+  std::vector<OptionSpec> options = VerbNamed("test").options;
+  std::erase_if(options, [](const OptionSpec& option) { return option.name == "model"; });  // in place of the run
+  SweepFlags(options, test);
+}
+
+TEST_F(RefusalsCli, EveryFlagOfATimingDoesSomethingOrIsNamed) {
+  const auto time = [&](const std::string& flag) {
+    return InCase("override-slash", StrCat("time net.prototxt ", flag));
+  };
+  ASSERT_EQ(time("").code, 0) << time("").err;
+  SweepFlags(VerbNamed("time").options, time);
+}
+
+TEST_F(RefusalsCli, AFlagOfAnotherTaskIsRefusedWithWhatItNeeds) {
+  const std::string& run = Run();
+  const std::vector<OptionSpec> own = ClassifyTask().options;
+  size_t refused = 0;
+  for (const InferTask& task : AllInferTasks()) {
+    for (const OptionSpec& option : task.options) {
+      if (std::ranges::find(own, option.name, &OptionSpec::name) != own.end()) continue;
+      if (option.name == "text" || option.name == "out") continue;  // which say by themselves what they need
+      const std::string value = option.value.empty() || option.value.starts_with("[") ? "" : "=1";
+      const Outcome outcome = Moka(StrCat("infer ", run, " --dry-run --", option.name, value));
+      EXPECT_EQ(outcome.code, 64) << option.name << "\n" << outcome.err;
+      EXPECT_NE(outcome.err.find(StrCat("--", option.name, " has no use here")), std::string::npos) << outcome.err;
+      EXPECT_NE(outcome.err.find(StrCat("task: ", ModelCard::Task_Name(task.task))), std::string::npos) << outcome.err;
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 10U);
+  const Outcome out = Moka(StrCat("infer ", run, " --dry-run --out x"));
+  EXPECT_EQ(out.code, 64);
+  EXPECT_NE(out.err.find("it needs a model that draws"), std::string::npos) << out.err;
+  EXPECT_EQ(Moka(StrCat("infer ", run, " --dry-run --top 3 --json --trace=t.json --labels=x.txt 2>/dev/null")).code, 66)
+      << "the labels' file is read";
+}
+
+TEST_F(RefusalsCli, WordsThatNothingReadsAreRefused) {
+  const std::string& run = Run();
+  for (const auto& [line, named] : std::vector<std::pair<std::string, std::string>>{
+           {StrCat("test ", run, " more"), "\"more\""},
+           {StrCat("test ", run, " base_lr=1"), "base_lr=1"},
+           {StrCat("test more --model=", run, "/config/net.prototxt --weights=x"), "\"more\""},
+           {StrCat("model show ", run, "/config/net.prototxt more"), "\"more\""},
+           {StrCat("model show ", run, "/config/net.prototxt base_lr=2"), "base_lr=2"},
+           {"version more", "\"more\""},
+           {"version a=b", "a=b"},
+           {"device a=b", "a=b"},
+           {"launch -n 2 more -- version", "\"more\""},
+           {"train x.prototxt --int8=x.json", "--int8"}}) {
+    const Outcome outcome = Moka(line);
+    EXPECT_GT(outcome.code, 0) << line;
+    EXPECT_NE(outcome.err.find(named), std::string::npos) << line << "\n" << outcome.err;
+  }
+}
+
+// A flag that no source asks for by name cannot do anything.
+TEST(Flags, EveryFlagOfEveryVerbIsAskedForByName) {
+  std::string sources;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(MOKA_SOURCE_DIR) / "tools")) {
+    if (entry.path().extension() == ".cpp") sources += ReadFile(entry.path());
+  }
+  const std::function<void(const Verb&, const std::string&)> check = [&](const Verb& verb, const std::string& path) {
+    for (const OptionSpec& option : verb.options) {
+      const bool is_asked_for = std::ranges::any_of(
+          std::vector<std::string>{"Has(\"", "Get(\"", "Int(\"", "Number(\"", "Peek(\"", "{\"", "write(\"",
+                                   "arguments, \""},
+          [&](const std::string& call) {
+            const std::string text = StrCat(call, option.name, "\"");
+            // A row of options begins as a list of names does: what follows tells them apart.
+            for (size_t at = sources.find(text); at != std::string::npos; at = sources.find(text, at + 1)) {
+              if (call != "{\"") return true;
+              const std::string_view rest = std::string_view(sources).substr(at + text.size(), 3);
+              if (!rest.starts_with(", \"") || sources.substr(at + text.size(), 200).find('}') < 40) return true;
+            }
+            return false;
+          });
+      EXPECT_TRUE(is_asked_for) << "moka " << path << " --" << option.name;
+    }
+    for (const Verb& subverb : verb.subverbs) check(subverb, StrCat(path, " ", subverb.name));
+  };
+  for (const Verb& verb : AllVerbs()) check(verb, verb.name);
+}
+
+}  // namespace
+}  // namespace moka

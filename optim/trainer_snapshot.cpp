@@ -1,4 +1,6 @@
 // Trainer: snapshots in Caffe's formats, under the solver's snapshot_prefix.
+#include <map>
+
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -21,6 +23,29 @@ void PrepareSnapshotPrefix(const SolverParameter& solver) {
     throw Error(error.kind(), PlaceOf(solver, "snapshot_prefix"),
                 StrCat("snapshot_prefix \"", Printable(solver.snapshot_prefix()), "\": ", error.text()),
                 "snapshot_prefix=PREFIX gives another");
+  }
+}
+
+void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs) {
+  if (!solver.has_snapshot_prefix() || solver.snapshot_format() != SolverParameter::HDF5) return;
+  std::map<std::string, const NetBlob*> datasets;
+  for (const NetBlob& blob : blobs) datasets.emplace(StrCat(blob.layer, "/", blob.index), &blob);
+  const auto refuse = [&](const NetBlob& blob, const std::string& why) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "snapshot_format"),
+                StrCat("an HDF5 file cannot hold layer \"", Printable(blob.layer), "\": ", why),
+                "snapshot_format: BINARYPROTO takes any name");
+  };
+  for (const auto& [path, blob] : datasets) {
+    for (const std::string& part : Split(blob->layer, '/')) {
+      if (part.empty() || part == ".") refuse(*blob, "a part of its name between slashes is empty or a dot");
+    }
+    for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+      const auto other = datasets.find(path.substr(0, slash));
+      if (other != datasets.end()) {
+        refuse(*blob, StrCat("its group would lie where blob ", other->second->index, " of layer \"",
+                             Printable(other->second->layer), "\" is"));
+      }
+    }
   }
 }
 

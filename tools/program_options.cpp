@@ -169,6 +169,11 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
 
 bool LooksInside(const Arguments& arguments) { return arguments.Has("explain") || arguments.Has("dry-run"); }
 
+void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<const char*> later) {
+  arguments.WillRead({"dry-run", "explain", "verbose"});
+  arguments.RefuseUnread(later);
+}
+
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program) {
   if (arguments.Has("explain")) std::fputs(program.Explain(arguments.Get("explain")).c_str(), stdout);
   if (arguments.Has("dry-run")) {

@@ -1,6 +1,7 @@
 // Flags that look into the compiler, shared by the verbs that compile a net.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,8 @@ std::string ProgramSummary(const std::string& name, const Program& program);
 
 // Whether a flag asks to look at the program instead of running it.
 bool LooksInside(const Arguments& arguments);
+// Arguments::RefuseUnread for a verb that asks LookInside next.
+void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<const char*> later);
 // Prints what --dry-run, --explain and --verbose ask about a program. Returns whether the verb is to stop there.
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program);
 

@@ -1,8 +1,10 @@
 // What a person writes either happens or is refused: overrides of any layer's name, flags that nothing reads, folders
 // that cannot be written, trainings in which no weight learns.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "proto/weights.h"
 #include "tests/tools/cli_fixture.h"
@@ -89,18 +91,119 @@ TEST_F(RefusalsCli, WithoutAWeightThatLearnsStatisticsAreMadeAnew) {
   }
 }
 
+// A net whose layers have names that other tools stumble over, over a case's data.
+std::string NetOfNames(const std::vector<std::string>& names) {
+  std::string text =
+      "name: \"net/of: n\\303\\244mes\" layer { name: \"data\" type: \"HDF5Data\" top: \"x\" top: \"y\" "
+      "hdf5_data_param { source: \"list.txt\" batch_size: 4 } }\n";
+  std::string bottom = "x";
+  for (const std::string& name : names) {
+    text +=
+        StrCat("layer { name: \"", name, "\" type: \"InnerProduct\" bottom: \"", bottom, "\" top: \"", name,
+               "/top\" inner_product_param { num_output: 6 weight_filler { type: \"xavier\" } } }\nlayer { name: \"",
+               name, "+relu\" type: \"ReLU\" bottom: \"", name, "/top\" top: \"", name, "/top\" }\n");
+    bottom = name + "/top";
+  }
+  for (const char* one : {"one", "two"}) {
+    text += StrCat("layer { name: \"", one, "\" type: \"InnerProduct\" bottom: \"", bottom, "\" top: \"", one,
+                   "\" param { name: \"shared/w\" } param { name: \"shared +b\" } inner_product_param { num_output: 6 "
+                   "weight_filler { type: \"xavier\" } } }\n");
+    bottom = one;
+  }
+  return text + "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"two\" bottom: \"y\" top: \"loss\" }\n";
+}
+
+const std::vector<std::string>& OddNames() {
+  static const std::vector<std::string> names = {"inception_3a/1x1",
+                                                 "branch+a",
+                                                 "a b",
+                                                 "caf\u00e9 \u5c42",
+                                                 std::string(300, 'x'),
+                                                 "..",
+                                                 "a/../b",
+                                                 "0",
+                                                 "con.v",
+                                                 "[q]",
+                                                 "-n",
+                                                 "a:b",
+                                                 "@history",
+                                                 "w/@history"};
+  return names;
+}
+
+TEST_F(RefusalsCli, ANetOfAnyNamesTrainsResumesAndConverts) {
+  InCase("override-slash", "version");
+  const fs::path here = folder_ / "override-slash";
+  WriteFileAtomically(here / "names.prototxt", NetOfNames(OddNames()));
+  const std::string words = "train solver.prototxt net=names.prototxt snapshot_prefix=s --device cpu ";
+  const Outcome trained = InCase("override-slash", words + "--run names snapshot_format=HDF5");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Outcome resumed = InCase("override-slash", "train --resume=names-0001 max_iter=4");
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  const std::vector<NamedBlob> own = ReadWeights(here / "runs/names-0001/checkpoints/iter_0000004.safetensors").blobs;
+  EXPECT_EQ(own.size(), 2 * OddNames().size() + 4);
+  for (const char* to : {"n.safetensors", "n.caffemodel", "n.caffemodel.h5", "n.solverstate", "n.solverstate.h5"}) {
+    const Outcome converted = InCase("override-slash", StrCat("model convert runs/names-0001@last ", to));
+    EXPECT_EQ(converted.code, 0) << to << "\n" << converted.err;
+  }
+  for (const char* file : {"n.safetensors", "n.caffemodel", "n.caffemodel.h5", "s_iter_4.caffemodel.h5"}) {
+    std::vector<NamedBlob> blobs = ReadWeights(here / file).blobs;
+    ASSERT_EQ(blobs.size(), own.size()) << file;
+    for (const NamedBlob& blob : own) {
+      const auto same = std::ranges::find_if(
+          blobs, [&](const NamedBlob& one) { return one.layer == blob.layer && one.index == blob.index; });
+      ASSERT_NE(same, blobs.end()) << file << ": " << blob.layer << "/" << blob.index;
+      EXPECT_EQ(same->values, blob.values) << file << ": " << blob.layer;
+    }
+  }
+  for (const char* state : {"n.solverstate", "n.solverstate.h5"}) {
+    const Outcome gone_on = InCase("override-slash", StrCat(words, "--run more max_iter=5 --snapshot ", state));
+    EXPECT_EQ(gone_on.code, 0) << gone_on.err;
+  }
+  EXPECT_EQ(InCase("override-slash", "test runs/names-0001 --iterations 2").code, 0);
+  const Outcome seen = InCase("override-slash", "time names.prototxt --phase TEST --explain=branch+a");
+  EXPECT_NE(seen.out.find("joins layers branch+a, branch+a+relu"), std::string::npos) << seen.out << seen.err;
+}
+
+TEST_F(RefusalsCli, AValueThatIsNotFiniteNamesItsLayerWhole) {
+  InCase("override-slash", "version");
+  WriteFileAtomically(folder_ / "override-slash/names.prototxt", NetOfNames({"inception_3a/1x1", "branch+a"}));
+  const NamedBlob blob{"inception_3a/1x1", 0, Shape({6, 6}), std::vector<float>(36, std::nanf(""))};
+  WriteSafetensors(folder_ / "override-slash/nan.safetensors", std::vector<NamedBlob>{blob});
+  const Outcome ended =
+      InCase("override-slash", "train solver.prototxt net=names.prototxt --device cpu --weights nan.safetensors");
+  EXPECT_EQ(ended.code, 20) << ended.err;
+  const std::string layer = "inception_3a/1x1";
+  EXPECT_NE(ended.err.find(StrCat("state ", layer, "/0 of layer \"", layer, "\"")), std::string::npos) << ended.err;
+}
+
+TEST_F(RefusalsCli, NamesThatHdf5CannotHoldAreRefusedBeforeTheFirstIteration) {
+  InCase("override-slash", "version");
+  for (const auto& names :
+       std::vector<std::vector<std::string>>{{"/first"}, {"a//b"}, {"last/"}, {"./b"}, {"a", "a/0"}}) {
+    WriteFileAtomically(folder_ / "override-slash/names.prototxt", NetOfNames(names));
+    const std::string words =
+        "train solver.prototxt net=names.prototxt --device cpu snapshot_prefix=s snapshot_format=";
+    const Outcome refused = InCase("override-slash", words + "HDF5");
+    EXPECT_EQ(refused.code, 78) << names.back() << refused.err;
+    EXPECT_NE(refused.err.find("an HDF5 file cannot hold layer"), std::string::npos) << refused.err;
+    EXPECT_EQ(InCase("override-slash", words + "BINARYPROTO").code, 0) << names.back();
+  }
+}
+
 // A value of a flag's kind.
 std::string ValueFor(const OptionSpec& option) {
   static const std::map<std::string, std::string> kValues = {
       {"color", "never"},
       {"pin", "none"},
       {"device", "cpu"},
+      {"labels", "labels_of_ten.txt"},
       {"precision", "float32"},
       {"progress", "off"},
       {"kernels", "listed"},
       {"phase", "TEST"},
       {"dump-after", "simplify"},
-      {"explain", "ip"},
+      {"explain", "loss3/classifier"},
       {"sigint_effect", "stop"},
       {"sighup_effect", "stop"},
       {"ap-version", "11point"},
@@ -118,8 +221,10 @@ std::string ValueFor(const OptionSpec& option) {
   return option.value == "N" ? "2" : "no_such_file";
 }
 
-// Every flag of a verb beside words that work without it: it works, or it is named.
-void SweepFlags(const std::vector<OptionSpec>& options, const std::function<Outcome(const std::string&)>& run) {
+// Every flag of a verb beside words that work without it: it works, or it is named. Returns those that have no use.
+std::set<std::string> SweepFlags(const std::vector<OptionSpec>& options,
+                                 const std::function<Outcome(const std::string&)>& run) {
+  std::set<std::string> useless;
   for (const OptionSpec& option : options) {
     if (option.name == "help") continue;
     const std::string dashes = option.name.size() == 1 ? "-" : "--";
@@ -127,12 +232,16 @@ void SweepFlags(const std::vector<OptionSpec>& options, const std::function<Outc
     const std::string flag = StrCat(dashes, option.name, value.empty() ? "" : "=" + value);
     const Outcome outcome = run(flag);
     if (outcome.code == 0) continue;
+    if (outcome.err.find(StrCat(dashes, option.name, " has no use here")) != std::string::npos) {
+      useless.insert(option.name);
+    }
     const bool is_named = outcome.err.find("-" + option.name) != std::string::npos ||
                           (!value.empty() && outcome.err.find(value) != std::string::npos);
     EXPECT_TRUE(is_named) << flag << ": " << outcome.code << "\n" << outcome.err;
     EXPECT_NE(outcome.code, 70) << flag << "\n" << outcome.err;
     EXPECT_GT(outcome.code, 0) << flag;
   }
+  return useless;
 }
 
 const Verb& VerbNamed(const std::string& name) {
@@ -147,7 +256,7 @@ TEST_F(RefusalsCli, EveryFlagOfATrainingDoesSomethingOrIsNamed) {
   ASSERT_EQ(train("").code, 0);
   std::vector<OptionSpec> options = VerbNamed("train").options;
   options.insert(options.end(), CommonOptions().begin(), CommonOptions().end());
-  SweepFlags(options, train);
+  EXPECT_EQ(SweepFlags(options, train), (std::set<std::string>{}));
 }
 
 TEST_F(RefusalsCli, EveryFlagOfATestDoesSomethingOrIsNamed) {
@@ -158,7 +267,7 @@ TEST_F(RefusalsCli, EveryFlagOfATestDoesSomethingOrIsNamed) {
   ASSERT_EQ(test("").code, 0) << test("").err;
   std::vector<OptionSpec> options = VerbNamed("test").options;
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "model"; });  // in place of the run
-  SweepFlags(options, test);
+  EXPECT_EQ(SweepFlags(options, test), (std::set<std::string>{"recompute"}));
 }
 
 TEST_F(RefusalsCli, EveryFlagOfATimingDoesSomethingOrIsNamed) {
@@ -166,7 +275,28 @@ TEST_F(RefusalsCli, EveryFlagOfATimingDoesSomethingOrIsNamed) {
     return InCase("override-slash", StrCat("time net.prototxt ", flag));
   };
   ASSERT_EQ(time("").code, 0) << time("").err;
-  SweepFlags(VerbNamed("time").options, time);
+  std::vector<OptionSpec> options = VerbNamed("time").options;
+  std::erase_if(options, [](const OptionSpec& option) { return option.name == "model"; });  // in place of the file
+  EXPECT_EQ(SweepFlags(options, time), (std::set<std::string>{}));
+}
+
+TEST_F(RefusalsCli, EveryFlagOfAnInferenceDoesSomethingOrIsNamed) {
+  const std::string& run = Run();
+  ASSERT_EQ(Moka("data export data/test drawn --limit 1").code, 0);
+  std::string digit;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder_ / "drawn")) {
+    if (entry.path().extension() == ".png") digit = entry.path().string();
+  }
+  std::set<std::string> expected = {"out"};
+  for (const InferTask& task : AllInferTasks()) {
+    for (const OptionSpec& option : task.options) expected.insert(option.name);
+  }
+  for (const char* used : {"top", "text"}) expected.erase(used);  // which classifies; which says what it needs
+  std::vector<OptionSpec> options = VerbNamed("infer").options;
+  std::erase_if(options, [](const OptionSpec& option) { return option.name == "model" || option.name == "weights"; });
+  const auto infer = [&](const std::string& flag) { return Moka(StrCat("infer ", run, " '", digit, "' ", flag)); };
+  ASSERT_EQ(infer("").code, 0) << infer("").err;
+  EXPECT_EQ(SweepFlags(options, infer), expected);
 }
 
 TEST_F(RefusalsCli, AFlagOfAnotherTaskIsRefusedWithWhatItNeeds) {

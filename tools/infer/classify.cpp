@@ -63,7 +63,7 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
     throw Error(ErrorKind::kConfig,
                 StrCat("output \"", net.outputs().back(), "\" is ", scores.shape().ToString(), ", not [N,classes]"));
   }
-  arguments.RefuseUnread({"json", "trace"});
+  RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
   ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {

@@ -102,7 +102,7 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
   PictureNet net(source, PicturesARun(files, arguments));
   const Tensor rows = net.output(RowsOutput(net));
-  arguments.RefuseUnread({"out", "json", "trace"});
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "detections"));
   PictureReport report(arguments);

@@ -155,7 +155,7 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   const int64_t zoom = arguments.Int("zoom", 1, 1, 16);
   PictureNet net(source, batch);
   const InstanceOutputs outputs = OutputsOf(net);
-  arguments.RefuseUnread({"out", "json", "trace"});
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "instances"));
   PictureReport report(arguments);

@@ -118,7 +118,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
-  arguments.RefuseUnread({"out", "json", "trace"});
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
   PictureReport report(arguments);

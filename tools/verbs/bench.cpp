@@ -149,7 +149,7 @@ int RunModel(const Arguments& arguments) {
   const int64_t iterations = arguments.Int("iterations", 10, 1, kMaxSteps);
   const int64_t warmup = arguments.Int("warmup", 2, 0, kMaxSteps);
   Bench bench = Prepare(arguments);
-  arguments.RefuseUnread({"worker", "csv", "json"});
+  RefuseUnreadBeforeLook(arguments, {"worker", "csv", "json"});
   if (LookInside(arguments, bench.result.model, *bench.net->program)) return 0;
   if (arguments.Has("worker")) return BenchWork(bench);
   RunSteps(*bench.net, warmup);

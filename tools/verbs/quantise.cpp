@@ -110,7 +110,7 @@ int RunQuantise(const Arguments& arguments) {
 
   CompileOptions observing = compile;
   observing.observes_convolutions = true;
-  arguments.RefuseUnread({"batches", "iterations", "trace", "verbose", "explain", "dry-run"});
+  RefuseUnreadBeforeLook(arguments, {"batches", "iterations", "trace"});
   if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
   BeginTrace(arguments);
   Calibration calibration;

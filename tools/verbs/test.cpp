@@ -56,7 +56,7 @@ int RunTest(const Arguments& arguments) {
     options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
   }
   TestNet net(param, options, store);
-  arguments.RefuseUnread({"iterations", "json", "per-class", "progress", "trace"});
+  RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
   if (LookInside(arguments, "test", net.program())) return 0;
   LoadTrainedWeights(source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();

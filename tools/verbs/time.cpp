@@ -117,7 +117,7 @@ int RunTime(const Arguments& arguments) {
     RefuseInt8InTraining(arguments);
     compile.recompute = arguments.Has("recompute");
   }
-  arguments.RefuseUnread({"precision", "iterations", "warmup", "trace", "json"});
+  RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   TimedOptions timed;
   timed.solver = overrides.solver;

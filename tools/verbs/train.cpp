@@ -246,7 +246,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
   options.baseline = training.baseline();
-  arguments.RefuseUnread({"progress", "trace", "verbose", "threads"});
+  arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
   if (ExplainsComm(arguments)) {
     options.world = world;
     options.resume = training.TakeResume();

@@ -61,6 +61,7 @@ void SetStderrLevel(LogLevel level) {
 
 QuietScope::QuietScope() { ++quiet_scopes; }
 QuietScope::~QuietScope() { --quiet_scopes; }
+bool IsQuiet() { return quiet_scopes > 0; }
 
 void Log(LogLevel level, std::string_view text, CodePlace where) {
   if (quiet_scopes > 0) return;

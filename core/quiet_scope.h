@@ -12,4 +12,7 @@ class QuietScope {
   QuietScope& operator=(const QuietScope&) = delete;
 };
 
+// Whether one lives on this thread.
+bool IsQuiet();
+
 }  // namespace moka

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "graph/hosted_kernel.h"
 #include "graph/kernel_search.h"
+#include "graph/layer_names.h"
 #include "graph/widened_kernel.h"
 
 namespace moka {
@@ -159,7 +160,7 @@ Binding BindKernel(const Graph& graph, NodeId id, const CompileOptions& options)
   const auto plain = [](const TensorType& type) { return type.layout.is_plain(); };
   if (!std::all_of(inputs.begin(), inputs.end(), plain) || !std::all_of(outputs.begin(), outputs.end(), plain)) {
     throw Error(ErrorKind::kUnavailable, node.origin.place,
-                StrCat("no kernel runs ", node.op->name, " of layer \"", node.origin.layer,
+                StrCat("no kernel runs ", node.op->name, " of layer \"", LayersText(node.origin),
                        "\": ", Join(binding.refusals, "; ")));
   }
   if (options.device.is_cpu()) {

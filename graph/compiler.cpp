@@ -15,6 +15,7 @@
 #include "core/trace.h"
 #include "graph/binding.h"
 #include "graph/collectives.h"
+#include "graph/layer_names.h"
 #include "graph/non_finite.h"
 #include "graph/op.h"
 #include "graph/pass.h"
@@ -162,8 +163,8 @@ class FrozenProgram : public Program {
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
       if (value.kind != ValueKind::kState || !store_.Has(value.name)) continue;
-      const std::string layer = value.name.substr(0, value.name.find('/'));  // "conv1/0", "conv1/0/@history"
-      if (auto found = Scan(store_.tensor(value.name), layer, "state " + value.name)) return found;
+      if (const auto found = Scan(store_.tensor(value.name), {}, "state " + value.name))
+        return NonFinite{LayerOfState(graph_, id), found->what, found->index, found->value};
     }
     for (const auto& [name, tensor] : data_->inputs()) {
       if (auto found = FirstNonFinite(tensor, name, "input " + name)) return found;
@@ -193,8 +194,8 @@ class FrozenProgram : public Program {
     std::string s;
     std::vector<std::string> layers;
     for (size_t i = 0; i < steps_.size(); ++i) {
-      for (const std::string& name : Split(reports_[i].layer, '+')) layers.push_back(name);
-      const std::vector<std::string> names = Split(reports_[i].layer, '+');
+      const std::vector<std::string> names = LayersOf(graph_.node(steps_[i].node).origin);
+      layers.insert(layers.end(), names.begin(), names.end());
       if (std::find(names.begin(), names.end(), layer) == names.end()) continue;
       s += StepLine(i);
       if (graph_.node(steps_[i].node).op->name == "reorder") s += "    a reorder: its reader wants another layout\n";
@@ -274,7 +275,7 @@ class FrozenProgram : public Program {
     for (size_t i = 0; i < steps_.size(); ++i) {
       const Node& node = graph_.node(steps_[i].node);
       StepReport report;
-      report.layer = node.origin.layer;
+      report.layer = LayersText(node.origin);
       report.op = node.op->name;
       report.pass = node.origin.pass;
       report.kernel = bindings[i].kernel;

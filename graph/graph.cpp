@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "core/text.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 
 namespace moka {
@@ -31,7 +32,7 @@ std::vector<TensorType> InferTypes(const OpDef& op, const Attributes& attributes
   try {
     return op.infer(attributes, inputs);
   } catch (Error& error) {
-    if (!origin.layer.empty()) error.AddNote(StrCat("in layer \"", origin.layer, "\""));
+    if (!origin.layer.empty()) error.AddNote(StrCat("in layer \"", LayersText(origin), "\""));
     error.SetPlace(origin.place);
     throw;
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/text.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 
 namespace moka {
@@ -19,7 +20,7 @@ ProgramMemory::ProgramMemory(const Graph& graph, const StoragePlan& plan, Memory
   input_bytes_ = report.input_bytes;
   for (const ValueId id : plan.largest) {
     const Node& node = graph.node(graph.value(id).producer);
-    report.largest.emplace_back(StrCat(node.origin.layer, ".", node.op->name, " ", graph.type(id).ToString()),
+    report.largest.emplace_back(StrCat(LayersText(node.origin), ".", node.op->name, " ", graph.type(id).ToString()),
                                 graph.type(id).Bytes());
   }
 }

@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "graph/graph.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 
 namespace moka {
@@ -24,7 +25,7 @@ std::string ValueList(const Graph& graph, const std::vector<ValueId>& ids, bool 
 
 std::string OriginText(const NodeOrigin& origin) {
   std::string s;
-  if (!origin.layer.empty()) s += StrCat("  # ", origin.layer);
+  if (!origin.layer.empty()) s += StrCat("  # ", LayersText(origin));
   if (!origin.pass.empty()) s += StrCat(s.empty() ? "  # " : " ", "(", origin.pass, ")");
   return s;
 }
@@ -72,7 +73,7 @@ std::string ToDot(const Graph& graph) {
   }
   for (const NodeId id : graph.TopologicalOrder()) {
     const Node& node = graph.node(id);
-    s += StrCat("  n", id, " [label=\"", Escaped(node.op->name), "\\n", Escaped(node.origin.layer), "\"];\n");
+    s += StrCat("  n", id, " [label=\"", Escaped(node.op->name), "\\n", Escaped(LayersText(node.origin)), "\"];\n");
     for (const ValueId input : node.inputs) {
       const Value& value = graph.value(input);
       const std::string from = value.producer == kNoId ? StrCat("v", input) : StrCat("n", value.producer);
@@ -105,7 +106,7 @@ void Verify(const Graph& graph, std::string_view after) {
     for (size_t i = 0; i < types.size(); ++i) {
       const TensorType& type = graph.type(node.outputs[i]);
       demand(type.shape == types[i].shape && type.dtype == types[i].dtype,
-             StrCat("node ", id, " ", node.op->name, " of ", node.origin.layer, ": output ", i,
+             StrCat("node ", id, " ", node.op->name, " of ", LayersText(node.origin), ": output ", i,
                     " has the type inferred, ", types[i].ToString(), ", found ", type.ToString()));
     }
   }

@@ -4,18 +4,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <optional>
 #include <set>
 
 #include "core/log.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "layers/net_context.h"
+#include "layers/unread_fields.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
 namespace moka {
 namespace {
+
+// Nets of several phases, lengths and ranks have the same layers: what is wrong with them is said once a process.
+void SayOnce(const std::vector<std::string>& sentences) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  if (IsQuiet()) return;  // another says it
+  const std::lock_guard lock(mutex);
+  for (const std::string& sentence : sentences) {
+    if (said.insert(sentence).second) LogWarning(sentence);
+  }
+}
 
 class NetBuilder {
  public:
@@ -52,6 +66,8 @@ class NetBuilder {
   void AddLayers() {
     CheckSize();
     CheckFields();
+    CheckNetNumbers(net_.param);
+    SayOnce(UnreadNetFields(net_.param));
     NameLayers();
     FindProducers();
     for (const LayerParameter& layer : net_.param.layer()) AddLayer(layer);
@@ -145,6 +161,9 @@ class NetBuilder {
     for (int i = 0; i < net_.param.layer_size(); ++i) {
       LayerParameter& layer = *net_.param.mutable_layer(i);
       const std::string old = layer.name();
+      if (old.find('\x1f') != std::string::npos) {
+        Report(At(layer, "name", "the name has the control character 0x1f, which is kept for what joins names"), layer);
+      }
       if (!old.empty() && first.emplace(old, &layer).second) continue;
       const std::string base = old.empty() ? layer.type() : old;
       int& count = uses[base];

@@ -89,8 +89,10 @@ std::vector<ValueId> DifferentiateNet(BuiltNet& net, const std::vector<NetBlob>&
                 "add a loss layer such as SoftmaxWithLoss, or give a layer a loss_weight");
   }
   if (trained.empty()) {
-    throw Error(ErrorKind::kConfig, PlaceOf(net.param),
-                StrCat("the train net \"", net.param.name(), "\" has no parameter with an lr_mult above 0"));
+    LogWarning(
+        StrCat(PlaceOf(net.param).ToString(), ": the train net \"", net.param.name(),
+               "\" has no parameter with an lr_mult above 0: no weight learns, and only running statistics change"));
+    return {};
   }
   std::vector<ValueId> wanted;
   wanted.reserve(trained.size());

@@ -172,4 +172,10 @@ class Trainer {
   std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
 };
 
+// Makes the folder of a solver's snapshot_prefix and sees that files can be written there; nothing without a prefix.
+// Errors: kCantCreate at the field.
+void PrepareSnapshotPrefix(const SolverParameter& solver);
+// Errors: kConfig at the solver's snapshot_format where HDF5 cannot hold the blobs of a layer of such a name.
+void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs);
+
 }  // namespace moka

@@ -14,6 +14,7 @@
 #include "optim/precision.h"
 #include "optim/sample_grid.h"
 #include "optim/signals.h"
+#include "optim/solver_fields.h"
 #include "optim/trainer.h"
 #include "optim/update.h"
 #include "proto/net_file.h"
@@ -126,6 +127,10 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
+  CheckSolverNumbers(solver_);
+  for (const std::string& sentence : is_first() ? UnreadSolverFields(solver_) : std::vector<std::string>{}) {
+    LogWarning(sentence);
+  }
   RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
   (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
@@ -354,8 +359,10 @@ void Trainer::WriteSnapshot(bool is_best) {
     last_checkpoint_iteration_ = state_.iteration;
     return AwaitSnapshot();
   }
-  if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
-  if (options_.run == nullptr) return AwaitSnapshot();
+  if (options_.run == nullptr) {
+    if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
+    return AwaitSnapshot();
+  }
   state_.positions.clear();
   turns_->SavePositions(state_.positions);
   train_->SaveWaiting(store_);
@@ -376,6 +383,8 @@ void Trainer::WriteSnapshot(bool is_best) {
   report_->Plot();
   WriteStatus("running");
   if (options_.observer != nullptr) options_.observer->OnCheckpoint(last_checkpoint_, is_best);
+  // Behind the run's own, so that no iteration is lost where a prefix cannot be written any more.
+  if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
   AwaitSnapshot();
 }
 
@@ -394,28 +403,6 @@ std::vector<std::vector<float>> Trainer::LastUpdate() const {
     for (size_t k = 0; k < now.size(); ++k) diff[k] = before_update_[i].values[k] - now[k];
   }
   return diffs;
-}
-
-// prefix_iter_N.caffemodel and .solverstate, as Caffe names them; with ".h5" behind in HDF5.
-void Trainer::WriteCaffeSnapshot(const ParameterStore& slots) {
-  const bool is_hdf5 = solver_.snapshot_format() == SolverParameter::HDF5;
-  const std::string kind = is_hdf5 ? "HDF5" : "binary proto";
-  const std::string ending = is_hdf5 ? ".h5" : "";
-  const std::string prefix = StrCat(solver_.snapshot_prefix(), "_iter_", state_.iteration);
-  const std::string model = StrCat(prefix, ".caffemodel", ending);
-  LogToFile(StrCat("Snapshotting to ", kind, " file ", model));
-  const auto write = is_hdf5 ? WriteHdf5WeightsWithDiffs : WriteCaffemodelWithDiffs;
-  write(model, train_->param(), WeightsOf(train_->blobs(), store_), LastUpdate());
-  if (!IsCaffeSolver(solver_)) {
-    LogToFile(StrCat("Caffe has no solver of type ", solver_.type(), ": no .solverstate is written"));
-    return;
-  }
-  const std::string file = StrCat(prefix, ".solverstate", ending);
-  LogToFile(StrCat("Snapshotting solver state to ", kind, " file ", file));
-  WriteCaffeState(file, {.iteration = state_.iteration,
-                         .learned_net = model,
-                         .current_step = CaffeCurrentStep(solver_, state_.iteration - 1),
-                         .history = HistoryFromStore(solver_, train_->blobs(), slots)});
 }
 
 }  // namespace moka

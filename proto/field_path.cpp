@@ -26,14 +26,24 @@ using google::protobuf::TextFormat;
 
 constexpr size_t kPathLimit = 64;  // steps
 
-// "name" or "name[selector]".
+// "name", "name[selector]" or name["selector"], which is a name to the letter.
 struct Step {
   std::string name;
   std::optional<std::string> selector;
+  bool is_literal = false;
 };
 
 [[noreturn]] void ThrowUsage(std::string text, std::string hint = {}) {
   throw Error(ErrorKind::kUsage, SourcePlace{}, std::move(text), std::move(hint));
+}
+
+void TakeSelector(std::string_view text, Step& step) {
+  if (text.empty() || (text[0] != '"' && text[0] != '\'')) {
+    step.selector = std::string(text);
+    return;
+  }
+  step.is_literal = true;
+  step.selector = google::protobuf::UnescapeCEscapeString(std::string(text.substr(1, text.size() - 2)));
 }
 
 std::vector<Step> ParseSteps(std::string_view path) {
@@ -42,13 +52,13 @@ std::vector<Step> ParseSteps(std::string_view path) {
   while (i <= path.size()) {
     if (steps.size() == kPathLimit) ThrowUsage(StrCat("the path has more than ", kPathLimit, " steps"));
     const size_t end = std::min(path.find_first_of(".[", i), path.size());
-    Step step{.name = std::string(Trim(path.substr(i, end - i))), .selector = std::nullopt};
+    Step step{.name = std::string(Trim(path.substr(i, end - i))), .selector = std::nullopt, .is_literal = false};
     if (step.name.empty()) ThrowUsage(StrCat("path \"", Printable(path), "\" has an empty step"));
     i = end;
     if (i < path.size() && path[i] == '[') {
-      const size_t close = path.find(']', i);
+      const size_t close = SelectorEnd(path, i);
       if (close == std::string_view::npos) ThrowUsage(StrCat("path \"", Printable(path), "\" has \"[\" without \"]\""));
-      step.selector = std::string(path.substr(i + 1, close - i - 1));
+      TakeSelector(path.substr(i + 1, close - i - 1), step);
       i = close + 1;
       if (i < path.size() && path[i] != '.')
         ThrowUsage(StrCat("expected \".\" after \"]\" in path \"", Printable(path), "\""));
@@ -83,8 +93,9 @@ struct Elements {
   bool by_pattern = false;
 };
 
-Elements SelectElements(const Message& parent, const FieldDescriptor& list, const std::string& selector) {
-  Elements found{.indices = {}, .by_pattern = IsPattern(selector)};
+Elements SelectElements(const Message& parent, const FieldDescriptor& list, const Step& step) {
+  const std::string& selector = *step.selector;
+  Elements found{.indices = {}, .by_pattern = !step.is_literal && IsPattern(selector)};
   const int count = parent.GetReflection()->FieldSize(parent, &list);
   std::vector<std::string> names;
   for (int i = 0; i < count; ++i) {
@@ -94,7 +105,7 @@ Elements SelectElements(const Message& parent, const FieldDescriptor& list, cons
     if (matches) found.indices.push_back(i);
   }
   if (!found.indices.empty()) return found;
-  const std::optional<int> index = AsIndex(selector);
+  const std::optional<int> index = step.is_literal ? std::nullopt : AsIndex(selector);
   if (index && *index < count) return {.indices = {*index}, .by_pattern = false};
   if (index)
     ThrowUsage(StrCat(list.name(), "[", *index, "] does not exist: there are ", count),
@@ -102,6 +113,13 @@ Elements SelectElements(const Message& parent, const FieldDescriptor& list, cons
   if (names.empty() && count > 0)
     ThrowUsage(StrCat("elements of \"", list.name(), "\" have no names"), "select by index from 0");
   ThrowUsage(StrCat("no ", list.name(), " is named \"", Printable(selector), "\""), DidYouMean(selector, names));
+}
+
+// A name as a path selects it.
+std::string AsSelector(const std::string& name) {
+  const bool is_plain =
+      name.find_first_of("*?\"'") == std::string::npos && SelectorEnd("[" + name + "]", 0) == name.size() + 1;
+  return is_plain && !AsIndex(name) ? name : "\"" + google::protobuf::CEscape(name) + "\"";
 }
 
 class Finder {
@@ -172,7 +190,7 @@ class Finder {
       return;  // a pattern further out passes over what lacks this element
     }
     if (selector) {
-      elements = SelectElements(*list.parent, *list.field, *selector);
+      elements = SelectElements(*list.parent, *list.field, steps_[at]);
     } else if (count == 1) {
       elements.indices = {0};
     } else {
@@ -183,7 +201,7 @@ class Finder {
       FieldRef ref = list;
       ref.index = i;
       const std::optional<std::string> name = FieldPathNameOf(*list.parent, *list.field, i);
-      ref.path += "[" + (name && !name->empty() ? *name : std::to_string(i)) + "]";
+      ref.path += "[" + (name && !name->empty() ? AsSelector(*name) : std::to_string(i)) + "]";
       ref.scope_path += "[" + std::to_string(i) + "]";
       if (at + 1 == steps_.size()) {
         found.push_back(std::move(ref));
@@ -295,6 +313,25 @@ bool MatchesPattern(std::string_view text, std::string_view pattern) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+size_t SelectorEnd(std::string_view text, size_t open) {
+  const char quote = open + 1 < text.size() ? text[open + 1] : '\0';
+  if (quote == '"' || quote == '\'') {
+    for (size_t i = open + 2; i < text.size(); ++i) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == quote)
+        return i + 1 < text.size() && text[i + 1] == ']' ? i + 1 : std::string_view::npos;
+    }
+    return std::string_view::npos;
+  }
+  int depth = 0;
+  for (size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '[') ++depth;
+    if (text[i] == ']' && --depth == 0) return i;
+  }
+  return std::string_view::npos;
 }
 
 std::vector<FieldRef> FindFields(Message& root, std::string_view path, PathUse use) {

@@ -25,6 +25,10 @@ struct FieldRef {
   std::string scope_path;   // the field's path in it
 };
 
+// Where the selector that opens at text[open] ("[conv1]") closes; npos if it does not. Brackets in a name must be in pairs
+// there, or the name in quotes: [a[0]], ["a]b"].
+size_t SelectorEnd(std::string_view text, size_t open);
+
 // All fields the path means, in order; never empty. Errors: kUsage with the nearest known name.
 std::vector<FieldRef> FindFields(google::protobuf::Message& root, std::string_view path, PathUse use);
 

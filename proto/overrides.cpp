@@ -2,6 +2,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <cctype>
 #include <utility>
 
 #include "core/text.h"
@@ -12,13 +13,32 @@ namespace {
 
 // The "=" between path and value: the first one outside brackets.
 size_t FindEquals(std::string_view text) {
-  bool in_brackets = false;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '[') in_brackets = true;
-    if (text[i] == ']') in_brackets = false;
-    if (text[i] == '=' && !in_brackets) return i;
+    if (text[i] == '=') return i;
+    if (text[i] != '[') continue;
+    i = SelectorEnd(text, i);
+    if (i == std::string_view::npos) break;
   }
   return std::string_view::npos;
+}
+
+// Whether a path begins here as paths of files seldom do: a field's name, then its selector, a dot or nothing.
+bool BeginsWithField(std::string_view path) {
+  size_t end = 0;
+  while (end < path.size() && (std::isalnum(static_cast<unsigned char>(path[end])) != 0 || path[end] == '_')) ++end;
+  return end > 0 && std::isdigit(static_cast<unsigned char>(path[0])) == 0 &&
+         (end == path.size() || path[end] == '[' || path[end] == '.' || path[end] == ' ');
+}
+
+// The path without its selectors, in which anything may stand.
+bool HasSlash(std::string_view path) {
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (path[i] == '/') return true;
+    if (path[i] != '[') continue;
+    i = SelectorEnd(path, i);
+    if (i == std::string_view::npos) return path.find('/') != std::string_view::npos;
+  }
+  return false;
 }
 
 SourcePlace PlaceNow(const FieldRef& ref) {
@@ -80,6 +100,21 @@ std::vector<AppliedOverride> ApplyNamed(std::string_view text, google::protobuf:
 }
 
 }  // namespace
+
+bool IsOverride(std::string_view word) {
+  if (word.starts_with("~")) return BeginsWithField(word.substr(1)) && !HasSlash(word.substr(1));
+  const std::string_view rest = word.substr(word.starts_with("+") ? 1 : 0);
+  const size_t equals = FindEquals(rest);
+  if (equals == std::string_view::npos) return false;
+  return BeginsWithField(rest.substr(0, equals)) && !HasSlash(rest.substr(0, equals));
+}
+
+bool SpeaksOfNet(std::string_view text) {
+  const std::string_view path = text.substr(text.starts_with("+") || text.starts_with("~") ? 1 : 0);
+  const std::string step(path.substr(0, path.find_first_of(".[= ")));
+  return NetParameter::descriptor()->FindFieldByName(step) != nullptr &&
+         SolverParameter::descriptor()->FindFieldByName(step) == nullptr;
+}
 
 std::vector<AppliedOverride> ApplyOverride(std::string_view text, NetParameter& net) { return ApplyNamed(text, net); }
 std::vector<AppliedOverride> ApplyOverride(std::string_view text, SolverParameter& solver) {

@@ -4,22 +4,15 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <mutex>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "proto/overrides.h"
 #include "tools/other_verbs.h"
 
 namespace moka {
 namespace {
-
-// key=value, key.path[i]=value, +key=value, ~key: never a file that exists under that name.
-bool IsOverride(const std::string& word) {
-  if (word.starts_with("~")) return word.size() > 1;
-  const size_t equals = word.find('=');
-  if (equals == std::string::npos || equals == 0) return false;
-  const std::string_view key = std::string_view(word).substr(word[0] == '+' ? 1 : 0, equals - (word[0] == '+' ? 1 : 0));
-  return !key.empty() && key.find('/') == std::string_view::npos;
-}
 
 std::vector<OptionSpec> CommandLineOptionsOf(const Verb& verb) {
   std::vector<OptionSpec> options = verb.options;
@@ -86,6 +79,12 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
   }
 }
 
+// Ranks that are threads of this process read their copies at once.
+std::mutex& ReadMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const OptionSpec& option : CommandLineOptionsOf(verb)) names.push_back("--" + option.name);
@@ -102,7 +101,87 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
 
 }  // namespace
 
+GivenWords& GivenWords::operator=(std::vector<std::string> words) {
+  words_ = std::move(words);
+  read_ = std::make_shared<std::set<size_t>>();
+  return *this;
+}
+
+void GivenWords::push_back(std::string word) { words_.push_back(std::move(word)); }
+
+const std::string& GivenWords::operator[](size_t i) const {
+  const std::lock_guard lock(ReadMutex());
+  read_->insert(i);
+  return words_[i];
+}
+
+const std::string& GivenWords::at(size_t i) const {
+  Require(i < words_.size(), "a word that is there");
+  return (*this)[i];
+}
+
+const std::vector<std::string>& GivenWords::All() const {
+  const std::lock_guard lock(ReadMutex());
+  for (size_t i = 0; i < words_.size(); ++i) read_->insert(i);
+  return words_;
+}
+
+std::optional<std::string> GivenWords::Unread() const {
+  const std::lock_guard lock(ReadMutex());
+  for (size_t i = 0; i < words_.size(); ++i) {
+    if (!read_->contains(i)) return words_[i];
+  }
+  return std::nullopt;
+}
+
+struct Arguments::Read {
+  std::set<std::string> options;
+};
+
+Arguments::Arguments(const Verb& verb)
+    : read_(std::make_shared<Read>()), verb_(verb.name), specs_(CommandLineOptionsOf(verb)) {}
+
+bool Arguments::Has(const std::string& name) const {
+  if (read_ != nullptr) {
+    const std::lock_guard lock(ReadMutex());
+    read_->options.insert(name);
+  }
+  return options.contains(name);
+}
+
+void Arguments::WillRead(std::initializer_list<const char*> names) const {
+  for (const char* name : names) (void)Has(name);
+}
+
+void Arguments::RefuseUnread(std::initializer_list<const char*> later) const {
+  if (read_ == nullptr) return;
+  WillRead(later);
+  for (const auto& [name, value] : options) {
+    if (read_->options.contains(name)) continue;
+    const auto spec = std::ranges::find(specs_, name, &OptionSpec::name);
+    const std::string dashes = name.size() == 1 ? "-" : "--";
+    throw Error(ErrorKind::kUsage, {}, StrCat(dashes, name, " has no use here: nothing reads it"),
+                spec == specs_.end() || spec->needs.empty()
+                    ? StrCat("leave it out; moka ", verb_, " --help says what it goes with")
+                    : StrCat("it needs ", spec->needs));
+  }
+  if (const std::optional<std::string> word = overrides.Unread()) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb_, " takes no key=value, found \"", Printable(*word), "\""),
+                "a file of that name is given as ./FILE");
+  }
+  if (const std::optional<std::string> word = positionals.Unread()) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("\"", Printable(*word), "\" has no use here: nothing reads it"),
+                StrCat("see moka ", verb_, " --help"));
+  }
+}
+
+std::string Arguments::Peek(const std::string& name) const {
+  const auto it = options.find(name);
+  return it == options.end() ? std::string() : it->second;
+}
+
 std::string Arguments::Get(const std::string& name, std::string fallback) const {
+  (void)Has(name);
   const auto it = options.find(name);
   return it == options.end() ? fallback : it->second;
 }
@@ -120,6 +199,7 @@ double NumberOfFlag(const std::string& flag, std::string_view text, double low, 
 }
 
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {
+  (void)Has(name);
   const auto it = options.find(name);
   if (it == options.end()) return fallback;
   int64_t value = 0;
@@ -170,15 +250,19 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, ": ", error.what()),
                 StrCat("see moka ", verb.name, " --help"));
   }
-  Arguments arguments;
+  Arguments arguments(verb);
   arguments.words = words;
   for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (app.count("--" + option.name) == 0) continue;
     arguments.options[option.name] = option.value.empty() ? "true" : values[option.name];
   }
+  bool are_files = false;  // behind "--"
   for (const std::string& word : app.remaining()) {
-    if (word == "--") continue;
-    (IsOverride(word) ? arguments.overrides : arguments.positionals).push_back(word);
+    if (word == "--" && !are_files) {
+      are_files = true;
+      continue;
+    }
+    (!are_files && IsOverride(word) ? arguments.overrides : arguments.positionals).push_back(word);
   }
   return arguments;
 }

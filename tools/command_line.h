@@ -2,8 +2,11 @@
 // does the splitting inside the .cpp. Caffe's single-dash spelling (-solver=x) is equal to the double-dash one.
 #pragma once
 
+#include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,27 +17,73 @@
 
 namespace moka {
 
+struct Verb;
+
 struct OptionSpec {
   std::string name;   // without dashes
   std::string value;  // what its value is, for help ("FILE", "N"); empty: a switch; "[RUN]": may be left out
   std::string doc;    // empty: another spelling, which help leaves out
   char join = '\0';   // what joins the values of an option that is given several times; otherwise the last one counts
+  std::string needs = {};  // what else must be so for it to be read: "models that detect"; empty: only the verb knows
 };
 
-// What stood on the command line after the verb.
+// Words of a command line that know which of them were read. Copies share what is known.
+class GivenWords {
+ public:
+  GivenWords() = default;
+  GivenWords& operator=(std::vector<std::string> words);
+  void push_back(std::string word);
+  void clear() { *this = std::vector<std::string>{}; }
+
+  size_t size() const { return words_.size(); }
+  bool empty() const { return words_.empty(); }
+  const std::string& operator[](size_t i) const;
+  const std::string& at(size_t i) const;
+  const std::string& back() const { return at(size() - 1); }
+  auto begin() const { return All().begin(); }
+  auto end() const { return All().end(); }
+  operator const std::vector<std::string>&() const { return All(); }  // NOLINT(google-explicit-constructor)
+  const std::vector<std::string>& All() const;
+  // The first that was not read.
+  std::optional<std::string> Unread() const;
+
+ private:
+  std::vector<std::string> words_;
+  std::shared_ptr<std::set<size_t>> read_ = std::make_shared<std::set<size_t>>();
+};
+
+// What stood on the command line after the verb, and what of it was read: a word that nothing reads is refused rather
+// than ignored. Ranks that are threads read copies, which share what was read, after the process has.
 class Arguments {
  public:
-  std::vector<std::string> positionals;
-  std::vector<std::string> overrides;  // "base_lr=0.1", "+field=x", "~layer[drop7]", in order
+  Arguments() = default;
+  explicit Arguments(const Verb& verb);
+  GivenWords positionals;
+  GivenWords overrides;  // "base_lr=0.1", "+field=x", "~layer[drop7]", in order
   std::map<std::string, std::string> options;
   std::vector<std::string> words;  // all of them, as typed
 
-  bool Has(const std::string& name) const { return options.contains(name); }
+  // Whether it is given; to ask is to read it.
+  bool Has(const std::string& name) const;
   std::string Get(const std::string& name, std::string fallback = {}) const;
+  // Its value, if it is given, which says nothing of whether it is used.
+  std::string Peek(const std::string& name) const;
   // Errors: kUsage naming the flag when the value is not a whole number in [low, high].
   int64_t Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const;
   // The same for any number.
   double Number(const std::string& name, double fallback, double low, double high) const;
+
+  // Says that these are read from here on, if they are given.
+  void WillRead(std::initializer_list<const char*> names) const;
+  // Ends a verb's set-up: what is given and was not read by now, nor is among `later`, has no use.
+  // Errors: kUsage naming the first such flag, override or word, and what it would need.
+  void RefuseUnread(std::initializer_list<const char*> later = {}) const;
+
+ private:
+  struct Read;
+  std::shared_ptr<Read> read_;
+  std::string verb_;
+  std::vector<OptionSpec> specs_;
 };
 
 // Errors: kUsage naming the flag when the text is not a number in [low, high].

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -67,11 +68,14 @@ Device DeviceOf(const Arguments& arguments, const SolverParameter* solver, int l
   const int named = solver == nullptr ? 0 : solver->device_id_size();
   const int index = named > 0 ? solver->device_id(local_rank % named) : IndexOfRank(local_rank);
   if (index >= 0 && index < static_cast<int>(facts.gpus.size())) return {DeviceKind::kCuda, index};
-  if (solver != nullptr && solver->has_solver_mode()) {
-    LogInfo(StrCat("solver_mode: GPU, but ",
-                   facts.gpus.empty() ? StrCat("there is none (", facts.missing, ")")
-                                      : StrCat("device_id ", index, " is not one of ", facts.gpus.size()),
-                   ": the CPU computes"));
+  if (named > 0 && !facts.gpus.empty()) {
+    throw Error(ErrorKind::kUnavailable, PlaceOf(*solver, StrCat("device_id[", local_rank % named, "]")),
+                StrCat("device_id ", index, " is not one of the ", facts.gpus.size(), " GPUs here"),
+                "`moka device` lists them; --device chooses another, --device=cpu none");
+  }
+  if (solver != nullptr && (solver->has_solver_mode() || named > 0)) {
+    LogWarning(StrCat(PlaceOf(*solver, solver->has_solver_mode() ? "solver_mode" : "device_id[0]").ToString(),
+                      ": there is no GPU (", facts.missing, "): the CPU computes"));
   }
   return {};
 }

@@ -50,7 +50,9 @@ std::optional<Arguments> FirstTrainingOf(const Arguments& arguments) {
   }
   Arguments words = arguments;
   words.positionals.clear();
-  std::erase_if(words.overrides, [](const std::string& text) { return !GoesWithFirst(text); });
+  std::vector<std::string> shared = arguments.overrides;
+  std::erase_if(shared, [](const std::string& text) { return !GoesWithFirst(text); });
+  words.overrides = std::move(shared);
   for (const char* second : {"iterations", "resume", "baseline"}) words.options.erase(second);
   words.options["solver"] = first_file.string();
   words.options["run"] = FirstRunName(choice.name, first_file);

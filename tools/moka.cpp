@@ -77,7 +77,9 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
   SetUpTeam(arguments);
-  return verb.run(arguments);
+  const int code = verb.run(arguments);
+  if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work
+  return code;
 }
 
 constexpr const char* kOurDefect = "  this is a defect of moka, please report it with the command and its files\n";

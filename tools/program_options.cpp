@@ -105,7 +105,6 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     options.quantization = std::move(quantization);
   }
   if (mode == KernelMode::kRenew) RenewChoices();
-  options.recompute = arguments.Has("recompute");
   if (arguments.Has("precision")) options.compute = ComputeNamed(arguments.Get("precision"), ErrorKind::kUsage);
   if (arguments.Has("disable-pass")) {
     // Compile itself refuses a pass that is unknown or needed.
@@ -119,6 +118,12 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     };
   }
   return options;
+}
+
+void RefuseInt8InTraining(const Arguments& arguments) {
+  if (!arguments.Has("int8")) return;
+  throw Error(ErrorKind::kUsage, {}, "--int8 is for inference: a training computes in floating point",
+              "`moka test --int8 FILE` and `moka infer --int8 FILE` run on integers");
 }
 
 void BeginTrace(const Arguments& arguments) {
@@ -163,6 +168,11 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
 }
 
 bool LooksInside(const Arguments& arguments) { return arguments.Has("explain") || arguments.Has("dry-run"); }
+
+void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<const char*> later) {
+  arguments.WillRead({"dry-run", "explain", "verbose"});
+  arguments.RefuseUnread(later);
+}
 
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program) {
   if (arguments.Has("explain")) std::fputs(program.Explain(arguments.Get("explain")).c_str(), stdout);

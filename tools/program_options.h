@@ -1,6 +1,7 @@
 // Flags that look into the compiler, shared by the verbs that compile a net.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
                                 std::string_view times = {});
 
+// Errors: kUsage if --int8, which is inference's, is given to what trains.
+void RefuseInt8InTraining(const Arguments& arguments);
+
 // Starts keeping spans if --trace is given, and writes them to its file. Errors: kCantCreate, kIo.
 void BeginTrace(const Arguments& arguments);
 void EndTrace(const Arguments& arguments);
@@ -35,6 +39,8 @@ std::string ProgramSummary(const std::string& name, const Program& program);
 
 // Whether a flag asks to look at the program instead of running it.
 bool LooksInside(const Arguments& arguments);
+// Arguments::RefuseUnread for a verb that asks LookInside next.
+void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<const char*> later);
 // Prints what --dry-run, --explain and --verbose ask about a program. Returns whether the verb is to stop there.
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program);
 

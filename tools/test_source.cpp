@@ -12,10 +12,10 @@ namespace fs = std::filesystem;
 
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
   TestSource source;
-  const std::string config = arguments.positionals.empty() ? "" : arguments.positionals[0];
   if (arguments.Has("model")) {
     source.net = arguments.Get("model");
-  } else if (!config.empty()) {
+  } else if (!arguments.positionals.empty()) {
+    const std::string config = arguments.positionals[0];
     std::error_code code;
     const bool is_run = fs::is_directory(fs::path(config) / "checkpoints", code);
     source.net = FindConfig(config, is_run ? "net.prototxt" : "train_val.prototxt");

@@ -12,6 +12,7 @@
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
+#include "proto/overrides.h"
 #include "proto/text_format.h"
 #include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
@@ -147,13 +148,21 @@ SplitOverrides SplitByTarget(const std::vector<std::string>& overrides) {
       split.solver.push_back(sign + rest.substr(7));
     } else if (rest.starts_with("net.")) {
       split.net.push_back(sign + rest.substr(4));
-    } else if (rest.starts_with("layer[") || rest.starts_with("block[")) {
+    } else if (SpeaksOfNet(rest)) {
       split.net.push_back(text);
     } else {
       split.solver.push_back(text);
     }
   }
   return split;
+}
+
+std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_view verb) {
+  SplitOverrides split = SplitByTarget(arguments.overrides);
+  if (split.solver.empty()) return std::move(split.net);
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("moka ", verb, " has no solver to set \"", Printable(split.solver.front()), "\" in"),
+              "overrides speak of the net here: layer[NAME].field=value");
 }
 
 RunChoice ChooseRun(const Arguments& arguments) {

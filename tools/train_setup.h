@@ -53,5 +53,7 @@ struct SplitOverrides {
   std::vector<std::string> net;
 };
 SplitOverrides SplitByTarget(const std::vector<std::string>& overrides);
+// Overrides of a verb that has no solver. Errors: kUsage for one that speaks of a solver.
+std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_view verb);
 
 }  // namespace moka

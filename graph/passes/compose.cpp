@@ -5,6 +5,7 @@
 #include <map>
 
 #include "graph/expression.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
@@ -52,7 +53,7 @@ bool ComposeScale(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_
   const ValueId scale = b.Reshape(user.inputs[1], Shape{channels});
   const ValueId shift = affine ? b.Reshape(user.inputs[2], Shape{channels}) : b.Full(Shape{channels}, 0.0);
   NodeOrigin origin = norm.origin;
-  origin.layer += "+" + user.origin.layer;
+  origin.layer = JoinedLayers(origin.layer, user.origin.layer);
   ReplaceComposed(graph, rewriter, norm_id, user_id,
                   GraphBuilder(graph, origin).Add("batch_norm", {norm.inputs[0], scale, shift}, norm.attributes));
   return true;
@@ -108,7 +109,7 @@ bool ComposeSum(Graph& graph, Rewriter& rewriter, NodeId norm_id, NodeId user_id
   attributes.Set("sum", true);
   attributes.Set("relu", relu);
   NodeOrigin origin = norm.origin;
-  origin.layer += "+" + user.origin.layer;
+  origin.layer = JoinedLayers(origin.layer, user.origin.layer);
   ReplaceComposed(graph, rewriter, norm_id, user_id, GraphBuilder(graph, origin).Add("batch_norm", inputs, attributes));
   return true;
 }
@@ -127,7 +128,7 @@ bool ComposeRelu(Graph& graph, Rewriter& rewriter, NodeId producer_id, NodeId us
     attributes.Set("activation", std::string("relu"));
   }
   NodeOrigin origin = producer.origin;
-  origin.layer += "+" + user.origin.layer;
+  origin.layer = JoinedLayers(origin.layer, user.origin.layer);
   ReplaceComposed(graph, rewriter, producer_id, user_id,
                   GraphBuilder(graph, origin).Add(producer.op->name, producer.inputs, attributes));
   return true;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "graph/expression.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "graph/passes/rewriter.h"
@@ -51,7 +52,7 @@ ValueId AsShape(const GraphBuilder& b, ValueId x, int64_t channels, const Shape&
 void ReplaceBoth(Graph& graph, Rewriter& rewriter, const Candidate& c, const std::vector<ValueId>& inputs,
                  const Attributes& attributes) {
   NodeOrigin origin = c.conv.origin;
-  origin.layer += "+" + c.user.origin.layer;
+  origin.layer = JoinedLayers(origin.layer, c.user.origin.layer);
   const ValueId y = GraphBuilder(graph, origin).Add1("convolution", inputs, attributes);
   graph.SetName(y, graph.value(c.user.outputs[0]).name);
   rewriter.ReplaceUses(c.user.outputs[0], y);

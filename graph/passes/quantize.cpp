@@ -13,6 +13,7 @@
 #include <set>
 
 #include "graph/binding.h"
+#include "graph/layer_names.h"
 #include "graph/op.h"
 #include "graph/passes/passes.h"
 #include "graph/quantization.h"
@@ -21,7 +22,7 @@ namespace moka {
 namespace {
 
 // The layer a node's chain began with ("conv1" of "conv1+bn1+relu1").
-std::string LayerOf(const Node& node) { return node.origin.layer.substr(0, node.origin.layer.find('+')); }
+std::string LayerOf(const Node& node) { return LayersOf(node.origin).front(); }
 
 // Convolutions in order whose weights are constant, one a layer.
 std::vector<NodeId> Convolutions(const Graph& graph) {

@@ -144,7 +144,7 @@ LayerDef Convolution3DLayer() {
       "Convolution3D",
       "Convolution of [N,C,depth,height,width] (C3D): kernel_depth, temporal_stride and temporal_pad beside "
       "kernel_size, stride and pad.",
-      {.params = {"convolution_param"},
+      {.params = {"convolution_param", "spectral_norm_param"},
        .formula = "As Convolution, on [N,C,depth,height,width]: kernel_depth, temporal_stride (default 1) and "
                   "temporal_pad (default 0) are the kernel, stride and pad of the depth; kernel_size, stride and pad "
                   "those of height and width. W (blob 0) is [num_output, C/group, kernel_depth, kernel_h, kernel_w], b "
@@ -172,7 +172,7 @@ LayerDef ConvolutionDepthwiseLayer() {
       "ConvolutionDepthwise",
       "Convolution of each channel alone: weights [C, 1, kernel..]; num_output and group are the bottom's "
       "channels, whatever is given.",
-      {.params = {"convolution_param"},
+      {.params = {"convolution_param", "spectral_norm_param"},
        .formula = "`y[n,c,o] = b[c] + sum over r of x[n, c, stride*o + dilation*r - pad] * W[c,0,r]`: Convolution with "
                   "num_output and group equal to C; what is given for them is not read. W (blob 0) is [C, 1, "
                   "kernel..], b (blob 1) [C].\n\ny is [N, C, out..], `out = floor((in + 2*pad - (dilation*(kernel - 1) "
@@ -197,7 +197,7 @@ LayerDef DepthwiseConvolutionLayer() {
   return Row(
       "DepthwiseConvolution",
       "Convolution with group equal to the bottom's channels: weights [num_output, 1, kernel..].",
-      {.params = {"convolution_param"},
+      {.params = {"convolution_param", "spectral_norm_param"},
        .formula = "As Convolution, with group equal to C, which must be given: channel k of the top sees only channel "
                   "`floor(k / (num_output / C))` of the bottom. W (blob 0) is [num_output, 1, kernel..], b (blob 1) "
                   "[num_output]; num_output is a multiple of C.\n\ny is [N, num_output, out..], `out = floor((in + "
@@ -222,7 +222,7 @@ LayerDef NdConvolutionLayer() {
       "NdConvolution",
       "Convolution over 1 to 3 spatial axes (video-caffe): kernel_shape, stride_shape and pad_shape, or the "
       "fields of Convolution and Convolution3D.",
-      {.params = {"convolution_param"},
+      {.params = {"convolution_param", "spectral_norm_param"},
        .formula =
            "As Convolution, with kernel_shape, stride_shape (default 1) and pad_shape (default 0), one dim a spatial "
            "axis each. W (blob 0) is [num_output, C/group, kernel..], b (blob 1) [num_output].\n\ny is [N, num_output, "

@@ -69,7 +69,7 @@ LayerDef NormalizeLayer() {
       .max_tops = 2,
       .build = BuildNormalize,
       .page = {
-          .params = {"norm_param", "normalize_param"},
+          .params = {"norm_param", "normalize_param", "softmax_param"},
           .formula =
               "`y = scale * x / sqrt(sum(x^2) + eps)`, of the shape of x `[N,C,..]`. The sum is over all "
               "elements of an item (`across_spatial`, the default), else over the C channels of each position. "

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "layers/catalog.h"
 #include "optim/caffe_state.h"
+#include "optim/solver_fields.h"
 #include "optim/train_net.h"
 #include "proto/places.h"
 
@@ -27,6 +28,8 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
                 "turn: a solver in Python steps one net; moka train does the turns");
   }
   CheckOptimizer(solver_);
+  CheckSolverNumbers(solver_);
+  for (const std::string& sentence : UnreadSolverFields(solver_)) LogWarning(sentence);
   CheckLrPolicy(solver_);
   options.state = nets.train.state();
   options.state.set_phase(TRAIN);

@@ -11,6 +11,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "graph/autodiff.h"
+#include "graph/layer_names.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
 #include "tests/graph/small_net.h"
@@ -388,6 +389,27 @@ TEST(ProgramTest, PlannedMemoryIsNearItsBound) {
   EXPECT_GE(program->memory().arena_bytes, program->memory().bound_bytes);
   EXPECT_LE(static_cast<double>(program->memory().arena_bytes),
             1.25 * static_cast<double>(program->memory().bound_bytes));
+}
+
+TEST(LayerNames, AreFoundWholeWhateverTheyAre) {
+  Graph graph(StandardCatalog());
+  const TensorType type{DType::kFloat32, Shape{2}, {}};
+  const ValueId x = graph.AddInput("x", type);
+  const ValueId own = graph.AddState("inception_3a/1x1/0", type);
+  const ValueId shared = graph.AddState("shared/w", type);
+  const ValueId slot = graph.AddState("inception_3a/1x1/0/@history", type);
+  const ValueId lost = graph.AddState("lost/0", type);
+  const std::string joined = JoinedLayers("branch+a", "inception_3a/1x1");
+  const ValueId y = GraphBuilder(graph, NodeOrigin{joined, {}, ""}).Pointwise("x0*x1", {x, own});
+  const ValueId z = GraphBuilder(graph, NodeOrigin{"b c", {}, ""}).Pointwise("x0+x1", {y, shared});
+  graph.AddOutput("z", z);
+  EXPECT_EQ(LayerOfState(graph, own), "inception_3a/1x1");
+  EXPECT_EQ(LayerOfState(graph, shared), "b c");
+  EXPECT_EQ(LayerOfState(graph, slot), "inception_3a/1x1");
+  EXPECT_EQ(LayerOfState(graph, lost), "");
+  const NodeOrigin& origin = graph.node(graph.value(y).producer).origin;
+  EXPECT_EQ(LayersOf(origin), (std::vector<std::string>{"branch+a", "inception_3a/1x1"}));
+  EXPECT_EQ(LayersText(origin), "branch+a+inception_3a/1x1");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/text.h"
 #include "proto/field_path.h"
 #include "proto/net_file.h"
 #include "proto/places.h"
@@ -55,6 +56,51 @@ TEST(Overrides, FollowPatternsAndIndices) {
   EXPECT_EQ(applied.size(), 4U);
   EXPECT_EQ(OverridesWith({"layer[2].name=first"}).layer(2).name(), "first");
   EXPECT_EQ(OverridesWith({"layer[conv2.a].top[0]=x"}).layer(4).top(0), "x");
+}
+
+TEST(Overrides, NameAnyLayerThatANetMayHave) {
+  for (const std::string name : {"loss3/classifier", "conv2_1/dw", "a+b", "conv2.a", "a b", "a[0]", "a=b", "caf\u00e9",
+                                 "\u5c42", "0", "net.layer", "x/y=z"}) {
+    const std::string text = StrCat("layer { name: \"", name, "\" type: \"ReLU\" bottom: \"x\" top: \"y\" }");
+    const std::string word = StrCat("layer[", name, "].top[0]=new");
+    EXPECT_TRUE(IsOverride(word)) << word;
+    EXPECT_TRUE(IsOverride("~layer[" + name + "]")) << word;
+    EXPECT_EQ(NetFromText(text, "n", {.overrides = {word}}).layer(0).top(0), "new") << word;
+    EXPECT_EQ(NetFromText(text, "n", {.overrides = {"~layer[" + name + "]"}}).layer_size(), 0) << word;
+  }
+  for (const std::string name : {"a]b", "[", "conv*", "what?", "'", "a\"b", "].top=x"}) {
+    NetParameter net;
+    net.add_layer()->set_name("other");
+    LayerParameter& layer = *net.add_layer();
+    layer.set_name(name);
+    layer.add_top("y");
+    std::string quoted = name;
+    if (const size_t at = quoted.find('"'); at != std::string::npos) quoted.insert(at, "\\");
+    const std::string word = StrCat("layer[\"", quoted, "\"].top[0]=new");
+    EXPECT_TRUE(IsOverride(word)) << word;
+    const std::vector<AppliedOverride> applied = ApplyOverride(word, net);
+    ASSERT_EQ(applied.size(), 1U) << word;
+    EXPECT_EQ(net.layer(1).top(0), "new") << word;
+    // What is said of it names the layer again.
+    const std::vector<AppliedOverride> again = ApplyOverride(applied[0].path + "=newer", net);
+    EXPECT_EQ(again.size(), 1U) << applied[0].path;
+    EXPECT_EQ(net.layer(1).top(0), "newer") << applied[0].path;
+  }
+}
+
+TEST(Overrides, AreToldFromFiles) {
+  for (const char* word : {"base_lr=0.1", "+layer[a/b].x=1", "~layer[drop7]", "~layer[a/b]", "solver.base_lr=1",
+                           "snapshot_prefix=a/b=c", "stepvalue=[1, 2]", "layer[a].top = x"}) {
+    EXPECT_TRUE(IsOverride(word)) << word;
+  }
+  for (const char* word : {"a/b=c.png", "./base_lr=0.1", "x.png", "~", "~/pictures", "=", "=x", "layer[a", "2=3",
+                           "data/layer[a]=b", "http://host/x?y=z", "-"}) {
+    EXPECT_FALSE(IsOverride(word)) << word;
+  }
+  EXPECT_TRUE(SpeaksOfNet("+layer={ name: \"a\" }"));
+  EXPECT_TRUE(SpeaksOfNet("~layer[a/b]"));
+  EXPECT_FALSE(SpeaksOfNet("debug_info=true")) << "both have it, and the solver's is meant";
+  EXPECT_FALSE(SpeaksOfNet("base_lr=1"));
 }
 
 TEST(Overrides, PatternsPassOverLayersWithoutTheMessage) {

@@ -238,6 +238,7 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
   if (!file.empty()) questions = ReadQuestions(TextFileOf(file));
   const int64_t top = arguments.Int("top", 1, 1, INT64_MAX);
   StoryNet net(source, MostWords(questions));
+  RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();

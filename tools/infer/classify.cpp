@@ -63,6 +63,7 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
     throw Error(ErrorKind::kConfig,
                 StrCat("output \"", net.outputs().back(), "\" is ", scores.shape().ToString(), ", not [N,classes]"));
   }
+  RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
   ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
@@ -79,7 +80,8 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
 InferTask ClassifyTask() {
   return {.task = ModelCard::CLASSIFY,
           .run = RunClassify,
-          .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"}}};
+          .options = {{"top", "N", "classes (default 5), answers (1) or neighbours (5) shown"}},
+          .shows_classes = true};
 }
 
 }  // namespace moka

@@ -102,6 +102,7 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
   const double least = arguments.Number("score", source.card.detection().score(), 0, 1);
   PictureNet net(source, PicturesARun(files, arguments));
   const Tensor rows = net.output(RowsOutput(net));
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "detections"));
   PictureReport report(arguments);
@@ -121,7 +122,8 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
 InferTask DetectTask() {
   return {.task = ModelCard::DETECT,
           .run = RunDetect,
-          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"}}};
+          .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"}},
+          .shows_classes = true};
 }
 
 }  // namespace moka

@@ -85,6 +85,7 @@ std::optional<VectorRows> WordVectors(const InferSource& source, const NetParame
   const NetParameter deploy = DeployNet(net, Shape{vocabulary.size()});
   ParameterStore store(source.compile.device);
   const InferProgram made = CompileForInference(source, deploy, {}, store);
+  RefuseUnreadBeforeLook(arguments, {"json"});
   if (LookInside(arguments, "infer", *made.program)) return std::nullopt;
   const std::string& input = ImageInput(deploy).top(0);
   const Tensor output = made.program->output(made.outputs.back());
@@ -146,6 +147,7 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
     throw Error(ErrorKind::kConfig, StrCat("output \"", net.outputs().back(), "\" is ", output.shape().ToString(),
                                            ", not a vector for each picture"));
   }
+  RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
   VectorRows vectors;

@@ -115,6 +115,7 @@ int RunGenerate(const InferSource& source, const std::vector<std::string>& input
                 "give --out FOLDER for a file each");
   }
   Generator generator(source);
+  RefuseUnreadBeforeLook(arguments, {"trace"});
   if (LookInside(arguments, "generate", generator.program())) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();

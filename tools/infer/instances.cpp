@@ -155,6 +155,7 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   const int64_t zoom = arguments.Int("zoom", 1, 1, 16);
   PictureNet net(source, batch);
   const InstanceOutputs outputs = OutputsOf(net);
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "instances"));
   PictureReport report(arguments);
@@ -175,7 +176,8 @@ InferTask InstancesTask() {
   return {.task = ModelCard::INSTANCES,
           .run = RunInstances,
           .options = {{"score", "X", "boxes below this score are not shown (default: the card's, else 0.3)"},
-                      {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}}};
+                      {"zoom", "N", "instances are drawn on pictures so many times as large (default 1)"}},
+          .shows_classes = true};
 }
 
 }  // namespace moka

@@ -118,6 +118,7 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
+  RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
   PictureReport report(arguments);
@@ -146,10 +147,11 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
 InferTask SegmentTask() {
   return {.task = ModelCard::SEGMENT,
           .run = RunSegment,
-          .options = {
-              {"tile", "",
-               "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},
-              {"overlap", "N", ""}}};
+          .options =
+              {{"tile", "",
+                "overlapping tiles of pictures at their own size, not resized; --overlap N: pixels at sides not used"},
+               {"overlap", "N", ""}},
+          .shows_classes = true};
 }
 
 }  // namespace moka

@@ -76,7 +76,7 @@ InferSource InferSourceOf(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   }
   source.card = ModelCardOf(source.folder);
-  fs::path labels = arguments.Get("labels");
+  fs::path labels = arguments.Peek("labels");
   for (const fs::path& folder : {config, source.folder}) {
     if (labels.empty() && fs::exists(folder / "labels.txt", code)) labels = folder / "labels.txt";
   }

@@ -252,6 +252,7 @@ int RunTranslate(const InferSource& source, const std::vector<std::string>& inpu
   if (!lines.empty()) settings.batch = std::min(settings.batch, static_cast<int64_t>(lines.size()));
   TranslationNet net(source, settings.batch * settings.beam);
   constexpr int64_t kUsualWords = 15;
+  RefuseUnreadBeforeLook(arguments, {"reference", "trace"});
   if (LookInside(arguments, "infer", net.WriterFor(std::min(kUsualWords, net.most_source_words())))) return 0;
   BeginTrace(arguments);
   const int64_t begin = NowMicros();

@@ -80,8 +80,12 @@ Bench Prepare(const Arguments& arguments) {
     result.ceilings = MeasureCeilings();
     ResetPeakMemory();
   }
-  const CompileOptions compile =
+  CompileOptions compile =
       CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  if (result.is_training) {
+    RefuseInt8InTraining(arguments);
+    compile.recompute = arguments.Has("recompute");
+  }
   bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, compile, options);
   result.items = arguments.Int("items", bench.net->batch, 1, INT64_MAX);
   return bench;
@@ -145,6 +149,7 @@ int RunModel(const Arguments& arguments) {
   const int64_t iterations = arguments.Int("iterations", 10, 1, kMaxSteps);
   const int64_t warmup = arguments.Int("warmup", 2, 0, kMaxSteps);
   Bench bench = Prepare(arguments);
+  RefuseUnreadBeforeLook(arguments, {"worker", "csv", "json"});
   if (LookInside(arguments, bench.result.model, *bench.net->program)) return 0;
   if (arguments.Has("worker")) return BenchWork(bench);
   RunSteps(*bench.net, warmup);
@@ -185,6 +190,7 @@ int RunData(const Arguments& arguments) {
   const int64_t batches = arguments.Int("iterations", 50, 1, kMaxSteps);
   const LayerParameter layer = DataLayerOf(arguments);
   DataBench bench(layer, {.phase = TRAIN, .seed = 1, .threads = arguments.Int("workers", 0, 1, 256)});
+  arguments.RefuseUnread({"worker", "warmup", "json"});
   constexpr int64_t kCompared = 2;
   if (!bench.IsReproducible(kCompared)) {
     throw Error(ErrorKind::kInternal, "the pipeline's batches differ from those of one worker");

@@ -40,8 +40,8 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kLetters = {
 
 Arguments SpellOut(Arguments arguments) {
   for (const auto& [letter, name] : kLetters) {
+    if (!arguments.Has(letter)) continue;
     const auto given = arguments.options.extract(letter);
-    if (given.empty()) continue;
     if (arguments.Has(name))
       throw Error(ErrorKind::kUsage, StrCat("-", letter, " is --", name, ", which is given, too"));
     arguments.options[name] = given.mapped();

@@ -12,6 +12,16 @@
 namespace moka {
 namespace {
 
+// "task: DETECT or task: INSTANCES".
+std::string TasksWith(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const InferTask& task : AllInferTasks()) {
+    const bool has_it = std::ranges::any_of(task.options, [&](const OptionSpec& o) { return o.name == flag; });
+    if (has_it) names.push_back(StrCat("task: ", ModelCard::Task_Name(task.task)));
+  }
+  return Join(names, " or ");
+}
+
 int RunInfer(const Arguments& arguments) {
   const InferSource source = InferSourceOf(arguments);
   if (arguments.Has("text") && source.card.task() != ModelCard::TRANSLATE) {
@@ -22,7 +32,9 @@ int RunInfer(const Arguments& arguments) {
   }
   std::vector<std::string> inputs = arguments.positionals;
   if (!arguments.Has("model")) inputs.erase(inputs.begin());
-  return InferTaskFor(source).run(source, inputs, arguments);
+  const InferTask& task = InferTaskFor(source);
+  if (task.shows_classes) arguments.WillRead({"labels"});
+  return task.run(source, inputs, arguments);
 }
 
 }  // namespace
@@ -42,13 +54,16 @@ Verb InferVerb() {
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
-                  {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)"},
+                  {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)", '\0',
+                   "a model that draws: task: DETECT, SEGMENT or INSTANCES in its card"},
                   {"json", "", "print as JSON"}};
   for (const InferTask& task : AllInferTasks()) {
     for (const OptionSpec& option : task.options) {
       const bool is_there =
           std::ranges::any_of(verb.options, [&](const OptionSpec& o) { return o.name == option.name; });
-      if (!is_there) verb.options.push_back(option);  // tasks share some
+      if (is_there) continue;  // tasks share some
+      verb.options.push_back(option);
+      verb.options.back().needs = StrCat("a model whose card says ", TasksWith(option.name));
     }
   }
   for (const OptionSpec& option : ProgramOptionSpecs()) {

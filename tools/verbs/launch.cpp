@@ -89,6 +89,12 @@ std::vector<std::string> LaunchedWords(const Arguments& arguments) {
                 StrCat("moka launch -n 4 -- ",
                        arguments.positionals.empty() ? "train models/lenet" : Join(arguments.positionals, " ")));
   }
+  const auto behind = static_cast<size_t>(arguments.words.end() - dashes) - 1;
+  if (arguments.positionals.size() > behind) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("\"", Printable(arguments.positionals[0]), "\" stands in front of --"),
+                "what each rank runs comes after it");
+  }
+  (void)arguments.positionals.All();
   return {dashes + 1, arguments.words.end()};
 }
 

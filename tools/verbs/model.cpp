@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 NetParameter ReadModel(const Arguments& arguments, const std::string& file) {
   if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: a prototxt or model folder");
   NetReadOptions read;
-  read.overrides = SplitByTarget(arguments.overrides).net;
+  read.overrides = NetOverridesOf(arguments, "model");
   return ReadNet(FindConfig(arguments.positionals[0], file), read);
 }
 

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "optim/solver_fields.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
 #include "proto/text_format.h"
@@ -93,7 +95,7 @@ void PrintModelCheck(const Json& row, const std::string& file) {
 // A phase counts as understood when the net builds in it with some set of stages: many nets are whole only with one.
 bool CheckNetFile(const std::string& file, const std::string& text, const Arguments& arguments, Json& result) {
   NetReadOptions read;
-  read.overrides = SplitByTarget(arguments.overrides).net;
+  read.overrides = NetOverridesOf(arguments, "model check");
   const NetParameter net = NetFromText(text, file, read);
   std::map<std::string, bool> phases;
   result["kind"] = "net";
@@ -115,6 +117,8 @@ void CheckSolverFile(const std::string& file, const std::string& text, const Arg
   // Templates leave the rate to the command line; their curve is that of a rate of 1.
   const bool is_relative = !solver.has_base_lr() && solver.lr_policy() != "multifixed";
   if (is_relative) solver.set_base_lr(1);
+  CheckSolverNumbers(solver);
+  for (const std::string& sentence : UnreadSolverFields(solver)) LogWarning(sentence);
   const std::vector<std::pair<int64_t, double>> curve = RateCurve(solver, kCurvePoints);
   result["rates"] = curve;
   result["needs_base_lr"] = is_relative;

@@ -101,7 +101,7 @@ int RunQuantise(const Arguments& arguments) {
   }
   const TestSource source = TestSourceOf(arguments, "quantise");
   NetReadOptions read;
-  read.overrides = SplitByTarget(arguments.overrides).net;
+  read.overrides = NetOverridesOf(arguments, "quantise");
   const NetParameter param = ReadNet(source.net, read);
   const std::filesystem::path out =
       arguments.Get("out", std::filesystem::path(source.net).replace_extension(".int8.json").string());
@@ -110,6 +110,7 @@ int RunQuantise(const Arguments& arguments) {
 
   CompileOptions observing = compile;
   observing.observes_convolutions = true;
+  RefuseUnreadBeforeLook(arguments, {"batches", "iterations", "trace"});
   if (LooksInside(arguments)) return Look(arguments, param, observing, compile);
   BeginTrace(arguments);
   Calibration calibration;

@@ -38,10 +38,7 @@ void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_
 int RunTest(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
-  read.overrides = SplitByTarget(arguments.overrides).net;
-  if (read.overrides.size() != arguments.overrides.size()) {
-    throw Error(ErrorKind::kUsage, "moka test has no solver: overrides speak of layers, layer[NAME].field=value");
-  }
+  read.overrides = NetOverridesOf(arguments, "test");
   NetState state;
   state.set_phase(TEST);
   if (arguments.Has("level")) state.set_level(static_cast<int>(arguments.Int("level", 0, INT32_MIN, INT32_MAX)));
@@ -59,6 +56,7 @@ int RunTest(const Arguments& arguments) {
     options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
   }
   TestNet net(param, options, store);
+  RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
   if (LookInside(arguments, "test", net.program())) return 0;
   LoadTrainedWeights(source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();

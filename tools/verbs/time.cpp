@@ -106,9 +106,18 @@ int RunTime(const Arguments& arguments) {
   read.overrides = overrides.net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
   const NetParameter param = ReadNet(FindConfig(config, file), read);
-  const CompileOptions compile =
+  if (phase_text == "TEST" && !overrides.solver.empty()) {
+    throw Error(ErrorKind::kUsage,
+                StrCat("inference has no solver to set \"", Printable(overrides.solver[0]), "\" in"));
+  }
+  CompileOptions compile =
       CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
+  if (phase_text == "TRAIN") {
+    RefuseInt8InTraining(arguments);
+    compile.recompute = arguments.Has("recompute");
+  }
+  RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   TimedOptions timed;
   timed.solver = overrides.solver;

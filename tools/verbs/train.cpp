@@ -243,6 +243,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
   TrainerOptions options;
   options.compile = CompileOptionsOfRun(arguments, setup);
+  options.compile.recompute = arguments.Has("recompute");
   options.compile.device = DeviceOf(arguments, &setup.solver, world == nullptr ? 0 : LocalRank(*world));
   options.weights = setup.weights;
   options.caffe_snapshot = arguments.Get("snapshot");
@@ -250,6 +251,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   if (arguments.Has("max-time")) options.max_time_s = ParseDuration(arguments.Get("max-time"));
   if (setup.solver.threads() > 0 && !arguments.Has("threads")) SetThreadCount(setup.solver.threads());
   options.baseline = training.baseline();
+  arguments.RefuseUnread({"progress", "runs", "trace", "threads"});
   if (ExplainsComm(arguments)) {
     options.world = world;
     options.resume = training.TakeResume();
@@ -283,6 +285,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   } else {
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
     if (is_first) {
+      PrepareSnapshotPrefix(setup.solver);
       run.emplace(OpenRun(setup, arguments, ranks));
       LogStart(setup, *run, 0);
       trainer->SetRun(*run);
@@ -354,6 +357,7 @@ int Train(const Arguments& arguments, Communicator* world) {
 }
 
 int RunTrain(const Arguments& arguments) {
+  RefuseInt8InTraining(arguments);
   if (IsLaunched()) RefuseRanksOfProcess(arguments);
   if (!IsLaunched()) return Train(arguments, nullptr);
   const std::unique_ptr<Communicator> world = WithFault(OpenWorld());

@@ -1,0 +1,29 @@
+// What is written in a net and changes nothing: a parameter message of another layer's type, a field that this layer
+// passes over, what forks have and Moka does not need. All of it is said, with its place, before a net is used.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+struct UnreadFields {
+  std::string owner;  // a message's name ("ConvolutionParameter"), or a layer's type
+  std::string param;  // of a layer's type: the field of LayerParameter
+  std::vector<std::string> fields;
+};
+
+// Fields of messages that no layer and no reader of data asks for, sorted by message.
+const std::vector<UnreadFields>& FieldsNothingReads();
+// Fields that others read, and layers of these types do not.
+const std::vector<UnreadFields>& FieldsLayersDoNotRead();
+
+// A sentence for each kind of field that is set and not read, at its first place, with how many layers have it.
+std::vector<std::string> UnreadNetFields(const NetParameter& net);
+
+// Errors: kConfig at the first number of a layer that is NaN, or multiplier or loss weight that is not finite.
+void CheckNetNumbers(const NetParameter& net);
+
+}  // namespace moka

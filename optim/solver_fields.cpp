@@ -1,0 +1,279 @@
+#include "optim/solver_fields.h"
+
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "proto/places.h"
+
+namespace moka {
+namespace {
+
+using Field = google::protobuf::FieldDescriptor;
+
+constexpr double kInt = std::numeric_limits<int32_t>::max();
+constexpr double kInt64 = 9e18;
+constexpr double kFloat = std::numeric_limits<float>::max();
+constexpr double kBelow1 = 1 - 1e-7;
+
+// A field that takes part only together with others.
+struct Reader {
+  std::string field;
+  bool (*is_read)(const SolverParameter&);
+  std::string text;  // what reads it
+};
+
+bool IsOneOf(const std::string& name, std::initializer_list<const char*> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool HasTests(const SolverParameter& s) { return s.test_iter_size() > 0; }
+bool HasPrefix(const SolverParameter& s) { return s.has_snapshot_prefix(); }
+bool HasTarget(const SolverParameter& s) { return s.has_target_metric(); }
+bool HasDecay(const SolverParameter& s) {
+  return s.weight_decay() != 0 || s.weight_decay_policy() != "fixed" || s.turn_size() > 0;
+}
+bool HasMomentumCurve(const SolverParameter& s) { return s.momentum_policy() != "fixed"; }
+bool HasDecayCurve(const SolverParameter& s) { return s.weight_decay_policy() != "fixed"; }
+bool WarmsUp(const SolverParameter& s) { return s.warmup_iter() > 0; }
+bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
+bool HasLarc(const SolverParameter& s) { return s.larc(); }
+bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
+bool NeverReads(const SolverParameter& /*s*/) { return false; }
+
+template <const char* const* kNames>
+bool PolicyIs(const SolverParameter& s) {
+  for (const char* const* name = kNames; *name != nullptr; ++name) {
+    if (s.lr_policy() == *name) return true;
+  }
+  return false;
+}
+constexpr const char* kByGamma[] = {"exp", "inv", "multistep", "plateau", "sigmoid", "step", nullptr};
+constexpr const char* kByPower[] = {"inv", "poly", nullptr};
+constexpr const char* kByStep[] = {"sigmoid", "step", nullptr};
+constexpr const char* kByValues[] = {"multistep", nullptr};
+constexpr const char* kByStages[] = {"multifixed", nullptr};
+constexpr const char* kByWindows[] = {"plateau", nullptr};
+
+// Whether the solver, or a turn of it, is of one of the types.
+bool HasType(const SolverParameter& s, std::initializer_list<const char*> types) {
+  return IsOneOf(s.type(), types) ||
+         std::ranges::any_of(s.turn(), [&](const TrainTurn& turn) { return IsOneOf(turn.type(), types); });
+}
+bool HasSecondMoment(const SolverParameter& s) { return HasType(s, {"Adam", "AdamW", "LAMB"}); }
+bool HasMeanSquares(const SolverParameter& s) { return HasType(s, {"RMSProp"}); }
+bool Divides(const SolverParameter& s) {
+  return HasType(s, {"AdaDelta", "AdaGrad", "Adam", "AdamW", "LAMB", "RMSProp"});
+}
+bool IsLars(const SolverParameter& s) { return HasType(s, {"LARS"}); }
+
+const std::vector<Reader>& Readers() {
+  static const std::string kIgnored = "nothing here: it is read and ignored";
+  static const std::vector<Reader> kReaders = {
+      {"gamma", PolicyIs<kByGamma>, "lr_policy exp, inv, multistep, plateau, sigmoid or step"},
+      {"power", PolicyIs<kByPower>, "lr_policy inv or poly"},
+      {"stepsize", PolicyIs<kByStep>, "lr_policy step or sigmoid"},
+      {"stepvalue", PolicyIs<kByValues>, "lr_policy multistep"},
+      {"stagelr", PolicyIs<kByStages>, "lr_policy multifixed"},
+      {"stageiter", PolicyIs<kByStages>, "lr_policy multifixed"},
+      {"plateau_winsize", PolicyIs<kByWindows>, "lr_policy plateau"},
+      {"warmup_start_lr", WarmsUp, "a warm-up, warmup_iter above 0"},
+      {"rampup_lr", RampsUp, "a ramp, rampup_interval above 0"},
+      {"momentum2", HasSecondMoment, "type Adam, AdamW or LAMB"},
+      {"rms_decay", HasMeanSquares, "type RMSProp"},
+      {"delta", Divides, "type AdaDelta, AdaGrad, Adam, AdamW, LAMB or RMSProp"},
+      {"lars_eta", IsLars, "type LARS"},
+      {"larc_policy", HasLarc, "larc: true"},
+      {"larc_eta", HasLarc, "larc: true"},
+      {"local_gw_ratio", HasLocalRates, "local_lr_auto: true"},
+      {"max_momentum", HasMomentumCurve, "momentum_policy poly or opt"},
+      {"momentum_power", HasMomentumCurve, "momentum_policy poly"},
+      {"weight_decay_power", HasDecayCurve, "weight_decay_policy poly"},
+      {"max_weight_decay", HasDecayCurve, "weight_decay_policy poly"},
+      {"regularization_type", HasDecay, "a weight_decay above 0"},
+      {"test_interval", HasTests, "a test net, which test_iter counts"},
+      {"test_initialization", HasTests, "a test net, which test_iter counts"},
+      {"test_compute_loss", HasTests, "a test net, which test_iter counts"},
+      {"early_stop_patience", HasTests, "a test net, which test_iter counts"},
+      {"target_value", HasTarget, "a target_metric"},
+      {"snapshot_format", HasPrefix, "a snapshot_prefix"},
+      {"debug_info", NeverReads,
+       "nothing here: a value that is not finite is found and named without it, and `moka compare` compares blobs"},
+      {"store_blobs_in_old_format", NeverReads, kIgnored},
+      {"test_and_snapshot_last_epochs", NeverReads, kIgnored},
+      {"test_offset", NeverReads, kIgnored},
+      {"engine", NeverReads, kIgnored},
+      {"group_id", NeverReads, kIgnored},
+      {"richness", NeverReads, kIgnored},
+      {"force_type", NeverReads, "force_decay alone, which is not part of Moka"},
+      {"force_direction", NeverReads, "force_decay alone, which is not part of Moka"},
+      {"force_decay_type", NeverReads, "force_decay alone, which is not part of Moka"},
+      {"force_iter", NeverReads, "force_decay alone, which is not part of Moka"},
+  };
+  return kReaders;
+}
+
+// Set to other than the default, which changes nothing.
+bool Matters(const SolverParameter& solver, const Field& field) {
+  const auto& reflection = *solver.GetReflection();
+  if (field.is_repeated()) return reflection.FieldSize(solver, &field) > 0;
+  if (!reflection.HasField(solver, &field)) return false;
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_INT32: return reflection.GetInt32(solver, &field) != field.default_value_int32();
+    case Field::CPPTYPE_INT64: return reflection.GetInt64(solver, &field) != field.default_value_int64();
+    case Field::CPPTYPE_FLOAT: return reflection.GetFloat(solver, &field) != field.default_value_float();
+    case Field::CPPTYPE_BOOL: return reflection.GetBool(solver, &field) != field.default_value_bool();
+    case Field::CPPTYPE_ENUM: return reflection.GetEnum(solver, &field) != field.default_value_enum();
+    case Field::CPPTYPE_STRING: return reflection.GetString(solver, &field) != field.default_value_string();
+    default: return true;
+  }
+}
+
+// A field's values as doubles; none of fields that hold no numbers.
+std::vector<double> NumbersOf(const google::protobuf::Message& message, const Field& field) {
+  const auto& reflection = *message.GetReflection();
+  std::vector<double> numbers;
+  if (!field.is_repeated() && !reflection.HasField(message, &field)) return numbers;
+  const int count = field.is_repeated() ? reflection.FieldSize(message, &field) : 1;
+  for (int i = 0; i < count; ++i) {
+    const bool one = !field.is_repeated();
+    switch (field.cpp_type()) {
+      case Field::CPPTYPE_INT32:
+        numbers.push_back(one ? reflection.GetInt32(message, &field) : reflection.GetRepeatedInt32(message, &field, i));
+        break;
+      case Field::CPPTYPE_INT64:
+        numbers.push_back(static_cast<double>(one ? reflection.GetInt64(message, &field)
+                                                  : reflection.GetRepeatedInt64(message, &field, i)));
+        break;
+      case Field::CPPTYPE_FLOAT:
+        numbers.push_back(one ? reflection.GetFloat(message, &field) : reflection.GetRepeatedFloat(message, &field, i));
+        break;
+      default: break;
+    }
+  }
+  return numbers;
+}
+
+std::string RangeText(const SolverRange& range) {
+  const auto end = [](double value) { return std::abs(value) >= kInt ? std::string() : StrCat(value); };
+  const bool is_below_1 = range.high == kBelow1;
+  const std::string high = is_below_1 ? "below 1" : end(range.high).empty() ? "" : StrCat("at most ", end(range.high));
+  if (end(range.low).empty()) return high.empty() ? "a finite number" : high;
+  return StrCat("at least ", end(range.low), high.empty() ? "" : " and ", high);
+}
+
+void CheckNumbersIn(const google::protobuf::Message& message, const SolverParameter& solver, const std::string& path) {
+  const bool has_ranges = path.empty() || message.GetDescriptor() == TrainTurn::descriptor();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const Field& field = *message.GetDescriptor()->field(i);
+    const std::string here = path.empty() ? field.name() : StrCat(path, ".", field.name());
+    const auto& ranges = SolverRanges();
+    const auto range = std::ranges::find(ranges, field.name(), &SolverRange::field);
+    const std::vector<double> numbers = NumbersOf(message, field);
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      const SolverRange any{field.name(), -kInt64 * kInt64, kInt64 * kInt64};
+      const SolverRange& wanted = has_ranges && range != ranges.end() ? *range : any;
+      if (numbers[k] >= wanted.low && numbers[k] <= wanted.high) continue;
+      throw Error(ErrorKind::kConfig, PlaceOf(solver, field.is_repeated() ? StrCat(here, "[", k, "]") : here),
+                  StrCat(here, " must be ", RangeText(wanted), ", and is ", numbers[k]));
+    }
+    const google::protobuf::Descriptor* inner = field.message_type();
+    if (inner == nullptr || inner == NetParameter::descriptor() || inner == Origin::descriptor()) continue;
+    const auto& reflection = *message.GetReflection();
+    if (!field.is_repeated() && reflection.HasField(message, &field))
+      CheckNumbersIn(reflection.GetMessage(message, &field), solver, here);
+    for (int k = 0; field.is_repeated() && k < reflection.FieldSize(message, &field); ++k) {
+      CheckNumbersIn(reflection.GetRepeatedMessage(message, &field, k), solver, StrCat(here, "[", k, "]"));
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<SolverRange>& SolverRanges() {
+  static const std::vector<SolverRange> kRanges = {
+      {"test_iter", 1, kInt},
+      {"test_interval", 0, kInt},
+      {"base_lr", 0, kFloat},
+      {"display", 0, kInt},
+      {"average_loss", 1, kInt},
+      {"max_iter", 0, kInt},
+      {"iter_size", 1, kInt},
+      {"gamma", 0, kFloat},
+      {"power", 0, kFloat},
+      {"momentum", 0, kBelow1},
+      {"weight_decay", 0, kFloat},
+      {"stepsize", 0, kInt},
+      {"stepvalue", 0, kInt},
+      {"clip_gradients", -kFloat, kFloat},
+      {"snapshot", 0, kInt},
+      {"device_id", 0, kInt},
+      {"random_seed", -1, kInt64},
+      {"delta", 0, 1e6},
+      {"momentum2", 0, kBelow1},
+      {"rms_decay", 0, kBelow1},
+      {"warmup_iter", 0, kInt},
+      {"warmup_start_lr", 0, kFloat},
+      {"min_lr", 0, kFloat},
+      {"lars_eta", 0, 1e6},
+      {"ema_decay", 0, kBelow1},
+      {"early_stop_patience", 0, kInt},
+      {"max_epochs", 0, kInt},
+      {"keep_last", 0, kInt},
+      {"target_value", -kFloat, kFloat},
+      {"threads", 0, 4096},
+      {"loss_scale", 0, kFloat},
+      {"loss_scale_window", 1, kInt},
+      {"rampup_interval", 0, kInt},
+      {"rampup_lr", 0, kFloat},
+      {"max_momentum", 0, kBelow1},
+      {"momentum_power", 0, kFloat},
+      {"larc_eta", 0, 1e6},
+      {"weight_decay_power", 0, kFloat},
+      {"max_weight_decay", 0, kFloat},
+      {"test_and_snapshot_last_epochs", 0, kInt},
+      {"stagelr", 0, kFloat},
+      {"stageiter", 0, kInt},
+      {"local_gw_ratio", 0, 1e6},
+      {"test_offset", 0, kInt},
+      {"plateau_winsize", 1, kInt},
+      {"clip_weights", -1, kFloat},
+      {"clamp_weights_lower", -kFloat, kFloat},
+      {"clamp_weights_upper", -kFloat, kFloat},
+      {"group_id", 0, kInt},
+      {"richness", 0, kInt},
+      {"breadth_decay", 0, kFloat},
+      {"kernel_shape_decay", 0, kFloat},
+      {"block_group_decay", 0, kFloat},
+      {"force_decay", 0, kFloat},
+      {"force_iter", -1, kInt},
+  };
+  return kRanges;
+}
+
+void CheckSolverNumbers(const SolverParameter& solver) { CheckNumbersIn(solver, solver, {}); }
+
+std::vector<std::string> UnreadSolverFields(const SolverParameter& solver) {
+  std::vector<std::string> sentences;
+  const auto say = [&](const std::string& field, const std::string& text) {
+    sentences.push_back(StrCat(PlaceOf(solver, field).ToString(), ": ", field, " ", text));
+  };
+  for (const Reader& reader : Readers()) {
+    const Field& field = *SolverParameter::descriptor()->FindFieldByName(reader.field);
+    if (!Matters(solver, field) || reader.is_read(solver)) continue;
+    say(field.is_repeated() ? reader.field + "[0]" : reader.field,
+        StrCat("is not read by this training; what reads it is ", reader.text));
+  }
+  if (solver.clip_gradients() == 0) say("clip_gradients", "is 0, which makes every gradient 0: no weight learns");
+  if (solver.has_base_lr() && solver.base_lr() == 0 && solver.lr_policy() != "multifixed")
+    say("base_lr", "is 0: no weight learns");
+  if (solver.clip_weights() == 0) say("clip_weights", "is 0, which makes every weight 0");
+  return sentences;
+}
+
+}  // namespace moka

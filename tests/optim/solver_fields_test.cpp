@@ -1,0 +1,131 @@
+// Every number of a solver against what it may be, and every field against the sources that read it.
+#include "optim/solver_fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "proto/solver_file.h"
+
+namespace moka {
+namespace {
+
+using Field = google::protobuf::FieldDescriptor;
+
+std::string SolverFieldError(const std::string& text) {
+  try {
+    CheckSolverNumbers(SolverFromText(text, "s.prototxt"));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool IsNumber(const Field& field) {
+  return field.cpp_type() == Field::CPPTYPE_FLOAT || field.cpp_type() == Field::CPPTYPE_INT32 ||
+         field.cpp_type() == Field::CPPTYPE_INT64;
+}
+
+TEST(SolverFields, EveryNumberHasARangeAndEveryRangeAField) {
+  std::set<std::string> ranged;
+  for (const SolverRange& range : SolverRanges()) {
+    const Field* field = SolverParameter::descriptor()->FindFieldByName(range.field);
+    ASSERT_NE(field, nullptr) << range.field;
+    EXPECT_TRUE(IsNumber(*field)) << range.field;
+    EXPECT_LE(range.low, range.high) << range.field;
+    EXPECT_TRUE(ranged.insert(range.field).second) << range.field << " twice";
+  }
+  for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
+    const Field& field = *SolverParameter::descriptor()->field(i);
+    EXPECT_EQ(IsNumber(field), ranged.contains(field.name())) << field.name();
+  }
+}
+
+TEST(SolverFields, ValuesOutOfRangeAreRefusedAtTheirPlace) {
+  int refused = 0;
+  for (const SolverRange& range : SolverRanges()) {
+    const Field& field = *SolverParameter::descriptor()->FindFieldByName(range.field);
+    const bool is_float = field.cpp_type() == Field::CPPTYPE_FLOAT;
+    std::vector<std::pair<std::string, double>> values = {{"0", 0}, {"-1", -1}, {"2147483647", 2147483647}};
+    if (is_float) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      values = {{"nan", std::nan("")}, {"inf", kInfinity}, {"-inf", -kInfinity}, {"0", 0}, {"-1", -1}, {"3e38", 3e38}};
+    }
+    for (const auto& [text, value] : values) {
+      const std::string error = SolverFieldError(StrCat("type: \"SGD\"\n  ", range.field, ": ", text));
+      if (value >= range.low && value <= range.high) {
+        EXPECT_EQ(error, "") << range.field << ": " << text;
+        continue;
+      }
+      ++refused;
+      EXPECT_THAT(error, testing::HasSubstr("s.prototxt:2:3: ")) << range.field << ": " << text;
+      EXPECT_THAT(error, testing::HasSubstr(range.field)) << text;
+    }
+  }
+  EXPECT_GT(refused, 120);
+}
+
+TEST(SolverFields, NumbersInsideOtherMessagesAreFinite) {
+  EXPECT_THAT(SolverFieldError("distributed {\n deadline_s: nan }"), testing::HasSubstr("s.prototxt:2:2: "));
+  EXPECT_THAT(SolverFieldError("sample_grid { low: -inf }"), testing::HasSubstr("sample_grid[0].low"));
+  EXPECT_THAT(SolverFieldError("turn { momentum: 2 }"), testing::HasSubstr("at least 0 and below 1"));
+  EXPECT_EQ(SolverFieldError("turn { momentum: 0.5 } distributed { deadline_s: 3 }"), "");
+}
+
+TEST(SolverFields, WhatATrainingDoesNotReadIsSaid) {
+  const auto said = [](const std::string& text) {
+    return Join(UnreadSolverFields(SolverFromText(text, "s.prototxt")), "\n");
+  };
+  EXPECT_EQ(said("base_lr: 0.1 lr_policy: \"step\" gamma: 0.1 stepsize: 5 momentum: 0.9 weight_decay: 0.1"), "");
+  EXPECT_THAT(
+      said("base_lr: 0.1 lr_policy: \"fixed\"\nstepsize: 5"),
+      testing::HasSubstr("s.prototxt:2:1: stepsize is not read by this training; what reads it is lr_policy step"));
+  EXPECT_THAT(said("base_lr: 0.1 debug_info: true"), testing::HasSubstr("debug_info is not read"));
+  EXPECT_EQ(said("base_lr: 0.1 debug_info: false"), "");
+  EXPECT_THAT(said("base_lr: 0.1 type: \"SGD\" momentum2: 0.5 delta: 1e-4"),
+              testing::AllOf(testing::HasSubstr("type Adam, AdamW or LAMB"), testing::HasSubstr("delta is not read")));
+  EXPECT_THAT(said("base_lr: 0.1 test_interval: 100"), testing::HasSubstr("a test net, which test_iter counts"));
+  EXPECT_THAT(said("base_lr: 0"), testing::HasSubstr("base_lr is 0: no weight learns"));
+  EXPECT_THAT(said("base_lr: 1 clip_gradients: 0"), testing::HasSubstr("every gradient 0"));
+  EXPECT_THAT(said("base_lr: 1 test_offset: 4 richness: 3"),
+              testing::AllOf(testing::HasSubstr("test_offset is"), testing::HasSubstr("richness is")));
+}
+
+// A field that no source asks for is in the list of those that are said to be ignored.
+TEST(SolverFields, EveryFieldIsReadBySomeSourceOrSaidToBeIgnored) {
+  std::string sources;
+  for (const char* room : {"optim", "tools", "proto", "comm", "data"}) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(std::filesystem::path(MOKA_SOURCE_DIR) / room)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() == ".cpp" && name != "solver_fields.cpp" && name != "trainer_options.cpp")
+        sources += ReadFile(entry.path());
+    }
+  }
+  for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
+    const Field& field = *SolverParameter::descriptor()->field(i);
+    const bool is_read = sources.find(StrCat(field.name(), "()")) != std::string::npos ||
+                         sources.find(StrCat(field.name(), "_size()")) != std::string::npos ||
+                         sources.find(StrCat("_", field.name(), "(")) != std::string::npos;
+    SolverParameter solver;
+    if (is_read || field.message_type() != nullptr || field.name() == "record_checks") continue;
+    const std::string value = field.enum_type() != nullptr                ? field.enum_type()->value(1)->name()
+                              : field.cpp_type() == Field::CPPTYPE_STRING ? "\"other\""
+                              : field.cpp_type() == Field::CPPTYPE_BOOL
+                                  ? (field.default_value_bool() ? "false" : "true")
+                                  : "7";
+    const std::string said =
+        Join(UnreadSolverFields(SolverFromText(StrCat(field.name(), ": ", value), "s.prototxt")), "\n");
+    EXPECT_THAT(said, testing::HasSubstr(field.name())) << "neither read nor said to be ignored";
+  }
+}
+
+}  // namespace
+}  // namespace moka

@@ -82,6 +82,7 @@ Verb FrechetVerb() {
   verb.examples = {"moka frechet models/cifar10_quick --weights quick.safetensors --blob ip1 fakes/ reals/"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"blob", "NAME", "whose values are the features (default: the net's first output)"},
                   {"batch", "N", "pictures a pass (default 100)"},
                   {"json", "", "print as JSON"}};

@@ -40,6 +40,7 @@ Verb InferVerb() {
                    "moka infer runs/latest --dry-run --batch 1"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
                   {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)"},

@@ -7,6 +7,7 @@
 #include "core/text.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
+#include "tools/infer/picture_way.h"
 #include "tools/net_source.h"
 
 namespace moka {
@@ -30,15 +31,6 @@ Shape InputShape(const NetParameter& net, int64_t batch) {
   throw Error(ErrorKind::kConfig, StrCat("net \"", net.name(), "\" has no input"));
 }
 
-// The layer that says what is done to a picture: the data layer that became the input, or the input itself.
-const LayerParameter& PicturesIn(const NetParameter& net, const NetParameter& deploy) {
-  const LayerParameter& input = ImageInput(deploy);
-  for (const LayerParameter& layer : net.layer()) {
-    if (layer.name() == input.name() && layer.top_size() > 0 && layer.top(0) == input.top(0)) return layer;
-  }
-  return input;
-}
-
 }  // namespace
 
 PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
@@ -58,7 +50,9 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
                 StrCat("input \"", input, "\" is ", input_.shape().ToString(), ", not pictures [N,C,H,W]"));
   }
   shown_.resize(static_cast<size_t>(batch_));
-  reader_ = std::make_unique<PictureReader>(PicturesIn(net, deploy), input_.shape().Erased(0), fs::path{});
+  const Shape sample = input_.shape().Erased(0);
+  const PictureWay way = PictureWayOf(source, net, deploy, sample);
+  reader_ = std::make_unique<PictureReader>(way.layer, sample, fs::path{}, way.order);
 }
 
 std::span<float> PictureNet::SlotOf(int64_t slot) const {

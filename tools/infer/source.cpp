@@ -17,6 +17,7 @@
 #include "proto/net_file.h"
 #include "tools/checkpoint_source.h"
 #include "tools/infer/frames.h"
+#include "tools/infer/picture_way.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 
@@ -82,6 +83,7 @@ InferSource InferSourceOf(const Arguments& arguments) {
     if (labels.empty() && fs::exists(folder / "labels.txt", code)) labels = folder / "labels.txt";
   }
   if (!labels.empty()) source.names = ReadNameLines(labels);
+  source.flags = PictureFlagsOf(arguments);
   source.overrides = arguments.overrides;
   source.compile = CompileOptionsOf(arguments);
   source.has_precision = arguments.Has("precision");

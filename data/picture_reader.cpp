@@ -175,6 +175,7 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
     record_scratch_.record.set_picture(std::string(file));
     WriteRecord(size, out);
   } else if (plain_->takes_parts()) {
+    shown_ = SeenOf(size);
     plain_->ApplyOpened(decoder_.Open(file, {.channels = channels_}), decoder_, {0, 0}, clock_, scratch_, out);
   } else {
     Write(image, out);
@@ -202,6 +203,7 @@ void PictureReader::PutAsIs(Image image, std::span<float> out) {
 }
 
 void PictureReader::Write(const Image& image, std::span<float> out) {
+  shown_ = SeenOf({image.channels, image.height, image.width});
   if (plain_) return plain_->Apply(ViewOf(image), {0, 0}, scratch_, out);
   if (boxes_) {
     box_scratch_.image = image;
@@ -217,13 +219,20 @@ void PictureReader::Write(const Image& image, std::span<float> out) {
   WriteRecord({image.channels, image.height, image.width}, out);
 }
 
+ImageBox PictureReader::SeenOf(const ImageSize& size) const {
+  if (plain_) return plain_->SeenOf(size);
+  if (boxes_) return boxes_->SeenOf(size.height, size.width);
+  const ResamplePart part = records_->PartOf(size, {0, 0});
+  const auto width = static_cast<double>(size.width);
+  const auto height = static_cast<double>(size.height);
+  // The part's own size but for a canvas, of which it fills a corner.
+  const double wide = static_cast<double>(sample_[2]) / static_cast<double>(part.width);
+  const double high = static_cast<double>(sample_[1]) / static_cast<double>(part.height);
+  return {part.box.x / width, part.box.y / height, part.box.width / width * wide, part.box.height / height * high};
+}
+
 void PictureReader::WriteRecord(const ImageSize& size, std::span<float> out) {
-  shown_ = {};
-  if (records_->HasCanvas()) {
-    const ResamplePart part = records_->PartOf(size, {0, 0});
-    shown_ = {static_cast<double>(sample_[2]) / static_cast<double>(part.width),
-              static_cast<double>(sample_[1]) / static_cast<double>(part.height)};
-  }
+  shown_ = SeenOf(size);
   records_->Apply({0, 0}, sample_, decoder_, clock_, scratch_, record_scratch_, out);
 }
 

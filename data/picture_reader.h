@@ -47,13 +47,9 @@ class PictureReader {
   // A picture of the sample's size as it is: neither resized nor cut.
   void PutAsIs(Image image, std::span<float> out);
 
-  // What part of the last picture's pixels the sample's sides are, for a picture on a canvas: more than 1 where the
-  // picture leaves some of it free.
-  struct Shown {
-    double width = 1;
-    double height = 1;
-  };
-  const Shown& shown() const { return shown_; }
+  // What part of the last picture the sample shows, as fractions of the picture: less than all where a crop was cut,
+  // more where it lies on a canvas or is padded.
+  const ImageBox& shown() const { return shown_; }
 
  private:
   bool Fits(const ImageSize& size) const;
@@ -62,6 +58,7 @@ class PictureReader {
   void Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image);
   void Write(const Image& image, std::span<float> out);
   void WriteRecord(const ImageSize& size, std::span<float> out);
+  ImageBox SeenOf(const ImageSize& size) const;
   PictureSizing SizingOf(const LayerParameter& layer, const std::filesystem::path& base_folder) const;
 
   Shape sample_;
@@ -74,7 +71,7 @@ class PictureReader {
   std::optional<Transform> plain_;  // of layers without boxes, and of what is written as it is
   std::optional<BoxTransform> boxes_;
   std::optional<RecordTransform> records_;
-  Shown shown_;
+  ImageBox shown_{0, 0, 1, 1};
   ImageDecoder decoder_;
   StageClock clock_;
   TransformScratch scratch_;

@@ -83,6 +83,9 @@ class Transform {
   std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
   bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   const Augmenter& augmenter() const { return augmenter_; }
+  // What part of a record of this size the sample shows in the test phase, as fractions of the record; beyond 0..1
+  // where it is padded.
+  ImageBox SeenOf(const ImageSize& size) const;
   // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
   // Errors: those of CheckChannels.
   void Normalise(const Image& picture, std::span<float> out) const;

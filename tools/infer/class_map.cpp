@@ -123,7 +123,10 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
   if (!options.overlap) {
     const ImageWindow whole{0, 0, picture.width, picture.height};
     net.Put(picture, 0);
-    parts.push_back({whole, BoxOf(whole)});
+    const ImageBox& shown = net.shown(0);
+    const auto wide = static_cast<double>(picture.width);
+    const auto high = static_cast<double>(picture.height);
+    parts.push_back({whole, {shown.x * wide, shown.y * high, shown.width * wide, shown.height * high}});
     DecideBatch(net, scores, parts, map);
     return map;
   }

@@ -54,7 +54,7 @@ InstanceOutputs OutputsOf(const PictureNet& net) {
 
 // What was found on a picture, the highest score first.
 std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
-                                       const PictureNet::Shown& shown) {
+                                       const ImageBox& shown) {
   std::vector<FoundInstance> found;
   const std::span<const float> all = rows.as<const float>();
   const auto width = static_cast<double>(picture.width);
@@ -62,8 +62,9 @@ std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double 
   for (size_t i = 0; i + kInstanceColumns <= all.size(); i += kInstanceColumns) {
     const std::span<const float> row = all.subspan(i, kInstanceColumns);
     if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const MarkBox place{row[3] * shown.width * width, row[4] * shown.height * height, row[5] * shown.width * width,
-                        row[6] * shown.height * height};
+    const auto x = [&](float part) { return (shown.x + double{part} * shown.width) * width; };
+    const auto y = [&](float part) { return (shown.y + double{part} * shown.height) * height; };
+    const MarkBox place{x(row[3]), y(row[4]), x(row[5]), y(row[6])};
     const MarkBox box{std::clamp(place.left, 0.0, width), std::clamp(place.top, 0.0, height),
                       std::clamp(place.right, 0.0, width), std::clamp(place.bottom, 0.0, height)};
     if (!(box.right > box.left && box.bottom > box.top)) continue;  // of the canvas beside the picture

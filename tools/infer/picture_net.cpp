@@ -78,7 +78,7 @@ void PictureNet::Put(Image image, int64_t slot) {
 
 void PictureNet::PutAsIs(Image image, int64_t slot) {
   reader_->PutAsIs(std::move(image), SlotOf(slot));
-  shown_[static_cast<size_t>(slot)] = {};
+  shown_[static_cast<size_t>(slot)] = {0, 0, 1, 1};
 }
 
 }  // namespace moka

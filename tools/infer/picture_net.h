@@ -39,16 +39,15 @@ class PictureNet {
   void Put(Image image, int64_t slot);
   // A part of a picture that has the input's size: as it is.
   void PutAsIs(Image image, int64_t slot);
-  // What parts of the picture in a slot the input's sides are: 1 and 1, but more for a picture on a canvas.
-  using Shown = PictureReader::Shown;
-  Shown shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
+  // What part of the picture in a slot the input shows (PictureReader::shown).
+  const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
   void Run() { program_->Run(); }
 
  private:
   std::span<float> SlotOf(int64_t slot) const;
 
   int64_t batch_;
-  std::vector<Shown> shown_;  // of each slot
+  std::vector<ImageBox> shown_;  // of each slot
   ParameterStore store_;
   std::unique_ptr<Program> program_;
   std::unique_ptr<PictureReader> reader_;

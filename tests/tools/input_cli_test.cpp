@@ -203,7 +203,8 @@ TEST_F(InputCliTest, LayersThatTheWeightsLackAreAnError) {
   Put(folder + "/more.prototxt",
       net +
           "layer { name: 'fc2' type: 'InnerProduct' bottom: 'ip' top: 'fc2' inner_product_param { num_output: 2 } } "
-          "layer { name: 'fc3' type: 'InnerProduct' bottom: 'fc2' top: 'fc3' inner_product_param { num_output: 2 } }");
+          "layer { name: 'fc3' type: 'InnerProduct' bottom: 'fc2' top: 'fc3' loss_weight: 1 inner_product_param { "
+          "num_output: 2 } }");
   for (const char* verb : {"test more.prototxt", "infer more.prototxt p/a.png", "quantise more.prototxt --batches 1",
                            "frechet more.prototxt p p", "compare more.prototxt none.npz"}) {
     std::string words = verb;
@@ -235,7 +236,7 @@ TEST_F(InputCliTest, OddWeightsNamesAndOutputsAreSaid) {
   Put(folder + "/net.prototxt", ReadFile(folder + "/net.prototxt") +
                                     "layer { name: 'two' type: 'Power' bottom: 'data' top: 'two' } "
                                     "layer { name: 'three' type: 'Power' bottom: 'ip' top: 'three' }");
-  EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (two, three): \"three\" is used"));
+  EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (three, two): \"two\" is used"));
 }
 
 }  // namespace

@@ -119,7 +119,11 @@ PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, c
 
 PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const fs::path& base_folder) const {
   const std::pair<int64_t, int64_t> listed = ListedSizeOf(layer);
-  if (listed.first > 0) return {listed.first, listed.second, Interpolation::kLinear};
+  // A database's records were resized when they were imported, by areas.
+  const bool is_imported = layer.type() == "Data" || layer.type() == "RecordData";
+  if (listed.first > 0) {
+    return {listed.first, listed.second, is_imported ? Interpolation::kArea : Interpolation::kLinear};
+  }
   const TransformationParameter& fields = layer.transform_param();
   if (boxes_ || fields.resize_short() > 0 || layer.record_data_param().height() > 0 ||
       layer.record_data_param().canvas_height() > 0) {
@@ -127,7 +131,6 @@ PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const fs::pat
   }
   // A windows' layer warps each to the crop.
   if (layer.type() == "WindowData") return {sample_[1], sample_[2], Interpolation::kLinear};
-  // Records were resized when they were imported, by areas.
   if (plain_ && plain_->mean_shape().rank() == 3) {
     return {plain_->mean_shape()[1], plain_->mean_shape()[2], Interpolation::kArea};
   }

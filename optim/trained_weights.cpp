@@ -20,7 +20,8 @@ void LoadTrainedWeights(const std::string& list, std::span<const NetBlob> blobs,
                        ", which the net needs"),
                 "only a training fills layers that its weights lack; name more files with commas, or mend the names");
   }
-  for (const std::string& file : Split(list, ',')) {
+  for (const std::string& part : Split(list, ',')) {
+    const std::string file(Trim(part));
     std::filesystem::path state = file;
     std::filesystem::path manifest = file;
     std::error_code code;

@@ -202,6 +202,9 @@ void PictureReader::Put(Image image, std::span<float> out) {
 void PictureReader::PutAsIs(Image image, std::span<float> out) {
   TakeChannels(image);
   Require(image.height == sample_[1] && image.width == sample_[2], "PictureReader::PutAsIs: the sample's size");
+  shown_ = {0, 0, 1, 1};
+  // A mean image is of whole records.
+  if (plain_ && plain_->mean_shape().rank() == 0) return plain_->Normalise(image, out);
   Write(image, out);
 }
 

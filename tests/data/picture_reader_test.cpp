@@ -232,6 +232,21 @@ TEST_F(PictureReaders, TheyKnowWhatPartOfAPictureTheSampleShows) {
             (Parts{0, 0, 2, 2}));
 }
 
+TEST_F(PictureReaders, PartsOfPicturesGoInAsTheyAre) {
+  const Image tile = Picture(20, 20, 3, 1);
+  std::vector<float> out(3 * 20 * 20);
+  PictureReader reader(Layer("ImageData",
+                             "image_data_param { new_height: 40 new_width: 50 } transform_param { crop_size: 20 "
+                             "resize_short: 30 mean_value: 3 scale: 0.5 }"),
+                       {3, 20, 20}, {});
+  reader.PutAsIs(tile, out);
+  for (size_t i = 0; i < 400; ++i) {
+    for (size_t c = 0; c < 3; ++c) {
+      ASSERT_EQ(out[c * 400 + i], (static_cast<float>(tile.pixels[i * 3 + c]) - 3) * 0.5F) << i << " " << c;
+    }
+  }
+}
+
 TEST_F(PictureReaders, DamagedPicturesAreRefusedAsByAnImport) {
   PictureReader reader(Layer("ImageData", "image_data_param { new_height: 8 new_width: 8 }"), {3, 8, 8}, {});
   std::vector<float> out(3 * 8 * 8);

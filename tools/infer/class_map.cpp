@@ -122,7 +122,6 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
   std::vector<MapPart> parts;
   if (!options.overlap) {
     const ImageWindow whole{0, 0, picture.width, picture.height};
-    net.Put(picture, 0);
     const ImageBox& shown = net.shown(0);
     const auto wide = static_cast<double>(picture.width);
     const auto high = static_cast<double>(picture.height);

@@ -189,6 +189,28 @@ Shape BoxTransform::OutputShape(const Image& image) const {
   return {image.channels, crop_height_ > 0 ? crop_height_ : height, crop_width_ > 0 ? crop_width_ : width};
 }
 
+ImageBox BoxTransform::SeenOf(int64_t height, int64_t width) const {
+  ImageBox seen{0, 0, 1, 1};
+  auto canvas_height = static_cast<double>(height);
+  auto canvas_width = static_cast<double>(width);
+  if (param_.resize_param_size() > 0) {
+    canvas_height = ResizeOf(param_).height();
+    canvas_width = ResizeOf(param_).width();
+    if (ResizeOf(param_).resize_mode() != ResizeParameter::WARP) {
+      const double wider = static_cast<double>(width) / static_cast<double>(height) * canvas_height / canvas_width;
+      seen.width = std::max(1.0, 1 / wider);
+      seen.height = std::max(1.0, wider);
+      seen.x = (1 - seen.width) / 2;
+      seen.y = (1 - seen.height) / 2;
+    }
+  }
+  if (crop_height_ == 0) return seen;
+  const double part_x = static_cast<double>(crop_width_) / canvas_width;
+  const double part_y = static_cast<double>(crop_height_) / canvas_height;
+  return {seen.x + (1 - part_x) / 2 * seen.width, seen.y + (1 - part_y) / 2 * seen.height, part_x * seen.width,
+          part_y * seen.height};
+}
+
 bool BoxTransform::IsEmitted(const NormalBox& window, const NormalBox& box) const {
   if (!param_.has_emit_constraint()) return true;
   if (param_.emit_constraint().emit_type() == EmitConstraint::MIN_OVERLAP) {

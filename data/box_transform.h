@@ -45,6 +45,9 @@ class BoxTransform {
   ImageChannels channels() const { return channels_; }
   // [C,H,W] of what Apply writes for an image of this size. Errors: kBadData when the crop does not fit.
   Shape OutputShape(const Image& image) const;
+  // What part of an image of this size the sample shows in the test phase, as fractions of the image; beyond 0..1 where
+  // it is padded.
+  ImageBox SeenOf(int64_t height, int64_t width) const;
   // Changes scratch.image and scratch.annotations, which hold the record's. Requires: out holds
   // OutputShape(scratch.image).Count() floats.
   void Apply(const SampleId& id, BoxScratch& scratch, std::span<float> out) const;

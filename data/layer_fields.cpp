@@ -42,6 +42,10 @@ void CheckLayerFields(const LayerParameter& layer, std::string_view name, const 
   }
 }
 
+const ImageDataParameter& ListParameterOf(const LayerParameter& layer) {
+  return layer.has_multi_label_image_data_param() ? layer.multi_label_image_data_param() : layer.image_data_param();
+}
+
 }  // namespace
 
 uint64_t DataSeed(uint64_t seed, std::string_view use) {
@@ -102,6 +106,26 @@ CropSize CropOf(const LayerParameter& layer) {
     crop = size;
   }
   return crop;
+}
+
+TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
+  if (layer.has_data_param()) {
+    TransformationParameter fields = TransformOf(layer, layer.data_param());
+    if (layer.data_param().force_encoded_color()) fields.set_force_color(true);
+    return fields;
+  }
+  const ImageDataParameter& list = ListParameterOf(layer);
+  TransformationParameter fields = TransformOf(layer, list);
+  const uint32_t shorter = std::max(list.short_side(), list.new_dim());  // two forks' names for one thing
+  if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
+  return fields;
+}
+
+std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer) {
+  if (layer.has_dense_image_data_param()) {
+    return {layer.dense_image_data_param().new_height(), layer.dense_image_data_param().new_width()};
+  }
+  return {ListParameterOf(layer).new_height(), ListParameterOf(layer).new_width()};
 }
 
 SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/augment/mixer.h"
@@ -49,6 +50,11 @@ TransformationParameter TransformOf(const LayerParameter& layer, const Parameter
   if (old.has_mirror() && !transform.has_mirror()) transform.set_mirror(old.mirror());
   return transform;
 }
+
+// transform_param with the fields that other messages of the layer say the same with.
+TransformationParameter PictureFieldsOf(const LayerParameter& layer);
+// Height and width that a layer of listed pictures resizes them to; 0 and 0: as they are.
+std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer);
 
 // The order of samples of one rank. Requires: records >= 1.
 SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip);

@@ -130,9 +130,8 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   }
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
-  TransformationParameter fields = TransformOf(layer, param);
-  if (param.force_encoded_color()) fields.set_force_color(true);
-  const BoxTransform transform(fields, layer.annotated_data_param(), options.phase, DataSeed(options.seed, "augment"));
+  const BoxTransform transform(PictureFieldsOf(layer), layer.annotated_data_param(), options.phase,
+                               DataSeed(options.seed, "augment"));
   return OpenPrefetch(layer, options, batch,
                       std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform,
                                                        std::move(labels)));
@@ -159,9 +158,8 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   RefuseForeign(layer);
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
-  TransformationParameter fields = TransformOf(layer, param);
-  if (param.force_encoded_color()) fields.set_force_color(true);
-  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
+  const Transform transform(PictureFieldsOf(layer), options.phase, DataSeed(options.seed, "augment"),
+                            options.base_folder);
   if (param.cache_mb() > 0 && transform.takes_parts()) {
     throw ErrorAt(
         layer, "data_param.cache_mb",
@@ -197,10 +195,8 @@ std::unique_ptr<Pipeline> OpenImageList(const LayerParameter& layer, const Pipel
     throw ErrorAt(layer, StrCat(message, ".", field),
                   StrCat("layer \"", layer.name(), "\": ", layer.type(), " does not read ", message, ".", field));
   }
-  TransformationParameter fields = TransformOf(layer, param);
-  const uint32_t shorter = std::max(param.short_side(), param.new_dim());  // two forks' names for one thing
-  if (shorter > 0 && !fields.has_resize_short()) fields.set_resize_short(shorter);
-  const Transform transform(fields, options.phase, DataSeed(options.seed, "augment"), options.base_folder);
+  const Transform transform(PictureFieldsOf(layer), options.phase, DataSeed(options.seed, "augment"),
+                            options.base_folder);
   auto source = std::make_unique<ImageListSource>(
       ImageListSource::Options{.list = options.base_folder / param.source(),
                                .base = options.base_folder,

@@ -57,19 +57,20 @@ class RecordTransform {
   void Apply(const SampleId& id, const Shape& shape, ImageDecoder& decoder, StageClock& clock,
              TransformScratch& transform, RecordPictureScratch& scratch, std::span<float> data) const;
 
- private:
-  // The points of a picture, or of one of its boxes.
-  void PlacePoints(const google::protobuf::RepeatedPtrField<SamplePoint>& points, const CutPlaces& places,
-                   std::vector<KeyPoint>& out) const;
-  ImageSize Open(const SampleRecord& record, ImageDecoder& decoder) const;
   // [C,H,W] of the data of a record whose picture has this size. Errors: kBadData when the crop or the mean does not
   // fit it.
   Shape ShapeOf(const ImageSize& size) const;
   // What of the picture is resized to what.
   ResamplePart PartOf(const ImageSize& size, const SampleId& id) const;
+  bool HasCanvas() const { return param_.canvas_height() > 0; }
+
+ private:
+  // The points of a picture, or of one of its boxes.
+  void PlacePoints(const google::protobuf::RepeatedPtrField<SamplePoint>& points, const CutPlaces& places,
+                   std::vector<KeyPoint>& out) const;
+  ImageSize Open(const SampleRecord& record, ImageDecoder& decoder) const;
   void CutMasks(const ImageSize& size, const ResamplePart& part, bool mirror, ImageDecoder& decoder,
                 RecordPictureScratch& scratch) const;
-  bool HasCanvas() const { return param_.canvas_height() > 0; }
   // Puts the cut pictures on the canvas, if there is one, and returns what of the picture's pixels it then shows.
   ImageBox Extend(const ResamplePart& part, bool mirror, RecordPictureScratch& scratch) const;
   // The record's boxes and points, as fractions of what was cut, of boxes without points such as are not visible.

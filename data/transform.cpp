@@ -238,6 +238,16 @@ std::optional<ResamplePart> Transform::PartOf(const ImageSize& size, const Sampl
   return ResamplePart{box, Grown(box, step_x, step_y, size), height, width};
 }
 
+ImageBox Transform::SeenOf(const ImageSize& size) const {
+  const ImageSize resized = ResizedShort(size);
+  const Place place = PlaceOf(resized, {0, 0});
+  const auto width = static_cast<double>(resized.width);
+  const auto height = static_cast<double>(resized.height);
+  return {static_cast<double>(place.x - pad_) / width, static_cast<double>(place.y - pad_) / height,
+          static_cast<double>(crop_width_ > 0 ? crop_width_ : resized.width + 2 * pad_) / width,
+          static_cast<double>(crop_height_ > 0 ? crop_height_ : resized.height + 2 * pad_) / height};
+}
+
 void Transform::WriteResampled(const PixelView& pixels, const ResamplePart& part, const SampleId& id,
                                TransformScratch& scratch, std::span<float> out) const {
   if (augmenter_.changes_pictures()) {

@@ -60,6 +60,7 @@ class Transform {
   Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const std::filesystem::path& base_folder);
 
   ImageChannels channels() const { return channels_; }
+  const Shape& mean_shape() const { return mean_shape_; }
   // [C,H,W] of what Apply writes. Errors: kBadData when the crop or the mean does not fit the record.
   Shape OutputShape(const ImageSize& size) const;
   Shape OutputShape(const PixelView& pixels) const { return OutputShape(SizeOf(pixels)); }
@@ -82,6 +83,9 @@ class Transform {
   std::optional<ResamplePart> PartOf(const ImageSize& size, const SampleId& id) const;
   bool mirrors(const SampleId& id) const { return param_.mirror() && IsMirrored(seed_, id); }
   const Augmenter& augmenter() const { return augmenter_; }
+  // What part of a record of this size the sample shows in the test phase, as fractions of the record; beyond 0..1
+  // where it is padded.
+  ImageBox SeenOf(const ImageSize& size) const;
   // A picture that is cut and changed, to normalised floats. Requires: out holds as many as it has pixels' channels.
   // Errors: those of CheckChannels.
   void Normalise(const Image& picture, std::span<float> out) const;

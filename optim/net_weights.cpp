@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -142,8 +143,9 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
     CheckLayer(layer.name(), {}, it->second, file, false, errors);
   }
   for (const auto& [layer, to] : target) {
-    const bool is_all_shared = std::ranges::all_of(to, [](const NetBlob* blob) { return blob->shared; });
-    if (!source.contains(layer) && !is_all_shared) result.missing.push_back(layer);
+    const bool is_needed =
+        std::ranges::any_of(to, [](const NetBlob* blob) { return !blob->shared && !MayBeAbsent(*blob, false); });
+    if (!source.contains(layer) && is_needed) result.missing.push_back(layer);
   }
   if (!errors.empty()) throw ErrorList(std::move(errors));
   if (result.loaded.empty()) {
@@ -157,9 +159,7 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
       store.Set((*it)->name, from->values);
     }
   }
-  if (weights.non_finite > 0) {
-    LogWarning(StrCat(file, ": ", weights.non_finite, " values are NaN or infinite"));
-  }
+  TakePlainStatistics(blobs, file, store);
   return result;
 }
 
@@ -170,15 +170,53 @@ std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const Parameter
   return weights;
 }
 
-void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store) {
+void TakePlainStatistics(std::span<const NetBlob> blobs, const std::string& file, ParameterStore& store) {
+  std::vector<std::string> layers;
+  for (size_t i = 0; i + 2 < blobs.size(); ++i) {
+    const NetBlob& mean = blobs[i];
+    const NetBlob& variance = blobs[i + 1];
+    const NetBlob& sum = blobs[i + 2];
+    const auto is_statistic = [&](const NetBlob& blob) {
+      return blob.layer == mean.layer && blob.role == ParameterRole::kStatistic && blob.shape.rank() == 1;
+    };
+    if (!is_statistic(mean) || !is_statistic(variance) || !is_statistic(sum)) continue;
+    if (mean.shape != variance.shape || sum.shape != Shape{1} || store.Values(sum.name)[0] != 0) continue;
+    const auto has_values = [&](const NetBlob& blob) {
+      return std::ranges::any_of(store.Values(blob.name), [](float value) { return value != 0; });
+    };
+    if (!has_values(mean) && !has_values(variance)) continue;  // no batch was seen
+    store.Set(sum.name, std::vector<float>{1});
+    layers.push_back(mean.layer);
+  }
+  if (layers.empty()) return;
+  LogWarning(StrCat(file,
+                    ": statistics with a sum of weights of 0, as NVIDIA's Caffe writes them, are taken as they are: ",
+                    Join(layers, ", ")));
+}
+
+std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<const NetBlob> blobs,
+                                         ParameterStore& store) {
+  std::optional<std::vector<std::string>> missing;
   for (const std::string& part : Split(list, ',')) {
     const std::string file(Trim(part));
     if (file.empty()) continue;
     const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
     LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
     if (!result.ignored.empty()) LogInfo(StrCat(file, ": Ignoring source layer ", Join(result.ignored, ", ")));
-    if (!result.missing.empty()) LogInfo(StrCat(file, ": not there, left as filled: ", Join(result.missing, ", ")));
+    if (!missing) {
+      missing = result.missing;
+    } else {
+      std::erase_if(*missing, [&](const std::string& layer) {
+        return std::ranges::find(result.missing, layer) == result.missing.end();
+      });
+    }
   }
+  return missing.value_or(std::vector<std::string>{});
+}
+
+void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store) {
+  const std::vector<std::string> missing = ReadWeightFiles(list, blobs, store);
+  if (!missing.empty()) LogInfo(StrCat("not in ", list, ", these layers start fresh: ", Join(missing, ", ")));
 }
 
 }  // namespace moka

@@ -29,13 +29,22 @@ struct WeightsLoaded {
 };
 
 // Copies blobs by layer name. Errors: an ErrorList of kBadData with every layer whose blob count or shape differs (the
-// store is unchanged then); kBadData when no layer matches. Values that are not finite are counted in a warning.
+// store is unchanged then); kBadData when no layer matches. TakePlainStatistics follows.
 WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
                           ParameterStore& store);
 // The blobs of the net in order, shared ones with every layer that uses them.
 std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store);
-// Reads a comma-separated list of files and loads each, logging what matched.
+// Reads a comma-separated list of files and loads each, logging what matched. Returns the layers that none of them has,
+// in order of their names.
+std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<const NetBlob> blobs,
+                                         ParameterStore& store);
+// The same to train from: a line names the layers that no file has, which start as they are filled.
 void LoadWeightFiles(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store);
+
+// NVIDIA's Caffe keeps means and variances as they are and writes 0 as the sum of weights, which Caffe's never has
+// beside statistics that are not 0: there they are taken as they are (a sum of 1), with a warning that names the layers
+// and `file`.
+void TakePlainStatistics(std::span<const NetBlob> blobs, const std::string& file, ParameterStore& store);
 
 // Equal but for leading dimensions of 1: Caffe's old files write every blob with four dimensions.
 bool IsSameCaffeShape(const Shape& a, const Shape& b);

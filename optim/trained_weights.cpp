@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "optim/checkpoint.h"
 #include "optim/net_weights.h"
@@ -11,8 +13,15 @@
 namespace moka {
 
 void LoadTrainedWeights(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store) {
-  LoadWeightFiles(list, blobs, store);
-  for (const std::string& file : Split(list, ',')) {
+  const std::vector<std::string> missing = ReadWeightFiles(list, blobs, store);
+  if (!missing.empty()) {
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(list, ": no weights of ", missing.size() == 1 ? "layer " : "layers ", Join(missing, ", "),
+                       ", which the net needs"),
+                "only a training fills layers that its weights lack; name more files with commas, or mend the names");
+  }
+  for (const std::string& part : Split(list, ',')) {
+    const std::string file(Trim(part));
     std::filesystem::path state = file;
     std::filesystem::path manifest = file;
     std::error_code code;

@@ -9,8 +9,9 @@
 
 namespace moka {
 
-// LoadWeightFiles; where a file of the comma-separated list is of a checkpoint whose training kept means of its weights
-// (ema_decay), the means, which its tests ranked. Errors: those of LoadWeightFiles and LoadCheckpoint.
+// ReadWeightFiles, to which no layer may be missing; where a file of the comma-separated list is of a checkpoint whose
+// training kept means of its weights (ema_decay), the means, which its tests ranked. Errors: those of LoadWeights and
+// LoadCheckpoint; kBadData naming every layer that no file has.
 void LoadTrainedWeights(const std::string& list, std::span<const NetBlob> blobs, ParameterStore& store);
 
 }  // namespace moka

@@ -31,11 +31,20 @@ constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
 constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
 constexpr std::string_view kDiffGroup = "diff";
 
-int64_t CountNonFinite(const std::vector<NamedBlob>& blobs) {
+// Counts the values that are not finite, and names the first blobs that have some.
+int64_t CountNonFinite(const std::vector<NamedBlob>& blobs, std::string& where) {
+  constexpr int kNamed = 3;
   int64_t count = 0;
+  int found = 0;
   for (const NamedBlob& blob : blobs) {
-    count += std::count_if(blob.values.begin(), blob.values.end(), [](float v) { return !std::isfinite(v); });
+    const int64_t of_blob =
+        std::count_if(blob.values.begin(), blob.values.end(), [](float v) { return !std::isfinite(v); });
+    count += of_blob;
+    if (of_blob == 0 || ++found > kNamed) continue;
+    where += StrCat(found == 1 ? "" : ", ", "blob ", blob.index, " of layer \"", Printable(blob.layer), "\" ", of_blob,
+                    " of ", blob.values.size());
   }
+  if (found > kNamed) where += StrCat(", ", found - kNamed, " blobs more");
   return count;
 }
 
@@ -82,8 +91,11 @@ Weights Checked(Weights weights, const std::string& file) {
   if (weights.blobs.empty()) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, "the file holds no weights");
   }
-  weights.non_finite = CountNonFinite(weights.blobs);
-  if (weights.non_finite > 0) LogWarning(StrCat(file, ": ", weights.non_finite, " weights are NaN or infinite"));
+  std::string where;
+  weights.non_finite = CountNonFinite(weights.blobs, where);
+  if (weights.non_finite > 0) {
+    LogWarning(StrCat(file, ": ", weights.non_finite, " weights are NaN or infinite (", where, ")"));
+  }
   return weights;
 }
 

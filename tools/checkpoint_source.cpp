@@ -1,6 +1,7 @@
 #include "tools/checkpoint_source.h"
 
-#include <vector>
+#include <algorithm>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -10,32 +11,107 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kNumbered = "iter_";
+constexpr std::string_view kWeightsExtension = ".safetensors";
+
+bool IsRun(const fs::path& folder) {
+  std::error_code code;
+  return fs::is_directory(folder / "checkpoints", code);
+}
+
+// The digits of "iter_N" without leading zeros; empty for other names.
+std::string_view NumberIn(std::string_view which) {
+  if (!which.starts_with(kNumbered)) return {};
+  std::string_view digits = which.substr(kNumbered.size());
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return {};
+  while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
+  return digits;
+}
+
+// What can stand after the @, sorted.
+std::vector<std::string> CheckpointNames(const fs::path& checkpoints) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, code)) {
+    const fs::path& file = entry.path();
+    if (file.extension() == kWeightsExtension) names.push_back(file.stem().string());
+    if (entry.is_symlink(code) && file.extension().empty()) names.push_back(file.filename().string());
+  }
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
 // Empty if the folder has no such checkpoint.
 fs::path Find(const fs::path& checkpoints, const std::string& which) {
   std::error_code code;
   fs::path file = checkpoints / which;
   if (fs::is_symlink(file, code)) file = checkpoints / fs::read_symlink(file, code);
-  if (file.extension().empty()) file += ".safetensors";
-  return fs::exists(file, code) ? file : fs::path();
+  if (file.extension().empty()) file += kWeightsExtension;
+  if (fs::exists(file, code)) return file;
+  const std::string_view number = NumberIn(which);
+  if (number.empty()) return {};
+  for (const std::string& name : CheckpointNames(checkpoints)) {
+    if (NumberIn(name) == number) return checkpoints / (name + std::string(kWeightsExtension));
+  }
+  return {};
 }
 
 }  // namespace
 
-fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
-  const size_t at = text.rfind('@');
-  const std::string run = text.substr(0, at);
-  const std::vector<std::string> wanted = at == std::string::npos ? std::vector<std::string>{"best", "last"}
-                                                                  : std::vector<std::string>{text.substr(at + 1)};
+std::vector<std::string> RunNames(const fs::path& runs) {
+  std::vector<std::string> names;
   std::error_code code;
-  for (const fs::path& folder : {fs::path(run), runs / run}) {
-    if (run.empty() || !fs::is_directory(folder / "checkpoints", code)) continue;
-    for (const std::string& which : wanted) {
-      const fs::path file = Find(folder / "checkpoints", which);
-      if (!file.empty()) return file;
-    }
-    throw Error(ErrorKind::kNoInput, StrCat(Printable(run), " has no checkpoint \"", Printable(wanted.front()), "\""));
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) {
+    if (IsRun(entry.path())) names.push_back(entry.path().filename().string());
   }
-  throw Error(ErrorKind::kNoInput, StrCat("no run ", Printable(run)));
+  std::ranges::sort(names);
+  return names;
+}
+
+std::optional<NamedRun> FindNamedRun(const std::string& text, const fs::path& runs) {
+  std::error_code code;
+  if (text.empty() || fs::is_regular_file(text, code)) return std::nullopt;
+  // A folder's own name may hold an @.
+  if (IsRun(text)) return NamedRun{text, {}};
+  if (IsRun(runs / text)) return NamedRun{runs / text, {}};
+  const size_t at = text.rfind('@');
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const std::string run = text.substr(0, at);
+  for (const fs::path& folder : {fs::path(run), runs / run}) {
+    if (IsRun(folder)) return NamedRun{folder, text.substr(at + 1)};
+  }
+  return std::nullopt;
+}
+
+fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
+  const std::optional<NamedRun> run = FindNamedRun(text, runs);
+  if (!run) {
+    const std::string name = text.substr(0, text.rfind('@'));
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)), DidYouMean(name, RunNames(runs)));
+  }
+  const std::vector<std::string> wanted =
+      run->which.empty() ? std::vector<std::string>{"best", "last"} : std::vector<std::string>{run->which};
+  const fs::path checkpoints = run->folder / "checkpoints";
+  for (const std::string& which : wanted) {
+    const fs::path file = Find(checkpoints, which);
+    if (!file.empty()) return file;
+  }
+  const std::vector<std::string> there = CheckpointNames(checkpoints);
+  throw Error(ErrorKind::kNoInput, {},
+              StrCat(Printable(run->folder.string()), " has no checkpoint \"", Printable(wanted.front()), "\""),
+              there.empty() ? std::string("it has none") : StrCat("it has ", Join(there, ", ")));
+}
+
+std::string ResolveWeights(const std::string& list, const fs::path& runs) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (const std::string& part : Split(list, ',')) {
+    const std::string name(Trim(part));
+    const bool is_named = FindNamedRun(name, runs) || name.find('@') != std::string::npos;
+    files.push_back(is_named && !fs::is_regular_file(name, code) ? FindCheckpoint(name, runs).string() : name);
+  }
+  return Join(files, ",");
 }
 
 }  // namespace moka

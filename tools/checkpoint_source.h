@@ -1,13 +1,30 @@
-// What RUN@WHICH means.
+// What RUN and RUN@WHICH mean, for every verb.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace moka {
 
-// The weights' file of a checkpoint: "RUN@best", "RUN@last", "RUN@iter_0005000"; RUN alone is its best checkpoint, or
-// the last if no test ranked any. RUN is a folder or the name of one in `runs`. Errors: kNoInput.
+// A run's folder and, where the text has an @, which of its checkpoints.
+struct NamedRun {
+  std::filesystem::path folder;
+  std::string which;  // "best", "last", "iter_N"; empty: none is named
+};
+// RUN is a folder or the name of one in `runs`. None if there is no such run, or the text is a file's path.
+std::optional<NamedRun> FindNamedRun(const std::string& text, const std::filesystem::path& runs);
+// The names of the runs in a folder, sorted.
+std::vector<std::string> RunNames(const std::filesystem::path& runs);
+
+// The weights' file of a checkpoint: "RUN@best", "RUN@last", "RUN@iter_5000" (leading zeros or not); RUN alone is its
+// best checkpoint, or the last if no test ranked any. Errors: kNoInput, with the nearest run or the checkpoints there
+// are.
 std::filesystem::path FindCheckpoint(const std::string& text, const std::filesystem::path& runs);
+
+// A comma-separated list of weights' files in which RUN and RUN@WHICH become their files. Errors: those of
+// FindCheckpoint for a part with an @ that is no file.
+std::string ResolveWeights(const std::string& list, const std::filesystem::path& runs);
 
 }  // namespace moka

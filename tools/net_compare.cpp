@@ -116,6 +116,7 @@ void SetParameters(const BuiltNet& net, const CompareOptions& options, const Arr
     }
     store.Set(blob.name, array->values);
   }
+  TakePlainStatistics(net.blobs, "arrays param/", store);
 }
 
 // A value to compare once the program ran.

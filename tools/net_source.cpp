@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -9,6 +10,7 @@
 #include "data/pipeline.h"
 #include "data/shape_guess.h"
 #include "proto/places.h"
+#include "tools/checkpoint_source.h"
 
 namespace moka {
 namespace {
@@ -92,16 +94,25 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
   };
 }
 
-fs::path FindConfig(const std::string& config, std::string_view file) {
+fs::path FindConfig(const std::string& config, std::string_view file, const fs::path& runs) {
   std::error_code code;
+  fs::path folder = config;
   if (!fs::is_directory(config, code)) {
     if (fs::exists(config, code)) return config;
-    throw Error(ErrorKind::kNoInput, StrCat("no file or folder ", Printable(config)));
+    const std::optional<NamedRun> run = FindNamedRun(config, runs);
+    if (!run) {
+      const std::string name = config.substr(0, config.rfind('@'));
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config)),
+                  DidYouMean(name, RunNames(runs)));
+    }
+    folder = run->folder;
   }
-  const fs::path folder = config;
   for (const fs::path& candidate : {folder / file, folder / "config" / file}) {
     if (fs::exists(candidate, code)) return candidate;
   }
+  // A run has the net that it trained, which is for all phases.
+  const fs::path trained = folder / "config" / "net.prototxt";
+  if (fs::is_directory(folder / "checkpoints", code) && fs::exists(trained, code)) return trained;
   throw Error(ErrorKind::kNoInput, StrCat(Printable(config), " holds no ", file, " (looked there and in its config/)"));
 }
 

@@ -22,8 +22,10 @@ DataTypes GuessDataTypes(std::map<std::string, Shape> shapes = {});
 // "data=1,3,224,224;label=1" as the option --shape has it; of two shapes of one top the later counts. Errors: kUsage.
 std::map<std::string, Shape> ParseShapes(const std::string& list);
 
-// The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/).
+// The net a CONFIG argument means: a .prototxt, or a folder (model or run) that holds `file` (run folders in config/),
+// or a run by its name in `runs`, RUN or RUN@WHICH.
 // Errors: kNoInput naming the places tried.
-std::filesystem::path FindConfig(const std::string& config, std::string_view file);
+std::filesystem::path FindConfig(const std::string& config, std::string_view file,
+                                 const std::filesystem::path& runs = "runs");
 
 }  // namespace moka

@@ -1,6 +1,7 @@
 #include "tools/train_setup.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -95,13 +96,14 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
   const fs::path runs = RunsFolder(arguments);
   std::error_code code;
   if (!wanted.empty() && wanted != "auto") {
-    for (const fs::path& candidate : {fs::path(wanted), runs / wanted}) {
-      if (fs::is_directory(candidate / "checkpoints", code)) return fs::weakly_canonical(candidate, code);
+    const std::optional<NamedRun> run = FindNamedRun(wanted, runs);
+    if (run && !run->which.empty()) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--resume goes on from a run's newest checkpoint, not from ", Printable(run->which)),
+                  StrCat("--from ", Printable(wanted), " starts a new run there"));
     }
-    std::vector<std::string> names;
-    for (const fs::directory_entry& entry : fs::directory_iterator(runs, code))
-      names.push_back(entry.path().filename().string());
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, names));
+    if (run) return fs::weakly_canonical(run->folder, code);
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, RunNames(runs)));
   }
   fs::path newest;
   RunProgress newest_progress;
@@ -220,7 +222,8 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
-  if (arguments.Has("weights")) setup.weights.push_back(arguments.Get("weights"));
+  if (arguments.Has("weights"))
+    setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");
     setup.weights.push_back(FindCheckpoint(setup.parent, RunsFolder(arguments)).string());

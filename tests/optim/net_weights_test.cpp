@@ -1,6 +1,7 @@
 #include "optim/net_weights.h"
 
 #include "layers/catalog.h"
+#include "optim/trained_weights.h"
 #include "optim_fixture.h"
 
 namespace moka {
@@ -63,6 +64,50 @@ TEST_F(NetWeightsTest, CountersThatCaffeKeepsElsewhereMayBeMissing) {
   weights.blobs = {{"m", 0, {1, 2}, {3, 4}}, {"m", 5, {}, {1}}};
   EXPECT_THAT(ErrorOf([&] { LoadWeights(weights, "w.caffemodel", blobs, store); }).text,
               testing::HasSubstr("blob 1 of layer \"m\" is missing"));
+}
+
+TEST_F(NetWeightsTest, StatisticsWithASumOfWeightsOf0AreTakenAsTheyAre) {
+  // NVIDIA's first release has scale and shift before the statistics, later ones behind them.
+  for (const int first : {0, 2}) {
+    std::vector<NetBlob> blobs;
+    for (int i = 0; i < 5; ++i) {
+      const bool is_statistic = i >= first && i < first + 3;
+      blobs.push_back(Blob("bn", i, i == first + 2 ? Shape{1} : Shape{2}));
+      blobs.back().role = is_statistic ? ParameterRole::kStatistic : ParameterRole::kNorm;
+    }
+    const auto sum_after = [&](std::vector<float> mean, std::vector<float> variance, float sum) {
+      ParameterStore store;
+      AddBlobs(blobs, 1, store);
+      Weights weights;
+      for (int i = 0; i < 5; ++i) weights.blobs.push_back({"bn", i, {2}, {7, 8}});
+      weights.blobs[static_cast<size_t>(first)].values = std::move(mean);
+      weights.blobs[static_cast<size_t>(first) + 1].values = std::move(variance);
+      weights.blobs[static_cast<size_t>(first) + 2] = {"bn", first + 2, {1}, {sum}};
+      LoadWeights(weights, "w", blobs, store);
+      return store.Values(StrCat("bn/", first + 2));
+    };
+    EXPECT_EQ(sum_after({1, 2}, {3, 4}, 0), std::vector<float>{1});
+    EXPECT_EQ(sum_after({0, 0}, {3, 0}, 0), std::vector<float>{1});
+    EXPECT_EQ(sum_after({0, -2}, {0, 0}, 0), std::vector<float>{1});
+    EXPECT_EQ(sum_after({0, 0}, {0, 0}, 0), std::vector<float>{0});  // no batch was seen
+    EXPECT_EQ(sum_after({1, 2}, {3, 4}, 999.98F), std::vector<float>{999.98F});
+  }
+}
+
+TEST_F(NetWeightsTest, ATrainedNetWantsEveryLayerFromSomeFile) {
+  const std::vector<NamedBlob> all = WeightsOf(blobs_, store_);
+  WriteSafetensors(At("one.safetensors"), std::span(all).first(2));
+  WriteSafetensors(At("two.safetensors"), std::span(all).last(1));
+  const std::string one = At("one.safetensors").string();
+  const std::string two = At("two.safetensors").string();
+  EXPECT_EQ(ReadWeightFiles(one, blobs_, store_), std::vector<std::string>{"ip2"});
+  EXPECT_EQ(ReadWeightFiles(two, blobs_, store_), std::vector<std::string>{"ip1"});
+  EXPECT_EQ(ReadWeightFiles(StrCat(one, ",", two), blobs_, store_), std::vector<std::string>{});
+  LoadTrainedWeights(StrCat(two, ", ", one), blobs_, store_);
+  LoadWeightFiles(one, blobs_, store_);  // to train from
+  const Caught caught = ErrorOf([&] { LoadTrainedWeights(one, blobs_, store_); });
+  EXPECT_EQ(caught.kind, ErrorKind::kBadData);
+  EXPECT_THAT(caught.text, testing::HasSubstr("no weights of layer ip2"));
 }
 
 TEST_F(NetWeightsTest, WhatLayersKeepBelongsToOneProgram) {

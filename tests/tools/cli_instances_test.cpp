@@ -224,9 +224,7 @@ TEST_F(InstancesCliTest, ACanvasTakesNoPadding) {
   WriteFileAtomically(folder_ / "cutter/deploy.prototxt", net);
   const Outcome outcome = Infer("pictures");
   EXPECT_EQ(outcome.code, 78);
-  EXPECT_NE(outcome.err.find("layer \"data\": pad and mean_file do not go with record_data_param.canvas_height"),
-            std::string::npos)
-      << outcome.err;
+  EXPECT_NE(outcome.err.find("Input does not read transform_param.pad"), std::string::npos) << outcome.err;
 }
 
 }  // namespace

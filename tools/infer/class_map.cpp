@@ -122,8 +122,10 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
   std::vector<MapPart> parts;
   if (!options.overlap) {
     const ImageWindow whole{0, 0, picture.width, picture.height};
-    net.Put(picture, 0);
-    parts.push_back({whole, BoxOf(whole)});
+    const ImageBox& shown = net.shown(0);
+    const auto wide = static_cast<double>(picture.width);
+    const auto high = static_cast<double>(picture.height);
+    parts.push_back({whole, {shown.x * wide, shown.y * high, shown.width * wide, shown.height * high}});
     DecideBatch(net, scores, parts, map);
     return map;
   }
@@ -134,7 +136,7 @@ ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options)
   for (int64_t y = 0; y < picture.height; y += step_y) {
     for (int64_t x = 0; x < picture.width; x += step_x) {
       const ImageWindow tile{x - *options.overlap, y - *options.overlap, width, height};
-      net.Put(MirroredWindow(picture, tile), static_cast<int64_t>(parts.size()));
+      net.PutAsIs(MirroredWindow(picture, tile), static_cast<int64_t>(parts.size()));
       const ImageWindow seen{tile.x + options.margin, tile.y + options.margin, width - 2 * options.margin,
                              height - 2 * options.margin};
       parts.push_back({{x, y, std::min(step_x, picture.width - x), std::min(step_y, picture.height - y)}, BoxOf(seen)});

@@ -29,7 +29,7 @@ struct MapOptions {
 
 // Errors: kConfig unless the output is [N,C,h,w] with at most 256 classes and the options leave something of a tile.
 void CheckMapOptions(const PictureNet& net, const MapOptions& options);
-// Requires: CheckMapOptions.
+// Requires: CheckMapOptions; the picture is the last that PictureNet loaded into slot 0.
 ClassMap MapOf(PictureNet& net, const Image& picture, const MapOptions& options);
 
 }  // namespace moka

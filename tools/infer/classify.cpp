@@ -63,16 +63,18 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
     throw Error(ErrorKind::kConfig,
                 StrCat("output \"", net.outputs().back(), "\" is ", scores.shape().ToString(), ", not [N,classes]"));
   }
+  TellOutput(net, net.outputs().back());
+  CheckNames(source, net.outputs().back(), scores.shape().Count(1, scores.shape().rank()));
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
-  ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
+  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
     const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
     if (report.as_json()) return report.Add(ClassesJson(file, best));
     PrintClasses(file, best);
   });
-  report.Finish(files.size());
-  return 0;
+  report.Finish(done.pictures);
+  return done.code;
 }
 
 }  // namespace

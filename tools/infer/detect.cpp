@@ -38,7 +38,7 @@ std::string RowsOutput(const PictureNet& net) {
 
 // What was found on a picture, the highest score first.
 std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
-                              const PictureNet::Shown& shown) {
+                              const ImageBox& shown) {
   std::vector<ShownBox> boxes;
   const std::span<const float> all = rows.as<const float>();
   const auto width = static_cast<double>(picture.width);
@@ -46,11 +46,9 @@ std::vector<ShownBox> BoxesOf(const Tensor& rows, int64_t slot, double least, co
   for (size_t i = 0; i + kRowColumns <= all.size(); i += kRowColumns) {
     const std::span<const float> row = all.subspan(i, kRowColumns);
     if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const auto edge = [](float part, double of, double side) {
-      return std::clamp(static_cast<double>(part) * of, 0.0, 1.0) * side;
-    };
-    const MarkBox box{edge(row[3], shown.width, width), edge(row[4], shown.height, height),
-                      edge(row[5], shown.width, width), edge(row[6], shown.height, height)};
+    const auto x = [&](float part) { return std::clamp(shown.x + double{part} * shown.width, 0.0, 1.0) * width; };
+    const auto y = [&](float part) { return std::clamp(shown.y + double{part} * shown.height, 0.0, 1.0) * height; };
+    const MarkBox box{x(row[3]), y(row[4]), x(row[5]), y(row[6])};
     if (shown.width * shown.height > 1 && !(box.right > box.left && box.bottom > box.top)) continue;  // beside it
     boxes.push_back({static_cast<int64_t>(row[1]), static_cast<double>(row[2]), box});
   }
@@ -106,15 +104,15 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "detections"));
   PictureReport report(arguments);
-  ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<ShownBox> boxes = BoxesOf(rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_boxes.png";
     PlaceFile(drawn, EncodePng(DrawnOn(picture, boxes, source)));
     if (report.as_json()) return report.Add(JsonOf(file, picture, boxes, source, drawn));
     PrintBoxes(file, boxes, source, drawn);
   });
-  report.Finish(files.size());
-  return 0;
+  report.Finish(done.pictures);
+  return done.code;
 }
 
 }  // namespace

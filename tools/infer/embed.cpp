@@ -147,30 +147,33 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
     throw Error(ErrorKind::kConfig, StrCat("output \"", net.outputs().back(), "\" is ", output.shape().ToString(),
                                            ", not a vector for each picture"));
   }
+  TellOutput(net, net.outputs().back());
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
   VectorRows vectors;
   const auto width = static_cast<size_t>(output.shape().Count() / net.batch());
-  ForEachPicture(net, files, [&](const fs::path&, const Image&, int64_t slot) {
+  std::vector<fs::path> read;
+  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
+    read.push_back(file);
     vectors.Add(output.as<const float>().subspan(static_cast<size_t>(slot) * width, width));
   });
-  for (size_t i = 0; i < files.size(); ++i) {
+  for (size_t i = 0; i < read.size(); ++i) {
     const std::vector<Neighbour> near = NearestRows(vectors, i, 0, top, DistanceOf);
     if (report.as_json()) {
       PictureJson list = PictureJson::array();
-      for (const Neighbour& one : near) list.push_back({{"file", files[one.row].string()}, {"distance", one.measure}});
-      report.Add({{"file", files[i].string()}, {"nearest", list}, {"vector", vectors.row(i)}});
+      for (const Neighbour& one : near) list.push_back({{"file", read[one.row].string()}, {"distance", one.measure}});
+      report.Add({{"file", read[i].string()}, {"nearest", list}, {"vector", vectors.row(i)}});
       continue;
     }
     constexpr size_t kShown = 8;
     std::string numbers;
     for (const float value : vectors.row(i).first(std::min(width, kShown))) numbers += fmt::format(" {:.4f}", value);
-    fmt::print("{}: [{}]{}{}\n", Printable(files[i].string()), width, numbers, width > kShown ? " ..." : "");
-    for (const Neighbour& one : near) fmt::print("  {:.4f} - {}\n", one.measure, Printable(files[one.row].string()));
+    fmt::print("{}: [{}]{}{}\n", Printable(read[i].string()), width, numbers, width > kShown ? " ..." : "");
+    for (const Neighbour& one : near) fmt::print("  {:.4f} - {}\n", one.measure, Printable(read[one.row].string()));
   }
-  report.Finish(files.size());
-  return 0;
+  report.Finish(read.size());
+  return done.code;
 }
 
 int RunEmbed(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {

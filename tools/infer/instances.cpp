@@ -54,7 +54,7 @@ InstanceOutputs OutputsOf(const PictureNet& net) {
 
 // What was found on a picture, the highest score first.
 std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double least, const Image& picture,
-                                       const PictureNet::Shown& shown) {
+                                       const ImageBox& shown) {
   std::vector<FoundInstance> found;
   const std::span<const float> all = rows.as<const float>();
   const auto width = static_cast<double>(picture.width);
@@ -62,8 +62,9 @@ std::vector<FoundInstance> InstancesOf(const Tensor& rows, int64_t slot, double 
   for (size_t i = 0; i + kInstanceColumns <= all.size(); i += kInstanceColumns) {
     const std::span<const float> row = all.subspan(i, kInstanceColumns);
     if (row[0] != static_cast<float>(slot) || row[1] < 0 || !(row[2] >= least)) continue;
-    const MarkBox place{row[3] * shown.width * width, row[4] * shown.height * height, row[5] * shown.width * width,
-                        row[6] * shown.height * height};
+    const auto x = [&](float part) { return (shown.x + double{part} * shown.width) * width; };
+    const auto y = [&](float part) { return (shown.y + double{part} * shown.height) * height; };
+    const MarkBox place{x(row[3]), y(row[4]), x(row[5]), y(row[6])};
     const MarkBox box{std::clamp(place.left, 0.0, width), std::clamp(place.top, 0.0, height),
                       std::clamp(place.right, 0.0, width), std::clamp(place.bottom, 0.0, height)};
     if (!(box.right > box.left && box.bottom > box.top)) continue;  // of the canvas beside the picture
@@ -159,15 +160,15 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "instances"));
   PictureReport report(arguments);
-  ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_instances.png";
     PlaceFile(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
     if (report.as_json()) return report.Add(InstancesJson(file, picture, found, outputs.masks, source, drawn));
     PrintInstances(file, found, source, drawn);
   });
-  report.Finish(files.size(), -1);  // masks are long
-  return 0;
+  report.Finish(done.pictures, -1);  // masks are long
+  return done.code;
 }
 
 }  // namespace

@@ -5,16 +5,15 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/augment/cut.h"
-#include "data/canvas.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
+#include "tools/infer/picture_way.h"
 #include "tools/net_source.h"
 
 namespace moka {
 namespace {
 
-constexpr uint64_t kPictureNetSeed = 1;  // of the transform, which draws nothing in the test phase
+namespace fs = std::filesystem;
 
 // What the net's data layer gives a batch of one, in the test phase.
 Shape InputShape(const NetParameter& net, int64_t batch) {
@@ -50,66 +49,36 @@ PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::stri
     throw Error(ErrorKind::kConfig,
                 StrCat("input \"", input, "\" is ", input_.shape().ToString(), ", not pictures [N,C,H,W]"));
   }
-  const LayerParameter& data = ImageInput(deploy);
-  TransformationParameter param = data.transform_param();
-  if (input_.shape()[1] == 1) param.set_force_gray(true);
-  if (input_.shape()[1] == 3) param.set_force_color(true);
-  has_canvas_ = data.record_data_param().canvas_height() > 0;
-  if (has_canvas_ && (param.pad() > 0 || param.has_mean_file())) {
-    throw Error(ErrorKind::kConfig, StrCat("layer \"", data.name(),
-                                           "\": pad and mean_file do not go with record_data_param.canvas_height"));
-  }
-  transform_ = std::make_unique<Transform>(param, TEST, kPictureNetSeed, std::filesystem::path{});
+  shown_.resize(static_cast<size_t>(batch_));
+  const Shape sample = input_.shape().Erased(0);
+  const PictureWay way = PictureWayOf(source, net, deploy, sample);
+  reader_ = std::make_unique<PictureReader>(way.layer, sample, fs::path{}, way.order);
 }
 
-Image PictureNet::Load(const std::filesystem::path& file, int64_t slot) {
-  Image image;
+std::span<float> PictureNet::SlotOf(int64_t slot) const {
+  const int64_t count = input_.shape().Count(1, 4);
+  return input_.as<float>().subspan(static_cast<size_t>(slot * count), static_cast<size_t>(count));
+}
+
+Image PictureNet::Load(const fs::path& file, int64_t slot) {
   try {
-    DecodeOptions decode;
-    decode.channels = input_.shape()[1] == 1 ? ImageChannels::kGrey : ImageChannels::kColor;
-    decode.damage = DecodeOptions::Damage::kLenient;  // a person's picture: show what there is
-    decoder_.Decode(ReadFile(file), decode, image);
-    Put(image, slot);
+    Image image = reader_->Load(ReadFile(file), SlotOf(slot));
+    shown_[static_cast<size_t>(slot)] = reader_->shown();
+    return image;
   } catch (const Error& error) {
     if (error.text().find(file.string()) != std::string::npos) throw;
     throw Error(error.kind(), error.place(), StrCat(Printable(file.string()), ": ", error.text()), error.hint());
   }
-  return image;
-}
-
-void PictureNet::PutOnCanvas(Image& image, int64_t slot) {
-  const int64_t height = input_.shape()[2];
-  const int64_t width = input_.shape()[3];
-  // Without padding and a mean image, which do not go with a canvas, there is a part.
-  const ResamplePart part = FittedTo(transform_->PartOf(SizeOf(ViewOf(image)), {0, 0}).value(), height, width);
-  shown_.resize(static_cast<size_t>(batch_));
-  shown_[static_cast<size_t>(slot)] = {static_cast<double>(width) / static_cast<double>(part.width),
-                                       static_cast<double>(height) / static_cast<double>(part.height)};
-  Image fitted;
-  ResampleToImage(ViewOf(image), part, scratch_.resample, fitted);
-  CutPicture(ViewOf(fitted), {.window = {0, 0, width, height}}, image);
 }
 
 void PictureNet::Put(Image image, int64_t slot) {
-  const int64_t height = input_.shape()[2];
-  const int64_t width = input_.shape()[3];
-  if (image.channels != input_.shape()[1] && (input_.shape()[1] == 1 || input_.shape()[1] == 3)) {
-    ConvertChannels(input_.shape()[1], image);
-  }
-  const int64_t count = input_.shape().Count(1, 4);
-  const std::span<float> out =
-      input_.as<float>().subspan(static_cast<size_t>(slot * count), static_cast<size_t>(count));
-  if (has_canvas_) {
-    PutOnCanvas(image, slot);
-    return transform_->Normalise(image, out);
-  }
-  Image sized;
-  const Shape now = image.height >= height && image.width >= width ? transform_->OutputShape(ViewOf(image)) : Shape{};
-  if (now != Shape{input_.shape()[1], height, width}) {
-    ResizeImage(image, width, height, Interpolation::kArea, sized);
-    std::swap(image, sized);
-  }
-  transform_->Apply(ViewOf(image), {0, 0}, scratch_, out);
+  reader_->Put(std::move(image), SlotOf(slot));
+  shown_[static_cast<size_t>(slot)] = reader_->shown();
+}
+
+void PictureNet::PutAsIs(Image image, int64_t slot) {
+  reader_->PutAsIs(std::move(image), SlotOf(slot));
+  shown_[static_cast<size_t>(slot)] = {0, 0, 1, 1};
 }
 
 }  // namespace moka

@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "data/image.h"
-#include "data/transform.h"
+#include "data/picture_reader.h"
 #include "graph/parameter_store.h"
 #include "graph/program.h"
 #include "tools/infer/source.h"
@@ -31,32 +32,26 @@ class PictureNet {
   // Of the input: [N,C,H,W].
   const Shape& input_shape() const { return input_.shape(); }
 
-  // Decodes a file and writes it to a slot of the batch, resized to the input where it is not as large. Returns the
-  // picture as it was, upright. Errors: kNoInput, kBadData naming the file. Requires: slot < batch.
+  // Decodes a file and writes it to a slot of the batch, as the net's data layer would. Returns the picture as it was,
+  // upright. Errors: kNoInput, kBadData naming the file. Requires: slot < batch.
   Image Load(const std::filesystem::path& file, int64_t slot);
   // The same for a picture that is decoded already; its channels become the input's.
   void Put(Image image, int64_t slot);
-  // What parts of the picture in a slot the input's sides are: 1 and 1, but more for a picture on a canvas.
-  struct Shown {
-    double width = 1;
-    double height = 1;
-  };
-  Shown shown(int64_t slot) const { return has_canvas_ ? shown_.at(static_cast<size_t>(slot)) : Shown{}; }
+  // A part of a picture that has the input's size: as it is.
+  void PutAsIs(Image image, int64_t slot);
+  // What part of the picture in a slot the input shows (PictureReader::shown).
+  const ImageBox& shown(int64_t slot) const { return shown_.at(static_cast<size_t>(slot)); }
   void Run() { program_->Run(); }
 
  private:
-  // RecordData's canvas: the picture lies at the upper left, a larger one shrunk to fit.
-  void PutOnCanvas(Image& image, int64_t slot);
+  std::span<float> SlotOf(int64_t slot) const;
 
   int64_t batch_;
-  bool has_canvas_ = false;
-  std::vector<Shown> shown_;  // of each slot
+  std::vector<ImageBox> shown_;  // of each slot
   ParameterStore store_;
   std::unique_ptr<Program> program_;
-  std::unique_ptr<Transform> transform_;
+  std::unique_ptr<PictureReader> reader_;
   std::vector<std::string> outputs_;
-  ImageDecoder decoder_;
-  TransformScratch scratch_;
   Tensor input_;
 };
 

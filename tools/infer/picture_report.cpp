@@ -22,15 +22,56 @@ int64_t PicturesARun(const std::vector<std::filesystem::path>& files, const Argu
   return arguments.Int("batch", std::clamp<int64_t>(static_cast<int64_t>(files.size()), 1, 16), 1, 65536);
 }
 
-void ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen) {
-  const auto batch = static_cast<size_t>(net.batch());
-  for (size_t first = 0; first < files.size(); first += batch) {
-    const size_t count = std::min(files.size() - first, batch);
-    std::vector<Image> pictures;
-    for (size_t i = 0; i < count; ++i) pictures.push_back(net.Load(files[first + i], static_cast<int64_t>(i)));
-    net.Run();
-    for (size_t i = 0; i < count; ++i) seen(files[first + i], pictures[i], static_cast<int64_t>(i));
+int ForEachFile(const std::vector<std::filesystem::path>& files,
+                const std::function<void(const std::filesystem::path& file)>& work,
+                std::vector<std::filesystem::path>& read) {
+  int code = 0;
+  for (const std::filesystem::path& file : files) {
+    try {
+      work(file);
+      read.push_back(file);
+    } catch (const Error& error) {
+      const bool is_files = error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kNoInput;
+      if (files.size() == 1 || !is_files) throw;
+      LogWarning(error.what());
+      if (code == 0) code = static_cast<int>(error.kind());
+    }
   }
+  if (read.size() < files.size()) LogWarning(StrCat(files.size() - read.size(), " of ", files.size(), " left out"));
+  return code;
+}
+
+PicturesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen) {
+  std::vector<std::filesystem::path> read;
+  std::vector<std::filesystem::path> names;
+  std::vector<Image> pictures;
+  const auto run = [&] {
+    if (pictures.empty()) return;
+    net.Run();
+    for (size_t i = 0; i < pictures.size(); ++i) seen(names[i], pictures[i], static_cast<int64_t>(i));
+    names.clear();
+    pictures.clear();
+  };
+  const auto load = [&](const std::filesystem::path& file) {
+    pictures.push_back(net.Load(file, static_cast<int64_t>(pictures.size())));
+    names.push_back(file);
+    if (static_cast<int64_t>(pictures.size()) == net.batch()) run();
+  };
+  const int code = ForEachFile(files, load, read);
+  run();
+  return {code, read.size()};
+}
+
+void TellOutput(const PictureNet& net, const std::string& used) {
+  if (net.outputs().size() < 2) return;
+  LogWarning(StrCat("the net has ", net.outputs().size(), " outputs (", Join(net.outputs(), ", "), "): \"", used,
+                    "\" is used"));
+}
+
+void CheckNames(const InferSource& source, const std::string& output, int64_t classes) {
+  const auto names = static_cast<int64_t>(source.names.size());
+  if (names == 0 || names == classes || classes == 1) return;
+  LogWarning(StrCat("there are ", names, " class names, and output \"", output, "\" has ", classes, " classes"));
 }
 
 PictureReport::PictureReport(const Arguments& arguments) : arguments_(arguments), as_json_(arguments.Has("json")) {

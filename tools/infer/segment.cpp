@@ -118,11 +118,14 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   const std::vector<fs::path> files = PicturesToInfer(inputs, arguments);
   PictureNet net(source, arguments.Int("batch", 1, 1, 65536));
   const MapOptions options = SegmentOptionsOf(net, source, arguments);
+  TellOutput(net, options.output);
+  CheckNames(source, options.output, net.output(options.output).shape()[1]);
   RefuseUnreadBeforeLook(arguments, {"out", "json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
   PictureReport report(arguments);
-  for (const fs::path& file : files) {  // a batch holds tiles of one picture
+  std::vector<fs::path> read;
+  const auto segment = [&](const fs::path& file) {  // a batch holds tiles of one picture
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
     const std::vector<ClassShare> shares = ClassSharesOf(map, source);
@@ -132,14 +135,14 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     PlaceFile(overlay, EncodePng(SegmentOverlayOf(picture, map, shares, source.card.segmentation().ignored())));
     WriteClassMap(map, class_map);
     if (report.as_json()) {
-      report.Add(SegmentJson(file, map, shares, overlay, class_map));
-      continue;
+      return report.Add(SegmentJson(file, map, shares, overlay, class_map));
     }
     fmt::print("{} -> {}\n", Printable(file.string()), Printable(overlay));
     for (const ClassShare& share : shares) fmt::print("  {:5.1f} %  {}\n", 100 * share.share, Printable(share.name));
-  }
-  report.Finish(files.size());
-  return 0;
+  };
+  const int code = ForEachFile(files, segment, read);
+  report.Finish(read.size());
+  return code;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "proto/net_file.h"
 #include "tools/checkpoint_source.h"
 #include "tools/infer/frames.h"
+#include "tools/infer/picture_way.h"
 #include "tools/net_source.h"
 #include "tools/program_options.h"
 
@@ -65,22 +66,24 @@ InferSource InferSourceOf(const Arguments& arguments) {
   InferSource source;
   const fs::path config = arguments.Has("model") ? arguments.Get("model") : arguments.positionals.at(0);
   std::error_code code;
-  const bool is_run = fs::is_directory(config / "checkpoints", code);
-  source.net = FindConfig(config.string(), NetFileOf(config, is_run));
+  const fs::path runs = arguments.Get("runs", "runs");
+  const std::optional<NamedRun> run = FindNamedRun(config.string(), runs);
+  source.net = FindConfig(config.string(), NetFileOf(config, run.has_value()), runs);
   source.folder = source.net.parent_path();
   if (arguments.Has("weights")) {
-    source.weights = arguments.Get("weights");
-  } else if (is_run) {
-    source.weights = FindCheckpoint(config.string(), "runs").string();
+    source.weights = ResolveWeights(arguments.Get("weights"), runs);
+  } else if (run) {
+    source.weights = FindCheckpoint(config.string(), runs).string();
   } else {
     throw Error(ErrorKind::kUsage, {}, "no weights: this is no run with a checkpoint", "give --weights FILE");
   }
   source.card = ModelCardOf(source.folder);
   fs::path labels = arguments.Peek("labels");
-  for (const fs::path& folder : {config, source.folder}) {
+  for (const fs::path& folder : {run ? run->folder : config, source.folder}) {
     if (labels.empty() && fs::exists(folder / "labels.txt", code)) labels = folder / "labels.txt";
   }
   if (!labels.empty()) source.names = ReadNameLines(labels);
+  source.flags = PictureFlagsOf(arguments);
   source.overrides = arguments.overrides;
   source.compile = CompileOptionsOf(arguments);
   source.has_precision = arguments.Has("precision");

@@ -17,6 +17,7 @@ struct InferSource {
   std::filesystem::path folder;  // config/ of a run, or the model's: vocabularies and such lie there
   std::string weights;           // file, or comma list
   ModelCard card;
+  PictureInput flags;              // of the command line, over the card's and the net's
   std::vector<std::string> names;  // of classes; empty: numbers
   std::vector<std::string> overrides;
   CompileOptions compile;

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/net_file.h"
+#include "tools/checkpoint_source.h"
 #include "tools/net_compare.h"
 #include "tools/net_source.h"
 #include "tools/verbs/verbs.h"
@@ -37,11 +38,12 @@ int RunCompare(const Arguments& arguments) {
   if (arguments.positionals.size() != 2) throw Error(ErrorKind::kUsage, "moka compare wants two files: NET BLOBS.npz");
   CompareOptions options;
   options.state = StateOf(arguments);
-  options.weights = arguments.Get("weights");
+  const std::string runs = arguments.Get("runs", "runs");
+  options.weights = ResolveWeights(arguments.Get("weights"), runs);
   options.gradients = arguments.Has("gradients");
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
   const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
-  const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt"));
+  const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt", runs));
   const NetComparison comparison = CompareNet(net, options, ReadNpz(arguments.positionals[1]));
   const std::vector<BlobDifference>& differences = comparison.differences;
   const BlobDifference* first = nullptr;
@@ -80,6 +82,7 @@ Verb CompareVerb() {
   verb.examples = {"moka compare deploy.prototxt blobs.npz --weights net.caffemodel",
                    "moka compare train_val.prototxt blobs.npz --phase TRAIN --gradients"};
   verb.options = {{"weights", "FILES", "trained values (default: the arrays param/LAYER/INDEX)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"phase", "PHASE", "TEST (default) or TRAIN"},
                   {"stage", "LIST", "stages of the net, with commas"},
                   {"gradients", "", "gradients of the loss too: blobdiff/NAME, paramdiff/LAYER/INDEX"},

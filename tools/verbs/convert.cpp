@@ -57,9 +57,15 @@ std::optional<fs::path> CheckpointOf(fs::path file) {
 Source ReadSource(const Arguments& arguments) {
   fs::path from = arguments.positionals[0];
   std::error_code code;
-  const bool is_run =
-      fs::is_directory(from, code) || (!fs::exists(from, code) && from.string().find('@') != std::string::npos);
-  if (is_run) from = FindCheckpoint(from.string(), arguments.Get("runs", "runs"));
+  const fs::path runs = arguments.Get("runs", "runs");
+  if (!fs::exists(from, code) || fs::is_directory(from, code)) {
+    const std::string name = from.string();
+    if (!FindNamedRun(name, runs) && name.find('@') == std::string::npos) {
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no file or run ", Printable(name)),
+                  DidYouMean(name, RunNames(runs)));
+    }
+    from = FindCheckpoint(name, runs);
+  }
   Source source;
   if (const std::optional<fs::path> base = CheckpointOf(from)) {
     source.checkpoint = LoadCheckpoint(*base);

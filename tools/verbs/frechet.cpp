@@ -22,10 +22,14 @@ PointSums FeaturesOf(PictureNet& net, const std::string& pictures) {
   const int64_t dimensions = features.shape().Count() / net.batch();
   PointSums sums(dimensions);
   const auto count = static_cast<int64_t>(files.size());
-  ForEachPicture(net, files, [&](const std::filesystem::path&, const Image&, int64_t slot) {
+  const PicturesSeen done = ForEachPicture(net, files, [&](const std::filesystem::path&, const Image&, int64_t slot) {
     sums.Add(
         features.as<const float>().subspan(static_cast<size_t>(slot * dimensions), static_cast<size_t>(dimensions)));
   });
+  if (done.code != 0) {
+    throw Error(static_cast<ErrorKind>(done.code),
+                StrCat(Printable(pictures), ": not all pictures of the set can be read"));
+  }
   if (count < 2) {
     throw Error(ErrorKind::kNoInput, {}, StrCat(Printable(pictures), " is ", count, " picture"),
                 "a set is a folder of at least two pictures");
@@ -82,6 +86,10 @@ Verb FrechetVerb() {
   verb.examples = {"moka frechet models/cifar10_quick --weights quick.safetensors --blob ip1 fakes/ reals/"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
+                  {"mean", "VALUES", "subtracted from pixels: one value, B,G,R, or a mean image's file"},
+                  {"scale", "X", "pixels are multiplied by it after that"},
+                  {"resize", "HxW", "pictures are resized to it, or N: the shorter side, then cut to the input"},
                   {"blob", "NAME", "whose values are the features (default: the net's first output)"},
                   {"batch", "N", "pictures a pass (default 100)"},
                   {"json", "", "print as JSON"}};

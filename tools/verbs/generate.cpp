@@ -25,6 +25,7 @@ Verb GenerateVerb() {
                    "moka generate runs/latest --count 10000 --seed 2 --out fakes/"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"seed", "N", "another seed, other pictures (default 1)"}};
   for (const OptionSpec& option : GenerateTask().options) verb.options.push_back(option);
   for (const OptionSpec& option : ProgramOptionSpecs()) {

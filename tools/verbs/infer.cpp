@@ -47,11 +47,13 @@ Verb InferVerb() {
   verb.examples = {"moka infer runs/latest digit.png",
                    "moka infer models/lenet --weights lenet.caffemodel digits/ --top 3",
                    "moka infer --model=deploy.prototxt --weights=net.caffemodel cat.jpg --json",
-                   "moka infer runs/latest --text letter.de --n-best 3",
-                   "moka infer runs/latest --story story.txt",
-                   "moka infer runs/latest --dry-run --batch 1"};
+                   "moka infer runs/latest --text letter.de --n-best 3", "moka infer runs/latest --story story.txt"};
   verb.options = {{"model", "FILE", "deploy or training prototxt (Caffe's spelling)"},
                   {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint)"},
+                  {"runs", "FOLDER", ""},
+                  {"mean", "VALUES", "how pictures go in, over net and card: B,G,R or a file; --scale X, --resize HxW"},
+                  {"scale", "X", ""},
+                  {"resize", "HxW", ""},
                   {"labels", "FILE", "class names, one a line (default: labels.txt beside the net)"},
                   {"batch", "N", "pictures a pass (default: as many as given, at most 16)"},
                   {"out", "FOLDER", "where pictures of results go (default: detections, segments, instances)", '\0',

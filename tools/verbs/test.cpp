@@ -98,11 +98,13 @@ Verb TestVerb() {
   verb.name = "test";
   verb.summary = "run a trained net over its test data";
   verb.usage = "RUN|MODEL [--flags]";
-  verb.examples = {"moka test runs/latest", "moka test models/lenet --weights lenet.caffemodel",
+  verb.examples = {"moka test runs/latest", "moka test lenet-0001@iter_500",
+                   "moka test models/lenet --weights lenet.caffemodel",
                    "moka test --model=train_val.prototxt --weights=net.caffemodel --iterations=50"};
   verb.options = {
       {"model", "FILE", "training prototxt (Caffe's spelling)"},
       {"weights", "FILES", ".safetensors or .caffemodel (default: a run's best checkpoint, or its last)"},
+      {"runs", "FOLDER", "where runs lie (default runs)"},
       {"iterations", "N", "batches (default: the data once)"},
       {"level", "N", "level for include/exclude rules"},
       {"stage", "LIST", "stages for include/exclude rules"},

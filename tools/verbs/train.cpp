@@ -395,7 +395,7 @@ Verb TrainVerb() {
   verb.options = {{"solver", "FILE", ""},  // Caffe's spelling of SOLVER
                   {"weights", "FILES", "start from .safetensors, .caffemodel or .h5"},
                   {"snapshot", "FILE", "continue from Caffe's .solverstate or .solverstate.h5"},
-                  {"resume", "[RUN]", "continue a run: its folder, its name, nothing (the newest unfinished), or auto"},
+                  {"resume", "[RUN]", "continue a run: its folder or name, nothing (the newest unfinished), or auto"},
                   {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
                   {"run", "NAME", "name of the run (default: the solver's folder)"},
                   {"runs", "FOLDER", "where runs lie (default runs)"},

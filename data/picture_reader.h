@@ -1,0 +1,83 @@
+// One picture as a sample of a data layer's test phase: what `moka test` makes of a record, for a picture that lies in
+// no database. The layer's own transforms do it, so that the same pixels give the same floats, bit for bit; only what a
+// test draws at random (mirrors, distortions, expansions, samplers) is left out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "core/types.h"
+#include "data/box_transform.h"
+#include "data/image.h"
+#include "data/record_transform.h"
+#include "data/stage_clock.h"
+#include "data/transform.h"
+#include "proto/moka.pb.h"
+
+namespace moka {
+
+// How a layer's pictures come to their size before they are cut.
+struct PictureSizing {
+  int64_t height = 0;  // 0: as they are
+  int64_t width = 0;
+  Interpolation interpolation = Interpolation::kLinear;
+};
+
+// The size that a database's records have, of which some are looked at; none if they differ or cannot be read.
+std::optional<ImageSize> RecordSizeOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
+
+// One thread.
+class PictureReader {
+ public:
+  enum class Order { kBgr, kRgb };
+  // `layer` is a data layer, or an Input layer with the fields of one (transform_param, image_data_param's sizes,
+  // record_data_param); `sample` is the [C,H,W] of what it gives. Relative paths start at base_folder. Errors: kConfig
+  // for fields that contradict each other, those of the mean file.
+  PictureReader(const LayerParameter& layer, const Shape& sample, const std::filesystem::path& base_folder,
+                Order order = Order::kBgr);
+
+  // Decodes the bytes of a file, writes its sample and returns the picture as it was, upright. Requires: out holds the
+  // sample. Errors: kBadData.
+  Image Load(std::string_view file, std::span<float> out);
+  // The same for a picture that is decoded already; its channels become the sample's.
+  void Put(Image image, std::span<float> out);
+  // A picture of the sample's size as it is: neither resized nor cut.
+  void PutAsIs(Image image, std::span<float> out);
+
+  // What part of the last picture the sample shows, as fractions of the picture: less than all where a crop was cut,
+  // more where it lies on a canvas or is padded.
+  const ImageBox& shown() const { return shown_; }
+
+ private:
+  bool Fits(const ImageSize& size) const;
+  bool Makes(const Image& image);
+  void TakeChannels(Image& image) const;
+  void Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image);
+  void Write(const Image& image, std::span<float> out);
+  void WriteRecord(const ImageSize& size, std::span<float> out);
+  ImageBox SeenOf(const ImageSize& size) const;
+  PictureSizing SizingOf(const LayerParameter& layer, const std::filesystem::path& base_folder) const;
+
+  Shape sample_;
+  Order order_;
+  ImageChannels channels_ = ImageChannels::kAsStored;
+  int64_t pad_ = 0;
+  int64_t crop_height_ = 0;  // 0: no crop
+  int64_t crop_width_ = 0;
+  PictureSizing sizing_;
+  std::optional<Transform> plain_;  // of layers without boxes, and of what is written as it is
+  std::optional<BoxTransform> boxes_;
+  std::optional<RecordTransform> records_;
+  ImageBox shown_{0, 0, 1, 1};
+  ImageDecoder decoder_;
+  StageClock clock_;
+  TransformScratch scratch_;
+  BoxScratch box_scratch_;
+  RecordPictureScratch record_scratch_;
+  Image sized_;
+};
+
+}  // namespace moka

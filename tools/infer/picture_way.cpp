@@ -1,0 +1,212 @@
+#include "tools/infer/picture_way.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "data/layer_fields.h"
+#include "data/pipeline.h"
+#include "proto/filter.h"
+#include "proto/net_file.h"
+#include "tools/deploy_net.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whether the layer says how its pictures become its top. HDF5's numbers, memory's and others were made elsewhere.
+bool SaysHow(const LayerParameter& layer) {
+  constexpr std::array<std::string_view, 3> kElsewhere = {"DummyData", "HDF5Data", "MemoryData"};
+  if (layer.has_transform_param() || layer.has_record_data_param()) return true;
+  return IsPipelineLayer(layer.type()) && std::ranges::find(kElsewhere, layer.type()) == kElsewhere.end();
+}
+
+// The layer of the net that became the input.
+LayerParameter InputLayerOf(const NetParameter& net, const NetParameter& deploy) {
+  const LayerParameter& input = ImageInput(deploy);
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.name() == input.name() && layer.top_size() > 0 && layer.top(0) == input.top(0)) return layer;
+  }
+  return input;
+}
+
+// The layer that tests the training net beside a net for deployment.
+std::optional<LayerParameter> TrainedBeside(const InferSource& source, const std::string& top) {
+  std::error_code code;
+  const fs::path file = source.folder / "train_val.prototxt";
+  if (!fs::is_regular_file(file, code) || fs::equivalent(file, source.net, code)) return std::nullopt;
+  const NetParameter net = FilterNet(ReadNet(file), TEST);
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.top_size() == 0 || layer.bottom_size() > 0 || !SaysHow(layer)) continue;
+    if (layer.top(0) == top) return layer;
+  }
+  return std::nullopt;
+}
+
+float NumberFlag(std::string_view flag, const std::string& text) {
+  const std::string word(Trim(text));
+  float value = 0;
+  const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (code != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) {
+    throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants a finite number, found \"", Printable(word), "\""));
+  }
+  return value;
+}
+
+uint32_t SideFlag(const std::string& text) {
+  uint32_t side = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), side);
+  constexpr uint32_t kMost = 1 << 14;
+  if (code != std::errc() || end != text.data() + text.size() || side < 1 || side > kMost) {
+    throw Error(ErrorKind::kUsage, StrCat("--resize wants HxW, or the shorter side's pixels, of 1..", kMost,
+                                          ", found \"", Printable(text), "\""));
+  }
+  return side;
+}
+
+bool IsEmpty(const PictureInput& input) { return input.ByteSizeLong() == 0; }
+
+// Another size takes the place of all that the layer says of sizes.
+void SetSize(const PictureInput& input, LayerParameter& layer) {
+  if (!input.has_resize_height() && !input.has_resize_width() && !input.has_resize_short()) return;
+  if (input.has_resize_height() != input.has_resize_width() ||
+      (input.has_resize_height() && input.has_resize_short())) {
+    throw Error(ErrorKind::kConfig, "the card's input: give resize_height with resize_width, or resize_short alone");
+  }
+  layer.clear_record_data_param();
+  layer.clear_multi_label_image_data_param();
+  layer.clear_dense_image_data_param();
+  ImageDataParameter& list = *layer.mutable_image_data_param();
+  list.clear_short_side();
+  list.clear_new_dim();
+  list.set_new_height(input.resize_height());
+  list.set_new_width(input.resize_width());
+  TransformationParameter& fields = *layer.mutable_transform_param();
+  fields.clear_resize_param();
+  fields.clear_resize_short();
+  if (input.resize_short() > 0) fields.set_resize_short(input.resize_short());
+  // No record says any more how large pictures are.
+  if (layer.has_data_param()) layer.mutable_data_param()->clear_source();
+}
+
+void Overlay(const PictureInput& input, const fs::path& folder, LayerParameter& layer) {
+  SetSize(input, layer);
+  TransformationParameter& fields = *layer.mutable_transform_param();
+  if (input.mean_size() > 0 && input.has_mean_file()) {
+    throw Error(ErrorKind::kConfig, "the card's input: give mean or mean_file, not both");
+  }
+  if (input.mean_size() > 0 || input.has_mean_file()) {
+    fields.clear_mean_file();
+    fields.clear_mean_value();
+    fields.mutable_mean_value()->CopyFrom(input.mean());
+    if (input.has_mean_file()) fields.set_mean_file((folder / input.mean_file()).string());
+  }
+  if (input.std_size() > 0) fields.mutable_std_value()->CopyFrom(input.std());
+  if (input.has_scale()) fields.set_scale(input.scale());
+}
+
+// What is larger than the input is cut to it about its middle; what is smaller does not fit.
+void CutToSample(const Shape& sample, LayerParameter& layer) {
+  TransformationParameter& fields = *layer.mutable_transform_param();
+  const int64_t height = sample[1];
+  const int64_t width = sample[2];
+  const auto [listed_height, listed_width] = ListedSizeOf(layer);
+  const int64_t short_side = fields.resize_short();
+  const bool is_small = (listed_height > 0 && (listed_height < height || listed_width < width)) ||
+                        (short_side > 0 && short_side < std::min(height, width));
+  if (is_small) {
+    throw Error(ErrorKind::kConfig, StrCat("pictures are resized to ",
+                                           short_side > 0 ? StrCat("a shorter side of ", short_side)
+                                                          : StrCat(listed_height, "x", listed_width),
+                                           ", less than the input's ", height, "x", width));
+  }
+  fields.clear_crop_size();
+  fields.clear_crop_height();
+  fields.clear_crop_width();
+  fields.set_crop_h(static_cast<uint32_t>(height));
+  fields.set_crop_w(static_cast<uint32_t>(width));
+}
+
+// A mean image that lies beside the net and not where the training found it.
+void FindMeanFile(const fs::path& folder, LayerParameter& layer) {
+  std::error_code code;
+  TransformationParameter& fields = *layer.mutable_transform_param();
+  if (!fields.has_mean_file() || fs::exists(fields.mean_file(), code)) return;
+  for (const fs::path& file : {folder / fields.mean_file(), folder / fs::path(fields.mean_file()).filename()}) {
+    if (fs::exists(file, code)) return fields.set_mean_file(file.string());
+  }
+}
+
+void CheckChannels(PictureInput::Channels channels, const Shape& sample) {
+  if ((channels == PictureInput::GREY) == (sample[0] == 1)) return;
+  throw Error(ErrorKind::kConfig, StrCat("the card's input has channels: ", PictureInput::Channels_Name(channels),
+                                         ", and the net's input ", sample.ToString(), " has ", sample[0]));
+}
+
+}  // namespace
+
+PictureInput PictureFlagsOf(const Arguments& arguments) {
+  PictureInput input;
+  if (arguments.Has("mean")) {
+    const std::string mean = arguments.Get("mean");
+    std::error_code code;
+    if (fs::is_regular_file(mean, code)) {
+      input.set_mean_file(fs::absolute(mean).string());
+    } else {
+      for (const std::string& value : Split(mean, ',')) input.add_mean(NumberFlag("mean", value));
+    }
+  }
+  if (arguments.Has("scale")) input.set_scale(NumberFlag("scale", arguments.Get("scale")));
+  if (arguments.Has("resize")) {
+    const std::vector<std::string> sides = Split(arguments.Get("resize"), 'x');
+    if (sides.size() == 2) {
+      input.set_resize_height(SideFlag(sides[0]));
+      input.set_resize_width(SideFlag(sides[1]));
+    } else {
+      input.set_resize_short(SideFlag(arguments.Get("resize")));
+    }
+  }
+  return input;
+}
+
+PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, const NetParameter& deploy,
+                        const Shape& sample) {
+  PictureWay way;
+  way.layer = InputLayerOf(net, deploy);
+  const std::string top = way.layer.top_size() > 0 ? way.layer.top(0) : "";
+  const bool has_card = source.card.has_input() && !IsEmpty(source.card.input());
+  if (!SaysHow(way.layer)) {
+    if (const std::optional<LayerParameter> trained = TrainedBeside(source, top)) {
+      way.layer = *trained;
+      LogInfo(StrCat("pictures go in as layer \"", trained->name(), "\" of ",
+                     (source.folder / "train_val.prototxt").string(), " tests them"));
+    } else if (!has_card && IsEmpty(source.flags)) {
+      LogWarning(StrCat("nothing says how pictures become the input \"", top, "\": they are resized to ", sample[1],
+                        "x", sample[2], " and go in as ", sample[0] == 1 ? "grey" : "B,G,R",
+                        " of 0..255 (--mean, --scale, ", "--resize, or input { } in a model.prototxt beside the net)"));
+    }
+  }
+  if (has_card) {
+    if (source.card.input().has_channels()) CheckChannels(source.card.input().channels(), sample);
+    if (source.card.input().channels() == PictureInput::RGB) way.order = PictureReader::Order::kRgb;
+    Overlay(source.card.input(), source.folder, way.layer);
+  }
+  Overlay(source.flags, {}, way.layer);
+  FindMeanFile(source.folder, way.layer);
+  const auto resizes = [](const PictureInput& input) { return input.has_resize_height() || input.has_resize_short(); };
+  const bool has_mean_image = way.layer.transform_param().has_mean_file() && way.layer.type() == "Input";
+  if ((has_card && resizes(source.card.input())) || resizes(source.flags) || has_mean_image) {
+    CutToSample(sample, way.layer);
+  }
+  return way;
+}
+
+}  // namespace moka

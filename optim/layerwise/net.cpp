@@ -82,6 +82,7 @@ DataTypes LayerwiseNet::PipelineTypes() const {
     if (pipeline == nullptr) {
       PipelineOptions options;
       options.phase = options_.state.phase();
+      options.record_checks = options_.record_checks;
       options.seed = options_.seed ^ StableHash(layer.name());
       pipeline = OpenPipeline(layer, options);
     }

@@ -57,6 +57,8 @@ std::shared_ptr<Region> Map(const std::string& name, int ranks, bool creates) {
   if (file < 0) Fail(creates ? "creating" : "opening", name, errno, bytes);
   // Reserved now: a page that is not there later would be SIGBUS.
   int error = creates ? ::posix_fallocate(file, 0, bytes) : 0;
+  struct stat status {};
+  if (error == 0 && (::fstat(file, &status) != 0 || status.st_size < bytes)) error = EINVAL;
   void* memory = MAP_FAILED;
   if (error == 0) {
     memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -55,18 +55,26 @@ struct Progress {
   }
 };
 
+std::string_view ValueToCopy(const LmdbReader& reader, int64_t i) {
+  try {
+    return reader.value(i);
+  } catch (const Error& e) {
+    throw Error(e.kind(), {}, StrCat(reader.NameOf(i), ": ", e.text()), e.hint());
+  }
+}
+
 void CopyRecords(const LmdbReader& reader, const std::vector<int64_t>& order, const fs::path& out,
                  const std::string& identity, Progress& progress) {
   LmdbWriter::Options options;
   options.identity = identity;
   options.restart = progress.options.restart;
   options.batch_records = kBatchRecords;
-  for (const int64_t i : order) options.expected_bytes += static_cast<int64_t>(reader.value(i).size());
+  for (const int64_t i : order) options.expected_bytes += reader.value_bytes(i);
   LmdbWriter writer(out, options);
   progress.done += writer.entries();
   for (auto n = static_cast<size_t>(writer.entries()); n < order.size(); ++n) {
     progress.Step();
-    writer.Put(LmdbKey(static_cast<int64_t>(n), NameInKey(reader.key(order[n]))), reader.value(order[n]));
+    writer.Put(LmdbKey(static_cast<int64_t>(n), NameInKey(reader.key(order[n]))), ValueToCopy(reader, order[n]));
   }
   for (const char* name : {"labels.txt", kSchemaFile}) {
     const fs::path file = reader.path() / name;

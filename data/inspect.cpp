@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/parallel.h"
@@ -73,14 +72,10 @@ void Count(const google::protobuf::RepeatedPtrField<SamplePoint>& found, std::ve
 // The reason why a record is bad; empty when it is good.
 std::string InspectFault(const RecordDatabase& database, int64_t i, RecordDatabase::Scratch& scratch) {
   try {
-    const std::vector<uint32_t>& checksums = database.reader().checksums();
-    if (!checksums.empty() && Crc32c(database.reader().value(i)) != checksums[static_cast<size_t>(i)]) {
-      return "its checksum differs from the importer's";
-    }
     database.Load(i, scratch);
     return {};
   } catch (const Error& e) {
-    return e.what();
+    return e.text();
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -112,7 +107,7 @@ LmdbSummary InspectLmdb(const fs::path& path, const DataProgress& progress) {
   RecordDatabase::Scratch scratch;
   ChannelSums sums;
   for (int64_t i = 0; i < database.size(); ++i) {
-    summary.value_bytes += static_cast<int64_t>(database.reader().value(i).size());
+    summary.value_bytes += database.reader().value_bytes(i);
     if (progress) progress(i, database.size());
     try {
       const RecordDatabase::Content content = database.Load(i, scratch);

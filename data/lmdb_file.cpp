@@ -10,7 +10,9 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -47,6 +49,7 @@ struct Descriptor {
   ~Descriptor() {
     if (fd >= 0) close(fd);
   }
+  int Release() { return std::exchange(fd, -1); }
 };
 
 fs::path DataFileOf(const fs::path& path) {
@@ -56,10 +59,10 @@ fs::path DataFileOf(const fs::path& path) {
 
 }  // namespace
 
-LmdbReader::LmdbReader(const fs::path& path, Access access, int64_t memory_bytes) : path_(path) {
+LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : path_(path), checks_(use.checks) {
   const fs::path data = DataFileOf(path);
   // O_NONBLOCK: a FIFO must be refused below, not waited for.
-  const Descriptor file{open(data.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  Descriptor file{open(data.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) {
     const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
     throw Error(kind, {}, StrCat("cannot open LMDB ", data.string(), ": ", LmdbFileReason()),
@@ -72,19 +75,20 @@ LmdbReader::LmdbReader(const fs::path& path, Access access, int64_t memory_bytes
   entries_ = WalkLmdb(file.fd, file_bytes_, path.string());
   ReadMark();
   if (entries_.empty()) return;
-  void* map = mmap(nullptr, static_cast<size_t>(file_bytes_), PROT_READ, MAP_SHARED, file.fd, 0);
-  if (map == MAP_FAILED) throw Error(ErrorKind::kIo, StrCat("cannot map ", data.string(), ": ", LmdbFileReason()));
-  map_ = static_cast<const char*>(map);
+  if (checks_ == Checks::kFirstRead && !checksums_.empty()) {
+    seen_ = std::make_unique<std::atomic<bool>[]>(entries_.size());
+  }
+  map_ = MappedFile(file.Release(), file_bytes_, data);
   // Read-ahead fetches pages a shuffled reader will not use soon; it only hurts when they do not all fit.
-  reads_ahead_ = access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());
-  if (reads_ahead_) madvise(map, static_cast<size_t>(file_bytes_), MADV_RANDOM);
+  reads_ahead_ = use.access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());
+  if (reads_ahead_) madvise(const_cast<char*>(map_.data()), static_cast<size_t>(file_bytes_), MADV_RANDOM);
 }
 
 void LmdbReader::WillNeed(int64_t i) const {
   const LmdbEntry& entry = entries_[static_cast<size_t>(i)];
   const int64_t begin = entry.value_offset / PageBytes() * PageBytes();
   // A hint: what it does not bring is read when it is used.
-  madvise(const_cast<char*>(map_) + begin, static_cast<size_t>(entry.value_offset - begin + entry.value_bytes),
+  madvise(const_cast<char*>(map_.data()) + begin, static_cast<size_t>(entry.value_offset - begin + entry.value_bytes),
           MADV_WILLNEED);
 }
 
@@ -92,10 +96,6 @@ void TouchPages(std::string_view bytes) {
   const volatile char* data = bytes.data();  // reads that no compiler leaves out
   const auto step = static_cast<size_t>(PageBytes());
   for (size_t i = 0; i < bytes.size(); i += step) static_cast<void>(data[i]);
-}
-
-LmdbReader::~LmdbReader() {
-  if (map_ != nullptr) munmap(const_cast<char*>(map_), static_cast<size_t>(file_bytes_));
 }
 
 // Databases made by `moka data import` carry a mark with their record count; a mismatch is a half-copied folder.
@@ -126,12 +126,40 @@ void LmdbReader::ReadMark() {
 
 std::string_view LmdbReader::key(int64_t i) const {
   const LmdbEntry& entry = entries_[static_cast<size_t>(i)];
-  return {map_ + entry.key_offset, entry.key_bytes};
+  return {map_.data() + entry.key_offset, entry.key_bytes};
+}
+
+std::string_view LmdbReader::unchecked_value(int64_t i) const {
+  const LmdbEntry& entry = entries_[static_cast<size_t>(i)];
+  return {map_.data() + entry.value_offset, entry.value_bytes};
 }
 
 std::string_view LmdbReader::value(int64_t i) const {
-  const LmdbEntry& entry = entries_[static_cast<size_t>(i)];
-  return {map_ + entry.value_offset, entry.value_bytes};
+  const std::string_view bytes = unchecked_value(i);
+  CheckValue(i, bytes);
+  return bytes;
+}
+
+// A file that was cut is told apart from a record that is bad: the first is nothing to skip.
+void LmdbReader::CheckValue(int64_t i, std::string_view bytes) const {
+  const auto at = static_cast<size_t>(i);
+  const bool is_checked = !checksums_.empty() && checks_ != Checks::kNoRead && !(seen_ != nullptr && seen_[at]);
+  if (!is_checked) {
+    TouchPages(bytes);
+    return map_.Check();
+  }
+  const uint32_t found = Crc32c(bytes);
+  map_.Check();
+  if (found != checksums_[at]) {
+    throw Error(ErrorKind::kBadData, {}, "its bytes are not those that were imported (their checksum differs)",
+                "`moka data verify` names all such records; import the data again");
+  }
+  if (seen_ != nullptr) seen_[at] = true;
+}
+
+void LmdbReader::CheckFile() const {
+  if (checksums_.empty() || checks_ == Checks::kNoRead) return map_.CheckUnchanged();
+  map_.Check();
 }
 
 int64_t LmdbReader::Find(std::string_view wanted) const {
@@ -156,7 +184,7 @@ int64_t LmdbReader::MostOf(const std::function<int64_t(std::string_view value)>&
   int64_t most = 0;
   for (int64_t i = 0; i < size(); ++i) {
     try {
-      most = std::max(most, count(value(i)));
+      most = std::max(most, count(unchecked_value(i)));
     } catch (const Error&) {
       continue;
     }

@@ -79,8 +79,12 @@ void CheckBackend(const LayerParameter& layer) {
 // A pool of batches to draw from is a poorer shuffle, of databases that are read in order only.
 bool IsShuffled(const DataParameter& param) { return param.shuffle() || param.shuffle_pool_size() > 1; }
 
-LmdbReader::Access AccessOf(const DataParameter& param) {
-  return IsShuffled(param) ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential;
+LmdbReader::Use UseOf(const DataParameter& param, const PipelineOptions& options) {
+  const bool is_first = options.record_checks == SolverParameter::FIRST_READ;
+  return {IsShuffled(param) ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential,
+          options.record_checks == SolverParameter::NO_READ ? LmdbReader::Checks::kNoRead
+          : is_first                                        ? LmdbReader::Checks::kFirstRead
+                                                            : LmdbReader::Checks::kEveryRead};
 }
 
 std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
@@ -133,8 +137,8 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   const BoxTransform transform(PictureFieldsOf(layer), layer.annotated_data_param(), options.phase,
                                DataSeed(options.seed, "augment"));
   return OpenPrefetch(layer, options, batch,
-                      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), AccessOf(param), transform,
-                                                       std::move(labels)));
+                      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), UseOf(param, options),
+                                                       transform, std::move(labels)));
 }
 
 std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -147,8 +151,8 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
   }
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
   return OpenPrefetch(layer, options, batch,
-                      std::make_unique<RecordDataMaker>(layer, options.base_folder, AccessOf(param), options.phase,
-                                                        DataSeed(options.seed, "augment")));
+                      std::make_unique<RecordDataMaker>(layer, options.base_folder, UseOf(param, options),
+                                                        options.phase, DataSeed(options.seed, "augment")));
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -167,7 +171,7 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
                "\": cache_mb keeps whole pictures, and of these only the part that a sample needs is decoded"),
         "leave out cache_mb, or rand_resized_crop and resize_short");
   }
-  auto source = std::make_unique<LmdbSource>(options.base_folder / param.source(), AccessOf(param),
+  auto source = std::make_unique<LmdbSource>(options.base_folder / param.source(), UseOf(param, options),
                                              transform.channels(), int64_t{param.cache_mb()} << 20U);
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }

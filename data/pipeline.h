@@ -23,7 +23,8 @@ struct PipelineOptions {
   bool whole_batches = false;              // ranks take batches by turns, as one would make them, not samples
   int64_t threads = 0;                     // decoding threads; 0: the layer's own number, or tuned
   std::filesystem::path base_folder = {};  // relative paths of the layer start here
-  Device device = {};                      // that the batches go to: pooled ones lie where it copies from
+  SolverParameter::RecordChecks record_checks = SolverParameter::EVERY_READ;
+  Device device = {};  // that the batches go to: pooled ones lie where it copies from
 };
 
 // One consumer thread. Owned by the Trainer.

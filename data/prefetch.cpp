@@ -142,6 +142,11 @@ void PrefetchPipeline::Make(int64_t part, SampleScratch& scratch, WorkerTallies&
     }
     if (i == begin) scratch.record.clock.Stop(tallies);
   }
+  try {
+    maker_->CheckFile();
+  } catch (const Error&) {
+    KeepError(slot, begin);
+  }
   scratch.record.clock.Stop(tallies);
   if (bad > 0) slot.bad_records += bad;
   tallies.samples.Add(end - begin);
@@ -182,6 +187,7 @@ bool PrefetchPipeline::FillSample(int64_t n, int64_t item, SampleScratch& scratc
       maker_->Make(record, id, item, sample_shape_, scratch, out, label);
       return i == 0;
     } catch (const Error& e) {
+      maker_->CheckFile();  // a file that is gone is no bad record
       const bool stops = options_.on_bad_record == PrefetchOptions::OnBadRecord::kStop || !IsRecordFault(e);
       if (stops) throw Error(e.kind(), {}, StrCat(maker_->NameOf(record), ": ", e.text()), e.hint());
       ReportSkipped(record, e);

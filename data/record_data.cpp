@@ -28,10 +28,10 @@ const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSc
 
 }  // namespace
 
-RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder,
-                                 LmdbReader::Access access, Phase phase, uint64_t seed)
+RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder, LmdbReader::Use use,
+                                 Phase phase, uint64_t seed)
     : layer_name_(layer.name()),
-      reader_(folder / layer.data_param().source(), access),
+      reader_(folder / layer.data_param().source(), use),
       schema_(ReadSampleSchema(folder / layer.data_param().source())),
       param_(layer.record_data_param()),
       transform_(layer, phase, seed,
@@ -117,7 +117,6 @@ void RecordDataMaker::TellCut(int64_t record, const RecordPictureScratch& scratc
 
 void RecordDataMaker::Load(int64_t record, SampleScratch& scratch) const {
   const std::string_view wire = reader_.value(record);
-  TouchPages(wire);
   scratch.record.clock.Enter(Stage::kDecode);
   ParseSample(wire, schema_, scratch.record_picture.record);
 }
@@ -130,7 +129,7 @@ Shape RecordDataMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 std::optional<int64_t> RecordDataMaker::ClassOf(int64_t record) const {
   if (schema_.label_size() != 1) return std::nullopt;
   SampleRecord read;
-  ParseSample(reader_.value(record), schema_, read);
+  ParseSample(reader_.unchecked_value(record), schema_, read);
   return read.label(0);
 }
 

@@ -18,7 +18,7 @@ RecordDatabase::RecordDatabase(const std::filesystem::path& path, LmdbReader::Ac
     box_names_.assign(schema_.box_class().begin(), schema_.box_class().end());
     return;
   }
-  if (size() > 0) kind_ = KindOf(reader_.value(0));
+  if (size() > 0) kind_ = KindOf(reader_.unchecked_value(0));
   label_names_ = LabelNamesIn(path);
 }
 
@@ -26,7 +26,7 @@ uint32_t RecordDatabase::Checksum() const {
   const std::vector<uint32_t>& sums = reader_.checksums();
   if (!sums.empty()) return Crc32c({reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(uint32_t)});
   uint32_t crc = 0;
-  for (int64_t i = 0; i < size(); ++i) crc = Crc32c(StrCat(reader_.key(i), "\t", reader_.value(i).size(), "\n"), crc);
+  for (int64_t i = 0; i < size(); ++i) crc = Crc32c(StrCat(reader_.key(i), "\t", reader_.value_bytes(i), "\n"), crc);
   return crc;
 }
 
@@ -63,9 +63,9 @@ RecordDatabase::Content RecordDatabase::Load(int64_t i, Scratch& scratch) const 
 }
 
 std::optional<int64_t> RecordDatabase::ClassOf(int64_t i, Scratch& scratch) const {
-  if (kind_ == RecordKind::kDatum) return ParseDatum(reader_.value(i)).label;
+  if (kind_ == RecordKind::kDatum) return ParseDatum(reader_.unchecked_value(i)).label;
   if (kind_ == RecordKind::kAnnotated || schema_.label_size() != 1) return std::nullopt;
-  ParseSample(reader_.value(i), schema_, scratch.sample);
+  ParseSample(reader_.unchecked_value(i), schema_, scratch.sample);
   return scratch.sample.label(0);
 }
 

@@ -72,8 +72,8 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   return record;
 }
 
-LmdbSource::LmdbSource(const fs::path& path, LmdbReader::Access access, ImageChannels channels, int64_t cache_bytes)
-    : reader_(path, access),
+LmdbSource::LmdbSource(const fs::path& path, LmdbReader::Use use, ImageChannels channels, int64_t cache_bytes)
+    : reader_(path, use),
       channels_(channels),
       cache_(cache_bytes > 0 ? std::make_unique<PictureCache>(reader_.size(), cache_bytes) : nullptr) {}
 
@@ -82,16 +82,14 @@ Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
     ++scratch.cached;
     return {.pixels = ViewOf(kept->image), .label = kept->label};
   }
-  const std::string_view wire = reader_.value(i);
-  TouchPages(wire);
-  return ReadDatum(wire, scratch);
+  return ReadDatum(reader_.value(i), scratch);
 }
 
 void LmdbSource::Keep(int64_t i, const Image& picture, float label) const {
   if (cache_) cache_->Offer(i, picture, label);
 }
 
-std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_.value(i)).label; }
+std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_.unchecked_value(i)).label; }
 
 std::vector<ListedImage> ReadImageList(const fs::path& path) {
   std::vector<ListedImage> images;

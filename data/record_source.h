@@ -61,6 +61,7 @@ class RecordSource {
   // As SampleMaker has them.
   virtual bool reads_ahead() const { return false; }
   virtual void WillNeed(int64_t /*i*/) const {}
+  virtual void CheckFile() const {}
   virtual int64_t cache_bytes() const { return 0; }
   virtual bool can_cache() const { return false; }
 };
@@ -79,8 +80,7 @@ Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& s
 // Datums of an LMDB. Of encoded ones, decoded pictures are kept up to cache_bytes.
 class LmdbSource : public RecordSource {
  public:
-  LmdbSource(const std::filesystem::path& path, LmdbReader::Access access, ImageChannels channels,
-             int64_t cache_bytes = 0);
+  LmdbSource(const std::filesystem::path& path, LmdbReader::Use use, ImageChannels channels, int64_t cache_bytes = 0);
   int64_t size() const override { return reader_.size(); }
   std::string NameOf(int64_t i) const override { return reader_.NameOf(i); }
   ImageChannels channels() const override { return channels_; }
@@ -89,6 +89,7 @@ class LmdbSource : public RecordSource {
   std::optional<int64_t> ClassOf(int64_t i) const override;
   bool reads_ahead() const override { return reader_.reads_ahead(); }
   void WillNeed(int64_t i) const override { reader_.WillNeed(i); }
+  void CheckFile() const override { reader_.CheckFile(); }
   int64_t cache_bytes() const override { return cache_ ? cache_->bytes() : 0; }
   bool can_cache() const override { return true; }
 

@@ -57,9 +57,9 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   }
 }
 
-AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform,
+AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Use use, BoxTransform transform,
                                BoxLabels labels)
-    : reader_(path, access), transform_(std::move(transform)), labels_(std::move(labels)) {
+    : reader_(path, use), transform_(std::move(transform)), labels_(std::move(labels)) {
   AnnotatedRecord record;
   const int64_t most = reader_.MostOf([&](std::string_view value) {
     ParseAnnotated(value, record);
@@ -70,7 +70,6 @@ AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Ac
 
 void AnnotatedMaker::Load(int64_t record, SampleScratch& scratch) const {
   const std::string_view value = reader_.value(record);
-  TouchPages(value);
   scratch.record.clock.Enter(Stage::kDecode);
   ParseAnnotated(value, scratch.annotated);
   const Record loaded = LoadDatum(scratch.annotated.datum, transform_.channels(), scratch.record);

@@ -64,6 +64,8 @@ class SampleMaker {
   // Whether the records do not all fit into memory, so that the system is to be told of those that come soon.
   virtual bool reads_ahead() const { return false; }
   virtual void WillNeed(int64_t /*record*/) const {}
+  // Whether the file of the records is still the one that was opened; asked after some were made. Errors: kIo.
+  virtual void CheckFile() const {}
   virtual int64_t cache_bytes() const { return 0; }
   // Whether decoded pictures can be kept in memory, if data_param.cache_mb says so.
   virtual bool can_cache() const { return false; }
@@ -83,6 +85,7 @@ class LabelledMaker final : public SampleMaker {
   std::optional<int64_t> ClassOf(int64_t record) const override { return source_->ClassOf(record); }
   bool reads_ahead() const override { return source_->reads_ahead(); }
   void WillNeed(int64_t record) const override { source_->WillNeed(record); }
+  void CheckFile() const override { source_->CheckFile(); }
   int64_t cache_bytes() const override { return source_->cache_bytes(); }
   // Pictures of which only parts are decoded are not kept.
   bool can_cache() const override { return source_->can_cache() && !transform_.takes_parts(); }
@@ -108,14 +111,14 @@ struct BoxLabels {
 class AnnotatedMaker final : public SampleMaker {
  public:
   // Counts every record's boxes.
-  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Access access, BoxTransform transform,
-                 BoxLabels labels);
+  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Use use, BoxTransform transform, BoxLabels labels);
   int64_t record_count() const override { return reader_.size(); }
   std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   bool reads_ahead() const override { return reader_.reads_ahead(); }
   void WillNeed(int64_t record) const override { reader_.WillNeed(record); }
+  void CheckFile() const override { reader_.CheckFile(); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 

@@ -181,6 +181,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
   data.seed = seed_;
   data.threads = options_.data_threads;
   data.base_folder = options_.base_folder;
+  data.record_checks = solver_.record_checks();
   data.phase = TRAIN;
   if (ranks() > 1) {
     data.rank = options_.world->rank();

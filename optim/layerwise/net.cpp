@@ -82,6 +82,7 @@ DataTypes LayerwiseNet::PipelineTypes() const {
     if (pipeline == nullptr) {
       PipelineOptions options;
       options.phase = options_.state.phase();
+      options.record_checks = options_.record_checks;
       // Layers that read records have one seed, as in Feed::types.
       const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
       if (reads_records && first_data_.empty()) first_data_ = layer.name();

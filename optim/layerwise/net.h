@@ -26,6 +26,7 @@ namespace moka {
 struct LayerwiseOptions {
   NetState state;
   uint64_t seed = 0;
+  SolverParameter::RecordChecks record_checks = SolverParameter::EVERY_READ;
   ExternalLayers external;
   // Shared with other nets by name ("layer/index" or ParamSpec.name); null: its own.
   std::shared_ptr<SharedParameters> parameters;

@@ -32,6 +32,7 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
   for (const std::string& sentence : UnreadSolverFields(solver_)) LogWarning(sentence);
   CheckLrPolicy(solver_);
   options.state = nets.train.state();
+  options.record_checks = solver_.record_checks();
   options.state.set_phase(TRAIN);
   net_ = std::make_shared<LayerwiseNet>(nets.train, options);
   options.parameters = net_->parameters();

@@ -53,7 +53,7 @@ TEST_F(Inspect, VerifySeesAFlippedPixel) {
   Write("db/data.mdb", bytes);
   const LmdbVerdict verdict = VerifyLmdb(At("db"));
   ASSERT_EQ(verdict.bad.size(), 1U);
-  EXPECT_EQ(verdict.bad[0].reason, "its checksum differs from the importer's");
+  EXPECT_EQ(verdict.bad[0].reason, "its bytes are not those that were imported (their checksum differs)");
 }
 
 TEST_F(Inspect, MeanIsTheAverageRecord) {

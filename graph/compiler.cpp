@@ -447,9 +447,7 @@ class FrozenProgram : public Program {
     std::vector<std::string> released;
     for (ValueId id = 0; id < graph_.value_count(); ++id) {
       const Value& value = graph_.value(id);
-      if (value.kind == ValueKind::kState && !read.contains(data_->tensor(id).raw())) {
-        released.push_back(value.name);
-      }
+      if (value.kind == ValueKind::kState && !read.contains(data_->tensor(id).raw())) released.push_back(value.name);
     }
     store_.Remove(released);
   }

@@ -32,7 +32,7 @@ class ProgressBar {
   // "0:08" at the pace so far.
   std::string Eta(int64_t now_micros) const;
 
-  bool visible_;   // as a bar
+  bool visible_;  // as a bar
   bool in_lines_;
   std::string label_;
   int64_t total_;

@@ -159,6 +159,8 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
   LeftOutFiles left_out;
+  // Where the split is not named and every picture lies deeper than CLASS/IMAGE, the top folders are rather splits.
+  bool is_class_seen = !split.empty();
   TarReader reader(tar);
   while (reader.Next()) {
     CheckImportStop(options);
@@ -169,12 +171,14 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
       if (!below.empty() && !IsSystemFile(below)) left_out.Add(IsImageName(below) ? kNoClass : kNoPictures, below);
       continue;
     }
+    const std::string_view file = BelowSplit(reader.name(), split).substr(name.size() + 1);
+    is_class_seen = is_class_seen || file.find('/') == std::string_view::npos;
     ++contents.images;
     contents.bytes += reader.bytes();
     contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
     if (!classes.contains(name)) classes.emplace(name);
   }
-  if (contents.images == 0) {
+  if (contents.images == 0 || !is_class_seen) {
     throw Error(ErrorKind::kBadData, {},
                 StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
                 StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", ")));

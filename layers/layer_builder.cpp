@@ -208,7 +208,7 @@ ValueId LayerBuilder::MeanOverRanks(ValueId count, std::string_view use) const {
   if (ranks() == 1) return own;
   if (!context_.options.asks_ranks) {
     NoteUnequal(
-        "each rank divides by what its own part of a batch has, as ranks cannot ask each other in the middle "
+        "divides by what each rank's own part of a batch has, as ranks cannot ask each other in the middle "
         "of a step with iter_size, this strategy or these devices");
     return own;
   }

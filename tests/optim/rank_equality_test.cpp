@@ -170,8 +170,8 @@ TEST_F(RankEqualityTest, CountsThatCannotMeetAreSaid) {
     SetStderrLevel(LogLevel::kWarning);
     testing::internal::CaptureStderr();
     (void)TrainOn(ranks, "base_lr: 0.02 lr_policy: \"fixed\" max_iter: 1 random_seed: 3 iter_size: 2", NetsOf(text));
-    return testing::internal::GetCapturedStderr().find("layer \"loss\" (SoftmaxWithLoss) divides by how much of its") !=
-           std::string::npos;
+    return testing::internal::GetCapturedStderr().find(
+               "layer \"loss\" divides by what each rank's own part of a batch has") != std::string::npos;
   };
   EXPECT_TRUE(said("ignore_label: 255", 2));
   EXPECT_FALSE(said("ignore_label: 255", 1));

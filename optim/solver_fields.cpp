@@ -159,13 +159,12 @@ std::vector<double> NumbersOf(const google::protobuf::Message& message, const Fi
   return numbers;
 }
 
-std::string RangeText(const SolverRange& range, bool is_whole) {
+std::string RangeText(const SolverRange& range) {
   const auto end = [](double value) { return std::abs(value) >= kInt ? std::string() : StrCat(value); };
   const bool is_below_1 = range.high == kBelow1;
   const std::string high = is_below_1 ? "below 1" : end(range.high).empty() ? "" : StrCat("at most ", end(range.high));
-  const std::string low = end(range.low).empty() ? "" : StrCat("at least ", end(range.low));
-  const std::string kind = is_whole ? "a whole number" : "a finite number";
-  return StrCat(kind, low.empty() && high.empty() ? "" : " of ", low, low.empty() || high.empty() ? "" : " and ", high);
+  if (end(range.low).empty()) return high.empty() ? "a finite number" : high;
+  return StrCat("at least ", end(range.low), high.empty() ? "" : " and ", high);
 }
 
 void CheckNumbersIn(const google::protobuf::Message& message, const SolverParameter& solver, const std::string& path) {
@@ -181,8 +180,7 @@ void CheckNumbersIn(const google::protobuf::Message& message, const SolverParame
       const SolverRange& wanted = has_ranges && range != ranges.end() ? *range : any;
       if (numbers[k] >= wanted.low && numbers[k] <= wanted.high) continue;
       throw Error(ErrorKind::kConfig, PlaceOf(solver, field.is_repeated() ? StrCat(here, "[", k, "]") : here),
-                  StrCat(here, " must be ", RangeText(wanted, field.cpp_type() != Field::CPPTYPE_FLOAT), ", and is ",
-                         numbers[k]));
+                  StrCat(here, " must be ", RangeText(wanted), ", and is ", numbers[k]));
     }
     const google::protobuf::Descriptor* inner = field.message_type();
     if (inner == nullptr || inner == NetParameter::descriptor() || inner == Origin::descriptor()) continue;

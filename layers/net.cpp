@@ -16,6 +16,7 @@
 #include "layers/unread_fields.h"
 #include "proto/filter.h"
 #include "proto/places.h"
+#include "proto/spark_sources.h"
 
 namespace moka {
 namespace {
@@ -181,6 +182,7 @@ class NetBuilder {
 
   const LayerDef* FindType(const LayerParameter& layer) const {
     if (layer.type().empty()) throw At(layer, {}, "no type is given", "add type: \"...\"");
+    RefuseSparkSource(layer);
     const LayerDef* def = FindLayer(layer.type());
     if (def != nullptr) return def;
     if (errors_.size() >= ErrorList::kMaxErrors) throw At(layer, "type", "unknown layer type");  // hints take time

@@ -174,17 +174,12 @@ std::vector<std::string> UnreadNetFields(const NetParameter& net) {
 
 void CheckNetNumbers(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    if (const std::string path = NanIn(layer); !path.empty()) {
+    for (const Field* field : GivenFields(layer)) {
+      if (!IsOfLayers(*field) || field->is_repeated()) continue;
+      const std::string inner = NanIn(layer.GetReflection()->GetMessage(layer, field));
+      if (inner.empty()) continue;
+      const std::string path = StrCat(field->name(), ".", inner);
       throw ErrorAt(layer, path, StrCat("layer \"", layer.name(), "\": ", path, " must be a finite number, found nan"));
-    }
-    const auto finite = [&](const std::string& path, double value) {
-      if (std::isfinite(value)) return;
-      throw ErrorAt(layer, path, StrCat("layer \"", layer.name(), "\": ", path, " must be finite, and is ", value));
-    };
-    for (int i = 0; i < layer.loss_weight_size(); ++i) finite(StrCat("loss_weight[", i, "]"), layer.loss_weight(i));
-    for (int i = 0; i < layer.param_size(); ++i) {
-      finite(StrCat("param[", i, "].lr_mult"), layer.param(i).lr_mult());
-      finite(StrCat("param[", i, "].decay_mult"), layer.param(i).decay_mult());
     }
   }
 }

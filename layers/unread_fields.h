@@ -23,7 +23,7 @@ const std::vector<UnreadFields>& FieldsLayersDoNotRead();
 // A sentence for each kind of field that is set and not read, at its first place, with how many layers have it.
 std::vector<std::string> UnreadNetFields(const NetParameter& net);
 
-// Errors: kConfig at the first number of a layer that is NaN, or multiplier or loss weight that is not finite.
+// Errors: kConfig at the first number of a layer's messages that is NaN.
 void CheckNetNumbers(const NetParameter& net);
 
 }  // namespace moka

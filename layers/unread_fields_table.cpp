@@ -253,6 +253,7 @@ const std::vector<UnreadFields>& FieldsLayersDoNotRead() {
       {"MultiBoxFocalLoss",
        "loss_param",
        {"ignore_label", "label_smoothing", "weight_by_label_freqs", "class_weighting"}},
+      {"MemoryData", "memory_data_param", {"source"}},
       {"MultiBoxLoss", "multibox_loss_param", {"center_loss_weight"}},
       {"MultiBoxLoss", "loss_param", {"ignore_label", "label_smoothing", "weight_by_label_freqs", "class_weighting"}},
       {"MultiBoxSSDLoss",

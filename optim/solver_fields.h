@@ -9,8 +9,7 @@
 
 namespace moka {
 
-// The numbers a field may hold, ends included; NaN is none of them. `low` may be above `marker`, one more value that
-// stands for "none" (clip_gradients: -1 and every other negative number).
+// The numbers a field may hold, ends included; NaN is none of them.
 struct SolverRange {
   std::string field;
   double low;

@@ -127,10 +127,6 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     : solver_(solver), options_(std::move(options)), store_(options_.compile.device) {
   CheckLength(solver_);
   CheckOptimizer(solver_);
-  CheckSolverNumbers(solver_);
-  for (const std::string& sentence : is_first() ? UnreadSolverFields(solver_) : std::vector<std::string>{}) {
-    LogWarning(sentence);
-  }
   RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
   (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
@@ -155,6 +151,10 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
   if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
+  CheckSolverNumbers(solver_);
+  for (const std::string& sentence : is_first() ? UnreadSolverFields(solver_) : std::vector<std::string>{}) {
+    LogWarning(sentence);
+  }
   BuildNets(nets);
   ChooseMetrics();
   const bool is_resumed = options_.resume.has_value();

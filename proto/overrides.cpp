@@ -105,7 +105,8 @@ bool IsOverride(std::string_view word) {
   if (word.starts_with("~")) return BeginsWithField(word.substr(1)) && !HasSlash(word.substr(1));
   const std::string_view rest = word.substr(word.starts_with("+") ? 1 : 0);
   const size_t equals = FindEquals(rest);
-  if (equals == std::string_view::npos) return false;
+  // One whose bracket is not closed is told so when it is applied.
+  if (equals == std::string_view::npos) return rest.find('=') != std::string_view::npos && BeginsWithField(rest);
   return BeginsWithField(rest.substr(0, equals)) && !HasSlash(rest.substr(0, equals));
 }
 

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "proto/places.h"
+#include "proto/spark_sources.h"
 #include "proto/upgrade_v0.h"
 #include "proto/volume_fields.h"
 
@@ -280,6 +281,7 @@ bool UpgradeNet(NetParameter& net, const std::string& file) {
     UpgradeInput(net);
     done.emplace_back("input fields");
   }
+  if (UpgradeSparkSources(net)) done.emplace_back("CaffeOnSpark's LMDB sources");
   if (UpgradeBatchNorm(net)) done.emplace_back("learning rates of BatchNorm statistics");
   if (done.empty()) return is_mixed;
   LogWarning(StrCat(file, ": upgraded from an old spelling: ", Join(done, ", "),

@@ -28,9 +28,9 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
                 "turn: a solver in Python steps one net; moka train does the turns");
   }
   CheckOptimizer(solver_);
+  CheckLrPolicy(solver_);
   CheckSolverNumbers(solver_);
   for (const std::string& sentence : UnreadSolverFields(solver_)) LogWarning(sentence);
-  CheckLrPolicy(solver_);
   options.state = nets.train.state();
   options.record_checks = solver_.record_checks();
   options.state.set_phase(TRAIN);

@@ -5,6 +5,7 @@
 #include "proto/net_file.h"
 #include "proto/places.h"
 #include "proto/solver_file.h"
+#include "proto/spark_sources.h"
 #include "tests/proto/errors_of.h"
 
 namespace moka {
@@ -194,6 +195,50 @@ TEST(UpgradeSolver, MovesTheTypeEnum) {
   EXPECT_EQ(SolverFromText("solver_type: RMSPROP", "s").type(), "RMSProp");
   EXPECT_THAT(ErrorTextOf([] { SolverFromText("type: 'SGD'\nsolver_type: SGD", "s"); }),
               HasSubstr("s:2:1: the solver has both"));
+}
+
+// data/lenet_memory_train_test.prototxt of CaffeOnSpark, in short.
+std::string SparkLayer(const std::string& source_class, const std::string& source) {
+  return StrCat("layer { name: \"data\" type: \"MemoryData\" top: \"data\" top: \"label\"\n  source_class: \"",
+                source_class, "\"\n  memory_data_param { source: \"", source,
+                "\" batch_size: 64 channels: 1 height: 28 width: 28 share_in_parallel: false }\n"
+                "  transform_param { scale: 0.00390625 } }");
+}
+
+TEST(SparkSources, AnLmdbOnThisMachineIsReadAsData) {
+  for (const char* source :
+       {"file:/data/mnist_train_lmdb/", "file:///data/mnist_train_lmdb", "/data/mnist_train_lmdb"}) {
+    const LayerParameter layer = NetFromText(SparkLayer("com.yahoo.ml.caffe.LMDB", source), "n").layer(0);
+    EXPECT_EQ(layer.type(), "Data") << source;
+    EXPECT_EQ(layer.data_param().source(), "/data/mnist_train_lmdb") << source;
+    EXPECT_EQ(layer.data_param().backend(), DataParameter::LMDB);
+    EXPECT_EQ(layer.data_param().batch_size(), 64U);
+    EXPECT_FALSE(layer.has_memory_data_param());
+    EXPECT_FALSE(layer.has_source_class());
+    EXPECT_FLOAT_EQ(layer.transform_param().scale(), 0.00390625F);
+    EXPECT_NO_THROW(RefuseSparkSource(layer));
+  }
+}
+
+TEST(SparkSources, OtherSourcesAreRefusedWithWhatToImport) {
+  const auto error = [](const std::string& text) {
+    return ErrorTextOf([&] { RefuseSparkSource(NetFromText(text, "n").layer(0)); });
+  };
+  EXPECT_THAT(error(SparkLayer("com.yahoo.ml.caffe.LMDB", "hdfs:///mnist")),
+              testing::HasSubstr("an LMDB at hdfs:///mnist"));
+  EXPECT_THAT(error(SparkLayer("com.yahoo.ml.caffe.SeqImageDataSource", "file:/x")),
+              testing::HasSubstr("a Hadoop sequence file of pictures"));
+  for (const char* name : {"ImageDataFrame", "DataFrameSource"}) {
+    EXPECT_THAT(error(SparkLayer(StrCat("com.yahoo.ml.caffe.", name), "file:/x")),
+                testing::HasSubstr("a Spark data frame, which only CaffeOnSpark can"));
+  }
+  EXPECT_THAT(error(SparkLayer("org.example.Mine", "file:/x")), testing::HasSubstr("the class org.example.Mine"));
+  const std::string cos =
+      "layer { name: \"d\" type: \"CoSData\" top: \"x\"\n cos_data_param { batch_size: 3 source: \"file:/x\" top { "
+      "name: "
+      "\"input\" type: FLOAT_ARRAY channels: 3 sample_num_axes: 1 transpose: true } } }";
+  EXPECT_THAT(error(cos),
+              testing::AllOf(testing::HasSubstr("columns of a Spark data frame"), testing::HasSubstr("n:1:")));
 }
 
 }  // namespace

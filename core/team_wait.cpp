@@ -136,7 +136,7 @@ void MindLoad() {
   thread_local ThreadLook look;
   const Clock::time_point now = Clock::now();
   const auto passed = now - look.at;
-  if (passed < kWindow) return;
+  if (passed < kWindow || IsWaitSetByUser()) return;
   const int64_t switches = InvoluntarySwitches();
   const int64_t lost = switches - look.switches;
   const bool is_first = look.at == Clock::time_point{};

@@ -28,7 +28,7 @@ int64_t SpinsFor(double micros);
 bool IsWaitSetByUser();
 
 // Looks, a few times a second at most, whether the calling thread is descheduled for others, and makes the runtime spin
-// less or as before. Called before each run of a program; any thread.
+// less or as before; not where the user has set how threads wait. Called before each run of a program; any thread.
 void MindLoad();
 // Whether the runtime spins less now.
 bool IsBusy();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -32,6 +33,7 @@ TEST(TeamWaitTest, SpinsGrowWithTheTime) {
 
 // Threads that never sleep, two for each CPU: the one that minds the load is descheduled again and again.
 TEST(TeamWaitTest, ABusyMachineIsNoticed) {
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) unsetenv(name);
   std::atomic<bool> is_over = false;
   std::vector<std::thread> loops;
   for (int i = 0; i < 2 * static_cast<int>(AffinityOf(0).size()); ++i) {

@@ -154,6 +154,23 @@ TEST_P(RankLossTest, SeveralRanksTrainAsOneDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Losses, RankLossTest, testing::Range(size_t{0}, LossCases().size()));
 
+TEST_F(RankEqualityTest, CountsThatCannotMeetAreSaid) {
+  const auto said = [&](const std::string& fields, int ranks) {
+    const std::string text = NetWith(StrCat(R"(layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "y"
+                                                       top: "loss" loss_param { )",
+                                            fields, " } }"));
+    SetStderrLevel(LogLevel::kWarning);
+    testing::internal::CaptureStderr();
+    (void)TrainOn(ranks, "base_lr: 0.02 lr_policy: \"fixed\" max_iter: 1 random_seed: 3 iter_size: 2", NetsOf(text));
+    return testing::internal::GetCapturedStderr().find("layer \"loss\" (SoftmaxWithLoss) divides by how much of its") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(said("ignore_label: 255", 2));
+  EXPECT_FALSE(said("ignore_label: 255", 1));
+  EXPECT_FALSE(said("ignore_label: 255 normalization: NONE", 2));
+  EXPECT_FALSE(said("ignore_label: 255 normalization: FULL", 2));
+}
+
 TEST_F(RankEqualityTest, AMatrixOfAsManyClassesAsTheBatchStaysWhole) {
   std::string text = NetWith(R"(layer { name: "loss" type: "InfogainLoss" bottom: "scores" bottom: "y" bottom: "H"
                                         top: "loss" loss_param { ignore_label: 255 } })");

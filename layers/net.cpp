@@ -311,7 +311,8 @@ class NetBuilder {
       if (is_built) {
         weight =
             layer.loss_weight_size() > 0 ? static_cast<double>(layer.loss_weight(index)) : context_.loss_weights[i];
-        if (weight != 0) losses_.push_back({value, weight, &layer});
+        if (weight != 0)
+          losses_.push_back({value, weight * RanksOfSum(layer, context_.loss_weights[i], value), &layer});
       }
       if (index >= layer.top_size()) continue;  // made without a name
       const std::string& name = layer.top(index);
@@ -322,6 +323,12 @@ class NetBuilder {
       const Value& made = net_.graph.value(value);
       if (made.kind == ValueKind::kResult && made.name.empty()) net_.graph.SetName(value, name);
     }
+  }
+
+  // The elements of a top that is no loss by itself are summed over the batch: several ranks' mean of that is a part.
+  double RanksOfSum(const LayerParameter& layer, double own_weight, ValueId value) const {
+    const bool is_sum = own_weight == 0 && layer.type() != "Python" && net_.graph.shape(value).rank() > 0;
+    return is_sum && ReadsData(net_.graph, value) ? static_cast<double>(context_.options.ranks.count) : 1.0;
   }
 
   // loss = sum of weights * sums of elements.
@@ -360,6 +367,22 @@ class NetBuilder {
 }  // namespace
 
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Build(); }
+
+bool ReadsData(const Graph& graph, ValueId value) {
+  std::set<ValueId> seen;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const Value& one = graph.value(id);
+    if (one.kind == ValueKind::kInput && one.name != "random_key") return true;
+    if (one.producer == kNoId) continue;
+    const std::vector<ValueId>& inputs = graph.node(one.producer).inputs;
+    open.insert(open.end(), inputs.begin(), inputs.end());
+  }
+  return false;
+}
 
 NetAttempt AttemptNet(const NetParameter& net, const NetOptions& options) { return NetBuilder(net, options).Attempt(); }
 

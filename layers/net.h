@@ -55,6 +55,9 @@ struct BuiltNet {
 // Nothing is allocated for tensors.
 BuiltNet BuildNet(const NetParameter& net, const NetOptions& options);
 
+// Whether a value is computed from what is fed into the net, not from parameters alone.
+bool ReadsData(const Graph& graph, ValueId value);
+
 // How far a net builds: what a search for the shapes of its data's tops goes by.
 struct NetAttempt {
   struct Failure {

@@ -4,6 +4,8 @@
 #include "core/text.h"
 #include "layers/front/fields.h"
 #include "layers/front/layers.h"
+#include "layers/front/loss_normalizer.h"
+#include "layers/net.h"
 
 namespace moka {
 
@@ -38,6 +40,10 @@ void BuildReduction(LayerBuilder& l) {
     for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
     sum = l.b().Add1("reduce_sum", {l.bottom(0)}, {{"expr", term}, {"axes", axes}});
   }
+  // As a loss a sum over the batch is one over all ranks'.
+  const bool is_loss = l.param().loss_weight_size() > 0 && l.param().loss_weight(0) != 0;
+  const bool is_mean = operation == ReductionParameter::MEAN || operation == ReductionParameter::TOPK;
+  if (is_loss && axis == 0 && !is_mean && ReadsData(l.b().graph(), l.bottom(0))) sum = SumOfRanks(l, sum);
   const ValueId y = l.b().Reshape(sum, Part(x, 0, axis));
   l.SetTop(0, coeff == 1 ? y : l.b().Pointwise(StrCat("x0*", Number(coeff)), {y}));
 }

@@ -123,7 +123,15 @@ const std::vector<LossCase>& LossCases() {
       {"SigmoidCrossEntropyLoss", R"(bottom: "scores" bottom: "x")", "ignore_label: 0"},
       {"SigmoidCrossEntropyLoss", R"(bottom: "scores" bottom: "x")", ""},
       {"EuclideanLoss", R"(bottom: "scores" bottom: "x")", "", false},
-      {"SmoothL1Loss", R"(bottom: "scores" bottom: "x")", "", false}};
+      {"SmoothL1Loss", R"(bottom: "scores" bottom: "x")", "", false},
+      {"L1Loss", R"(bottom: "scores" bottom: "x")", "", false},
+      {"EuclideanLoss6", R"(bottom: "scores" bottom: "x" bottom: "noise")", "", false},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: SUMSQ }"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: MEAN }"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: ASUM axis: 1 }"},
+      {"AbsVal", R"(bottom: "scores")", "", false, "loss_weight: 0.05"},
+      {"Power", R"(bottom: "scores")", "", false, "loss_weight: 0.01 power_param { power: 2 }"}};
   return cases;
 }
 

@@ -3,6 +3,7 @@
 #include "core/text.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/loss/own_gradient.h"
+#include "layers/front/loss_normalizer.h"
 
 namespace moka {
 namespace {
@@ -38,9 +39,10 @@ void BuildEuclidean6(LayerBuilder& l) {
   const ValueId weight = Constant(l, Like0(l, 2));
   const ValueId label = Constant(l, pair.b);
   const ValueId d = b.Pointwise("select(lt(abs(x1-9),1e-4),0,(x0-x1)*x2)", {Constant(l, pair.a), label, weight});
-  const ValueId valid = SumOf(l, "ge(abs(x0-9),1e-4)", {label});
-  const ValueId loss = b.Pointwise("x0/max(x1,1)", {SumOf(l, "x0*x0", {d}), valid});
-  SetWithGradient(l, pair, loss, b.Pointwise("2*x0/max(x1,1)", {d, b.Reshape(valid, Shape{})}));
+  const ValueId valid = CountOfRanks(l, SumOf(l, "ge(abs(x0-9),1e-4)", {label}));
+  const std::string part = StrCat("x0/max(x1,", LeastOfRanks(l), ")");
+  const ValueId loss = b.Pointwise(part, {SumOf(l, "x0*x0", {d}), valid});
+  SetWithGradient(l, pair, loss, b.Pointwise(StrCat("2*", part), {d, b.Reshape(valid, Shape{})}));
 }
 
 void BuildCosine(LayerBuilder& l) {

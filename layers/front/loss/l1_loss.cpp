@@ -4,6 +4,7 @@
 #include "layers/front/fields.h"
 #include "layers/front/loss/layers.h"
 #include "layers/front/loss/own_gradient.h"
+#include "layers/front/loss_normalizer.h"
 
 namespace moka {
 namespace {
@@ -45,7 +46,7 @@ void BuildFlowNets(LayerBuilder& l) {
     l.SetTop(0, b.Pointwise(StrCat("x0/", x[0]), {sum}));
   } else {
     const double channels = x.rank() >= 2 ? static_cast<double>(x[1]) : 1;
-    const ValueId known = SumOf(l, "eq(x0,x0)", {Constant(l, d)});
+    const ValueId known = CountOfRanks(l, SumOf(l, "eq(x0,x0)", {Constant(l, d)}));
     l.SetTop(0, b.Pointwise(StrCat("x0/x1*", Number(channels)), {sum, known}));
   }
   l.SetLoss(0, 1);

@@ -5,6 +5,7 @@
 #include "layers/front/fields.h"
 #include "layers/front/loss/own_gradient.h"
 #include "layers/front/loss/triplets.h"
+#include "layers/front/loss_normalizer.h"
 #include "layers/front/roi/python.h"
 #include "layers/front/small/unit_norm.h"
 
@@ -97,7 +98,8 @@ void BuildMeanLoss(LayerBuilder& l, const PythonFields& fields) {
              {{"expr", std::string("abs(x0)+abs(x1)+abs(x2)")}, {"axes", Ints{1}}});
   const ValueId sum = SumOf(l, "select(gt(x1,0),x0,0)", {hinges, size});
   const ValueId triplets = SumOf(l, "gt(x0,0)", {size});
-  l.SetTop(0, b.Reshape(b.Pointwise("x0/max(x1,1)", {sum, triplets}), Shape{1}));
+  l.SetTop(0, b.Reshape(b.Pointwise(StrCat("x0/max(x1,", LeastOfRanks(l), ")"), {sum, CountOfRanks(l, triplets)}),
+                        Shape{1}));
 }
 
 PythonLayerDef Unit(const std::string& module) {

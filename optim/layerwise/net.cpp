@@ -82,7 +82,10 @@ DataTypes LayerwiseNet::PipelineTypes() const {
     if (pipeline == nullptr) {
       PipelineOptions options;
       options.phase = options_.state.phase();
-      options.seed = options_.seed ^ StableHash(layer.name());
+      // Layers that read records have one seed, as in Feed::types.
+      const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
+      if (reads_records && first_data_.empty()) first_data_ = layer.name();
+      options.seed = options_.seed ^ StableHash(reads_records ? first_data_ : layer.name());
       pipeline = OpenPipeline(layer, options);
     }
     return pipeline->types();

@@ -123,7 +123,15 @@ const std::vector<LossCase>& LossCases() {
       {"SigmoidCrossEntropyLoss", R"(bottom: "scores" bottom: "x")", "ignore_label: 0"},
       {"SigmoidCrossEntropyLoss", R"(bottom: "scores" bottom: "x")", ""},
       {"EuclideanLoss", R"(bottom: "scores" bottom: "x")", "", false},
-      {"SmoothL1Loss", R"(bottom: "scores" bottom: "x")", "", false}};
+      {"SmoothL1Loss", R"(bottom: "scores" bottom: "x")", "", false},
+      {"L1Loss", R"(bottom: "scores" bottom: "x")", "", false},
+      {"EuclideanLoss6", R"(bottom: "scores" bottom: "x" bottom: "noise")", "", false},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: SUMSQ }"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: MEAN }"},
+      {"Reduction", R"(bottom: "scores")", "", false, "loss_weight: 0.1 reduction_param { operation: ASUM axis: 1 }"},
+      {"AbsVal", R"(bottom: "scores")", "", false, "loss_weight: 0.05"},
+      {"Power", R"(bottom: "scores")", "", false, "loss_weight: 0.01 power_param { power: 2 }"}};
   return cases;
 }
 
@@ -153,6 +161,23 @@ TEST_P(RankLossTest, SeveralRanksTrainAsOneDoes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Losses, RankLossTest, testing::Range(size_t{0}, LossCases().size()));
+
+TEST_F(RankEqualityTest, CountsThatCannotMeetAreSaid) {
+  const auto said = [&](const std::string& fields, int ranks) {
+    const std::string text = NetWith(StrCat(R"(layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "y"
+                                                       top: "loss" loss_param { )",
+                                            fields, " } }"));
+    SetStderrLevel(LogLevel::kWarning);
+    testing::internal::CaptureStderr();
+    (void)TrainOn(ranks, "base_lr: 0.02 lr_policy: \"fixed\" max_iter: 1 random_seed: 3 iter_size: 2", NetsOf(text));
+    return testing::internal::GetCapturedStderr().find("layer \"loss\" divides by what each rank's own part") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(said("ignore_label: 255", 2));
+  EXPECT_FALSE(said("ignore_label: 255", 1));
+  EXPECT_FALSE(said("ignore_label: 255 normalization: NONE", 2));
+  EXPECT_FALSE(said("ignore_label: 255 normalization: FULL", 2));
+}
 
 TEST_F(RankEqualityTest, AMatrixOfAsManyClassesAsTheBatchStaysWhole) {
   std::string text = NetWith(R"(layer { name: "loss" type: "InfogainLoss" bottom: "scores" bottom: "y" bottom: "H"

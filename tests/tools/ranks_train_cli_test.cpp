@@ -96,6 +96,23 @@ TEST_F(RanksTrainCliTest, TwoProcessesTrainAsOneDoes) {
   }
 }
 
+TEST_F(RanksTrainCliTest, ATestCountsEachRecordOnceWhateverItsBatch) {
+  ASSERT_EQ(Moka(Train("tested") + " max_iter=10").code, 0);
+  const auto outputs = [&](int batch) {
+    const Outcome tested =
+        Moka(StrCat("test runs/tested-0001 'layer[1].data_param.batch_size=", batch, "' --json --kernels=listed"));
+    EXPECT_EQ(tested.code, 0) << tested.err;
+    EXPECT_EQ(tested.err.find("twice"), std::string::npos) << tested.err;
+    return Json::parse(tested.out).at("outputs");
+  };
+  const Json once = outputs(20);
+  for (const int batch : {3, 7, 19, 32}) {
+    const Json cut = outputs(batch);
+    EXPECT_NEAR(cut.at("accuracy").get<double>(), once.at("accuracy").get<double>(), 1e-6) << batch;
+    EXPECT_NEAR(cut.at("loss").get<double>(), once.at("loss").get<double>(), 1e-5) << batch;
+  }
+}
+
 TEST_F(RanksTrainCliTest, ThreadsOfOneProcessTrainAsProcessesDo) {
   const std::string same = " deterministic=true snapshot=10 display=5 --kernels=listed";
   ASSERT_EQ(Moka(Train("one") + same).code, 0);

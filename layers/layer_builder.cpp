@@ -55,10 +55,8 @@ void CheckValueType(std::string_view what, const TensorType& type) {
                                          "; the limit is ", BytesText(kMaxValueBytes)));
 }
 
-bool LayerBuilder::Context::IsBatch(ValueId value) const {
+bool LayerBuilder::Context::ReadsData(ValueId value, int64_t first) const {
   const Graph& graph = net.graph;
-  const Shape& shape = graph.shape(value);
-  if (shape.rank() == 0) return false;
   std::set<ValueId> seen;
   std::vector<ValueId> open = {value};
   while (!open.empty()) {
@@ -69,8 +67,9 @@ bool LayerBuilder::Context::IsBatch(ValueId value) const {
     if (known.producer != kNoId) {
       const std::vector<ValueId>& from = graph.node(known.producer).inputs;
       open.insert(open.end(), from.begin(), from.end());
-    } else if (inputs.contains(known.name) && graph.shape(at).rank() > 0 && graph.shape(at)[0] == shape[0]) {
-      return true;
+    } else if (inputs.contains(known.name)) {
+      const Shape& shape = graph.shape(at);
+      if (first == 0 || (shape.rank() > 0 && shape[0] == first)) return true;
     }
   }
   return false;
@@ -208,8 +207,8 @@ ValueId LayerBuilder::MeanOverRanks(ValueId count, std::string_view use) const {
   if (ranks() == 1) return own;
   if (!context_.options.asks_ranks) {
     NoteUnequal(
-        "divides by what each rank's own part of a batch has, as ranks cannot ask each other in the middle "
-        "of a step with iter_size, this strategy or these devices");
+        "divides by what each rank's own part of a batch has, as ranks cannot ask each other in the middle of a "
+        "step with iter_size, this strategy or these devices");
     return own;
   }
   return b_.Add1("mean_over_ranks", {own}, {{"key", RankKey(StrCat(param_.name(), "/@", use))}, {"ranks", ranks()}});
@@ -219,7 +218,10 @@ void LayerBuilder::NoteUnequal(std::string why) const {
   if (ranks() > 1) context_.net.unequal.emplace_back(param_.name(), std::move(why));
 }
 
-bool LayerBuilder::IsBatch(ValueId value) const { return context_.IsBatch(value); }
+bool LayerBuilder::IsBatch(ValueId value) const {
+  const Shape shape = b_.shape(value);
+  return shape.rank() > 0 && context_.ReadsData(value, shape[0]);
+}
 
 std::vector<TensorType> LayerBuilder::AskDataTypes() const {
   if (!context_.options.data_types)

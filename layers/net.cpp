@@ -348,8 +348,10 @@ class NetBuilder {
 
   // Where a top has an item for each sample its sum is over the samples of all ranks; a loss is the mean of theirs.
   double FactorOfRanks(const Loss& loss) {
-    if (context_.options.ranks == 1 || loss.is_total || !context_.IsBatch(loss.value)) return 1;
-    if (net_.graph.shape(loss.value).Count() > 1) return static_cast<double>(context_.options.ranks);
+    const Shape shape = net_.graph.shape(loss.value);
+    const bool is_total = loss.is_total || shape.rank() == 0 || loss.layer->type() == "Python";
+    if (context_.options.ranks == 1 || is_total || !context_.ReadsData(loss.value)) return 1;
+    if (shape.Count() > 1) return static_cast<double>(context_.options.ranks);
     net_.unequal.emplace_back(loss.layer->name(),
                               "has one number as its loss, which may be of one sample or of a batch: with one sample a "
                               "rank that cannot be told, and a mean is taken");

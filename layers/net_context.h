@@ -35,8 +35,8 @@ struct LayerBuilder::Context {
   std::vector<double> loss_weights;  // defaults, one a top
   size_t first_blob = 0;             // its blobs are net.blobs from here on
 
-  // Whether the value depends on data and has their first axis.
-  bool IsBatch(ValueId value) const;
+  // Whether the value depends on data, or (first > 0) on data with so many items along their first axis.
+  bool ReadsData(ValueId value, int64_t first = 0) const;
 
   explicit Context(BuiltNet& built, const NetOptions& net_options) : net(built), options(net_options) {}
 };

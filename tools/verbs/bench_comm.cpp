@@ -106,6 +106,7 @@ std::vector<AllReduceChoice> ChoicesOf(const std::string& name, const Communicat
 int BenchWorld(Communicator& world, const Arguments& arguments) {
   const CommBenchOptions options = BenchCommOptionsOf(arguments);
   const std::vector<AllReduceChoice> choices = ChoicesOf(arguments.Get("algorithm", "all"), world);
+  arguments.WillRead({"json"});  // by the rank that prints
   std::vector<CommBenchTable> tables;
   tables.reserve(choices.size());
   for (const AllReduceChoice& choice : choices) tables.push_back(BenchAllReduce(world, choice, options));

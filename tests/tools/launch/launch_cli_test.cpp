@@ -184,11 +184,14 @@ TEST_F(LaunchTest, ARunThatASchedulerStartsAgainGoesOnWithItsOwnConfiguration) {
 }
 
 TEST_F(LaunchTest, WritesASchedulersFileAndStartsNothing) {
-  EXPECT_EQ(Launch("-n 4 --nodes 2 --sbatch job.sh " + Train()).code, 0);
+  EXPECT_EQ(Moka("launch -n 4 --nodes 2 --sbatch job.sh " + Train()).code, 0);
   EXPECT_EQ(RunShell(StrCat("bash -n '", (folder_ / "job.sh").string(), "'"), folder_).code, 0);
-  EXPECT_EQ(Launch("-n 4 --nodes 3 --sbatch job3.sh " + Train()).code, 64);
+  EXPECT_EQ(Moka("launch -n 4 --nodes 3 --sbatch job3.sh " + Train()).code, 64);
   EXPECT_FALSE(fs::exists(folder_ / "job3.sh"));
   EXPECT_TRUE(Calls().empty());
+  const Outcome useless = Launch("-n 4 --nodes 2 --sbatch job4.sh " + Train());
+  EXPECT_EQ(useless.code, 64) << "the job finds its launcher itself";
+  EXPECT_NE(useless.err.find("--mpirun has no use here"), std::string::npos) << useless.err;
 }
 
 TEST_F(LaunchTest, RealRanksRunUnderOpenMpi) {

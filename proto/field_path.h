@@ -25,8 +25,8 @@ struct FieldRef {
   std::string scope_path;   // the field's path in it
 };
 
-// Where the selector that opens at text[open] ("[conv1]") closes; npos if it does not. Brackets in a name must be in pairs
-// there, or the name in quotes: [a[0]], ["a]b"].
+// Where the selector that opens at text[open] ("[conv1]") closes; npos if it does not. Brackets in a name must be in
+// pairs there, or the name in quotes: [a[0]], ["a]b"].
 size_t SelectorEnd(std::string_view text, size_t open);
 
 // All fields the path means, in order; never empty. Errors: kUsage with the nearest known name.

@@ -5,8 +5,8 @@
 //   +layer[data].transform_param.mirror=true        appends to a list, or sets, making what is missing on the way
 //   ~layer[drop7]                                   deletes
 // Values are protobuf text; texts need no quotes; lists are [1, 2]. A pattern passes over elements that lack a message
-// of the path. A name in brackets may hold anything: layer[loss3/classifier], layer[a[0]]; quotes take it to the letter,
-// layer["a*]"]. An override that matches nothing is an error.
+// of the path. A name in brackets may hold anything: layer[loss3/classifier], layer[a[0]]; quotes take it to the
+// letter, layer["a*]"]. An override that matches nothing is an error.
 #pragma once
 
 #include <string>

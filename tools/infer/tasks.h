@@ -13,7 +13,7 @@ struct InferTask {
   // Reads what `inputs` name (files, folders; all positionals after the model), prints, draws. Returns the exit code.
   int (*run)(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) = nullptr;
   std::vector<OptionSpec> options = {};  // flags of this task alone
-  bool shows_classes = false;  // by their names, which --labels gives
+  bool shows_classes = false;            // by their names, which --labels gives
   std::string input = "PICTURE";         // what stands behind a run in a command that shows how to try it
 };
 

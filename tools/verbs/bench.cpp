@@ -80,8 +80,7 @@ Bench Prepare(const Arguments& arguments) {
     result.ceilings = MeasureCeilings();
     ResetPeakMemory();
   }
-  const CompileOptions compile =
-      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  const CompileOptions compile = CompileOptionsOf(arguments);
   bench.net = MakeTimedNet(nets, result.is_training ? TRAIN : TEST, compile, options);
   result.items = arguments.Int("items", bench.net->batch, 1, INT64_MAX);
   return bench;

@@ -106,8 +106,7 @@ int RunTime(const Arguments& arguments) {
   read.overrides = overrides.net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
   const NetParameter param = ReadNet(FindConfig(config, file), read);
-  const CompileOptions compile =
-      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  const CompileOptions compile = CompileOptionsOf(arguments);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   TimedOptions timed;

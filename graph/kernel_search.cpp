@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "core/log.h"
 #include "core/parallel.h"
@@ -25,6 +26,12 @@ constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
 constexpr double kEnoughMs = 30;  // of runs of one row
 constexpr double kSmallGain = 0.03;
+// Under load: the share of the time that threads of this process waited for a CPU, or by which a row's second best run
+// took longer than its best, where the clock and the caches alone do not explain it.
+constexpr double kLoadedShare = 0.05;
+constexpr double kLoadedSpread = 0.3;
+constexpr double kSteadyMs = 0.1;
+constexpr std::string_view kLoaded = " loaded";
 
 // Everything a kernel's time depends on.
 std::string KeyOf(const KernelDef& row, const KernelQuery& query) {
@@ -41,17 +48,20 @@ struct Contestant {
   std::unique_ptr<Kernel> kernel;
   Buffer scratch;
   double best_ms = std::numeric_limits<double>::infinity();
+  double second_ms = std::numeric_limits<double>::infinity();
   double total_ms = 0;
   int runs = 0;
 
   // A library's plain loops: hundreds of times slower than anything else.
   bool IsHopeless() const { return kernel->implementation().starts_with("ref"); }
   bool IsDone() const { return IsHopeless() || runs >= kMaxRuns || (runs >= kMinRuns && total_ms >= kEnoughMs); }
+  bool IsUnsteady() const { return runs > 1 && best_ms > kSteadyMs && second_ms > best_ms * (1 + kLoadedSpread); }
   void Run(bool counts) {
     const auto begin = std::chrono::steady_clock::now();
     kernel->Run();
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (!counts) return;
+    second_ms = std::min(second_ms, std::max(best_ms, ms));
     best_ms = std::min(best_ms, ms);
     total_ms += ms;
     ++runs;
@@ -77,8 +87,26 @@ std::vector<Tensor> Views(const std::vector<OwnedTensor>& tensors) {
   return views;
 }
 
-std::vector<double> Measure(std::span<const KernelDef* const> rows, const KernelQuery& query,
-                            const std::function<void()>& pulse) {
+// Milliseconds that threads of this process were ready to run and did not, since they were made: the kernel's own
+// count. Nothing where it keeps none.
+std::optional<double> WaitedMs() {
+  std::optional<double> waited;
+  std::error_code code;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", code)) {
+    std::ifstream file(task.path() / "schedstat");
+    double ran_ns = 0;
+    double waited_ns = 0;
+    if (file >> ran_ns >> waited_ns) waited = waited.value_or(0) + waited_ns * 1e-6;
+  }
+  return waited;
+}
+
+struct Measured {
+  std::vector<double> best_ms;
+  bool is_loaded = false;
+};
+
+Measured Measure(std::span<const KernelDef* const> rows, const KernelQuery& query, const std::function<void()>& pulse) {
   const std::vector<OwnedTensor> inputs = MakeTensors(query.inputs);
   const std::vector<OwnedTensor> outputs = MakeTensors(query.outputs);
   const std::vector<Tensor> in = Views(inputs);
@@ -93,16 +121,29 @@ std::vector<double> Measure(std::span<const KernelDef* const> rows, const Kernel
     c.Run(false);
   }
   const auto is_done = [](const Contestant& c) { return c.IsDone(); };
+  const std::optional<double> waited_before = WaitedMs();
   while (!std::all_of(contestants.begin(), contestants.end(), is_done)) {
     for (Contestant& c : contestants) {
       if (pulse) pulse();
       if (!c.IsDone()) c.Run(true);
     }
   }
-  std::vector<double> best;
-  best.reserve(contestants.size());
-  for (const Contestant& c : contestants) best.push_back(c.best_ms);
-  return best;
+  const std::optional<double> waited = WaitedMs();
+  Measured measured;
+  double total_ms = 0;
+  for (const Contestant& c : contestants) {
+    measured.best_ms.push_back(c.best_ms);
+    total_ms += c.total_ms;
+    measured.is_loaded = measured.is_loaded || c.IsUnsteady();
+  }
+  if (waited && waited_before && *waited - *waited_before > kLoadedShare * total_ms) measured.is_loaded = true;
+  return measured;
+}
+
+void SayTimedUnderLoad(std::string_view file) {
+  LogInfo(StrCat(
+      "kernels are timed while others use the CPUs: ",
+      file.empty() ? "their times are rough" : "their times are kept with a mark and taken again on an idle machine"));
 }
 
 }  // namespace
@@ -112,6 +153,16 @@ KernelSearch::KernelSearch(std::filesystem::path file, Unknown unknown, std::str
   for (const std::string& line : Split(first, '\n')) Take(line, known_);
   used_ = known_;
   if (unknown_ != Unknown::kRenew) Read();
+}
+
+KernelSearch::KernelSearch(Rule rule, std::string_view first) : rule_(std::move(rule)), unknown_(Unknown::kLeave) {
+  for (const std::string& line : Split(first, '\n')) Take(line, known_);
+  used_ = known_;
+}
+
+std::shared_ptr<KernelSearch> KernelSearch::After(std::string_view first) const {
+  if (rule_) return std::make_shared<KernelSearch>(rule_, first);
+  return std::make_shared<KernelSearch>(std::filesystem::path(), Unknown::kMeasure, first);
 }
 
 void KernelSearch::Take(std::string_view line, Times& times) {
@@ -125,8 +176,11 @@ void KernelSearch::Take(std::string_view line, Times& times) {
   }
   double ms = 0;
   const auto parsed = std::from_chars(line.data(), line.data() + tab, ms);
-  if (parsed.ec != std::errc{} || parsed.ptr != line.data() + tab || !(ms >= 0)) return;
-  times.emplace(key, ms);
+  if (parsed.ec != std::errc{} || !(ms >= 0)) return;
+  const std::string_view mark = line.substr(0, tab).substr(static_cast<size_t>(parsed.ptr - line.data()));
+  if (!mark.empty() && mark != kLoaded) return;
+  const auto [it, is_new] = times.emplace(key, Time{ms, !mark.empty()});
+  if (!is_new && it->second.is_loaded && mark.empty()) it->second = {ms, false};
 }
 
 // The lines that are new since the last time. What this process knows stays: it may have chosen by it.
@@ -138,7 +192,11 @@ void KernelSearch::Read() {
     read_bytes_ += static_cast<int64_t>(line.size()) + 1;
     Take(line, times);
   }
-  known_.merge(times);
+  for (const auto& [key, time] : times) {
+    // One timed under load gives way, unless this process has chosen by it.
+    const auto it = known_.emplace(key, time).first;
+    if (it->second.is_loaded && !time.is_loaded && !used_.contains(key)) it->second = time;
+  }
 }
 
 // Under a lock, so that of two processes that measured the same the second sees what the first wrote.
@@ -165,30 +223,58 @@ std::vector<double> KernelSearch::Milliseconds(std::span<const KernelDef* const>
                                                const std::function<void()>& pulse) {
   std::vector<std::string> keys;
   for (const KernelDef* row : rows) keys.push_back(KeyOf(*row, query));
-  const auto is_known = [&](const std::string& key) { return known_.contains(key); };
-  if (unknown_ != Unknown::kLeave && !std::all_of(keys.begin(), keys.end(), is_known)) {
-    const std::vector<double> measured = Measure(rows, query, pulse);
-    std::string lines;
+  const auto is_wanted = [&](const std::string& key) { return IsWanted(key); };
+  if (rule_) {
     for (size_t i = 0; i < rows.size(); ++i) {
-      if (is_known(keys[i])) continue;
-      if (unknown_ == Unknown::kRenew) lines += StrCat("-\t", keys[i], "\n");
-      lines += StrCat(measured[i], "\t", keys[i], "\n");
-      ++measured_;
+      if (!known_.contains(keys[i])) known_.emplace(keys[i], Time{rule_(*rows[i], query)});
     }
-    if (!file_.empty()) Append(lines);
-    for (size_t i = 0; i < rows.size(); ++i) known_.emplace(keys[i], measured[i]);
+  } else if (unknown_ != Unknown::kLeave && std::ranges::any_of(keys, is_wanted)) {
+    MeasureRows(rows, query, keys, pulse);
   }
   std::vector<double> ms;
   for (const std::string& key : keys) {
-    ms.push_back(is_known(key) ? known_.at(key) : std::numeric_limits<double>::infinity());
-    used_.emplace(key, ms.back());
+    const auto it = known_.find(key);
+    const Time time = it == known_.end() ? Time{std::numeric_limits<double>::infinity()} : it->second;
+    ms.push_back(time.ms);
+    used_.emplace(key, time);
   }
   return ms;
 }
 
+bool KernelSearch::IsWanted(const std::string& key) const {
+  const auto it = known_.find(key);
+  if (it == known_.end()) return true;
+  return it->second.is_loaded && !is_busy_ && !used_.contains(key);
+}
+
+void KernelSearch::MeasureRows(std::span<const KernelDef* const> rows, const KernelQuery& query,
+                               const std::vector<std::string>& keys, const std::function<void()>& pulse) {
+  Measured measured = Measure(rows, query, pulse);
+  measured.is_loaded = measured.is_loaded && !ignores_load_;
+  if (measured.is_loaded && !is_busy_) SayTimedUnderLoad(file_.native());
+  is_busy_ = is_busy_ || measured.is_loaded;
+  std::string lines;
+  std::vector<std::pair<std::string, Time>> times;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto it = known_.find(keys[i]);
+    const bool is_new = it == known_.end();
+    // A time once taken stays, but for one taken under load that is now taken on an idle machine.
+    if (!is_new && (measured.is_loaded || !it->second.is_loaded || used_.contains(keys[i]))) continue;
+    if (unknown_ == Unknown::kRenew && is_new) lines += StrCat("-\t", keys[i], "\n");
+    lines += StrCat(measured.best_ms[i], measured.is_loaded ? kLoaded : "", "\t", keys[i], "\n");
+    times.emplace_back(keys[i], Time{measured.best_ms[i], measured.is_loaded});
+    ++measured_;
+  }
+  if (!file_.empty() && !lines.empty()) Append(lines);
+  for (const auto& [key, time] : times) {
+    const auto it = known_.emplace(key, time).first;
+    if (it->second.is_loaded && !time.is_loaded) it->second = time;
+  }
+}
+
 std::string KernelSearch::Used() const {
   std::string lines;
-  for (const auto& [key, ms] : used_) lines += StrCat(ms, "\t", key, "\n");
+  for (const auto& [key, time] : used_) lines += StrCat(time.ms, "\t", key, "\n");
   return lines;
 }
 

@@ -58,10 +58,7 @@ void Trainer::BuildTrainNet(const SolverNets& nets, const PipelineOptions& data)
   if (is_first()) build();
   const std::string times = options_.world->Broadcast(is_first() && search != nullptr ? search->Used() : std::string());
   if (is_first()) return;
-  if (search != nullptr) {
-    options_.compile.search =
-        std::make_shared<KernelSearch>(std::filesystem::path(), KernelSearch::Unknown::kMeasure, times);
-  }
+  if (search != nullptr) options_.compile.search = search->After(times);
   build();
 }
 

@@ -14,6 +14,7 @@
 #include "graph/op.h"
 #include "graph/pass.h"
 #include "layers/catalog.h"
+#include "layers/cpu/kernel_rule.h"
 #include "optim/precision.h"
 #include "tools/calibration.h"
 #include "tools/device_choice.h"
@@ -63,32 +64,35 @@ KernelSearch::Unknown UnknownOf(KernelMode mode) {
 }  // namespace
 
 std::vector<OptionSpec> ProgramOptionSpecs() {
-  return {{"device", "NAME", "cpu, gpu, gpu:N or rehearsal (default: the first GPU, else the CPU)"},
-          {"gpu", "N", ""},  // Caffe's spelling of --device=gpu:N
-          {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
-          {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
-          {"dump-after", "PASS", "print the graph after a pass"},
-          {"precision", "NAME", "float32, tf32, bfloat16 or float16: the arithmetic of products and convolutions"},
-          {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
-          {"disable-pass", "LIST", "leave out optional passes"},
-          {"kernels", "MODE",
-           "fastest (time them once), known (as timed before), listed (same everywhere), renew (time again)"},
-          {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
-          {"prefer-kernel", "LIST", "kernels to take wherever they fit"},
-          {"recompute", "", "training keeps less memory and makes results of batch norms again for the backward pass"},
-          {"trace", "FILE", "write a Chrome trace of kernels"}};
+  return {
+      {"device", "NAME", "cpu, gpu, gpu:N or rehearsal (default: the first GPU, else the CPU)"},
+      {"gpu", "N", ""},  // Caffe's spelling of --device=gpu:N
+      {"dry-run", "", "compile, print passes, kernels and planned memory, start nothing"},
+      {"explain", "LAYER", "print every kernel, refusal, fusion and reorder of a layer, start nothing"},
+      {"dump-after", "PASS", "print the graph after a pass"},
+      {"precision", "NAME", "float32, tf32, bfloat16 or float16: the arithmetic of products and convolutions"},
+      {"int8", "FILE", "inference on 8-bit integers by the ranges of moka quantise"},
+      {"disable-pass", "LIST", "leave out optional passes"},
+      {"kernels", "MODE",
+       "rule (by shapes; the default), fastest (time them once), known (as timed before), listed (the first of each "
+       "list), renew (time again)"},
+      {"disable-kernel", "LIST", "kernels not to be used (\"winograd\")"},
+      {"prefer-kernel", "LIST", "kernels to take wherever they fit"},
+      {"recompute", "", "training keeps less memory and makes results of batch norms again for the backward pass"},
+      {"trace", "FILE", "write a Chrome trace of kernels"}};
 }
 
 KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback) {
   if (!arguments.Has("kernels")) return fallback;
   const std::string text = arguments.Get("kernels");
+  if (text == "rule") return KernelMode::kRule;
   if (text == "fastest") return KernelMode::kFastest;
   if (text == "known") return KernelMode::kKnown;
   if (text == "listed") return KernelMode::kListed;
   if (text == "renew") return KernelMode::kRenew;
   throw Error(ErrorKind::kUsage, {},
-              StrCat("--kernels wants fastest, known, listed or renew, found \"", Printable(text), "\""),
-              DidYouMean(text, {"fastest", "known", "listed", "renew"}));
+              StrCat("--kernels wants rule, fastest, known, listed or renew, found \"", Printable(text), "\""),
+              DidYouMean(text, {"rule", "fastest", "known", "listed", "renew"}));
 }
 
 CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std::string_view times) {
@@ -97,8 +101,11 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
   options.disabled_kernels = KernelNames(arguments, "disable-kernel");
   options.preferred_kernels = KernelNames(arguments, "prefer-kernel");
   mode = KernelModeOf(arguments, mode);
-  if (mode != KernelMode::kListed)
+  if (mode == KernelMode::kRule) {
+    options.search = std::make_shared<KernelSearch>(MillisecondsByRule, times);
+  } else if (mode != KernelMode::kListed) {
     options.search = std::make_shared<KernelSearch>(KernelTimesFile(), UnknownOf(mode), times);
+  }
   if (arguments.Has("int8")) {
     auto quantization = std::make_shared<Quantization>(ReadQuantization(arguments.Get("int8")));
     quantization->weight_limit = WeightLimit();

@@ -15,16 +15,17 @@ namespace moka {
 // --prefer-kernel=LIST, --kernels=MODE, --dry-run, --explain=LAYER, --trace=FILE.
 std::vector<OptionSpec> ProgramOptionSpecs();
 
-// How kernels are chosen where several take a node (--kernels): the fastest measured here, the fastest of those that
-// were measured before, the first listed (the same on every machine), or the fastest after measuring all again.
-enum class KernelMode : uint8_t { kFastest, kKnown, kListed, kRenew };
+// How kernels are chosen where several take a node (--kernels): the fastest by a rule of shapes (the same in every
+// process), the fastest measured here, the fastest of those that were measured before, the first listed (the same on
+// every machine), or the fastest after measuring all again.
+enum class KernelMode : uint8_t { kRule, kFastest, kKnown, kListed, kRenew };
 // What --kernels says, or the fallback. Errors: kUsage.
 KernelMode KernelModeOf(const Arguments& arguments, KernelMode fallback);
 
 // The compile options those flags mean, for the device of DeviceOf without a solver; `mode` is what --kernels is when
 // it is not given. `times` come before those of the user's cache (KernelSearch). A dump goes to stdout. Errors: kUsage
 // for an unknown pass, kernel or mode, nearest named.
-CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kKnown,
+CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode = KernelMode::kRule,
                                 std::string_view times = {});
 
 // Errors: kUsage if --int8, which is inference's, is given to what trains.

@@ -107,7 +107,9 @@ void WriteRunKernels(const RunFolder& run, const CompileOptions& options) {
 }
 
 CompileOptions CompileOptionsOfRun(const Arguments& arguments, const TrainSetup& setup) {
-  const KernelMode usual = LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest;
+  // By time only where the solver lets results depend on it.
+  const KernelMode timed = LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest;
+  const KernelMode usual = setup.solver.deterministic() ? KernelMode::kRule : timed;
   if (!setup.resume) return CompileOptionsOf(arguments, usual);
   const std::optional<RunKernels> kept = ReadRunKernels(setup.run_folder);
   if (!kept) {

@@ -2,7 +2,7 @@
 // resumed run goes on bit for bit whatever became of those. The first line says how the run chooses and carries a
 // checksum of the rest, which are lines of graph/kernel_search.h:
 //
-//   # moka kernels 1 fastest crc32c 0a1b2c3d       (or: listed, and no times)
+//   # moka kernels 1 fastest crc32c 0a1b2c3d       (by times or a rule; or: listed, and no times)
 //   # disable-kernel winograd,onednn_winograd      (each flag that the run was started with and that changes kernels)
 //   # choice cudnn-1f8b.plan 6675                  (what a GPU's libraries compute by: core/choices.h)
 #pragma once

@@ -7,6 +7,8 @@
 
 #include "core/text.h"
 #include "graph/op.h"
+#include "graph/tracks.h"
+#include "layers/cpu/image_parts.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/onednn.h"
 #include "layers/cpu/onednn_weights.h"
@@ -165,6 +167,11 @@ std::optional<Layouts> FreeLayouts(Direction direction, const Problem& p, std::s
   return {};
 }
 
+// oneDNN adds the weights' gradient in as many partial sums as it has threads.
+bool IsCut(Direction direction, const KernelQuery& query) {
+  return direction == Direction::kBackwardWeights && query.deterministic;
+}
+
 // oneDNN's choice, but with what is there already wherever that costs nothing: the same implementation runs on it.
 // For the weights' gradient "there already" is the layout the forward pass gives the weights, so the update needs no
 // reorder.
@@ -195,7 +202,7 @@ std::optional<Layouts> ChooseLayouts(Direction direction, Problem p) {
 }
 
 template <Direction kDirection, Algorithm kAlgorithm>
-std::string Refuse(const KernelQuery& query) {
+std::string RefuseWhole(const KernelQuery& query) {
   if (std::string reason = onednn::RefuseTypes(query); !reason.empty()) return reason;
   const Problem p = ReadProblem(kDirection, kAlgorithm, query);
   if (p.bias && !p.bias->layout.is_plain()) return "the bias is not plain";
@@ -212,6 +219,8 @@ std::string Refuse(const KernelQuery& query) {
 template <Direction kDirection, Algorithm kAlgorithm>
 std::optional<LayoutProposal> Propose(const KernelQuery& query) {
   if (!onednn::RefuseTypes(query).empty()) return {};
+  std::optional<OneThread> alone;  // as its parts will run
+  if (IsCut(kDirection, query)) alone.emplace();
   const std::optional<Layouts> layouts = ChooseLayouts(kDirection, ReadProblem(kDirection, kAlgorithm, query));
   if (!layouts) return {};
   LayoutProposal proposal{std::vector<Layout>(query.inputs.size()), std::vector<Layout>(query.outputs.size())};
@@ -235,7 +244,7 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 }
 
 template <Direction kDirection, Algorithm kAlgorithm>
-std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+std::unique_ptr<Kernel> MakeWhole(const KernelQuery& query) {
   const Problem p = ReadProblem(kDirection, kAlgorithm, query);
   const PrimitiveDesc desc = CreateDesc(kDirection, p, {Choice::kFixed, Choice::kFixed, Choice::kFixed});
   Require(desc.ok(), "make follows an accepted query");
@@ -264,6 +273,18 @@ std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   }
   kernel->Add(desc, std::move(arguments));
   return kernel;
+}
+
+template <Direction kDirection, Algorithm kAlgorithm>
+std::string Refuse(const KernelQuery& query) {
+  constexpr WholeImages kWhole = {RefuseWhole<kDirection, kAlgorithm>, MakeWhole<kDirection, kAlgorithm>};
+  return IsCut(kDirection, query) ? RefuseInImageParts(query, kWhole) : kWhole.refuse(query);
+}
+
+template <Direction kDirection, Algorithm kAlgorithm>
+std::unique_ptr<Kernel> Make(const KernelQuery& query) {
+  constexpr WholeImages kWhole = {RefuseWhole<kDirection, kAlgorithm>, MakeWhole<kDirection, kAlgorithm>};
+  return IsCut(kDirection, query) ? MakeInImageParts(query, kWhole) : kWhole.make(query);
 }
 
 template <Direction kDirection, Algorithm kAlgorithm>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -33,6 +35,20 @@ class FastKernel final : public Kernel {
   void Run() override { ++runs_of_fast; }
 };
 
+class BusyKernel final : public Kernel {
+  void Bind(const KernelArgs&) override {}
+  void Run() override {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(12);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  }
+};
+
+std::string ReadAll(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 // A library's plain loops, never to be waited for.
 class PlainLoops final : public Kernel {
   void Bind(const KernelArgs&) override {}
@@ -55,10 +71,13 @@ int64_t OneEach(const Attributes&, std::span<const TensorType> inputs, std::span
 const Catalog& TestCatalog() {
   static const Catalog catalog(
       {{.name = "heavy", .doc = "counts", .attributes = {}, .infer = SameType, .flops = OneEach},
+       {.name = "busy", .doc = "computes", .attributes = {}, .infer = SameType, .flops = OneEach},
        {.name = "light", .doc = "does not", .attributes = {}, .infer = SameType}},
       {{.name = "slow", .op = "heavy", .refuse = Accept, .make = Make<SlowKernel>},
        {.name = "loops", .op = "heavy", .refuse = Accept, .make = Make<PlainLoops>},
        {.name = "fast", .op = "heavy", .refuse = Accept, .make = Make<FastKernel>},
+       {.name = "one", .op = "busy", .refuse = Accept, .make = Make<BusyKernel>},
+       {.name = "two", .op = "busy", .refuse = Accept, .make = Make<BusyKernel>},
        {.name = "slow", .op = "light", .refuse = Accept, .make = Make<SlowKernel>},
        {.name = "fast", .op = "light", .refuse = Accept, .make = Make<FastKernel>}});
   return catalog;
@@ -88,7 +107,9 @@ class KernelSearchTest : public testing::Test {
   }
 
   std::shared_ptr<KernelSearch> Search(KernelSearch::Unknown unknown = KernelSearch::Unknown::kMeasure) const {
-    return std::make_shared<KernelSearch>(file_, unknown);
+    auto search = std::make_shared<KernelSearch>(file_, unknown);
+    search->IgnoreLoad();  // what else runs beside the tests
+    return search;
   }
 
   // As if another process had written first, in a moment when the other rows were slow; and lines that are none.
@@ -215,6 +236,110 @@ TEST_F(KernelSearchTest, WhatWasLeftUnknownIsLeftSoByWhoGoesOn) {
   const auto resumed = std::make_shared<KernelSearch>(file_, KernelSearch::Unknown::kMeasure, first->Used());
   EXPECT_EQ(Chosen(node, resumed), "slow");
   EXPECT_EQ(resumed->measured(), 0);
+}
+
+// The marks of a file's lines changed: all as timed under load, or as on an idle machine.
+void Mark(const std::filesystem::path& file, bool is_loaded) {
+  std::ifstream in(file);
+  std::string text;
+  for (std::string line; std::getline(in, line);) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    text += line.substr(0, std::min(tab, line.find(' '))) + (is_loaded ? " loaded" : "") + line.substr(tab) + "\n";
+  }
+  std::ofstream(file, std::ios::trunc) << text;
+}
+
+TEST_F(KernelSearchTest, ATimeTakenUnderLoadCountsUntilItIsTakenOnAnIdleMachine) {
+  const NodeId node = Add("heavy");
+  Chosen(node, Search());
+  MakeTheSlowOneFast();
+  Mark(file_, true);
+  EXPECT_EQ(Chosen(node, Search(KernelSearch::Unknown::kLeave)), "slow") << "it counts where nothing is timed";
+  const auto search = Search();
+  EXPECT_EQ(Chosen(node, search), "fast");
+  EXPECT_EQ(search->measured(), 3);
+  const int runs = runs_of_slow;
+  EXPECT_EQ(Chosen(node, Search()), "fast");
+  EXPECT_EQ(runs_of_slow, runs) << "an idle machine's times are not taken again";
+}
+
+TEST_F(KernelSearchTest, OfAMarkedLineAndALaterOneWithoutTheLaterCounts) {
+  const NodeId node = Add("heavy");
+  Chosen(node, Search());
+  Mark(file_, false);
+  const std::string idle = ReadAll(file_);
+  MakeTheSlowOneFast();
+  Mark(file_, true);
+  std::ofstream(file_, std::ios::app) << idle;
+  const int runs = runs_of_slow;
+  EXPECT_EQ(Chosen(node, Search()), "fast");
+  EXPECT_EQ(runs_of_slow, runs);
+}
+
+// More busy loops than CPUs while it lives: a kernel's thread is descheduled for most of the time.
+class BusyLoops {
+ public:
+  BusyLoops() {
+    for (unsigned i = 0; i < 3 * std::max(1U, std::thread::hardware_concurrency()); ++i) {
+      loops_.emplace_back([&] {
+        while (!is_over_) {
+        }
+      });
+    }
+  }
+  BusyLoops(const BusyLoops&) = delete;
+  BusyLoops& operator=(const BusyLoops&) = delete;
+  ~BusyLoops() {
+    is_over_ = true;
+    for (std::thread& loop : loops_) loop.join();
+  }
+
+ private:
+  std::atomic<bool> is_over_ = false;
+  std::vector<std::thread> loops_;
+};
+
+TEST_F(KernelSearchTest, ThreadsThatWaitForACpuMarkTheTimes) {
+  const NodeId node = Add("busy");
+  {
+    const BusyLoops loops;
+    Chosen(node, std::make_shared<KernelSearch>(file_));
+  }
+  const std::string marked = ReadAll(file_);
+  EXPECT_TRUE(marked.find(" loaded\tone") != std::string::npos && marked.find(" loaded\ttwo") != std::string::npos)
+      << marked;
+  {
+    const BusyLoops loops;
+    const auto busy = std::make_shared<KernelSearch>(file_);
+    Chosen(node, busy);
+    EXPECT_EQ(busy->measured(), 0) << "times of a machine that is still busy are no better";
+    EXPECT_EQ(ReadAll(file_), marked);
+  }
+  const auto idle = Search();
+  Chosen(node, idle);
+  EXPECT_EQ(idle->measured(), 2);
+  const auto later = Search();
+  Chosen(node, later);
+  EXPECT_EQ(later->measured(), 0);
+}
+
+TEST_F(KernelSearchTest, ARuleChoosesWithoutTimesAndWithoutTheFile) {
+  const NodeId node = Add("heavy");
+  Chosen(node, Search());
+  const int runs = runs_of_slow + runs_of_fast;
+  const auto rule = [](const KernelDef& row, const KernelQuery&) { return row.name == "slow" ? 1.0 : 2.0; };
+  const auto search = std::make_shared<KernelSearch>(rule);
+  EXPECT_TRUE(search->has_rule());
+  EXPECT_EQ(Chosen(node, search), "slow");
+  EXPECT_EQ(Chosen(node, search->After(search->Used())), "slow");
+  EXPECT_EQ(Chosen(Add("heavy", 9), search->After(search->Used())), "slow") << "another rank's node";
+  EXPECT_EQ(runs_of_slow + runs_of_fast, runs);
+  EXPECT_EQ(search->measured(), 0);
+  EXPECT_EQ(Chosen(node, std::make_shared<KernelSearch>(rule, Search()->Used())), "slow");
+  const auto times = Search(KernelSearch::Unknown::kLeave);
+  Chosen(node, times);
+  EXPECT_EQ(Chosen(node, std::make_shared<KernelSearch>(rule, times->Used())), "fast") << "a run's lines come first";
 }
 
 TEST_F(KernelSearchTest, AFileThatCannotBeWrittenStopsNothing) {

@@ -80,8 +80,7 @@ Bench Prepare(const Arguments& arguments) {
     result.ceilings = MeasureCeilings();
     ResetPeakMemory();
   }
-  CompileOptions compile =
-      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  CompileOptions compile = CompileOptionsOf(arguments);
   if (result.is_training) {
     RefuseInt8InTraining(arguments);
     compile.recompute = arguments.Has("recompute");

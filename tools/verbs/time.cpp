@@ -110,8 +110,7 @@ int RunTime(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage,
                 StrCat("inference has no solver to set \"", Printable(overrides.solver[0]), "\" in"));
   }
-  CompileOptions compile =
-      CompileOptionsOf(arguments, LooksInside(arguments) ? KernelMode::kKnown : KernelMode::kFastest);
+  CompileOptions compile = CompileOptionsOf(arguments);
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);

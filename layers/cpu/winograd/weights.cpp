@@ -427,7 +427,10 @@ std::optional<LayoutProposal> Propose(const KernelQuery& query) {
 
 std::unique_ptr<Kernel> Make(const KernelQuery& query) {
   const GradientProblem problem = ReadProblem(query);
-  return std::make_unique<WinogradWeights>(problem, winograd::PlanGradient(problem, ThreadCount()));
+  // As many partial sums on every machine where the bits must not depend on the threads; a thread takes several.
+  constexpr int64_t kFixedSlots = 8;
+  const int64_t slots = query.deterministic ? kFixedSlots : ThreadCount();
+  return std::make_unique<WinogradWeights>(problem, winograd::PlanGradient(problem, slots));
 }
 
 }  // namespace

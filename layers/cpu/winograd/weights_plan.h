@@ -82,7 +82,7 @@ struct GradientPlan {
   int64_t sum_copies() const { return mode == GradientMode::kWhole ? threads : copies(); }
 };
 
-// Depends on the shape and the number of threads only.
+// Depends on the shape and the number of threads only; fewer threads than that may share the work.
 GradientPlan PlanGradient(const GradientProblem& problem, int64_t threads);
 
 }  // namespace moka::winograd

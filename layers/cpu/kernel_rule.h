@@ -1,0 +1,15 @@
+// Which kernel of a convolution or product is likely the fastest on a CPU, by its shapes alone. Unlike times, which
+// differ from hour to hour and on a busy machine are worth little, a rule chooses the same kernels in every process,
+// for any number of threads and under any load, so results do not depend on them (KernelSearch::Rule). What it foregoes
+// against times taken on an idle machine is in docs/reliability.md.
+#pragma once
+
+#include "graph/kernel.h"
+
+namespace moka {
+
+// Milliseconds of one thread on a processor with vectors as wide as this one's; infinite for a library's plain loops.
+// Requires: the row accepts the query.
+double MillisecondsByRule(const KernelDef& row, const KernelQuery& query);
+
+}  // namespace moka

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/slow_phase.h"
 #include "core/text.h"
 #include "optim/batch_policy.h"
 #include "optim/net_weights.h"
@@ -15,6 +16,7 @@ namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
     : given_(param), options_(options), store_(store), feed_(options.name, options.data) {
+  const SlowPhase phase("building the test net");
   NetOptions net_options;
   net_options.state = param.state();
   net_options.state.set_phase(TEST);

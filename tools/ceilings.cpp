@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/slow_phase.h"
 #include "core/tensor.h"
 #include "core/trace.h"
 
@@ -140,7 +141,10 @@ double MeasureGflops(int64_t steps, int repeats) {
   return best;
 }
 
-Ceilings MeasureCeilings() { return {MeasureGflops(kSteps, kRepeats), MeasureCopy()}; }
+Ceilings MeasureCeilings() {
+  const SlowPhase phase("measuring this machine's limits");
+  return {MeasureGflops(kSteps, kRepeats), MeasureCopy()};
+}
 
 Bandwidths MeasureBandwidths() {
   constexpr int64_t kCachedBytes = int64_t{256} << 10;

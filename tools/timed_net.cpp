@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/rng.h"
+#include "core/slow_phase.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/autodiff.h"
@@ -236,6 +237,7 @@ std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, con
 
 std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Phase phase, const CompileOptions& compile,
                                        const TimedOptions& options) {
+  const SlowPhase said("building the net");
   auto timed = std::make_unique<TimedNet>(compile.device);
   const SolverParameter solver = SolverOf(options.solver);
   const int64_t begin = NowMicros();

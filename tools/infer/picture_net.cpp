@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/slow_phase.h"
 #include "core/text.h"
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
@@ -35,6 +36,7 @@ Shape InputShape(const NetParameter& net, int64_t batch) {
 
 PictureNet::PictureNet(const InferSource& source, int64_t batch, const std::string& blob)
     : batch_(batch), store_(source.compile.device) {
+  const SlowPhase phase("building the net");
   const NetParameter net = InferNet(source);
   const NetParameter deploy = DeployNet(net, InputShape(net, batch_));
   InferProgram made =

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/layer_fields.h"
 #include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
@@ -17,6 +18,7 @@
 #include "proto/text_format.h"
 #include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
+#include "tools/record_sizes.h"
 #include "tools/train_data_checks.h"
 #include "tools/version.h"
 
@@ -86,6 +88,27 @@ void CollectVocabularies(TrainSetup& setup) {
       if (!fs::is_regular_file(one.file, code)) continue;  // the layer that reads it tells, with its place
       const auto is_it = [&](const auto& each) { return each.first == one.copy; };
       if (std::ranges::none_of(setup.net_files, is_it)) setup.net_files.emplace_back(one.copy, ReadFile(one.file));
+    }
+  }
+}
+
+// What inference needs of the data beside the net: mean images, and how large the records of the tests are. Of two mean
+// files of one name the second keeps its place alone.
+void CollectPicturesWay(TrainSetup& setup) {
+  std::vector<const NetParameter*> nets;
+  for (const NetParameter& test : setup.nets.tests) nets.push_back(&test);
+  const std::string sizes = RecordSizesText(nets);
+  if (!sizes.empty()) setup.net_files.emplace_back(kRecordSizesFile, sizes);
+  nets.push_back(&setup.nets.train);
+  for (const NetParameter* net : nets) {
+    for (const LayerParameter& layer : net->layer()) {
+      if (layer.bottom_size() > 0) continue;
+      const fs::path file = PictureFieldsOf(layer).mean_file();
+      const std::string copy = file.filename().string();
+      std::error_code code;
+      if (!fs::is_regular_file(file, code)) continue;  // the layer that reads it tells, with its place
+      const auto is_it = [&](const auto& each) { return each.first == copy; };
+      if (std::ranges::none_of(setup.net_files, is_it)) setup.net_files.emplace_back(copy, ReadFile(file));
     }
   }
 }
@@ -222,6 +245,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
+  CollectPicturesWay(setup);
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {

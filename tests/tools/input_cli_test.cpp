@@ -239,5 +239,51 @@ TEST_F(InputCliTest, OddWeightsNamesAndOutputsAreSaid) {
   EXPECT_THAT(MokaIn(folder, kInfer).err, HasSubstr("2 outputs (three, two): \"two\" is used"));
 }
 
+// A training on records of 10x16 that are cut to 6x6, then moved away from its database and its mean.
+TEST_F(InputCliTest, ARunThatWasMovedInfersTheSame) {
+  for (const std::string way : {"mean_file: \"mean.binaryproto\"", "mean_value: 3"}) {
+    const std::string folder = Case("infer-mean-file");
+    ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);
+    ASSERT_EQ(MokaIn(folder, "data mean db mean.binaryproto").code, 0);
+    Put(folder + "/net.prototxt", StrCat(R"(layer { name: "data" type: "Data" top: "data" top: "label"
+                          data_param { source: "db" batch_size: 1 backend: LMDB } transform_param { crop_size: 6 )",
+                                         way, R"( } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })"));
+    Put(folder + "/solver.prototxt",
+        "net: \"net.prototxt\" base_lr: 1e-6 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 test_interval: 1 "
+        "random_seed: 4");
+    const Outcome trained = MokaIn(folder, "train solver.prototxt --run r --device cpu");
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const std::string infer = " photos/a/x.png --top 3 --json";
+    const std::vector<double> before = Scores(MokaIn(folder, "infer runs/r-0001" + infer));
+    ASSERT_EQ(before.size(), 3U);
+    fs::rename(folder + "/runs/r-0001", folder + "/elsewhere");
+    fs::remove_all(folder + "/db");
+    fs::remove(folder + "/mean.binaryproto");
+    EXPECT_EQ(Scores(MokaIn(folder, "infer elsewhere" + infer)), before) << way;
+    fs::remove(folder + "/elsewhere/config/record_sizes.json");
+    const Outcome unknown = MokaIn(folder, "infer elsewhere" + infer);
+    if (way.starts_with("mean_value")) {
+      EXPECT_THAT(unknown.err, HasSubstr("are not there to tell how large pictures are before the crop"));
+    }
+  }
+}
+
+TEST_F(InputCliTest, FlagsTakeThePlaceOfCaffesFirstFields) {
+  const std::string folder = Case("infer-mean-file");
+  ASSERT_EQ(MokaIn(folder, "data import photos db --resize 10x16").code, 0);
+  ASSERT_EQ(MokaIn(folder, "data mean db mean.binaryproto").code, 0);
+  const std::string net = ReadFile(folder + "/net.prototxt");
+  const std::string infer = " --weights pixels.safetensors photos/a/x.png --top 12 --json";
+  Put(folder + "/old.prototxt",
+      Replaced(Replaced(net, "transform_param { crop_size: 6 mean_file: \"mean.binaryproto\" }", ""), "batch_size: 1",
+               "batch_size: 1 crop_size: 6 mean_file: \"mean.binaryproto\""));
+  EXPECT_EQ(Scores(MokaIn(folder, "infer old.prototxt" + infer)), Scores(MokaIn(folder, "infer net.prototxt" + infer)));
+  EXPECT_EQ(Scores(MokaIn(folder, "infer old.prototxt --mean 1" + infer)),
+            Scores(MokaIn(folder, "infer net.prototxt --mean 1" + infer)));
+}
+
 }  // namespace
 }  // namespace moka

@@ -16,6 +16,7 @@
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/deploy_net.h"
+#include "tools/record_sizes.h"
 
 namespace moka {
 namespace {
@@ -145,6 +146,45 @@ void FindMeanFile(const fs::path& folder, LayerParameter& layer) {
   }
 }
 
+template <class Parameter>
+void ClearOldFields(Parameter& param) {
+  param.clear_scale();
+  param.clear_mean_file();
+  param.clear_crop_size();
+  param.clear_mirror();
+}
+
+// The fields of Caffe's first days (data_param's and image_data_param's scale, mean_file, crop_size and mirror) go
+// where those of today stand, so that card and flags take the place of both.
+void GatherFields(LayerParameter& layer) {
+  *layer.mutable_transform_param() = PictureFieldsOf(layer);
+  if (layer.has_data_param()) ClearOldFields(*layer.mutable_data_param());
+  if (layer.has_image_data_param()) ClearOldFields(*layer.mutable_image_data_param());
+  if (layer.has_multi_label_image_data_param()) ClearOldFields(*layer.mutable_multi_label_image_data_param());
+}
+
+// Where the records cannot be looked at, as those of a run that was moved, what it kept of them says how large they
+// are.
+void TakeRecordSize(const fs::path& folder, LayerParameter& layer) {
+  const TransformationParameter& fields = layer.transform_param();
+  const bool is_cut = fields.crop_size() > 0 || fields.crop_h() > 0 || fields.crop_height() > 0;
+  const bool has_records = layer.type() == "Data" || layer.type() == "RecordData";
+  std::error_code code;
+  if (!is_cut || !has_records || layer.data_param().source().empty() || fields.has_mean_file() ||
+      fields.resize_short() > 0 || layer.has_record_data_param() || ListedSizeOf(layer).first > 0 ||
+      fs::exists(layer.data_param().source(), code)) {
+    return;
+  }
+  if (const std::optional<ImageSize> kept = KeptRecordSize(folder, layer.name())) {
+    layer.mutable_image_data_param()->set_new_height(static_cast<uint32_t>(kept->height));
+    layer.mutable_image_data_param()->set_new_width(static_cast<uint32_t>(kept->width));
+    return;
+  }
+  LogWarning(StrCat("the records of layer \"", layer.name(), "\" (", Printable(layer.data_param().source()),
+                    ") are not there to tell how large pictures are before the crop: they are cut at their own size; ",
+                    "--resize HxW says another"));
+}
+
 void CheckChannels(PictureInput::Channels channels, const Shape& sample) {
   if ((channels == PictureInput::GREY) == (sample[0] == 1)) return;
   throw Error(ErrorKind::kConfig, StrCat("the card's input has channels: ", PictureInput::Channels_Name(channels),
@@ -194,6 +234,7 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
                         " of 0..255 (--mean, --scale, ", "--resize, or input { } in a model.prototxt beside the net)"));
     }
   }
+  GatherFields(way.layer);
   if (has_card) {
     if (source.card.input().has_channels()) CheckChannels(source.card.input().channels(), sample);
     if (source.card.input().channels() == PictureInput::RGB) way.order = PictureReader::Order::kRgb;
@@ -201,6 +242,7 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
   }
   Overlay(source.flags, {}, way.layer);
   FindMeanFile(source.folder, way.layer);
+  TakeRecordSize(source.folder, way.layer);
   const auto resizes = [](const PictureInput& input) { return input.has_resize_height() || input.has_resize_short(); };
   const bool has_mean_image = way.layer.transform_param().has_mean_file() && way.layer.type() == "Input";
   if ((has_card && resizes(source.card.input())) || resizes(source.flags) || has_mean_image) {

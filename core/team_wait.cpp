@@ -1,17 +1,21 @@
 #include "core/team_wait.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <omp.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -23,9 +27,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kWindow(100);
-// Times in a window that the thread loses its CPU to another while it wants to run. A thread alone on a core loses it
-// to the kernel's own work about once a second; beside a program that wants the core, once each slice of some 4 ms.
-constexpr int64_t kBusySwitches = 4;
+// The part of a window that the thread stood in the run queue. Threads of its own that read input take some hundredths;
+// a program that wants the core takes half.
+constexpr double kBusyShare = 0.15;
 constexpr int kCalmWindows = 20;      // two seconds, before the runtime spins again as it did
 constexpr int kMostIdleThreads = 64;  // a team so much smaller than the machine is not crowded out
 
@@ -41,9 +45,20 @@ void Pause() {
 #endif
 }
 
-int64_t InvoluntarySwitches() {
-  rusage usage{};
-  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+// Nanoseconds that the calling thread has wanted to run and stood in the queue, as the kernel counts them; none where
+// it does not.
+std::optional<int64_t> QueuedNanoseconds() {
+  const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::array<char, 96> text{};  // "RUN QUEUED SLICES"
+  const ssize_t bytes = read(fd, text.data(), text.size() - 1);
+  close(fd);
+  if (bytes <= 0) return std::nullopt;
+  const std::string_view line(text.data(), static_cast<size_t>(bytes));
+  const size_t begin = line.find(' ') + 1;
+  int64_t queued = 0;
+  const auto parsed = std::from_chars(line.data() + begin, line.data() + line.size(), queued);
+  return begin > 0 && parsed.ec == std::errc() ? std::optional(queued) : std::nullopt;
 }
 
 // A pool of threads that do nothing, which makes the runtime's teams more than the CPUs, for as long as it lives. They
@@ -92,7 +107,7 @@ LoadState& Load() {
 // What the calling thread saw last.
 struct ThreadLook {
   Clock::time_point at{};
-  int64_t switches = 0;
+  int64_t queued_ns = 0;
 };
 
 void BecomeBusy(LoadState& state) {
@@ -137,15 +152,20 @@ void MindLoad() {
   const Clock::time_point now = Clock::now();
   const auto passed = now - look.at;
   if (passed < kWindow || IsWaitSetByUser()) return;
-  const int64_t switches = InvoluntarySwitches();
-  const int64_t lost = switches - look.switches;
+  const std::optional<int64_t> queued_ns = QueuedNanoseconds();
+  if (!queued_ns) return;
   const bool is_first = look.at == Clock::time_point{};
-  const int64_t windows = std::max<int64_t>(1, passed / kWindow);
-  look = {.at = now, .switches = switches};
+  const auto lost_ns = static_cast<double>(*queued_ns - look.queued_ns);
+  const double share = lost_ns / std::chrono::duration<double, std::nano>(passed).count();
+  look = {.at = now, .queued_ns = *queued_ns};
   LoadState& state = Load();
   const std::unique_lock lock(state.mutex, std::try_to_lock);
   if (is_first || !lock) return;
-  lost >= kBusySwitches* windows ? BecomeBusy(state) : BecomeCalmer(state);
+  if (share >= kBusyShare) {
+    BecomeBusy(state);
+  } else {
+    BecomeCalmer(state);
+  }
 }
 
 bool IsBusy() { return Load().is_busy; }

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "core/error.h"
+#include "core/pause.h"
 
 namespace moka {
 namespace {
@@ -24,12 +25,6 @@ void Sleep(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::nanoseconds 
   const timespec time{seconds.count(), (at_most - seconds).count()};
   // Woken, interrupted, late or changed before: the caller looks again in any case.
   ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT, seen, &time, nullptr, 0);
-}
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
 }
 
 }  // namespace
@@ -80,7 +75,7 @@ void RegionTransport::Ring(int peer) {
 void RegionTransport::Idle(Deadline until) {
   Region::Bell& bell = region_->bell(rank());
   const auto has_rung = [&] { return bell.rings.load(std::memory_order_acquire) != seen_; };
-  for (int i = 0; i < kSpins && !has_rung(); ++i) Pause();
+  for (int i = 0; i < kSpins && !has_rung(); ++i) PauseCpu();
   for (int i = 0; i < kRegionTransportYields && !has_rung(); ++i) ::sched_yield();
   if (!has_rung()) {
     const auto left = until - std::chrono::steady_clock::now();

@@ -50,16 +50,17 @@ static_assert(std::atomic<uintptr_t>::is_always_lock_free && std::atomic<bool>::
 // a file that was cut has none of the later pages either.
 void MappedFileSlots::OnBusError(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
+  // A signal that somebody sent is of no address.
+  const uintptr_t at = info->si_code > 0 ? reinterpret_cast<uintptr_t>(info->si_addr) : 0;
   for (Slot* slot = first.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
     const uintptr_t begin = slot->begin.load(std::memory_order_acquire);
     const uintptr_t end = slot->end.load(std::memory_order_acquire);
     if (begin == 0 || at < begin || at >= end) continue;
     const uintptr_t page = at / page_bytes * page_bytes;
+    slot->is_lost.store(true, std::memory_order_release);  // before another thread can read the zeros
     void* zeros =
         mmap(reinterpret_cast<void*>(page), end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     if (zeros == MAP_FAILED) break;
-    slot->is_lost.store(true, std::memory_order_release);
     errno = error;
     return;
   }
@@ -70,6 +71,7 @@ void MappedFileSlots::OnBusError(int signal, siginfo_t* info, void* context) {
     former.sa_handler(signal);
   } else {
     sigaction(SIGBUS, &former, nullptr);  // the access is tried again, and ends the program as it would have
+    if (info->si_code <= 0) raise(signal);
   }
   errno = error;
 }

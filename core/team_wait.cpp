@@ -1,24 +1,25 @@
 #include "core/team_wait.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "core/log.h"
+#include "core/pause.h"
+#include "core/run_queue.h"
 #include "core/team.h"
 
 namespace moka {
@@ -35,30 +36,6 @@ constexpr int kMostIdleThreads = 64;  // a team so much smaller than the machine
 
 const char* WaitVariable(const char* name) {
   return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets variables once there are threads
-}
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Nanoseconds that the calling thread has wanted to run and stood in the queue, as the kernel counts them; none where
-// it does not.
-std::optional<int64_t> QueuedNanoseconds() {
-  const int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::array<char, 96> text{};  // "RUN QUEUED SLICES"
-  const ssize_t bytes = read(fd, text.data(), text.size() - 1);
-  close(fd);
-  if (bytes <= 0) return std::nullopt;
-  const std::string_view line(text.data(), static_cast<size_t>(bytes));
-  const size_t begin = line.find(' ') + 1;
-  int64_t queued = 0;
-  const auto parsed = std::from_chars(line.data() + begin, line.data() + line.size(), queued);
-  return begin > 0 && parsed.ec == std::errc() ? std::optional(queued) : std::nullopt;
 }
 
 // A pool of threads that do nothing, which makes the runtime's teams more than the CPUs, for as long as it lives. They
@@ -94,9 +71,9 @@ class IdlePool {
 
 struct LoadState {
   std::mutex mutex;
-  std::unique_ptr<IdlePool> idle;
+  std::unique_ptr<IdlePool> idle;  // while others want the CPUs
   int calm_windows = 0;
-  std::atomic<bool> is_busy = false;
+  bool is_told = false;
 };
 
 LoadState& Load() {
@@ -110,23 +87,31 @@ struct ThreadLook {
   int64_t queued_ns = 0;
 };
 
+// Whether the system gives so many threads now. OpenMP's runtime ends the program where it does not.
+bool HasThreads(int wanted) {
+  std::vector<std::thread> threads;
+  bool has_all = true;
+  try {
+    while (std::ssize(threads) < wanted) threads.emplace_back([] {});
+  } catch (const std::system_error&) {
+    has_all = false;
+  }
+  for (std::thread& thread : threads) thread.join();
+  return has_all;
+}
+
 void BecomeBusy(LoadState& state) {
   state.calm_windows = 0;
   if (state.idle) return;
-  const int missing = omp_get_num_procs() - omp_get_max_threads() + 1;
-  if (missing > kMostIdleThreads) return;
-  try {
-    state.idle = std::make_unique<IdlePool>(std::max(missing, 1));
-    state.is_busy = true;
-  } catch (const std::system_error&) {
-    // A system without a thread to spare goes on spinning.
-  }
+  const int missing = std::max(omp_get_num_procs() - omp_get_max_threads() + 1, 1);
+  if (missing > kMostIdleThreads || !HasThreads(missing + 1)) return;
+  state.idle = std::make_unique<IdlePool>(missing);
+  if (!std::exchange(state.is_told, true)) LogInfo("other programs want the CPUs: threads wait for each other asleep");
 }
 
 void BecomeCalmer(LoadState& state) {
   if (!state.idle || ++state.calm_windows < kCalmWindows) return;
   state.idle.reset();
-  state.is_busy = false;
 }
 
 }  // namespace
@@ -136,13 +121,14 @@ int64_t SpinsFor(double micros) {
   double best_micros = 1e9;
   for (int i = 0; i < 3; ++i) {
     const Clock::time_point begin = Clock::now();
-    for (int k = 0; k < kPauses; ++k) Pause();
+    for (int k = 0; k < kPauses; ++k) PauseCpu();
     best_micros = std::min(best_micros, std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   return std::clamp<int64_t>(static_cast<int64_t>(micros / best_micros * kPauses), 100, 300'000);
 }
 
 bool IsWaitSetByUser() {
+  if (OwnSpins() > 0) return false;
   constexpr std::array kNames = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"};
   return std::ranges::any_of(kNames, [](const char* name) { return WaitVariable(name) != nullptr; });
 }
@@ -151,16 +137,18 @@ void MindLoad() {
   thread_local ThreadLook look;
   const Clock::time_point now = Clock::now();
   const auto passed = now - look.at;
-  if (passed < kWindow || IsWaitSetByUser()) return;
-  const std::optional<int64_t> queued_ns = QueuedNanoseconds();
+  if (passed < kWindow) return;
+  const ThreadLook last = std::exchange(look, {.at = now, .queued_ns = look.queued_ns});
+  if (IsWaitSetByUser()) return;
+  const std::optional<int64_t> queued_ns = ThreadQueuedNs();
   if (!queued_ns) return;
-  const bool is_first = look.at == Clock::time_point{};
-  const auto lost_ns = static_cast<double>(*queued_ns - look.queued_ns);
+  look.queued_ns = *queued_ns;
+  if (last.at == Clock::time_point{}) return;
+  const auto lost_ns = static_cast<double>(*queued_ns - last.queued_ns);
   const double share = lost_ns / std::chrono::duration<double, std::nano>(passed).count();
-  look = {.at = now, .queued_ns = *queued_ns};
   LoadState& state = Load();
   const std::unique_lock lock(state.mutex, std::try_to_lock);
-  if (is_first || !lock) return;
+  if (!lock) return;
   if (share >= kBusyShare) {
     BecomeBusy(state);
   } else {
@@ -168,7 +156,11 @@ void MindLoad() {
   }
 }
 
-bool IsBusy() { return Load().is_busy; }
+bool IsBusy() {
+  LoadState& state = Load();
+  const std::scoped_lock lock(state.mutex);
+  return state.idle != nullptr;
+}
 
 std::string WaitText() {
   if (OwnSpins() > 0) return fmt::format("spins {:.0f} us, then sleeps", kSpinMicros);

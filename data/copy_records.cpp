@@ -20,17 +20,17 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr int64_t kBatchRecords = 16384;
 
-std::string CopyRecordsIdentityOf(const RecordDatabase& database, json what) {
+std::string CopyRecordsIdentityOf(const RecordDatabase& database, Json what) {
   what["format"] = "moka-copy";
   what["version"] = 1;
   what["source"] = database.reader().path().string();
   what["items"] = database.size();
   what["items_crc32c"] = database.Checksum();
-  return what.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return what.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 bool IsFinished(const fs::path& out, const std::string& identity) {
@@ -183,7 +183,7 @@ SplitReport SplitLmdb(const fs::path& from, const std::string& out, const std::v
     DrawGroups(indices, sizes, options.seed, StableHash(StrCat("split ", label)), groups);
   }
   SplitReport report;
-  json what = {{"seed", options.seed}, {"by_class", by_class}};
+  Json what = {{"seed", options.seed}, {"by_class", by_class}};
   for (size_t i = 0; i < parts.size(); ++i) {
     what["parts"][parts[i].name] = parts[i].share;
     report.paths.emplace_back(out + parts[i].name);

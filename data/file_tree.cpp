@@ -106,8 +106,7 @@ void FileTree::ReadArchive(const std::function<void()>& step) {
     names[name] = member.bytes;
     all[name] = std::move(member);
   }
-  if (const std::string others = tar.LeftOut(); !others.empty())
-    LogWarning(StrCat(archive_.string(), " has ", others, ", which are left out"));
+  for (const std::string& warning : tar.Warnings()) LogWarning(warning);
   const std::string inside = PlainName(path_.lexically_relative(archive_));
   const std::string root = inside.empty() ? SharedFolder(names) : inside;
   for (auto& [name, member] : all) {

@@ -121,7 +121,7 @@ bool TarReader::ReadHeader(char& type) {
   std::array<char, kBlock> block{};
   const int64_t got = file_.Read(block.data(), kBlock);
   if (got == 0) {
-    left_out_["missing end mark"] = {file_.path().filename().string()};
+    has_end_ = false;
     return false;
   }
   if (std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; })) {
@@ -169,7 +169,10 @@ void TarReader::ReadExtended(Extended& extended) {
     rest.remove_prefix(static_cast<size_t>(length));
     const std::string_view key = record.substr(0, record.find('='));
     const std::string_view value = record.substr(std::min(record.size(), key.size() + 1));
-    if (key == "path") extended.path = value;
+    if (key == "path") {
+      if (std::ssize(value) > kNameLimit) fail(StrCat("with a name of ", value.size(), " bytes"));
+      extended.path = value;
+    }
     if (key.starts_with("GNU.sparse.")) extended.is_sparse = true;
     if (key != "size") continue;
     const auto number = std::from_chars(value.data(), value.data() + value.size(), extended.bytes);
@@ -189,11 +192,11 @@ bool TarReader::TakeMember(char type, Extended own) {
     if (own.bytes >= 0) SetBytes(own.bytes);
     return true;
   }
-  const char* kind = type == '1' || type == '2'                  ? "link"
-                     : type == '3' || type == '4' || type == '6' ? "device"
-                     : type == 'S' || own.is_sparse              ? "sparse file"
-                                                                 : "member of an unknown kind";
-  left_out_[kind].push_back(name_);
+  left_out_.Add(type == '1' || type == '2'                  ? "links"
+                : type == '3' || type == '4' || type == '6' ? "devices"
+                : type == 'S' || own.is_sparse              ? "sparse files"
+                                                            : "members of an unknown kind",
+                name_);
   return false;
 }
 
@@ -222,23 +225,20 @@ void TarReader::LookBehindEnd() {
   for (int i = 0; i < kMostBlocks; ++i) {
     const int64_t got = file_.Read(block.data(), kBlock);
     if (std::any_of(block.begin(), block.begin() + got, [](char c) { return c != '\0'; })) {
-      left_out_["archive joined behind this one's end"] = {file_.path().filename().string()};
+      is_joined_ = true;
       return;
     }
     if (got < kBlock) return;
   }
 }
 
-std::string TarReader::LeftOut() const {
-  constexpr size_t kShown = 3;
-  std::vector<std::string> parts;
-  for (const auto& [kind, names] : left_out_) {
-    std::vector<std::string> shown;
-    for (size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back(Printable(names[i]));
-    if (names.size() > kShown) shown.emplace_back("...");
-    parts.push_back(StrCat(names.size(), " ", kind, names.size() == 1 ? "" : "s", " (", Join(shown, ", "), ")"));
-  }
-  return Join(parts, ", ");
+std::vector<std::string> TarReader::Warnings() const {
+  std::vector<std::string> warnings;
+  const std::string archive = file_.path().string();
+  for (const std::string& sentence : left_out_.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
+  if (!has_end_) warnings.push_back(StrCat(archive, ": ends without its end mark: it may have been cut"));
+  if (is_joined_) warnings.push_back(StrCat(archive, ": what is joined behind its end is not read"));
+  return warnings;
 }
 
 std::string TarReader::Read() {

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "data/left_out.h"
 
 namespace moka {
 
@@ -36,7 +37,7 @@ class GzFile {
 
 // Regular files of a tar archive in its order: v7, ustar, GNU (long names, sizes in base 256) and pax (POSIX 2001: path
 // and size in extended headers). Nothing is unpacked to disk, so names are only names. What is no regular file
-// (links, devices, sparse files) has no bytes to read and is counted in LeftOut().
+// (links, devices, sparse files) has no bytes to read and is told in Warnings().
 class TarReader {
  public:
   explicit TarReader(const std::filesystem::path& path) : file_(path) {}
@@ -47,8 +48,9 @@ class TarReader {
   // Where its bytes begin in the archive. Requires: Read() was not called for it.
   int64_t offset() const { return file_.offset(); }
   bool is_plain() const { return file_.is_plain(); }
-  // What was met so far and is no file of the archive's: "2 links (a, b), 1 device (c)"; empty if there was nothing.
-  std::string LeftOut() const;
+  // Sentences, with the archive's name: what was met so far and is no regular file, and, at the end, what stands there
+  // in place of an end mark or behind it.
+  std::vector<std::string> Warnings() const;
   // The whole present file. Requires: Next() returned true; called at most once for it.
   std::string Read();
 
@@ -74,7 +76,9 @@ class TarReader {
   int64_t bytes_ = 0;
   int64_t pending_ = 0;  // bytes up to the next header
   Extended global_;
-  std::map<std::string, std::vector<std::string>> left_out_;  // by their kind: their names
+  LeftOut left_out_;
+  bool has_end_ = true;     // until the archive ends without its mark
+  bool is_joined_ = false;  // to another archive, which stands behind its end
 };
 
 }  // namespace moka

@@ -159,11 +159,11 @@ std::unique_ptr<Pipeline> OpenImageVideoData(const LayerParameter& layer, const 
   video.is_color = param.is_color();
   video.list = options.base_folder / param.source();
   video.seed = DataSeed(options.seed, "augment");
-  const SamplerOptions order = SamplerFor(options, 1, param.shuffle(), param.rand_skip());
+  const SamplerOptions order = SamplerFor(options, 1, param.shuffle(), param.rand_skip(), batch);
   video.order_seed = order.seed;
   video.skip = order.skip;
   video.shuffle = param.shuffle();
-  video.items = batch * options.world;
+  video.items = options.whole_batches ? batch : batch * options.world;
   video.frames = param.new_length();
   video.step = param.gap_example();
   return OpenListed(layer, options, {.batch = batch, .shuffle = false, .rand_skip = 0},

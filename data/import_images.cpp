@@ -1,6 +1,6 @@
 // Importers of image files: folders, lists, tar archives.
 #include <algorithm>
-#include <map>
+#include <array>
 #include <set>
 
 #include "core/checksum.h"
@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/file_tree.h"
 #include "data/gz_file.h"
+#include "data/left_out.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"
 
@@ -45,29 +46,6 @@ ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
   return item;
 }
 
-// What a source has beside the pictures of its classes, for a warning.
-class LeftOutFiles {
- public:
-  void Add(const std::string& what, std::string_view name) {
-    std::vector<std::string>& names = names_[what];
-    ++counts_[what];
-    if (names.size() < kShown) names.push_back(Printable(name));
-  }
-  // "left out: 3 files that are no pictures (notes.txt, ...)"; nothing where there is nothing.
-  void TellIn(std::vector<std::string>& warnings) const {
-    for (const auto& [what, names] : names_) {
-      const int64_t count = counts_.at(what);
-      warnings.push_back(StrCat("left out: ", count, " ", what, " (", Join(names, ", "),
-                                count > std::ssize(names) ? ", ..." : "", ")"));
-    }
-  }
-
- private:
-  static constexpr size_t kShown = 3;
-  std::map<std::string, std::vector<std::string>> names_;
-  std::map<std::string, int64_t> counts_;
-};
-
 constexpr const char* kNoPictures = "files that are no pictures by their names";
 constexpr const char* kNoClass = "pictures that lie in no class's folder";
 
@@ -76,6 +54,16 @@ bool IsSystemFile(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
   return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
          name.find("__MACOSX/") != std::string_view::npos;
+}
+
+// Where every picture lies deeper than CLASS/IMAGE, folders of these names are no classes but splits that hold them,
+// and one folder alone is what holds the classes.
+bool AreNoClasses(const std::vector<std::string>& folders) {
+  constexpr std::array<std::string_view, 9> kSplits = {"train", "training", "test",       "testing", "val",
+                                                       "valid", "dev",      "validation", "eval"};
+  return folders.size() == 1 || std::ranges::all_of(folders, [&](const std::string& folder) {
+           return std::ranges::find(kSplits, folder) != kSplits.end();
+         });
 }
 
 // A tar member's name below its split's folder; empty when it does not belong to it.
@@ -98,7 +86,7 @@ std::string_view ImportImagesClassOf(std::string_view name, std::string_view spl
 // met again by a link is not entered twice.
 class ClassFolderWalk {
  public:
-  ClassFolderWalk(const fs::path& root, LeftOutFiles& left_out) : left_out_(left_out) {
+  ClassFolderWalk(const fs::path& root, LeftOut& left_out) : left_out_(left_out) {
     std::error_code ignored;
     root_ = fs::canonical(root, ignored);
   }
@@ -137,7 +125,7 @@ class ClassFolderWalk {
     return target.starts_with(root) || root.starts_with(target);
   }
 
-  LeftOutFiles& left_out_;
+  LeftOut& left_out_;
   fs::path root_;
   std::set<fs::path> entered_;
 };
@@ -158,9 +146,8 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   TarContents contents;
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
-  LeftOutFiles left_out;
-  // Where the split is not named and every picture lies deeper than CLASS/IMAGE, the top folders are rather splits.
-  bool is_class_seen = !split.empty();
+  LeftOut left_out;
+  bool is_class_seen = !split.empty();  // who names a split knows that its folders are classes
   TarReader reader(tar);
   while (reader.Next()) {
     CheckImportStop(options);
@@ -178,15 +165,14 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
     contents.crc32c = Crc32c(StrCat(reader.name(), "\t", reader.bytes(), "\n"), contents.crc32c);
     if (!classes.contains(name)) classes.emplace(name);
   }
-  if (contents.images == 0 || !is_class_seen) {
+  contents.labels.assign(classes.begin(), classes.end());
+  if (contents.images == 0 || (!is_class_seen && AreNoClasses(contents.labels))) {
     throw Error(ErrorKind::kBadData, {},
                 StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
                 StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", ")));
   }
-  contents.labels.assign(classes.begin(), classes.end());
-  left_out.TellIn(contents.warnings);
-  if (const std::string others = reader.LeftOut(); !others.empty())
-    contents.warnings.push_back(StrCat(tar.string(), " has ", others));
+  contents.warnings = left_out.Sentences();
+  for (std::string& warning : reader.Warnings()) contents.warnings.push_back(std::move(warning));
   return contents;
 }
 
@@ -196,7 +182,8 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   std::vector<File> files;
   std::vector<std::string> labels;
   std::error_code ignored;
-  LeftOutFiles left_out;
+  bool is_class_seen = false;
+  LeftOut left_out;
   ClassFolderWalk walk(folder, left_out);
   for (const fs::path& entry : SortedEntries(folder)) {
     const std::string name = entry.filename().string();
@@ -205,13 +192,22 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
       continue;
     }
     const std::vector<fs::path> pictures = walk.PicturesIn(entry);
-    for (const fs::path& picture : pictures) files.push_back({picture, static_cast<int32_t>(labels.size())});
+    for (const fs::path& picture : pictures) {
+      files.push_back({picture, static_cast<int32_t>(labels.size())});
+      is_class_seen = is_class_seen || picture.parent_path() == entry;
+    }
     if (!pictures.empty()) labels.push_back(name);
     if (pictures.empty() && name != "__MACOSX") left_out.Add("folders without a picture, which are no classes", name);
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
                 "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp or .gif files");
+  }
+  if (!is_class_seen && AreNoClasses(labels)) {
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(folder.string(), ": its folders (", Join(labels, ", "), ") hold folders of pictures and no pictures"),
+        StrCat("import the folder of the classes, such as ", (folder / labels.front()).string()));
   }
   uint32_t crc = 0;
   std::vector<std::string> names;
@@ -228,7 +224,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
     writer.Add(FileItem(file.path, file.label, std::move(names[static_cast<size_t>(i)])));
   }
   ImportReport report = writer.Finish(std::move(labels));
-  left_out.TellIn(report.warnings);
+  for (std::string& sentence : left_out.Sentences()) report.warnings.push_back(std::move(sentence));
   return report;
 }
 

@@ -145,8 +145,8 @@ class ShardReader {
         Take(name, reading, tar, group);
       }
       if (!group.parts.empty() && !is_full()) visit(std::move(group));
-      if (reading == Reading::kShort && !tar.LeftOut().empty())
-        LogWarning(StrCat(shard.string(), " has ", tar.LeftOut(), ", which are left out"));
+      if (reading != Reading::kShort) continue;  // the first of two readings tells
+      for (const std::string& warning : tar.Warnings()) LogWarning(warning);
     }
   }
 

@@ -43,7 +43,14 @@ void CheckLayerFields(const LayerParameter& layer, std::string_view name, const 
 }
 
 const ImageDataParameter& ListParameterOf(const LayerParameter& layer) {
-  return layer.has_multi_label_image_data_param() ? layer.multi_label_image_data_param() : layer.image_data_param();
+  const bool has_own = layer.type() != "ImageData" && layer.has_multi_label_image_data_param();
+  return has_own ? layer.multi_label_image_data_param() : layer.image_data_param();
+}
+
+// Layers that read a list of pictures, in which data_param is another's message.
+bool ReadsList(const LayerParameter& layer) {
+  constexpr std::array<std::string_view, 3> kTypes = {"ImageData", "MultiLabelImageData", "MultilabelImageData"};
+  return std::ranges::find(kTypes, layer.type()) != kTypes.end();
 }
 
 }  // namespace
@@ -109,7 +116,7 @@ CropSize CropOf(const LayerParameter& layer) {
 }
 
 TransformationParameter PictureFieldsOf(const LayerParameter& layer) {
-  if (layer.has_data_param()) {
+  if (layer.has_data_param() && !ReadsList(layer)) {
     TransformationParameter fields = TransformOf(layer, layer.data_param());
     if (layer.data_param().force_encoded_color()) fields.set_force_color(true);
     return fields;
@@ -128,7 +135,8 @@ std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer) {
   return {ListParameterOf(layer).new_height(), ListParameterOf(layer).new_width()};
 }
 
-SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip) {
+SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip,
+                          int64_t batch) {
   SamplerOptions sampler{.records = records,
                          .order = shuffle ? SamplerOptions::Order::kShuffled : SamplerOptions::Order::kSequential,
                          .seed = DataSeed(options.seed, "order"),
@@ -138,6 +146,7 @@ SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool 
     sampler.skip = static_cast<int64_t>(
         RandomStream(DataSeed(options.seed, "rand_skip"), 0).Below(static_cast<uint64_t>(rand_skip)));
   }
+  if (options.whole_batches) sampler.run = batch;
   return sampler;
 }
 
@@ -158,9 +167,8 @@ std::optional<Mixer> MixerFor(const LayerParameter& layer, const PipelineOptions
 
 std::unique_ptr<Pipeline> OpenListed(const LayerParameter& layer, const PipelineOptions& options,
                                      const ListFields& fields, std::unique_ptr<const SampleMaker> maker) {
-  SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip);
+  SamplerOptions sampler = SamplerFor(options, maker->record_count(), fields.shuffle, fields.rand_skip, fields.batch);
   sampler.group = fields.group;
-  if (options.whole_batches) sampler.run = fields.batch;
   ReadSampling(layer, options, *maker, /*skips_bad=*/false, sampler);
   constexpr int64_t kBatchesAhead = 4;  // Caffe's
   return std::make_unique<PrefetchPipeline>(std::move(maker), sampler,

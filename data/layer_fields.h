@@ -57,7 +57,8 @@ TransformationParameter PictureFieldsOf(const LayerParameter& layer);
 std::pair<int64_t, int64_t> ListedSizeOf(const LayerParameter& layer);
 
 // The order of samples of one rank. Requires: records >= 1.
-SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip);
+SamplerOptions SamplerFor(const PipelineOptions& options, int64_t records, bool shuffle, int64_t rand_skip,
+                          int64_t batch);
 // Decoding threads: those asked for, the layer's own number, or as many as are needed of this process's share of the
 // CPUs, at most 16.
 WorkerTuner WorkersFor(int64_t asked, int64_t layers_own, int64_t batch);

@@ -21,7 +21,7 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr const char* kDataName = "data.mdb";
 constexpr const char* kMarkName = "moka.json";
@@ -104,7 +104,7 @@ void LmdbReader::ReadMark() {
   std::error_code ignored;
   if (!fs::is_directory(path_, ignored) || !fs::exists(mark, ignored)) return;
   constexpr int64_t kMarkLimit = int64_t{1} << 20U;
-  const json read = json::parse(ReadFile(mark, kMarkLimit), nullptr, /*allow_exceptions=*/false);
+  const Json read = Json::parse(ReadFile(mark, kMarkLimit), nullptr, /*allow_exceptions=*/false);
   if (!read.is_object() || !read.contains("entries") || !read["entries"].is_number_integer()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(mark.string(), ": not a mark of `moka data import`"), "import again");
   }
@@ -158,7 +158,7 @@ void LmdbReader::CheckValue(int64_t i, std::string_view bytes) const {
 }
 
 void LmdbReader::CheckFile() const {
-  if (checksums_.empty() || checks_ == Checks::kNoRead) return map_.CheckUnchanged();
+  if (checksums_.empty() || checks_ != Checks::kEveryRead) return map_.CheckUnchanged();
   map_.Check();
 }
 

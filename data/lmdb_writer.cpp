@@ -22,7 +22,7 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr const char* kIdentityName = "import.json";
 constexpr const char* kNotesName = "import_notes.txt";
@@ -109,14 +109,14 @@ class Environment {
 };
 
 // "its source is "a", this one's "b"" for every field that differs.
-std::string Differences(const json& left, const json& ours) {
+std::string Differences(const Json& left, const Json& ours) {
   std::vector<std::string> texts;
-  const json a = left.flatten();
-  const json b = ours.flatten();
-  const auto shown = [](const json& object, const std::string& key) {
-    return object.contains(key) ? object[key].dump(-1, ' ', false, json::error_handler_t::replace) : "none";
+  const Json a = left.flatten();
+  const Json b = ours.flatten();
+  const auto shown = [](const Json& object, const std::string& key) {
+    return object.contains(key) ? object[key].dump(-1, ' ', false, Json::error_handler_t::replace) : "none";
   };
-  for (const json& object : {a, b}) {
+  for (const Json& object : {a, b}) {
     for (const auto& [key, value] : object.items()) {
       const std::string before = shown(a, key);
       const std::string now = shown(b, key);
@@ -222,8 +222,8 @@ void LmdbWriter::Lock() {
 void LmdbWriter::CheckIdentity() const {
   const std::string left = ReadFile(partial_ / kIdentityName, kIdentityLimit);
   if (left == options_.identity) return;
-  const json read = json::parse(left, nullptr, /*allow_exceptions=*/false);
-  const json ours = json::parse(options_.identity);
+  const Json read = Json::parse(left, nullptr, /*allow_exceptions=*/false);
+  const Json ours = Json::parse(options_.identity);
   throw Error(ErrorKind::kCantCreate, {},
               StrCat(partial_.string(), " holds the records of another import that was not finished",
                      read.is_object() ? ": " + Differences(read, ours) : ""),
@@ -376,7 +376,7 @@ void LmdbWriter::Finish() {
   Environment(partial_, map_bytes_, /*is_synced=*/true).Sync();
   const std::string_view sums(reinterpret_cast<const char*>(checksums_.data()), checksums_.size() * 4);
   WriteFileAtomically(partial_ / "records.crc32c", sums);
-  const json mark = {{"format", "moka-lmdb"},          {"version", 1},
+  const Json mark = {{"format", "moka-lmdb"},          {"version", 1},
                      {"entries", entries()},           {"value_bytes", value_bytes_},
                      {"records_crc32c", Crc32c(sums)}, {"complete", true}};
   WriteFileAtomically(partial_ / "moka.json", mark.dump(1) + "\n");

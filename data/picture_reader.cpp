@@ -67,23 +67,29 @@ ImageSize PictureSizeOf(std::string_view wire, const LayerParameter& layer, Imag
 
 }  // namespace
 
+bool NeedsRecordSize(const LayerParameter& layer) {
+  if ((layer.type() != "Data" && layer.type() != "RecordData") || layer.data_param().source().empty()) return false;
+  const TransformationParameter fields = PictureFieldsOf(layer);
+  const bool is_cut = fields.crop_size() > 0 || fields.crop_h() > 0 || fields.crop_height() > 0;
+  return is_cut && !fields.has_mean_file() && fields.resize_short() == 0 && fields.resize_param_size() == 0 &&
+         !layer.has_record_data_param() && ListedSizeOf(layer).first == 0;
+}
+
 std::optional<ImageSize> RecordSizeOf(const LayerParameter& layer, const fs::path& base_folder) {
-  if ((layer.type() != "Data" && layer.type() != "RecordData") || layer.data_param().source().empty()) return {};
   constexpr int64_t kLookedAt = 16;
-  try {
-    const LmdbReader reader(base_folder / layer.data_param().source());
-    ImageDecoder decoder;
-    std::optional<ImageSize> size;
-    const int64_t step = std::max<int64_t>(1, reader.size() / kLookedAt);
-    for (int64_t i = 0; i < reader.size(); i += step) {
-      const ImageSize found = PictureSizeOf(reader.value(i), layer, decoder);
-      if (size && (size->height != found.height || size->width != found.width)) return {};
-      size = found;
-    }
-    return size;
-  } catch (const Error&) {
-    return {};  // inference needs no database
+  const fs::path source = base_folder / layer.data_param().source();
+  std::error_code code;
+  if (!fs::exists(source, code)) return {};
+  const LmdbReader reader(source, {LmdbReader::Access::kSequential, LmdbReader::Checks::kNoRead});
+  ImageDecoder decoder;
+  std::optional<ImageSize> size;
+  const int64_t step = std::max<int64_t>(1, reader.size() / kLookedAt);
+  for (int64_t i = 0; i < reader.size(); i += step) {
+    const ImageSize found = PictureSizeOf(reader.value(i), layer, decoder);
+    if (size && (size->height != found.height || size->width != found.width)) return {};
+    size = found;
   }
+  return size;
 }
 
 PictureReader::PictureReader(const LayerParameter& layer, const Shape& sample, const fs::path& base_folder, Order order)
@@ -134,7 +140,7 @@ PictureSizing PictureReader::SizingOf(const LayerParameter& layer, const fs::pat
   if (plain_ && plain_->mean_shape().rank() == 3) {
     return {plain_->mean_shape()[1], plain_->mean_shape()[2], Interpolation::kArea};
   }
-  if (crop_height_ == 0) return {};
+  if (crop_height_ == 0 || !NeedsRecordSize(layer)) return {};
   const std::optional<ImageSize> stored = RecordSizeOf(layer, base_folder);
   if (!stored) return {};
   return {stored->height, stored->width, Interpolation::kArea};
@@ -156,8 +162,6 @@ bool PictureReader::Fits(const ImageSize& size) const {
     return false;  // too small for the crop: it is resized
   }
 }
-
-bool PictureReader::Makes(const Image& image) { return Fits({image.channels, image.height, image.width}); }
 
 void PictureReader::Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image) {
   if (image.height == height && image.width == width) return;
@@ -189,7 +193,7 @@ Image PictureReader::Load(std::string_view file, std::span<float> out) {
 void PictureReader::Put(Image image, std::span<float> out) {
   TakeChannels(image);
   if (sizing_.height > 0) Resize(sizing_.height, sizing_.width, sizing_.interpolation, image);
-  if (!Makes(image)) {
+  if (!Fits({image.channels, image.height, image.width})) {
     // No record says how large: the crop is all of the picture, or what the padding leaves of the sample is.
     const bool is_cut = crop_height_ > 0;
     const int64_t height = std::max<int64_t>(1, is_cut ? crop_height_ : sample_[1] - 2 * pad_);

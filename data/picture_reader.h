@@ -26,7 +26,11 @@ struct PictureSizing {
   Interpolation interpolation = Interpolation::kLinear;
 };
 
-// The size that a database's records have, of which some are looked at; none if they differ or cannot be read.
+// Whether the size of a database's records decides how a picture goes in: a crop is cut from them, and nothing else
+// says their size.
+bool NeedsRecordSize(const LayerParameter& layer);
+// The size that a database's records have, of which some are looked at; none if they differ or there is no database.
+// Errors: kBadData, kNotAllowed.
 std::optional<ImageSize> RecordSizeOf(const LayerParameter& layer, const std::filesystem::path& base_folder);
 
 // One thread.
@@ -53,7 +57,6 @@ class PictureReader {
 
  private:
   bool Fits(const ImageSize& size) const;
-  bool Makes(const Image& image);
   void TakeChannels(Image& image) const;
   void Resize(int64_t height, int64_t width, Interpolation interpolation, Image& image);
   void Write(const Image& image, std::span<float> out);

@@ -79,19 +79,24 @@ void CheckBackend(const LayerParameter& layer) {
 // A pool of batches to draw from is a poorer shuffle, of databases that are read in order only.
 bool IsShuffled(const DataParameter& param) { return param.shuffle() || param.shuffle_pool_size() > 1; }
 
+LmdbReader::Checks ChecksOf(SolverParameter::RecordChecks checks) {
+  switch (checks) {
+    case SolverParameter::FIRST_READ: return LmdbReader::Checks::kFirstRead;
+    case SolverParameter::NO_READ: return LmdbReader::Checks::kNoRead;
+    case SolverParameter::EVERY_READ: break;
+  }
+  return LmdbReader::Checks::kEveryRead;
+}
+
 LmdbReader::Use UseOf(const DataParameter& param, const PipelineOptions& options) {
-  const bool is_first = options.record_checks == SolverParameter::FIRST_READ;
   return {IsShuffled(param) ? LmdbReader::Access::kShuffled : LmdbReader::Access::kSequential,
-          options.record_checks == SolverParameter::NO_READ ? LmdbReader::Checks::kNoRead
-          : is_first                                        ? LmdbReader::Checks::kFirstRead
-                                                            : LmdbReader::Checks::kEveryRead};
+          ChecksOf(options.record_checks)};
 }
 
 std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
                                        std::unique_ptr<const SampleMaker> maker) {
   const DataParameter& param = layer.data_param();
-  SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip());
-  if (options.whole_batches) sampler.run = batch;
+  SamplerOptions sampler = SamplerFor(options, maker->record_count(), IsShuffled(param), param.rand_skip(), batch);
   if (maker->record_count() == 0) {
     throw Error(ErrorKind::kBadData, StrCat((options.base_folder / param.source()).string(), ": no records"));
   }

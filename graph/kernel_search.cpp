@@ -15,6 +15,7 @@
 
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/run_queue.h"
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -87,20 +88,6 @@ std::vector<Tensor> Views(const std::vector<OwnedTensor>& tensors) {
   return views;
 }
 
-// Milliseconds that threads of this process were ready to run and did not, since they were made: the kernel's own
-// count. Nothing where it keeps none.
-std::optional<double> WaitedMs() {
-  std::optional<double> waited;
-  std::error_code code;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", code)) {
-    std::ifstream file(task.path() / "schedstat");
-    double ran_ns = 0;
-    double waited_ns = 0;
-    if (file >> ran_ns >> waited_ns) waited = waited.value_or(0) + waited_ns * 1e-6;
-  }
-  return waited;
-}
-
 struct Measured {
   std::vector<double> best_ms;
   bool is_loaded = false;
@@ -121,14 +108,14 @@ Measured Measure(std::span<const KernelDef* const> rows, const KernelQuery& quer
     c.Run(false);
   }
   const auto is_done = [](const Contestant& c) { return c.IsDone(); };
-  const std::optional<double> waited_before = WaitedMs();
+  const std::optional<int64_t> queued_before_ns = ProcessQueuedNs();
   while (!std::all_of(contestants.begin(), contestants.end(), is_done)) {
     for (Contestant& c : contestants) {
       if (pulse) pulse();
       if (!c.IsDone()) c.Run(true);
     }
   }
-  const std::optional<double> waited = WaitedMs();
+  const std::optional<int64_t> queued_ns = ProcessQueuedNs();
   Measured measured;
   double total_ms = 0;
   for (const Contestant& c : contestants) {
@@ -136,7 +123,10 @@ Measured Measure(std::span<const KernelDef* const> rows, const KernelQuery& quer
     total_ms += c.total_ms;
     measured.is_loaded = measured.is_loaded || c.IsUnsteady();
   }
-  if (waited && waited_before && *waited - *waited_before > kLoadedShare * total_ms) measured.is_loaded = true;
+  if (queued_ns && queued_before_ns) {
+    const double waited_ms = static_cast<double>(*queued_ns - *queued_before_ns) * 1e-6;
+    measured.is_loaded = measured.is_loaded || waited_ms > kLoadedShare * total_ms;
+  }
   return measured;
 }
 

@@ -11,16 +11,18 @@
 namespace moka {
 namespace {
 
-// The "=" between path and value: the first one outside brackets.
-size_t FindEquals(std::string_view text) {
+// The first such character outside brackets, in which anything may stand; npos also where a bracket is not closed.
+size_t FindOutsideSelectors(std::string_view text, char wanted) {
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '=') return i;
+    if (text[i] == wanted) return i;
     if (text[i] != '[') continue;
     i = SelectorEnd(text, i);
     if (i == std::string_view::npos) break;
   }
   return std::string_view::npos;
 }
+
+size_t FindEquals(std::string_view text) { return FindOutsideSelectors(text, '='); }
 
 // Whether a path begins here as paths of files seldom do: a field's name, then its selector, a dot or nothing.
 bool BeginsWithField(std::string_view path) {
@@ -30,16 +32,7 @@ bool BeginsWithField(std::string_view path) {
          (end == path.size() || path[end] == '[' || path[end] == '.' || path[end] == ' ');
 }
 
-// The path without its selectors, in which anything may stand.
-bool HasSlash(std::string_view path) {
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (path[i] == '/') return true;
-    if (path[i] != '[') continue;
-    i = SelectorEnd(path, i);
-    if (i == std::string_view::npos) return path.find('/') != std::string_view::npos;
-  }
-  return false;
-}
+bool HasSlash(std::string_view path) { return FindOutsideSelectors(path, '/') != std::string_view::npos; }
 
 SourcePlace PlaceNow(const FieldRef& ref) {
   if (ref.scope == nullptr) return {};

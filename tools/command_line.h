@@ -109,6 +109,7 @@ struct Verb {
   // Runs the verb and returns the exit code.
   int (*run)(const Arguments&) = nullptr;
   std::vector<Verb> subverbs;
+  bool computes = true;        // false: its team of threads has nothing to do
   bool is_caffe_tool = false;  // one of Caffe's programs by its name: the overview has them in one line
   std::vector<std::pair<std::string, std::string>> operands = {};  // forms of what `usage` names, and what they are
 };

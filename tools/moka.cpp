@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <new>
-#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
@@ -76,7 +75,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   colour = WantsColour(arguments.Get("color"));
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
-  SetUpTeam(arguments);
+  SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work
   return code;
@@ -88,8 +87,8 @@ constexpr const char* kOurDefect = "  this is a defect of moka, please report it
 int TellForeign(const std::exception& error) {
   const int code = ExitCodeOf(error);
   const bool is_internal = code == static_cast<int>(ErrorKind::kInternal);
-  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
-                         dynamic_cast<const std::length_error*>(&error) != nullptr;
+  const bool is_memory =
+      code == static_cast<int>(ErrorKind::kUnavailable) && dynamic_cast<const std::system_error*>(&error) == nullptr;
   const std::string text =
       StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
   LogToFile(StrCat("error: ", text));

@@ -161,7 +161,7 @@ class Fields {
 
 // Variables that change what is computed: Moka's own, the thread team's and those of the libraries that compute.
 bool Counts(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kOwn = {"MOKA_PINNED_BY", "MOKA_SILENCE", "MOKA_CUDA_LIBRARIES",
+  constexpr std::array<std::string_view, 4> kOwn = {"MOKA_RESTARTED_BY", "MOKA_SILENCE", "MOKA_CUDA_LIBRARIES",
                                                     "MOKA_DATA"};
   constexpr std::array<std::string_view, 5> kFamilies = {"MOKA_", "ONEDNN_", "DNNL_", "CUBLAS_", "CUDNN_"};
   constexpr std::array<std::string_view, 4> kNames = {"OMP_NUM_THREADS", "OMP_DYNAMIC", "OMP_THREAD_LIMIT",

@@ -19,6 +19,7 @@ std::string RecordSizesText(const std::vector<const NetParameter*>& nets) {
   nlohmann::ordered_json sizes;
   for (const NetParameter* net : nets) {
     for (const LayerParameter& layer : net->layer()) {
+      if (!NeedsRecordSize(layer)) continue;
       const std::optional<ImageSize> size = RecordSizeOf(layer, {});
       if (size) sizes[layer.name()] = {size->height, size->width};
     }

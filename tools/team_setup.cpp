@@ -44,12 +44,13 @@ ThreadWish WishOf(const Arguments& arguments) {
 
 }  // namespace
 
-void SetUpTeam(const Arguments& arguments) {
-  const bool is_restarted = IsRestarted();
+void SetUpTeam(const Arguments& arguments, bool computes) {
   const ThreadPlan plan = PlanThreads(ProcessCpus(), WishOf(arguments));
-  const bool may_wait = plan.threads > 1 && !IsWaitSetByUser();
-  const TeamWish wish{.places = plan.places, .spins = may_wait ? SpinsFor(kSpinMicros) : 0};
-  if (!is_restarted && (!wish.places.empty() || wish.spins > 0)) Restart(wish);
+  if (!IsRestarted()) {
+    const bool may_wait = computes && plan.threads > 1 && !IsWaitSetByUser();
+    const TeamWish wish{.places = plan.places, .spins = may_wait ? SpinsFor(kSpinMicros) : 0};
+    if (!wish.places.empty() || wish.spins > 0) Restart(wish);
+  }
   if (!plan.places.empty() && !IsPinned()) {
     LogWarning("--pin: the system does not let this program start again, so its threads are not pinned");
   }

@@ -5,10 +5,10 @@
 
 namespace moka {
 
-// Sets the number of threads and, with --pin, where they run; for that the process starts itself again, once. To be
-// called before anything is read or written. Errors: kUsage naming the flag; when --pin contradicts OMP_PLACES and the
-// like.
-void SetUpTeam(const Arguments& arguments);
+// Sets the number of threads, how they wait for each other and, with --pin, where they run; for the last two the
+// process starts itself again, once; for the first of these only where the team `computes`. To be called before
+// anything is read or written. Errors: kUsage naming the flag; when --pin contradicts OMP_PLACES and the like.
+void SetUpTeam(const Arguments& arguments, bool computes);
 
 // For `ranks` ranks that are threads of this process: each gets an equal whole share of it, at least one thread.
 // Returns how many threads a rank's team has: those that --threads or the environment ask for, as a process of its own

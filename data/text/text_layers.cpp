@@ -52,8 +52,8 @@ std::unique_ptr<Pipeline> OpenTexts(const LayerParameter& layer, const PipelineO
                                     std::unique_ptr<const SampleMaker> maker,
                                     std::shared_ptr<const RecordDraw> draw = nullptr) {
   const DataParameter& param = layer.data_param();
-  SamplerOptions sampler = SamplerFor(options, maker->record_count(), param.shuffle(), param.rand_skip());
-  if (options.whole_batches) sampler.run = param.batch_size();
+  SamplerOptions sampler =
+      SamplerFor(options, maker->record_count(), param.shuffle(), param.rand_skip(), param.batch_size());
   if (draw) {
     sampler.group = param.batch_size();  // a batch stays together, whatever the number of ranks
     sampler.draw = std::move(draw);

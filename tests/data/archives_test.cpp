@@ -26,8 +26,8 @@ std::string PaxRecord(const std::string& key, const std::string& value) {
 
 class Archives : public DataTest {
  protected:
-  // Names and sizes as they are read, and what the reader says it left out.
-  std::pair<std::vector<std::string>, std::string> Read(const std::string& bytes) const {
+  // Names and contents as they are read, and what the reader says besides, without the archive's name.
+  std::pair<std::vector<std::string>, std::vector<std::string>> Read(const std::string& bytes) const {
     Write("a.tar", bytes);
     std::vector<std::string> members;
     TarReader reader(At("a.tar"));
@@ -35,7 +35,9 @@ class Archives : public DataTest {
       const std::string name = reader.name();
       members.push_back(StrCat(name, ":", reader.Read()));
     }
-    return {members, reader.LeftOut()};
+    std::vector<std::string> warnings = reader.Warnings();
+    for (std::string& warning : warnings) warning.erase(0, At("a.tar").string().size() + 2);
+    return {members, warnings};
   }
   static fs::path Case(const std::string& name) { return fs::path(MOKA_SOURCE_DIR) / "tests/cases" / name; }
 };
@@ -46,7 +48,7 @@ TEST_F(Archives, NamesOfAnyLengthAndScript) {
   const std::string name = std::string(150, 'd') + "/猫.png";
   EXPECT_EQ(
       Read(TarMember("x", PaxRecord("mtime", "1.5") + PaxRecord("path", name), 'x') + TarMember("short", "hi") + kEnd),
-      std::pair(Members{name + ":hi"}, std::string()));
+      std::pair(Members{name + ":hi"}, Members()));
   EXPECT_EQ(
       Read(TarMember("x", PaxRecord("path", "one"), 'x') + TarMember("a", "1") + TarMember("b", "2") + kEnd).first,
       (Members{"one:1", "b:2"}))
@@ -72,22 +74,22 @@ TEST_F(Archives, SizesThatOctalDigitsDoNotHold) {
 }
 
 TEST_F(Archives, WhatIsNoFileIsCounted) {
-  const auto [members, left_out] = Read(
+  const auto [members, warnings] = Read(
       TarMember("hard", "", '1') + TarMember("soft", "", '2') + TarMember("pipe", "", '6') + TarMember("d/", "", '5') +
       TarMember("old/", "", '\0') + TarMember("x", PaxRecord("GNU.sparse.major", "1"), 'x') + TarMember("holes", "z") +
       TarMember("odd", "", 'Q') + TarMember("a", "1") + kEnd);
   EXPECT_EQ(members, Members{"a:1"});
-  EXPECT_EQ(left_out,
-            "1 device (pipe), 2 links (hard, soft), 1 member of an unknown kind (odd), 1 sparse file (holes)");
-  EXPECT_EQ(Read(TarMember("a", "1")).second, "1 missing end mark (a.tar)");
+  EXPECT_EQ(warnings, (Members{"left out, devices: 1 (pipe)", "left out, links: 2 (hard, soft)",
+                               "left out, members of an unknown kind: 1 (odd)", "left out, sparse files: 1 (holes)"}));
+  EXPECT_EQ(Read(TarMember("a", "1")).second, Members{"ends without its end mark: it may have been cut"});
   EXPECT_EQ(Read(TarMember("a", "1") + kEnd + TarMember("b", "2") + kEnd).second,
-            "1 archive joined behind this one's end (a.tar)");
+            Members{"what is joined behind its end is not read"});
 }
 
 TEST_F(Archives, LiesAreRefused) {
   for (const std::string& text :
        {std::string("12 path=x"), std::string("99 path=x\n"), std::string("x path=y\n"), std::string("-5 p=\n"),
-        PaxRecord("size", "-1"), PaxRecord("size", "9999999999999")}) {
+        PaxRecord("size", "-1"), PaxRecord("size", "9999999999999"), PaxRecord("path", std::string(5000, 'n'))}) {
     const auto read = [&] { Read(TarMember("x", text, 'x') + TarMember("a", "1") + kEnd); };
     EXPECT_THAT(ErrorOf(read), testing::HasSubstr("a.tar: ")) << text;
   }
@@ -146,12 +148,25 @@ TEST_F(Archives, WhatAFolderHasBesideItsClassesIsSaid) {
   EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"}));
   const std::string warnings = Join(report.warnings, "\n");
   for (const char* said :
-       {"1 pictures that lie in no class's folder (stray.jpg)", "files that are no pictures by their names",
-        "folders without a picture, which are no classes (empty)", "links to folders of the set itself"}) {
+       {"pictures that lie in no class's folder: 1 (stray.jpg)", "files that are no pictures by their names",
+        "folders without a picture, which are no classes: 1 (empty)", "links to folders of the set itself"}) {
     EXPECT_NE(warnings.find(said), std::string::npos) << said << " in\n" << warnings;
   }
   EXPECT_EQ(warnings.find("DS_Store"), std::string::npos);
   EXPECT_EQ(warnings.find("Thumbs"), std::string::npos);
+}
+
+// Neither train and test nor the one folder that holds the classes are classes.
+TEST_F(Archives, FoldersThatHoldClassesAreNone) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  for (const std::string set : {"a/train/cat/1.jpg", "a/test/cat/2.jpg", "b/photos/cat/1.jpg", "b/photos/dog/2.jpg",
+                                "c/cat/one/1.jpg", "c/dog/two/2.jpg"}) {
+    Write(set, picture);
+  }
+  EXPECT_THAT(ErrorOf([&] { Import(At("a").string(), At("none"), {}); }),
+              testing::HasSubstr("its folders (test, train) hold folders of pictures and no pictures"));
+  EXPECT_THAT(ErrorOf([&] { Import(At("b").string(), At("none"), {}); }), testing::HasSubstr("its folders (photos)"));
+  EXPECT_EQ(Import(At("c").string(), At("db"), {}).labels, (std::vector<std::string>{"cat", "dog"}));
 }
 
 TEST_F(Archives, CaseCocoMixedOutlines) {

@@ -166,15 +166,8 @@ void GatherFields(LayerParameter& layer) {
 // Where the records cannot be looked at, as those of a run that was moved, what it kept of them says how large they
 // are.
 void TakeRecordSize(const fs::path& folder, LayerParameter& layer) {
-  const TransformationParameter& fields = layer.transform_param();
-  const bool is_cut = fields.crop_size() > 0 || fields.crop_h() > 0 || fields.crop_height() > 0;
-  const bool has_records = layer.type() == "Data" || layer.type() == "RecordData";
   std::error_code code;
-  if (!is_cut || !has_records || layer.data_param().source().empty() || fields.has_mean_file() ||
-      fields.resize_short() > 0 || layer.has_record_data_param() || ListedSizeOf(layer).first > 0 ||
-      fs::exists(layer.data_param().source(), code)) {
-    return;
-  }
+  if (!NeedsRecordSize(layer) || fs::exists(layer.data_param().source(), code)) return;
   if (const std::optional<ImageSize> kept = KeptRecordSize(folder, layer.name())) {
     layer.mutable_image_data_param()->set_new_height(static_cast<uint32_t>(kept->height));
     layer.mutable_image_data_param()->set_new_width(static_cast<uint32_t>(kept->width));

@@ -62,6 +62,7 @@ Verb CompletionVerb() {
   verb.usage = "bash|zsh|fish";
   verb.examples = {"source <(moka completion bash)", "moka completion fish > ~/.config/fish/completions/moka.fish"};
   verb.options = {{"line", "[TEXT]", "print what TEXT's last word may become (what the scripts call)"}};
+  verb.computes = false;
   verb.run = RunCompletion;
   return verb;
 }

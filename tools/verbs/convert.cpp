@@ -148,6 +148,7 @@ Verb ConvertVerb() {
                       "moka model convert lenet-0001@best lenet.solverstate"};
   convert.options = {{"model", "FILE", "the net whose layers a .caffemodel carries (default: FROM's own)"},
                      {"runs", "FOLDER", "where runs lie (default runs)"}};
+  convert.computes = false;
   convert.run = RunConvert;
   return convert;
 }

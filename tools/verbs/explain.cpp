@@ -89,6 +89,7 @@ Verb ExplainVerb() {
   verb.usage = "layer|op [NAME] [--write FOLDER]";
   verb.examples = {"moka explain layer Convolution", "moka explain op pointwise", "moka explain layer"};
   verb.options = {{"write", "FOLDER", "the reference pages of all layers as Markdown files"}};
+  verb.computes = false;
   verb.run = RunExplain;
   return verb;
 }

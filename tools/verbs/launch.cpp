@@ -293,6 +293,7 @@ Verb LaunchVerb() {
                   {"json", "", "print the plan as one JSON object"},
                   {"facts", "", ""},            // what a host says to the launching one
                   {"reach", "ADDRESSES", ""}};  // and whether it reaches these
+  verb.computes = false;
   verb.run = RunLaunch;
   return verb;
 }

@@ -107,6 +107,7 @@ Verb ModelVerb() {
   show.examples = {"moka model show models/resnet50", "moka model show net.prototxt --phase TEST"};
   show.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  show.computes = false;
   show.run = RunShow;
 
   Verb expand;
@@ -114,6 +115,7 @@ Verb ModelVerb() {
   expand.summary = "print a net with its blocks expanded and old versions upgraded";
   expand.usage = "MODEL [OUT]";
   expand.examples = {"moka model expand models/resnet50 > plain.prototxt"};
+  expand.computes = false;
   expand.run = RunExpand;
 
   Verb draw;
@@ -123,6 +125,7 @@ Verb ModelVerb() {
   draw.examples = {"moka model draw models/googlenet googlenet.svg"};
   draw.options = {{"phase", "PHASE", "TRAIN (default) or TEST"},
                   {"shape", "SHAPES", "shapes of data layers' tops: 'data=1,3,32,32;label=1'", ';'}};
+  draw.computes = false;
   draw.run = RunDraw;
 
   Verb verb;

@@ -167,6 +167,7 @@ Verb ModelCheckVerb() {
   verb.options = {
       {"json", "", "one JSON object a file, with every shape and which of them were assumed"},
       {"shape", "SHAPES", "shapes of data layers' tops; others follow from the layers' fields and readers", ';'}};
+  verb.computes = false;
   verb.run = RunCheck;
   return verb;
 }

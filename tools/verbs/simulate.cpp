@@ -285,6 +285,7 @@ Verb SimulateVerb() {
       {"profile", "", "print the net's profile (.tsv) and stop"},
       {"trace", "FILE", "one iteration of the last row as a Chrome trace"},
       {"json", "", "print as JSON"}};
+  verb.computes = false;
   verb.run = RunSimulate;
   return verb;
 }

@@ -72,6 +72,7 @@ Verb TraceVerb() {
                    "moka trace node1.json node2.json --json"};
   verb.options = {{"to", "FILE", "write all as one trace, a row a rank (chrome://tracing, ui.perfetto.dev)"},
                   {"json", "", "print as JSON"}};
+  verb.computes = false;
   verb.run = RunTrace;
   return verb;
 }

@@ -12,6 +12,7 @@ Verb VersionVerb() {
   verb.summary = "print the version and what it was built with";
   verb.examples = {"moka version", "moka version --json"};
   verb.options = {{"json", "", "print as JSON, with a hash that is equal where the same build is installed"}};
+  verb.computes = false;
   verb.run = [](const Arguments& arguments) {
     std::fputs((arguments.Has("json") ? VersionJson() + "\n" : VersionText()).c_str(), stdout);
     return 0;

@@ -1,0 +1,15 @@
+// How long threads have wanted to run and stood in the run queue instead, as the kernel counts it
+// (/proc/.../schedstat): what tells a busy machine. Nothing where the kernel keeps no such count.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace moka {
+
+// Nanoseconds of the calling thread since it was made. Allocates nothing.
+std::optional<int64_t> ThreadQueuedNs();
+// Nanoseconds of all threads that this process has now.
+std::optional<int64_t> ProcessQueuedNs();
+
+}  // namespace moka

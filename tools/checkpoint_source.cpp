@@ -14,11 +14,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNumbered = "iter_";
 constexpr std::string_view kWeightsExtension = ".safetensors";
 
-bool IsRun(const fs::path& folder) {
-  std::error_code code;
-  return fs::is_directory(folder / "checkpoints", code);
-}
-
 // The digits of "iter_N" without leading zeros; empty for other names.
 std::string_view NumberIn(std::string_view which) {
   if (!which.starts_with(kNumbered)) return {};
@@ -69,6 +64,11 @@ std::vector<std::string> RunNames(const fs::path& runs) {
   return names;
 }
 
+bool IsRun(const fs::path& folder) {
+  std::error_code code;
+  return fs::is_directory(folder / "checkpoints", code);
+}
+
 std::optional<NamedRun> FindNamedRun(const std::string& text, const fs::path& runs) {
   std::error_code code;
   if (text.empty() || fs::is_regular_file(text, code)) return std::nullopt;
@@ -108,7 +108,10 @@ std::string ResolveWeights(const std::string& list, const fs::path& runs) {
   std::error_code code;
   for (const std::string& part : Split(list, ',')) {
     const std::string name(Trim(part));
-    const bool is_named = FindNamedRun(name, runs) || name.find('@') != std::string::npos;
+    // A path may have an @ in a folder's name, and a file's ending behind it.
+    const size_t at = name.rfind('@');
+    const bool looks_so = at != std::string::npos && name.find_first_of("/.", at) == std::string::npos;
+    const bool is_named = FindNamedRun(name, runs) || looks_so;
     files.push_back(is_named && !fs::is_regular_file(name, code) ? FindCheckpoint(name, runs).string() : name);
   }
   return Join(files, ",");

@@ -15,6 +15,8 @@ struct NamedRun {
 };
 // RUN is a folder or the name of one in `runs`. None if there is no such run, or the text is a file's path.
 std::optional<NamedRun> FindNamedRun(const std::string& text, const std::filesystem::path& runs);
+// Whether a folder is a run's.
+bool IsRun(const std::filesystem::path& folder);
 // The names of the runs in a folder, sorted.
 std::vector<std::string> RunNames(const std::filesystem::path& runs);
 

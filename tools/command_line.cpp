@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <mutex>
@@ -93,7 +94,8 @@ void RefuseUnknownFlags(const Verb& verb, const std::vector<std::string>& words)
     if (!word.starts_with("--") || word.size() == 2) continue;
     const std::string name = word.substr(0, word.find('='));
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string meant = OtherToolsFlag(std::string_view(name).substr(2));
+    const std::string meant =
+        OtherToolsFlag(std::string_view(name).substr(2), verb.usage.find("key=value") != std::string::npos);
     throw Error(ErrorKind::kUsage, {}, StrCat("moka ", verb.name, " has no flag ", Printable(name)),
                 meant.empty() ? DidYouMean(name, names) : meant);
   }
@@ -196,6 +198,21 @@ double NumberOfFlag(const std::string& flag, std::string_view text, double low, 
   if (code == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return value;
   throw Error(ErrorKind::kUsage,
               StrCat("--", flag, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
+}
+
+std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text) {
+  constexpr int64_t kMostPixels = 65535;
+  std::array<int64_t, 2> sides{};
+  const std::vector<std::string> parts = Split(text, 'x');
+  bool is_size = parts.size() <= sides.size();
+  for (size_t i = 0; is_size && i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), sides[i]);
+    is_size = code == std::errc() && end == part.data() + part.size() && sides[i] >= 1 && sides[i] <= kMostPixels;
+  }
+  if (is_size) return {sides[0], sides[1]};
+  throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants HxW or N, pixels from 1 to ", kMostPixels, ", found \"",
+                                        Printable(text), "\""));
 }
 
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {

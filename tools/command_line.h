@@ -89,6 +89,9 @@ class Arguments {
 // Errors: kUsage naming the flag when the text is not a number in [low, high].
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
 
+// "HxW" or "N" as {H, W} or {N, 0}, pixels. Errors: kUsage naming the flag for any other text.
+std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text);
+
 // What read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.
 template <class Read>
 auto ValueOfFlag(const std::string& flag, Read&& read) {

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "proto/net_file.h"
 #include "proto/solver_file.h"
+#include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
 #include "tools/train_setup.h"
 #include "tools/zoo/entry.h"
@@ -70,24 +71,21 @@ TypedVerb VerbOfWords(const std::vector<Verb>& verbs, const std::vector<std::str
   return typed;
 }
 
-bool TakesOne(std::string_view usage, std::string_view what) { return usage.find(what) != std::string_view::npos; }
+bool Mentions(std::string_view usage, std::string_view what) { return usage.find(what) != std::string_view::npos; }
 
 // Folders of runs/, as the words that name them.
 std::vector<std::string> RunWords() {
   std::vector<std::string> words;
-  std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator("runs", code)) {
-    if (fs::exists(entry.path() / "run.json", code)) words.push_back(entry.path().string());
-  }
+  for (const std::string& name : RunNames("runs")) words.push_back(StrCat("runs/", name));
   return words;
 }
 
-std::vector<std::string> ModelWords(bool with_folder) {
+// Folders of models/, as the words that name them.
+std::vector<std::string> ModelFolderWords() {
   std::vector<std::string> words;
   std::error_code code;
-  if (with_folder && !fs::is_directory("models", code)) return words;
-  for (const std::string& name : EntryNames(with_folder ? fs::path("models") : ModelsFolder({})))
-    words.push_back(with_folder ? StrCat("models/", name) : name);
+  if (!fs::is_directory("models", code)) return words;
+  for (const std::string& name : EntryNames("models")) words.push_back(StrCat("models/", name));
   return words;
 }
 
@@ -164,7 +162,7 @@ void AddOverrides(const std::string& current, const std::vector<std::string>& re
 void AddFlagValues(const Verb& verb, const std::string& current, std::vector<std::string>& words) {
   const size_t equals = current.find('=');
   for (const OptionSpec& option : verb.options) {
-    if (current.substr(0, equals) != "--" + option.name || !TakesOne(option.value, "RUN")) continue;
+    if (current.substr(0, equals) != "--" + option.name || !Mentions(option.value, "RUN")) continue;
     for (const std::string& run : RunWords()) words.push_back(StrCat(current.substr(0, equals + 1), run));
   }
 }
@@ -188,16 +186,20 @@ std::vector<std::string> AllCandidates(const std::vector<Verb>& verbs, const Typ
   }
   const Verb& verb = *typed.verb;
   if (line.current.starts_with("-")) {
-    line.current.find('=') == std::string::npos ? AddFlags(verb, words) : AddFlagValues(verb, line.current, words);
+    if (line.current.find('=') == std::string::npos) {
+      AddFlags(verb, words);
+    } else {
+      AddFlagValues(verb, line.current, words);
+    }
     return words;
   }
   const auto add = [&](const std::vector<std::string>& more) { words.insert(words.end(), more.begin(), more.end()); };
   const bool is_zoo = typed.outer != nullptr && typed.outer->name == "zoo";
-  if (is_zoo && verb.name != "list") add(ModelWords(false));
+  if (is_zoo && verb.name != "list") add(EntryNames(ModelsFolder({})));
   const bool has_config = !typed.rest.empty() && !typed.rest.front().starts_with("-");
-  if (!has_config && TakesOne(verb.usage, "RUN")) add(RunWords());
-  if (!has_config && (TakesOne(verb.usage, "MODEL") || TakesOne(verb.usage, "SOLVER"))) add(ModelWords(true));
-  if (has_config && TakesOne(verb.usage, "key=value")) AddOverrides(line.current, typed.rest, words);
+  if (!has_config && Mentions(verb.usage, "RUN")) add(RunWords());
+  if (!has_config && (Mentions(verb.usage, "MODEL") || Mentions(verb.usage, "SOLVER"))) add(ModelFolderWords());
+  if (has_config && Mentions(verb.usage, "key=value")) AddOverrides(line.current, typed.rest, words);
   if (line.current.empty()) AddFlags(verb, words);
   return words;
 }

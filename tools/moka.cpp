@@ -46,9 +46,10 @@ const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
     names.push_back(verb.name);
     if (!verb.is_caffe_tool) shown.push_back(verb.name);
   }
+  const std::string meant = path.empty() ? OtherToolsVerb(name) : std::string();
   throw Error(ErrorKind::kUsage, {},
               StrCat("no verb \"", Printable(name), "\" in moka", path, " (", Join(shown, ", "), ")"),
-              path.empty() && !OtherToolsVerb(name).empty() ? OtherToolsVerb(name) : DidYouMean(name, names));
+              meant.empty() ? DidYouMean(name, names) : meant);
 }
 
 int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {

@@ -112,7 +112,7 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
   }
   // A run has the net that it trained, which is for all phases.
   const fs::path trained = folder / "config" / "net.prototxt";
-  if (fs::is_directory(folder / "checkpoints", code) && fs::exists(trained, code)) return trained;
+  if (IsRun(folder) && fs::exists(trained, code)) return trained;
   throw Error(ErrorKind::kNoInput, StrCat(Printable(config), " holds no ", file, " (looked there and in its config/)"));
 }
 

@@ -88,13 +88,12 @@ std::string OtherToolsVerb(std::string_view name) {
   return here.empty() ? std::string() : StrCat("other tools' \"", name, "\" is here ", here);
 }
 
-std::string OtherToolsFlag(std::string_view name) {
+std::string OtherToolsFlag(std::string_view name, bool sets_fields) {
   std::string flag(name);
   std::ranges::replace(flag, '_', '-');
   const std::string_view here = MeaningIn(kFlagMeanings, flag);
   if (!here.empty()) return StrCat("other tools' --", name, " is here ", here);
-  const std::string field = OtherToolsField(name);
-  return field.empty() ? field : StrCat(field, "; fields of the solver are set as FIELD=VALUE");
+  return sets_fields ? OtherToolsField(name) : std::string();
 }
 
 }  // namespace moka

@@ -30,6 +30,8 @@ void CheckThreadDevices(const Arguments& arguments, const ProcessRanks& ranks) {
 
 }  // namespace
 
+bool ListsDevices(const Arguments& arguments) { return !ListingFlag(arguments).empty(); }
+
 ProcessRanks RanksOfProcess(const Arguments& arguments, const SolverParameter& solver) {
   ProcessRanks ranks;
   const bool has_count = arguments.Has("ranks");

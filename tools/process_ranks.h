@@ -21,6 +21,9 @@ struct ProcessRanks {
 // a list of CPUs and GPUs; kUnavailable for a GPU that is not there.
 ProcessRanks RanksOfProcess(const Arguments& arguments, const SolverParameter& solver);
 
+// Whether the arguments list several devices.
+bool ListsDevices(const Arguments& arguments);
+
 // The arguments of one of them, with its own device in place of the list.
 Arguments ArgumentsOfRank(const Arguments& arguments, const ProcessRanks& ranks, int rank);
 

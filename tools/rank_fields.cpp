@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/text_format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -57,48 +59,15 @@ const std::set<std::string, std::less<>>& Words() {
   return fields;
 }
 
+// A text as it is, anything else as protobuf text has it; that of an unset field is its default's.
 std::string ScalarText(const Message& message, const FieldDescriptor* field, int index) {
-  const Reflection& r = *message.GetReflection();
-  const bool is_list = field->is_repeated();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return std::to_string(is_list ? r.GetRepeatedInt32(message, field, index) : r.GetInt32(message, field));
-    case FieldDescriptor::CPPTYPE_INT64:
-      return std::to_string(is_list ? r.GetRepeatedInt64(message, field, index) : r.GetInt64(message, field));
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return std::to_string(is_list ? r.GetRepeatedUInt32(message, field, index) : r.GetUInt32(message, field));
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return std::to_string(is_list ? r.GetRepeatedUInt64(message, field, index) : r.GetUInt64(message, field));
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return fmt::format("{}", is_list ? r.GetRepeatedDouble(message, field, index) : r.GetDouble(message, field));
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return fmt::format("{}", is_list ? r.GetRepeatedFloat(message, field, index) : r.GetFloat(message, field));
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return (is_list ? r.GetRepeatedBool(message, field, index) : r.GetBool(message, field)) ? "true" : "false";
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return std::string((is_list ? r.GetRepeatedEnum(message, field, index) : r.GetEnum(message, field))->name());
-    case FieldDescriptor::CPPTYPE_STRING:
-      return is_list ? r.GetRepeatedString(message, field, index) : r.GetString(message, field);
-    case FieldDescriptor::CPPTYPE_MESSAGE: break;
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    const Reflection& r = *message.GetReflection();
+    return field->is_repeated() ? r.GetRepeatedString(message, field, index) : r.GetString(message, field);
   }
-  return {};
-}
-
-// The text of a value that is not set.
-std::string DefaultText(const FieldDescriptor* field) {
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32: return std::to_string(field->default_value_int32());
-    case FieldDescriptor::CPPTYPE_INT64: return std::to_string(field->default_value_int64());
-    case FieldDescriptor::CPPTYPE_UINT32: return std::to_string(field->default_value_uint32());
-    case FieldDescriptor::CPPTYPE_UINT64: return std::to_string(field->default_value_uint64());
-    case FieldDescriptor::CPPTYPE_DOUBLE: return fmt::format("{}", field->default_value_double());
-    case FieldDescriptor::CPPTYPE_FLOAT: return fmt::format("{}", field->default_value_float());
-    case FieldDescriptor::CPPTYPE_BOOL: return field->default_value_bool() ? "true" : "false";
-    case FieldDescriptor::CPPTYPE_ENUM: return std::string(field->default_value_enum()->name());
-    case FieldDescriptor::CPPTYPE_STRING: return field->default_value_string();
-    case FieldDescriptor::CPPTYPE_MESSAGE: break;
-  }
-  return {};
+  std::string text;
+  google::protobuf::TextFormat::PrintFieldValueToString(message, field, index, &text);
+  return text;
 }
 
 class Fields {
@@ -112,6 +81,7 @@ class Fields {
   void AddMessage(const Message& message, const std::string& path, const std::set<std::string, std::less<>>& own) {
     std::vector<const FieldDescriptor*> set;
     message.GetReflection()->ListFields(message, &set);
+    const std::unique_ptr<Message> unset(message.New());
     for (const FieldDescriptor* field : set) {
       const std::string name(field->name());
       if (own.contains(name) || name == "origin") continue;  // where a field was written is not what it says
@@ -124,8 +94,8 @@ class Fields {
           AddMessage(below, at, own);
           continue;
         }
-        const std::string text = ScalarText(message, field, i);
-        if (!field->is_repeated() && text == DefaultText(field)) continue;
+        const std::string text = ScalarText(message, field, field->is_repeated() ? i : -1);
+        if (!field->is_repeated() && text == ScalarText(*unset, field, -1)) continue;
         Add(at, field->cpp_type() == FieldDescriptor::CPPTYPE_STRING ? Meant(message, name, text) : text);
       }
     }
@@ -182,7 +152,7 @@ void AddEnvironment(Fields& fields) {
 
 void AddBuild(Fields& fields) {
   for (const auto& [name, version] : VersionParts()) fields.Add(StrCat("build: version of ", name), version);
-  fields.Add("build: checksum of the program", fmt::format("{:016x}", Hash64(ReadFile("/proc/self/exe"))));
+  fields.Add("build: checksum of the program", BuildChecksum());
   fields.Add("instructions of the CPU (oneDNN's number)",
              std::to_string(static_cast<int>(dnnl_get_effective_cpu_isa())), true);
 }
@@ -204,7 +174,7 @@ std::vector<RankField> FieldsOfStart(const Arguments& arguments) {
 std::vector<RankField> FieldsOfSetup(const TrainSetup& setup, const Arguments& arguments) {
   Fields fields;
   fields.AddMessage(setup.solver, "solver", OwnSolverFields());
-  const int64_t threads = arguments.Has("threads") ? ThreadCount() : setup.solver.threads();
+  const int64_t threads = setup.solver.threads();
   fields.Add("threads", threads > 0 ? std::to_string(threads) : "those that the rank may use");
   fields.Add("threads of the team", std::to_string(ThreadCount()), true);
   if (setup.nets.turns.empty()) fields.AddNet(setup.nets.train, "net");

@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "tools/process_ranks.h"
 
 namespace moka {
 namespace {
@@ -15,12 +16,27 @@ namespace {
 constexpr const char* kThreads = " threads";
 constexpr const char* kProcesses = " processes";
 
+// An empty object where the file is none: whoever opens the run tells.
 nlohmann::json IdentityOf(const TrainSetup& setup) {
   try {
-    return nlohmann::json::parse(ReadFile(setup.run_folder / "run.json"), nullptr, false);
+    const nlohmann::json identity = nlohmann::json::parse(ReadFile(setup.run_folder / "run.json"), nullptr, false);
+    if (identity.is_object()) return identity;
   } catch (const Error&) {
-    return {};  // whoever opens the run tells
+    return nlohmann::json::object();
   }
+  return nlohmann::json::object();
+}
+
+// 0 where the file does not say.
+int ThreadsIn(const nlohmann::json& identity) {
+  const auto it = identity.find("threads");
+  return it != identity.end() && it->is_number_integer() ? it->get<int>() : 0;
+}
+
+// What RanksText gave; empty where the file does not say.
+std::string RanksIn(const nlohmann::json& identity) {
+  const auto it = identity.find("ranks");
+  return it != identity.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
 }  // namespace
@@ -28,43 +44,36 @@ nlohmann::json IdentityOf(const TrainSetup& setup) {
 void KeepThreads(const Arguments& arguments, TrainSetup& setup) {
   const int kept = setup.solver.threads();
   const bool is_in_environment = std::getenv("OMP_NUM_THREADS") != nullptr;  // NOLINT(concurrency-mt-unsafe)
-  if (!arguments.Has("threads") && (kept > 0 || !is_in_environment)) {
-    if (!setup.resume || kept > 0) return;
-    const nlohmann::json identity = IdentityOf(setup);
-    const int before = identity.is_object() ? identity.value("threads", 0) : 0;
-    if (before > 0 && before != ThreadCount()) {
-      LogWarning(StrCat("the run was started with ", before, " threads and goes on with ", ThreadCount(),
-                        ": not bit for bit; --threads=", before, " keeps them"));
+  const bool is_given = arguments.Has("threads") || (kept == 0 && is_in_environment);
+  const int now = is_given || kept == 0 ? ThreadCount() : kept;
+  if (setup.resume) {
+    const int before = kept > 0 ? kept : ThreadsIn(IdentityOf(setup));
+    if (before > 0 && before != now) {
+      LogWarning(StrCat("the run was started with ", before, before == 1 ? " thread" : " threads", " and goes on with ",
+                        now, ": it may not go on bit for bit; --threads=", before, " keeps them"));
     }
-    return;
   }
-  const int now = ThreadCount();
-  if (setup.resume && kept > 0 && kept != now) {
-    LogWarning(
-        StrCat("--threads=", now, " is not what the run was started with (", kept, "): it may not go on bit for bit"));
-  }
-  setup.solver.set_threads(now);
+  if (is_given) setup.solver.set_threads(now);
 }
 
 std::string RanksText(int ranks, bool are_threads) { return StrCat(ranks, are_threads ? kThreads : kProcesses); }
 
 Arguments WithRanksOfRun(const Arguments& arguments, const TrainSetup& setup, int launched) {
   if (!setup.resume) return arguments;
-  const nlohmann::json identity = IdentityOf(setup);
-  const std::string text = identity.is_object() ? identity.value("ranks", std::string()) : std::string();
+  const std::string text = RanksIn(IdentityOf(setup));
   const int before = std::atoi(text.c_str());
   if (before == 0) return arguments;
   Arguments own = arguments;
-  const bool names_devices = arguments.Has("device") || arguments.Has("gpu");
-  if (launched == 0 && before > 1 && text.ends_with(kThreads) && !arguments.Has("ranks") && !names_devices) {
+  const bool is_told = arguments.Has("ranks") || ListsDevices(arguments);
+  if (launched == 0 && before > 1 && text.ends_with(kThreads) && !is_told) {
     LogInfo(StrCat("--ranks=", before, ", as the run was started"));
     own.options["ranks"] = std::to_string(before);
-    return own;
   }
-  const int now = launched > 0 ? launched : static_cast<int>(own.Int("ranks", 1, 1, INT32_MAX));
-  if (now == before || (names_devices && !arguments.Has("ranks"))) return own;
-  LogWarning(StrCat("the run was started with ", text, " as ranks and goes on with ", now,
-                    ": equal but for rounding, not bit for bit"));
+  const int now = launched > 0 ? launched : RanksOfProcess(own, setup.solver).count;
+  if (now != before) {
+    LogWarning(StrCat("the run was started with ", text, " as ranks and goes on with ", now,
+                      ": equal but for rounding, not bit for bit"));
+  }
   return own;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -92,23 +93,22 @@ void CollectVocabularies(TrainSetup& setup) {
   }
 }
 
-// What inference needs of the data beside the net: mean images, and how large the records of the tests are. Of two mean
-// files of one name the second keeps its place alone.
-void CollectPicturesWay(TrainSetup& setup) {
+// Writes what inference needs of the data beside the net: mean images, and how large the records of the tests are. Of
+// two mean files of one name the first is kept.
+void KeepPicturesWay(const TrainSetup& setup, const RunFolder& run) {
   std::vector<const NetParameter*> nets;
   for (const NetParameter& test : setup.nets.tests) nets.push_back(&test);
   const std::string sizes = RecordSizesText(nets);
-  if (!sizes.empty()) setup.net_files.emplace_back(kRecordSizesFile, sizes);
+  if (!sizes.empty()) run.WriteConfig(kRecordSizesFile, sizes);
   nets.push_back(&setup.nets.train);
+  std::set<std::string> names;
+  for (const auto& [name, text] : setup.net_files) names.insert(name);
   for (const NetParameter* net : nets) {
     for (const LayerParameter& layer : net->layer()) {
-      if (layer.bottom_size() > 0) continue;
-      const fs::path file = PictureFieldsOf(layer).mean_file();
-      const std::string copy = file.filename().string();
+      const fs::path file = layer.bottom_size() > 0 ? fs::path() : fs::path(PictureFieldsOf(layer).mean_file());
       std::error_code code;
-      if (!fs::is_regular_file(file, code)) continue;  // the layer that reads it tells, with its place
-      const auto is_it = [&](const auto& each) { return each.first == copy; };
-      if (std::ranges::none_of(setup.net_files, is_it)) setup.net_files.emplace_back(copy, ReadFile(file));
+      if (fs::is_regular_file(file, code) && names.insert(file.filename().string()).second)
+        run.WriteConfig(file.filename().string(), ReadFile(file));
     }
   }
 }
@@ -245,7 +245,6 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
-  CollectPicturesWay(setup);
   if (arguments.Has("weights"))
     setup.weights.push_back(ResolveWeights(arguments.Get("weights"), RunsFolder(arguments)));
   if (arguments.Has("from")) {
@@ -274,6 +273,7 @@ RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std
   if (run.is_resumed() && fs::equivalent(run.path().parent_path(), RunsFolder(arguments), code)) run.BecomeLatest();
   for (const auto& [name, text] : setup.net_files) run.WriteConfig(name, text);
   run.WriteConfig("solver.prototxt", SolverToText(setup.solver));
+  KeepPicturesWay(setup, run);
   if (!setup.overrides.empty()) run.WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");
   return run;
 }

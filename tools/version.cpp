@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/checksum.h"
 #include "core/device.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -38,13 +39,17 @@ std::string VersionText() {
   return text;
 }
 
+std::string BuildChecksum() {
+  std::array<char, 24> text{};
+  const auto hash = static_cast<unsigned long long>(Hash64(ReadFile("/proc/self/exe")));
+  std::snprintf(text.data(), text.size(), "%016llx", hash);
+  return text.data();
+}
+
 std::string VersionJson() {
   nlohmann::ordered_json json;
   for (const auto& [name, version] : VersionParts()) json[name] = version;
-  std::array<char, 24> build{};
-  const auto hash = static_cast<unsigned long long>(StableHash(ReadFile("/proc/self/exe")));
-  std::snprintf(build.data(), build.size(), "%016llx", hash);
-  json["build"] = build.data();
+  json["build"] = BuildChecksum();
   return json.dump();
 }
 

@@ -14,11 +14,14 @@ std::string_view Version();
 // What this binary is made of, and the version of each.
 std::vector<std::pair<std::string, std::string>> VersionParts();
 
+// A checksum of this program's file in 16 hexadecimal digits, equal where the same build is installed. Reads the whole
+// file. Errors: those of ReadFile.
+std::string BuildChecksum();
+
 // Version, compiler and library versions, one a line.
 std::string VersionText();
 
-// The same as one line of JSON, with "build": a hash of this program's file, which is equal where the same build is
-// installed. Reads the whole file. Errors: those of ReadFile.
+// The same as one line of JSON, with "build": BuildChecksum(). Errors: its.
 std::string VersionJson();
 
 }  // namespace moka

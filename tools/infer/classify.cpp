@@ -68,12 +68,12 @@ int RunClassify(const InferSource& source, const std::vector<std::string>& input
   RefuseUnreadBeforeLook(arguments, {"json", "trace"});
   if (LookInside(arguments, "infer", net.program())) return 0;
   PictureReport report(arguments);
-  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
+  const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
     const std::vector<RankedClass> best = RankClasses(scores, slot, top, source);
     if (report.as_json()) return report.Add(ClassesJson(file, best));
     PrintClasses(file, best);
   });
-  report.Finish(done.pictures);
+  report.Finish(done.files.size());
   return done.code;
 }
 

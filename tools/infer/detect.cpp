@@ -104,14 +104,14 @@ int RunDetect(const InferSource& source, const std::vector<std::string>& inputs,
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "detections"));
   PictureReport report(arguments);
-  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+  const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<ShownBox> boxes = BoxesOf(rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_boxes.png";
     PlaceFile(drawn, EncodePng(DrawnOn(picture, boxes, source)));
     if (report.as_json()) return report.Add(JsonOf(file, picture, boxes, source, drawn));
     PrintBoxes(file, boxes, source, drawn);
   });
-  report.Finish(done.pictures);
+  report.Finish(done.files.size());
   return done.code;
 }
 

@@ -153,11 +153,10 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
   PictureReport report(arguments);
   VectorRows vectors;
   const auto width = static_cast<size_t>(output.shape().Count() / net.batch());
-  std::vector<fs::path> read;
-  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image&, int64_t slot) {
-    read.push_back(file);
+  const FilesSeen done = ForEachPicture(net, files, [&](const fs::path&, const Image&, int64_t slot) {
     vectors.Add(output.as<const float>().subspan(static_cast<size_t>(slot) * width, width));
   });
+  const std::vector<fs::path>& read = done.files;
   for (size_t i = 0; i < read.size(); ++i) {
     const std::vector<Neighbour> near = NearestRows(vectors, i, 0, top, DistanceOf);
     if (report.as_json()) {

@@ -160,14 +160,14 @@ int RunInstances(const InferSource& source, const std::vector<std::string>& inpu
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "instances"));
   PictureReport report(arguments);
-  const PicturesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
+  const FilesSeen done = ForEachPicture(net, files, [&](const fs::path& file, const Image& picture, int64_t slot) {
     const std::vector<FoundInstance> found = InstancesOf(outputs.rows, slot, least, picture, net.shown(slot));
     const std::string drawn = out.NameFor(file) + "_instances.png";
     PlaceFile(drawn, EncodePng(InstancesDrawnOn(picture, found, outputs.masks, zoom, source)));
     if (report.as_json()) return report.Add(InstancesJson(file, picture, found, outputs.masks, source, drawn));
     PrintInstances(file, found, source, drawn);
   });
-  report.Finish(done.pictures, -1);  // masks are long
+  report.Finish(done.files.size(), -1);  // masks are long
   return done.code;
 }
 

@@ -11,6 +11,27 @@
 #include "tools/program_options.h"
 
 namespace moka {
+namespace {
+
+// Work on one of `count` files.
+void Try(const std::filesystem::path& file, size_t count,
+         const std::function<void(const std::filesystem::path& file)>& work, FilesSeen& done) {
+  try {
+    work(file);
+    done.files.push_back(file);
+  } catch (const Error& error) {
+    const bool is_files = error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kNoInput;
+    if (count == 1 || !is_files) throw;
+    LogWarning(error.what());
+    if (done.code == 0) done.code = static_cast<int>(error.kind());
+  }
+}
+
+void TellLeftOut(size_t count, const FilesSeen& done) {
+  if (done.files.size() < count) LogWarning(StrCat(count - done.files.size(), " of ", count, " left out"));
+}
+
+}  // namespace
 
 std::vector<std::filesystem::path> PicturesToInfer(const std::vector<std::string>& inputs, const Arguments& arguments) {
   if (inputs.empty() && !LooksInside(arguments))
@@ -22,44 +43,32 @@ int64_t PicturesARun(const std::vector<std::filesystem::path>& files, const Argu
   return arguments.Int("batch", std::clamp<int64_t>(static_cast<int64_t>(files.size()), 1, 16), 1, 65536);
 }
 
-int ForEachFile(const std::vector<std::filesystem::path>& files,
-                const std::function<void(const std::filesystem::path& file)>& work,
-                std::vector<std::filesystem::path>& read) {
-  int code = 0;
-  for (const std::filesystem::path& file : files) {
-    try {
-      work(file);
-      read.push_back(file);
-    } catch (const Error& error) {
-      const bool is_files = error.kind() == ErrorKind::kBadData || error.kind() == ErrorKind::kNoInput;
-      if (files.size() == 1 || !is_files) throw;
-      LogWarning(error.what());
-      if (code == 0) code = static_cast<int>(error.kind());
-    }
-  }
-  if (read.size() < files.size()) LogWarning(StrCat(files.size() - read.size(), " of ", files.size(), " left out"));
-  return code;
+FilesSeen ForEachFile(const std::vector<std::filesystem::path>& files,
+                      const std::function<void(const std::filesystem::path& file)>& work) {
+  FilesSeen done;
+  for (const std::filesystem::path& file : files) Try(file, files.size(), work, done);
+  TellLeftOut(files.size(), done);
+  return done;
 }
 
-PicturesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen) {
-  std::vector<std::filesystem::path> read;
-  std::vector<std::filesystem::path> names;
-  std::vector<Image> pictures;
-  const auto run = [&] {
-    if (pictures.empty()) return;
-    net.Run();
-    for (size_t i = 0; i < pictures.size(); ++i) seen(names[i], pictures[i], static_cast<int64_t>(i));
-    names.clear();
-    pictures.clear();
-  };
+FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen) {
+  FilesSeen done;
+  std::vector<Image> pictures;  // of the last files read
   const auto load = [&](const std::filesystem::path& file) {
     pictures.push_back(net.Load(file, static_cast<int64_t>(pictures.size())));
-    names.push_back(file);
-    if (static_cast<int64_t>(pictures.size()) == net.batch()) run();
   };
-  const int code = ForEachFile(files, load, read);
-  run();
-  return {code, read.size()};
+  for (size_t i = 0; i < files.size(); ++i) {
+    Try(files[i], files.size(), load, done);
+    const bool is_full = static_cast<int64_t>(pictures.size()) == net.batch();
+    if (pictures.empty() || (!is_full && i + 1 < files.size())) continue;
+    net.Run();
+    const size_t first = done.files.size() - pictures.size();
+    for (size_t slot = 0; slot < pictures.size(); ++slot)
+      seen(done.files[first + slot], pictures[slot], static_cast<int64_t>(slot));
+    pictures.clear();
+  }
+  TellLeftOut(files.size(), done);
+  return done;
 }
 
 void TellOutput(const PictureNet& net, const std::string& used) {

@@ -22,21 +22,21 @@ std::vector<std::filesystem::path> PicturesToInfer(const std::vector<std::string
 // --batch, or as many as there are pictures, from 1 to 16.
 int64_t PicturesARun(const std::vector<std::filesystem::path>& files, const Arguments& arguments);
 
-// Does `work` of each file. Of several, one that cannot be read is reported and left out, the others go on; the files
-// that are left go into `read`. Returns the exit code: 0, or that of the first error. Errors: those of `work` for a
-// single file, and any but kBadData and kNoInput.
-int ForEachFile(const std::vector<std::filesystem::path>& files,
-                const std::function<void(const std::filesystem::path& file)>& work,
-                std::vector<std::filesystem::path>& read);
+// The files that were read, and the exit code: 0, or that of the first that could not be.
+struct FilesSeen {
+  int code = 0;
+  std::vector<std::filesystem::path> files{};
+};
+
+// Does `work` of each file. Of several, one that cannot be read is reported and left out, the others go on. Errors:
+// those of `work` for a single file, and any but kBadData and kNoInput.
+FilesSeen ForEachFile(const std::vector<std::filesystem::path>& files,
+                      const std::function<void(const std::filesystem::path& file)>& work);
 
 // Runs the net over the pictures, as many at once as it takes, and calls `seen` for each in order: it stands in that
-// slot of the outputs. Otherwise as ForEachFile.
+// slot of the outputs. Otherwise as ForEachFile; errors of `seen` are not the picture's.
 using SeenPicture = std::function<void(const std::filesystem::path& file, const Image& picture, int64_t slot)>;
-struct PicturesSeen {
-  int code = 0;  // as ForEachFile's
-  size_t pictures = 0;
-};
-PicturesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen);
+FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen);
 
 // Says which of several outputs a task uses.
 void TellOutput(const PictureNet& net, const std::string& used);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -52,25 +51,9 @@ std::optional<LayerParameter> TrainedBeside(const InferSource& source, const std
   return std::nullopt;
 }
 
-float NumberFlag(std::string_view flag, const std::string& text) {
-  const std::string word(Trim(text));
-  float value = 0;
-  const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (code != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) {
-    throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants a finite number, found \"", Printable(word), "\""));
-  }
-  return value;
-}
-
-uint32_t SideFlag(const std::string& text) {
-  uint32_t side = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), side);
-  constexpr uint32_t kMost = 1 << 14;
-  if (code != std::errc() || end != text.data() + text.size() || side < 1 || side > kMost) {
-    throw Error(ErrorKind::kUsage, StrCat("--resize wants HxW, or the shorter side's pixels, of 1..", kMost,
-                                          ", found \"", Printable(text), "\""));
-  }
-  return side;
+float FloatOfFlag(const std::string& flag, const std::string& text) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(NumberOfFlag(flag, Trim(text), -kMost, kMost));
 }
 
 bool IsEmpty(const PictureInput& input) { return input.ByteSizeLong() == 0; }
@@ -194,17 +177,17 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
     if (fs::is_regular_file(mean, code)) {
       input.set_mean_file(fs::absolute(mean).string());
     } else {
-      for (const std::string& value : Split(mean, ',')) input.add_mean(NumberFlag("mean", value));
+      for (const std::string& value : Split(mean, ',')) input.add_mean(FloatOfFlag("mean", value));
     }
   }
-  if (arguments.Has("scale")) input.set_scale(NumberFlag("scale", arguments.Get("scale")));
+  if (arguments.Has("scale")) input.set_scale(FloatOfFlag("scale", arguments.Get("scale")));
   if (arguments.Has("resize")) {
-    const std::vector<std::string> sides = Split(arguments.Get("resize"), 'x');
-    if (sides.size() == 2) {
-      input.set_resize_height(SideFlag(sides[0]));
-      input.set_resize_width(SideFlag(sides[1]));
+    const auto [height, width] = SizeOfFlag("resize", arguments.Get("resize"));
+    if (width > 0) {
+      input.set_resize_height(static_cast<uint32_t>(height));
+      input.set_resize_width(static_cast<uint32_t>(width));
     } else {
-      input.set_resize_short(SideFlag(arguments.Get("resize")));
+      input.set_resize_short(static_cast<uint32_t>(height));
     }
   }
   return input;

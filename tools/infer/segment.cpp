@@ -124,7 +124,6 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
   if (LookInside(arguments, "infer", net.program())) return 0;
   OutFolder out(arguments.Get("out", "segments"));
   PictureReport report(arguments);
-  std::vector<fs::path> read;
   const auto segment = [&](const fs::path& file) {  // a batch holds tiles of one picture
     const Image picture = net.Load(file, 0);
     const ClassMap map = MapOf(net, picture, options);
@@ -140,9 +139,9 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     fmt::print("{} -> {}\n", Printable(file.string()), Printable(overlay));
     for (const ClassShare& share : shares) fmt::print("  {:5.1f} %  {}\n", 100 * share.share, Printable(share.name));
   };
-  const int code = ForEachFile(files, segment, read);
-  report.Finish(read.size());
-  return code;
+  const FilesSeen done = ForEachFile(files, segment);
+  report.Finish(done.files.size());
+  return done.code;
 }
 
 }  // namespace

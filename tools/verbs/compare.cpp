@@ -44,7 +44,9 @@ int RunCompare(const Arguments& arguments) {
   const double tolerance = Tolerance(arguments, "tolerance", 1e-4);
   const double gradient_tolerance = Tolerance(arguments, "gradient-tolerance", 1e-3);
   const NetParameter net = ReadNet(FindConfig(arguments.positionals[0], "deploy.prototxt", runs));
-  const NetComparison comparison = CompareNet(net, options, ReadNpz(arguments.positionals[1]));
+  const std::map<std::string, NumpyArray> arrays = ReadNpz(arguments.positionals[1]);
+  arguments.RefuseUnread();
+  const NetComparison comparison = CompareNet(net, options, arrays);
   const std::vector<BlobDifference>& differences = comparison.differences;
   const BlobDifference* first = nullptr;
   for (const BlobDifference& d : differences) {

@@ -53,12 +53,9 @@ ImportOptions DataOptionsOf(const Arguments& arguments) {
   ImportOptions options;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
-    const std::vector<std::string> parts = Split(size, 'x');
-    Arguments numbers;
-    numbers.options = {{"resize", parts[0]}};
-    options.height = numbers.Int("resize", 0, 1, 65535);
-    if (parts.size() > 1) numbers.options["resize"] = parts[1];
-    options.width = numbers.Int("resize", 0, 1, 65535);
+    const auto [height, width] = SizeOfFlag("resize", size);
+    options.height = height;
+    options.width = width > 0 ? width : height;
   }
   constexpr int64_t kMostPixels = 1 << 14;
   options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
@@ -93,6 +90,7 @@ int RunImport(const Arguments& arguments) {
       Positional(arguments, 0, "the source (a folder, a list, idx:IMAGES,LABELS, glyphs:COUNT, ...)");
   const std::string out = Positional(arguments, 1, "the folder of the new database");
   ImportOptions options = DataOptionsOf(arguments);
+  arguments.RefuseUnread({"json"});
   LogInfo(StrCat("importing ", source, " into ", out));
   ImportReport report;
   {

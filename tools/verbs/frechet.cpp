@@ -22,7 +22,7 @@ PointSums FeaturesOf(PictureNet& net, const std::string& pictures) {
   const int64_t dimensions = features.shape().Count() / net.batch();
   PointSums sums(dimensions);
   const auto count = static_cast<int64_t>(files.size());
-  const PicturesSeen done = ForEachPicture(net, files, [&](const std::filesystem::path&, const Image&, int64_t slot) {
+  const FilesSeen done = ForEachPicture(net, files, [&](const std::filesystem::path&, const Image&, int64_t slot) {
     sums.Add(
         features.as<const float>().subspan(static_cast<size_t>(slot * dimensions), static_cast<size_t>(dimensions)));
   });
@@ -60,8 +60,11 @@ int RunFrechet(const Arguments& arguments) {
                 StrCat("\"", net.outputs().front(), "\" has ", features, " features, more than ", kMostFeatures),
                 "name a smaller blob with --blob, as one that is averaged over the picture");
   }
-  const PointSums first = FeaturesOf(net, arguments.positionals[models]);
-  const PointSums second = FeaturesOf(net, arguments.positionals[models + 1]);
+  const std::string left = arguments.positionals[models];
+  const std::string right = arguments.positionals[models + 1];
+  arguments.RefuseUnread({"json"});
+  const PointSums first = FeaturesOf(net, left);
+  const PointSums second = FeaturesOf(net, right);
   const double distance = FrechetDistance(first, second);
   if (arguments.Has("json")) {
     const nlohmann::ordered_json json = {{"frechet", distance},

@@ -103,20 +103,16 @@ int RunTime(const Arguments& arguments) {
   }
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
-  read.overrides = overrides.net;
+  read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
   const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
   const NetParameter param = ReadNet(FindConfig(config, file), read);
-  if (phase_text == "TEST" && !overrides.solver.empty()) {
-    throw Error(ErrorKind::kUsage,
-                StrCat("inference has no solver to set \"", Printable(overrides.solver[0]), "\" in"));
-  }
   CompileOptions compile = CompileOptionsOf(arguments);
-  // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);
     compile.recompute = arguments.Has("recompute");
   }
   RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
+  // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
   TimedOptions timed;
   timed.solver = overrides.solver;

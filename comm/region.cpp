@@ -58,7 +58,8 @@ std::shared_ptr<Region> Map(const std::string& name, int ranks, bool creates) {
   // Reserved now: a page that is not there later would be SIGBUS.
   int error = creates ? ::posix_fallocate(file, 0, bytes) : 0;
   struct stat status {};
-  if (error == 0 && (::fstat(file, &status) != 0 || status.st_size < bytes)) error = EINVAL;
+  if (error == 0 && ::fstat(file, &status) != 0) error = errno;
+  if (error == 0 && status.st_size < bytes) error = ENOSPC;  // made for fewer ranks, or cut
   void* memory = MAP_FAILED;
   if (error == 0) {
     memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

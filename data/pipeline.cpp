@@ -340,6 +340,10 @@ uint64_t HashBatch(std::span<const Tensor> tops) {
   return hash;
 }
 
+bool ReadsRecords(std::string_view type) {
+  return IsPipelineLayer(type) && type != "DummyData" && type != "MemoryData";
+}
+
 bool IsPipelineLayer(std::string_view type) {
   return std::ranges::find(Openers(), type, &Opener::type) != Openers().end();
 }

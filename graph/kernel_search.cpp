@@ -27,8 +27,8 @@ constexpr int kMinRuns = 3;
 constexpr int kMaxRuns = 15;
 constexpr double kEnoughMs = 30;  // of runs of one row
 constexpr double kSmallGain = 0.03;
-// Under load: the share of the time that threads of this process waited for a CPU, or by which a row's second best run
-// took longer than its best, where the clock and the caches alone do not explain it.
+// Under load: the share of the time that a thread of this process waited for a CPU, on average, or by which a row's
+// second best run took longer than its best, where the clock and the caches alone do not explain it.
 constexpr double kLoadedShare = 0.05;
 constexpr double kLoadedSpread = 0.3;
 constexpr double kSteadyMs = 0.1;
@@ -124,7 +124,7 @@ Measured Measure(std::span<const KernelDef* const> rows, const KernelQuery& quer
     measured.is_loaded = measured.is_loaded || c.IsUnsteady();
   }
   if (queued_ns && queued_before_ns) {
-    const double waited_ms = static_cast<double>(*queued_ns - *queued_before_ns) * 1e-6;
+    const double waited_ms = static_cast<double>(*queued_ns - *queued_before_ns) * 1e-6 / ThreadCount();
     measured.is_loaded = measured.is_loaded || waited_ms > kLoadedShare * total_ms;
   }
   return measured;

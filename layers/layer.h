@@ -123,6 +123,8 @@ class LayerBuilder {
   void NoteUnequal(std::string why) const;
   // Whether a value has an item for each sample of this rank's part of a batch along its first axis.
   bool IsBatch(ValueId value) const;
+  // Whether it depends on what data layers give.
+  bool ReadsData(ValueId value) const;
   // The types whoever builds the net gives for this layer's tops.
   std::vector<TensorType> AskDataTypes() const;
 

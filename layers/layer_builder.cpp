@@ -218,6 +218,8 @@ void LayerBuilder::NoteUnequal(std::string why) const {
   if (ranks() > 1) context_.net.unequal.emplace_back(param_.name(), std::move(why));
 }
 
+bool LayerBuilder::ReadsData(ValueId value) const { return context_.ReadsData(value); }
+
 bool LayerBuilder::IsBatch(ValueId value) const {
   const Shape shape = b_.shape(value);
   return shape.rank() > 0 && context_.ReadsData(value, shape[0]);

@@ -14,9 +14,8 @@ DataTypes Feed::types() {
     const auto opened = std::ranges::find(sources_, layer.name(), &Source::layer);
     if (opened != sources_.end()) return opened->pipeline->types();  // the net is built once more
     PipelineOptions options = options_;
-    const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
-    if (reads_records && first_.empty()) first_ = layer.name();
-    options.seed ^= StableHash(StrCat(name_, "/", reads_records ? first_ : layer.name()));
+    if (ReadsRecords(layer.type()) && first_.empty()) first_ = layer.name();
+    options.seed ^= StableHash(StrCat(name_, "/", ReadsRecords(layer.type()) ? first_ : layer.name()));
     Source& source = sources_.emplace_back();
     source.layer = layer.name();
     source.pipeline = OpenPipeline(layer, options);

@@ -89,6 +89,8 @@ Json SessionOf(const RunIdentity& identity) {
   return session;
 }
 
+bool IsFailed(std::string_view state) { return state == "failed" || state == "diverged"; }
+
 // Takes the lock of a run's folder, waiting up to a second.
 int Lock(const fs::path& folder) {
   const fs::path path = folder / "lock";
@@ -191,31 +193,31 @@ RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)),
-      lock_fd_(std::exchange(other.lock_fd_, -1)),
-      is_resumed_(other.is_resumed_),
-      latest_before_(std::move(other.latest_before_)) {}
+    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)), is_resumed_(other.is_resumed_) {}
 
 RunFolder::~RunFolder() {
   if (lock_fd_ >= 0) close(lock_fd_);
 }
 
-void RunFolder::BecomeLatest() {
-  const fs::path link = path_.parent_path() / kLatest;
-  std::error_code code;
-  const std::string before = fs::read_symlink(link, code).string();
-  if (!code && before != name()) latest_before_ = before;
-  ReplaceSymlink(link, path_.filename());
-}
+void RunFolder::BecomeLatest() const { ReplaceSymlink(path_.parent_path() / kLatest, path_.filename()); }
 
 void RunFolder::LeaveLatest() const {
-  const fs::path link = path_.parent_path() / kLatest;
+  const fs::path runs = path_.parent_path();
   std::error_code code;
-  if (fs::read_symlink(link, code) != path_.filename() || code) return;
-  if (!latest_before_.empty() && fs::is_directory(path_.parent_path() / latest_before_, code)) {
-    ReplaceSymlink(link, latest_before_);
+  if (fs::read_symlink(runs / kLatest, code) != path_.filename() || code) return;
+  fs::path newest;
+  std::string heartbeat;
+  for (const fs::directory_entry& entry : fs::directory_iterator(runs, code)) {
+    if (entry.is_symlink(code)) continue;
+    const std::optional<RunProgress> progress = ReadProgress(entry.path());
+    if (!progress || IsFailed(progress->state) || progress->heartbeat < heartbeat) continue;
+    newest = entry.path().filename();
+    heartbeat = progress->heartbeat;
+  }
+  if (newest.empty()) {
+    fs::remove(runs / kLatest, code);
   } else {
-    fs::remove(link, code);
+    ReplaceSymlink(runs / kLatest, newest);
   }
 }
 
@@ -238,7 +240,7 @@ void RunFolder::WriteStatus(const RunStatus& status) const {
   json["error"] = status.error.empty() ? Json() : Json(status.error);
   json["heartbeat"] = TimeText();
   WriteFileAtomically(path_ / "status.json", Dump(json));
-  if (status.state == "failed" || status.state == "diverged") LeaveLatest();
+  if (IsFailed(status.state)) LeaveLatest();
 }
 
 void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const {

@@ -44,7 +44,7 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 class RunFolder {
  public:
   // Makes runs/NAME-NNNN with the next free number, points `latest` at it and locks it. Errors: kCantCreate.
-  // A run that fails gives `latest` back to the run that had it (WriteStatus).
+  // A run that fails gives `latest` to the newest that did not (WriteStatus).
   static RunFolder Create(const std::filesystem::path& runs, const RunIdentity& identity);
   // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kInterrupted within a second if
   // another process holds the lock (its pid, host and start named).
@@ -63,7 +63,7 @@ class RunFolder {
   bool is_resumed() const { return is_resumed_; }
 
   // The link `latest` beside this run names it from now on. Errors: kCantCreate.
-  void BecomeLatest();
+  void BecomeLatest() const;
   // config/NAME, atomically.
   void WriteConfig(std::string_view name, std::string_view text) const;
   // Replaces status.json; the link `latest` leaves a run that is failed or diverged. Errors: kCantCreate, kIo.
@@ -85,13 +85,12 @@ class RunFolder {
   RunFolder(std::filesystem::path path, int lock_fd, bool is_resumed)
       : path_(std::move(path)), lock_fd_(lock_fd), is_resumed_(is_resumed) {}
 
-  // Points `latest` at the run that had it before, or takes it away where there was none.
+  // Points `latest` at the run that spoke last of those that did not fail, or takes it away where there is none.
   void LeaveLatest() const;
 
   std::filesystem::path path_;
   int lock_fd_ = -1;
   bool is_resumed_ = false;
-  std::string latest_before_{};  // the run that `latest` named; empty: none
 };
 
 // What a run's status.json says of where it stands.

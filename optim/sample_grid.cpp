@@ -78,12 +78,13 @@ void DrawSampleGrids(const SolverParameter& solver, int test_net, const TestNet&
   for (int i = 0; i < solver.sample_grid_size(); ++i) {
     const SampleGrid& grid = solver.sample_grid(i);
     if (grid.test_net() != test_net) continue;
+    CheckGridBlob(solver, i, net.watched_shape(grid.blob()));
     const Tensor values = net.watched(grid.blob());
-    CheckGridBlob(solver, i, values.shape());
     CreateFolders(run_folder / "samples");
     const std::string name = StrCat(CheckpointName(iteration), i == 0 ? std::string() : StrCat("_", i), ".png");
     std::vector<Image> pictures;
-    for (int k = 0; k < grid.count(); ++k) {
+    const int64_t count = std::min<int64_t>(grid.count(), values.shape()[0]);
+    for (int64_t k = 0; k < count; ++k) {
       pictures.push_back(PictureOfValues(values, k, {double{grid.low()}, double{grid.high()}}));
     }
     WriteFileAtomically(run_folder / "samples" / name, EncodePng(SheetOf(std::move(pictures), grid.columns())));

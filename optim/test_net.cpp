@@ -32,6 +32,7 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, options.seed, store);
+  has_kept_ = !net.kept.empty();
   AddKept(net, options.name, store);
   for (const NetBlob& blob : blobs_) {
     const std::string mean = SlotName(blob.name, kEmaSlot);
@@ -71,6 +72,7 @@ TestNet* TestNet::TailOf(int64_t rest) {
   tail_records_ = rest;
   tail_.reset();
   try {
+    if (has_kept_) throw Error(ErrorKind::kConfig, "it keeps states from batch to batch");
     TestOptions options = options_;
     options.data.rank = 0;
     options.data.world = 1;
@@ -83,6 +85,7 @@ TestNet* TestNet::TailOf(int64_t rest) {
     }
     if (tail_->feed_.batch_size() != rest) throw Error(ErrorKind::kConfig, "the layers that read data have no batch");
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;  // a file that is gone, say, is no matter of the batch
     tail_.reset();
     if (options_.data.rank > 0) return nullptr;
     LogWarning(StrCat(options_.name, ": ", feed_.epoch_size(), " records are no multiple of the batch of ",

@@ -46,7 +46,9 @@ class TestNet {
   // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may
   // stop the test by returning false (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
-  // A watched blob of the last batch, float32 and plain.
+  // The shape of a watched blob of a whole batch.
+  Shape watched_shape(const std::string& blob) const { return program_->output(WatchName(blob)).shape(); }
+  // A watched blob of the last batch, float32 and plain; of fewer items where the records ended.
   Tensor watched(const std::string& blob) const {
     return tail_ && ran_tail_ ? tail_->watched(blob) : program_->output(WatchName(blob));
   }
@@ -95,6 +97,7 @@ class TestNet {
   Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
   std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
+  bool has_kept_ = false;                                         // states that go on from batch to batch
   double loss_ = 0;
 };
 

@@ -65,9 +65,13 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
   }
   CancelExchange(why);
   try {
-    WriteStatus(state, why, exit_code);
-  } catch (const std::exception& second) {
-    LogWarning(StrCat("status.json could not be written: ", second.what()));
+    try {
+      WriteStatus(state, why, exit_code);
+    } catch (const Error& second) {
+      LogWarning(StrCat("status.json could not be written: ", second.what()));
+    }
+  } catch (const std::exception&) {
+    return;  // without memory for a sentence the first error is told alone
   }
 }
 

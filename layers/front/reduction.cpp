@@ -25,10 +25,14 @@ void BuildReduction(LayerBuilder& l) {
   const int axis = AxisOf(l, "reduction_param.axis", p.axis(), x);
   const auto operation = p.operation();
   double coeff = Finite(l, "reduction_param.coeff", p.coeff());
-  const bool is_whole = axis == 0 && l.ranks() > 1 && l.IsBatch(l.bottom(0));
+  const bool sums_all = axis == 0 && l.ranks() > 1 && operation != ReductionParameter::MEAN;
+  const bool is_whole = sums_all && l.IsBatch(l.bottom(0));
+  if (sums_all && !is_whole && l.ReadsData(l.bottom(0))) {
+    l.NoteUnequal("sums rows that are no samples of the batch, of which each rank has its own part");
+  }
   if (is_whole && operation == ReductionParameter::TOPK) {
     l.NoteUnequal("takes the largest of a batch, which is a part of it on each rank");
-  } else if (is_whole && operation != ReductionParameter::MEAN) {
+  } else if (is_whole) {
     coeff *= static_cast<double>(l.ranks());  // the mean over ranks is the sum over the whole batch
   }
   ValueId sum = kNoId;

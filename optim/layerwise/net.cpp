@@ -84,9 +84,8 @@ DataTypes LayerwiseNet::PipelineTypes() const {
       options.phase = options_.state.phase();
       options.record_checks = options_.record_checks;
       // Layers that read records have one seed, as in Feed::types.
-      const bool reads_records = layer.type() != "DummyData" && layer.type() != "MemoryData";
-      if (reads_records && first_data_.empty()) first_data_ = layer.name();
-      options.seed = options_.seed ^ StableHash(reads_records ? first_data_ : layer.name());
+      if (ReadsRecords(layer.type()) && first_data_.empty()) first_data_ = layer.name();
+      options.seed = options_.seed ^ StableHash(ReadsRecords(layer.type()) ? first_data_ : layer.name());
       pipeline = OpenPipeline(layer, options);
     }
     return pipeline->types();

@@ -91,9 +91,14 @@ std::vector<LossCase> LossCases() {
     add(name + "Ignoring", "InfogainLoss", "scores ragged H", StrCat("loss_param { ignore_label: 255 ", mode, " }"));
   }
   for (const bool valid : {false, true}) {
-    add(valid ? "OldValid" : "OldBatch", "SoftmaxWithLoss", "scores ragged",
-        StrCat("loss_param { ignore_label: 255 normalize: ", valid ? "true" : "false", " }"));
+    const std::string name = valid ? "OldValid" : "OldBatch";
+    const std::string mode = StrCat("normalize: ", valid ? "true" : "false");
+    for (const char* type : {"SoftmaxWithLoss", "WeightedSoftmaxWithLoss"})
+      add(name, type, "scores ragged", StrCat("loss_param { ignore_label: 255 ", mode, " }"));
+    add(name, "SigmoidCrossEntropyLoss", "scores holes", StrCat("loss_param { ignore_label: -1 ", mode, " }"));
   }
+  add("OneClass", "WeightedSoftmaxWithLoss", "scores ragged",
+      "loss_param { ignore_label: 255 } softmax_param { pos_cid: 1 pos_mult: 3 }");
   add("Classes", "SoftmaxWithLoss", "scores label",
       "loss_param { weight_by_label_freqs: true class_weighting: 1 class_weighting: 2 class_weighting: 0.5 }");
   add("Smoothed", "SoftmaxWithLoss", "scores label", "loss_param { label_smoothing: 0.1 }");
@@ -120,6 +125,7 @@ std::vector<LossCase> LossCases() {
           StrCat("loss_weight: 0.1 reduction_param { operation: ", operation, " axis: ", axis, " coeff: 0.5 }"));
     }
   }
+  add("OfEachSample", "AbsVal", "scores", "loss_weight: 0.05");
   add("OfEachSample", "Power", "scores", "loss_weight: 0.1 power_param { power: 2 }");
   cases.push_back({"TwoLosses", Layer("SoftmaxWithLoss", "scores ragged", "loss_param { ignore_label: 255 }") +
                                     "layer { name: \"more\" type: \"EuclideanLoss\" bottom: \"other\" bottom: "

@@ -36,6 +36,32 @@ TEST_F(RunFolderTest, TakesTheNextFreeNumber) {
     EXPECT_TRUE(fs::is_directory(second.path() / part));
 }
 
+TEST_F(RunFolderTest, ARunThatFailsGivesLatestToTheNewestThatDidNot) {
+  const fs::path runs = At("runs");
+  const auto end_as = [](const RunFolder& run, const std::string& state) {
+    RunStatus status;
+    status.state = state;
+    run.WriteStatus(status);
+  };
+  end_as(RunFolder::Create(runs, Identity()), "finished");
+  {
+    const RunFolder second = RunFolder::Create(runs, Identity());
+    end_as(second, "failed");
+    EXPECT_EQ(fs::read_symlink(runs / "latest"), "lenet-0001");
+  }
+  // Resumed, it is the latest until it fails again.
+  RunFolder resumed = RunFolder::Open(runs / "lenet-0002", Identity());
+  resumed.BecomeLatest();
+  end_as(resumed, "running");
+  EXPECT_EQ(fs::read_symlink(runs / "latest"), "lenet-0002");
+  end_as(resumed, "diverged");
+  EXPECT_EQ(fs::read_symlink(runs / "latest"), "lenet-0001");
+  fs::remove_all(runs / "lenet-0001");
+  resumed.BecomeLatest();
+  end_as(resumed, "failed");
+  EXPECT_FALSE(fs::exists(fs::symlink_status(runs / "latest")));
+}
+
 TEST_F(RunFolderTest, TwoAtOnceGetTwoFolders) {
   constexpr int kProcesses = 8;
   std::vector<pid_t> children;

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -40,6 +44,29 @@ std::optional<int64_t> ProcessQueuedNs() {
     if (own_ns) queued_ns = queued_ns.value_or(0) + *own_ns;
   }
   return queued_ns;
+}
+
+std::optional<double> IdleSeconds(const std::vector<int>& cpus) {
+  std::ifstream file("/proc/stat");
+  size_t found = 0;
+  int64_t ticks = 0;
+  for (std::string line; found < cpus.size() && std::getline(file, line);) {
+    if (!line.starts_with("cpu")) continue;
+    // "cpu7 USER NICE SYSTEM IDLE IOWAIT ..."; the first line, "cpu  ...", is of all.
+    std::istringstream words(line.substr(3));
+    int cpu = -1;
+    int64_t user = 0;
+    int64_t nice = 0;
+    int64_t system = 0;
+    int64_t idle = 0;
+    int64_t waiting = 0;
+    if (line[3] == ' ' || !(words >> cpu >> user >> nice >> system >> idle >> waiting)) continue;
+    if (std::ranges::find(cpus, cpu) == cpus.end()) continue;
+    ++found;
+    ticks += idle + waiting;
+  }
+  if (found < cpus.size()) return std::nullopt;
+  return static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace moka

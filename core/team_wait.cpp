@@ -9,6 +9,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <ctime>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -17,10 +19,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/cpus.h"
 #include "core/log.h"
 #include "core/pause.h"
 #include "core/run_queue.h"
 #include "core/team.h"
+#include "core/team_gathering.h"
 
 namespace moka {
 namespace {
@@ -69,9 +73,24 @@ class IdlePool {
   std::thread owner_;  // last: it reads the others
 };
 
+// What a team that may be gathered has seen.
+struct TeamView {
+  explicit TeamView(std::vector<int> all_cpus)
+      : cpus(std::move(all_cpus)),
+        kept(static_cast<int>((cpus.size() + 1) / 2)),
+        gathering(kept / static_cast<double>(cpus.size())) {}
+
+  std::vector<int> cpus;
+  int kept;
+  TeamGathering gathering;
+  std::vector<int> others;  // the CPUs whose idle time is watched now
+  std::optional<double> idle_s;
+};
+
 struct LoadState {
   std::mutex mutex;
   std::unique_ptr<IdlePool> idle;  // while others want the CPUs
+  std::unique_ptr<TeamView> team;  // likewise, where it may be gathered
   int calm_windows = 0;
   bool is_told = false;
 };
@@ -85,7 +104,53 @@ LoadState& Load() {
 struct ThreadLook {
   Clock::time_point at{};
   int64_t queued_ns = 0;
+  double run_s = 0;
 };
+
+double ThreadRunSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A team that is as large as the machine, alone in a process of this program and bound to nothing.
+std::unique_ptr<TeamView> TeamToGather() {
+  std::vector<int> cpus = AffinityOf(0);
+  const bool may = IsRestarted() && !HasPlaces() && cpus.size() > 1 && std::ssize(cpus) == omp_get_max_threads() &&
+                   CpuShare() == std::ssize(cpus);
+  return may ? std::make_unique<TeamView>(std::move(cpus)) : nullptr;
+}
+
+// The CPUs that the team is not on; all where it is on all.
+std::vector<int> OtherCpus(const TeamView& team) {
+  const std::vector<int> gathered = GatheredCpus();
+  if (gathered.empty()) return team.cpus;
+  std::vector<int> others;
+  std::ranges::set_difference(team.cpus, gathered, std::back_inserter(others));
+  return others;
+}
+
+// Gathers the team or lets it spread, by what was seen in the window that ends now.
+void MindCpus(TeamView& team, double seconds, double run_seconds) {
+  const std::optional<double> before_s = std::exchange(team.idle_s, IdleSeconds(team.others));
+  if (!before_s || !team.idle_s) {  // the first window, or a system that does not say
+    team.others = OtherCpus(team);
+    team.idle_s = IdleSeconds(team.others);
+    return;
+  }
+  const double idle_share = (*team.idle_s - *before_s) / seconds / static_cast<double>(team.others.size());
+  const bool is_gathered = !GatheredCpus().empty();
+  const bool gathers =
+      team.gathering.Look({.seconds = seconds, .run_share = run_seconds / seconds, .idle_share = idle_share});
+  if (gathers == is_gathered) return;
+  if (gathers) {
+    GatherTeam(team.kept);
+  } else {
+    SpreadTeam();
+  }
+  team.others = OtherCpus(team);
+  team.idle_s = IdleSeconds(team.others);
+}
 
 // Whether the system gives so many threads now. OpenMP's runtime ends the program where it does not.
 bool HasThreads(int wanted) {
@@ -105,13 +170,15 @@ void BecomeBusy(LoadState& state) {
   if (state.idle) return;
   const int missing = std::max(omp_get_num_procs() - omp_get_max_threads() + 1, 1);
   if (missing > kMostIdleThreads || !HasThreads(missing + 1)) return;
+  state.team = TeamToGather();
   state.idle = std::make_unique<IdlePool>(missing);
   if (!std::exchange(state.is_told, true)) LogInfo("other programs want the CPUs: threads wait for each other asleep");
 }
 
 void BecomeCalmer(LoadState& state) {
-  if (!state.idle || ++state.calm_windows < kCalmWindows) return;
+  if (!state.idle || !GatheredCpus().empty() || ++state.calm_windows < kCalmWindows) return;
   state.idle.reset();
+  state.team.reset();
 }
 
 }  // namespace
@@ -138,14 +205,15 @@ void MindLoad() {
   const Clock::time_point now = Clock::now();
   const auto passed = now - look.at;
   if (passed < kWindow) return;
-  const ThreadLook last = std::exchange(look, {.at = now, .queued_ns = look.queued_ns});
+  const ThreadLook last = std::exchange(look, {.at = now, .queued_ns = look.queued_ns, .run_s = ThreadRunSeconds()});
   if (IsWaitSetByUser()) return;
   const std::optional<int64_t> queued_ns = ThreadQueuedNs();
   if (!queued_ns) return;
   look.queued_ns = *queued_ns;
   if (last.at == Clock::time_point{}) return;
   const auto lost_ns = static_cast<double>(*queued_ns - last.queued_ns);
-  const double share = lost_ns / std::chrono::duration<double, std::nano>(passed).count();
+  const double passed_s = std::chrono::duration<double>(passed).count();
+  const double share = 1e-9 * lost_ns / passed_s;
   LoadState& state = Load();
   const std::unique_lock lock(state.mutex, std::try_to_lock);
   if (!lock) return;
@@ -154,6 +222,7 @@ void MindLoad() {
   } else {
     BecomeCalmer(state);
   }
+  if (state.team) MindCpus(*state.team, passed_s, look.run_s - last.run_s);
 }
 
 bool IsBusy() {

@@ -9,9 +9,11 @@
 //   2. while the threads are seen to be descheduled, the runtime is made to hardly spin at all (MindLoad): it does so
 //   by
 //      itself where a process has more threads of teams than CPUs, so threads that do nothing are added to them. Not
-//      where the team is so much smaller than the machine that it would take more than 64 of them.
+//      where the team is so much smaller than the machine that it would take more than 64 of them;
+//   3. meanwhile a team as large as the machine gives half of the CPUs to the others where that is better for it
+//      (core/team_gathering.h).
 //
-// Neither changes a result: the team's size, which bits may depend on, stays.
+// None changes a result: the team's size, which bits may depend on, stays.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,8 @@ int64_t SpinsFor(double micros);
 bool IsWaitSetByUser();
 
 // Looks, a few times a second at most, whether the calling thread is descheduled for others, and makes the runtime spin
-// less or as before; not where the user has set how threads wait. Called before each run of a program; any thread.
+// less, and the team keep fewer CPUs, or both as before; not where the user has set how threads wait. Called before
+// each run of a program; any thread.
 void MindLoad();
 // Whether the runtime spins less now; for tests.
 bool IsBusy();

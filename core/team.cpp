@@ -1,7 +1,6 @@
 #include "core/team.h"
 
 #include <omp.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <string>
 
 #include "core/cpus.h"
 #include "core/parallel.h"
+#include "core/process_threads.h"
 #include "core/text.h"
 
 namespace moka {
@@ -80,32 +79,6 @@ std::atomic<int>& RanksHere() {
   return ranks;
 }
 
-// CPUs of the team while it is gathered, and those it may use otherwise.
-struct Gathering {
-  std::mutex mutex;
-  std::vector<int> cpus;
-  std::vector<int> all_cpus;
-};
-
-Gathering& ThisGathering() {
-  static Gathering gathering;
-  return gathering;
-}
-
-// Refused only if a CPU went offline: then the thread stays where it is. Requires: ascending, not empty.
-void RunOn(const std::vector<int>& cpus) {
-  cpu_set_t* set = CPU_ALLOC(cpus.back() + 1);
-  const size_t bytes = CPU_ALLOC_SIZE(cpus.back() + 1);
-  CPU_ZERO_S(bytes, set);
-  for (const int cpu : cpus) CPU_SET_S(static_cast<size_t>(cpu), bytes, set);
-  sched_setaffinity(0, bytes, set);
-  CPU_FREE(set);
-}
-
-void RunTeamOn(const std::vector<int>& cpus) {
-  ParallelFor(ThreadCount(), 1, [&](int64_t, int64_t, int) { RunOn(cpus); });
-}
-
 std::vector<std::string> OwnArguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -132,41 +105,8 @@ int CpuShare() {
 void SetRanksHere(int ranks) { RanksHere() = std::max(1, ranks); }
 
 void LeaveTeamCpus() {
-  std::vector<int> cpus = PlacedCpus();
-  if (cpus.empty()) {
-    Gathering& gathering = ThisGathering();
-    const std::scoped_lock lock(gathering.mutex);
-    cpus = gathering.all_cpus;
-  }
-  if (!cpus.empty()) RunOn(cpus);
-}
-
-void GatherTeam(int cpus) {
-  Gathering& gathering = ThisGathering();
-  const std::scoped_lock lock(gathering.mutex);
-  if (gathering.all_cpus.empty()) gathering.all_cpus = AffinityOf(0);
-  const std::vector<int>& all = gathering.all_cpus;
-  const auto now = std::ranges::find(all, sched_getcpu());
-  const size_t first = now == all.end() ? 0 : static_cast<size_t>(now - all.begin());
-  gathering.cpus.clear();
-  for (int i = 0; i < cpus; ++i) gathering.cpus.push_back(all[(first + static_cast<size_t>(i)) % all.size()]);
-  std::ranges::sort(gathering.cpus);
-  RunTeamOn(gathering.cpus);
-}
-
-void SpreadTeam() {
-  Gathering& gathering = ThisGathering();
-  const std::scoped_lock lock(gathering.mutex);
-  if (gathering.all_cpus.empty()) return;
-  RunTeamOn(gathering.all_cpus);
-  gathering.cpus.clear();
-  gathering.all_cpus.clear();
-}
-
-std::vector<int> GatheredCpus() {
-  Gathering& gathering = ThisGathering();
-  const std::scoped_lock lock(gathering.mutex);
-  return gathering.cpus;
+  const std::vector<int> cpus = PlacedCpus();
+  if (!cpus.empty()) RunThreadOn(0, cpus);
 }
 
 bool HasPlaces() { return omp_get_num_places() > 0; }

@@ -24,16 +24,8 @@ int CpuShare();
 // How many ranks, each with a team of its own, share this process from now on. Requires: ranks >= 1.
 void SetRanksHere(int ranks);
 
-// Lets the calling thread run wherever this process may. Does nothing where threads are neither pinned nor gathered.
+// Lets the calling thread run wherever this process may. Does nothing where threads are not pinned.
 void LeaveTeamCpus();
-
-// Lets the threads of the calling thread's team run on `cpus` CPUs only, of those they may run on: the one on which the
-// calling thread is now and the next ones. Until SpreadTeam; what the team computes stays the same. Requires: threads
-// are not pinned; 1 <= cpus <= those this process may run on.
-void GatherTeam(int cpus);
-void SpreadTeam();
-// The CPUs of a gathered team, ascending; empty: it is not.
-std::vector<int> GatheredCpus();
 
 // Whether the environment says where OpenMP's threads run, by a variable of OpenMP's or of its runtimes'.
 bool IsPlacedByUser();

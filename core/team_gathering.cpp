@@ -9,7 +9,7 @@ namespace {
 constexpr double kSeenSeconds = 0.3;  // before a state is judged
 constexpr double kBetter = 1.1;       // a trial has to give so much more
 constexpr double kIdle = 0.25;        // of the other CPUs' time: nobody wants them
-constexpr double kFirstPause = 2;     // seconds
+constexpr double kFirstPause = 0.5;   // seconds
 constexpr double kLongestPause = 60;  // seconds
 constexpr double kShareWorthTrying = 0.9;
 

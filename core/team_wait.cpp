@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <ctime>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +22,7 @@
 #include "core/cpus.h"
 #include "core/log.h"
 #include "core/pause.h"
+#include "core/process_threads.h"
 #include "core/run_queue.h"
 #include "core/team.h"
 #include "core/team_gathering.h"
@@ -35,7 +36,9 @@ constexpr std::chrono::milliseconds kWindow(100);
 // The part of a window that the thread stood in the run queue. Threads of its own that read input take some hundredths;
 // a program that wants the core takes half.
 constexpr double kBusyShare = 0.15;
-constexpr int kCalmWindows = 20;      // two seconds, before the runtime spins again as it did
+constexpr int kCalmWindows = 20;  // two seconds, before the runtime spins again as it did
+// The shortest slice there is: a thread that was waited for begins sooner.
+constexpr uint64_t kShortSliceNs = 100'000;
 constexpr int kMostIdleThreads = 64;  // a team so much smaller than the machine is not crowded out
 
 const char* WaitVariable(const char* name) {
@@ -73,17 +76,19 @@ class IdlePool {
   std::thread owner_;  // last: it reads the others
 };
 
-// What a team that may be gathered has seen.
+// A team that may be gathered, while other programs want the CPUs.
 struct TeamView {
   explicit TeamView(std::vector<int> all_cpus)
       : cpus(std::move(all_cpus)),
-        kept(static_cast<int>((cpus.size() + 1) / 2)),
-        gathering(kept / static_cast<double>(cpus.size())) {}
+        kept((cpus.size() + 1) / 2),
+        gathering(static_cast<double>(kept) / static_cast<double>(cpus.size())),
+        watched(cpus) {}
 
   std::vector<int> cpus;
-  int kept;
+  size_t kept;
   TeamGathering gathering;
-  std::vector<int> others;  // the CPUs whose idle time is watched now
+  bool is_gathered = false;
+  std::vector<int> watched;  // the CPUs that it is not on; all where it is on all
   std::optional<double> idle_s;
 };
 
@@ -121,35 +126,36 @@ std::unique_ptr<TeamView> TeamToGather() {
   return may ? std::make_unique<TeamView>(std::move(cpus)) : nullptr;
 }
 
-// The CPUs that the team is not on; all where it is on all.
-std::vector<int> OtherCpus(const TeamView& team) {
-  const std::vector<int> gathered = GatheredCpus();
-  if (gathered.empty()) return team.cpus;
-  std::vector<int> others;
-  std::ranges::set_difference(team.cpus, gathered, std::back_inserter(others));
-  return others;
+void Gather(TeamView& team) {
+  // The first of those it keeps is the one on which the calling thread is now.
+  std::vector<int> kept = team.cpus;
+  const auto now = std::ranges::find(kept, sched_getcpu());
+  if (now != kept.end()) std::ranges::rotate(kept, now);
+  team.watched.assign(kept.begin() + static_cast<ptrdiff_t>(team.kept), kept.end());
+  kept.resize(team.kept);
+  std::ranges::sort(kept);
+  RunProcessOn(kept);
+}
+
+void Spread(TeamView& team) {
+  team.watched = team.cpus;
+  RunProcessOn(team.cpus);
 }
 
 // Gathers the team or lets it spread, by what was seen in the window that ends now.
 void MindCpus(TeamView& team, double seconds, double run_seconds) {
-  const std::optional<double> before_s = std::exchange(team.idle_s, IdleSeconds(team.others));
-  if (!before_s || !team.idle_s) {  // the first window, or a system that does not say
-    team.others = OtherCpus(team);
-    team.idle_s = IdleSeconds(team.others);
-    return;
-  }
-  const double idle_share = (*team.idle_s - *before_s) / seconds / static_cast<double>(team.others.size());
-  const bool is_gathered = !GatheredCpus().empty();
+  const std::optional<double> before_s = std::exchange(team.idle_s, IdleSeconds(team.watched));
+  if (!before_s || !team.idle_s) return;  // the first window, or a system that does not say
+  const double idle_share = (*team.idle_s - *before_s) / seconds / static_cast<double>(team.watched.size());
   const bool gathers =
       team.gathering.Look({.seconds = seconds, .run_share = run_seconds / seconds, .idle_share = idle_share});
-  if (gathers == is_gathered) return;
+  if (gathers == std::exchange(team.is_gathered, gathers)) return;
   if (gathers) {
-    GatherTeam(team.kept);
+    Gather(team);
   } else {
-    SpreadTeam();
+    Spread(team);
   }
-  team.others = OtherCpus(team);
-  team.idle_s = IdleSeconds(team.others);
+  team.idle_s = IdleSeconds(team.watched);
 }
 
 // Whether the system gives so many threads now. OpenMP's runtime ends the program where it does not.
@@ -172,13 +178,16 @@ void BecomeBusy(LoadState& state) {
   if (missing > kMostIdleThreads || !HasThreads(missing + 1)) return;
   state.team = TeamToGather();
   state.idle = std::make_unique<IdlePool>(missing);
+  if (IsRestarted()) SliceProcess(kShortSliceNs);
   if (!std::exchange(state.is_told, true)) LogInfo("other programs want the CPUs: threads wait for each other asleep");
 }
 
 void BecomeCalmer(LoadState& state) {
-  if (!state.idle || !GatheredCpus().empty() || ++state.calm_windows < kCalmWindows) return;
+  const bool is_gathered = state.team && state.team->is_gathered;
+  if (!state.idle || is_gathered || ++state.calm_windows < kCalmWindows) return;
   state.idle.reset();
   state.team.reset();
+  if (IsRestarted()) SliceProcess(0);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 //   by
 //      itself where a process has more threads of teams than CPUs, so threads that do nothing are added to them. Not
 //      where the team is so much smaller than the machine that it would take more than 64 of them;
-//   3. meanwhile a team as large as the machine gives half of the CPUs to the others where that is better for it
-//      (core/team_gathering.h).
+//   3. meanwhile a thread that was waited for is let in sooner (SliceProcess), and a process whose team is as large as
+//      the machine gives half of the CPUs to the others where that is better for it (core/team_gathering.h).
 //
 // None changes a result: the team's size, which bits may depend on, stays.
 #pragma once

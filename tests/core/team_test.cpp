@@ -87,27 +87,5 @@ TEST(TeamTest, WithoutPlacesNothingIsBound) {
   for (const std::vector<int>& cpus : TeamCpus()) EXPECT_EQ(cpus, before);
 }
 
-TEST(TeamTest, AGatheredTeamKeepsItsThreadsAndSpreadsAgain) {
-  if (HasPlaces()) GTEST_SKIP() << "the environment binds threads";
-  const std::vector<int> before = AffinityOf(0);
-  SetThreadCount(3);
-  GatherTeam(1);
-  const std::vector<int> gathered = GatheredCpus();
-  ASSERT_EQ(gathered.size(), 1U);
-  EXPECT_NE(std::ranges::find(before, gathered[0]), before.end());
-  EXPECT_EQ(TeamCpus(), std::vector<std::vector<int>>(3, gathered));
-  std::vector<int> beside;
-  std::thread([&] {
-    LeaveTeamCpus();
-    beside = AffinityOf(0);
-  }).join();
-  EXPECT_EQ(beside, before) << "a thread beside the team runs anywhere";
-  GatherTeam(static_cast<int>(before.size()));
-  EXPECT_EQ(GatheredCpus(), before);
-  SpreadTeam();
-  EXPECT_TRUE(GatheredCpus().empty());
-  EXPECT_EQ(TeamCpus(), std::vector<std::vector<int>>(3, before));
-}
-
 }  // namespace
 }  // namespace moka

@@ -235,16 +235,6 @@ int32_t ImportShardsLabelOf(const Group& group) {
   return label;
 }
 
-bool IsUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t bytes = CharacterAt(text, at).bytes;
-    if (bytes == 0) return false;
-    at += bytes;
-  }
-  return true;
-}
-
 void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {
   if (set.parts.contains(ShardPart::kLabel)) record.add_label(ImportShardsLabelOf(group));
   if (set.parts.contains(ShardPart::kMask)) record.set_mask(MaskFile(Needed(group, ShardPart::kMask), image));

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/import.h"
 #include "data/lmdb_writer.h"
 #include "data/text_table.h"
@@ -83,6 +84,15 @@ Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, cons
   return features;
 }
 
+// The report of an import is JSON, which holds no other bytes.
+void CheckNames(const Table& table, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (IsUtf8(name)) continue;
+    throw Error(ErrorKind::kBadData, {}, StrCat(table.path, ": the column \"", Printable(name), "\" is no UTF-8"),
+                "convert the file: iconv -f LATIN1 -t UTF-8");
+  }
+}
+
 void Standardise(const std::vector<size_t>& train, Features& features, TableReport& report) {
   for (std::vector<double>& column : features.columns) {
     double sum = 0;
@@ -139,6 +149,8 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   TableReport report;
   report.dropped_rows = DropUnknown(table, used);
   Features features = FeaturesOf(table, columns, one_hot);
+  CheckNames(table, features.names);
+  CheckNames(table, {NameOf(table, target)});
   std::vector<double> targets;
   std::vector<size_t> train;
   std::vector<size_t> test;

@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "core/text.h"
 
 namespace moka {
@@ -32,16 +32,6 @@ std::string LmdbFileReason() { return std::strerror(errno); }  // NOLINT(concurr
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
   return bytes;
-}
-
-// What programs can have without swapping, the page cache included; half of the memory where the system does not say.
-int64_t AvailableMemory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    int64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
-  }
-  return sysconf(_SC_PHYS_PAGES) * PageBytes() / 2;
 }
 
 struct Descriptor {
@@ -80,7 +70,8 @@ LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : pa
   }
   map_ = MappedFile(file.Release(), file_bytes_, data);
   // Read-ahead fetches pages a shuffled reader will not use soon; it only hurts when they do not all fit.
-  reads_ahead_ = use.access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());
+  reads_ahead_ = use.access == Access::kShuffled &&
+                 file_bytes_ > (memory_bytes > 0 ? memory_bytes : ReadMemoryFacts("/").available_bytes);
   if (reads_ahead_) madvise(const_cast<char*>(map_.data()), static_cast<size_t>(file_bytes_), MADV_RANDOM);
 }
 

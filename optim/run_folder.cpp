@@ -54,12 +54,15 @@ std::string HostName() {
 
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-// Appends one line with a single write, so that a kill leaves at most the last line cut.
+// Appends one line with a single write, so that a kill leaves at most the last line cut, and a full disk none.
 void AppendTo(const fs::path& path, const std::string& line) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
+  struct stat before {};
+  const bool is_known = fstat(fd, &before) == 0;
   const ssize_t written = write(fd, line.data(), line.size());
   const std::string reason = Reason();
+  if (is_known && written >= 0 && written < static_cast<ssize_t>(line.size())) (void)!ftruncate(fd, before.st_size);
   close(fd);
   if (written != static_cast<ssize_t>(line.size())) {
     throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", written < 0 ? reason : "disk full"));

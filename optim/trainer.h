@@ -17,6 +17,7 @@
 #include "comm/exchange_planner.h"
 #include "core/wall_clock.h"
 #include "graph/parameter_store.h"
+#include "optim/by_product.h"
 #include "optim/input_report.h"
 #include "optim/rank_beacon.h"
 #include "optim/report.h"
@@ -138,6 +139,7 @@ class Trainer {
   std::unique_ptr<ScalingReport> scaling_;
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
+  ByProduct samples_{"grids of samples"};
   InputReport input_;
   int64_t epochs_ = 0;  // ended
   double epoch_s_ = 0;  // train_s_ when the last one ended

@@ -223,6 +223,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.precision_rule = TrainerStartRuleOf(solver_);
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
+    CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
     if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(

@@ -35,7 +35,8 @@ std::string One(const Error& error, bool colour) {
   const std::string reset = colour ? "\x1b[0m" : "";
   const SourcePlace& place = error.place();
   const std::string where = place.ToString();
-  std::string s = StrCat(red, "error:", reset, " ", where.empty() ? "" : where + ": ", error.text(), "\n");
+  std::string s =
+      StrCat(red, "error:", reset, " ", where.empty() ? "" : Printable(where) + ": ", Printable(error.text()), "\n");
   const std::string line = place.line > 0 ? Printable(SourceLine(place.file, place.line)) : "";
   if (!line.empty() && line.size() <= kShownColumns && place.column > 0) {
     std::string number = std::to_string(place.line);
@@ -45,8 +46,8 @@ std::string One(const Error& error, bool colour) {
     s += StrCat(number, " | ", line, "\n      | ", std::string(static_cast<size_t>(place.column - 1), ' '), green, "^",
                 std::string(static_cast<size_t>(run - 1), '~'), reset, "\n");
   }
-  if (!error.hint().empty()) s += StrCat("  help: ", error.hint(), "\n");
-  for (const std::string& note : error.notes()) s += StrCat("  note: ", note, "\n");
+  if (!error.hint().empty()) s += StrCat("  help: ", Printable(error.hint()), "\n");
+  for (const std::string& note : error.notes()) s += StrCat("  note: ", Printable(note), "\n");
   return s;
 }
 

@@ -12,10 +12,12 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "tools/command_line.h"
 #include "tools/error_text.h"
 #include "tools/other_verbs.h"
+#include "tools/print.h"
 #include "tools/team_setup.h"
 
 namespace moka {
@@ -60,8 +62,12 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
       return RunVerb(*subverb, path + " " + subverb->name, {words.begin() + 1, words.end()}, colour);
     }
     const bool asked = !words.empty() && (words.front() == "--help" || words.front() == "-h");
-    std::fputs(HelpText(verb, path).c_str(), asked ? stdout : stderr);
-    return asked ? 0 : static_cast<int>(ErrorKind::kUsage);
+    if (asked) {
+      PrintLines(HelpText(verb, path));
+      return 0;
+    }
+    std::fputs(HelpText(verb, path).c_str(), stderr);
+    return static_cast<int>(ErrorKind::kUsage);
   }
   for (std::string& word : words) {
     if (word == "-h" || word == "-help") word = "--help";
@@ -70,7 +76,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   }
   const Arguments arguments = ParseArguments(verb, words);
   if (arguments.Has("help")) {
-    std::fputs(HelpText(verb, path).c_str(), stdout);
+    PrintLines(HelpText(verb, path));
     return 0;
   }
   colour = WantsColour(arguments.Get("color"));
@@ -106,14 +112,14 @@ int Main(std::vector<std::string> words) {
       return static_cast<int>(ErrorKind::kUsage);
     }
     if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
-      std::fputs(OverviewText().c_str(), stdout);
+      PrintLines(OverviewText());
       return 0;
     }
     if (words.front() == "--version") words.front() = "version";
     const Verb* verb = FindVerb(AllVerbs(), words.front());
     if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
     const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
-    if (std::fflush(stdout) != 0) throw Error(ErrorKind::kIo, "cannot write to standard output");
+    FlushStandardOutput();
     return code;
   } catch (const Error& error) {
     LogToFile(StrCat("error: ", error.what()));
@@ -128,4 +134,7 @@ int Main(std::vector<std::string> words) {
 }  // namespace
 }  // namespace moka
 
-int main(int argc, char** argv) { return moka::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  moka::PrepareStandardStreams();
+  return moka::Main({argv + 1, argv + argc});
+}

@@ -119,6 +119,13 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
   const fs::path runs = RunsFolder(arguments);
   std::error_code code;
   if (!wanted.empty() && wanted != "auto") {
+    if (arguments.Has("run")) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--resume=", Printable(wanted),
+                         " says which run goes on, so --run=", Printable(arguments.Get("run")), " has no use"),
+                  StrCat("--from ", Printable(wanted), "@last --run ", Printable(arguments.Get("run")),
+                         " starts a new run there"));
+    }
     const std::optional<NamedRun> run = FindNamedRun(wanted, runs);
     if (run && !run->which.empty()) {
       throw Error(ErrorKind::kUsage, {},

@@ -1,6 +1,4 @@
 // moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/parallel.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "proto/filter.h"
@@ -19,6 +18,7 @@
 #include "tools/data_bench.h"
 #include "tools/model_bench.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
@@ -111,8 +111,8 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
 // is there. `answer` gives none for a word it does not know. While it waits it blocks in read(2).
 using Answer = std::function<std::optional<nlohmann::ordered_json>(const std::string& word, int64_t steps)>;
 int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
-  fmt::print("{}\n", hello.dump());
-  std::fflush(stdout);
+  PrintJson(hello, -1);
+  FlushStandardOutput();
   for (std::string line; std::getline(std::cin, line);) {
     const std::vector<std::string> words = Split(line, ' ');
     if (words[0] == "quit") break;
@@ -126,8 +126,8 @@ int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
                          "), \"quit\" and, for models, \"outside N\"; found \"", Printable(line), "\""));
     }
     (*json)["peak_bytes"] = ProcessBytes("VmHWM");
-    fmt::print("{}\n", json->dump());
-    std::fflush(stdout);
+    PrintJson(*json, -1);
+    FlushStandardOutput();
   }
   return 0;
 }
@@ -158,7 +158,7 @@ int RunModel(const Arguments& arguments) {
   if (arguments.Has("csv")) AppendCsv(bench, arguments.Get("csv"));
   const std::string text =
       arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
-  std::fputs(text.c_str(), stdout);
+  PrintLines(text);
   return 0;
 }
 
@@ -223,13 +223,13 @@ int RunData(const Arguments& arguments) {
                                          {"transform_ms", static_cast<double>(statistics.transform_micros) * 1e-3},
                                          {"idle_ms", static_cast<double>(statistics.idle_micros) * 1e-3},
                                          {"bad_records", statistics.bad_records}};
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
   } else {
-    fmt::print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
-               seconds * 1e3 / static_cast<double>(batches), batch);
+    Print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
+          seconds * 1e3 / static_cast<double>(batches), batch);
     if (statistics.worker_micros() > 0) {
-      fmt::print("{}\neach stage alone on {} thread{}: {}\n", InputSentence(statistics), statistics.threads,
-                 statistics.threads == 1 ? "" : "s", StageRates(statistics));
+      Print("{}\neach stage alone on {} thread{}: {}\n", InputSentence(statistics), statistics.threads,
+            statistics.threads == 1 ? "" : "s", StageRates(statistics));
     }
   }
   return 0;

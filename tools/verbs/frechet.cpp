@@ -1,6 +1,4 @@
 // moka frechet: how far two sets of pictures are from each other in the eyes of a net.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +7,7 @@
 #include "core/text.h"
 #include "tools/frechet.h"
 #include "tools/infer/picture_report.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
 
@@ -71,11 +70,11 @@ int RunFrechet(const Arguments& arguments) {
                                          {"blob", net.outputs().front()},
                                          {"features", first.dimensions()},
                                          {"pictures", {first.count(), second.count()}}};
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
     return 0;
   }
-  fmt::print("frechet {:.4f}  ({} features of \"{}\", {} and {} pictures)\n", distance, first.dimensions(),
-             Printable(net.outputs().front()), first.count(), second.count());
+  Print("frechet {:.4f}  ({} features of \"{}\", {} and {} pictures)\n", distance, first.dimensions(),
+        net.outputs().front(), first.count(), second.count());
   return 0;
 }
 

@@ -1,6 +1,4 @@
 // moka quantise: ranges for 8-bit inference from training data, and what they cost and gain on the test data.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -15,6 +13,7 @@
 #include "proto/net_file.h"
 #include "tools/calibration.h"
 #include "tools/machine.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/test_source.h"
@@ -148,15 +147,15 @@ int RunQuantise(const Arguments& arguments) {
     converted += step.op == "convolution_int8" ? 1 : 0;
     convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
   }
-  fmt::print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
+  Print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
   for (size_t i = 0; i < before.outputs.size(); ++i) {
-    fmt::print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
+    Print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
   }
   const std::string batch_name = StrCat("batch of ", batch, ", ms");
-  fmt::print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
-  fmt::print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
-             BytesText(BytesOfSteps(after.net->program())));
-  fmt::print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
+  Print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
+  Print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
+        BytesText(BytesOfSteps(after.net->program())));
+  Print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
   return 0;
 }
 

@@ -27,6 +27,7 @@
 #include "tools/faults/silence.h"
 #include "tools/first_training.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -117,7 +118,7 @@ void LogNet(TrainNet& net, const std::string& turn) {
 std::string HowToTry(const RunFolder& run) {
   const InferTask* task = FindInferTask(ModelCardOf(run.path() / "config").task());
   if (task == nullptr) return {};
-  return StrCat("\n  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
+  return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
 }
 
 int FinishTraining(const TrainResult& result, const RunFolder& run) {
@@ -129,7 +130,8 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
-    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), HowToTry(run)));
+    LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
+    if (const std::string how = HowToTry(run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});
   return result.exit_code();
@@ -207,7 +209,7 @@ int ExplainComm(const TrainSetup& setup, TrainerOptions options) {
     text = StrCat(strategy->Describe(), "; gradients are not summed, so there are no buckets\n");
   }
   if (trainer.planner() != nullptr) text = trainer.planner()->Explain(*trainer.train_net().exchange());
-  std::fputs(text.c_str(), stdout);
+  PrintLines(text);
   return 0;
 }
 

@@ -1,0 +1,22 @@
+// A program's standard streams as they may come: closed, a pipe whose reader has gone, a full disk, a file at its
+// limit.
+#pragma once
+
+#include <csignal>
+
+namespace moka {
+
+// Makes a write that fails an error of the write, not the end of the process: SIGPIPE and SIGXFSZ are ignored. Streams
+// 0 to 2 that are closed are opened on /dev/null, or a database opened next would become standard output; results
+// written to a standard output that was closed fail nevertheless. First of all in a program, before any thread.
+void PrepareStandardStreams();
+
+// The signals that PrepareStandardStreams ignores; programs that are started by this one expect them as usual.
+sigset_t StreamSignals();
+// In a child process between fork and exec: those signals are as usual again. Only async-signal-safe calls.
+void RestoreStreamSignals();
+
+// Writes out what standard output still holds. Errors: kIo if any write to it has failed, with the system's reason.
+void FlushStandardOutput();
+
+}  // namespace moka

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
 
@@ -94,7 +95,9 @@ void SetLogFile(const std::filesystem::path& path) {
   const std::scoped_lock lock(State().mutex);
   State().file.reset();
   if (path.empty()) return;
-  State().file.reset(std::fopen(path.c_str(), "ae"));
+  OpenFile file = OpenFile::ForAppending(path);
+  State().file.reset(fdopen(file.fd(), "a"));
+  if (State().file) file.Release();
   if (!State().file) throw Error(ErrorKind::kCantCreate, StrCat("cannot open the log file ", path.string()));
 }
 

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/log_file.h"
+#include "core/open_file.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
 
@@ -111,7 +112,9 @@ void SetLogFile(const std::filesystem::path& path) {
   State().file_error = 0;
   State().path = path;
   if (path.empty()) return;
-  State().file.reset(std::fopen(path.c_str(), "ae"));
+  OpenFile file = OpenFile::ForAppending(path);
+  State().file.reset(fdopen(file.fd(), "a"));
+  if (State().file) file.Release();
   if (!State().file) throw Error(ErrorKind::kCantCreate, StrCat("cannot open the log file ", path.string()));
 }
 

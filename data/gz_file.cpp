@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -19,6 +21,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBlock = 512;
 constexpr int64_t kMemberLimit = int64_t{1} << 30U;
+// Pictures, pixels and texts are packed to a hundredth nowhere; deflate can pack to a thousandth.
+constexpr int64_t kMostUnpacked = 100;
+constexpr int64_t kAnyUnpacked = int64_t{64} << 20U;  // may have been packed by any factor
 constexpr int64_t kNameLimit = 4096;
 constexpr int64_t kExtendedLimit = int64_t{1} << 20U;
 
@@ -55,14 +60,15 @@ std::string_view Terminated(std::string_view field) { return field.substr(0, fie
 void GzFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>(file)); }
 
 GzFile::GzFile(fs::path path) : path_(std::move(path)) {
-  std::error_code ignored;
-  if (path_ != "/dev/stdin" && !fs::is_regular_file(path_, ignored)) {  // which may be a pipe
-    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path_.string(), ": no such regular file"));
+  if (path_ == "/dev/stdin") {  // which may be a pipe
+    file_.reset(gzopen(path_.c_str(), "rbe"));
+  } else {
+    OpenFile file = OpenFile::ForReading(path_);
+    file_.reset(gzdopen(file.fd(), "rb"));
+    if (file_) file.Release();
   }
-  file_.reset(gzopen(path_.c_str(), "rbe"));
   if (!file_) {
-    const ErrorKind kind = errno == EACCES ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-    throw Error(kind,
+    throw Error(ErrorKind::kNoInput,
                 StrCat("cannot open ", path_.string(), ": ", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
   }
   constexpr unsigned kBuffer = 1U << 17U;
@@ -73,7 +79,7 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
   auto* file = static_cast<gzFile>(file_.get());
   int64_t done = 0;
   while (done < bytes) {
-    constexpr int64_t kMost = 1 << 30;
+    constexpr int64_t kMost = 1 << 24;  // so that what is unpacked is looked at in between
     const int n = gzread(file, data + done, static_cast<unsigned>(std::min(bytes - done, kMost)));
     int code = Z_OK;
     const char* reason = gzerror(file, &code);
@@ -83,8 +89,21 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
     }
     if (n == 0) break;
     done += n;
+    CheckUnpacked();
   }
   return done;
+}
+
+void GzFile::CheckUnpacked() const {
+  auto* file = static_cast<gzFile>(file_.get());
+  const int64_t unpacked = gztell(file);
+  if (unpacked <= kAnyUnpacked || is_plain()) return;
+  const int64_t packed = std::max<int64_t>(1, gzoffset(file));
+  if (unpacked / packed <= kMostUnpacked) return;
+  throw Error(ErrorKind::kBadData, {},
+              StrCat(path_.string(), ": its first ", BytesText(packed), " unpack to ", BytesText(unpacked),
+                     ", more than ", kMostUnpacked, " times as much"),
+              "unpack it yourself if that is meant");
 }
 
 void GzFile::ReadExactly(char* data, int64_t bytes, std::string_view what) {
@@ -242,9 +261,18 @@ std::vector<std::string> TarReader::Warnings() const {
 }
 
 std::string TarReader::Read() {
-  std::string data(static_cast<size_t>(bytes_), '\0');
-  file_.ReadExactly(data.data(), bytes_, StrCat("member \"", Printable(name_), "\""));
-  pending_ -= bytes_;
+  if (bytes_ > kFileLimitBytes) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(file_.path().string(), ": member \"", Printable(name_), "\" has ", BytesText(bytes_),
+                       ", more than the limit of ", BytesText(kFileLimitBytes)));
+  }
+  return ReadPart(bytes_);
+}
+
+std::string TarReader::ReadPart(int64_t bytes) {
+  std::string data(static_cast<size_t>(bytes), '\0');
+  file_.ReadExactly(data.data(), bytes, StrCat("member \"", Printable(name_), "\""));
+  pending_ -= bytes;
   return data;
 }
 

@@ -16,7 +16,8 @@ class GzFile {
  public:
   // Errors: kNoInput, kNotAllowed.
   explicit GzFile(std::filesystem::path path);
-  // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged.
+  // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged, or packs so tightly
+  // that no data are like it.
   int64_t Read(char* data, int64_t bytes);
   // Exactly `bytes` bytes. Errors: kBadData naming the path and `what` when the file ends before.
   void ReadExactly(char* data, int64_t bytes, std::string_view what);
@@ -31,6 +32,7 @@ class GzFile {
   struct Close {
     void operator()(void* file) const;
   };
+  void CheckUnpacked() const;
   std::filesystem::path path_;
   std::unique_ptr<void, Close> file_;
 };
@@ -51,8 +53,11 @@ class TarReader {
   // Sentences, with the archive's name: what was met so far and is no regular file, and, at the end, what stands there
   // in place of an end mark or behind it.
   std::vector<std::string> Warnings() const;
-  // The whole present file. Requires: Next() returned true; called at most once for it.
+  // The whole present file. Requires: Next() returned true; called at most once for it. Errors: kBadData where it is
+  // larger than a file that is read as a whole may be.
   std::string Read();
+  // The next part of the present file. Requires: so much is left of it.
+  std::string ReadPart(int64_t bytes);
 
  private:
   // What an extended header says of a member, or of all that follow; empty and -1: nothing.

@@ -136,7 +136,7 @@ void Hdf5Pipeline::CopyVolume(const Place& place, size_t top, const float* row, 
 
 // Names are separated by blanks or line ends, as Caffe reads them.
 void Hdf5Pipeline::ReadList() {
-  const std::string text = ReadFile(list_);
+  const std::string text = ReadLinesFile(list_);
   int line = 1;
   std::string name;
   const auto take = [&] {

@@ -26,7 +26,7 @@ struct AnnotatedFile {
 std::vector<AnnotatedFile> ReadPairs(const fs::path& list) {
   std::vector<AnnotatedFile> files;
   int line_number = 0;
-  for (const std::string& text : Split(ReadFile(list), '\n')) {
+  for (const std::string& text : Split(ReadLinesFile(list), '\n')) {
     ++line_number;
     const std::string_view line = Trim(text);
     if (line.empty()) continue;
@@ -66,7 +66,7 @@ ImportItem ImportAnnotatedItemOf(const AnnotatedFile& file, AnnotationFormat for
   item.read = [=, picture = root + file.picture, path = root + file.annotation] {
     std::error_code ignored;
     std::string bytes = ReadFile(picture);
-    if (fs::exists(path, ignored)) *objects = ReadFile(path);
+    if (fs::exists(path, ignored)) *objects = ReadFile(path, kAnnotationLimitBytes);
     return bytes;
   };
   item.describe = [=, &labels, path = root + file.annotation](const Image& image, AnnotatedDatum& record,

@@ -50,7 +50,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   RecordWriter writer(out, options,
                       {.text = StrCat("csv ", file.string(), " ", root.string()),
                        .items = count,
-                       .crc32c = Crc32c(ReadFile(file)),
+                       .crc32c = Crc32c(ReadLinesFile(file)),
                        .bytes = bytes,
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {

@@ -33,7 +33,7 @@ std::map<std::string, std::string> PicturesByStem(const FileTree& tree) {
 
 std::string ReadList(const fs::path& list) {
   std::error_code ignored;
-  if (fs::is_regular_file(list, ignored)) return ReadFile(list);
+  if (fs::is_regular_file(list, ignored)) return ReadLinesFile(list);
   const std::string folder = list.parent_path().string();
   return FileTree(folder.empty() ? "." : folder).Read(list.filename().string());
 }

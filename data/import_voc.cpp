@@ -84,7 +84,7 @@ std::map<std::string, int32_t> ReadNames(const fs::path& path) {
   const std::set<std::string, std::less<>> background = {"none", "background", "__background__", "none_of_the_above"};
   int32_t next = 1;
   int line_number = 0;
-  for (const std::string& text : Split(ReadFile(path), '\n')) {
+  for (const std::string& text : Split(ReadLinesFile(path), '\n')) {
     ++line_number;
     const std::string name(Trim(text));
     if (name.empty()) continue;

@@ -198,7 +198,7 @@ PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path
 
 std::vector<ListLine> ReadListLines(const fs::path& path) {
   const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const std::string text = ReadFile(path);
+  const std::string text = ReadLinesFile(path);
   std::vector<ListLine> lines;
   ListLine line{.number = 1, .words = {}};
   for (size_t i = 0; i <= text.size(); ++i) {

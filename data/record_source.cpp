@@ -93,7 +93,7 @@ std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(
 
 std::vector<ListedImage> ReadImageList(const fs::path& path) {
   std::vector<ListedImage> images;
-  const std::string text = ReadFile(path);
+  const std::string text = ReadLinesFile(path);
   int line_number = 0;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());

@@ -11,7 +11,10 @@
 namespace moka {
 namespace {
 
-// Fields of a line. A blank separator stands for any run of blanks and tabs; quotes keep separators.
+constexpr size_t kMostColumns = 1U << 16U;
+
+// Fields of a line; of one with too many no more than say so. A blank separator stands for any run of blanks and tabs;
+// quotes keep separators.
 std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator) {
   std::vector<std::string> fields;
   std::string field;
@@ -23,6 +26,7 @@ std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator
     any = false;
   };
   for (const char c : line) {
+    if (fields.size() > kMostColumns) break;
     const bool separates = !quoted && (c == separator || (separator == ' ' && c == '\t'));
     if (separates) {
       finish();
@@ -53,7 +57,7 @@ bool IsNumber(const std::string& text) {
 Table ReadTable(const std::filesystem::path& path) {
   Table table;
   table.path = path.string();
-  const std::string text = ReadFile(path);
+  const std::string text = ReadLinesFile(path);
   const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
   const char separator = first.find(';') != std::string_view::npos   ? ';'
                          : first.find(',') != std::string_view::npos ? ','
@@ -63,6 +67,10 @@ Table ReadTable(const std::filesystem::path& path) {
     ++number;
     if (Trim(line).empty()) continue;
     std::vector<std::string> fields = TextTableFieldsOf(Trim(line), separator);
+    if (fields.size() > kMostColumns) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = number},
+                  StrCat("more than ", kMostColumns, " columns"));
+    }
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
       table.header = std::move(fields);
       continue;

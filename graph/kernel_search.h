@@ -70,6 +70,7 @@ class KernelSearch {
 
   // Takes one line into the times; what is none is left alone.
   static void Take(std::string_view line, Times& times);
+  std::string NewText();
   void Read();
   void Append(const std::string& lines);
   // Whether a row is to be timed: nobody has yet, or only under load.

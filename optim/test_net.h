@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +47,9 @@ class TestNet {
   // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may
   // stop the test by returning false (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
+  // Where the files that the net's layers write lie from now on; at first in the data's base folder. Errors: kConfig
+  // for a name that leads out of it.
+  void SetOutputFolder(std::filesystem::path folder);
   // The shape of a watched blob of a whole batch.
   Shape watched_shape(const std::string& blob) const { return program_->output(WatchName(blob)).shape(); }
   // A watched blob of the last batch, float32 and plain; of fewer items where the records ended.
@@ -86,6 +90,7 @@ class TestNet {
 
   const NetParameter given_;
   const TestOptions options_;
+  std::filesystem::path output_folder_;
   ParameterStore& store_;
   std::unique_ptr<TestNet> tail_;
   int64_t tail_records_ = 0;  // that tail_ was asked for

@@ -170,6 +170,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
 
 void Trainer::SetRun(RunFolder& run) {
   options_.run = &run;
+  for (const auto& test : tests_) test->SetOutputFolder(run.path() / "outputs");
   report_ = std::make_unique<TrainReport>(options_.run, -1);
 }
 
@@ -224,6 +225,7 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
+    if (options_.run != nullptr) tests_.back()->SetOutputFolder(options_.run->path() / "outputs");
     if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
 
@@ -23,6 +24,10 @@ constexpr size_t kObjectLimit = 1 << 20;
 constexpr int64_t kHdf5FileTextLimitBytes = 64 << 10;
 // deflate cannot make data shorter than by this factor.
 constexpr int64_t kCompressionLimit = 1032;
+// Weights and states shrink by far less, but for a few that are all alike.
+constexpr int64_t kWeightsCompressionLimit = 100;
+constexpr int64_t kAlikeLimitBytes = int64_t{64} << 20;
+constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;  // unpacked in memory as a whole
 
 std::mutex& LibraryMutex() {
   static std::mutex mutex;
@@ -85,6 +90,9 @@ struct Hdf5Reader::State {
   std::string name;
   int64_t bytes = 0;
   Handle file;
+  // Of the datasets that were read as a whole:
+  Size stored_bytes = 0;  // in the file
+  Size alike_bytes = 0;   // of values that the file stores in hardly any room
 
   [[noreturn]] void Fail(std::string text) const {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = name}, std::move(text));
@@ -115,6 +123,7 @@ struct Hdf5Reader::State {
   Shape ShapeOf(hid_t dataset, const std::string& path) const;
   Shape CheckNumbers(hid_t dataset, const std::string& path) const;
   void CheckStorage(hid_t dataset, const std::string& path, const Shape& shape, size_t value_bytes) const;
+  void CheckWhole(hid_t dataset, const std::string& path, const Shape& shape);
   void List(hid_t group, const std::string& prefix, int depth, size_t& objects, std::vector<std::string>& found) const;
 };
 
@@ -167,7 +176,7 @@ void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, con
   Size chunks = 1;
   for (int i = 0; i < rank; ++i) {
     const auto dim = static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), UINT32_MAX));
-    if (dim == 0 || limit / chunk_bytes < dim)
+    if (dim == 0 || std::min(limit, Size(kChunkLimitBytes)) / chunk_bytes < dim)
       Fail(path, StrCat("has chunks that a file of ", bytes, " bytes cannot hold"));
     chunk_bytes *= dim;
     chunks *= CeilDiv(shape[i], dim);  // no overflow: no more than the shape's count
@@ -209,11 +218,7 @@ Hdf5Reader::Hdf5Reader(const fs::path& path) : state_(std::make_unique<State>())
   const std::scoped_lock lock(LibraryMutex());
   PrepareLibrary();
   state_->name = path.string();
-  std::error_code code;
-  if (!fs::is_regular_file(path, code)) {
-    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path.string(), ": no regular file"));
-  }
-  state_->bytes = static_cast<int64_t>(fs::file_size(path, code));
+  state_->bytes = OpenFile::ForReading(path).bytes();
   const Handle access = FileAccess();
   state_->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
@@ -271,11 +276,25 @@ Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) co
   return shape;
 }
 
+// Of a dataset that is about to be in memory as a whole, beside those before it. Two names may have one dataset.
+void Hdf5Reader::State::CheckWhole(hid_t dataset, const std::string& path, const Shape& shape) {
+  const Size stored = static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(dataset), INT64_MAX / 2));
+  const Size values = Size(shape.Count()) * int64_t{sizeof(float)};
+  stored_bytes = stored_bytes + stored;
+  if (stored_bytes > Size(bytes)) Fail(path, "and those before it claim more bytes than the file has");
+  if (values <= stored * kWeightsCompressionLimit) return;
+  alike_bytes = alike_bytes + values;
+  if (alike_bytes <= Size(kAlikeLimitBytes)) return;
+  Fail(path, StrCat("unpacks from ", BytesText(stored.value()), " to ", BytesText(values.value()), ", more than ",
+                    kWeightsCompressionLimit, " times as much"));
+}
+
 Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
   const Handle dataset = state_->OpenDataset(path);
   Hdf5Tensor tensor;
   tensor.shape = state_->CheckNumbers(dataset.get(), path);
+  state_->CheckWhole(dataset.get(), path, tensor.shape);
   tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
   if (tensor.values.empty()) return tensor;
   if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
@@ -382,6 +401,7 @@ Hdf5Writer::Hdf5Writer(fs::path path) : state_(std::make_unique<State>()) {
   const std::scoped_lock lock(LibraryMutex());
   PrepareLibrary();
   state_->path = std::move(path);
+  CheckReplaceable(state_->path);
   state_->temporary = state_->path;
   state_->temporary += StrCat(".tmp", getpid());
   std::error_code code;

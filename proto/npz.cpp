@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/half.h"
+#include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
 
@@ -17,7 +18,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, ".npy values are read as they lie in the file");
 
-constexpr int64_t kMemberLimitBytes = int64_t{1} << 33;
+constexpr int64_t kMostUnpackedFactor = 100;  // of all members together: weights and blobs hardly shrink at all
+constexpr int64_t kAnyUnpackedBytes = int64_t{64} << 20;
 
 [[noreturn]] void Fail(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kBadData, StrCat(what, ": ", text));
@@ -100,8 +102,21 @@ struct ZipCloser {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 
+// Refuses an archive whose directory says that it unpacks to far more than arrays do.
+void CheckUnpackedBytes(zip_t* zip, int64_t bytes, const std::string& path) {
+  Size unpacked = 0;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
+    zip_stat_t stat;
+    if (zip_stat_index(zip, static_cast<zip_uint64_t>(i), 0, &stat) != 0) continue;  // told when it is read
+    if (stat.size > INT64_MAX / 2) Fail(path, "the sizes that its directory states are no sizes");
+    unpacked += static_cast<int64_t>(stat.size);
+  }
+  if (unpacked <= Size(kAnyUnpackedBytes) || unpacked <= Size(bytes) * kMostUnpackedFactor) return;
+  Fail(path, StrCat("its ", BytesText(bytes), " unpack to ", BytesText(unpacked.value()), ", more than ",
+                    kMostUnpackedFactor, " times as much"));
+}
+
 std::string ReadMember(zip_t* zip, zip_uint64_t index, int64_t bytes, const std::string& what) {
-  if (bytes > kMemberLimitBytes) Fail(what, StrCat("it has ", BytesText(bytes), ", more than the limit"));
   const std::unique_ptr<zip_file_t, ZipCloser> file(zip_fopen_index(zip, index, 0));
   if (file == nullptr) Fail(what, Printable(zip_strerror(zip)));
   std::string content(static_cast<size_t>(bytes), '\0');
@@ -146,13 +161,13 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
 }
 
 std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    throw Error(ErrorKind::kNoInput, StrCat("no file ", Printable(path.string())));
-  }
+  OpenFile file = OpenFile::ForReading(path);
   int status = 0;
-  const std::unique_ptr<zip_t, ZipCloser> zip(zip_open(path.c_str(), ZIP_RDONLY, &status));
+  const std::unique_ptr<zip_t, ZipCloser> zip(zip_fdopen(file.fd(), 0, &status));
+  const int64_t bytes = file.bytes();
+  if (zip != nullptr) file.Release();
   if (zip == nullptr) Fail(path.string(), "not a .npz (it is no zip archive)");
+  CheckUnpackedBytes(zip.get(), bytes, path.string());
   std::map<std::string, NumpyArray> arrays;
   const zip_int64_t entries = zip_get_num_entries(zip.get(), 0);
   for (zip_int64_t i = 0; i < entries; ++i) {

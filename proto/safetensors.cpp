@@ -19,7 +19,7 @@ namespace moka {
 namespace {
 
 constexpr uint64_t kHeaderLimitBytes = 100'000'000;
-constexpr size_t kTensorLimit = 1'000'000;
+constexpr size_t kTensorLimit = 100'000;  // and texts of the metadata
 constexpr size_t kPrefixBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -103,6 +103,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     key_ = name;
     if (depth_ == 1) return TopKey(name);
+    if (in_metadata_ && metadata.size() == kTensorLimit)
+      return Fail(StrCat("more than ", kTensorLimit, " texts of metadata"));
     if (in_metadata_)
       return metadata.emplace(name, "").second || Fail(StrCat("metadata key \"", Printable(name), "\" is given twice"));
     Entry& entry = entries.back();

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/text.h"
 
 namespace moka {
@@ -107,7 +108,9 @@ Quantization Calibration::Finish() const {
 }
 
 Quantization ReadQuantization(const std::filesystem::path& file) {
-  const auto json = nlohmann::json::parse(ReadFile(file), nullptr, false);
+  const std::string text = ReadFile(file);
+  CheckJsonBounds(text, file.string());
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   const auto fail = [&](std::string_view what) {
     throw Error(ErrorKind::kConfig, {}, StrCat(file.string(), ": ", what), "moka quantise writes such files");
   };

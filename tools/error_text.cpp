@@ -1,8 +1,10 @@
 #include "tools/error_text.h"
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
+#include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -13,10 +15,15 @@ constexpr size_t kShownColumns = 200;
 
 // Line `number` of a file with tabs expanded; empty if it cannot be read.
 std::string SourceLine(const std::string& path, int number) {
-  std::ifstream file(path);
   std::string line;
-  for (int i = 0; i < number; ++i) {
-    if (!std::getline(file, line)) return {};
+  try {
+    constexpr int64_t kMostBytes = int64_t{64} << 20;
+    std::istringstream text(ReadFile(path, kMostBytes));
+    for (int i = 0; i < number; ++i) {
+      if (!std::getline(text, line)) return {};
+    }
+  } catch (const Error&) {
+    return {};
   }
   std::string expanded;
   for (const char c : line) {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
+#include "core/output_place.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
 #include "tools/command_line.h"
@@ -82,6 +83,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   colour = WantsColour(arguments.Get("color"));
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
+  ConfineOutputs(arguments.Get("allow-outputs"));
   SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work

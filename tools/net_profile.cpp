@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/json_bounds.h"
 #include "core/text.h"
 #include "graph/op.h"
 
@@ -79,6 +80,7 @@ ModelProfile ProfileOfNet(const BuiltNet& net, std::string_view times_json) {
   ModelProfile profile = LayersOf(net);
   std::map<std::string, std::pair<double, double>> seconds;  // forward, backward
   try {
+    CheckJsonBounds(times_json, {});
     const nlohmann::json times = nlohmann::json::parse(times_json);
     for (const nlohmann::json& step : times.at("steps")) {
       const std::string part = step.at("part").get<std::string>();

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/text/text_layers.h"
@@ -36,7 +37,14 @@ bool IsPictureFile(const fs::path& path) {
 
 // The picture that standard input holds, or the files that its lines name.
 std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
-  const std::string all{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string all;
+  constexpr std::streamsize kStep = 1 << 16;
+  for (std::string step(kStep, '\0'); std::cin;) {
+    std::cin.read(step.data(), kStep);
+    all.append(step, 0, static_cast<size_t>(std::cin.gcount()));
+    if (std::ssize(all) <= kFileLimitBytes) continue;
+    throw Error(ErrorKind::kBadData, StrCat("the standard input has more than ", BytesText(kFileLimitBytes)));
+  }
   if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
   std::vector<fs::path> files;
   for (const std::string& line : Split(all, '\n')) {

@@ -1,7 +1,6 @@
 // moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/parallel.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
@@ -101,10 +101,11 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
                   "training and inference go to files of their own");
     }
   }
-  std::ofstream file(path, std::ios::app);
-  if (is_new) file << header << "\n";
-  file << TimmRow(bench.result, *bench.net) << "\n";
-  if (!file.flush()) throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
+  const std::string lines = StrCat(is_new ? header + "\n" : "", TimmRow(bench.result, *bench.net), "\n");
+  const OpenFile file = OpenFile::ForAppending(path);
+  if (write(file.fd(), lines.data(), lines.size()) != std::ssize(lines)) {
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
+  }
 }
 
 // Answers commands with one line of JSON each until "quit" or the end of the input, after a first line that says what

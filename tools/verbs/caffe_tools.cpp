@@ -280,13 +280,15 @@ std::vector<Verb> CaffeTools() {
   draw.options = {{"rankdir", "DIRECTION", "TB, BT, LR (default) or RL"},
                   {"phase", "PHASE", "TRAIN, TEST or ALL (default)"},
                   {"display_lrm", "[BOOL]", "the multipliers of layers with weights"}};
+  Verb extract = Tool("extract_features", "blobs of a trained net as databases",
+                      "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures);
+  extract.options = {{"allow-outputs", "DIR", "let files that the net names lie below DIR too"}};
   return {
       mean,
       annotate,
       convert,
       draw,
-      Tool("extract_features", "blobs of a trained net as databases",
-           "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures),
+      extract,
       Tool("upgrade_net_proto_binary", "an old .caffemodel in the present spelling", "FROM TO", RunUpgradeNetBinary),
       Tool("upgrade_net_proto_text", "an old net in the present spelling", "FROM TO", RunUpgradeNetText),
       Tool("upgrade_solver_proto_text", "an old solver in the present spelling", "FROM TO", RunUpgradeSolver)};

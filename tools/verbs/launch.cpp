@@ -79,7 +79,7 @@ std::vector<HostSlots> HostsOf(const Arguments& arguments, int ranks) {
     throw Error(ErrorKind::kUsage, "--hosts and --hostfile both say where ranks run; give one of them");
   if (arguments.Has("hosts")) return ParseHosts(arguments.Get("hosts"));
   if (!arguments.Has("hostfile")) return {{"localhost", std::max(1, ranks)}};
-  return ParseHostfile(ReadFile(arguments.Get("hostfile")), arguments.Get("hostfile"));
+  return ParseHostfile(ReadLinesFile(arguments.Get("hostfile")), arguments.Get("hostfile"));
 }
 
 // What each rank runs: the words after --.

@@ -173,6 +173,7 @@ Verb QuantiseVerb() {
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
+                  {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
   verb.run = RunQuantise;

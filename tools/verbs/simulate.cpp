@@ -50,7 +50,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
   const std::string& source = arguments.positionals[0];
   const double step_s = NumberOfFlag("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
   if (source.ends_with(".tsv")) {
-    ModelProfile profile = ProfileOfText(ReadFile(source), source);
+    ModelProfile profile = ProfileOfText(ReadLinesFile(source), source);
     if (step_s > 0) ScaleTo(profile, step_s);
     return profile;
   }
@@ -229,7 +229,7 @@ int RunSimulate(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "moka simulate wants --topology FILE", "tools/launch/topologies has some");
   }
   const std::string file = arguments.Get("topology");
-  setting.topology = TopologyOfText(ReadFile(file), file);
+  setting.topology = TopologyOfText(ReadLinesFile(file), file);
   std::vector<Row> rows;
   const std::vector<int> counts = DeviceCounts(arguments, setting.topology);
   for (const auto& [rank, factor] : setting.noise.slow) {

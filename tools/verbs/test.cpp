@@ -111,6 +111,7 @@ Verb TestVerb() {
       {"stage", "LIST", "stages for include/exclude rules"},
       {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},
       {"per-class", "", "the average precision of each class of a detection net"},
+      {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
       {"progress", "MODE", "auto, bar, lines or off"},
       {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);

@@ -2,7 +2,6 @@
 
 #include <zip.h>
 
-#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -19,7 +18,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, ".npy values are read as they lie in the file");
 
 constexpr int64_t kMemberLimitBytes = int64_t{1} << 33;
-constexpr int64_t kFirstPieceBytes = int64_t{1} << 24;
 
 [[noreturn]] void Fail(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kBadData, StrCat(what, ": ", text));
@@ -103,19 +101,12 @@ struct ZipCloser {
 };
 
 std::string ReadMember(zip_t* zip, zip_uint64_t index, int64_t bytes, const std::string& what) {
-  if (bytes < 0 || bytes > kMemberLimitBytes) Fail(what, StrCat("it has ", BytesText(bytes), ", more than the limit"));
+  if (bytes > kMemberLimitBytes) Fail(what, StrCat("it has ", BytesText(bytes), ", more than the limit"));
   const std::unique_ptr<zip_file_t, ZipCloser> file(zip_fopen_index(zip, index, 0));
   if (file == nullptr) Fail(what, Printable(zip_strerror(zip)));
-  // In pieces: a size that is a lie costs no more memory than what is there.
-  std::string content;
-  while (std::ssize(content) < bytes) {
-    const int64_t have = std::ssize(content);
-    content.resize(static_cast<size_t>(std::min(bytes, std::max(kFirstPieceBytes, 2 * have))));
-    const int64_t wanted = std::ssize(content) - have;
-    const zip_int64_t got = zip_fread(file.get(), content.data() + have, static_cast<zip_uint64_t>(wanted));
-    if (got < 0) Fail(what, Printable(zip_file_strerror(file.get())));
-    if (got != wanted) Fail(what, StrCat("the zip ends inside it, after ", have + got, " of ", bytes, " bytes"));
-  }
+  std::string content(static_cast<size_t>(bytes), '\0');
+  const zip_int64_t got = zip_fread(file.get(), content.data(), content.size());
+  if (got != bytes) Fail(what, StrCat("the zip ends inside it, after ", got, " of ", bytes, " bytes"));
   return content;
 }
 

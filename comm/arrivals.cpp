@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "core/error.h"
+#include "comm/rank_values.h"
 #include "core/text.h"
 #include "core/text_table.h"
 
@@ -128,15 +127,16 @@ ArrivalReport GatherArrivals(Communicator& world, const ArrivalLog& log, const C
     const bool is_moment = static_cast<int64_t>(i - 1) % width != 0;
     if (is_moment) mine[i] = OnCommonClock(mine[i], before, after);
   }
-  std::string bytes(mine.size() * sizeof(int64_t), '\0');
-  std::memcpy(bytes.data(), mine.data(), bytes.size());
   std::vector<std::vector<int64_t>> rows;
   std::vector<int64_t> errors;
-  for (const std::string& text : world.AllGather(bytes)) {
-    std::vector<int64_t> numbers(text.size() / sizeof(int64_t));
-    std::memcpy(numbers.data(), text.data(), numbers.size() * sizeof(int64_t));
-    const bool is_alike = text.size() == bytes.size() && numbers[1] == width;
+  const std::vector<std::string> all = world.AllGather(BytesOfValues(std::span<const int64_t>(mine)));
+  for (int rank = 0; rank < world.size(); ++rank) {
+    std::vector<int64_t> numbers(all[static_cast<size_t>(rank)].size() / sizeof(int64_t));
+    TakeValues(world, rank, all[static_cast<size_t>(rank)], std::span(numbers));
+    const bool is_alike = numbers.size() == mine.size() && numbers[1] == width;
     if (!is_alike) return {.iterations = 0, .ranks = std::vector<RankArrivals>(static_cast<size_t>(world.size()))};
+    const auto is_time = [](int64_t micros) { return micros > -kMostMicros && micros < kMostMicros; };
+    if (!std::ranges::all_of(numbers, is_time)) RefuseMessage(world, rank, "a time that is none");
     errors.push_back(numbers[0]);
     rows.emplace_back(numbers.begin() + 2, numbers.end());
   }

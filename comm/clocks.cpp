@@ -1,10 +1,11 @@
 #include "comm/clocks.h"
 
-#include <cstring>
 #include <fstream>
+#include <span>
 #include <vector>
 
-#include "core/error.h"
+#include "comm/rank_values.h"
+#include "core/text.h"
 #include "core/trace.h"
 
 namespace moka {
@@ -12,17 +13,13 @@ namespace {
 
 constexpr int kRoundTrips = 16;
 
-std::string ClocksBytesOf(int64_t value) {
-  std::string bytes(sizeof value, '\0');
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
+std::string ClocksBytesOf(int64_t value) { return BytesOfValues(std::span<const int64_t>(&value, 1)); }
 
-int64_t ClocksValueOf(const std::string& bytes) {
-  int64_t value = 0;
-  Require(bytes.size() == sizeof value, "a clock is a number of 8 bytes");
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+int64_t TimeOfRank(const Communicator& world, int rank, const std::string& text) {
+  int64_t micros = 0;
+  TakeValues(world, rank, text, std::span(&micros, 1));
+  if (micros < 0 || micros > kMostMicros) RefuseMessage(world, rank, StrCat("the time ", micros, " us"));
+  return micros;
 }
 
 }  // namespace
@@ -51,7 +48,7 @@ ClockOffset MeasureClock(Communicator& world, const RankClock& clock) {
   for (int i = 0; i < kRoundTrips; ++i) {  // the first one waits for the ranks before this one
     const int64_t sent = clock.now();
     world.Send(0, ClocksBytesOf(sent));
-    const int64_t first = ClocksValueOf(world.Receive(0));
+    const int64_t first = TimeOfRank(world, 0, world.Receive(0));
     const int64_t answered = clock.now();
     if (answered - sent >= shortest) continue;
     shortest = answered - sent;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/size.h"
 #include "core/text.h"
@@ -13,6 +14,10 @@ namespace {
 
 // Longer than this a rank at work is not waited for.
 constexpr std::chrono::minutes kSlowWork(20);
+// No text is longer; what claims to be is no text.
+constexpr uint64_t kLongestText = uint64_t{1} << 40;
+// Of a text's memory at first: more is taken as more has come, so that a wrong length costs none.
+constexpr uint64_t kFirstPiece = uint64_t{1} << 24;
 
 // How many ranks follow one another in each place, if equally many do in all; otherwise 1.
 template <class Place>
@@ -144,8 +149,14 @@ std::string Communicator::Receive(int peer) {
         [&] { return at == wanted; });
   };
   take(reinterpret_cast<char*>(&length), sizeof length);
-  std::string text(static_cast<size_t>(RoundUp(static_cast<int64_t>(length), Transport::kUnit).value()), '\0');
-  take(text.data(), text.size());
+  if (length > kLongestText) RefuseMessage(*this, peer, StrCat("a text of ", length, " bytes"));
+  const auto padded = static_cast<uint64_t>(RoundUp(static_cast<int64_t>(length), Transport::kUnit).value());
+  std::string text;
+  while (text.size() < padded) {
+    const uint64_t have = text.size();
+    text.resize(std::min(padded, std::max(kFirstPiece, 2 * have)));
+    take(text.data() + have, text.size() - have);
+  }
   text.resize(length);
   return text;
 }
@@ -186,8 +197,10 @@ std::vector<std::string> Communicator::AllGather(const std::string& text) {
   std::string_view rest = joined;
   for (std::string& one : all) {
     uint64_t length = 0;
-    Require(rest.size() >= sizeof length, "AllGather: a length for each rank");
-    std::memcpy(&length, rest.data(), sizeof length);
+    if (rest.size() >= sizeof length) std::memcpy(&length, rest.data(), sizeof length);
+    if (rest.size() < sizeof length || length > rest.size() - sizeof length) {
+      RefuseMessage(*this, 0, "a text where one of each rank was due");
+    }
     rest.remove_prefix(sizeof length);
     one = rest.substr(0, length);
     rest.remove_prefix(one.size());

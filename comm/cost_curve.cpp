@@ -65,8 +65,8 @@ CostCurve::CostCurve(std::vector<CostPoint> measured) : points_(std::move(measur
   std::ranges::sort(points_, [](const CostPoint& a, const CostPoint& b) {
     return std::pair(a.bytes, a.seconds) < std::pair(b.bytes, b.seconds);
   });
-  const auto again = std::ranges::unique(points_, {}, &CostPoint::bytes);
-  points_.erase(again.begin(), again.end());
+  const auto is_again = [](const CostPoint& a, const CostPoint& b) { return a.bytes == b.bytes; };
+  points_.erase(std::unique(points_.begin(), points_.end(), is_again), points_.end());
   MakeRising(points_);
 }
 

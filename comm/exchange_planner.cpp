@@ -7,6 +7,7 @@
 
 #include "comm/exchange_text.h"
 #include "comm/gather_plan.h"
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -66,7 +67,7 @@ void ExchangePlanner::ChooseCandidates() {
 
 const AllReduceChoice& ExchangePlanner::CandidateOf(const std::string& name) const {
   const auto it = std::ranges::find(candidates_, name, &AllReduceChoice::name);
-  Require(it != candidates_.end(), "a plan names measured algorithms");
+  if (it == candidates_.end()) RefuseMessage(communicator_, 0, StrCat("a plan by \"", Printable(name), "\""));
   return *it;
 }
 
@@ -171,6 +172,7 @@ void ExchangePlanner::Plan(GradientExchange& exchange) {
     text = ToText(PlanWithGathers(options_.fusion, input_, needs, costs_, options_.bucket_bytes));
   }
   plan_ = PlanOfText(communicator_.Broadcast(text));
+  CheckPlan(plan_, input_);
   for (const int cut : exchange.Cuts()) CutBucket(plan_, input_, cut);
   const std::string hash = StrCat(HashOf(plan_), " ", HashOf(input_.gradients));
   const std::vector<std::string> all = communicator_.AllGather(hash);
@@ -202,7 +204,7 @@ std::string ExchangePlanner::Explain(const GradientExchange& exchange) const {
 std::string ExchangePlanner::Describe() const {
   std::vector<std::string> hosts = communicator_.hosts();
   std::ranges::sort(hosts);
-  hosts.erase(std::ranges::unique(hosts).begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
   int64_t bytes = 0;
   std::vector<std::string> algorithms;
   for (const Bucket& bucket : plan_.buckets) {

@@ -259,4 +259,22 @@ void CutBucket(FusionPlan& plan, const FusionInput& input, int64_t at) {
   plan.buckets.insert(it, std::move(before));
 }
 
+void CheckPlan(const FusionPlan& plan, const FusionInput& input) {
+  const auto count = std::ssize(input.gradients);
+  const auto fail = [&](size_t bucket) {
+    throw Error(ErrorKind::kPeer,
+                StrCat("bucket ", bucket, " of the first rank's plan of communication does not fit the ", count,
+                       " gradients of this rank"));
+  };
+  int64_t next = 0;
+  for (size_t i = 0; i < plan.buckets.size(); ++i) {
+    const Bucket& bucket = plan.buckets[i];
+    if (bucket.first != next || bucket.count < 1 || bucket.count > count - next) fail(i);
+    int64_t bytes = 0;
+    for (; next < bucket.first + bucket.count; ++next) bytes += input.gradients[static_cast<size_t>(next)].bytes;
+    if (bytes != bucket.bytes) fail(i);
+  }
+  if (next != count) fail(plan.buckets.size());
+}
+
 }  // namespace moka

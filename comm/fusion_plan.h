@@ -73,6 +73,10 @@ FusionPlan PlanFusion(std::string_view planner, const FusionInput& input, const 
 // algorithm and times.
 void CutBucket(FusionPlan& plan, const FusionInput& input, int64_t at);
 
+// That the buckets hold all gradients, one behind the other, with their bytes: of a plan that another rank sent.
+// Errors: kPeer.
+void CheckPlan(const FusionPlan& plan, const FusionInput& input);
+
 // Names, their order and bytes; not when they are ready, which every rank measures for itself.
 uint64_t HashOf(std::span<const ReadyGradient> gradients);
 uint64_t HashOf(const FusionPlan& plan);

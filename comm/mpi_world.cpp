@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "comm/mpi_transport.h"
+#include "comm/rank_values.h"
 #include "comm/region_transport.h"
 #include "core/cpus.h"
 #include "core/error.h"
@@ -175,7 +176,8 @@ std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
   std::vector<std::string> hosts = names.AllGather(HostName());
   const int node = NumaNodeOf(AffinityOf(0), "/").value_or(-1);
   std::vector<int> nodes;
-  for (const std::string& text : names.AllGather(StrCat(node))) nodes.push_back(std::stoi(text));
+  const std::vector<std::string> texts = names.AllGather(StrCat(node));
+  for (int r = 0; r < size; ++r) nodes.push_back(WholeOfRank<int>(names, r, texts[static_cast<size_t>(r)]));
   const std::chrono::nanoseconds patience = names.patience();
   return std::make_unique<Communicator>(names.TakeTransport(), std::move(hosts), patience, std::move(nodes));
 }

@@ -39,7 +39,7 @@ std::vector<int> PlacedCpus() {
     cpus.insert(cpus.end(), ids.begin(), ids.end());
   }
   std::ranges::sort(cpus);
-  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());  // clang 14 has no std::ranges::unique
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
   return cpus;
 }
 

@@ -130,7 +130,7 @@ void Gather(TeamView& team) {
   // The first of those it keeps is the one on which the calling thread is now.
   std::vector<int> kept = team.cpus;
   const auto now = std::ranges::find(kept, sched_getcpu());
-  if (now != kept.end()) std::ranges::rotate(kept, now);
+  if (now != kept.end()) std::rotate(kept.begin(), now, kept.end());
   team.watched.assign(kept.begin() + static_cast<ptrdiff_t>(team.kept), kept.end());
   kept.resize(team.kept);
   std::ranges::sort(kept);

@@ -1,8 +1,8 @@
 #include "optim/compression_policy.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -94,7 +94,7 @@ std::vector<RankMemory> GatherStates(GradientCompression& compression, Communica
         const std::string bytes = rank == 0 ? mine : world.Broadcast(mine, rank);
         if (!world.is_first()) continue;
         std::vector<float> values(state.values.size());
-        std::memcpy(values.data(), bytes.data(), bytes.size());
+        TakeValues(world, rank, bytes, std::span(values));
         all.push_back({StateName(state.name, rank, gradient->blob),
                        {Shape{static_cast<int64_t>(values.size())}, std::move(values)}});
       }

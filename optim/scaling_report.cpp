@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "comm/clocks.h"
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -231,8 +231,7 @@ ScalingSummary ScalingReport::Summarise(int64_t iterations, double train_s) {
       world_->AllGather({reinterpret_cast<const char*>(&mine), sizeof mine});  // the same program on every rank
   for (int r = 0; r < world_->size(); ++r) {
     StepParts& rank = summary.ranks.emplace_back();
-    Require(all[static_cast<size_t>(r)].size() == sizeof rank, "ranks report the same numbers");
-    std::memcpy(&rank, all[static_cast<size_t>(r)].data(), sizeof rank);
+    TakeValues(*world_, r, all[static_cast<size_t>(r)], std::span(&rank, 1));
     if (summary.arrivals.iterations > 0) {  // GPUs keep none
       rank.exposed_s = summary.arrivals.ranks[static_cast<size_t>(r)].exposed_s;
       rank.wait_s = summary.arrivals.ranks[static_cast<size_t>(r)].wait_s;

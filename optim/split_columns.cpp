@@ -1,8 +1,8 @@
 #include "optim/split_columns.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "graph/op.h"
@@ -217,10 +217,12 @@ std::vector<float> PartOf(const SplitBlob& blob, int64_t rank, int64_t ranks, st
 std::vector<float> WholeOf(Communicator& world, std::span<const float> part) {
   const std::string own(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   std::vector<float> whole;
-  for (const std::string& bytes : world.AllGather(own)) {
+  const std::vector<std::string> all = world.AllGather(own);
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const std::string& bytes = all[static_cast<size_t>(rank)];
     const size_t at = whole.size();
     whole.resize(at + bytes.size() / sizeof(float));
-    std::memcpy(whole.data() + at, bytes.data(), bytes.size());
+    TakeValues(world, rank, bytes, std::span(whole).subspan(at));
   }
   return whole;
 }

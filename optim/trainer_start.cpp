@@ -4,6 +4,7 @@
 #include <random>
 #include <set>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -147,7 +148,8 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   } else {
     seed_ = solver_.random_seed() >= 0 ? static_cast<uint64_t>(solver_.random_seed()) : DrawSeed();
   }
-  if (processes() > 1) seed_ = std::stoull(options_.world->Broadcast(std::to_string(seed_)));
+  if (processes() > 1)
+    seed_ = WholeOfRank<uint64_t>(*options_.world, 0, options_.world->Broadcast(std::to_string(seed_)));
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
   if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);

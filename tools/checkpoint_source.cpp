@@ -35,7 +35,7 @@ std::vector<std::string> CheckpointNames(const fs::path& checkpoints) {
     if (entry.is_symlink(code) && file.extension().empty()) names.push_back(file.filename().string());
   }
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

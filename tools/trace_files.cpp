@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
 
@@ -33,17 +34,26 @@ int64_t* TraceFilesKindOf(const Json& event, TraceTotals& totals) {
   return &totals.compute_micros;
 }
 
+// Adds the time of a span, with a sign.
+void CountSpan(int64_t* micros, const Span& span, int64_t sign) {
+  if (micros != nullptr) *micros = (Size(*micros) + Size(sign) * (Size(span.end) - span.begin)).value();
+}
+
 // The spans of a lane, each of which lies within another or beside it.
 void AddLane(std::vector<Span>& spans) {
   std::ranges::stable_sort(
-      spans, [](const Span& a, const Span& b) { return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end); });
+      spans, [](const Span& a, const Span& b) { return std::pair(a.begin, b.end) < std::pair(b.begin, a.end); });
   std::vector<const Span*> open;
   for (const Span& span : spans) {
     while (!open.empty() && open.back()->end <= span.begin) open.pop_back();
-    if (!open.empty() && open.back()->micros != nullptr) *open.back()->micros -= span.end - span.begin;
-    if (span.micros != nullptr) *span.micros += span.end - span.begin;
+    if (!open.empty()) CountSpan(open.back()->micros, span, -1);
+    CountSpan(span.micros, span, 1);
     open.push_back(&span);
   }
+}
+
+[[noreturn]] void FailAsTrace(const std::string& name, const std::string& why) {
+  throw Error(ErrorKind::kBadData, {}, StrCat(name, " is no trace", why), "give files that --trace=FILE wrote");
 }
 
 TraceTotals TotalsOf(const Json& trace) {
@@ -62,13 +72,13 @@ TraceTotals TotalsOf(const Json& trace) {
     if (phase == "M" && event.at("name") == "process_name") totals.name = event.at("args").at("name");
     if (phase != "X") continue;
     const int64_t begin = event.at("ts");
-    const int64_t end = begin + event.at("dur").get<int64_t>();
+    const int64_t end = (Size(begin) + event.at("dur").get<int64_t>()).value();
     lanes[event.at("tid")].push_back({begin, end, TraceFilesKindOf(event, totals)});
     first = std::min(first, begin);
     last = std::max(last, end);
     ++totals.spans;
   }
-  if (totals.spans > 0) totals.wall_micros = last - first;
+  if (totals.spans > 0) totals.wall_micros = (Size(last) - first).value();
   for (auto& [lane, spans] : lanes) AddLane(spans);
   return totals;
 }
@@ -111,7 +121,9 @@ std::vector<TraceTotals> JoinTraces(const std::vector<fs::path>& files, const fs
     try {
       all.push_back(TotalsOf(trace));
     } catch (const Json::exception&) {
-      throw Error(ErrorKind::kBadData, {}, StrCat(name, " is no trace"), "give files that --trace=FILE wrote");
+      FailAsTrace(name, "");
+    } catch (const Error& error) {  // times that are none
+      FailAsTrace(name, StrCat(": ", error.text()));
     }
     const auto [other, is_new] = file_of.emplace(all.back().process, name);
     if (!is_new) {

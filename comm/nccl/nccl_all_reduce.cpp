@@ -11,6 +11,7 @@
 #include <cstring>
 #include <thread>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/shared_library.h"
@@ -105,7 +106,9 @@ void NcclAllReduce::CompareRanks() const {
   const std::vector<std::string> all = communicator_.AllGather(mine);
   const auto part = [&](int rank, size_t i) { return Split(all[static_cast<size_t>(rank)].substr(1), '\n').at(i); };
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    if (all[static_cast<size_t>(rank)].starts_with('-')) {
+    const std::string& text = all[static_cast<size_t>(rank)];
+    if (text.empty() || text.find('\n') == std::string::npos) RefuseMessage(communicator_, rank, "no word of its GPU");
+    if (text.starts_with('-')) {
       throw Error(ErrorKind::kUnavailable, SourcePlace{}, StrCat(communicator_.NameOf(rank), ": ", part(rank, 0)),
                   part(rank, 1));
     }

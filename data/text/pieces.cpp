@@ -147,7 +147,7 @@ bool PieceLearner::Merge() {
     const int32_t merged = NumberOf(Text(best.pair));
     std::vector<size_t> parts = places_[best.pair];
     std::ranges::sort(parts);
-    parts.erase(std::ranges::unique(parts).begin(), parts.end());
+    parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
     for (const size_t part : parts) {
       Count(part, -1);
       std::vector<int32_t>& pieces = parts_[part].pieces;

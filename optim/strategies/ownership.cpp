@@ -1,8 +1,8 @@
 #include "optim/strategies/ownership.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "comm/rank_values.h"
 #include "core/error.h"
 
 namespace moka {
@@ -30,15 +30,15 @@ void ShareValues(Communicator& world, const std::vector<std::vector<std::string>
       }
     }
     bytes = world.Broadcast(bytes, rank);
-    size_t at = 0;
+    std::string_view rest = bytes;
     for (const std::string& name : names[static_cast<size_t>(rank)]) {
       std::vector<float> values(static_cast<size_t>(to.type(name).shape.Count()));
-      const size_t size = values.size() * sizeof(float);
-      Require(at + size <= bytes.size(), "a rank shares all it owns");
-      std::memcpy(values.data(), bytes.data() + at, size);
-      at += size;
+      const std::string_view own = rest.substr(0, values.size() * sizeof(float));
+      TakeValues(world, rank, own, std::span(values));
+      rest.remove_prefix(own.size());
       to.Set(name, values);
     }
+    RequireBytes(world, rank, rest, 0);
   }
 }
 

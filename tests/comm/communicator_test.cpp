@@ -1,15 +1,20 @@
 // What ranks tell each other beside gradients.
 #include "comm/communicator.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/mpi_world.h"
+#include "comm/rank_values.h"
 #include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -218,6 +223,53 @@ TEST(ThreadRanks, ExceptionsOfAnyTypeEndAllRanks) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kPeer);
   }
+}
+
+// Bytes of rank 1 as they are, which rank 0 takes for `read`'s; what that throws.
+Error ThrownFor(const std::string& bytes, const std::function<void(Communicator&)>& read) {
+  std::optional<Error> thrown;
+  RunCommunicators(2, {"a", "b"}, [&](Communicator& world) {
+    if (world.rank() == 1) {
+      const std::span<std::byte> room = world.transport().Reserve(0);
+      std::memcpy(room.data(), bytes.data(), bytes.size());
+      return world.transport().Commit(0, std::ssize(bytes));
+    }
+    try {
+      read(world);
+    } catch (const Error& error) {
+      thrown = error;
+    }
+  });
+  return thrown.value_or(Error(ErrorKind::kInternal, "nothing is thrown"));
+}
+
+std::string Word(uint64_t number) { return {reinterpret_cast<const char*>(&number), sizeof number}; }
+
+TEST(Communicator, RefusesWhatIsNoTextOrNumber) {
+  const auto receive = [](Communicator& world) { world.Receive(1); };
+  for (const uint64_t length : {UINT64_MAX, uint64_t{1} << 63U, (uint64_t{1} << 40U) + 1}) {
+    const Error error = ThrownFor(Word(length), receive);
+    EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+    EXPECT_EQ(error.text(), StrCat("rank 1 on b sent a text of ", length, " bytes"));
+  }
+  const auto clock = [](Communicator& world) {
+    int64_t number = 0;
+    TakeValues(world, 1, world.Receive(1), std::span(&number, 1));
+  };
+  const Error error = ThrownFor(Word(3) + std::string("abc\0\0\0\0\0", 8), clock);
+  EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+  EXPECT_EQ(error.text(), "rank 1 on b sent 3 bytes where 8 were due");
+  const Error no_number = ThrownFor(Word(2) + std::string("4x\0\0\0\0\0\0", 8),
+                                    [](Communicator& world) { WholeOfRank<int>(world, 1, world.Receive(1)); });
+  EXPECT_EQ(no_number.text(), "rank 1 on b sent \"4x\" where a whole number was due");
+}
+
+// A length that a rank lies about costs no memory before its bytes come, and its silence ends with the patience.
+TEST(Communicator, AsksForMoreThanComesAndGivesUp) {
+  const Error error =
+      ThrownFor(Word(uint64_t{1} << 39U) + std::string(64, 'x'), [](Communicator& world) { world.Receive(1); });
+  EXPECT_EQ(error.kind(), ErrorKind::kPeer);
+  EXPECT_THAT(error.text(), testing::HasSubstr("has waited 0.5 s for rank 1 on b"));
 }
 
 }  // namespace

@@ -310,5 +310,34 @@ TEST(FusionPlan, CutsTheBucketThatLiesAcross) {
   EXPECT_EQ(plan.buckets[2], (Bucket{4, 1, 50, "ring", 1, 2}));
 }
 
+// What another rank's plan may be: that of these gradients, and no other.
+TEST(FusionPlan, PlansOfOtherGradientsAreRefused) {
+  FusionInput input;
+  for (int i = 0; i < 3; ++i) input.gradients.push_back({"g", 8, 0});
+  FusionPlan plan;
+  plan.buckets = {{0, 2, 16, "ring"}, {2, 1, 8, "ring"}};
+  EXPECT_NO_THROW(CheckPlan(plan, input));
+  const auto refused = [&](size_t bucket, int64_t Bucket::*field, int64_t value) {
+    FusionPlan other = plan;
+    other.buckets[bucket].*field = value;
+    try {
+      CheckPlan(other, input);
+    } catch (const Error& error) {
+      return error.kind() == ErrorKind::kPeer;
+    }
+    return false;
+  };
+  for (const int64_t wrong : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{3}, int64_t{4}, INT64_MAX}) {
+    EXPECT_TRUE(refused(1, &Bucket::first, wrong)) << wrong;
+    EXPECT_TRUE(refused(0, &Bucket::count, wrong)) << wrong;
+    EXPECT_TRUE(refused(1, &Bucket::count, wrong)) << wrong;
+    EXPECT_TRUE(refused(1, &Bucket::bytes, wrong)) << wrong;
+  }
+  plan.buckets.pop_back();
+  EXPECT_THROW(CheckPlan(plan, input), Error);
+  EXPECT_THROW(CheckPlan({}, input), Error);
+  EXPECT_NO_THROW(CheckPlan({}, {}));
+}
+
 }  // namespace
 }  // namespace moka

@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -14,6 +16,7 @@ namespace moka {
 namespace {
 
 constexpr int kMostSlots = 4096;
+constexpr size_t kMostHosts = 65536;  // the slots of all are counted as an int
 
 std::optional<int> HostsSlotsOf(std::string_view text) {
   int slots = 0;
@@ -41,9 +44,22 @@ std::optional<HostSlots> HostOf(std::string_view text) {
   return host;
 }
 
-bool Holds(const std::vector<HostSlots>& hosts, const std::string& name) {
-  return std::ranges::any_of(hosts, [&](const HostSlots& host) { return host.name == name; });
-}
+// Hosts by what they are called, each once.
+class HostList {
+ public:
+  // False for a name that is there.
+  bool Add(HostSlots host) {
+    if (!names_.insert(host.name).second) return false;
+    hosts_.push_back(std::move(host));
+    return true;
+  }
+  bool is_full() const { return hosts_.size() == kMostHosts; }
+  std::vector<HostSlots> Take() { return std::move(hosts_); }
+
+ private:
+  std::vector<HostSlots> hosts_;
+  std::set<std::string> names_;
+};
 
 // A line of a hostfile without its comment; nothing if it says no host.
 std::optional<HostSlots> HostOfLine(std::string_view line) {
@@ -67,24 +83,24 @@ std::optional<HostSlots> HostOfLine(std::string_view line) {
 }  // namespace
 
 std::vector<HostSlots> ParseHosts(std::string_view text) {
-  std::vector<HostSlots> hosts;
+  HostList hosts;
   for (const std::string& part : Split(text, ',')) {
     const std::optional<HostSlots> host = HostOf(Trim(part));
     if (!host) {
       throw Error(ErrorKind::kUsage,
                   StrCat("--hosts wants NAME:SLOTS,... as in a:2,b:2, found \"", Printable(part), "\""));
     }
-    if (Holds(hosts, host->name)) {
+    if (hosts.is_full()) throw Error(ErrorKind::kUsage, StrCat("--hosts names more than ", kMostHosts, " hosts"));
+    if (!hosts.Add(*host)) {
       throw Error(ErrorKind::kUsage,
                   StrCat("--hosts names ", host->name, " twice; say its slots once, as in ", host->name, ":2"));
     }
-    hosts.push_back(*host);
   }
-  return hosts;
+  return hosts.Take();
 }
 
 std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& file) {
-  std::vector<HostSlots> hosts;
+  HostList list;
   int number = 0;
   for (std::string line : Split(text, '\n')) {
     ++number;
@@ -96,12 +112,15 @@ std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& f
       throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
                   "a hostfile has lines such as \"node1 slots=4\"");
     }
-    if (Holds(hosts, host->name)) {
+    if (list.is_full()) {
+      throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1}, StrCat("more than ", kMostHosts, " hosts"));
+    }
+    if (!list.Add(*host)) {
       throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
                   StrCat(host->name, " stands here a second time; say its slots once"));
     }
-    hosts.push_back(*host);
   }
+  std::vector<HostSlots> hosts = list.Take();
   if (hosts.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file), " names no host"));
   return hosts;
 }

@@ -4,6 +4,8 @@
 // bg_high) of the rows that are left. `all` takes every candidate: foreground from fg_low[0] on. Foreground comes
 // first, each part in the candidates' order. Rows beyond the sample repeat its background (or, without any, its
 // foreground), so every row is an example; with no candidate at all they are zeros of class 0.
+#include <algorithm>
+
 #include "layers/ops/roi/anchors.h"
 #include "layers/ops/roi/ops.h"
 #include "layers/ops/roi/rois.h"
@@ -103,8 +105,7 @@ std::vector<int64_t> ProposalTargetsDrawn(const std::vector<ProposalTargetsRegio
     drawn.insert(drawn.end(), some.begin(), some.end());
   }
   std::ranges::sort(drawn);
-  const auto repeats = std::ranges::unique(drawn);
-  drawn.erase(repeats.begin(), repeats.end());
+  drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
   return drawn;
 }
 

@@ -42,9 +42,9 @@ int64_t DetectionJudge::WriteClasses(const RealsOut& out) const {
 }
 
 std::span<DetectionJudge::Object> DetectionJudge::ObjectsOf(const Found& found) {
-  const auto range = std::ranges::equal_range(objects_, std::pair(found.image, found.label), {},
-                                              [](const Object& o) { return std::pair(o.truth.image, o.truth.label); });
-  return {range.begin(), range.end()};
+  const auto place = [](const Object& o) { return std::pair(o.truth.image, o.truth.label); };
+  const std::pair wanted(found.image, found.label);
+  return {std::ranges::lower_bound(objects_, wanted, {}, place), std::ranges::upper_bound(objects_, wanted, {}, place)};
 }
 
 int DetectionJudge::Judge(const Found& found, std::span<Object> objects) const {

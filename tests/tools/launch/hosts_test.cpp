@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "tools/launch/command.h"
 
 namespace moka {
@@ -111,6 +112,22 @@ TEST(CommandTest, SrunSpeaksPmix) {
 TEST(CommandTest, AShellSplitsTheLineIntoTheSameWords) {
   EXPECT_EQ(ShellLine({"a b", "it's", "", "$x", "plain-1.0"}), R"('a b' 'it'\''s' '' '$x' plain-1.0)");
   EXPECT_EQ(ShellLine({"a b\x1b'\n\xff"}), R"($'a b\033\047\012\377')") << "no byte of it commands a terminal";
+}
+
+// Half a million lines are read or refused at once, and their slots never overflow.
+TEST(Hosts, ManyHostsAreRefused) {
+  std::string file;
+  for (int i = 0; i <= 65536; ++i) file += StrCat("n", i, " slots=4096\n");
+  try {
+    ParseHostfile(file, "hosts");
+    FAIL() << "too many hosts";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadData);
+    EXPECT_EQ(error.place().line, 65537);
+    EXPECT_EQ(error.text(), "more than 65536 hosts");
+  }
+  file.resize(file.rfind("n65536"));
+  EXPECT_EQ(SlotCount(ParseHostfile(file, "hosts")), 1 << 28);
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+// Archives: v7, ustar, GNU and pax, plain or gzip-compressed. Checksums of headers are put right first, so that what
+// they protect is read.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "data/file_tree.h"
+#include "data/gz_file.h"
+#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/one_input.h"
+
+namespace moka {
+namespace {
+
+constexpr size_t kBlock = 512;
+constexpr size_t kChecksumAt = 148;
+constexpr size_t kChecksumBytes = 8;
+
+// Of blocks that begin as a header's does: a name, then octal digits where the mode is.
+std::string WithChecksums(std::string_view archive) {
+  std::string mended(archive);
+  for (size_t at = 0; at + kBlock <= mended.size(); at += kBlock) {
+    char* const block = mended.data() + at;
+    const bool is_header = block[0] != '\0' && block[100] >= '0' && block[100] <= '7';
+    if (!is_header) continue;
+    std::fill_n(block + kChecksumAt, kChecksumBytes, ' ');
+    unsigned sum = 0;
+    for (size_t i = 0; i < kBlock; ++i) sum += static_cast<uint8_t>(block[i]);
+    std::array<char, kChecksumBytes> digits{};
+    std::snprintf(digits.data(), digits.size(), "%06o", sum);
+    std::copy_n(digits.begin(), 7, block + kChecksumAt);
+  }
+  return mended;
+}
+
+// What archives may hold here in all: the fuzzer's own limit of memory is near.
+constexpr int64_t kMostBytes = int64_t{1} << 26;
+
+void ReadMembers(const std::filesystem::path& archive) {
+  TarReader tar(archive);
+  int64_t bytes = 0;
+  while (tar.Next()) {
+    bytes += tar.bytes();
+    if (bytes > kMostBytes) return;
+    const auto wanted = static_cast<size_t>(tar.bytes());
+    if (tar.Read().size() != wanted) std::abort();
+  }
+  tar.Warnings();
+}
+
+void ReadTree(const std::filesystem::path& archive) {
+  int members = 0;
+  const FileTree tree(archive, [&] {
+    constexpr int kMostMembers = 64;
+    if (++members > kMostMembers) throw Error(ErrorKind::kBadData, "more members than are looked at here");
+  });
+  for (const std::string& name : tree.FilesIn("")) {
+    if (!tree.Has(name)) std::abort();
+    if (tree.BytesOf(name) <= kMostBytes) tree.Read(name);
+  }
+}
+
+}  // namespace
+}  // namespace moka
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return moka::RunOneInput(data, size, [](std::string_view bytes) {
+    static moka::InputFile file("set.tar");
+    file.Write(moka::WithChecksums(bytes));
+    bytes.size() % 2 == 0 ? moka::ReadMembers(file.path()) : moka::ReadTree(file.path());
+  });
+}

@@ -1,0 +1,47 @@
+// Lists and tables in text. The first byte says what: pictures with a label, with two labels, words, windows, a table.
+#include "data/layer_fields.h"
+#include "data/record_source.h"
+#include "data/text_table.h"
+#include "data/window_maker.h"
+#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/one_input.h"
+
+namespace moka {
+namespace {
+
+void ReadNumbers(const Table& table) {
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    for (size_t column = 0; column < table.columns(); ++column) NumberAt(table, row, column);
+  }
+}
+
+void ReadWindows(const std::filesystem::path& list) {
+  WindowOptions options;
+  options.source = list;
+  options.batch = 4;
+  options.crop_size = 8;
+  const WindowMaker maker(options);
+  Require(maker.DataShape(0, *std::make_unique<SampleScratch>()).Count() > 0, "windows have a shape");
+}
+
+}  // namespace
+}  // namespace moka
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return moka::RunOneInput(data, size, [](std::string_view text) {
+    if (text.empty()) return;
+    static moka::InputFile file("list.txt");
+    const std::filesystem::path& list = file.Write(text.substr(1));
+    switch (text.front()) {
+      case '1': moka::Require(!moka::ReadImageList(list).empty(), "a list has lines"); return;
+      case '2':
+        for (const moka::ListedImage& image : moka::ReadImageList(list, 2)) {
+          moka::Require(image.labels.size() == 2, "a line has its labels");
+        }
+        return;
+      case 'l': moka::ReadListLines(list); return;
+      case 'w': moka::ReadWindows(list); return;
+      default: moka::ReadNumbers(moka::ReadTable(list));
+    }
+  });
+}

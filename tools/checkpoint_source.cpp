@@ -92,7 +92,10 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
   const std::optional<NamedRun> run = FindNamedRun(text, runs);
   if (!run) {
     const std::string name = text.substr(0, text.rfind('@'));
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)), DidYouMean(name, RunNames(runs)));
+    std::error_code code;
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)),
+                fs::is_regular_file(text, code) ? "a file of weights is given as --weights FILE"
+                                                : DidYouMean(name, RunNames(runs)));
   }
   const std::vector<std::string> wanted =
       run->which.empty() ? std::vector<std::string>{"best", "last"} : std::vector<std::string>{run->which};

@@ -249,6 +249,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CheckTestData(setup.nets);
+  CheckVocabularies(setup.nets);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);

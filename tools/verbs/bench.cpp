@@ -63,8 +63,8 @@ Bench Prepare(const Arguments& arguments) {
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   options.solver = overrides.solver;
   options.has_precision = arguments.Has("precision");
-  const fs::path file =
-      FindConfig(ConfigOf(arguments.positionals[0]), result.is_training ? "train_val.prototxt" : "deploy.prototxt");
+  const std::string config = ConfigOf(arguments.positionals[0]);
+  const fs::path file = result.is_training ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config);
   const bool is_folder = file.filename() == "train_val.prototxt" || file.filename() == "deploy.prototxt";
   result.model = is_folder ? fs::absolute(file).parent_path().filename().string() : file.stem().string();
   NetReadOptions read;

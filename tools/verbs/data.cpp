@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -52,9 +53,7 @@ ImportOptions DataOptionsOf(const Arguments& arguments) {
   ImportOptions options;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
-    const auto [height, width] = SizeOfFlag("resize", size);
-    options.height = height;
-    options.width = width > 0 ? width : height;
+    std::tie(options.height, options.width) = SizeOfFlag("resize", size, "max-side");
   }
   constexpr int64_t kMostPixels = 1 << 14;
   options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
@@ -346,7 +345,7 @@ Verb DataVerb() {
   import.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
                      "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
   import.operands = ImportSources();
-  import.options = {{"resize", "HxW", "resize images (one number: both sides)"},
+  import.options = {{"resize", "HxW", "resize images to exactly that"},
                     {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
                     {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                     {"gray", "", "store one channel"},

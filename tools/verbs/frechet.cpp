@@ -91,7 +91,8 @@ Verb FrechetVerb() {
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"mean", "VALUES", "subtracted from pixels: one value, B,G,R, or a mean image's file"},
                   {"scale", "X", "pixels are multiplied by it after that"},
-                  {"resize", "HxW", "pictures are resized to it, or N: the shorter side, then cut to the input"},
+                  {"resize", "HxW", "pictures are resized to it, then cut to the input"},
+                  {"resize-short", "N", "their shorter side is resized to it, then they are cut"},
                   {"blob", "NAME", "whose values are the features (default: the net's first output)"},
                   {"batch", "N", "pictures a pass (default 100)"},
                   {"json", "", "print as JSON"}};

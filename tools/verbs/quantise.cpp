@@ -1,6 +1,9 @@
 // moka quantise: ranges for 8-bit inference from training data, and what they cost and gain on the test data.
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <memory>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -23,6 +26,32 @@
 namespace moka {
 namespace {
 
+// Takes what the training's layer reads and in which order, and nothing of how it changes it: pictures are measured as
+// tests and inference see them, without the crops and distortions of a training.
+void ReadAsTrained(const LayerParameter& trained, LayerParameter& layer) {
+  namespace pb = google::protobuf;
+  constexpr std::array<std::string_view, 8> kWhere = {
+      "backend",     "root_folder",       "shuffle",     "source",
+      "source_file", "source_vocabulary", "target_file", "target_vocabulary",
+  };
+  std::vector<const pb::FieldDescriptor*> parts;
+  trained.GetReflection()->ListFields(trained, &parts);
+  for (const pb::FieldDescriptor* part : parts) {
+    if (part->is_repeated() || part->message_type() == nullptr) continue;
+    const pb::Message& from = trained.GetReflection()->GetMessage(trained, part);
+    const std::unique_ptr<pb::Message> read(from.New());
+    read->CopyFrom(from);
+    std::vector<const pb::FieldDescriptor*> fields;
+    for (const std::string_view name : kWhere) {
+      const pb::FieldDescriptor* field = part->message_type()->FindFieldByName(std::string(name));
+      if (field != nullptr) fields.push_back(field);
+    }
+    if (fields.empty()) continue;
+    pb::Message* to = layer.GetReflection()->MutableMessage(&layer, part);
+    to->GetReflection()->SwapFields(to, read.get(), fields);
+  }
+}
+
 // The net as it is tested, but reading the training data: test data is for reporting.
 NetParameter CalibrationNet(const NetParameter& net) {
   NetParameter tested = FilterNet(net, TEST);
@@ -31,6 +60,10 @@ NetParameter CalibrationNet(const NetParameter& net) {
     if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
     for (const LayerParameter& source : trained.layer()) {
       if (source.bottom_size() > 0 || source.top_size() == 0 || source.top(0) != layer.top(0)) continue;
+      if (source.type() == layer.type()) {
+        ReadAsTrained(source, layer);
+        break;
+      }
       layer = source;
       layer.clear_include();
       layer.clear_exclude();
@@ -64,6 +97,12 @@ QuantiseCandidate MakeCandidate(const NetParameter& net, const std::string& weig
   QuantiseCandidate c = Compiled(net, compile);
   LoadTrainedWeights(weights, c.net->blobs(), c.store);
   return c;
+}
+
+// Before a batch is measured.
+void RefuseWithoutConvolutions(const NetParameter& param, const Program& program) {
+  if (Calibration::HasRanges(program)) return;
+  throw Error(ErrorKind::kConfig, StrCat("net \"", param.name(), "\" has no convolutions to run on 8-bit integers"));
 }
 
 int64_t BytesOfSteps(const Program& program) {
@@ -115,6 +154,7 @@ int RunQuantise(const Arguments& arguments) {
   Calibration calibration;
   {
     QuantiseCandidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
+    RefuseWithoutConvolutions(param, c.net->program());
     const int64_t batches = arguments.Int("batches", 16, 1, 100000);
     ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
     c.net->Run(batches, [&](int64_t done) {
@@ -124,9 +164,6 @@ int RunQuantise(const Arguments& arguments) {
     });
   }
   auto quantization = std::make_shared<Quantization>(calibration.Finish());
-  if (quantization->convolutions.empty()) {
-    throw Error(ErrorKind::kConfig, StrCat("net \"", param.name(), "\" has no convolutions to run on 8-bit integers"));
-  }
   WriteQuantization(*quantization, out);
   LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
 

@@ -101,8 +101,8 @@ int RunTime(const Arguments& arguments) {
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
-  const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
-  const NetParameter param = ReadNet(FindConfig(config, file), read);
+  const NetParameter param =
+      ReadNet(phase_text == "TRAIN" ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config), read);
   CompileOptions compile = CompileOptionsOf(arguments);
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);

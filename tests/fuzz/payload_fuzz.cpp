@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     moka::Decoder& decoder = decoders[static_cast<uint8_t>(bytes.front()) % decoders.size()];
     bytes.remove_prefix(1);
     const size_t used = std::min(bytes.size(), decoder.payload.size() * sizeof(float));
-    std::memcpy(decoder.payload.data(), bytes.data(), used);
+    if (used > 0) std::memcpy(decoder.payload.data(), bytes.data(), used);
     decoder.compressor->AddDecoded(moka::kStep, decoder.payload, decoder.sum);
   });
 }

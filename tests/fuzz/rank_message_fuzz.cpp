@@ -3,7 +3,6 @@
 // says what is asked, and the second which rank this one is.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -25,7 +24,7 @@ constexpr int kRanks = 3;
 class PlayedRanks final : public Transport {
  public:
   PlayedRanks(std::string_view bytes, int rank) : Transport(rank, kRanks), bytes_(bytes.size() / kUnit * kUnit) {
-    std::memcpy(bytes_.data(), bytes.data(), bytes_.size());
+    std::ranges::transform(bytes.substr(0, bytes_.size()), bytes_.begin(), [](char c) { return std::byte(c); });
   }
 
   std::span<std::byte> Reserve(int /*peer*/) override { return sink_; }

@@ -45,7 +45,7 @@ std::optional<HostSlots> HostOf(std::string_view text) {
 }
 
 // Hosts by what they are called, each once.
-class HostList {
+class UniqueHosts {
  public:
   // False for a name that is there.
   bool Add(HostSlots host) {
@@ -83,7 +83,7 @@ std::optional<HostSlots> HostOfLine(std::string_view line) {
 }  // namespace
 
 std::vector<HostSlots> ParseHosts(std::string_view text) {
-  HostList hosts;
+  UniqueHosts hosts;
   for (const std::string& part : Split(text, ',')) {
     const std::optional<HostSlots> host = HostOf(Trim(part));
     if (!host) {
@@ -100,7 +100,7 @@ std::vector<HostSlots> ParseHosts(std::string_view text) {
 }
 
 std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& file) {
-  HostList list;
+  UniqueHosts list;
   int number = 0;
   for (std::string line : Split(text, '\n')) {
     ++number;

@@ -137,6 +137,10 @@ void Hdf5Pipeline::CopyVolume(const Place& place, size_t top, const float* row, 
 // Names are separated by blanks or line ends, as Caffe reads them.
 void Hdf5Pipeline::ReadList() {
   const std::string text = ReadFile(list_);
+  if (text.starts_with("\x89HDF")) {
+    throw Error(ErrorKind::kBadData, {}, StrCat(list_, " is an HDF5 file, and the source is a list of such files"),
+                "name a text file that has the path of one on each line");
+  }
   int line = 1;
   std::string name;
   const auto take = [&] {

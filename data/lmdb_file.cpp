@@ -57,6 +57,14 @@ fs::path DataFileOf(const fs::path& path) {
   return fs::is_directory(path, ignored) ? path / kDataName : path;
 }
 
+// What to do where there is no database.
+std::string HowToMakeLmdb(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path / "CURRENT", ignored)) return "`moka data import` makes one";
+  return StrCat("the folder holds a LevelDB; `moka data import leveldb:", Printable(path.string()),
+                " OUT` makes an LMDB of it");
+}
+
 }  // namespace
 
 LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : path_(path), checks_(use.checks) {
@@ -66,7 +74,7 @@ LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : pa
   if (file.fd < 0) {
     const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
     throw Error(kind, {}, StrCat("cannot open LMDB ", data.string(), ": ", LmdbFileReason()),
-                kind == ErrorKind::kNoInput ? "`moka data import` makes one" : "");
+                kind == ErrorKind::kNoInput ? HowToMakeLmdb(path) : "");
   }
   struct stat status {};
   if (fstat(file.fd, &status) != 0) throw Error(ErrorKind::kIo, StrCat(data.string(), ": ", LmdbFileReason()));

@@ -20,7 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool IsVisible(const fs::path& path) { return !path.filename().string().starts_with('.'); }
+
+// The entries of a folder that are wanted, in order.
+std::vector<fs::path> EntriesOf(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
+  std::error_code failed;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (is_wanted(it->path())) entries.push_back(it->path());
+  }
+  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
 
 // The archive that a path goes through, or empty.
 fs::path ArchiveIn(const fs::path& path) {
@@ -81,15 +93,13 @@ bool IsArchiveName(std::string_view name) {
 
 std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }
 
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
-  std::error_code failed;
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    if (!IsHidden(it->path())) entries.push_back(it->path());
-  }
-  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
-  std::sort(entries.begin(), entries.end());
-  return entries;
+std::vector<fs::path> SortedEntries(const fs::path& folder) { return EntriesOf(folder, IsVisible); }
+
+std::vector<fs::path> HiddenFoldersIn(const fs::path& folder) {
+  return EntriesOf(folder, [](const fs::path& entry) {
+    std::error_code ignored;
+    return !IsVisible(entry) && fs::is_directory(entry, ignored);
+  });
 }
 
 FileTree::FileTree(fs::path path, const std::function<void()>& step)

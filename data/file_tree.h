@@ -58,5 +58,7 @@ bool IsArchiveName(std::string_view name);
 std::string StemOf(const std::string& name);
 // What a folder has, without hidden entries, in order. Errors: kNoInput.
 std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
+// The hidden folders in a folder, in order.
+std::vector<std::filesystem::path> HiddenFoldersIn(const std::filesystem::path& folder);
 
 }  // namespace moka

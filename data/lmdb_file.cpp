@@ -34,14 +34,23 @@ fs::path DataFileOf(const fs::path& path) {
   return fs::is_directory(path, ignored) ? path / kDataName : path;
 }
 
-OpenFile OpenDatabase(const fs::path& data) {
+// What to do where there is no database.
+std::string HowToMakeLmdb(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path / "CURRENT", ignored)) return "`moka data import` makes one";
+  return StrCat("the folder holds a LevelDB; `moka data import leveldb:", Printable(path.string()),
+                " OUT` makes an LMDB of it");
+}
+
+OpenFile OpenDatabase(const fs::path& path) {
+  const fs::path data = DataFileOf(path);
   std::error_code ignored;
   try {
     return OpenFile::ForReading(data);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kNoInput || fs::exists(fs::symlink_status(data, ignored))) throw;
     throw Error(error.kind(), {}, StrCat("cannot open LMDB ", data.string(), ": No such file or directory"),
-                "`moka data import` makes one");
+                HowToMakeLmdb(path));
   }
 }
 
@@ -49,7 +58,7 @@ OpenFile OpenDatabase(const fs::path& data) {
 
 LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : path_(path), checks_(use.checks) {
   const fs::path data = DataFileOf(path);
-  OpenFile file = OpenDatabase(data);
+  OpenFile file = OpenDatabase(path);
   file_bytes_ = file.bytes();
   entries_ = WalkLmdb(file.fd(), file_bytes_, path.string());
   ReadMark();

@@ -15,7 +15,7 @@
 namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : given_(param), options_(options), store_(store), feed_(options.name, options.data) {
+    : given_(param), options_(options), store_(store), feed_(options.name, options.data), signs_(param) {
   const SlowPhase phase("building the test net");
   NetOptions net_options;
   net_options.state = param.state();
@@ -148,6 +148,7 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
     loss_ += mean.loss_weight * mean.value;
     results.push_back(std::move(mean));
   }
+  if (options_.data.rank == 0) signs_.Look(results);
   return results;
 }
 

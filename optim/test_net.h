@@ -15,6 +15,7 @@
 #include "optim/average_precision.h"
 #include "optim/evaluators/evaluator.h"
 #include "optim/feed.h"
+#include "optim/loss_signs.h"
 #include "optim/train_net.h"
 
 namespace moka {
@@ -102,7 +103,8 @@ class TestNet {
   Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
   std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
-  bool has_kept_ = false;                                         // states that go on from batch to batch
+  LossSigns signs_;
+  bool has_kept_ = false;  // states that go on from batch to batch
   double loss_ = 0;
 };
 

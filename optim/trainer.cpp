@@ -203,7 +203,11 @@ void Trainer::Display() {
   display.since_last = state_.iteration - displayed_at_;
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
+  // The iteration counts as done only after this: its rate is that of its own number.
+  display.progress.lr = LearningRate(turns_->lead_solver(), state_.iteration, state_.plateau.step);
   display.outputs = IsTogether() ? OverRanks(turns_->Outputs()) : turns_->Outputs();
+  if (!signs_) signs_.emplace(turns_->WholeNet());
+  if (is_first()) signs_->Look(display.outputs);
   display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));

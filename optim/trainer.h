@@ -19,6 +19,7 @@
 #include "graph/parameter_store.h"
 #include "optim/by_product.h"
 #include "optim/input_report.h"
+#include "optim/loss_signs.h"
 #include "optim/rank_beacon.h"
 #include "optim/report.h"
 #include "optim/scaling_report.h"
@@ -141,8 +142,9 @@ class Trainer {
   std::unique_ptr<TrainReport> report_;
   ByProduct samples_{"grids of samples"};
   InputReport input_;
-  int64_t epochs_ = 0;  // ended
-  double epoch_s_ = 0;  // train_s_ when the last one ended
+  std::optional<LossSigns> signs_;  // from the first display on
+  int64_t epochs_ = 0;              // ended
+  double epoch_s_ = 0;              // train_s_ when the last one ended
   TrainerState state_;
   std::string best_metric_;  // empty: no test ranks the run
   bool is_smaller_better_ = false;

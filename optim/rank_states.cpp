@@ -173,8 +173,14 @@ void WriteRankState(const std::filesystem::path& run, const RankState& state) {
   const std::filesystem::path path = run / "ranks" / StrCat("rank-", state.rank, ".json");
   std::filesystem::path temporary = path;
   temporary += ".new";
-  std::ofstream(temporary) << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   std::error_code code;
+  std::ofstream file(temporary);
+  file << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  file.close();
+  if (!file) {  // a full disk: what was said before is better than half of this
+    std::filesystem::remove(temporary, code);
+    return;
+  }
   std::filesystem::rename(temporary, path, code);
 }
 

@@ -64,6 +64,10 @@ std::vector<std::string> RunNames(const fs::path& runs) {
   return names;
 }
 
+std::string InRuns(const fs::path& runs) {
+  return runs == "runs" ? std::string() : StrCat(" in ", Printable(runs.string()));
+}
+
 bool IsRun(const fs::path& folder) {
   std::error_code code;
   return fs::is_directory(folder / "checkpoints", code);
@@ -88,7 +92,8 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
   const std::optional<NamedRun> run = FindNamedRun(text, runs);
   if (!run) {
     const std::string name = text.substr(0, text.rfind('@'));
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)), DidYouMean(name, RunNames(runs)));
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name), InRuns(runs)),
+                DidYouMean(name, RunNames(runs)));
   }
   const std::vector<std::string> wanted =
       run->which.empty() ? std::vector<std::string>{"best", "last"} : std::vector<std::string>{run->which};

@@ -102,9 +102,10 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
     }
   }
   std::ofstream file(path, std::ios::app);
+  if (!file) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string()));
   if (is_new) file << header << "\n";
   file << TimmRow(bench.result, *bench.net) << "\n";
-  if (!file.flush()) throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
+  if (!file.flush()) throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string()));
 }
 
 // Answers commands with one line of JSON each until "quit" or the end of the input, after a first line that says what
@@ -156,9 +157,11 @@ int RunModel(const Arguments& arguments) {
   bench.result.peak_bytes = ProcessBytes("VmHWM");
   bench.result.outside_share = ShareOutsideKernels(*bench.net, std::min<int64_t>(iterations, 3));
   if (arguments.Has("csv")) AppendCsv(bench, arguments.Get("csv"));
-  const std::string text =
-      arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
-  PrintLines(text);
+  if (arguments.Has("json")) {
+    PrintJsonText(BenchJson(bench.result, *bench.net));
+  } else {
+    PrintLines(BenchText(bench.result, *bench.net));
+  }
   return 0;
 }
 
@@ -177,12 +180,15 @@ LayerParameter DataLayerOf(const Arguments& arguments) {
   read.overrides = arguments.overrides;
   const NetParameter net = ReadNet(FindConfig(ConfigOf(source), "train_val.prototxt"), read);
   const NetParameter present = FilterNet(net, TRAIN);
+  std::vector<std::string> names;
   for (const LayerParameter& layer : present.layer()) {
-    const bool is_asked = !arguments.Has("layer") || layer.name() == arguments.Get("layer");
-    if (is_asked && IsPipelineLayer(layer.type())) return layer;
+    if (!IsPipelineLayer(layer.type())) continue;
+    if (!arguments.Has("layer") || layer.name() == arguments.Get("layer")) return layer;
+    names.push_back(layer.name());
   }
-  throw Error(ErrorKind::kUsage,
-              StrCat(source, " has no ", arguments.Has("layer") ? "such " : "", "layer that reads data when training"));
+  const std::string wanted = arguments.Has("layer") ? StrCat(" \"", Printable(arguments.Get("layer")), "\"") : "";
+  throw Error(ErrorKind::kUsage, {}, StrCat(source, " has no layer", wanted, " that reads data when training"),
+              names.empty() ? std::string() : StrCat("it has ", Join(names, ", ")));
 }
 
 int RunData(const Arguments& arguments) {

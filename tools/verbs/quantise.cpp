@@ -174,7 +174,9 @@ Verb QuantiseVerb() {
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
-  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
   verb.run = RunQuantise;
   return verb;
 }

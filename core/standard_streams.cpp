@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -16,6 +17,11 @@ namespace moka {
 namespace {
 
 constexpr std::array kStreamSignals = {SIGPIPE, SIGXFSZ};
+
+[[noreturn]] void FailOutput(int reason) {
+  const std::string why = reason == 0 ? "" : StrCat(": ", std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
+  throw Error(ErrorKind::kIo, StrCat("cannot write to standard output", why));
+}
 
 }  // namespace
 
@@ -41,15 +47,15 @@ void RestoreStreamSignals() {
   for (const int signal : kStreamSignals) std::signal(signal, SIG_DFL);
 }
 
+void WriteStandardOutput(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) FailOutput(errno);
+}
+
 void FlushStandardOutput() {
   errno = 0;
-  const bool has_failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
-  if (!has_failed) return;
-  const int reason = errno;
-  throw Error(ErrorKind::kIo,
-              StrCat("cannot write to standard output",
-                     reason == 0 ? std::string()
-                                 : StrCat(": ", std::strerror(reason))));  // NOLINT(concurrency-mt-unsafe): glibc's
+  if (std::fflush(stdout) != 0) FailOutput(errno);
+  if (std::ferror(stdout) != 0) FailOutput(0);
 }
 
 }  // namespace moka

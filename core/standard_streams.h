@@ -3,6 +3,7 @@
 #pragma once
 
 #include <csignal>
+#include <string_view>
 
 namespace moka {
 
@@ -16,7 +17,9 @@ sigset_t StreamSignals();
 // In a child process between fork and exec: those signals are as usual again. Only async-signal-safe calls.
 void RestoreStreamSignals();
 
-// Writes out what standard output still holds. Errors: kIo if any write to it has failed, with the system's reason.
+// Results that were asked for. Errors: kIo with the system's reason as soon as some of them cannot be written.
+void WriteStandardOutput(std::string_view text);
+// Writes out what standard output still holds. Errors: the same.
 void FlushStandardOutput();
 
 }  // namespace moka

@@ -66,6 +66,10 @@ std::vector<std::string> RunNames(const fs::path& runs) {
   return names;
 }
 
+std::string InRuns(const fs::path& runs) {
+  return runs == "runs" ? std::string() : StrCat(" in ", Printable(runs.string()));
+}
+
 bool IsRun(const fs::path& folder) {
   std::error_code code;
   return fs::is_directory(folder / "checkpoints", code);
@@ -93,7 +97,7 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
   if (!run) {
     const std::string name = text.substr(0, text.rfind('@'));
     std::error_code code;
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)),
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name), InRuns(runs)),
                 fs::is_regular_file(text, code) ? "a file of weights is given as --weights FILE"
                                                 : DidYouMean(name, RunNames(runs)));
   }

@@ -139,7 +139,7 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
     const std::optional<NamedRun> run = FindNamedRun(config, runs);
     if (!run) {
       const std::string name = config.substr(0, config.rfind('@'));
-      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config)),
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config), InRuns(runs)),
                   DidYouMean(name, RunNames(runs)));
     }
     folder = run->folder;

@@ -133,7 +133,8 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
                   StrCat("--from ", Printable(wanted), " starts a new run there"));
     }
     if (run) return fs::weakly_canonical(run->folder, code);
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, RunNames(runs)));
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted), InRuns(runs)),
+                DidYouMean(wanted, RunNames(runs)));
   }
   fs::path newest;
   RunProgress newest_progress;

@@ -1,4 +1,6 @@
 // moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -104,7 +106,7 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
   const std::string lines = StrCat(is_new ? header + "\n" : "", TimmRow(bench.result, *bench.net), "\n");
   const OpenFile file = OpenFile::ForAppending(path);
   if (write(file.fd(), lines.data(), lines.size()) != std::ssize(lines)) {
-    throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string()));
   }
 }
 
@@ -157,9 +159,11 @@ int RunModel(const Arguments& arguments) {
   bench.result.peak_bytes = ProcessBytes("VmHWM");
   bench.result.outside_share = ShareOutsideKernels(*bench.net, std::min<int64_t>(iterations, 3));
   if (arguments.Has("csv")) AppendCsv(bench, arguments.Get("csv"));
-  const std::string text =
-      arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
-  PrintLines(text);
+  if (arguments.Has("json")) {
+    PrintJsonText(BenchJson(bench.result, *bench.net));
+  } else {
+    PrintLines(BenchText(bench.result, *bench.net));
+  }
   return 0;
 }
 
@@ -178,12 +182,15 @@ LayerParameter DataLayerOf(const Arguments& arguments) {
   read.overrides = arguments.overrides;
   const NetParameter net = ReadNet(FindConfig(ConfigOf(source), "train_val.prototxt"), read);
   const NetParameter present = FilterNet(net, TRAIN);
+  std::vector<std::string> names;
   for (const LayerParameter& layer : present.layer()) {
-    const bool is_asked = !arguments.Has("layer") || layer.name() == arguments.Get("layer");
-    if (is_asked && IsPipelineLayer(layer.type())) return layer;
+    if (!IsPipelineLayer(layer.type())) continue;
+    if (!arguments.Has("layer") || layer.name() == arguments.Get("layer")) return layer;
+    names.push_back(layer.name());
   }
-  throw Error(ErrorKind::kUsage,
-              StrCat(source, " has no ", arguments.Has("layer") ? "such " : "", "layer that reads data when training"));
+  const std::string wanted = arguments.Has("layer") ? StrCat(" \"", Printable(arguments.Get("layer")), "\"") : "";
+  throw Error(ErrorKind::kUsage, {}, StrCat(source, " has no layer", wanted, " that reads data when training"),
+              names.empty() ? std::string() : StrCat("it has ", Join(names, ", ")));
 }
 
 int RunData(const Arguments& arguments) {

@@ -110,11 +110,10 @@ int RunImport(const Arguments& arguments) {
                    {"skipped", report.skipped},
                    {"labels", report.labels}});
   } else {
-    PrintLines(
-        StrCat(out, ": ", report.records, " records",
-               report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
-               report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
-               report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"), "\n"));
+    Print("{}: {} records{}{}{}\n", out, report.records,
+          report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
+          report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
+          report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"));
   }
   return 0;
 }
@@ -131,8 +130,8 @@ int RunTable(const Arguments& arguments) {
   if (arguments.Has("no-scaling")) options.scaling = TableOptions::Scaling::kNone;
   options.test_every = arguments.Int("test-every", options.test_every, 0, INT64_MAX);
   const TableReport report = ImportTable(table, out, options);
-  PrintLines(StrCat(out, ": ", report.train_rows, " train and ", report.test_rows, " test rows, ", report.dropped_rows,
-                    " dropped, ", report.columns.size(), " features (", Join(report.columns, ", "), ")\n"));
+  Print("{}: {} train and {} test rows, {} dropped, {} features ({})\n", out, report.train_rows, report.test_rows,
+        report.dropped_rows, report.columns.size(), Join(report.columns, ", "));
   return 0;
 }
 

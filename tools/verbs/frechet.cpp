@@ -1,6 +1,8 @@
 // moka frechet: how far two sets of pictures are from each other in the eyes of a net.
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -96,8 +98,9 @@ Verb FrechetVerb() {
                   {"blob", "NAME", "whose values are the features (default: the net's first output)"},
                   {"batch", "N", "pictures a pass (default 100)"},
                   {"json", "", "print as JSON"}};
+  constexpr std::array<std::string_view, 4> kNotHere = {"dry-run", "explain", "recompute", "trace"};
   for (const OptionSpec& option : ProgramOptionSpecs()) {
-    if (option.name != "recompute" && option.name != "trace") verb.options.push_back(option);
+    if (std::ranges::find(kNotHere, option.name) == kNotHere.end()) verb.options.push_back(option);
   }
   verb.run = RunFrechet;
   return verb;

@@ -212,7 +212,9 @@ Verb QuantiseVerb() {
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
                   {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
-  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
   verb.run = RunQuantise;
   return verb;
 }

@@ -65,7 +65,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "how long a step takes is not known",
                 "set --step-ms, or --times to a file that `moka time --json` wrote");
   }
-  ModelProfile profile = ProfileOfNet(net, ReadFile(arguments.Get("times")));
+  ModelProfile profile = ProfileOfNet(net, std::filesystem::path(arguments.Get("times")));
   if (step_s > 0) ScaleTo(profile, step_s);
   return profile;
 }

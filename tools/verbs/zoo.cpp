@@ -50,8 +50,7 @@ int RunZooList(const Arguments& arguments) {
 
 int RunZooInfo(const Arguments& arguments) {
   const ZooRow row = ReadRow(ModelsFolder(arguments), OneName(arguments, "info"));
-  const std::string text = arguments.Has("json") ? InfoJson(row) + "\n" : InfoText(row);
-  PrintLines(text);
+  arguments.Has("json") ? PrintJsonText(InfoJson(row)) : PrintLines(InfoText(row));
   return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
+#include "data/list_text.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -136,7 +137,7 @@ void Hdf5Pipeline::CopyVolume(const Place& place, size_t top, const float* row, 
 
 // Names are separated by blanks or line ends, as Caffe reads them.
 void Hdf5Pipeline::ReadList() {
-  const std::string text = ReadFile(list_);
+  const std::string text = ReadListText(list_);
   int line = 1;
   std::string name;
   const auto take = [&] {

@@ -9,8 +9,12 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/file_tree.h"
+#include "data/image.h"
+#include "data/left_out.h"
 #include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
@@ -25,14 +29,6 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool IsPictureFile(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
-         extension == ".webp" || extension == ".gif";
-}
 
 // The picture that standard input holds, or the files that its lines name.
 std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
@@ -138,9 +134,15 @@ std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, cons
       continue;
     }
     std::vector<fs::path> inside;
+    LeftOut left_out;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(argument)) {
-      if (entry.is_regular_file() && IsPictureFile(entry.path())) inside.push_back(entry.path());
+      if (!entry.is_regular_file()) continue;
+      const std::string name = entry.path().string();
+      if (IsImageName(name)) inside.push_back(entry.path());
+      const std::string_view format = UnreadFormatOfName(name);
+      if (!format.empty()) left_out.Add(StrCat(format, " files, a format that is not read"), name);
     }
+    for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
     if (inside.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(argument)));
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());

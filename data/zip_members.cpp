@@ -1,0 +1,105 @@
+#include "data/zip_members.h"
+
+#include <sys/stat.h>
+#include <zip.h>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+constexpr int64_t kZipMemberLimit = int64_t{1} << 30U;
+
+struct CloseZip {
+  void operator()(zip_t* zip) const { zip_discard(zip); }
+  void operator()(zip_file_t* file) const { zip_fclose(file); }
+};
+
+}  // namespace
+
+struct ZipMembers::State {
+  std::string path;
+  std::unique_ptr<zip_t, CloseZip> zip;
+  zip_int64_t next = 0;  // the present member's number, and 1
+
+  [[noreturn]] void Fail(std::string_view text) const { throw Error(ErrorKind::kBadData, StrCat(path, ": ", text)); }
+  // Of a member that a Unix program wrote as one.
+  bool IsLink(zip_uint64_t index) const {
+    zip_uint8_t system = 0;
+    zip_uint32_t attributes = 0;
+    const bool is_known = zip_file_get_external_attributes(zip.get(), index, 0, &system, &attributes) == 0;
+    return is_known && system == ZIP_OPSYS_UNIX && S_ISLNK(attributes >> 16U);
+  }
+};
+
+bool ZipMembers::IsZip(std::string_view begin) {
+  return begin.starts_with("PK\x03\x04") || begin.starts_with("PK\x05\x06");
+}
+
+ZipMembers::ZipMembers(const std::filesystem::path& path) : state_(std::make_unique<State>()) {
+  state_->path = path.string();
+  int code = 0;
+  state_->zip.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  if (state_->zip != nullptr) return;
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  const std::string reason = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  state_->Fail(StrCat("a damaged or truncated zip archive: ", Printable(reason)));
+}
+
+ZipMembers::~ZipMembers() = default;
+
+bool ZipMembers::Next() {
+  const zip_int64_t count = zip_get_num_entries(state_->zip.get(), 0);
+  while (state_->next < count) {
+    const auto index = static_cast<zip_uint64_t>(state_->next++);
+    zip_stat_t stat;
+    constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE;
+    if (zip_stat_index(state_->zip.get(), index, 0, &stat) != 0 || (stat.valid & kNeeded) != kNeeded) {
+      state_->Fail(StrCat("member ", index, " of the zip archive has no name or size"));
+    }
+    name_ = stat.name;
+    if (name_.ends_with('/')) continue;  // a folder
+    if ((stat.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && stat.encryption_method != ZIP_EM_NONE) {
+      left_out_.Add("encrypted members", name_);
+      continue;
+    }
+    if (state_->IsLink(index)) {
+      left_out_.Add("links", name_);
+      continue;
+    }
+    if (stat.size > static_cast<zip_uint64_t>(kZipMemberLimit)) {
+      state_->Fail(StrCat("a zip member of more than ", BytesText(kZipMemberLimit)));
+    }
+    bytes_ = static_cast<int64_t>(stat.size);
+    return true;
+  }
+  return false;
+}
+
+std::string ZipMembers::Read() {
+  const auto index = static_cast<zip_uint64_t>(state_->next - 1);
+  const auto fail = [&](std::string_view text) {
+    state_->Fail(StrCat("member \"", Printable(name_), "\" of the zip archive ", text));
+  };
+  const std::unique_ptr<zip_file_t, CloseZip> file(zip_fopen_index(state_->zip.get(), index, 0));
+  if (file == nullptr) fail(StrCat("cannot be read: ", Printable(zip_strerror(state_->zip.get()))));
+  // The size is what the archive claims: memory grows with what is really there.
+  constexpr size_t kPart = size_t{1} << 20U;
+  std::string data;
+  for (;;) {
+    const size_t before = data.size();
+    data.resize(std::min(static_cast<size_t>(bytes_) + 1, before + kPart));
+    const zip_int64_t got = zip_fread(file.get(), data.data() + before, data.size() - before);
+    if (got < 0) fail(StrCat("is damaged: ", Printable(zip_file_strerror(file.get()))));
+    data.resize(before + static_cast<size_t>(got));
+    if (std::ssize(data) > bytes_) fail("is longer than it says");
+    if (got == 0) break;
+  }
+  if (std::ssize(data) < bytes_) fail(StrCat("ends after ", data.size(), " of ", bytes_, " bytes"));
+  return data;
+}
+
+}  // namespace moka

@@ -79,7 +79,9 @@ int TemporaryFile() {
 }  // namespace
 
 bool IsImageName(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"};
+  constexpr std::array<std::string_view, 15> kExtensions = {".jpg",  ".jpeg", ".jpe", ".jfif", ".png",
+                                                            ".apng", ".bmp",  ".dib", ".webp", ".gif",
+                                                            ".tif",  ".tiff", ".ppm", ".pgm",  ".pbm"};
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;
   std::string extension(name.substr(dot));
@@ -88,7 +90,9 @@ bool IsImageName(std::string_view name) {
 }
 
 bool IsArchiveName(std::string_view name) {
-  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+  constexpr std::array<std::string_view, 11> kEndings = {".tar",  ".tar.gz", ".tgz",     ".tar.xz", ".txz", ".tar.bz2",
+                                                         ".tbz2", ".tbz",    ".tar.zst", ".tzst",   ".zip"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }

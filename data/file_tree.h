@@ -51,7 +51,8 @@ class FileTree {
   int fd_ = -1;                            // of the archive, or of what a compressed one holds
 };
 
-// Whether a name ends as those of pictures do: .jpg, .jpeg, .png, .bmp, .webp, .gif, in capitals too.
+// Whether a name ends as those of pictures do that are read: .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm, .pbm and
+// their other spellings, in capitals too.
 bool IsImageName(std::string_view name);
 bool IsArchiveName(std::string_view name);
 // A file's name without its folders and its last extension.

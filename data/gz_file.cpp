@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "core/error.h"
@@ -21,9 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBlock = 512;
 constexpr int64_t kMemberLimit = int64_t{1} << 30U;
-// Pictures, pixels and texts are packed to a hundredth nowhere; deflate can pack to a thousandth.
-constexpr int64_t kMostUnpacked = 100;
-constexpr int64_t kAnyUnpacked = int64_t{64} << 20U;  // may have been packed by any factor
 constexpr int64_t kNameLimit = 4096;
 constexpr int64_t kExtendedLimit = int64_t{1} << 20U;
 
@@ -53,6 +51,25 @@ int64_t NumberOf(std::string_view field) {
   return value;
 }
 
+// The first bytes of a file; none of one that cannot be read, or only once.
+std::string BeginOf(const fs::path& path) {
+  constexpr std::streamsize kBytes = 8;
+  std::string begin(kBytes, '\0');
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(begin.data(), kBytes);
+  begin.resize(static_cast<size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  return begin;
+}
+
+// Archives of other programs, which are not read.
+std::string_view UnreadArchiveOf(std::string_view begin) {
+  if (begin.starts_with("7z\xBC\xAF")) return ", but a 7z archive";
+  if (begin.starts_with("Rar!")) return ", but a RAR archive";
+  return "";
+}
+
 std::string_view Terminated(std::string_view field) { return field.substr(0, field.find('\0')); }
 
 }  // namespace
@@ -62,6 +79,9 @@ void GzFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>
 GzFile::GzFile(fs::path path) : path_(std::move(path)) {
   if (path_ == "/dev/stdin") {  // which may be a pipe
     file_.reset(gzopen(path_.c_str(), "rbe"));
+  } else if (const std::string_view packer = PackedStream::PackerOf(BeginOf(path_)); !packer.empty()) {
+    packed_ = std::make_unique<PackedStream>(path_, packer);
+    return;
   } else {
     OpenFile file = OpenFile::ForReading(path_);
     file_.reset(gzdopen(file.fd(), "rb"));
@@ -76,6 +96,12 @@ GzFile::GzFile(fs::path path) : path_(std::move(path)) {
 }
 
 int64_t GzFile::Read(char* data, int64_t bytes) {
+  if (packed_) {
+    const int64_t got = packed_->Read(data, bytes);
+    packed_offset_ += got;
+    CheckUnpackedBytes(path_, packed_->packed_bytes(), packed_offset_);
+    return got;
+  }
   auto* file = static_cast<gzFile>(file_.get());
   int64_t done = 0;
   while (done < bytes) {
@@ -89,21 +115,9 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
     }
     if (n == 0) break;
     done += n;
-    CheckUnpacked();
+    if (!is_plain()) CheckUnpackedBytes(path_, gzoffset(file), gztell(file));
   }
   return done;
-}
-
-void GzFile::CheckUnpacked() const {
-  auto* file = static_cast<gzFile>(file_.get());
-  const int64_t unpacked = gztell(file);
-  if (unpacked <= kAnyUnpacked || is_plain()) return;
-  const int64_t packed = std::max<int64_t>(1, gzoffset(file));
-  if (unpacked / packed <= kMostUnpacked) return;
-  throw Error(ErrorKind::kBadData, {},
-              StrCat(path_.string(), ": its first ", BytesText(packed), " unpack to ", BytesText(unpacked),
-                     ", more than ", kMostUnpacked, " times as much"),
-              "unpack it yourself if that is meant");
 }
 
 void GzFile::ReadExactly(char* data, int64_t bytes, std::string_view what) {
@@ -121,9 +135,13 @@ void GzFile::Skip(int64_t bytes) {
   }
 }
 
-int64_t GzFile::offset() const { return gztell(static_cast<gzFile>(file_.get())); }
+int64_t GzFile::offset() const { return packed_ ? packed_offset_ : int64_t{gztell(static_cast<gzFile>(file_.get()))}; }
 
-bool GzFile::is_plain() const { return gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+bool GzFile::is_plain() const { return !packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+
+TarReader::TarReader(const fs::path& path) : file_(path) {
+  if (ZipMembers::IsZip(BeginOf(path))) zip_ = std::make_unique<ZipMembers>(path);
+}
 
 void TarReader::SetBytes(int64_t bytes) {
   if (bytes < 0 || bytes > kMemberLimit) {
@@ -154,7 +172,8 @@ bool TarReader::ReadHeader(char& type) {
   }
   if (got != kBlock || Octal(field(148, 8)) != sum) {
     throw Error(ErrorKind::kBadData,
-                StrCat(file_.path().string(), ": not a tar archive, or damaged (after \"", Printable(name_), "\")"));
+                StrCat(file_.path().string(), ": not a tar archive", UnreadArchiveOf({block.data(), block.size()}),
+                       ", or damaged (after \"", Printable(name_), "\")"));
   }
   SetBytes(NumberOf(field(124, 12)));
   const std::string_view prefix = field(257, 5) == "ustar" ? Terminated(field(345, 155)) : std::string_view();
@@ -220,6 +239,7 @@ bool TarReader::TakeMember(char type, Extended own) {
 }
 
 bool TarReader::Next() {
+  if (zip_) return zip_->Next();
   char type = 0;
   Extended own;
   while (ReadHeader(type)) {
@@ -254,22 +274,24 @@ void TarReader::LookBehindEnd() {
 std::vector<std::string> TarReader::Warnings() const {
   std::vector<std::string> warnings;
   const std::string archive = file_.path().string();
-  for (const std::string& sentence : left_out_.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
+  const LeftOut& left_out = zip_ ? zip_->left_out() : left_out_;
+  for (const std::string& sentence : left_out.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
   if (!has_end_) warnings.push_back(StrCat(archive, ": ends without its end mark: it may have been cut"));
   if (is_joined_) warnings.push_back(StrCat(archive, ": what is joined behind its end is not read"));
   return warnings;
 }
 
 std::string TarReader::Read() {
-  if (bytes_ > kFileLimitBytes) {
+  if (bytes() > kFileLimitBytes) {
     throw Error(ErrorKind::kBadData,
-                StrCat(file_.path().string(), ": member \"", Printable(name_), "\" has ", BytesText(bytes_),
+                StrCat(file_.path().string(), ": member \"", Printable(name()), "\" has ", BytesText(bytes()),
                        ", more than the limit of ", BytesText(kFileLimitBytes)));
   }
-  return ReadPart(bytes_);
+  return ReadPart(bytes());
 }
 
 std::string TarReader::ReadPart(int64_t bytes) {
+  if (zip_) return zip_->ReadPart(bytes);
   std::string data(static_cast<size_t>(bytes), '\0');
   file_.ReadExactly(data.data(), bytes, StrCat("member \"", Printable(name_), "\""));
   pending_ -= bytes;

@@ -12,6 +12,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
+#include "data/list_text.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -145,7 +146,7 @@ void Hdf5Pipeline::ReadList() {
     throw Error(ErrorKind::kBadData, {}, StrCat(list_, " is an HDF5 file, and the source is a list of such files"),
                 "name a text file that has the path of one on each line");
   }
-  const std::string text = ReadLinesFile(list_);
+  const std::string text = ReadListText(list_);
   int line = 1;
   std::string name;
   const auto take = [&] {

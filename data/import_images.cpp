@@ -50,6 +50,13 @@ constexpr const char* kNoPictures = "files that are no pictures by their names";
 constexpr const char* kNoClass = "pictures that lie in no class's folder";
 constexpr const char* kHidden = "hidden folders, which are no classes and hold none of a class's pictures";
 
+// What kind of file it is that is left out, by its name.
+std::string KindLeftOut(std::string_view name) {
+  if (IsImageName(name)) return kNoClass;
+  const std::string_view format = UnreadFormatOfName(name);
+  return format.empty() ? kNoPictures : StrCat(format, " files, a format that is not read");
+}
+
 // Files that systems leave behind: nobody misses them.
 bool IsSystemFile(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
@@ -128,7 +135,7 @@ class ClassFolderWalk {
       } else if (IsImageName(name)) {
         pictures.push_back(entry);
       } else if (!IsSystemFile(name)) {
-        left_out_.Add(kNoPictures, entry.string());
+        left_out_.Add(KindLeftOut(name), entry.string());
       }
     }
   }
@@ -177,7 +184,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
       if (!hidden.empty()) {
         if (hidden_folders.emplace(hidden).second) left_out.Add(kHidden, hidden);
       } else if (!below.empty() && !IsSystemFile(below)) {
-        left_out.Add(IsImageName(below) ? kNoClass : kNoPictures, below);
+        left_out.Add(KindLeftOut(below), below);
       }
       continue;
     }
@@ -212,7 +219,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   for (const fs::path& entry : SortedEntries(folder)) {
     const std::string name = entry.filename().string();
     if (!fs::is_directory(entry, ignored)) {
-      if (!IsSystemFile(name)) left_out.Add(IsImageName(name) ? kNoClass : kNoPictures, name);
+      if (!IsSystemFile(name)) left_out.Add(KindLeftOut(name), name);
       continue;
     }
     const std::vector<fs::path> pictures = walk.PicturesIn(entry);
@@ -225,7 +232,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
-                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp or .gif files");
+                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm or .pbm files");
   }
   if (!is_class_seen && AreNoClasses(labels)) {
     throw Error(

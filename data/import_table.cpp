@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "core/utf8.h"
@@ -115,7 +116,13 @@ void WriteRows(const fs::path& out, const std::vector<std::vector<double>>& colu
     datum.set_channels(static_cast<int32_t>(columns.size()));
     datum.set_height(1);
     datum.set_width(1);
-    for (const auto& column : columns) datum.add_float_data(static_cast<float>(column[row]));
+    for (const auto& column : columns) {
+      if (IsBeyondFloat(column[row])) {
+        throw Error(ErrorKind::kBadData, StrCat(out.string(), ": row ", row, " has ", column[row],
+                                                ", larger than any float (scaled, if that is asked for)"));
+      }
+      datum.add_float_data(static_cast<float>(column[row]));
+    }
     writer.Put(LmdbKey(writer.entries(), StrCat("row", row)), datum.SerializeAsString());
   }
   writer.Finish();

@@ -197,7 +197,7 @@ JpegReader::Header JpegReader::Open(std::string_view file, DecodeOptions::Damage
   s.end = bytes + file.size();
   if (!s.ReadHeader(bytes, file.size())) throw JpegError("read the header of", s.Reason());
   if (s.info.image_width == 0 || s.info.image_height == 0) throw JpegError("read the header of", "no frame header");
-  return {s.info.image_width, s.info.image_height, s.info.jpeg_color_space == JCS_GRAYSCALE};
+  return {s.info.image_width, s.info.image_height, s.info.jpeg_color_space == JCS_GRAYSCALE, s.is_cmyk()};
 }
 
 ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, Image& out) {

@@ -13,6 +13,7 @@
 #include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
@@ -121,6 +122,12 @@ struct Hdf5Reader::State {
     return dataset;
   }
   Shape ShapeOf(hid_t dataset, const std::string& path) const;
+  // The numbers of a selection as floats; `first` counts those before it. Errors: kBadData.
+  void ReadNumbers(hid_t dataset, const std::string& path, hid_t in_memory, hid_t in_file, int64_t first,
+                   std::span<float> values) const;
+  template <class T>
+  void ReadWide(hid_t dataset, const std::string& path, hid_t type, hid_t in_memory, hid_t in_file, int64_t first,
+                std::span<float> values) const;
   Shape CheckNumbers(hid_t dataset, const std::string& path) const;
   void CheckStorage(hid_t dataset, const std::string& path, const Shape& shape, size_t value_bytes) const;
   void CheckWhole(hid_t dataset, const std::string& path, const Shape& shape);
@@ -289,6 +296,36 @@ void Hdf5Reader::State::CheckWhole(hid_t dataset, const std::string& path, const
                     kWeightsCompressionLimit, " times as much"));
 }
 
+template <class T>
+void Hdf5Reader::State::ReadWide(hid_t dataset, const std::string& path, hid_t type, hid_t in_memory, hid_t in_file,
+                                 int64_t first, std::span<float> values) const {
+  std::vector<T> numbers(values.size());
+  if (H5Dread(dataset, type, in_memory, in_file, H5P_DEFAULT, numbers.data()) < 0) {
+    Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+  CopyWide(std::span<const T>(numbers), StrCat(name, ": dataset \"", Printable(path), "\""), first, values);
+}
+
+void Hdf5Reader::State::ReadNumbers(hid_t dataset, const std::string& path, hid_t in_memory, hid_t in_file,
+                                    int64_t first, std::span<float> values) const {
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const size_t value_bytes = H5Tget_size(type.get());
+  constexpr size_t kExactBytes = 2;  // whole numbers of 16 bits are floats as they are
+  if (kind == H5T_INTEGER && value_bytes > kExactBytes) {
+    if (H5Tget_sign(type.get()) == H5T_SGN_NONE) {
+      return ReadWide<uint64_t>(dataset, path, H5T_NATIVE_UINT64, in_memory, in_file, first, values);
+    }
+    return ReadWide<int64_t>(dataset, path, H5T_NATIVE_INT64, in_memory, in_file, first, values);
+  }
+  if (kind == H5T_FLOAT && value_bytes > sizeof(float)) {
+    return ReadWide<double>(dataset, path, H5T_NATIVE_DOUBLE, in_memory, in_file, first, values);
+  }
+  if (H5Dread(dataset, H5T_NATIVE_FLOAT, in_memory, in_file, H5P_DEFAULT, values.data()) < 0) {
+    Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+}
+
 Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
   const Handle dataset = state_->OpenDataset(path);
@@ -297,9 +334,7 @@ Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   state_->CheckWhole(dataset.get(), path, tensor.shape);
   tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
   if (tensor.values.empty()) return tensor;
-  if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
-    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
-  }
+  state_->ReadNumbers(dataset.get(), path, H5S_ALL, H5S_ALL, 0, tensor.values);
   return tensor;
 }
 
@@ -323,10 +358,11 @@ void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, 
   count[0] = static_cast<hsize_t>(rows);
   const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
   const Handle in_memory(H5Screate_simple(shape.rank(), count.data(), nullptr), H5Sclose);
-  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0 ||
-      H5Dread(dataset.get(), H5T_NATIVE_FLOAT, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0) {
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
   }
+  const int64_t before = first * shape.Count(1, shape.rank());
+  state_->ReadNumbers(dataset.get(), path, in_memory.get(), in_file.get(), before, values);
 }
 
 int64_t Hdf5Reader::ReadInteger(const std::string& path) const {

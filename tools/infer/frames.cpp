@@ -158,6 +158,8 @@ std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path
       case ImageHeader::Format::kBmp: ending = ".bmp"; break;
       case ImageHeader::Format::kWebp: ending = ".webp"; break;
       case ImageHeader::Format::kGif: ending = ".gif"; break;
+      case ImageHeader::Format::kTiff: ending = ".tif"; break;
+      case ImageHeader::Format::kPnm: ending = ".ppm"; break;
       case ImageHeader::Format::kUnknown: return std::nullopt;
     }
   } catch (const Error&) {

@@ -9,9 +9,12 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/file_tree.h"
+#include "data/image.h"
+#include "data/left_out.h"
 #include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
@@ -31,14 +34,18 @@ namespace fs = std::filesystem;
 // there are copies and no pictures.
 std::vector<fs::path> PicturesBelow(const fs::path& folder) {
   std::vector<fs::path> pictures;
+  LeftOut left_out;
   for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
     const std::string name = entry->path().filename().string();
     if (name.starts_with('.')) {
       if (entry->is_directory()) entry.disable_recursion_pending();
-    } else if (entry->is_regular_file() && IsImageName(name)) {
-      pictures.push_back(entry->path());
+    } else if (entry->is_regular_file()) {
+      if (IsImageName(name)) pictures.push_back(entry->path());
+      const std::string_view format = UnreadFormatOfName(name);
+      if (!format.empty()) left_out.Add(StrCat(format, " files, a format that is not read"), entry->path().string());
     }
   }
+  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
   if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
   std::ranges::sort(pictures);
   return pictures;

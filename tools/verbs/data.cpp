@@ -108,12 +108,14 @@ int RunImport(const Arguments& arguments) {
                    {"records", report.records},
                    {"resumed_at", report.resumed_at},
                    {"skipped", report.skipped},
+                   {"warnings", report.warnings},
                    {"labels", report.labels}});
   } else {
-    Print("{}: {} records{}{}{}\n", out, report.records,
+    Print("{}: {} records{}{}{}{}\n", out, report.records,
           report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
           report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
-          report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"));
+          report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"),
+          report.warnings.empty() ? "" : StrCat(", ", report.warnings.size(), " warnings"));
   }
   return 0;
 }

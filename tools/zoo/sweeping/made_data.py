@@ -1,4 +1,5 @@
-"""Small data sets in the places where the zoo's nets look for theirs: drawn pictures with boxes and masks, numbers, texts.
+"""Small data sets in the places where the zoo's nets look for theirs: drawn pictures with boxes and masks, numbers,
+texts.
 
 The pictures are colour, grey, or a mixture of both, and of several sizes; the counts are no multiples of any batch of
 the sweep. A data set is known by its path below data/: whoever adds a model over another set adds a maker here, and
@@ -139,8 +140,8 @@ class DataMaker:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(
             f"<annotation><filename>{name}</filename><size><width>{size[0]}</width><height>{size[1]}</height>"
-            f"<depth>3</depth></size><object><name>bird</name><difficult>0</difficult><bndbox>{shape}</bndbox></object>"
-            "</annotation>", encoding="utf-8")
+            "<depth>3</depth></size><object><name>bird</name><difficult>0</difficult>"
+            f"<bndbox>{shape}</bndbox></object></annotation>", encoding="utf-8")
 
     def make_bccd(self, _):
         root = self.root / "raw/bccd"
@@ -170,7 +171,8 @@ class DataMaker:
                 self.voc_annotation(root / f"{split}{i}.xml", f"{split}{i}.png", size, box)
                 lines.append(f"{split}{i}.png {split}{i}.xml\n")
             (root / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
-            self.run("data", "import", f"boxes:{root}/{split}.txt,{root}/labels.prototxt,{root}", f"data/voc0712/{split}")
+            self.run("data", "import", f"boxes:{root}/{split}.txt,{root}/labels.prototxt,{root}",
+                     f"data/voc0712/{split}")
 
     def make_coco2017(self, _):
         for split, raw, count in self.splits("coco2017"):
@@ -216,13 +218,14 @@ class DataMaker:
         self.run("data", "table", file, f"data/{name}", *flags)
 
     def make_auto_mpg(self, _):
-        lines = [f"{18 + i % 9}.0 {4 + i % 3 * 2} {300 + i}.0 {130 + i}.0 {3500 - i}. 12.{i % 10} 70 {1 + i % 3} \"car\"\n"
-                 for i in range(TABLE_ROWS)]
+        lines = [f"{18 + i % 9}.0 {4 + i % 3 * 2} {300 + i}.0 {130 + i}.0 {3500 - i}. 12.{i % 10} 70 {1 + i % 3} "
+                 '"car"\n' for i in range(TABLE_ROWS)]
         self.table("auto_mpg", lines, "--target", "0", "--features", "1,2,3,4,5,6,7", "--one-hot", "7")
 
     def make_wine_quality(self, _):
         names = ";".join(f'"c{i}"' for i in range(12)) + "\n"
-        lines = [";".join(str((i * (c + 2)) % 11 + 0.5) for c in range(11)) + f";{3 + i % 5}\n" for i in range(TABLE_ROWS)]
+        lines = [";".join(str((i * (c + 2)) % 11 + 0.5) for c in range(11)) + f";{3 + i % 5}\n"
+                 for i in range(TABLE_ROWS)]
         self.table("wine_quality", [names, *lines], "--target", "11")
 
     # Texts.
@@ -261,7 +264,8 @@ class DataMaker:
             for i in range(13):
                 place, other = places[said % len(places)], places[(said + 1) % len(places)]
                 said += 1
-                lines.append(f"1 Mary went to the {other}.\n2 Mary went to the {place}.\n3 Where is Mary?\t{place}\t2\n")
+                lines.append(f"1 Mary went to the {other}.\n2 Mary went to the {place}.\n"
+                             f"3 Where is Mary?\t{place}\t2\n")
             (self.root / file).parent.mkdir(parents=True, exist_ok=True)
             (self.root / file).write_text("".join(lines), encoding="utf-8")
         self.run("data", "vocabulary", *files, os.path.join(os.path.dirname(files[0]), "words.txt"), "--stories")

@@ -13,7 +13,8 @@ VERBS = ("train", "resume", "test", "infer", "generate", "time", "bench", "quant
 SMALL = {
     "deeplab50": ["layer[*].transform_param.crop_size=64", "layer[1].record_data_param.height=64",
                   "layer[1].record_data_param.width=64"],
-    "faster_rcnn_r50_fpn": ["layer[*].record_data_param.canvas_height=256", "layer[*].record_data_param.canvas_width=256",
+    "faster_rcnn_r50_fpn": ["layer[*].record_data_param.canvas_height=256",
+                            "layer[*].record_data_param.canvas_width=256",
                             "layer[*].transform_param.resize_short=160"],
     "fcn8s": ["layer[*].record_data_param.height=64", "layer[*].record_data_param.width=64"],
     "isbi_unet": ["layer[0].transform_param.crop_size=64"],
@@ -86,7 +87,8 @@ class Step:
 
 def is_whole(options):
     """Whether nothing is left out of the sweep."""
-    return options.largest_mmac is None and options.ranks == [1, 2, 3] and options.kinds == list(made_data.KINDS) and options.verbs == list(VERBS)
+    everything = ([1, 2, 3], list(made_data.KINDS), list(VERBS))
+    return options.largest_mmac is None and (options.ranks, options.kinds, options.verbs) == everything
 
 
 def trainings(model, options):

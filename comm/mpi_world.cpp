@@ -71,9 +71,9 @@ class WorldTransport : public Transport {
   void Consume(int peer, int64_t bytes) override {
     IsNear(peer) ? near_->Consume(Near(peer), bytes) : far_->Consume(peer, bytes);
   }
-  void Idle(Deadline until) override {
-    if (!has_far_) return near_->Idle(until);
-    far_->Idle(until);
+  void Idle(Deadline until, int peers) override {
+    if (!has_far_) return near_->Idle(until, peers);
+    far_->Idle(until, peers);
   }
   void Fail(const std::string& why) override {
     own_words_ = why;

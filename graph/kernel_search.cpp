@@ -170,8 +170,12 @@ void KernelSearch::Take(std::string_view line, Times& times) {
   if (parsed.ec != std::errc{} || !(ms >= 0)) return;
   const std::string_view mark = line.substr(0, tab).substr(static_cast<size_t>(parsed.ptr - line.data()));
   if (!mark.empty() && mark != kLoaded) return;
-  const auto [it, is_new] = times.emplace(key, Time{ms, !mark.empty()});
-  if (!is_new && it->second.is_loaded && mark.empty()) it->second = {ms, false};
+  Keep(key, {ms, !mark.empty()}, times);
+}
+
+void KernelSearch::Keep(std::string_view key, const Time& time, Times& times) {
+  const auto it = times.emplace(key, time).first;
+  if (it->second.is_loaded && !time.is_loaded) it->second = time;
 }
 
 // What stands in the file behind what was read; nothing where there is none that this user may trust.
@@ -190,7 +194,7 @@ std::string KernelSearch::NewText() {
   }
 }
 
-// The lines that are new since the last time. What this process knows stays: it may have chosen by it.
+// The lines that are new since the last time. What this process has chosen by stays.
 void KernelSearch::Read() {
   const std::string text = NewText();
   Times times;
@@ -199,9 +203,7 @@ void KernelSearch::Read() {
     Take(std::string_view(text).substr(begin, end - begin), times);
   }
   for (const auto& [key, time] : times) {
-    // One timed under load gives way, unless this process has chosen by it.
-    const auto it = known_.emplace(key, time).first;
-    if (it->second.is_loaded && !time.is_loaded && !used_.contains(key)) it->second = time;
+    if (!known_.contains(key) || !used_.contains(key)) Keep(key, time, known_);
   }
 }
 
@@ -276,10 +278,7 @@ void KernelSearch::MeasureRows(std::span<const KernelDef* const> rows, const Ker
     ++measured_;
   }
   if (!file_.empty() && !lines.empty()) Append(lines);
-  for (const auto& [key, time] : times) {
-    const auto it = known_.emplace(key, time).first;
-    if (it->second.is_loaded && !time.is_loaded) it->second = time;
-  }
+  for (const auto& [key, time] : times) Keep(key, time, known_);
 }
 
 std::string KernelSearch::Used() const {

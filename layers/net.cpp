@@ -12,6 +12,7 @@
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "core/utf8.h"
+#include "graph/layer_names.h"
 #include "layers/catalog.h"
 #include "layers/net_context.h"
 #include "layers/unread_fields.h"
@@ -175,7 +176,7 @@ class NetBuilder {
     for (int i = 0; i < net_.param.layer_size(); ++i) {
       LayerParameter& layer = *net_.param.mutable_layer(i);
       const std::string old = layer.name();
-      if (old.find('\x1f') != std::string::npos) {
+      if (old.find(kBetweenLayers) != std::string::npos) {
         Report(At(layer, "name", "the name has the control character 0x1f, which is kept for what joins names"), layer);
       }
       CheckUtf8(layer);

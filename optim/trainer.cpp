@@ -78,10 +78,7 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
 }
 
 TrainResult Trainer::Loop() {
-  if (is_first() && max_iter_ > state_.iteration) {
-    PrepareSnapshotPrefix(solver_);
-    RefuseSnapshotNames(solver_, train_->blobs());
-  }
+  PrepareSnapshots();
   started_ = displayed_ = heartbeat_ = Clock::now();
   started_at_ = displayed_at_ = state_.iteration;
   epochs_ = static_cast<int64_t>(Epoch());

@@ -42,6 +42,10 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
+  // Makes the folder of the solver's snapshot_prefix and sees that files can be written there under the layers' names;
+  // nothing without a prefix, and nothing the second time. Run() does it if nobody has before. Errors: kCantCreate and
+  // kConfig at the field.
+  void PrepareSnapshots();
   // Where a new run writes, once all that can be wrong with its configuration is known to be right. Before Run().
   void SetRun(RunFolder& run);
   // Trains to the end. Errors: kDiverged naming the layer and the last good checkpoint, kBadData, kIo; status.json says
@@ -165,6 +169,7 @@ class Trainer {
   bool wants_stop_ = false;
   bool wants_snapshot_ = false;
   bool is_time_up_ = false;
+  bool has_prepared_snapshots_ = false;
   double time_limit_s_ = 0;  // 0: none
   double checkpoint_s_ = 0;  // how long the last one took
   Clock::time_point started_;
@@ -175,11 +180,5 @@ class Trainer {
   double train_s_ = 0;                  // spent in iterations, tests and checkpoints left out
   std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
 };
-
-// Makes the folder of a solver's snapshot_prefix and sees that files can be written there; nothing without a prefix.
-// Errors: kCantCreate at the field.
-void PrepareSnapshotPrefix(const SolverParameter& solver);
-// Errors: kConfig at the solver's snapshot_format where HDF5 cannot hold the blobs of a layer of such a name.
-void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs);
 
 }  // namespace moka

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
@@ -121,6 +122,10 @@ int Main(std::vector<std::string> words) {
     const Verb* verb = FindVerb(AllVerbs(), words.front());
     if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
     const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
+    if (LaunchedRanks() > 1 && !HasOpenedWorld()) {
+      LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ",
+                        verb->name, " has worked alone: ranks work together in moka train and moka bench comm"));
+    }
     FlushStandardOutput();
     return code;
   } catch (const Error& error) {

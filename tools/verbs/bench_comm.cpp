@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "comm/mpi_world.h"
+#include "comm/same_on_all.h"
 #include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/comm_bench.h"
 #include "tools/print.h"
+#include "tools/rank_fields.h"
 #include "tools/verbs/verbs.h"
+#include "tools/version.h"
 
 namespace moka {
 namespace {
@@ -125,7 +128,8 @@ int RunBenchComm(const Arguments& given) {
     return 0;
   }
   if (IsLaunched() && !arguments.Has("ranks")) {
-    const std::unique_ptr<Communicator> world = OpenWorld();
+    const std::unique_ptr<Communicator> world = OpenWorld({.program = StrCat("moka ", Version(), " bench comm")});
+    RequireSameFields(*world, FieldsOfStart(arguments));
     return BenchWorld(*world, arguments);
   }
   const auto ranks = static_cast<int>(arguments.Int("ranks", 0, 0, 256));

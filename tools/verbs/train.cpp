@@ -287,7 +287,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   } else {
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
     if (is_first) {
-      PrepareSnapshotPrefix(setup.solver);
+      trainer->PrepareSnapshots();
       run.emplace(OpenRun(setup, arguments, ranks));
       LogStart(setup, *run, 0);
       trainer->SetRun(*run);
@@ -362,7 +362,7 @@ int RunTrain(const Arguments& arguments) {
   RefuseInt8InTraining(arguments);
   if (IsLaunched()) RefuseRanksOfProcess(arguments);
   if (!IsLaunched()) return Train(arguments, nullptr);
-  const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
+  const std::unique_ptr<Communicator> world = WithFault(OpenWorld({.program = StrCat("moka ", Version(), " train")}));
   if (world->size() == 1) return Train(arguments, nullptr);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
   try {

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/output_place.h"
 #include "core/text.h"
 #include "optim/caffe_state.h"
 #include "optim/net_weights.h"
@@ -19,16 +18,14 @@ namespace {
 
 void MakeSnapshotFolder(const SolverParameter& solver) {
   if (!solver.has_snapshot_prefix()) return;
-  const SourcePlace place = PlaceOf(solver, "snapshot_prefix");
-  const std::string name = StrCat(solver.snapshot_prefix(), "_iter_0.caffemodel");
+  const std::filesystem::path probe = StrCat(solver.snapshot_prefix(), "_iter_0.caffemodel");
   try {
-    const std::filesystem::path probe = IsOverridden(place) ? std::filesystem::path(name) : OutputPath({}, name);
     if (probe.has_parent_path()) CreateFolders(probe.parent_path());
     const AtomicFile written(probe);  // never committed, so it goes again
   } catch (const Error& error) {
-    throw Error(error.kind(), place,
+    throw Error(error.kind(), PlaceOf(solver, "snapshot_prefix"),
                 StrCat("snapshot_prefix \"", Printable(solver.snapshot_prefix()), "\": ", error.text()),
-                StrCat("snapshot_prefix=PREFIX gives another", error.hint().empty() ? "" : "; ", error.hint()));
+                "snapshot_prefix=PREFIX gives another");
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_whole.h"
 #include "core/text.h"
 
 namespace moka {
@@ -19,23 +20,25 @@ constexpr int64_t kStateLimitBytes = int64_t{1} << 20;
 
 RankState StateOf(const nlohmann::json& json) {
   RankState state;
-  state.rank = json.at("rank");
+  state.rank = JsonWhole<int>(json.at("rank"));
   state.host = json.value("host", "");
-  state.pid = json.value("pid", int64_t{0});
+  state.pid = JsonWholeOr<int64_t>(json, "pid", 0);
   state.state = json.value("state", "");
-  state.iteration = json.value("iteration", int64_t{0});
-  state.collective = json.value("collective", int64_t{0});
-  state.bucket = json.value("bucket", int64_t{-1});
+  state.iteration = JsonWholeOr<int64_t>(json, "iteration", 0);
+  state.collective = JsonWholeOr<int64_t>(json, "collective", 0);
+  state.bucket = JsonWholeOr<int64_t>(json, "bucket", -1);
   state.layer = json.value("layer", "");
   state.updated_s = json.at("updated_s");
-  state.waits_for = json.value("waits_for", std::vector<int>());
-  state.round = json.value("round", 0);
+  for (const nlohmann::json& rank : json.value("waits_for", nlohmann::json::array())) {
+    state.waits_for.push_back(JsonWhole<int>(rank));
+  }
+  state.round = JsonWholeOr<int>(json, "round", 0);
   state.is_sending = json.value("is_sending", false);
-  state.batch = json.value("batch", int64_t{0});
-  state.lost = json.value("lost", -1);
+  state.batch = JsonWholeOr<int64_t>(json, "batch", 0);
+  state.lost = JsonWholeOr<int>(json, "lost", -1);
   state.verdict = json.value("verdict", "");
   state.is_stopping = json.value("is_stopping", false);
-  state.exit_code = json.value("exit_code", 0);
+  state.exit_code = JsonWholeOr<int>(json, "exit_code", 0);
   return state;
 }
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/json_whole.h"
 #include "core/text.h"
 
 namespace moka {
@@ -29,11 +30,12 @@ ScalingBaseline ReadScalingBaseline(const std::filesystem::path& run) {
     if (!json.is_object()) continue;  // empty, or cut by a kill
     try {
       ScalingBaseline baseline{.name = run.filename().string(),
-                               .ranks = json.at("ranks"),
-                               .rank_batch = json.at("rank_batch"),
+                               .ranks = JsonWhole<int64_t>(json.at("ranks")),
+                               .rank_batch = JsonWhole<int64_t>(json.at("rank_batch")),
                                .step_s = json.at("mean").at("step_ms").get<double>() * 1e-3};
       if (baseline.ranks > 0 && baseline.rank_batch > 0 && baseline.step_s > 0) return baseline;
     } catch (const nlohmann::json::exception&) {  // said below
+    } catch (const Error&) {
     }
     break;
   }

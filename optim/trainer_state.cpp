@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/json_bounds.h"
+#include "core/json_whole.h"
 #include "core/text.h"
 
 namespace moka {
@@ -12,8 +13,9 @@ namespace {
 using Json = nlohmann::json;
 
 // A number of the object; a negative one is refused.
-int64_t CountOf(const Json& json, const char* field) {
-  const auto value = json.at(field).get<int64_t>();
+template <class Whole = int64_t>
+Whole CountOf(const Json& json, const char* field) {
+  const auto value = JsonWhole<Whole>(json.at(field));
   if (value < 0) throw Error(ErrorKind::kBadData, StrCat(field, " is ", value));
   return value;
 }
@@ -21,21 +23,21 @@ int64_t CountOf(const Json& json, const char* field) {
 TrainerState FromObject(const Json& json) {
   TrainerState state;
   state.iteration = CountOf(json, "iteration");
-  state.seed = json.at("seed").get<uint64_t>();
+  state.seed = JsonWhole<uint64_t>(json.at("seed"));
   state.loss_window = json.at("loss_window").get<std::vector<double>>();
   state.smoothed_loss = json.at("smoothed_loss").get<double>();
   if (!json.at("best").is_null()) state.best = json.at("best").get<double>();
-  state.best_iteration = json.at("best_iteration").get<int64_t>();
+  state.best_iteration = JsonWhole<int64_t>(json.at("best_iteration"));
   state.tests_since_best = CountOf(json, "tests_since_best");
   for (const auto& [name, position] : json.at("positions").items()) {
-    state.positions[name] = position.get<int64_t>();
+    state.positions[name] = JsonWhole<int64_t>(position);
     if (state.positions[name] < 0) throw Error(ErrorKind::kBadData, StrCat("positions.", name, " is negative"));
   }
   if (json.contains("plateau")) {
     const Json& plateau = json.at("plateau");
     state.plateau = {.minimum_loss = plateau.at("minimum_loss").get<double>(),
                      .last_event = CountOf(plateau, "last_event"),
-                     .step = static_cast<int>(CountOf(plateau, "step"))};
+                     .step = CountOf<int>(plateau, "step")};
   }
   state.skipped_updates = CountOf(json, "skipped_updates");
   if (json.contains("waiting_ranks")) state.waiting_ranks = CountOf(json, "waiting_ranks");

@@ -33,7 +33,8 @@ nlohmann::json IdentityOf(const TrainSetup& setup) {
 // 0 where the file does not say.
 int ThreadsIn(const nlohmann::json& identity) {
   const auto it = identity.find("threads");
-  return it != identity.end() && it->is_number_integer() ? it->get<int>() : 0;
+  const bool is_whole = it != identity.end() && it->is_number_integer();
+  return is_whole && *it >= 1 && *it <= INT32_MAX ? it->get<int>() : 0;
 }
 
 // What RanksText gave; empty where the file does not say.

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/json_whole.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -60,20 +61,20 @@ TraceTotals TotalsOf(const Json& trace) {
   TraceTotals totals;
   totals.process = -1;
   if (trace.contains("otherData")) {
-    totals.dropped = trace["otherData"].value("dropped_spans", int64_t{0});
-    totals.error_micros = trace["otherData"].value("clock_error_us", int64_t{0});
+    totals.dropped = JsonWholeOr<int64_t>(trace["otherData"], "dropped_spans", 0);
+    totals.error_micros = JsonWholeOr<int64_t>(trace["otherData"], "clock_error_us", 0);
   }
   std::map<int64_t, std::vector<Span>> lanes;
   int64_t first = INT64_MAX;
   int64_t last = INT64_MIN;
   for (const Json& event : trace.at("traceEvents")) {
-    totals.process = event.at("pid");
+    totals.process = JsonWhole<int64_t>(event.at("pid"));
     const std::string phase = event.at("ph");
     if (phase == "M" && event.at("name") == "process_name") totals.name = event.at("args").at("name");
     if (phase != "X") continue;
-    const int64_t begin = event.at("ts");
-    const int64_t end = (Size(begin) + event.at("dur").get<int64_t>()).value();
-    lanes[event.at("tid")].push_back({begin, end, TraceFilesKindOf(event, totals)});
+    const auto begin = JsonWhole<int64_t>(event.at("ts"));
+    const int64_t end = (Size(begin) + JsonWhole<int64_t>(event.at("dur"))).value();
+    lanes[JsonWhole<int64_t>(event.at("tid"))].push_back({begin, end, TraceFilesKindOf(event, totals)});
     first = std::min(first, begin);
     last = std::max(last, end);
     ++totals.spans;

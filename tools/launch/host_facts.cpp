@@ -21,6 +21,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_whole.h"
 #include "core/team.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
@@ -145,18 +146,20 @@ HostFacts ParseHostFacts(std::string_view line) {
     const Json json = Json::parse(line);
     facts.host = json.at("host");
     facts.build = json.at("build");
-    facts.shm_bytes = json.at("shm_bytes");
-    facts.shm_free_bytes = json.at("shm_free_bytes");
-    facts.cpus = json.at("cpus");
-    facts.gpus = json.at("gpus");
+    facts.shm_bytes = JsonWhole<int64_t>(json.at("shm_bytes"));
+    facts.shm_free_bytes = JsonWhole<int64_t>(json.at("shm_free_bytes"));
+    facts.cpus = JsonWhole<int>(json.at("cpus"));
+    facts.gpus = JsonWhole<int>(json.at("gpus"));
     facts.unreached = json.at("unreached").get<std::vector<std::string>>();
     facts.time_s = json.at("time_s");
     for (const Json& one : json.at("interfaces")) {
-      facts.interfaces.push_back(
-          {one.at("name"), one.at("address"), one.at("prefix"), one.at("is_loopback"), one.at("mbits_per_s")});
+      facts.interfaces.push_back({one.at("name"), one.at("address"), JsonWhole<int>(one.at("prefix")),
+                                  one.at("is_loopback"), JsonWhole<int64_t>(one.at("mbits_per_s"))});
     }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::kBadData, StrCat("not the facts of a host: ", error.what()));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kBadData, StrCat("not the facts of a host: ", error.text()));
   }
   return facts;
 }

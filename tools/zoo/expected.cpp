@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/json_bounds.h"
+#include "core/json_whole.h"
 #include "core/text.h"
 
 namespace moka {
@@ -15,7 +16,9 @@ using ExpectedJson = nlohmann::ordered_json;
 
 ExpectedOutput OutputFrom(const ExpectedJson& json) {
   ExpectedOutput output{json.at("net").get<std::string>(), json.at("blob").get<std::string>(), {}};
-  output.summary.shape = Shape(json.at("shape").get<std::vector<int64_t>>());
+  std::vector<int64_t> dims;
+  for (const ExpectedJson& dim : json.at("shape")) dims.push_back(JsonWhole<int64_t>(dim));
+  output.summary.shape = Shape(dims);
   output.summary.mean = json.at("mean").get<double>();
   output.summary.deviation = json.at("deviation").get<double>();
   output.summary.projection = json.at("projection").get<double>();
@@ -24,19 +27,19 @@ ExpectedOutput OutputFrom(const ExpectedJson& json) {
 
 Expected ExpectedFrom(const ExpectedJson& json) {
   Expected expected;
-  expected.parameters = json.at("parameters").get<int64_t>();
-  expected.statistics = json.at("statistics").get<int64_t>();
-  expected.deployed_parameters = json.at("deployed_parameters").get<int64_t>();
-  expected.macs = json.at("macs").get<int64_t>();
+  expected.parameters = JsonWhole<int64_t>(json.at("parameters"));
+  expected.statistics = JsonWhole<int64_t>(json.at("statistics"));
+  expected.deployed_parameters = JsonWhole<int64_t>(json.at("deployed_parameters"));
+  expected.macs = JsonWhole<int64_t>(json.at("macs"));
   expected.input = json.at("input").get<std::string>();
   for (const ExpectedJson& output : json.at("outputs")) expected.outputs.push_back(OutputFrom(output));
   if (json.contains("training")) {
     const ExpectedJson& t = json["training"];
-    expected.training = {t.at("batch").get<int64_t>(), t.at("steps").get<int64_t>(), t.at("first_loss").get<double>(),
-                         t.at("last_loss").get<double>()};
+    expected.training = {JsonWhole<int64_t>(t.at("batch")), JsonWhole<int64_t>(t.at("steps")),
+                         t.at("first_loss").get<double>(), t.at("last_loss").get<double>()};
   }
   if (json.contains("memory"))
-    expected.memory = {json["memory"].at("batch").get<int64_t>(), json["memory"].at("bytes").get<int64_t>()};
+    expected.memory = {JsonWhole<int64_t>(json["memory"].at("batch")), JsonWhole<int64_t>(json["memory"].at("bytes"))};
   return expected;
 }
 
@@ -53,6 +56,8 @@ std::optional<Expected> ReadExpected(const fs::path& folder) {
   } catch (const ExpectedJson::exception& error) {
     throw Error(ErrorKind::kBadData, {}, StrCat(file.string(), ": ", error.what()),
                 "moka zoo verify NAME --update writes it anew");
+  } catch (Error& error) {
+    throw error.SetPlace({.file = file.string()});
   }
 }
 

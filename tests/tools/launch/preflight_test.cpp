@@ -133,6 +133,14 @@ TEST(HostFactsTest, ALineOfFactsReadsBackEqual) {
   EXPECT_EQ(HostFactsLine(ParseHostFacts(HostFactsLine(facts))), HostFactsLine(facts));
   EXPECT_THROW(ParseHostFacts("Welcome to node a"), Error);
   EXPECT_THROW(ParseHostFacts("{}"), Error);
+  // A number that is no whole one is refused, as it would become another.
+  const std::string line = HostFactsLine(facts);
+  const size_t at = line.find("\"cpus\":") + 7;
+  for (const char* number : {"1e30", "2.5", "99999999999", "-1e300", "true", "\"8\""}) {
+    std::string wrong = line;
+    wrong.replace(at, line.find_first_of(",}", at) - at, number);
+    EXPECT_THROW(ParseHostFacts(wrong), Error) << number;
+  }
 }
 
 TEST(HostFactsTest, ThisHostTellsOfItself) {

@@ -30,6 +30,7 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
 void ConfineOutputs(const fs::path& also) {
   Confinement& confinement = ConfinementOfProcess();
   confinement.is_on = true;
+  confinement.also.clear();
   if (also.empty()) return;
   std::error_code code;
   confinement.also = fs::canonical(also, code);

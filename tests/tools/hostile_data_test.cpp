@@ -146,8 +146,9 @@ std::vector<Lie> HdfLies() {
       {"HDF5 of deep groups",
        [](const fs::path& f) {
          PutHdf5(f, [](hid_t g) {
-           hid_t at = g;
-           for (int i = 0; i < 2000; ++i) at = H5Gcreate2(at, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+           std::string path = "g";
+           for (int i = 0; i < 200; ++i, path += "/g")
+             H5Gclose(H5Gcreate2(g, path.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
          });
        },
        kWeights},
@@ -224,20 +225,24 @@ std::vector<Lie> PictureLies() {
 }
 
 std::vector<Lie> TextLies() {
-  const auto net = [](const std::string& text) { return [text](const fs::path& f) { Put(f, text); }; };
-  const std::vector<std::string> show = {"model show @", "train @"};
+  const auto net = [](const std::string& head, const std::string& unit, int64_t times, const std::string& tail = {}) {
+    return [=](const fs::path& f) { Put(f, head + Repeated(unit, times) + tail); };
+  };
+  const std::vector<std::string> show = {"model show @"};
   return {
       {"text of holes", [](const fs::path& f) { PutSparse(f, "a,b\n", 9000 * kMiB); }, kTexts},
-      {"an endless line", [](const fs::path& f) { Put(f, std::string(48 * kMiB, 'a')); }, kTexts},
-      {"an endless row", [](const fs::path& f) { Put(f, "y,a\n" + std::string(15 * kMiB, ',')); }, kTexts},
-      {"a net of many layers", net(Repeated("layer{}", 2 * kMiB)), show},
-      {"a net of many small blocks", net(Repeated("layer{param{}}", kMiB)), show},
-      {"a net of many fields", net("layer { name: 'a' " + Repeated("top: 'a' ", 1600000)), show},
-      {"a net of unknown fields", net(Repeated("a: 1\n", 3 * kMiB)), show},
-      {"a net of many numbers", net("input_dim: [" + Repeated("1,", 7 * kMiB) + "1]"), show},
-      {"a net of one text", net("name: '" + std::string(15 * kMiB, 'a') + "'"), show},
-      {"a deep net", net(Repeated("layer{", 2 * kMiB)), show},
-      {"a net of unknown deep blocks", net(Repeated("a<", 7 * kMiB)), show},
+      {"an endless line", net("", "a", 20 * kMiB), kTexts},
+      {"an endless row", net("y,a\n", ",", 15 * kMiB), {"data import csv:@ o", "data table @ o --target y"}},
+      {"a net of many layers", net("", "layer{}", 2 * kMiB), show},
+      {"a net of as many layers as are read", net("", "layer{}", 49000), show},
+      {"a net of many small blocks", net("", "layer{param{}}", kMiB), show},
+      {"a net of many fields", net("layer { name: 'a' ", "top: 'a' ", 1600000), show},
+      {"a net of as many fields as are read", net("layer { name: 'a' ", "top: 'a' ", 990000, "}"), show},
+      {"a net of unknown fields", net("", "a: 1\n", 990000), show},
+      {"a net of many numbers", net("input_dim: [", "1,", 7 * kMiB, "1]"), show},
+      {"a net of one text", net("name: '", "a", 15 * kMiB, "'"), show},
+      {"a deep net", net("", "layer{", 2 * kMiB), show},
+      {"a net of unknown deep blocks", net("", "a<", 7 * kMiB), show},
   };
 }
 
@@ -324,24 +329,26 @@ std::vector<Lie> DatabaseLies() {
 
 std::vector<Lie> XmlLies() {
   const std::vector<std::string> boxes = {"data import boxes:pairs.txt,map.prototxt o"};
-  const auto xml = [](const std::string& body) { return [body](const fs::path& f) { Put(f, body); }; };
+  const auto xml = [](const std::string& head, const std::string& unit = {}, int64_t times = 0,
+                      const std::string& tail = {}) {
+    return [=](const fs::path& f) { Put(f, head + Repeated(unit, times) + tail); };
+  };
   std::string laughs = "<?xml version=\"1.0\"?><!DOCTYPE annotation [<!ENTITY a0 \"ha\">";
   for (int i = 1; i < 40; ++i) laughs += StrCat("<!ENTITY a", i, " \"&a", i - 1, ";&a", i - 1, ";\">");
-  const std::string quadratic =
-      StrCat("<!DOCTYPE annotation [<!ENTITY a \"", std::string(kMiB, 'a'), "\">]><annotation><size><width>",
-             Repeated("&a;", kMiB / 4), "</width></size></annotation>");
   return {
       {"entities of entities", xml(laughs + "]><annotation><size><width>&a39;</width></size></annotation>"), boxes,
        ".xml"},
-      {"a long entity, often", xml(quadratic), boxes, ".xml"},
-      {"XML of many elements", xml("<annotation>" + Repeated("<a/>", 2 * kMiB - 10)), boxes, ".xml"},
-      {"XML that is deep", xml("<annotation>" + Repeated("<a>", 2 * kMiB)), boxes, ".xml"},
-      {"XML of many attributes", xml("<annotation " + Repeated("a='' ", kMiB) + "/>"), boxes, ".xml"},
+      {"a long entity, often",
+       xml(StrCat("<!DOCTYPE annotation [<!ENTITY a \"", std::string(kMiB, 'a'), "\">]><annotation><size><width>"),
+           "&a;", kMiB / 4, "</width></size></annotation>"),
+       boxes, ".xml"},
+      {"XML of many elements", xml("<annotation>", "<a/>", 2 * kMiB - 10), boxes, ".xml"},
+      {"XML that is deep", xml("<annotation>", "<a>", 2 * kMiB), boxes, ".xml"},
+      {"XML of many attributes", xml("<annotation ", "a='' ", kMiB, "/>"), boxes, ".xml"},
       {"XML that declares attributes",
-       xml("<!DOCTYPE annotation [<!ATTLIST annotation " + Repeated("a CDATA '' ", 300000) + ">]><annotation/>"), boxes,
-       ".xml"},
+       xml("<!DOCTYPE annotation [<!ATTLIST annotation ", "a CDATA '' ", 300000, ">]><annotation/>"), boxes, ".xml"},
       {"XML of holes", [](const fs::path& f) { PutSparse(f, "<annotation>", 3000 * kMiB); }, boxes, ".xml"},
-      {"XML too long", xml("<annotation>" + std::string(60 * kMiB, ' ')), boxes, ".xml"},
+      {"XML too long", xml("<annotation>", " ", 60 * kMiB), boxes, ".xml"},
       {"a video of one giant picture",
        [](const fs::path& f) {
          PutSparse(f, "RIFF" + Little(0xFFFFFFF0, 4) + "AVI 00dc" + Little(3U << 30U, 4) + "\xFF\xD8", 3100 * kMiB);

@@ -290,11 +290,12 @@ TEST_F(HostileRuns, LinksOfRunsStayWhereTheyAre) {
 
 TEST_F(HostileRuns, TheCacheOfKernelsIsPassedOverWhereItIsNoFile) {
   const fs::path cache = folder_ / "cache";
-  Write("conv.prototxt",
-        "layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: 8 dim: 9 dim: 9 } } }\n"
-        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { num_output: 8 kernel_size: 3 } "
-        "}");
-  const std::string run = "time conv.prototxt --iterations 1 --kernels fastest";
+  Write(
+      "in.prototxt",
+      "net_param { layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: 2 dim: 8 dim: 9 dim: 9 "
+      "} } } layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' loss_weight: 1 convolution_param { "
+      "num_output: 8 kernel_size: 3 } } } base_lr: 0.1 lr_policy: 'fixed' max_iter: 1");
+  const std::string run = "train in.prototxt --run cached --kernels fastest";
   const std::string before = StrCat("XDG_CACHE_HOME='", cache.string(), "'");
   ASSERT_EQ(Moka(run, before).code, 0);
   std::vector<fs::path> files;

@@ -133,7 +133,7 @@ TEST_F(NetOutputs, NamesAreRefusedWithTheReason) {
   EXPECT_EQ(reason("run", "b.h5"), "run/b.h5");
   EXPECT_EQ(reason("run", "../b.h5"), "\"../b.h5\" leads out of run");
   EXPECT_EQ(reason("", "a/../b.h5"), "\"a/../b.h5\" leads out of the working folder");
-  EXPECT_EQ(reason("", "/x/b"), "\"/x/b\" is an absolute path: files of nets and solvers go below the working folder");
+  EXPECT_EQ(reason("", "/x/b"), "\"/x/b\" is an absolute path: files of nets go below the working folder");
   EXPECT_EQ(reason("", "a/"), "\"a/\" names no file");
 }
 

@@ -281,6 +281,22 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
   return labels;
 }
 
+bool IsBackgroundName(std::string_view name) {
+  return name == "none" || name == "background" || name == "__background__" || name == "none_of_the_above";
+}
+
+std::vector<std::string> BackgroundWarnings(const std::map<std::string, int32_t>& labels,
+                                            const std::filesystem::path& file) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, label] : labels) {
+    if (label != 0 || IsBackgroundName(name)) continue;
+    warnings.push_back(StrCat(Printable(file.string()), ": class \"", Printable(name),
+                              "\" has the label 0, which detectors take for the background: its boxes are refused in "
+                              "training unless background_label_id is another"));
+  }
+  return warnings;
+}
+
 std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels) {
   constexpr int32_t kMost = 1 << 16;
   std::vector<std::string> names;

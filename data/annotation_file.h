@@ -20,6 +20,13 @@ class AnnotatedDatum;
 enum class LabelMapCheck { kNone, kUniqueNames };
 std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, LabelMapCheck check);
 
+// Whether a class of the name stands for no object: "background", "none", ...
+bool IsBackgroundName(std::string_view name);
+// Says of each class whose label is 0 that its boxes are the background's to a detector, unless it is called so; `file`
+// holds the labels.
+std::vector<std::string> BackgroundWarnings(const std::map<std::string, int32_t>& labels,
+                                            const std::filesystem::path& file);
+
 // Classes in the order of their labels: those without a name are called by their number. Empty where labels are below
 // 0 or above 65535.
 std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels);

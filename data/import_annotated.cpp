@@ -109,7 +109,11 @@ ImportReport ImportAnnotated(const fs::path& list, const std::string& root, cons
     writer.Add(
         ImportAnnotatedItemOf(file, FormatOf(annotations, file, list), labels, root, !annotations.stops_at_bad_file));
   }
-  return writer.Finish(NamesByLabel(labels));
+  ImportReport report = writer.Finish(NamesByLabel(labels));
+  for (std::string& warning : BackgroundWarnings(labels, annotations.label_map)) {
+    report.warnings.push_back(std::move(warning));
+  }
+  return report;
 }
 
 ImportReport ImportAnnotatedClasses(const fs::path& list, const std::string& root, const fs::path& out,

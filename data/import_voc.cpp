@@ -81,14 +81,13 @@ std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split) {
 // A list of names from class 1 on, unless the first stands for class 0.
 std::map<std::string, int32_t> ReadNames(const fs::path& path) {
   std::map<std::string, int32_t> labels;
-  const std::set<std::string, std::less<>> background = {"none", "background", "__background__", "none_of_the_above"};
   int32_t next = 1;
   int line_number = 0;
   for (const std::string& text : Split(ReadListText(path), '\n')) {
     ++line_number;
     const std::string name(Trim(text));
     if (name.empty()) continue;
-    const bool is_background = labels.empty() && background.contains(name);
+    const bool is_background = labels.empty() && IsBackgroundName(name);
     if (!labels.emplace(name, is_background ? 0 : next).second) {
       throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = line_number},
                   StrCat("the class \"", Printable(name), "\" is named twice"));
@@ -191,7 +190,9 @@ ImportReport ImportVoc(const fs::path& folder, const std::string& split, const f
     // The masks' values are VOC's own numbers, which those of the names found need not be.
     if (!classes.empty()) *schema.mutable_mask_class() = schema.box_class();
   }
-  return writer.FinishSamples(schema);
+  ImportReport report = writer.FinishSamples(schema);
+  for (std::string& warning : BackgroundWarnings(labels, classes)) report.warnings.push_back(std::move(warning));
+  return report;
 }
 
 }  // namespace moka

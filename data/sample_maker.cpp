@@ -35,7 +35,8 @@ Shape LabelledMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 
 void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, const Shape& shape,
                          SampleScratch& scratch, std::span<float> data, std::span<float> label) const {
-  constexpr std::string_view kSizeFields = "transform_param.crop_size, or import with a size";
+  constexpr std::string_view kSizeFields =
+      "transform_param.crop_size, a list's new_height and new_width, or import with a size";
   Record read = source_->Read(record, scratch.record);
   scratch.record.clock.Enter(Stage::kDecode);
   if (!read.file.empty() && transform_.takes_parts()) {

@@ -299,8 +299,10 @@ class NetBuilder {
       if (i < layer.bottom_size() && layer.bottom(i) == top) continue;
       const auto found = blobs_.find(top);
       if (found == blobs_.end() || found->second.layer == nullptr) continue;
+      const bool are_data = layer.bottom_size() == 0 && found->second.layer->bottom_size() == 0;
       throw At(layer, field, StrCat("top \"", top, "\" is already produced by the ", Located(*found->second.layer)),
-               StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
+               are_data ? std::string("give one of them include { phase: TRAIN } and the other include { phase: TEST }")
+                        : StrCat("rename one of them; in place is only top ", i, " equal to bottom ", i));
     }
   }
 

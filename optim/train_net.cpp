@@ -25,6 +25,7 @@
 #include "optim/strategies/ownership.h"
 #include "optim/strategies/served_updates.h"
 #include "optim/turn_scope.h"
+#include "optim/unreached_blobs.h"
 #include "proto/filter.h"
 #include "proto/places.h"
 
@@ -245,6 +246,7 @@ void TrainNet::AddTraining(BuiltNet& net, const LossScaling& scaling, const Comp
   LossScale scale(net.graph, scaling);
   if (scale.seed() != kNoId) ScaleNumbersOfGradients(net.graph, scale.seed());
   std::vector<ValueId> gradients = DifferentiateNet(net, trained, scale.seed());
+  DecayUnreached(net.graph, solver_, trained, gradients);
   for (size_t i = 0; i < trained.size(); ++i) {
     if (gradients[i] != kNoId) reached_.push_back(trained[i]);
   }

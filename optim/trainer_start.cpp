@@ -58,6 +58,21 @@ void TellPartOfTest(int net, int64_t batches, const TestNet& test) {
                     (records + batch - 1) / batch, " takes them once"));
 }
 
+// Batch norms that normalise by statistics which are still those of no batch: what comes out is the bottom times 316.
+void WarnOfUnmadeStatistics(const NetParameter& net, const std::vector<NetBlob>& blobs, const ParameterStore& store) {
+  constexpr int kFactor = 2;  // the blob that counts batches
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "BatchNorm" || !layer.batch_norm_param().use_global_stats()) continue;
+    const auto factor = std::ranges::find_if(
+        blobs, [&](const NetBlob& blob) { return blob.layer == layer.name() && blob.index == kFactor; });
+    if (factor == blobs.end() || factor->shape.Count() != 1 || store.Values(factor->name).at(0) != 0) continue;
+    LogWarning(StrCat(PlaceOf(layer, "batch_norm_param.use_global_stats").ToString(), ": layer \"",
+                      Printable(layer.name()),
+                      "\" normalises by statistics that no training has made: give weights, or leave out "
+                      "use_global_stats, which is false in training and true in tests"));
+  }
+}
+
 uint64_t DrawSeed() {
   std::random_device device;
   return device() & 0x7FFFFFFFU;
@@ -264,6 +279,7 @@ void Trainer::StartWeights() {
   for (const std::string& list : solver_.weights()) LoadWeightFiles(list, turns_->blobs(), store_);
   for (const std::string& list : options_.weights) LoadWeightFiles(list, turns_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);
+  if (is_first()) WarnOfUnmadeStatistics(turns_->WholeNet(), turns_->blobs(), store_);
   train_->TakeParts(store_);
   turns_->StartMeans(store_);
 }

@@ -58,7 +58,8 @@ Content RecogniseMessage(std::string_view head) {
     const bool is_layer = byte(next) == 0xa2 && byte(next + 1) == 0x06;
     if (is_layer || byte(next) == 0x12 || byte(next) == 0x1a || byte(next) == 0x32) return Content::kNetBinary;
   }
-  if (byte(0) == 0x12) return Content::kNetBinary;                     // V1 layers
+  // A net without a name: its V1 layers, or its state.
+  if (byte(0) == 0x12 || byte(0) == 0x32) return Content::kNetBinary;
   if (byte(0) == 0xa2 && byte(1) == 0x06) return Content::kNetBinary;  // layer
   return Content::kUnknownBinary;
 }

@@ -105,4 +105,15 @@ std::string OtherToolsField(std::string_view name) {
   return it == kFields.end() ? std::string() : StrCat("other tools' \"", name, "\" is here ", it->second);
 }
 
+std::string OlderLayersField(std::string_view name) {
+  constexpr std::array kRenamed = {
+      Word{"blob_share_mode", "param { share_mode: PERMISSIVE }"},
+      Word{"blobs_lr", "param { lr_mult: 0 }"},
+      Word{"weight_decay", "param { decay_mult: 0 }"},
+  };
+  const auto* it = std::ranges::find(kRenamed, name, &Word::first);
+  if (it == kRenamed.end()) return {};
+  return StrCat("it is a field of the older \"layers\"; here each of the layer's blobs has a param: ", it->second);
+}
+
 }  // namespace moka

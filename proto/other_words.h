@@ -1,4 +1,4 @@
-// Words of a solver that other tools taught, and what says the same here.
+// Words that other tools and older nets taught, and what says the same here.
 #pragma once
 
 #include <string>
@@ -9,5 +9,8 @@ namespace moka {
 // What a person means who sets a solver's field `name` as other tools call it: "epochs", "lr", "batch_size"; empty for
 // a word that none is known to use.
 std::string OtherToolsField(std::string_view name);
+
+// What a field of Caffe's older layers ("blobs_lr") is called in a layer of today; empty for other words.
+std::string OlderLayersField(std::string_view name);
 
 }  // namespace moka

@@ -319,6 +319,10 @@ std::string FieldHint(const Descriptor& message, std::string_view name) {
     const std::string meant = OtherToolsField(name);
     if (!meant.empty()) return meant;
   }
+  if (&message == LayerParameter::descriptor()) {
+    const std::string now = OlderLayersField(name);
+    if (!now.empty()) return now;
+  }
   std::string near = DidYouMean(name, FieldNames(message));
   if (!near.empty()) return near;
   constexpr size_t kShown = 3;

@@ -9,6 +9,7 @@
 #include "layers/catalog.h"
 #include "optim/pipeline/stages.h"
 #include "optim/train_net.h"
+#include "optim/unreached_blobs.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -42,7 +43,8 @@ void TrainNet::AddPipeline(BuiltNet& net, const LossScaling& scaling, const Comp
                      .first_backward = net.graph.node_limit(),
                      .stages = pipeline_world_->size()};
   const std::vector<NetBlob> trained = TrainedBlobs(blobs_);
-  const std::vector<ValueId> gradients = DifferentiateNet(net, trained, kNoId);
+  std::vector<ValueId> gradients = DifferentiateNet(net, trained, kNoId);
+  DecayUnreached(net.graph, solver_, trained, gradients);
   AddAccumulation(net.graph, trained, gradients);
   StageGraphs graphs = Partition(net.graph, spec, rank);
 

@@ -71,7 +71,7 @@ void Communicator::Await(int peer, bool is_sending, const std::function<bool()>&
       continue;
     }
     const Deadline deadline = worked + patience_;
-    transport_->Idle(std::min(deadline, is_stalled ? deadline : begin + kStall));
+    transport_->Idle(std::min(deadline, is_stalled ? deadline : begin + kStall), 1);
     if (std::string why = transport_->failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
     const Deadline now = std::chrono::steady_clock::now();
     if (!is_stalled && now >= begin + kStall) {
@@ -206,6 +206,21 @@ std::vector<std::string> Communicator::AllGather(const std::string& text) {
     rest.remove_prefix(one.size());
   }
   return all;
+}
+
+// Dissemination (Hensgen, Finkel and Manber, 1988), eightfold: in round k a rank hears from those 1 to 7 times 8^k
+// before it, so ranks of one host meet in one round, in which each is asleep once at most.
+void Communicator::Barrier() {
+  constexpr int kFan = 8;
+  BeginCollective();
+  round_ = 0;
+  for (int step = 1; step < size(); step *= kFan, ++round_) {
+    const auto for_each_distance = [&](auto body) {
+      for (int distance = step; distance < std::min(size(), kFan * step); distance += step) body(distance);
+    };
+    for_each_distance([&](int distance) { Send((rank() + distance) % size(), {}); });
+    for_each_distance([&](int distance) { (void)Receive((rank() - distance + size()) % size()); });
+  }
 }
 
 template <class Join>

@@ -65,7 +65,8 @@ class Communicator {
   std::string Broadcast(const std::string& text, int root = 0);
   // Every rank's text, by rank.
   std::vector<std::string> AllGather(const std::string& text);
-  void Barrier() { (void)AllGather({}); }
+  // Returns when all ranks have called it.
+  void Barrier();
   // Element-wise sums in the order of ranks, so all have the same bits.
   void Sum(std::span<double> values);
   // Element-wise maxima.
@@ -92,7 +93,7 @@ class Communicator {
   std::vector<int> numa_nodes_;
   std::chrono::nanoseconds patience_;
   RankWatch watch_;
-  int round_ = 0;  // of the collective: all to the first rank, one to all
+  int round_ = 0;  // of the collective: all to the first rank, one to all; or of the barrier
   mutable std::mutex place_mutex_;
   WaitPlace place_;
 };

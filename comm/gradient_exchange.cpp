@@ -38,11 +38,9 @@ void GradientExchange::Cancel(const std::string& why) noexcept {
   if (was_idle) return;
   cancelled_for_ = why;
   is_cancelled_ = true;
-  if (begun_ != 0 && is_idle()) {  // the others wait for what this rank will not begin
-    if (failure_.empty()) communicator_.Fail(why);
-    return;
-  }
   changed_.wait(lock, is_idle);
+  // What was under way may have ended well all the same, and the others wait for what this rank will not begin.
+  if (begun_ != 0 && failure_.empty()) communicator_.Fail(why);
 }
 
 void GradientExchange::Announce(int64_t key, std::string_view layer, const Tensor& values) {

@@ -120,7 +120,7 @@ void MpiTransport::Consume(int peer, int64_t bytes) {
 }
 
 // MPI moves only while it is asked, so nobody sleeps for long here.
-void MpiTransport::Idle(Deadline until) {
+void MpiTransport::Idle(Deadline until, int /*peers*/) {
   if (++idle_ < kMpiTransportYields || std::chrono::steady_clock::now() + kMpiTransportNap >= until) {
     ::sched_yield();
   } else {

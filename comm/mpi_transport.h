@@ -25,7 +25,7 @@ class MpiTransport : public Transport {
   void Commit(int peer, int64_t bytes) override;
   std::span<const std::byte> Peek(int peer) override;
   void Consume(int peer, int64_t bytes) override;
-  void Idle(Deadline until) override;
+  void Idle(Deadline until, int peers) override;
   void Fail(const std::string& why) override;
   std::string failure() const override;
 

@@ -9,15 +9,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <random>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "comm/mpi_transport.h"
 #include "comm/rank_values.h"
 #include "comm/region_transport.h"
 #include "core/cpus.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 
 namespace moka {
@@ -25,19 +29,46 @@ namespace {
 
 // For the ranks that still write what ends a training; MPI itself waits for them without end.
 constexpr std::chrono::minutes kFinalisePatience(2);
+// For ranks that a launcher is still starting, or that are no ranks at all; the first is when it is said.
+constexpr std::chrono::seconds kStartTold(3);
+constexpr std::chrono::minutes kStartPatience(10);
+// How long the other ranks leave it to the first to say what is wrong with all.
+constexpr std::chrono::seconds kFirstSpeaks(2);
+// Of what ranks of one host share and write to each other (comm/region.h). Another number where that changes.
+constexpr int kWorldFormat = 2;
+constexpr std::string_view kFormatMark = ", world format ";
 
-// Errors: none can be thrown at the end of a process. It ends here, and says why, if the others do not come.
+// While it lives, what MPI itself waits for without end has a time: `late` is called after each of the times, unless it
+// has ended before.
+class Watchdog {
+ public:
+  Watchdog(std::vector<std::chrono::seconds> times, std::function<void(std::chrono::seconds)> late)
+      : thread_([this, times = std::move(times), late = std::move(late)](const std::stop_token& stop) {
+          std::chrono::seconds passed(0);
+          for (const std::chrono::seconds time : times) {
+            std::unique_lock lock(mutex_);
+            ended_.wait_for(lock, stop, time - passed, [] { return false; });
+            if (stop.stop_requested()) return;
+            late(passed = time);
+          }
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+// Errors that cannot be thrown, as the thread that they are for does not return.
+[[noreturn]] void EndForPeers(const std::string& text) {
+  std::fputs(StrCat("error: ", text, "\n").c_str(), stderr);
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ErrorKind::kPeer));
+}
+
 void Finalise() {
-  std::mutex mutex;
-  std::condition_variable_any ended;
-  const std::jthread watchdog([&](const std::stop_token& stop) {
-    std::unique_lock lock(mutex);
-    ended.wait_for(lock, stop, kFinalisePatience, [] { return false; });
-    if (stop.stop_requested()) return;
-    std::fprintf(stderr, "error: other ranks have not ended %d minutes after this one\n",
-                 static_cast<int>(kFinalisePatience.count()));
-    std::fflush(nullptr);
-    std::_Exit(static_cast<int>(ErrorKind::kPeer));
+  const Watchdog watchdog({kFinalisePatience}, [](std::chrono::seconds) {
+    EndForPeers(StrCat("other ranks have not ended ", kFinalisePatience.count(), " minutes after this one"));
   });
   MPI_Finalize();
 }
@@ -72,9 +103,9 @@ class WorldTransport : public Transport {
   void Consume(int peer, int64_t bytes) override {
     IsNear(peer) ? near_->Consume(Near(peer), bytes) : far_->Consume(peer, bytes);
   }
-  void Idle(Deadline until) override {
-    if (!has_far_) return near_->Idle(until);
-    far_->Idle(until);
+  void Idle(Deadline until, int peers) override {
+    if (!has_far_) return near_->Idle(until, peers);
+    far_->Idle(until, peers);
   }
   void Fail(const std::string& why) override {
     own_words_ = why;
@@ -101,15 +132,41 @@ class WorldTransport : public Transport {
 };
 
 void Initialise() {
-  int is_initialised = 0;
-  MPI_Initialized(&is_initialised);
-  Require(is_initialised == 0, "OpenWorld is called once");
+  Require(!HasOpenedWorld(), "OpenWorld is called once");
   // One thread at a time calls MPI, not always the same.
   int provided = 0;
+  // One of the first two speaks, for one of them may be who is late.
+  const Watchdog watchdog({kStartTold, kStartPatience}, [](std::chrono::seconds passed) {
+    const int own = LaunchedRank();
+    const std::string who = StrCat(own >= 0 ? StrCat("rank ", own) : std::string("this rank"), " has waited ",
+                                   passed.count(), " s for the others");
+    if (passed >= kStartPatience) EndForPeers(StrCat(who, ", which have not started"));
+    if (own > 1) return;
+    LogWarning(StrCat(who, LaunchedRanks() > 1 ? StrCat(" of ", LaunchedRanks()) : std::string(),
+                      " to start: one is late, or is no rank of moka train or moka bench comm"));
+  });
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS ||
       provided < MPI_THREAD_SERIALIZED) {
     throw Error(ErrorKind::kUnavailable, "MPI could not be initialised for calls from more than one thread");
   }
+}
+
+// Before ranks speak in a way of their own. Errors: kConfig naming the ranks that run something else than the first.
+void RequireSameProgram(MPI_Comm world, const std::string& program, int rank, int size) {
+  std::array<char, 128> own{};
+  const std::string text = StrCat(program, kFormatMark, kWorldFormat);
+  text.copy(own.data(), own.size() - 1);
+  std::vector<std::array<char, 128>> all(static_cast<size_t>(size));
+  MPI_Allgather(own.data(), static_cast<int>(own.size()), MPI_CHAR, all.data(), static_cast<int>(own.size()), MPI_CHAR,
+                world);
+  const auto differs = std::ranges::find_if(all, [&](const auto& other) { return other != all[0]; });
+  if (differs == all.end()) return;
+  if (rank != 0) std::this_thread::sleep_for(kFirstSpeaks);
+  const auto other = static_cast<size_t>(differs - all.begin());
+  throw Error(ErrorKind::kConfig, SourcePlace{},
+              StrCat("the ranks do not run the same: rank ", other, " runs ", Printable(all[other].data()),
+                     ", rank 0 runs ", Printable(all[0].data())),
+              "start the same moka with the same verb on every rank");
 }
 
 // The ranks of this host and the transport between them.
@@ -163,11 +220,18 @@ NearWorld OpenNear(MPI_Comm world, int rank, int size) {
 
 }  // namespace
 
+bool HasOpenedWorld() {
+  int is_initialised = 0;
+  MPI_Initialized(&is_initialised);
+  return is_initialised != 0;
+}
+
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options) {
   Initialise();
   auto far = std::make_unique<MpiTransport>(MPI_COMM_WORLD);
   const int rank = far->rank();
   const int size = far->size();
+  RequireSameProgram(MPI_COMM_WORLD, options.program, rank, size);
   NearWorld near{nullptr, std::vector<int>(static_cast<size_t>(size), -1)};
   if (options.shares_memory) near = OpenNear(MPI_COMM_WORLD, rank, size);
   auto transport =

@@ -9,11 +9,19 @@
 namespace moka {
 
 struct WorldOptions {
+  std::string program = {};   // what this rank runs, such as "moka 0.1.0 train": the same on all, or they are refused
   bool shares_memory = true;  // ranks of a host speak through its memory; false: through MPI like the others
 };
 
 // Whether a launcher has started this process as one of several ranks: read from its environment, without MPI.
 bool IsLaunched();
+// The place of this process among those the launcher has started, and their number, as the environment has them; -1 and
+// 1 where it does not say.
+int LaunchedRank();
+int LaunchedRanks();
+
+// Whether OpenWorld has been called.
+bool HasOpenedWorld();
 
 // What this host calls itself.
 std::string HostName();
@@ -22,7 +30,8 @@ std::string HostName();
 int LocalRank(const Communicator& world);
 
 // Initialises MPI and returns this process's communicator; MPI is finalised at the end of the process. Once a process.
-// Errors: kUnavailable if this moka was built without MPI, or what of the machine is missing.
+// Ranks that are late are waited for, which is said. Errors: kUnavailable if this moka was built without MPI, or what
+// of the machine is missing; kConfig naming the rank that runs another program.
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& options = {});
 
 }  // namespace moka

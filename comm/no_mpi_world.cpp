@@ -4,6 +4,8 @@
 
 namespace moka {
 
+bool HasOpenedWorld() { return false; }
+
 std::unique_ptr<Communicator> OpenWorld(const WorldOptions& /*options*/) {
   throw Error(ErrorKind::kUnavailable, SourcePlace{}, "this moka was built without MPI",
               "install libopenmpi-dev and build with MOKA_MPI=ON");

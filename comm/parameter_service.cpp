@@ -135,7 +135,7 @@ void ParameterService::Work(const std::stop_token& stop) {
       has_moved = Round();
       is_over = HaveAllLeft();
       if (!has_moved && !is_over)
-        communicator_.transport().Idle(std::chrono::steady_clock::now() + kParameterServiceNap);
+        communicator_.transport().Idle(std::chrono::steady_clock::now() + kParameterServiceNap, 1);
       failure = communicator_.transport().failure();
     } catch (const std::exception& error) {  // a thread has nobody to throw to
       failure = error.what();

@@ -62,7 +62,8 @@ std::shared_ptr<Region> Map(const std::string& name, int ranks, bool creates) {
   if (error == 0 && status.st_size < bytes) error = ENOSPC;  // made for fewer ranks, or cut
   void* memory = MAP_FAILED;
   if (error == 0) {
-    memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    // Populated now: faults while the rings go round for the first time would cost more than a short message.
+    memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     if (memory == MAP_FAILED) error = errno;
   }
   ::close(file);

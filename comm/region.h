@@ -17,15 +17,19 @@ class Region {
   Region& operator=(const Region&) = delete;
   virtual ~Region() = default;
 
-  // One reader, one writer. Counters only grow; a position is a counter modulo ring_bytes().
+  // One reader, one writer. Counters only grow; a position is a counter modulo ring_bytes(). `is_full` is set by a
+  // writer that found no room: only then does the reader ring for what it has read.
   struct Ring {
     alignas(64) std::atomic<uint64_t> written{0};
+    std::atomic<uint32_t> is_full{0};
     alignas(64) std::atomic<uint64_t> read{0};
   };
-  // Rung by peers after each change; `sleeping` says that ringing must also wake.
+  // Rung by peers after each change. `sleeping`, if it is not 0, says that its rank sleeps: the ring that brings
+  // `rings` to its lower half must also wake.
   struct alignas(64) Bell {
+    static constexpr uint64_t kSleeps = uint64_t{1} << 32U;
     std::atomic<uint32_t> rings{0};
-    std::atomic<uint32_t> sleeping{0};
+    std::atomic<uint64_t> sleeping{0};
   };
   static constexpr size_t kLastWords = 1024;
   struct alignas(64) LastWords {

@@ -10,15 +10,21 @@
 #include <cstring>
 #include <ctime>
 
+#include "core/cpus.h"
 #include "core/error.h"
 #include "core/pause.h"
 
 namespace moka {
 namespace {
 
-// How often a rank looks before it sleeps: ranks may be more than cores, so looking means giving way, too.
-constexpr int kSpins = 64;
-constexpr int kRegionTransportYields = 32;
+// How long a rank looks before it sleeps: a peer that is at work is there within it, and being woken costs more than
+// that. Where ranks are more than CPUs looking means giving way; elsewhere it does not, as what runs instead, of other
+// programs, may keep the CPU for milliseconds, while one who is woken gets it back at once.
+constexpr std::chrono::microseconds kLookTime(30);
+constexpr int kPauses = 16;  // between two looks at the clock
+
+// Counters of rings wrap around.
+bool IsReached(uint32_t rings, uint32_t awaited) { return static_cast<int32_t>(rings - awaited) >= 0; }
 
 void Sleep(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::nanoseconds at_most) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at_most);
@@ -31,13 +37,21 @@ void Sleep(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::nanoseconds 
 
 RegionTransport::RegionTransport(std::shared_ptr<Region> region, int rank)
     : Transport(rank, region->ranks()), region_(std::move(region)), ends_(static_cast<size_t>(size())) {
+  gives_way_ = static_cast<size_t>(size()) > AffinityOf(0).size();
   Require(rank >= 0 && rank < size(), "a transport's rank is one of its region");
 }
 
 std::span<std::byte> RegionTransport::Reserve(int peer) {
   const uint64_t bytes = static_cast<uint64_t>(region_->ring_bytes());
   const uint64_t written = ends_[static_cast<size_t>(peer)].written;
-  const uint64_t used = written - region_->ring(rank(), peer).read.load(std::memory_order_acquire);
+  Region::Ring& ring = region_->ring(rank(), peer);
+  uint64_t used = written - ring.read.load(std::memory_order_acquire);
+  if (used == bytes) {
+    // Said before the second look, as the reader reads before it looks whether this was said: one of them sees the
+    // other.
+    ring.is_full.store(1, std::memory_order_seq_cst);
+    used = written - ring.read.load(std::memory_order_seq_cst);
+  }
   const uint64_t at = written % bytes;
   return {region_->bytes(rank(), peer) + at, std::min(bytes - used, bytes - at)};
 }
@@ -60,30 +74,45 @@ std::span<const std::byte> RegionTransport::Peek(int peer) {
 void RegionTransport::Consume(int peer, int64_t bytes) {
   uint64_t& read = ends_[static_cast<size_t>(peer)].read;
   read += static_cast<uint64_t>(bytes);
-  region_->ring(peer, rank()).read.store(read, std::memory_order_release);
+  Region::Ring& ring = region_->ring(peer, rank());
+  ring.read.store(read, std::memory_order_seq_cst);
+  if (ring.is_full.load(std::memory_order_seq_cst) == 0) return;
+  ring.is_full.store(0, std::memory_order_relaxed);
   Ring(peer);
 }
 
-void RegionTransport::Ring(int peer) {
+void RegionTransport::Ring(int peer, Wakes wakes) {
   Region::Bell& bell = region_->bell(peer);
-  bell.rings.fetch_add(1, std::memory_order_seq_cst);
-  if (bell.sleeping.load(std::memory_order_seq_cst) != 0) {
+  const uint32_t rings = bell.rings.fetch_add(1, std::memory_order_seq_cst) + 1;
+  const uint64_t sleeping = bell.sleeping.load(std::memory_order_seq_cst);
+  if (sleeping == 0) return;
+  if (wakes == Wakes::kAlways || IsReached(rings, static_cast<uint32_t>(sleeping))) {
     ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell.rings), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 }
 
-void RegionTransport::Idle(Deadline until) {
+void RegionTransport::Idle(Deadline until, int peers) {
   Region::Bell& bell = region_->bell(rank());
-  const auto has_rung = [&] { return bell.rings.load(std::memory_order_acquire) != seen_; };
-  for (int i = 0; i < kSpins && !has_rung(); ++i) PauseCpu();
-  for (int i = 0; i < kRegionTransportYields && !has_rung(); ++i) ::sched_yield();
-  if (!has_rung()) {
-    const auto left = until - std::chrono::steady_clock::now();
-    if (left > std::chrono::nanoseconds::zero()) {
-      bell.sleeping.store(1, std::memory_order_seq_cst);
-      Sleep(bell.rings, seen_, left);
-      bell.sleeping.store(0, std::memory_order_relaxed);
+  const uint32_t awaited = seen_ + static_cast<uint32_t>(peers);
+  uint32_t rings = 0;
+  const auto has_rung = [&] {
+    rings = bell.rings.load(std::memory_order_acquire);
+    return IsReached(rings, awaited);
+  };
+  const Deadline begin = std::chrono::steady_clock::now();
+  Deadline now = begin;
+  while (!has_rung() && now - begin < kLookTime) {
+    if (gives_way_) {
+      ::sched_yield();
+    } else {
+      for (int i = 0; i < kPauses; ++i) PauseCpu();
     }
+    now = std::chrono::steady_clock::now();
+  }
+  if (!has_rung() && now < until) {
+    bell.sleeping.store(Region::Bell::kSleeps | awaited, std::memory_order_seq_cst);
+    Sleep(bell.rings, rings, until - now);
+    bell.sleeping.store(0, std::memory_order_relaxed);
   }
   seen_ = bell.rings.load(std::memory_order_acquire);
 }
@@ -96,7 +125,7 @@ void RegionTransport::Fail(const std::string& why) {
     words.text[length] = 0;
     words.said.store(1, std::memory_order_release);
   }
-  for (int peer = 0; peer < size(); ++peer) Ring(peer);
+  for (int peer = 0; peer < size(); ++peer) Ring(peer, Wakes::kAlways);
 }
 
 std::string RegionTransport::failure() const {

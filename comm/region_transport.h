@@ -18,12 +18,13 @@ class RegionTransport : public Transport {
   void Commit(int peer, int64_t bytes) override;
   std::span<const std::byte> Peek(int peer) override;
   void Consume(int peer, int64_t bytes) override;
-  void Idle(Deadline until) override;
+  void Idle(Deadline until, int peers) override;
   void Fail(const std::string& why) override;
   std::string failure() const override;
 
  private:
-  void Ring(int peer);
+  enum class Wakes : uint8_t { kIfAwaited, kAlways };
+  void Ring(int peer, Wakes wakes = Wakes::kIfAwaited);
 
   std::shared_ptr<Region> region_;
   // Own counters, so that a peer's cache line is read only to see what it has done.
@@ -33,6 +34,7 @@ class RegionTransport : public Transport {
   };
   std::vector<Ends> ends_;  // by peer
   uint32_t seen_ = 0;       // rings of the own bell before the last look at all peers
+  bool gives_way_ = false;  // ranks are more than the CPUs they may use
 };
 
 // A transport for each of `ranks` ranks of this process.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <set>
 #include <tuple>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kRunnerLook(50);  // between looks whether it is cancelled
 constexpr int64_t kRunnerBlock = 1024;  // elements summed at once over all ranks: they stay in the first cache
+constexpr int64_t kRunnerPiece = int64_t{16} << 10U;  // elements after which senders are told of the room
 
 void Add(const float* values, int64_t count, float* sums) {
   for (int64_t i = 0; i < count; ++i) sums[i] += values[i];
@@ -28,8 +30,9 @@ Runner::Runner(Transport& transport, Schedule schedule, Wire wire)
 }
 
 void Runner::Run(const Message& message, std::chrono::nanoseconds patience, const std::atomic<bool>* is_cancelled) {
-  for (size_t r = 0; r < schedule_.rounds.size(); ++r) {
-    Begin(schedule_.rounds[r], message.size());
+  const std::vector<Round>& rounds = schedule_.RoundsOf(message.size());
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    Begin(rounds[r], message.size());
     Deadline deadline = std::chrono::steady_clock::now() + patience;
     bool is_stalled = false;
     while (!sends_.empty() || !receives_.empty()) {
@@ -40,7 +43,7 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience, cons
         continue;
       }
       const Deadline now = std::chrono::steady_clock::now();
-      transport_.Idle(std::min(deadline, now + kRunnerLook));
+      transport_.Idle(std::min(deadline, now + kRunnerLook), Awaited());
       if (is_cancelled != nullptr && *is_cancelled) throw Error(ErrorKind::kPeer, "the collective was cancelled");
       if (std::string why = transport_.failure(); !why.empty()) throw Error(ErrorKind::kPeer, std::move(why));
       if (on_stall_ && !is_stalled && now >= deadline - patience + kStall) {
@@ -49,7 +52,7 @@ void Runner::Run(const Message& message, std::chrono::nanoseconds patience, cons
         on_stall_(static_cast<int>(r), is_sending, peers);
         is_stalled = true;
       }
-      if (std::chrono::steady_clock::now() >= deadline && !Move(message)) GiveUp(r, patience);
+      if (std::chrono::steady_clock::now() >= deadline && !Move(message)) GiveUp(r, rounds.size(), patience);
     }
   }
   // A rank that has sent its sums holds what the wire made of them; so do the others then.
@@ -142,6 +145,7 @@ bool Runner::Receive(const Message& message, Progress& receive) {
     if (count <= 0) return moved;
     const std::byte* from = come.data();
     message.ForEach(receive.at, receive.at + count, [&](float* values, int64_t n) {
+      if (receive.adds) RoundTo(wire_, values, n);  // as SumBlock has it
       receive.adds ? DecodeAdd(wire_, from, n, values) : Decode(wire_, from, n, values);
       from += n * size;
     });
@@ -159,45 +163,69 @@ bool Runner::ReceiveGroup(const Message& message, const Group& group) {
   const size_t members = group.last - group.first;
   Progress* const all = &receives_[group.first];
   bool moved = false;
-  std::array<float, kRunnerBlock> sums;
   while (all[0].at < all[0].end) {
     const int64_t at = all[0].at;
-    int64_t count = std::min({kRunnerBlock, all[0].end - at, Limit(at) - at});
+    int64_t count = std::min({kRunnerPiece, all[0].end - at, Limit(at) - at});
+    come_.clear();
     for (size_t m = 0; m < members && count > 0; ++m) {
-      count = std::min(count, static_cast<int64_t>(transport_.Peek(all[m].peer).size()) / size);
+      const std::span<const std::byte> come = transport_.Peek(all[m].peer);
+      come_.push_back({all[m].peer, come.data()});
+      count = std::min(count, static_cast<int64_t>(come.size()) / size);
     }
     if (count <= 0) return moved;
+    for (int64_t begin = at; begin < at + count; begin += kRunnerBlock) {
+      SumBlock(message, begin, std::min(kRunnerBlock, at + count - begin));
+    }
     const bool is_last = at + count == all[0].end;
-    bool is_first = true;
-    bool has_own = false;
-    const auto add_own = [&] {
-      float* to = sums.data();
-      message.ForEach(at, at + count, [&](float* values, int64_t n) {
-        is_first ? static_cast<void>(std::copy_n(values, n, to)) : Add(values, n, to);
-        to += n;
-      });
-      is_first = false;
-      has_own = true;
-    };
     for (size_t m = 0; m < members; ++m) {
       Progress& receive = all[m];
-      if (!has_own && receive.peer > transport_.rank()) add_own();
-      const std::byte* from = transport_.Peek(receive.peer).data();
-      is_first ? Decode(wire_, from, count, sums.data()) : DecodeAdd(wire_, from, count, sums.data());
-      is_first = false;
       receive.at += count;
       transport_.Consume(receive.peer, count * size + (is_last ? receive.pad : 0));
       if (is_last) receive.pad = 0;
     }
-    if (!has_own) add_own();
-    const float* from = sums.data();
-    message.ForEach(at, at + count, [&](float* values, int64_t n) {
-      std::copy_n(from, n, values);
-      from += n;
-    });
     moved = true;
   }
   return moved;
+}
+
+void Runner::SumBlock(const Message& message, int64_t begin, int64_t count) {
+  std::array<float, kRunnerBlock> sums;
+  bool is_first = true;
+  bool has_own = false;
+  const auto add_own = [&] {
+    float* to = sums.data();
+    message.ForEach(begin, begin + count, [&](float* values, int64_t n) {
+      RoundTo(wire_, values, n);  // as the others have theirs, so that the sum is the same whoever adds it up
+      is_first ? static_cast<void>(std::copy_n(values, n, to)) : Add(values, n, to);
+      to += n;
+    });
+    is_first = false;
+    has_own = true;
+  };
+  for (Come& come : come_) {
+    if (!has_own && come.peer > transport_.rank()) add_own();
+    is_first ? Decode(wire_, come.bytes, count, sums.data()) : DecodeAdd(wire_, come.bytes, count, sums.data());
+    is_first = false;
+    come.bytes += count * BytesOf(wire_);
+  }
+  if (!has_own) add_own();
+  const float* from = sums.data();
+  message.ForEach(begin, begin + count, [&](float* values, int64_t n) {
+    std::copy_n(from, n, values);
+    from += n;
+  });
+}
+
+int Runner::Awaited() const {
+  if (!std::ranges::all_of(sends_, [](const Progress& send) { return send.IsDone(); })) return 1;
+  int least = INT_MAX;
+  for (const Group& group : groups_) {
+    if (receives_[group.first].IsDone()) continue;
+    int missing = 0;
+    for (size_t m = group.first; m < group.last; ++m) missing += transport_.Peek(receives_[m].peer).empty() ? 1 : 0;
+    least = std::min(least, std::max(missing, 1));
+  }
+  return least == INT_MAX ? 1 : least;
 }
 
 std::vector<int> Runner::WaitedFor(bool& is_sending) const {
@@ -214,16 +242,16 @@ std::vector<int> Runner::WaitedFor(bool& is_sending) const {
   return {waited.begin(), waited.end()};
 }
 
-void Runner::GiveUp(size_t round, std::chrono::nanoseconds patience) const {
+void Runner::GiveUp(size_t round, size_t rounds, std::chrono::nanoseconds patience) const {
   bool is_sending = false;
   const std::vector<int> waited = WaitedFor(is_sending);
   if (on_stall_) on_stall_(static_cast<int>(round), is_sending, waited);
   std::vector<std::string> names;
   for (const int peer : waited) names.push_back(StrCat(peer));
-  throw Error(ErrorKind::kPeer,
-              StrCat("rank ", transport_.rank(), " has waited ", std::chrono::duration<double>(patience).count(),
-                     " s for rank", names.size() == 1 ? " " : "s ", Join(names, ", "), " in round ", round + 1, " of ",
-                     schedule_.rounds.size()));
+  throw Error(
+      ErrorKind::kPeer,
+      StrCat("rank ", transport_.rank(), " has waited ", std::chrono::duration<double>(patience).count(), " s for rank",
+             names.size() == 1 ? " " : "s ", Join(names, ", "), " in round ", round + 1, " of ", rounds));
 }
 
 }  // namespace moka

@@ -49,14 +49,24 @@ class Runner {
     size_t last = 0;
   };
 
+  // What a member of the group has sent and is not summed yet.
+  struct Come {
+    int peer = 0;
+    const std::byte* bytes = nullptr;
+  };
+
   void Begin(const Round& round, int64_t elements);
   bool Move(const Message& message);
   bool Send(const Message& message, Progress& send);
   bool Receive(const Message& message, Progress& receive);
   bool ReceiveGroup(const Message& message, const Group& group);
+  // Elements [begin, begin + count) become their sum with what has come, which is taken.
+  void SumBlock(const Message& message, int64_t begin, int64_t count);
   // The first element from `at` on that a send of this round still has to read.
   int64_t Limit(int64_t at) const;
-  [[noreturn]] void GiveUp(size_t round, std::chrono::nanoseconds patience) const;
+  [[noreturn]] void GiveUp(size_t round, size_t rounds, std::chrono::nanoseconds patience) const;
+  // Of how many peers bytes or room must come before anything can move.
+  int Awaited() const;
   // Those whose bytes have not come; without any, those that take none.
   std::vector<int> WaitedFor(bool& is_sending) const;
 
@@ -67,6 +77,7 @@ class Runner {
   std::vector<Progress> sends_;
   std::vector<Progress> receives_;  // those of a group are neighbours
   std::vector<Group> groups_;
+  std::vector<Come> come_;  // of the group that is summed
 };
 
 }  // namespace moka

@@ -25,7 +25,7 @@ int64_t Schedule::Begin(int64_t elements, int64_t chunk) const {
 
 int64_t SentElements(const Schedule& schedule, int64_t elements) {
   int64_t sum = 0;
-  for (const Round& round : schedule.rounds) {
+  for (const Round& round : schedule.RoundsOf(elements)) {
     for (const Transfer& send : round.sends) {
       sum += schedule.Begin(elements, send.first + send.count) - schedule.Begin(elements, send.first);
     }

@@ -33,8 +33,14 @@ struct Schedule {
   std::vector<Round> rounds = {};
   // Where chunks begin, and their end, for messages of one size; empty: as ChunkBegin has it for any.
   std::vector<int64_t> bounds = {};
+  // Of messages of at most `short_elements`: the same sums, added in the same order, in fewer rounds of more elements.
+  std::vector<Round> short_rounds = {};
+  int64_t short_elements = 0;
 
   int64_t Begin(int64_t elements, int64_t chunk) const;
+  const std::vector<Round>& RoundsOf(int64_t elements) const {
+    return elements <= short_elements ? short_rounds : rounds;
+  }
 };
 
 // First element of chunk i: multiples of 16 elements, so that no two ranks write to one cache line; the last chunks of

@@ -96,7 +96,7 @@ void ShapedTransport::Consume(int peer, int64_t bytes) {
   coming_[static_cast<size_t>(peer)].left -= bytes;
 }
 
-void ShapedTransport::Idle(Deadline until) {
+void ShapedTransport::Idle(Deadline until, int /*peers*/) {
   // What has come and may not be seen yet rings no bell when its time comes.
   int64_t next_us = INT64_MAX;
   for (const Frame& frame : coming_) {
@@ -106,7 +106,7 @@ void ShapedTransport::Idle(Deadline until) {
     const std::chrono::microseconds left(std::max<int64_t>(next_us - NowMicros(), 0));
     until = std::min(until, std::chrono::steady_clock::now() + left);
   }
-  inner_->Idle(until);
+  inner_->Idle(until, 1);  // a peer whose bytes have come, but not their time, rings no more
 }
 
 }  // namespace moka

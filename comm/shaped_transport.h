@@ -31,7 +31,7 @@ class ShapedTransport : public Transport {
   void Commit(int peer, int64_t bytes) override;
   std::span<const std::byte> Peek(int peer) override;
   void Consume(int peer, int64_t bytes) override;
-  void Idle(Deadline until) override;
+  void Idle(Deadline until, int peers) override;
   void Fail(const std::string& why) override { inner_->Fail(why); }
   std::string failure() const override { return inner_->failure(); }
 

@@ -34,9 +34,9 @@ class Transport {
   // What has come from a peer and is not consumed, in one piece; may be the beginning of it. A multiple of kUnit.
   virtual std::span<const std::byte> Peek(int peer) = 0;
   virtual void Consume(int peer, int64_t bytes) = 0;
-  // Returns when room or bytes may have come for any peer, a rank has given up, or at the deadline at the latest; may
-  // return early.
-  virtual void Idle(Deadline until) = 0;
+  // Returns when room or bytes may have come for `peers` peers, a rank has given up, or at the deadline at the latest;
+  // may return early. Requires: so many have given neither since the last Idle, so that each still will.
+  virtual void Idle(Deadline until, int peers) = 0;
 
   // Tells all ranks that this one gives up and why; they see it in failure().
   virtual void Fail(const std::string& why) = 0;

@@ -6,6 +6,7 @@
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -27,7 +28,9 @@ std::optional<std::string> ReadKept(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   try {
-    const std::string kept = ReadFile(file);
+    const OpenFile own = OpenFile::ForReadingOwn(file);  // nobody else may have put anything there
+    std::string kept(static_cast<size_t>(std::clamp<int64_t>(own.bytes(), 0, kFileLimitBytes)), '\0');
+    kept.resize(static_cast<size_t>(own.ReadAt(0, kept.data(), std::ssize(kept), file)));
     std::string bytes = kept.substr(std::min(kept.size(), kDigest));
     if (kept.substr(0, kDigest) == Sha256(bytes)) return bytes;
   } catch (const Error&) {

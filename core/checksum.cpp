@@ -5,9 +5,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fstream>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -110,17 +110,17 @@ std::string Sha256(std::string_view bytes) {
 
 std::string Sha256OfFile(const std::filesystem::path& path) {
   InitialiseSodium();
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path.string()));
+  const OpenFile file = OpenFile::ForReading(path);
   crypto_hash_sha256_state state{};
   crypto_hash_sha256_init(&state);
   std::string chunk(size_t{1} << 20U, '\0');
-  while (file) {
-    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+  for (int64_t at = 0;;) {
+    const int64_t got = file.ReadAt(at, chunk.data(), static_cast<int64_t>(chunk.size()), path);
+    if (got == 0) break;
     crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(chunk.data()),
-                              static_cast<unsigned long long>(file.gcount()));
+                              static_cast<unsigned long long>(got));
+    at += got;
   }
-  if (file.bad()) throw Error(ErrorKind::kIo, StrCat(path.string(), ": read failed"));
   std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
   crypto_hash_sha256_final(&state, digest.data());
   return Hex(digest);

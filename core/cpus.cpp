@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "core/control_group.h"
 #include "core/text.h"
 
 namespace moka {
@@ -45,31 +46,6 @@ Cpu CpuAt(int id, const fs::path& folder) {
   return cpu;
 }
 
-// The folders of this process's control group and all above it, for one controller: version 1 has a tree for each
-// (named cpuset, cpu or cpu,cpuacct), version 2 one for all ("" as its name). A container that sees only its own part
-// of the tree has it at the mount's root, whatever path it is told.
-std::vector<fs::path> GroupFolders(const fs::path& root, const std::string& controller) {
-  std::vector<fs::path> folders;
-  std::ifstream file(root / "proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string names = line.substr(first + 1, second - first - 1);
-    const std::vector<std::string> each = Split(names, ',');
-    const bool is_ours = names.empty() || std::ranges::find(each, controller) != each.end();
-    if (!is_ours) continue;
-    const fs::path mounts = root / "sys/fs/cgroup";
-    for (const fs::path& mount : {names.empty() ? mounts : mounts / controller, mounts / names}) {
-      for (fs::path path = fs::path(line.substr(second + 1)).relative_path();; path = path.parent_path()) {
-        folders.push_back(path.empty() ? mount : mount / path);
-        if (path.empty()) break;
-      }
-    }
-  }
-  return folders;
-}
-
 // "150000 100000" of cpu.max, or the two files of version 1. 0: no limit.
 double QuotaAt(const fs::path& folder) {
   std::vector<std::string> words = Split(FirstLine(folder / "cpu.max"), ' ');
@@ -82,7 +58,7 @@ double QuotaAt(const fs::path& folder) {
 // The least of all groups this process is in.
 double QuotaOf(const fs::path& root) {
   double least = 0;
-  for (const fs::path& folder : GroupFolders(root, "cpu")) {
+  for (const fs::path& folder : ControlGroupFolders(root, "cpu")) {
     const double quota = QuotaAt(folder);
     if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
   }
@@ -92,7 +68,7 @@ double QuotaOf(const fs::path& root) {
 int BoxCpus(const fs::path& root, size_t allowed) {
   const auto online = ParseCpuList(FirstLine(root / "sys/devices/system/cpu/online"));
   size_t count = online ? online->size() : allowed;
-  for (const fs::path& folder : GroupFolders(root, "cpuset")) {
+  for (const fs::path& folder : ControlGroupFolders(root, "cpuset")) {
     for (const char* name : {"cpuset.cpus.effective", "cpuset.effective_cpus"}) {
       const auto cpus = ParseCpuList(FirstLine(folder / name));
       if (cpus) count = std::min(count, cpus->size());

@@ -1,7 +1,6 @@
 #include "core/file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +10,15 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kMostHoles = int64_t{64} << 20;  // a file of fewer bytes may have them
 
 std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
@@ -48,30 +50,69 @@ int64_t ReadFully(int fd, char* data, int64_t bytes, const fs::path& path) {
   return done;
 }
 
-Error OpenError(const fs::path& path) {
-  const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-  return {kind, StrCat("cannot open ", path.string(), ": ", Reason())};
+void RefuseOver(int64_t limit_bytes, const OpenFile& file, const fs::path& path) {
+  if (file.bytes() <= limit_bytes) return;
+  throw Error(ErrorKind::kBadData, StrCat(path.string(), " has ", BytesText(file.bytes()), ", more than the limit of ",
+                                          BytesText(limit_bytes)));
+}
+
+// Reading makes memory of holes. File systems that know of none say that all is written.
+void RefuseHoles(const OpenFile& file, const fs::path& path) {
+  if (file.bytes() <= kMostHoles) return;
+  int64_t written = 0;
+  for (int64_t end = 0; end < file.bytes();) {
+    const int64_t begin = lseek(file.fd(), end, SEEK_DATA);
+    if (begin < 0) break;  // holes to the end
+    end = lseek(file.fd(), begin, SEEK_HOLE);
+    if (end < 0) return;
+    written += end - begin;
+  }
+  if (written >= file.bytes() / 2) return;
+  throw Error(
+      ErrorKind::kBadData, {},
+      StrCat(path.string(), " has ", BytesText(file.bytes()), ", of which ", BytesText(written), " were ever written"),
+      "it was cut off while it was copied: copy it again");
 }
 
 }  // namespace
 
 std::string ReadFile(const fs::path& path, int64_t limit_bytes) {
-  // O_NONBLOCK: a FIFO must be refused below, not waited for.
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) throw OpenError(path);
-  struct stat status {};
-  if (fstat(file.get(), &status) != 0) throw OpenError(path);
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kNoInput, StrCat(path.string(), " is not a regular file"));
-  if (status.st_size > limit_bytes) {
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), " has ", BytesText(status.st_size),
-                                            ", more than the limit of ", BytesText(limit_bytes)));
-  }
-  std::string bytes(static_cast<size_t>(status.st_size), '\0');
-  bytes.resize(static_cast<size_t>(ReadFully(file.get(), bytes.data(), status.st_size, path)));
+  const OpenFile file = OpenFile::ForReading(path);
+  RefuseOver(limit_bytes, file, path);
+  RefuseHoles(file, path);
+  std::string bytes(static_cast<size_t>(file.bytes()), '\0');
+  bytes.resize(static_cast<size_t>(file.ReadAt(0, bytes.data(), file.bytes(), path)));
   return bytes;
 }
 
+std::string ReadLinesFile(const fs::path& path, const TextLimits& limits) {
+  constexpr int64_t kStep = int64_t{1} << 20;
+  const OpenFile file = OpenFile::ForReading(path);
+  RefuseOver(limits.bytes, file, path);
+  std::string text;
+  int64_t line_begin = 0;
+  for (int64_t got = kStep; got == kStep;) {
+    const auto at = std::ssize(text);
+    text.resize(static_cast<size_t>(at + kStep));
+    got = file.ReadAt(at, text.data() + at, kStep, path);
+    text.resize(static_cast<size_t>(at + got));
+    const std::string_view step = std::string_view(text).substr(static_cast<size_t>(at));
+    if (step.find('\0') != std::string_view::npos) {
+      throw Error(ErrorKind::kBadData, StrCat(path.string(), " is no text: byte ",
+                                              at + static_cast<int64_t>(step.find('\0')) + 1, " is zero"));
+    }
+    const size_t last = step.rfind('\n');
+    if (last != std::string_view::npos) line_begin = at + static_cast<int64_t>(last) + 1;
+    if (std::ssize(text) - line_begin > limits.line_bytes) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat(path.string(), " is no list of lines: one has more than ", BytesText(limits.line_bytes)));
+    }
+  }
+  return text;
+}
+
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  CheckReplaceable(path_);
   temporary_ = path_;
   temporary_ += StrCat(".tmp", getpid());
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -10,9 +10,21 @@
 
 namespace moka {
 
+// Of a file that is read as a whole and is of no kind that is larger by its nature.
+inline constexpr int64_t kFileLimitBytes = int64_t{256} << 20;
+
 // The bytes of a regular file. Errors: kNoInput if it is missing or not a regular file, kBadData if it is larger than
-// limit_bytes (both numbers said), kNotAllowed without permission, kIo when a read fails.
-std::string ReadFile(const std::filesystem::path& path, int64_t limit_bytes = int64_t{1} << 31);
+// limit_bytes (both numbers said) or large and for the most part never written (a cut copy has such holes), kNotAllowed
+// without permission, kIo when a read fails.
+std::string ReadFile(const std::filesystem::path& path, int64_t limit_bytes = kFileLimitBytes);
+
+struct TextLimits {
+  int64_t bytes = int64_t{1} << 31;
+  int64_t line_bytes = int64_t{16} << 20;
+};
+// The same of a file of lines. Besides, kBadData at the first byte of zero, and for a line longer than that: found
+// while it is read, so that what is no text is not read to its end.
+std::string ReadLinesFile(const std::filesystem::path& path, const TextLimits& limits = {});
 
 // Writes a whole file beside its final name and moves it there on Commit(). Without Commit the temporary file is
 // removed. One writer, one thread.

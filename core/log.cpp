@@ -5,13 +5,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "core/error.h"
+#include "core/log_file.h"
+#include "core/open_file.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
 
@@ -26,6 +30,8 @@ struct LogState {
   std::mutex mutex;
   LogLevel stderr_level = LogLevel::kInfo;
   std::unique_ptr<std::FILE, CloseFile> file;
+  std::filesystem::path path;
+  int file_error = 0;  // errno of the first write to the file that failed
   void (*clear)() = nullptr;
   void (*redraw)() = nullptr;
 };
@@ -46,10 +52,20 @@ void WriteToFile(LogState& state, LogLevel level, std::string_view text, const C
   std::string_view source = where.file;
   source.remove_prefix(source.rfind('/') == std::string_view::npos ? 0 : source.rfind('/') + 1);
   // syscall: gettid() has no declaration under strict C++ flags.
-  fmt::print(state.file.get(), "{}{:%m%d %H:%M:%S}.{:06} {:5} {}:{}] {}\n", LetterOf(level),
-             fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros, syscall(SYS_gettid), source, where.line,
-             Printable(text));
-  std::fflush(state.file.get());
+  const std::string line = fmt::format("{}{:%m%d %H:%M:%S}.{:06} {:5} {}:{}] {}\n", LetterOf(level),
+                                       fmt::localtime(std::chrono::system_clock::to_time_t(now)), micros,
+                                       syscall(SYS_gettid), source, where.line, Printable(text));
+  errno = 0;
+  const bool is_written =
+      std::fwrite(line.data(), 1, line.size(), state.file.get()) == line.size() && std::fflush(state.file.get()) == 0;
+  if (!is_written && state.file_error == 0) state.file_error = errno == 0 ? EIO : errno;
+}
+
+// A line of narration. One that cannot be written is lost: a terminal that has gone ends no work. `text` may hold what
+// files and people have named, so nothing in it may command the terminal or begin a line of its own.
+void WriteToStderr(std::string_view prefix, std::string_view text) {
+  const std::string line = StrCat(prefix, Printable(text), "\n");
+  (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 }  // namespace
@@ -72,7 +88,7 @@ void Log(LogLevel level, std::string_view text, CodePlace where) {
     const std::string_view prefix = level == LogLevel::kError     ? "error: "
                                     : level == LogLevel::kWarning ? "warning: "
                                                                   : "";
-    fmt::print(stderr, "{}{}\n", prefix, text);
+    WriteToStderr(prefix, text);
     if (state.redraw != nullptr) state.redraw();
   }
   if (level >= LogLevel::kInfo) WriteToFile(state, level, text, where);
@@ -81,7 +97,7 @@ void Log(LogLevel level, std::string_view text, CodePlace where) {
 void LogToTerminal(std::string_view text) {
   if (quiet_scopes > 0) return;
   const std::scoped_lock lock(State().mutex);
-  if (State().stderr_level <= LogLevel::kInfo) fmt::print(stderr, "{}\n", text);
+  if (State().stderr_level <= LogLevel::kInfo) WriteToStderr({}, text);
 }
 
 void LogToFile(std::string_view text, CodePlace where) {
@@ -93,9 +109,20 @@ void LogToFile(std::string_view text, CodePlace where) {
 void SetLogFile(const std::filesystem::path& path) {
   const std::scoped_lock lock(State().mutex);
   State().file.reset();
+  State().file_error = 0;
+  State().path = path;
   if (path.empty()) return;
-  State().file.reset(std::fopen(path.c_str(), "ae"));
+  OpenFile file = OpenFile::ForAppending(path);
+  State().file.reset(fdopen(file.fd(), "a"));
+  if (State().file) file.Release();
   if (!State().file) throw Error(ErrorKind::kCantCreate, StrCat("cannot open the log file ", path.string()));
+}
+
+void CheckLogFile() {
+  const std::scoped_lock lock(State().mutex);
+  if (State().file_error == 0) return;
+  throw Error(ErrorKind::kIo, StrCat("cannot write the log file ", State().path.string(), ": ",
+                                     std::strerror(State().file_error)));  // NOLINT(concurrency-mt-unsafe): glibc's
 }
 
 void SetStatusLine(void (*clear)(), void (*redraw)()) {

@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/size.h"
-#include "core/utf8.h"
 
 namespace moka {
 
@@ -166,28 +165,6 @@ std::string BytesText(int64_t bytes) {
   const auto result =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, value < 10 ? 2 : 1);
   return std::string(buffer.data(), result.ptr) + " " + kUnits[unit];
-}
-
-std::string Printable(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string s;
-  for (size_t i = 0; i < text.size();) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c < 0x7F) {
-      s += text[i++];
-      continue;
-    }
-    if (const size_t length = c < 0x80 ? 0 : CharacterAt(text, i).bytes; length > 0) {
-      s += text.substr(i, length);
-      i += length;
-      continue;
-    }
-    s += "\\x";
-    s += kHex[c >> 4U];
-    s += kHex[c & 15U];
-    ++i;
-  }
-  return s;
 }
 
 uint64_t StableHash(std::string_view text) {

@@ -4,19 +4,34 @@
 #include <array>
 #include <cstdio>
 
+#include "core/text.h"
+
 namespace moka {
+namespace {
+
+// Characters of UTF-8 text: the bytes that go on with none.
+size_t CharactersOf(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
+}
+
+}  // namespace
 
 std::string TextTable(const std::vector<std::vector<std::string>>& rows, std::string_view left) {
+  std::vector<std::vector<std::string>> shown = rows;
   std::vector<size_t> widths;
-  for (const std::vector<std::string>& row : rows) {
+  for (std::vector<std::string>& row : shown) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = Printable(row[i]);
+      widths[i] = std::max(widths[i], CharactersOf(row[i]));
+    }
   }
   std::string text;
-  for (const std::vector<std::string>& row : rows) {
+  for (const std::vector<std::string>& row : shown) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - row[i].size(), ' ');
+      const std::string space(widths[i] - CharactersOf(row[i]), ' ');
       const bool is_left = i < left.size() && left[i] == 'l';
       line += (i > 0 ? "  " : "") + (is_left ? row[i] + space : space + row[i]);
     }

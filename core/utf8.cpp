@@ -22,6 +22,15 @@ Character CharacterAt(std::string_view text, size_t at) {
   return {code, bytes};
 }
 
+bool IsUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = CharacterAt(text, at).bytes;
+    if (bytes == 0) return false;
+    at += bytes;
+  }
+  return true;
+}
+
 void AppendCharacter(char32_t code, std::string& text) {
   if (code < 0x80) {
     text += static_cast<char>(code);

@@ -15,6 +15,8 @@ struct Character {
 // Requires: at < text.size().
 Character CharacterAt(std::string_view text, size_t at);
 
+bool IsUtf8(std::string_view text);
+
 void AppendCharacter(char32_t code, std::string& text);
 
 }  // namespace moka

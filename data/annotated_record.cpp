@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/text.h"
 #include "proto/moka.pb.h"
 
@@ -38,6 +39,9 @@ std::string_view TakeBytes(CodedInputStream& in, std::string_view wire) {
 void AddGroup(std::string_view wire, std::vector<Annotated>& annotations) {
   AnnotationGroup group;
   if (!group.ParseFromArray(wire.data(), static_cast<int>(wire.size()))) BadAnnotatedRecord("a bad annotation_group");
+  if (!IsExactFloat(group.group_label())) {
+    BadAnnotatedRecord(StrCat("label ", group.group_label(), ", which a net's floats cannot hold"));
+  }
   for (const Annotation& a : group.annotation()) {
     const NormalizedBBox& b = a.bbox();
     annotations.push_back(

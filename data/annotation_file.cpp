@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/text.h"
 #include "data/crowd_flag.h"
 #include "proto/moka.pb.h"
@@ -145,8 +146,8 @@ using Document = std::unique_ptr<xmlDoc, FreeDocument>;
 
 // Of an <annotation>.
 Document ParseXml(std::string_view text) {
-  constexpr size_t kMostBytes = size_t{64} << 20U;
-  if (text.size() > kMostBytes) BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
+  if (std::ssize(text) > kAnnotationLimitBytes)
+    BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
   Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
   if (document == nullptr) {
@@ -197,6 +198,7 @@ double NumberIn(const Json& json, std::string_view what) {
 
 void ReadJson(std::string_view text, const std::map<std::string, int32_t>& labels, const PictureSize& picture,
               AnnotatedObjects& found, std::vector<std::string>& warnings) {
+  CheckJsonBounds(text, {});
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) BadAnnotationFile("this is no JSON");
   std::optional<PictureSize> stated;

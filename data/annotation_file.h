@@ -24,6 +24,9 @@ std::map<std::string, int32_t> ReadLabelMap(const std::filesystem::path& path, L
 // 0 or above 65535.
 std::vector<std::string> NamesByLabel(const std::map<std::string, int32_t>& labels);
 
+// Of the file of one picture: what is parsed takes many times as much memory.
+inline constexpr int64_t kAnnotationLimitBytes = int64_t{8} << 20;
+
 enum class AnnotationFormat {
   kXml,   // <annotation> with <object>s of <name>, <difficult> and <bndbox>
   kJson,  // {"image": {"height", "width"}, "annotation": [{"category_id", "bbox": [x, y, w, h], "iscrowd"}]}

@@ -43,6 +43,8 @@ class BoxTransform {
                uint64_t seed);
 
   ImageChannels channels() const { return channels_; }
+  // As transform_param.force_color does.
+  void ForceColor() { channels_ = ImageChannels::kColor; }
   // [C,H,W] of what Apply writes for an image of this size. Errors: kBadData when the crop does not fit.
   Shape OutputShape(const Image& image) const;
   // What part of an image of this size the sample shows in the test phase, as fractions of the image; beyond 0..1 where

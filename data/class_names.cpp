@@ -4,6 +4,7 @@
 
 #include "core/file.h"
 #include "core/text.h"
+#include "data/list_text.h"
 #include "data/sample_record.h"
 
 namespace moka {
@@ -40,7 +41,8 @@ std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
   constexpr int64_t kLimit = int64_t{16} << 20U;
   std::vector<std::string> names;
-  for (const std::string& line : Split(ReadFile(file, kLimit), '\n')) names.emplace_back(Trim(line));
+  const std::string text = ListText(ReadFile(file, kLimit), file.string());
+  for (const std::string& line : Split(text, '\n')) names.emplace_back(Trim(line));
   while (!names.empty() && names.back().empty()) names.pop_back();
   return names;
 }

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <streambuf>
 
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/file.h"
+#include "core/json_bounds.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/crowd_flag.h"
 
@@ -139,17 +142,49 @@ CocoCategory CategoryOf(const Json& json) {
   return category;
 }
 
+// A file's text, read piece by piece as it is asked for: annotations of a large set have gigabytes.
+class CocoText : public std::streambuf {
+ public:
+  explicit CocoText(const std::filesystem::path& path) : path_(path), file_(OpenFile::ForReading(path)) {}
+
+  uint32_t crc32c() const { return crc32c_; }
+
+ protected:
+  int_type underflow() override {
+    const int64_t got = file_.ReadAt(at_, piece_.data(), std::ssize(piece_), path_);
+    if (got == 0) return traits_type::eof();
+    const std::string_view piece = std::string_view(piece_).substr(0, static_cast<size_t>(got));
+    if (piece.find('\0') != std::string_view::npos) BadCocoFile("this is no JSON: it holds a byte of zero");
+    crc32c_ = Crc32c(piece, crc32c_);
+    at_ += got;
+    setg(piece_.data(), piece_.data(), piece_.data() + got);
+    return traits_type::to_int_type(piece_[0]);
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  OpenFile file_;
+  int64_t at_ = 0;
+  uint32_t crc32c_ = 0;
+  std::string piece_ = std::string(size_t{1} << 20U, '\0');
+};
+
 // What stands in the file, before the ids are looked up, which may come later than their use.
 class CocoReader {
  public:
   explicit CocoReader(const std::function<void()>& step) : step_(step) {}
 
-  void Read(const std::string& text) {
+  void Read(std::istream& text) {
     std::string list;
+    const JsonBounds bounds;  // of what is held at a time
+    int64_t values = 0;
     const auto keep = [&](int depth, Json::parse_event_t event, Json& json) {
+      if (depth > bounds.depth) BadCocoFile(StrCat("JSON that is nested more than ", bounds.depth, " deep"));
+      if (++values > bounds.values) BadCocoFile(StrCat("JSON of more than ", bounds.values, " values in one object"));
       if (depth == 1 && event == Json::parse_event_t::key) list = json.get<std::string>();
       if (depth != 2 || event != Json::parse_event_t::object_end) return true;
       step_();
+      values = 0;
       Take(list, json);
       return false;  // so that no more than one object is held as JSON
     };
@@ -264,15 +299,16 @@ class CocoReader {
 }  // namespace
 
 CocoFile ReadCocoFile(const std::filesystem::path& path, const std::function<void()>& step) {
-  const std::string text = ReadFile(path);
+  CocoText text(path);
   std::vector<std::string> none;
   CocoFile file;
   InFile(path.string(), none, [&] {
     CocoReader reader(step);
-    reader.Read(text);
+    std::istream stream(&text);
+    reader.Read(stream);
     file = reader.Finish();
   });
-  file.crc32c = Crc32c(text);
+  file.crc32c = text.crc32c();
   return file;
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
+#include "data/drawing.h"
 #include "data/inspect.h"
 #include "data/record_database.h"
 
@@ -69,10 +71,14 @@ void DrawRecord(const RecordDatabase& database, int64_t i, int x, int y, cv::Mat
   }
 }
 
-void Write(const std::string& text, int x, int y, cv::Mat& sheet) {
-  constexpr double kScale = 0.42;
-  cv::putText(sheet, text, {x, y}, cv::FONT_HERSHEY_SIMPLEX, kScale, cv::Scalar(230, 230, 230), 1, cv::LINE_AA);
+// The first letters of a name.
+std::string Shortened(std::string_view name) {
+  size_t at = 0;
+  for (int i = 0; i < kNameLetters && at < name.size(); ++i) at += std::max<size_t>(CharacterAt(name, at).bytes, 1);
+  return std::string(name.substr(0, at));
 }
+
+const WordStyle kSheetWords{.scale = 0.42, .colour = {230, 230, 230}};
 
 int RowsOf(size_t records, const SheetOptions& options, int columns) {
   const auto shown = static_cast<int>(std::min<int64_t>(options.per_class, static_cast<int64_t>(records)));
@@ -96,13 +102,17 @@ ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options)
   for (const auto& [label, records] : classes) {
     height += kLine + RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
   }
-  cv::Mat sheet(height, kContactSheetGap + columns * (kCell + kContactSheetGap), CV_8UC3, cv::Scalar(40, 40, 40));
+  made.picture.Resize(kContactSheetGap + columns * (kCell + kContactSheetGap), height, 3);
+  std::ranges::fill(made.picture.pixels, uint8_t{40});
+  cv::Mat sheet(height, static_cast<int>(made.picture.width), CV_8UC3, made.picture.pixels.data());
   int y = kContactSheetGap;
   for (const auto& [label, records] : classes) {
     const bool named = label >= 0 && label < static_cast<int64_t>(names.size());
-    const std::string name = named ? names[static_cast<size_t>(label)].substr(0, kNameLetters) : "";
-    Write(StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")"),
-          kContactSheetGap, y + kLine - 5, sheet);
+    const std::string name = named ? Shortened(names[static_cast<size_t>(label)]) : "";
+    const std::string line =
+        StrCat(label < 0 ? "records" : StrCat(label, named ? " " : "", name), "  (", records.size(), ")");
+    const int64_t top = y + (kLine - SizeOfWords(line, kSheetWords).height) / 2;
+    DrawWords(line, kContactSheetGap, top, kSheetWords, made.picture);
     y += kLine;
     const auto shown = std::min<int64_t>(options.per_class, static_cast<int64_t>(records.size()));
     for (int64_t k = 0; k < shown; ++k) {
@@ -115,8 +125,6 @@ ContactSheet DrawContactSheet(const fs::path& path, const SheetOptions& options)
     made.pictures += shown;
     y += RowsOf(records.size(), options, columns) * (kCell + kContactSheetGap) + kContactSheetGap;
   }
-  made.picture.Resize(sheet.cols, sheet.rows, 3);
-  std::copy(sheet.datastart, sheet.dataend, made.picture.pixels.begin());
   return made;
 }
 

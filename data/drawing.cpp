@@ -6,6 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "core/error.h"
+#include "data/lettering.h"
 
 namespace moka {
 namespace {
@@ -22,18 +23,29 @@ cv::Scalar DrawingScalarOf(Colour colour) {
   return {static_cast<double>(colour.blue), static_cast<double>(colour.green), static_cast<double>(colour.red)};
 }
 
-std::string AsciiOf(const std::string& words) {
-  std::string ascii;
-  for (const char c : words) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xC0U) == 0x80) continue;  // the rest of a character of several bytes
-    ascii += byte >= 0x20 && byte < 0x7F ? c : '?';
-  }
-  return ascii;
+bool IsAscii(const std::string& words) {
+  return std::ranges::all_of(words, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-cv::Size LettersOf(const std::string& ascii, const WordStyle& style, int& below_line) {
-  return cv::getTextSize(ascii, cv::FONT_HERSHEY_SIMPLEX, style.scale, 1, &below_line);
+// Control characters have no letters.
+std::string WithoutControls(std::string words) {
+  std::ranges::replace_if(
+      words, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, '?');
+  return words;
+}
+
+// Of the fonts' letters, whose capitals are as high as the Hershey letters'.
+int FontHeight(const WordStyle& style) {
+  constexpr double kPixels = 30;
+  constexpr int kLeast = 8;
+  return std::max(kLeast, static_cast<int>(std::lround(kPixels * style.scale)));
+}
+
+LetterSize LettersOf(const std::string& words, const WordStyle& style) {
+  if (!IsAscii(words)) return SizeOfLetters(words, FontHeight(style));
+  int below_line = 0;
+  const cv::Size size = cv::getTextSize(words, cv::FONT_HERSHEY_SIMPLEX, style.scale, 1, &below_line);
+  return {size.width, size.height, below_line};
 }
 
 }  // namespace
@@ -68,15 +80,13 @@ void DrawDisc(double x, double y, int radius, Colour colour, Image& image) {
 }
 
 WordSize SizeOfWords(const std::string& words, const WordStyle& style) {
-  int below_line = 0;
-  const cv::Size letters = LettersOf(AsciiOf(words), style, below_line);
-  return {letters.width + 2 * kWordMargin, letters.height + below_line + 2 * kWordMargin};
+  const LetterSize letters = LettersOf(WithoutControls(words), style);
+  return {letters.width + 2 * kWordMargin, letters.above + letters.below + 2 * kWordMargin};
 }
 
 void DrawWords(const std::string& words, int64_t left, int64_t top, const WordStyle& style, Image& image) {
-  const std::string ascii = AsciiOf(words);
-  int below_line = 0;
-  const cv::Size letters = LettersOf(ascii, style, below_line);
+  const std::string plain = WithoutControls(words);
+  const LetterSize letters = LettersOf(plain, style);
   const WordSize size = SizeOfWords(words, style);
   const int64_t x = std::max<int64_t>(0, std::min(left, image.width - size.width));
   const int64_t y = std::max<int64_t>(0, std::min(top, image.height - size.height));
@@ -86,8 +96,11 @@ void DrawWords(const std::string& words, int64_t left, int64_t top, const WordSt
                           static_cast<int>(size.height));
     cv::rectangle(mat, ground, DrawingScalarOf(style.ground), cv::FILLED);
   }
-  const cv::Point foot(static_cast<int>(x) + kWordMargin, static_cast<int>(y) + kWordMargin + letters.height);
-  cv::putText(mat, ascii, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, DrawingScalarOf(style.colour), 1, cv::LINE_AA);
+  const int64_t foot_x = x + kWordMargin;
+  const int64_t foot_y = y + kWordMargin + letters.above;
+  if (!IsAscii(plain)) return DrawLetters(plain, foot_x, foot_y, FontHeight(style), style.colour, image);
+  const cv::Point foot(static_cast<int>(foot_x), static_cast<int>(foot_y));
+  cv::putText(mat, plain, foot, cv::FONT_HERSHEY_SIMPLEX, style.scale, DrawingScalarOf(style.colour), 1, cv::LINE_AA);
 }
 
 void BlendMask(std::span<const uint8_t> mask, Colour colour, double part, Image& image) {

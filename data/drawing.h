@@ -29,9 +29,9 @@ struct MarkBox {
 void DrawBox(const MarkBox& box, Colour colour, int thickness, Image& image);
 void DrawDisc(double x, double y, int radius, Colour colour, Image& image);
 
-// ASCII; other characters are shown as "?".
+// UTF-8. Words of ASCII are drawn in OpenCV's Hershey letters, others in the system's fonts (lettering.h).
 struct WordStyle {
-  double scale = 0.45;  // of OpenCV's Hershey letters, about 22 pixels high at 1
+  double scale = 0.45;  // capitals are about 22 pixels high at 1
   Colour colour = {};
   bool has_ground = false;  // a filled box behind the words
   Colour ground = {};

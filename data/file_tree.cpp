@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/gz_file.h"
 
@@ -19,7 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool IsVisible(const fs::path& path) { return !path.filename().string().starts_with('.'); }
+
+// The entries of a folder that are wanted, in order.
+std::vector<fs::path> EntriesOf(const fs::path& folder, bool (*is_wanted)(const fs::path&)) {
+  std::error_code failed;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    if (is_wanted(it->path())) entries.push_back(it->path());
+  }
+  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
 
 // The archive that a path goes through, or empty.
 fs::path ArchiveIn(const fs::path& path) {
@@ -51,10 +64,24 @@ std::string SharedFolder(const std::map<std::string, int64_t>& names) {
   return slash == std::string::npos ? std::string() : first.substr(0, slash);
 }
 
+std::string FileTreeReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
+
+// A file without a name, gone when it is closed.
+int TemporaryFile() {
+  std::error_code code;
+  std::string name = (fs::temp_directory_path(code) / "moka.XXXXXX").string();
+  const int fd = mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", name, ": ", FileTreeReason()));
+  unlink(name.c_str());
+  return fd;
+}
+
 }  // namespace
 
 bool IsImageName(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kExtensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif"};
+  constexpr std::array<std::string_view, 15> kExtensions = {".jpg",  ".jpeg", ".jpe", ".jfif", ".png",
+                                                            ".apng", ".bmp",  ".dib", ".webp", ".gif",
+                                                            ".tif",  ".tiff", ".ppm", ".pgm",  ".pbm"};
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;
   std::string extension(name.substr(dot));
@@ -63,20 +90,20 @@ bool IsImageName(std::string_view name) {
 }
 
 bool IsArchiveName(std::string_view name) {
-  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+  constexpr std::array<std::string_view, 11> kEndings = {".tar",  ".tar.gz", ".tgz",     ".tar.xz", ".txz", ".tar.bz2",
+                                                         ".tbz2", ".tbz",    ".tar.zst", ".tzst",   ".zip"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 std::string StemOf(const std::string& name) { return fs::path(name).stem().string(); }
 
-std::vector<fs::path> SortedEntries(const fs::path& folder) {
-  std::error_code failed;
-  std::vector<fs::path> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    if (!IsHidden(it->path())) entries.push_back(it->path());
-  }
-  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
-  std::sort(entries.begin(), entries.end());
-  return entries;
+std::vector<fs::path> SortedEntries(const fs::path& folder) { return EntriesOf(folder, IsVisible); }
+
+std::vector<fs::path> HiddenFoldersIn(const fs::path& folder) {
+  return EntriesOf(folder, [](const fs::path& entry) {
+    std::error_code ignored;
+    return !IsVisible(entry) && fs::is_directory(entry, ignored);
+  });
 }
 
 FileTree::FileTree(fs::path path, const std::function<void()>& step)
@@ -96,35 +123,54 @@ FileTree::~FileTree() {
 void FileTree::ReadArchive(const std::function<void()>& step) {
   std::map<std::string, Member> all;
   std::map<std::string, int64_t> names;
+  int64_t unpacked = 0;  // bytes of a compressed archive's members, which lie one behind the other
   TarReader tar(archive_);
   while (tar.Next()) {
     step();
     Member member{.offset = tar.offset(), .bytes = tar.bytes()};
-    is_plain_ = tar.is_plain();
-    if (!is_plain_) member.contents = tar.Read();
+    if (!tar.is_plain()) {
+      if (fd_ < 0) fd_ = TemporaryFile();
+      member.offset = unpacked;
+      Unpack(tar, unpacked);
+      unpacked += member.bytes;
+    }
     const std::string name = PlainName(tar.name());
     names[name] = member.bytes;
-    all[name] = std::move(member);
+    all[name] = member;
   }
   for (const std::string& warning : tar.Warnings()) LogWarning(warning);
   const std::string inside = PlainName(path_.lexically_relative(archive_));
   const std::string root = inside.empty() ? SharedFolder(names) : inside;
   for (auto& [name, member] : all) {
     if (root.empty()) {
-      members_[name] = std::move(member);
+      members_[name] = member;
     } else if (name.size() > root.size() && name.starts_with(root) && name[root.size()] == '/') {
-      members_[name.substr(root.size() + 1)] = std::move(member);
+      members_[name.substr(root.size() + 1)] = member;
     }
   }
   if (members_.empty()) {
     throw Error(ErrorKind::kNoInput,
                 StrCat(archive_.string(), ": no files", inside.empty() ? "" : StrCat(" in its folder ", inside)));
   }
-  if (!is_plain_) return;
-  fd_ = open(archive_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0) {
-    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", archive_.string(), ": ",
-                                            std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  if (fd_ < 0) fd_ = OpenFile::ForReading(archive_).Release();
+}
+
+// Copies the member that the reader stands at to the temporary file, from `offset` on.
+void FileTree::Unpack(TarReader& tar, int64_t offset) const {
+  constexpr int64_t kStep = int64_t{1} << 20;
+  std::string step;
+  for (int64_t left = tar.bytes(); left > 0; left -= std::ssize(step)) {
+    step = tar.ReadPart(std::min(left, kStep));
+    for (size_t done = 0; done < step.size();) {
+      const ssize_t n = pwrite(fd_, step.data() + done, step.size() - done, offset + static_cast<int64_t>(done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        throw Error(ErrorKind::kIo, {}, StrCat("cannot unpack ", archive_.string(), ": ", FileTreeReason()),
+                    "TMPDIR names the folder that takes it");
+      }
+      done += static_cast<size_t>(n);
+    }
+    offset += std::ssize(step);
   }
 }
 
@@ -168,18 +214,21 @@ std::string FileTree::Read(const std::string& name) const {
   if (archive_.empty()) return ReadFile(path_ / name);
   const auto found = members_.find(PlainName(name));
   if (found == members_.end()) throw Error(ErrorKind::kNoInput, StrCat(PathOf(name), " is not in the archive"));
-  return is_plain_ ? ReadMember(name, found->second) : found->second.contents;
+  return ReadMember(name, found->second);
 }
 
 std::string FileTree::ReadMember(const std::string& name, const Member& member) const {
+  if (member.bytes > kFileLimitBytes) {
+    throw Error(ErrorKind::kBadData, StrCat(PathOf(name), " has ", BytesText(member.bytes), ", more than the limit of ",
+                                            BytesText(kFileLimitBytes)));
+  }
   std::string bytes(static_cast<size_t>(member.bytes), '\0');
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t got =
         pread(fd_, bytes.data() + done, bytes.size() - done, member.offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      throw Error(ErrorKind::kIo, StrCat("cannot read ", PathOf(name), ": ",
-                                         std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+      throw Error(ErrorKind::kIo, StrCat("cannot read ", PathOf(name), ": ", FileTreeReason()));
     }
     if (got == 0) throw Error(ErrorKind::kBadData, StrCat(archive_.string(), ": ends inside ", name));
     done += static_cast<size_t>(got);

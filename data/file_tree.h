@@ -1,5 +1,5 @@
-// Files by their names below a folder, or below a folder of a tar archive, from which nothing is unpacked: what the
-// importers of layouts of folders read.
+// Files by their names below a folder, or below a folder of a tar archive: what the importers of layouts of folders
+// read. A compressed archive is unpacked to one file without a name in TMPDIR.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 
 namespace moka {
 
-// Of a plain archive the places of the members are kept, of a compressed one their bytes. May be read by any number of
-// threads.
+class TarReader;
+
+// Of the members their places are kept. May be read by any number of threads.
 class FileTree {
  public:
   // A folder; an archive (.tar, .tar.gz, .tgz), whose root is the folder that all its files share; or a folder of one:
@@ -39,24 +40,26 @@ class FileTree {
   struct Member {
     int64_t offset = 0;
     int64_t bytes = 0;
-    std::string contents = {};  // of a compressed archive
   };
   void ReadArchive(const std::function<void()>& step);
+  void Unpack(TarReader& tar, int64_t offset) const;
   std::string ReadMember(const std::string& name, const Member& member) const;
 
   std::filesystem::path path_;
   std::filesystem::path archive_;          // empty: a folder
   std::map<std::string, Member> members_;  // of the archive, by their names below the root
-  bool is_plain_ = true;
-  int fd_ = -1;
+  int fd_ = -1;                            // of the archive, or of what a compressed one holds
 };
 
-// Whether a name ends as those of pictures do: .jpg, .jpeg, .png, .bmp, .webp, .gif, in capitals too.
+// Whether a name ends as those of pictures do that are read: .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm, .pbm and
+// their other spellings, in capitals too.
 bool IsImageName(std::string_view name);
 bool IsArchiveName(std::string_view name);
 // A file's name without its folders and its last extension.
 std::string StemOf(const std::string& name);
 // What a folder has, without hidden entries, in order. Errors: kNoInput.
 std::vector<std::filesystem::path> SortedEntries(const std::filesystem::path& folder);
+// The hidden folders in a folder, in order.
+std::vector<std::filesystem::path> HiddenFoldersIn(const std::filesystem::path& folder);
 
 }  // namespace moka

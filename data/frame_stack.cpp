@@ -78,7 +78,7 @@ std::vector<ListedClip> ReadClipList(const std::filesystem::path& list, std::str
     }
     clips.push_back({.folder = line.words[0],
                      .number = NumberOf(line.words[1], "the frame number", list, line.number),
-                     .label = label == ClipLabel::kNumber ? NumberOf(line.words[2], "the label", list, line.number) : 0,
+                     .label = label == ClipLabel::kNumber ? LabelOf(line.words[2], list, line.number) : 0,
                      .label_folder = label == ClipLabel::kFolder ? line.words[2] : std::string{},
                      .line = line.number});
   }

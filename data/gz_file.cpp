@@ -7,9 +7,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -48,6 +51,25 @@ int64_t NumberOf(std::string_view field) {
   return value;
 }
 
+// The first bytes of a file; none of one that cannot be read, or only once.
+std::string BeginOf(const fs::path& path) {
+  constexpr std::streamsize kBytes = 8;
+  std::string begin(kBytes, '\0');
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return {};
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(begin.data(), kBytes);
+  begin.resize(static_cast<size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  return begin;
+}
+
+// Archives of other programs, which are not read.
+std::string_view UnreadArchiveOf(std::string_view begin) {
+  if (begin.starts_with("7z\xBC\xAF")) return ", but a 7z archive";
+  if (begin.starts_with("Rar!")) return ", but a RAR archive";
+  return "";
+}
+
 std::string_view Terminated(std::string_view field) { return field.substr(0, field.find('\0')); }
 
 }  // namespace
@@ -55,14 +77,18 @@ std::string_view Terminated(std::string_view field) { return field.substr(0, fie
 void GzFile::Close::operator()(void* file) const { gzclose_r(static_cast<gzFile>(file)); }
 
 GzFile::GzFile(fs::path path) : path_(std::move(path)) {
-  std::error_code ignored;
-  if (path_ != "/dev/stdin" && !fs::is_regular_file(path_, ignored)) {  // which may be a pipe
-    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path_.string(), ": no such regular file"));
+  if (path_ == "/dev/stdin") {  // which may be a pipe
+    file_.reset(gzopen(path_.c_str(), "rbe"));
+  } else if (const std::string_view packer = PackedStream::PackerOf(BeginOf(path_)); !packer.empty()) {
+    packed_ = std::make_unique<PackedStream>(path_, packer);
+    return;
+  } else {
+    OpenFile file = OpenFile::ForReading(path_);
+    file_.reset(gzdopen(file.fd(), "rb"));
+    if (file_) file.Release();
   }
-  file_.reset(gzopen(path_.c_str(), "rbe"));
   if (!file_) {
-    const ErrorKind kind = errno == EACCES ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-    throw Error(kind,
+    throw Error(ErrorKind::kNoInput,
                 StrCat("cannot open ", path_.string(), ": ", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
   }
   constexpr unsigned kBuffer = 1U << 17U;
@@ -70,10 +96,16 @@ GzFile::GzFile(fs::path path) : path_(std::move(path)) {
 }
 
 int64_t GzFile::Read(char* data, int64_t bytes) {
+  if (packed_) {
+    const int64_t got = packed_->Read(data, bytes);
+    packed_offset_ += got;
+    CheckUnpackedBytes(path_, packed_->packed_bytes(), packed_offset_);
+    return got;
+  }
   auto* file = static_cast<gzFile>(file_.get());
   int64_t done = 0;
   while (done < bytes) {
-    constexpr int64_t kMost = 1 << 30;
+    constexpr int64_t kMost = 1 << 24;  // so that what is unpacked is looked at in between
     const int n = gzread(file, data + done, static_cast<unsigned>(std::min(bytes - done, kMost)));
     int code = Z_OK;
     const char* reason = gzerror(file, &code);
@@ -83,6 +115,7 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
     }
     if (n == 0) break;
     done += n;
+    if (!is_plain()) CheckUnpackedBytes(path_, gzoffset(file), gztell(file));
   }
   return done;
 }
@@ -102,9 +135,13 @@ void GzFile::Skip(int64_t bytes) {
   }
 }
 
-int64_t GzFile::offset() const { return gztell(static_cast<gzFile>(file_.get())); }
+int64_t GzFile::offset() const { return packed_ ? packed_offset_ : int64_t{gztell(static_cast<gzFile>(file_.get()))}; }
 
-bool GzFile::is_plain() const { return gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+bool GzFile::is_plain() const { return !packed_ && gzdirect(static_cast<gzFile>(file_.get())) == 1; }
+
+TarReader::TarReader(const fs::path& path) : file_(path) {
+  if (ZipMembers::IsZip(BeginOf(path))) zip_ = std::make_unique<ZipMembers>(path);
+}
 
 void TarReader::SetBytes(int64_t bytes) {
   if (bytes < 0 || bytes > kMemberLimit) {
@@ -135,7 +172,8 @@ bool TarReader::ReadHeader(char& type) {
   }
   if (got != kBlock || Octal(field(148, 8)) != sum) {
     throw Error(ErrorKind::kBadData,
-                StrCat(file_.path().string(), ": not a tar archive, or damaged (after \"", Printable(name_), "\")"));
+                StrCat(file_.path().string(), ": not a tar archive", UnreadArchiveOf({block.data(), block.size()}),
+                       ", or damaged (after \"", Printable(name_), "\")"));
   }
   SetBytes(NumberOf(field(124, 12)));
   const std::string_view prefix = field(257, 5) == "ustar" ? Terminated(field(345, 155)) : std::string_view();
@@ -201,6 +239,7 @@ bool TarReader::TakeMember(char type, Extended own) {
 }
 
 bool TarReader::Next() {
+  if (zip_) return zip_->Next();
   char type = 0;
   Extended own;
   while (ReadHeader(type)) {
@@ -235,16 +274,27 @@ void TarReader::LookBehindEnd() {
 std::vector<std::string> TarReader::Warnings() const {
   std::vector<std::string> warnings;
   const std::string archive = file_.path().string();
-  for (const std::string& sentence : left_out_.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
+  const LeftOut& left_out = zip_ ? zip_->left_out() : left_out_;
+  for (const std::string& sentence : left_out.Sentences()) warnings.push_back(StrCat(archive, ": ", sentence));
   if (!has_end_) warnings.push_back(StrCat(archive, ": ends without its end mark: it may have been cut"));
   if (is_joined_) warnings.push_back(StrCat(archive, ": what is joined behind its end is not read"));
   return warnings;
 }
 
 std::string TarReader::Read() {
-  std::string data(static_cast<size_t>(bytes_), '\0');
-  file_.ReadExactly(data.data(), bytes_, StrCat("member \"", Printable(name_), "\""));
-  pending_ -= bytes_;
+  if (bytes() > kFileLimitBytes) {
+    throw Error(ErrorKind::kBadData,
+                StrCat(file_.path().string(), ": member \"", Printable(name()), "\" has ", BytesText(bytes()),
+                       ", more than the limit of ", BytesText(kFileLimitBytes)));
+  }
+  return ReadPart(bytes());
+}
+
+std::string TarReader::ReadPart(int64_t bytes) {
+  if (zip_) return zip_->ReadPart(bytes);
+  std::string data(static_cast<size_t>(bytes), '\0');
+  file_.ReadExactly(data.data(), bytes, StrCat("member \"", Printable(name_), "\""));
+  pending_ -= bytes;
   return data;
 }
 

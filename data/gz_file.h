@@ -1,4 +1,5 @@
-// Sequential reading of plain or gzip-compressed files, and of the tar archives inside them.
+// Sequential reading of plain files and of such that gzip, xz, bzip2 or Zstandard packed, of the tar archives inside
+// them, and of zip archives.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "data/left_out.h"
+#include "data/packed_stream.h"
+#include "data/zip_members.h"
 
 namespace moka {
 
@@ -16,7 +19,8 @@ class GzFile {
  public:
   // Errors: kNoInput, kNotAllowed.
   explicit GzFile(std::filesystem::path path);
-  // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged.
+  // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the compression is damaged, or packs so tightly
+  // that no data are like it.
   int64_t Read(char* data, int64_t bytes);
   // Exactly `bytes` bytes. Errors: kBadData naming the path and `what` when the file ends before.
   void ReadExactly(char* data, int64_t bytes, std::string_view what);
@@ -32,27 +36,33 @@ class GzFile {
     void operator()(void* file) const;
   };
   std::filesystem::path path_;
-  std::unique_ptr<void, Close> file_;
+  std::unique_ptr<void, Close> file_;     // plain or of gzip
+  std::unique_ptr<PackedStream> packed_;  // instead of it, by another program
+  int64_t packed_offset_ = 0;
 };
 
 // Regular files of a tar archive in its order: v7, ustar, GNU (long names, sizes in base 256) and pax (POSIX 2001: path
 // and size in extended headers). Nothing is unpacked to disk, so names are only names. What is no regular file
-// (links, devices, sparse files) has no bytes to read and is told in Warnings().
+// (links, devices, sparse files) has no bytes to read and is told in Warnings(). A zip archive is read alike.
 class TarReader {
  public:
-  explicit TarReader(const std::filesystem::path& path) : file_(path) {}
+  // Errors: those of GzFile; kBadData for a damaged zip archive.
+  explicit TarReader(const std::filesystem::path& path);
   // Steps to the next regular file; false at the end. Errors: kBadData for a damaged archive.
   bool Next();
-  const std::string& name() const { return name_; }
-  int64_t bytes() const { return bytes_; }
+  const std::string& name() const { return zip_ ? zip_->name() : name_; }
+  int64_t bytes() const { return zip_ ? zip_->bytes() : bytes_; }
   // Where its bytes begin in the archive. Requires: Read() was not called for it.
   int64_t offset() const { return file_.offset(); }
-  bool is_plain() const { return file_.is_plain(); }
+  bool is_plain() const { return !zip_ && file_.is_plain(); }
   // Sentences, with the archive's name: what was met so far and is no regular file, and, at the end, what stands there
   // in place of an end mark or behind it.
   std::vector<std::string> Warnings() const;
-  // The whole present file. Requires: Next() returned true; called at most once for it.
+  // The whole present file. Requires: Next() returned true; called at most once for it. Errors: kBadData where it is
+  // larger than a file that is read as a whole may be.
   std::string Read();
+  // The next part of the present file. Requires: so much is left of it.
+  std::string ReadPart(int64_t bytes);
 
  private:
   // What an extended header says of a member, or of all that follow; empty and -1: nothing.
@@ -71,6 +81,7 @@ class TarReader {
   void LookBehindEnd();
 
   GzFile file_;
+  std::unique_ptr<ZipMembers> zip_;  // instead of a tar archive
   std::string name_;
   std::string long_name_;
   int64_t bytes_ = 0;

@@ -1,14 +1,18 @@
 #include "data/hdf5_pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/rng.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
+#include "data/list_text.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -136,7 +140,13 @@ void Hdf5Pipeline::CopyVolume(const Place& place, size_t top, const float* row, 
 
 // Names are separated by blanks or line ends, as Caffe reads them.
 void Hdf5Pipeline::ReadList() {
-  const std::string text = ReadFile(list_);
+  std::array<char, 4> begin{};
+  OpenFile::ForReading(list_).ReadAt(0, begin.data(), std::ssize(begin), list_);
+  if (std::string_view(begin.data(), begin.size()) == "\x89HDF") {
+    throw Error(ErrorKind::kBadData, {}, StrCat(list_, " is an HDF5 file, and the source is a list of such files"),
+                "name a text file that has the path of one on each line");
+  }
+  const std::string text = ReadListText(list_);
   int line = 1;
   std::string name;
   const auto take = [&] {

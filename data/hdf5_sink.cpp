@@ -3,8 +3,11 @@
 #include <exception>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
+#include "core/output_place.h"
 #include "core/text.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -16,8 +19,16 @@ Shape Hdf5SinkFourAxes(Shape shape) {
 
 }  // namespace
 
-Hdf5Sink::Hdf5Sink(const LayerParameter& layer, const std::filesystem::path& base_folder)
-    : path_(base_folder / layer.hdf5_output_param().file_name()) {}
+Hdf5Sink::Hdf5Sink(const LayerParameter& layer, const std::filesystem::path& base_folder) {
+  constexpr const char* kField = "hdf5_output_param.file_name";
+  const std::string& name = layer.hdf5_output_param().file_name();
+  try {
+    path_ = IsOverridden(PlaceOf(layer, kField)) ? base_folder / name : OutputPath(base_folder, name);
+  } catch (const Error& error) {
+    throw ErrorAt(layer, kField, StrCat("layer \"", Printable(layer.name()), "\": ", kField, " ", error.text()),
+                  error.hint());
+  }
+}
 
 Hdf5Sink::~Hdf5Sink() {
   if (std::uncaught_exceptions() > 0) return;  // the run failed: what it wrote is dropped
@@ -30,7 +41,10 @@ Hdf5Sink::~Hdf5Sink() {
 
 void Hdf5Sink::Append(std::span<const float> data, const Shape& data_shape, std::span<const float> label,
                       const Shape& label_shape) {
-  if (writer_ == nullptr) writer_ = std::make_unique<Hdf5Writer>(path_);
+  if (writer_ == nullptr) {
+    if (path_.has_parent_path()) CreateFolders(path_.parent_path());
+    writer_ = std::make_unique<Hdf5Writer>(path_);
+  }
   writer_->AppendRows("data", Hdf5SinkFourAxes(data_shape), data);
   writer_->AppendRows("label", Hdf5SinkFourAxes(label_shape), label);
 }

@@ -14,7 +14,8 @@ namespace moka {
 
 class Hdf5Sink {
  public:
-  // A file name that is relative starts at the folder.
+  // A file name that is relative starts at the folder. Errors: kConfig for a name that OutputPath does not let out of
+  // it, unless the command line gave the name.
   Hdf5Sink(const LayerParameter& layer, const std::filesystem::path& base_folder);
   // Finishes, or drops the rows when an exception is on its way; what goes wrong then is a warning.
   ~Hdf5Sink();

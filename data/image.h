@@ -1,7 +1,9 @@
-// Images: decoding of JPEG, PNG, BMP, WebP and GIF files into 8-bit interleaved pixels (grey, or B,G,R as in Caffe),
-// and encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
+// Images: decoding of JPEG, PNG, BMP, WebP, GIF, TIFF and PNM files into 8-bit interleaved pixels (grey, or B,G,R as in
+// Caffe), and encoding and resizing. Sizes are read from the file's header and checked before any pixel buffer exists.
 #pragma once
 
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,22 +30,41 @@ constexpr int64_t ChannelCount(ImageChannels wanted, int64_t stored) {
 
 struct DecodeOptions {
   ImageChannels channels = ImageChannels::kAsStored;
-  // A JPEG's EXIF orientation is applied, so the picture stands upright.
+  // The orientation that a JPEG's EXIF block or a TIFF gives is applied, so the picture stands upright.
   enum class Orientation { kUpright, kAsStored } orientation = Orientation::kUpright;
   // Strict: a file that needs repair (truncated, bad codes, a wrong checksum of pixels) is an error. Lenient: JPEG,
-  // PNG, BMP and GIF are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
+  // PNG, BMP, GIF, TIFF and PNM are decoded as far as they go, checksums aside; a damaged WebP is an error in both.
   enum class Damage { kStrict, kLenient } damage = Damage::kStrict;
   int64_t pixel_limit = int64_t{1} << 26U;
 };
 
+// What a picture's file holds and its pixels of 8 bits do not: whoever reads it says so.
+enum class ImageLoss : size_t {
+  kDepth,         // samples of more than 8 bits
+  kFrames,        // an animation, of which the first frame is taken
+  kInks,          // CMYK, turned to colours without the profile that says which
+  kPages,         // several pages, of which the first is taken
+  kTransparency,  // pixels that let shine through what is behind them
+};
+inline constexpr size_t kImageLosses = 5;
+using ImageLosses = std::bitset<kImageLosses>;
+// In the plural: "pictures of several pages, of which the first is taken".
+std::string_view TextOf(ImageLoss loss);
+// Warns of each kind of loss once in a process, with the name of the first picture that has it.
+void TellLosses(const ImageLosses& losses, std::string_view name);
+
 // What a file's header says; nothing is decoded.
 struct ImageHeader {
-  enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp, kGif } format = Format::kUnknown;
+  enum class Format { kUnknown, kJpeg, kPng, kBmp, kWebp, kGif, kTiff, kPnm } format = Format::kUnknown;
   int64_t width = 0;
   int64_t height = 0;
 };
-// Errors: kBadData for an unknown format or a header without a size.
+// Errors: kBadData for a header without a size, and for what is none of these formats: it is named if it is known.
 ImageHeader ReadImageHeader(std::string_view file);
+// The name of a format of pictures (or of what is often found in a picture's place) that is not read, of a file or of
+// a file's name by its ending: "HEIC"; empty for any other.
+std::string_view UnreadFormatOf(std::string_view file);
+std::string_view UnreadFormatOfName(std::string_view name);
 
 // The EXIF orientation tag of a JPEG, 1..8; 1 when there is none.
 int ExifOrientation(std::string_view jpeg);
@@ -94,6 +115,8 @@ class ImageDecoder {
 
   // Errors: kBadData saying the format and what is wrong.
   void Decode(std::string_view file, const DecodeOptions& options, Image& out);
+  // What the pictures that were decoded since the last call lost.
+  ImageLosses TakeLosses();
 
   // Decoding of a part, in two steps. Open reads the header (a format that has no partial decoding is decoded); the
   // bytes must stay where they are until the next call. Width and height are the upright picture's. Errors: as Decode.

@@ -1,9 +1,12 @@
 // ImageDecoder, over the readers of each format; and JPEG's encoder.
 #include <turbojpeg.h>
 
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/image_formats.h"
 #include "data/jpeg_reader.h"
@@ -18,6 +21,7 @@ struct ImageDecoder::State {
   ImageSize stored;     // as the file has it, before its orientation
   int orientation = 1;  // to be applied
   bool is_jpeg = false;
+  ImageLosses losses;
   Image image;  // the whole of it, or the part last decoded
 };
 
@@ -29,12 +33,15 @@ void CheckPixels(int64_t width, int64_t height, int64_t limit) {
   }
 }
 
-void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeOptions& options, Image& out) {
+void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeOptions& options, Image& out,
+                 ImageLosses& losses) {
   switch (header.format) {
-    case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out); break;
+    case ImageHeader::Format::kPng: DecodePng(file, header, options.damage, out, losses); break;
     case ImageHeader::Format::kBmp: DecodeBmp(file, header, options.damage, out); break;
-    case ImageHeader::Format::kGif: DecodeGif(file, header, options.damage, out); break;
-    case ImageHeader::Format::kWebp: DecodeWebp(file, header, out); break;
+    case ImageHeader::Format::kGif: DecodeGif(file, header, options.damage, out, losses); break;
+    case ImageHeader::Format::kPnm: DecodePnm(file, header, options.damage, out, losses); break;
+    case ImageHeader::Format::kTiff: DecodeTiff(file, header, options, out, losses); break;
+    case ImageHeader::Format::kWebp: DecodeWebp(file, header, out, losses); break;
     default: break;
   }
   if (options.channels == ImageChannels::kColor) ConvertChannels(3, out);
@@ -42,6 +49,25 @@ void DecodeOther(std::string_view file, const ImageHeader& header, const DecodeO
 }
 
 }  // namespace
+
+std::string_view TextOf(ImageLoss loss) {
+  switch (loss) {
+    case ImageLoss::kDepth: return "pictures of more than 8 bits a sample, of which the upper 8 are kept";
+    case ImageLoss::kFrames: return "animations, of which the first frame is taken";
+    case ImageLoss::kInks: return "pictures of inks (CMYK), whose colours are about right";
+    case ImageLoss::kPages: return "pictures of several pages, of which the first is taken";
+    case ImageLoss::kTransparency: return "pictures with transparency, which is left out";
+  }
+  return "";
+}
+
+void TellLosses(const ImageLosses& losses, std::string_view name) {
+  static std::array<std::atomic<bool>, kImageLosses> told{};
+  for (size_t i = 0; i < kImageLosses; ++i) {
+    if (!losses.test(i) || told.at(i).exchange(true)) continue;
+    LogWarning(StrCat(name, " is one of the ", TextOf(static_cast<ImageLoss>(i)), " (this is said once)"));
+  }
+}
 
 Error CannotDecode(std::string_view format, std::string_view reason) {
   return {ErrorKind::kBadData, StrCat("cannot decode the ", format, ": ", reason)};
@@ -62,11 +88,12 @@ ImageSize ImageDecoder::Open(std::string_view file, const DecodeOptions& options
   s.orientation = 1;
   s.is_jpeg = header.format == ImageHeader::Format::kJpeg;
   if (!s.is_jpeg) {
-    DecodeOther(file, header, options, s.image);
+    DecodeOther(file, header, options, s.image, s.losses);
     return s.stored = {s.image.channels, s.image.height, s.image.width};
   }
   const JpegReader::Header jpeg = s.jpeg.Open(file, options.damage);
   CheckPixels(jpeg.width, jpeg.height, options.pixel_limit);
+  if (jpeg.is_cmyk) Mark(ImageLoss::kInks, s.losses);
   const bool grey =
       options.channels == ImageChannels::kGrey || (options.channels == ImageChannels::kAsStored && jpeg.is_grey);
   s.stored = {grey ? 1 : 3, jpeg.height, jpeg.width};
@@ -75,6 +102,8 @@ ImageSize ImageDecoder::Open(std::string_view file, const DecodeOptions& options
   if (SwapsAxes(s.orientation)) std::swap(upright.width, upright.height);
   return upright;
 }
+
+ImageLosses ImageDecoder::TakeLosses() { return std::exchange(state_->losses, {}); }
 
 void ImageDecoder::FinishJpeg(Image& out) {
   State& s = *state_;

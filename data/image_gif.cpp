@@ -62,12 +62,27 @@ Palette PaletteOf(const ColorMapObject* map) {
   return palette;
 }
 
+// Whether another picture follows the one that was read.
+bool HasMoreFrames(GifFileType* gif) {
+  GifRecordType type = UNDEFINED_RECORD_TYPE;
+  while (DGifGetRecordType(gif, &type) == GIF_OK && type == EXTENSION_RECORD_TYPE) {
+    int code = 0;
+    GifByteType* block = nullptr;
+    if (DGifGetExtension(gif, &code, &block) == GIF_ERROR) return false;
+    while (block != nullptr) {
+      if (DGifGetExtensionNext(gif, &block) == GIF_ERROR) return false;
+    }
+  }
+  return type == IMAGE_DESC_RECORD_TYPE;
+}
+
 // The picture's rows in the order in which an interlaced file has them: (first, distance) of four passes.
 constexpr std::array<std::pair<int, int>, 4> kPasses = {{{0, 8}, {4, 8}, {2, 4}, {1, 2}}};
 
 }  // namespace
 
-void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out) {
+void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out,
+               ImageLosses& losses) {
   Bytes bytes{file};
   int code = 0;
   const GifFile gif(DGifOpen(&bytes, ReadBytes, &code));
@@ -99,8 +114,9 @@ void DecodeGif(std::string_view file, const ImageHeader& header, DecodeOptions::
       if (damage == DecodeOptions::Damage::kStrict) throw GifError(gif->Error);
       return;
     }
-    if (!picture.Interlace) return;
+    if (!picture.Interlace) break;
   }
+  if (HasMoreFrames(gif.get())) Mark(ImageLoss::kFrames, losses);
 }
 
 }  // namespace moka

@@ -73,26 +73,57 @@ void ReadBmpSize(const BoundedBytes& bytes, ImageHeader& header) {
   header.height = std::abs(int64_t{static_cast<int32_t>(bytes.Little(22, 4))});  // negative: rows from the top
 }
 
-// Orientation from a TIFF block, which names its own byte order.
+[[noreturn]] void ThrowUnknown(std::string_view file) {
+  const std::string_view name = UnreadFormatOf(file);
+  throw Error(ErrorKind::kBadData,
+              StrCat("not a JPEG, PNG, BMP, WebP, GIF, TIFF or PNM image",
+                     name.empty() ? "" : StrCat(" but ", name, ", which is not read"), " (", file.size(),
+                     " bytes, the first are \"", Printable(file.substr(0, 8)), "\")"));
+}
+
+// Orientation from a TIFF block.
 int TiffOrientation(std::string_view tiff) {
-  const BoundedBytes bytes(tiff);
-  const bool little = tiff.starts_with("II");
-  if (!little && !tiff.starts_with("MM")) return 1;
-  const auto number = [&](size_t i, int count) { return little ? bytes.Little(i, count) : bytes.Big(i, count); };
-  const size_t directory = number(4, 4);
-  const size_t count = number(directory, 2);
   constexpr uint32_t kOrientationTag = 0x0112;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t entry = directory + 2 + i * 12;
-    if (entry + 12 > bytes.size()) return 1;
-    if (number(entry, 2) != kOrientationTag) continue;
-    const uint32_t value = number(entry + 8, 2);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
-  }
-  return 1;
+  const uint64_t value = TiffTag(tiff, kOrientationTag);
+  return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
 }
 
 }  // namespace
+
+// A directory is a count and entries: tag, type, count, value. In a big file, offsets and counts have 8 bytes.
+uint64_t TiffTag(std::string_view file, uint32_t tag) {
+  const BoundedBytes bytes(file);
+  const bool is_little = file.starts_with("II");
+  if (!is_little && !file.starts_with("MM")) return 0;
+  const auto number = [&](size_t i, int count) { return is_little ? bytes.Little(i, count) : bytes.Big(i, count); };
+  const auto long_number = [&](size_t i) {
+    const uint64_t first = number(i, 4);
+    const uint64_t second = number(i + 4, 4);
+    return is_little ? second << 32U | first : first << 32U | second;
+  };
+  constexpr uint32_t kBigVersion = 43;
+  const bool is_big = number(2, 2) == kBigVersion;
+  const uint64_t directory = is_big ? long_number(8) : number(4, 4);
+  if (directory >= file.size()) return 0;
+  const size_t entry_bytes = is_big ? 20 : 12;
+  const size_t first = directory + (is_big ? 8 : 2);
+  const uint64_t count = is_big ? long_number(directory) : number(directory, 2);
+  for (uint64_t i = 0; i < count; ++i) {
+    const size_t entry = first + i * entry_bytes;
+    if (entry + entry_bytes > file.size()) return 0;
+    if (number(entry, 2) != tag) continue;
+    const size_t value = entry + (is_big ? 12 : 8);
+    constexpr uint32_t kShort = 3;
+    constexpr uint32_t kLong = 4;
+    constexpr uint32_t kLong8 = 16;
+    const uint32_t type = number(entry + 2, 2);
+    return type == kShort   ? number(value, 2)
+           : type == kLong  ? number(value, 4)
+           : type == kLong8 ? long_number(value)
+                            : bytes.At(value);
+  }
+  return 0;
+}
 
 ImageHeader ReadImageHeader(std::string_view file) {
   using enum ImageHeader::Format;
@@ -115,9 +146,14 @@ ImageHeader ReadImageHeader(std::string_view file) {
     header.format = kGif;
     header.width = bytes.Little(6, 2);
     header.height = bytes.Little(8, 2);
+  } else if (IsTiff(file)) {
+    header.format = kTiff;
+    ReadTiffSize(file, header);
+  } else if (IsPnm(file)) {
+    header.format = kPnm;
+    ReadPnmSize(file, header);
   } else {
-    throw Error(ErrorKind::kBadData, StrCat("not a JPEG, PNG, BMP, WebP or GIF image (", file.size(),
-                                            " bytes, the first are \"", Printable(file.substr(0, 8)), "\")"));
+    ThrowUnknown(file);
   }
   if (header.width <= 0 || header.height <= 0) {
     throw Error(ErrorKind::kBadData,

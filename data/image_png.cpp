@@ -38,9 +38,9 @@ void SwapRedAndBlue(Image& image) {
 
 // Rows land at their own place in `pixels`, so that the passes of an interlaced picture add up.
 void DecodeRows(spng_ctx* context, int format, DecodeOptions::Damage damage, std::vector<uint8_t>& pixels,
-                size_t row_bytes) {
+                size_t row_bytes, int flags = 0) {
   const bool strict = damage == DecodeOptions::Damage::kStrict;
-  CheckPng(spng_decode_image(context, nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
+  CheckPng(spng_decode_image(context, nullptr, 0, format, SPNG_DECODE_PROGRESSIVE | flags));
   bool any = false;
   int code = SPNG_OK;
   while (code == SPNG_OK) {
@@ -88,9 +88,37 @@ Context OpenPng(std::string_view file, const ImageHeader& header, DecodeOptions:
   return context;
 }
 
+// Whether a chunk of the name stands before the pixels.
+bool HasChunkBeforePixels(std::string_view file, std::string_view name) {
+  const BoundedBytes bytes(file);
+  for (size_t at = 8; at + 8 <= file.size(); at += size_t{bytes.Big(at, 4)} + 12) {
+    const std::string_view chunk = file.substr(at + 4, 4);
+    if (chunk == "IDAT") return false;
+    if (chunk == name) return true;
+  }
+  return false;
+}
+
+// Colours of pixels that may be transparent: B,G,R as they are stored. Returns whether any is.
+bool DecodeTransparent(spng_ctx* context, DecodeOptions::Damage damage, Image& out) {
+  const size_t row_bytes = static_cast<size_t>(out.width) * 4;
+  std::vector<uint8_t> pixels(row_bytes * static_cast<size_t>(out.height), uint8_t{255});
+  DecodeRows(context, SPNG_FMT_RGBA8, damage, pixels, row_bytes, SPNG_DECODE_TRNS);
+  bool is_any = false;
+  uint8_t* to = out.pixels.data();
+  for (size_t i = 0; i < pixels.size(); i += 4, to += 3) {
+    to[0] = pixels[i + 2];
+    to[1] = pixels[i + 1];
+    to[2] = pixels[i];
+    is_any = is_any || pixels[i + 3] != 255;
+  }
+  return is_any;
+}
+
 }  // namespace
 
-void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out) {
+void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::Damage damage, Image& out,
+               ImageLosses& losses) {
   const bool strict = damage == DecodeOptions::Damage::kStrict;
   std::string repaired;
   if (!strict) file = repaired = WithShorterLastChunk(file);
@@ -100,6 +128,16 @@ void DecodePng(std::string_view file, const ImageHeader& header, DecodeOptions::
   out.Resize(header.width, header.height, grey ? 1 : 3);
   if (!strict) std::fill(out.pixels.begin(), out.pixels.end(), uint8_t{0});
   const auto row_bytes = static_cast<size_t>(header.width * out.channels);
+  if (ihdr.bit_depth == 16) Mark(ImageLoss::kDepth, losses);
+  if (HasChunkBeforePixels(file, "acTL")) Mark(ImageLoss::kFrames, losses);
+  const bool has_named_colour = HasChunkBeforePixels(file, "tRNS");
+  if (grey && has_named_colour) Mark(ImageLoss::kTransparency, losses);
+  const bool has_alpha = ihdr.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
+                         ihdr.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA || has_named_colour;
+  if (!grey && has_alpha) {
+    if (DecodeTransparent(context.get(), damage, out)) Mark(ImageLoss::kTransparency, losses);
+    return;
+  }
   if (grey && ihdr.bit_depth == 16) {  // libspng narrows colour alone; raw samples begin with their high byte
     std::vector<uint8_t> samples(out.pixels.size() * 2);
     DecodeRows(context.get(), SPNG_FMT_RAW, damage, samples, row_bytes * 2);

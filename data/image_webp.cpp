@@ -18,7 +18,7 @@ const char* ImageWebpReason(VP8StatusCode code) {
 
 }  // namespace
 
-void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out) {
+void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out, ImageLosses& losses) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(file.data());
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) throw Error(ErrorKind::kUnavailable, "libwebp: another version's headers");
@@ -29,6 +29,7 @@ void DecodeWebp(std::string_view file, const ImageHeader& header, Image& out) {
   if (config.input.width != header.width || config.input.height != header.height) {
     throw CannotDecode("WebP", "its headers give two sizes");
   }
+  if (config.input.has_alpha != 0) Mark(ImageLoss::kTransparency, losses);
   out.Resize(header.width, header.height, 3);
   config.output.colorspace = MODE_BGR;
   config.output.is_external_memory = 1;

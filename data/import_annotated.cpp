@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/annotation_file.h"
+#include "data/list_text.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"
 
@@ -26,7 +27,7 @@ struct AnnotatedFile {
 std::vector<AnnotatedFile> ReadPairs(const fs::path& list) {
   std::vector<AnnotatedFile> files;
   int line_number = 0;
-  for (const std::string& text : Split(ReadFile(list), '\n')) {
+  for (const std::string& text : Split(ReadListText(list), '\n')) {
     ++line_number;
     const std::string_view line = Trim(text);
     if (line.empty()) continue;
@@ -66,7 +67,7 @@ ImportItem ImportAnnotatedItemOf(const AnnotatedFile& file, AnnotationFormat for
   item.read = [=, picture = root + file.picture, path = root + file.annotation] {
     std::error_code ignored;
     std::string bytes = ReadFile(picture);
-    if (fs::exists(path, ignored)) *objects = ReadFile(path);
+    if (fs::exists(path, ignored)) *objects = ReadFile(path, kAnnotationLimitBytes);
     return bytes;
   };
   item.describe = [=, &labels, path = root + file.annotation](const Image& image, AnnotatedDatum& record,

@@ -1,8 +1,9 @@
 // Importer of pictures with numbers: lines "path,number,number.." below a line that names the columns.
-#include <cmath>
+#include <fmt/format.h>
 
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/record_writer.h"
@@ -14,13 +15,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<float> TargetsOf(const Table& table, size_t row) {
+// Numbers that lose digits are counted, with the first one's place.
+struct Rounded {
+  int64_t count = 0;
+  std::string first;
+};
+
+std::vector<float> TargetsOf(const Table& table, size_t row, Rounded& rounded) {
   std::vector<float> targets;
   for (size_t c = 1; c < table.columns(); ++c) {
-    targets.push_back(static_cast<float>(NumberAt(table, row, c)));
-    if (std::isfinite(targets.back())) continue;
-    throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
-                StrCat("\"", NameOf(table, c), "\" is ", table.rows[row][c], ", too large for a float"));
+    const double number = NumberAt(table, row, c);
+    const std::string& text = table.rows[row][c];
+    if (IsBeyondFloat(number)) {
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
+                  StrCat("\"", NameOf(table, c), "\" is ", text, ", too large for a float"));
+    }
+    targets.push_back(static_cast<float>(number));
+    if (!IsRoundedToFloat(text, number)) continue;
+    if (++rounded.count > 1) continue;
+    rounded.first = fmt::format("line {}, \"{}\": {} becomes {}", table.lines[row], Printable(NameOf(table, c)), text,
+                                targets.back());
   }
   return targets;
 }
@@ -38,10 +52,11 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   }
   std::vector<fs::path> pictures;
   std::vector<std::vector<float>> targets;
+  Rounded rounded;
   int64_t bytes = 0;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     pictures.push_back(root / table.rows[row][0]);
-    targets.push_back(TargetsOf(table, row));
+    targets.push_back(TargetsOf(table, row, rounded));
     std::error_code failed;
     const uintmax_t size = fs::file_size(pictures.back(), failed);
     if (!failed) bytes += static_cast<int64_t>(size);
@@ -50,7 +65,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   RecordWriter writer(out, options,
                       {.text = StrCat("csv ", file.string(), " ", root.string()),
                        .items = count,
-                       .crc32c = Crc32c(ReadFile(file)),
+                       .crc32c = Crc32c(ReadLinesFile(file)),
                        .bytes = bytes,
                        .kind = RecordKind::kSample});
   for (const int64_t i : ImportOrder(count, options)) {
@@ -64,7 +79,13 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   }
   SampleSchema schema = NewSchema();
   for (size_t c = 1; c < table.columns(); ++c) schema.add_target(table.header[c]);
-  return writer.FinishSamples(schema);
+  ImportReport report = writer.FinishSamples(schema);
+  if (rounded.count > 0) {
+    report.warnings.push_back(StrCat(table.path, ": ", rounded.count,
+                                     " numbers have more digits than a float keeps, and are rounded (", rounded.first,
+                                     ")"));
+  }
+  return report;
 }
 
 }  // namespace moka

@@ -48,12 +48,30 @@ ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
 
 constexpr const char* kNoPictures = "files that are no pictures by their names";
 constexpr const char* kNoClass = "pictures that lie in no class's folder";
+constexpr const char* kHidden = "hidden folders, which are no classes and hold none of a class's pictures";
+
+// What kind of file it is that is left out, by its name.
+std::string KindLeftOut(std::string_view name) {
+  if (IsImageName(name)) return kNoClass;
+  const std::string_view format = UnreadFormatOfName(name);
+  return format.empty() ? kNoPictures : StrCat(format, " files, a format that is not read");
+}
 
 // Files that systems leave behind: nobody misses them.
 bool IsSystemFile(std::string_view name) {
   const std::string_view file = name.substr(name.rfind('/') + 1);
   return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
          name.find("__MACOSX/") != std::string_view::npos;
+}
+
+// The name up to and with the first folder that is hidden, such as a notebook's .ipynb_checkpoints; empty if none is.
+std::string_view HiddenFolderOf(std::string_view name) {
+  for (size_t begin = 0, slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', begin)) {
+    const std::string_view folder = name.substr(begin, slash - begin);
+    if (folder.starts_with('.') && folder != "." && folder != "..") return name.substr(0, slash);
+    begin = slash + 1;
+  }
+  return {};
 }
 
 // Where every picture lies deeper than CLASS/IMAGE, folders of these names are no classes but splits that hold them,
@@ -79,7 +97,12 @@ std::string_view ImportImagesClassOf(std::string_view name, std::string_view spl
   name = BelowSplit(name, split);
   const size_t slash = name.find('/');
   if (slash == std::string_view::npos || IsSystemFile(name) || !IsImageName(name)) return {};
+  if (!HiddenFolderOf(name).empty()) return {};
   return name.substr(0, slash);
+}
+
+void NameHidden(const fs::path& folder, LeftOut& left_out) {
+  for (const fs::path& hidden : HiddenFoldersIn(folder)) left_out.Add(kHidden, hidden.string());
 }
 
 // The pictures below a class's folder, folders in it included, as torchvision's ImageFolder has them. A folder that is
@@ -104,6 +127,7 @@ class ClassFolderWalk {
       left_out_.Add("folders that were read already by another name", folder.string());
       return;
     }
+    NameHidden(folder, left_out_);
     for (const fs::path& entry : SortedEntries(folder)) {
       const std::string name = entry.filename().string();
       if (fs::is_directory(entry, ignored)) {
@@ -111,7 +135,7 @@ class ClassFolderWalk {
       } else if (IsImageName(name)) {
         pictures.push_back(entry);
       } else if (!IsSystemFile(name)) {
-        left_out_.Add(kNoPictures, entry.string());
+        left_out_.Add(KindLeftOut(name), entry.string());
       }
     }
   }
@@ -146,6 +170,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   TarContents contents;
   std::set<std::string, std::less<>> classes;
   std::set<std::string, std::less<>> folders;
+  std::set<std::string, std::less<>> hidden_folders;
   LeftOut left_out;
   bool is_class_seen = !split.empty();  // who names a split knows that its folders are classes
   TarReader reader(tar);
@@ -155,7 +180,12 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
     folders.insert(reader.name().substr(0, reader.name().find('/')));
     if (name.empty()) {
       const std::string_view below = BelowSplit(reader.name(), split);
-      if (!below.empty() && !IsSystemFile(below)) left_out.Add(IsImageName(below) ? kNoClass : kNoPictures, below);
+      const std::string_view hidden = HiddenFolderOf(below);
+      if (!hidden.empty()) {
+        if (hidden_folders.emplace(hidden).second) left_out.Add(kHidden, hidden);
+      } else if (!below.empty() && !IsSystemFile(below)) {
+        left_out.Add(KindLeftOut(below), below);
+      }
       continue;
     }
     const std::string_view file = BelowSplit(reader.name(), split).substr(name.size() + 1);
@@ -185,10 +215,11 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   bool is_class_seen = false;
   LeftOut left_out;
   ClassFolderWalk walk(folder, left_out);
+  NameHidden(folder, left_out);
   for (const fs::path& entry : SortedEntries(folder)) {
     const std::string name = entry.filename().string();
     if (!fs::is_directory(entry, ignored)) {
-      if (!IsSystemFile(name)) left_out.Add(IsImageName(name) ? kNoClass : kNoPictures, name);
+      if (!IsSystemFile(name)) left_out.Add(KindLeftOut(name), name);
       continue;
     }
     const std::vector<fs::path> pictures = walk.PicturesIn(entry);
@@ -201,7 +232,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   }
   if (files.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(folder.string(), ": no images in class folders"),
-                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp or .gif files");
+                "expected FOLDER/CLASS/IMAGE with .jpg, .png, .bmp, .webp, .gif, .tif, .ppm, .pgm or .pbm files");
   }
   if (!is_class_seen && AreNoClasses(labels)) {
     throw Error(

@@ -53,7 +53,7 @@ LevelDbFiles FilesOf(const fs::path& folder) {
 
 // Whether a process has the database open. LevelDB locks its file LOCK as a whole.
 bool IsLocked(const fs::path& folder) {
-  const int fd = open((folder / "LOCK").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open((folder / "LOCK").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO is not waited for
   if (fd < 0) return false;
   struct flock lock = {};
   lock.l_type = F_WRLCK;

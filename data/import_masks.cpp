@@ -4,10 +4,10 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/file_tree.h"
+#include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/run_lengths.h"
 #include "data/sample_writing.h"
@@ -33,9 +33,9 @@ std::map<std::string, std::string> PicturesByStem(const FileTree& tree) {
 
 std::string ReadList(const fs::path& list) {
   std::error_code ignored;
-  if (fs::is_regular_file(list, ignored)) return ReadFile(list);
+  if (fs::is_regular_file(list, ignored)) return ReadListText(list);
   const std::string folder = list.parent_path().string();
-  return FileTree(folder.empty() ? "." : folder).Read(list.filename().string());
+  return ListText(FileTree(folder.empty() ? "." : folder).Read(list.filename().string()), list.string());
 }
 
 // The names of a list, or of all pictures, with their files.

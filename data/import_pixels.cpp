@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 
 #include "core/checksum.h"
 #include "core/error.h"
@@ -20,8 +21,9 @@ constexpr int64_t kIdxLimit = int64_t{1} << 31U;  // bytes
 
 // An idx file of bytes: two zeros, type 8 (unsigned byte), the rank, big-endian dimensions, the values.
 struct IdxFile {
+  std::unique_ptr<GzFile> file;  // behind its header, until its values are read
   std::vector<int64_t> dims;
-  std::vector<uint8_t> values;
+  std::vector<uint8_t> values = {};
 };
 
 std::vector<std::string> Texts(const std::vector<int64_t>& numbers) {
@@ -41,8 +43,9 @@ std::vector<std::string> PathTexts(const std::vector<fs::path>& paths) {
   return texts;
 }
 
-IdxFile ReadIdx(const fs::path& path, int rank) {
-  GzFile file(path);
+IdxFile OpenIdx(const fs::path& path, int rank) {
+  IdxFile idx{.file = std::make_unique<GzFile>(path), .dims = {}};
+  GzFile& file = *idx.file;
   const auto number = [&] {
     std::array<char, 4> b{};
     file.ReadExactly(b.data(), 4, "the idx header");
@@ -56,7 +59,6 @@ IdxFile ReadIdx(const fs::path& path, int rank) {
                 StrCat(path.string(), ": not an idx file of bytes with ", rank, " dimensions (its magic number is ",
                        magic, ", expected ", 0x800 | rank, ")"));
   }
-  IdxFile idx;
   Size count = 1;
   idx.dims.reserve(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) {
@@ -66,6 +68,13 @@ IdxFile ReadIdx(const fs::path& path, int rank) {
     throw Error(ErrorKind::kBadData, StrCat(path.string(), ": claims ", Join(Texts(idx.dims), " x "),
                                             " values, expected 1 to ", kIdxLimit, " in all"));
   }
+  return idx;
+}
+
+void ReadIdxValues(IdxFile& idx) {
+  GzFile& file = *idx.file;
+  Size count = 1;
+  for (const int64_t dim : idx.dims) count *= dim;
   // In steps: a lying header must not make us reserve what the file does not hold.
   constexpr int64_t kStep = int64_t{1} << 22U;
   for (int64_t done = 0; done < count.value();) {
@@ -76,20 +85,21 @@ IdxFile ReadIdx(const fs::path& path, int rank) {
   }
   char extra = 0;
   if (file.Read(&extra, 1) != 0)
-    throw Error(ErrorKind::kBadData, StrCat(path.string(), ": has bytes after its values"));
-  return idx;
+    throw Error(ErrorKind::kBadData, StrCat(file.path().string(), ": has bytes after its values"));
 }
 
 }  // namespace
 
 ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs::path& out,
                        const ImportOptions& options) {
-  const IdxFile pixels = ReadIdx(images, 3);
-  const IdxFile classes = ReadIdx(labels, 1);
+  IdxFile pixels = OpenIdx(images, 3);
+  IdxFile classes = OpenIdx(labels, 1);
   if (pixels.dims[0] != classes.dims[0]) {
     throw Error(ErrorKind::kBadData, StrCat(images.string(), " has ", pixels.dims[0], " images, ", labels.string(), " ",
                                             classes.dims[0], " labels"));
   }
+  ReadIdxValues(classes);
+  ReadIdxValues(pixels);
   const int64_t height = pixels.dims[1];
   const int64_t width = pixels.dims[2];
   const int64_t count = pixels.dims[0];

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "core/checksum.h"
@@ -17,6 +17,7 @@
 #include "core/utf8.h"
 #include "data/file_tree.h"
 #include "data/gz_file.h"
+#include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/sample_writing.h"
 
@@ -70,9 +71,7 @@ enum class ShardPart { kPicture, kMask, kLabel, kText, kTargets, kOther };
 
 // By a member's extension, all that follows the first dot.
 ShardPart ShardPartOf(std::string_view extension) {
-  for (const std::string_view picture : {"jpg", "jpeg", "png", "webp"}) {
-    if (extension == picture) return ShardPart::kPicture;
-  }
+  if (extension.find('.') == std::string_view::npos && IsImageName(StrCat(".", extension))) return ShardPart::kPicture;
   if (extension == "seg.png" || extension == "mask.png") return ShardPart::kMask;
   if (extension == "cls") return ShardPart::kLabel;
   if (extension == "txt") return ShardPart::kText;
@@ -104,12 +103,12 @@ std::vector<float> ImportShardsNumbersOf(std::string text) {
   for (const std::string& word : Split(text, ' ')) {
     const std::string_view number = Trim(word);
     if (number.empty()) continue;
-    float value = 0;
-    const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (read.ec != std::errc() || read.ptr != number.data() + number.size() || !std::isfinite(value)) {
-      throw Error(ErrorKind::kBadData, StrCat("its .target has \"", Printable(number), "\", expected numbers"));
+    const std::optional<float> value = FloatOfText(number);
+    if (!value) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat("its .target has \"", Printable(number), "\", expected numbers that a float holds"));
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
   return numbers;
 }
@@ -208,7 +207,7 @@ ShardSet LookThroughShards(const std::vector<fs::path>& shards, const ImportOpti
 
 const char* ImportShardsNameOf(ShardPart part) {
   switch (part) {
-    case ShardPart::kPicture: return "picture (.jpg, .jpeg, .png or .webp)";
+    case ShardPart::kPicture: return "picture (.jpg, .png, .webp, .tif, ...)";
     case ShardPart::kMask: return "mask (.seg.png or .mask.png)";
     case ShardPart::kLabel: return "class (.cls)";
     case ShardPart::kText: return "text (.txt)";
@@ -233,16 +232,6 @@ int32_t ImportShardsLabelOf(const Group& group) {
     throw Error(ErrorKind::kBadData, StrCat("its .cls is \"", Printable(text), "\", expected a whole number"));
   }
   return label;
-}
-
-bool IsUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t bytes = CharacterAt(text, at).bytes;
-    if (bytes == 0) return false;
-    at += bytes;
-  }
-  return true;
 }
 
 void DescribeGroup(const Group& group, const ShardSet& set, const Image& image, SampleRecord& record) {

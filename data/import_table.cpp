@@ -6,8 +6,10 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "data/import.h"
 #include "data/lmdb_writer.h"
 #include "data/text_table.h"
@@ -83,6 +85,15 @@ Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, cons
   return features;
 }
 
+// The report of an import is JSON, which holds no other bytes.
+void CheckNames(const Table& table, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (IsUtf8(name)) continue;
+    throw Error(ErrorKind::kBadData, {}, StrCat(table.path, ": the column \"", Printable(name), "\" is no UTF-8"),
+                "convert the file: iconv -f LATIN1 -t UTF-8");
+  }
+}
+
 void Standardise(const std::vector<size_t>& train, Features& features, TableReport& report) {
   for (std::vector<double>& column : features.columns) {
     double sum = 0;
@@ -105,7 +116,13 @@ void WriteRows(const fs::path& out, const std::vector<std::vector<double>>& colu
     datum.set_channels(static_cast<int32_t>(columns.size()));
     datum.set_height(1);
     datum.set_width(1);
-    for (const auto& column : columns) datum.add_float_data(static_cast<float>(column[row]));
+    for (const auto& column : columns) {
+      if (IsBeyondFloat(column[row])) {
+        throw Error(ErrorKind::kBadData, StrCat(out.string(), ": row ", row, " has ", column[row],
+                                                ", larger than any float (scaled, if that is asked for)"));
+      }
+      datum.add_float_data(static_cast<float>(column[row]));
+    }
     writer.Put(LmdbKey(writer.entries(), StrCat("row", row)), datum.SerializeAsString());
   }
   writer.Finish();
@@ -139,6 +156,8 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   TableReport report;
   report.dropped_rows = DropUnknown(table, used);
   Features features = FeaturesOf(table, columns, one_hot);
+  CheckNames(table, features.names);
+  CheckNames(table, {NameOf(table, target)});
   std::vector<double> targets;
   std::vector<size_t> train;
   std::vector<size_t> test;

@@ -3,10 +3,10 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "data/annotation_file.h"
 #include "data/file_tree.h"
+#include "data/list_text.h"
 #include "data/record_writer.h"
 #include "data/sample_writing.h"
 
@@ -47,7 +47,7 @@ struct VocPicture {
 };
 
 std::string PictureFile(const FileTree& tree, const std::string& name) {
-  for (const char* extension : {".jpg", ".png", ".jpeg", ".JPG"}) {
+  for (const char* extension : {".jpg", ".png", ".jpeg", ".JPG", ".JPEG", ".PNG", ".bmp", ".tif", ".tiff", ".webp"}) {
     std::string file = StrCat("JPEGImages/", name, extension);
     if (tree.Has(file)) return file;
   }
@@ -58,7 +58,7 @@ std::string PictureFile(const FileTree& tree, const std::string& name) {
 std::vector<VocPicture> ReadSplit(const FileTree& tree, const VocSplit& split) {
   std::vector<VocPicture> pictures;
   int line_number = 0;
-  for (const std::string& text : Split(tree.Read(split.file), '\n')) {
+  for (const std::string& text : Split(ListText(tree.Read(split.file), tree.PathOf(split.file)), '\n')) {
     ++line_number;
     const std::string_view line = Trim(text);
     if (line.empty()) continue;
@@ -84,7 +84,7 @@ std::map<std::string, int32_t> ReadNames(const fs::path& path) {
   const std::set<std::string, std::less<>> background = {"none", "background", "__background__", "none_of_the_above"};
   int32_t next = 1;
   int line_number = 0;
-  for (const std::string& text : Split(ReadFile(path), '\n')) {
+  for (const std::string& text : Split(ReadListText(path), '\n')) {
     ++line_number;
     const std::string name(Trim(text));
     if (name.empty()) continue;

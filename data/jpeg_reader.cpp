@@ -101,6 +101,22 @@ struct JpegReader::State {
   bool Crop(JpegReaderColumns& columns, const ImageWindow& window);
   bool ReadRows(const ImageWindow& window, uint8_t* to, size_t row_bytes);
 
+  // What the picture takes in memory: a progressive one all its coefficients, two bytes each, beside its pixels.
+  void CheckMemory(int divisor) const {
+    constexpr int64_t kMostBytes = int64_t{420} << 20;
+    int64_t bytes = 0;
+    for (int c = 0;
+         jpeg_has_multiple_scans(const_cast<jpeg_decompress_struct*>(&info)) != FALSE && c < info.num_components; ++c) {
+      const jpeg_component_info& component = info.comp_info[c];
+      bytes += int64_t{component.width_in_blocks} * component.height_in_blocks * DCTSIZE2 * int64_t{sizeof(JCOEF)};
+    }
+    const int64_t channels = is_cmyk() ? 7 : info.num_components == 1 ? 1 : 3;
+    bytes += int64_t{info.image_width} / divisor * info.image_height / divisor * channels;
+    if (bytes <= kMostBytes) return;
+    throw JpegError(
+        "decode", StrCat("it takes ", BytesText(bytes), " of memory, more than the limit of ", BytesText(kMostBytes)));
+  }
+
   std::string Reason() {
     if (errors.too_many_scans) return StrCat("it has more than ", kMostScans, " scans");
     return errors.text.data();
@@ -181,7 +197,7 @@ JpegReader::Header JpegReader::Open(std::string_view file, DecodeOptions::Damage
   s.end = bytes + file.size();
   if (!s.ReadHeader(bytes, file.size())) throw JpegError("read the header of", s.Reason());
   if (s.info.image_width == 0 || s.info.image_height == 0) throw JpegError("read the header of", "no frame header");
-  return {s.info.image_width, s.info.image_height, s.info.jpeg_color_space == JCS_GRAYSCALE};
+  return {s.info.image_width, s.info.image_height, s.info.jpeg_color_space == JCS_GRAYSCALE, s.is_cmyk()};
 }
 
 ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, Image& out) {
@@ -190,6 +206,7 @@ ImageWindow JpegReader::Read(const ImageWindow& window, int divisor, bool grey, 
     jpeg_abort_decompress(&s.info);
     return JpegError("decode", s.Reason());
   };
+  s.CheckMemory(divisor);
   const J_COLOR_SPACE space = s.is_cmyk() ? JCS_CMYK : grey ? JCS_GRAYSCALE : JCS_EXT_BGR;
   if (!s.Start(space, divisor)) throw fail();
   Require(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&

@@ -23,6 +23,7 @@ class JpegReader {
     int64_t width = 0;
     int64_t height = 0;
     bool is_grey = false;
+    bool is_cmyk = false;
   };
   // Reads the header of a file, whose bytes must stay where they are until Read returns. Strict: a file that needs
   // repair is an error, in Read too. Errors: kBadData.

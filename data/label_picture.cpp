@@ -37,7 +37,7 @@ LabelPicture::LabelPicture(const AnnotatedDataParameter& param, const std::files
   if (is_single_) return;
   const std::filesystem::path path = base_folder / param.label_map_file();
   LabelMap map;
-  ParseText(ReadFile(path), path.string(), map);
+  ParseText(ReadTextFile(path, "a label map"), path.string(), map);
   for (int i = 0; i < map.item_size() && i < 256; ++i) {
     class_of_[static_cast<size_t>(i)] = map.item(i).label_id();
     classes_ = std::max(classes_, int64_t{map.item(i).label_id()});

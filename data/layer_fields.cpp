@@ -9,10 +9,11 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/exact_float.h"
 #include "core/rng.h"
 #include "core/team.h"
 #include "core/text.h"
+#include "data/list_text.h"
 #include "data/prefetch.h"
 #include "data/sampling_fields.h"
 #include "proto/places.h"
@@ -196,9 +197,16 @@ PixelMean ReadPixelMean(const TransformationParameter& transform, const fs::path
   return mean;
 }
 
+void CheckWhole(int64_t number, std::string_view what, const SourcePlace& place) {
+  if (IsExactFloat(number)) return;
+  throw Error(ErrorKind::kBadData, place,
+              StrCat(what, " is ", number, ", which a net's floats cannot hold: they have every whole number up to ",
+                     kMostExactWhole));
+}
+
 std::vector<ListLine> ReadListLines(const fs::path& path) {
   const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  const std::string text = ReadFile(path);
+  const std::string text = ReadListText(path);
   std::vector<ListLine> lines;
   ListLine line{.number = 1, .words = {}};
   for (size_t i = 0; i <= text.size(); ++i) {
@@ -221,6 +229,12 @@ int64_t NumberOf(const std::string& word, std::string_view what, const fs::path&
   if (read.ec == std::errc() && read.ptr == word.data() + word.size()) return number;
   throw Error(ErrorKind::kBadData, SourcePlace{.file = list.string(), .line = line},
               StrCat("expected a whole number as ", what, ", found \"", Printable(word), "\""));
+}
+
+int64_t LabelOf(const std::string& word, const fs::path& list, int line) {
+  const int64_t label = NumberOf(word, "the label", list, line);
+  CheckWhole(label, "the label", SourcePlace{.file = list.string(), .line = line});
+  return label;
 }
 
 }  // namespace moka

@@ -15,10 +15,10 @@ void LeftOut::Add(const std::string& what, std::string_view name) {
   if (kind.first.size() < kNamesShown) kind.first.push_back(Printable(name));
 }
 
-std::vector<std::string> LeftOut::Sentences() const {
+std::vector<std::string> LeftOut::Sentences(std::string_view done) const {
   std::vector<std::string> sentences;
   for (const auto& [what, kind] : kinds_) {
-    sentences.push_back(StrCat("left out, ", what, ": ", kind.count, " (", Join(kind.first, ", "),
+    sentences.push_back(StrCat(done, ", ", what, ": ", kind.count, " (", Join(kind.first, ", "),
                                kind.count > std::ssize(kind.first) ? ", ...)" : ")"));
   }
   return sentences;

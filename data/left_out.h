@@ -1,4 +1,4 @@
-// What an import leaves out, by its kind: how many, and the names of the first, for a warning.
+// What an import leaves out, or reads in part, by its kind: how many, and the names of the first, for a warning.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class LeftOut {
   // `what`: the kind in the plural, "links".
   void Add(const std::string& what, std::string_view name);
   // A sentence each kind, in their order: "left out, links: 4 (a, b, c, ...)".
-  std::vector<std::string> Sentences() const;
+  std::vector<std::string> Sentences(std::string_view done = "left out") const;
 
  private:
   struct Kind {

@@ -1,20 +1,17 @@
 #include "data/lmdb_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/memory.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -27,52 +24,43 @@ constexpr const char* kDataName = "data.mdb";
 constexpr const char* kMarkName = "moka.json";
 constexpr const char* kChecksumName = "records.crc32c";
 
-std::string LmdbFileReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
-
 int64_t PageBytes() {
   static const int64_t bytes = sysconf(_SC_PAGESIZE);
   return bytes;
 }
-
-// What programs can have without swapping, the page cache included; half of the memory where the system does not say.
-int64_t AvailableMemory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    int64_t kib = 0;
-    if (word == "MemAvailable:" && file >> kib) return kib * 1024;
-  }
-  return sysconf(_SC_PHYS_PAGES) * PageBytes() / 2;
-}
-
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-  int Release() { return std::exchange(fd, -1); }
-};
 
 fs::path DataFileOf(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored) ? path / kDataName : path;
 }
 
+// What to do where there is no database.
+std::string HowToMakeLmdb(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path / "CURRENT", ignored)) return "`moka data import` makes one";
+  return StrCat("the folder holds a LevelDB; `moka data import leveldb:", Printable(path.string()),
+                " OUT` makes an LMDB of it");
+}
+
+OpenFile OpenDatabase(const fs::path& path) {
+  const fs::path data = DataFileOf(path);
+  std::error_code ignored;
+  try {
+    return OpenFile::ForReading(data);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kNoInput || fs::exists(fs::symlink_status(data, ignored))) throw;
+    throw Error(error.kind(), {}, StrCat("cannot open LMDB ", data.string(), ": No such file or directory"),
+                HowToMakeLmdb(path));
+  }
+}
+
 }  // namespace
 
 LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : path_(path), checks_(use.checks) {
   const fs::path data = DataFileOf(path);
-  // O_NONBLOCK: a FIFO must be refused below, not waited for.
-  Descriptor file{open(data.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) {
-    const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-    throw Error(kind, {}, StrCat("cannot open LMDB ", data.string(), ": ", LmdbFileReason()),
-                kind == ErrorKind::kNoInput ? "`moka data import` makes one" : "");
-  }
-  struct stat status {};
-  if (fstat(file.fd, &status) != 0) throw Error(ErrorKind::kIo, StrCat(data.string(), ": ", LmdbFileReason()));
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::kNoInput, StrCat(data.string(), " is not a regular file"));
-  file_bytes_ = status.st_size;
-  entries_ = WalkLmdb(file.fd, file_bytes_, path.string());
+  OpenFile file = OpenDatabase(path);
+  file_bytes_ = file.bytes();
+  entries_ = WalkLmdb(file.fd(), file_bytes_, path.string());
   ReadMark();
   if (entries_.empty()) return;
   if (checks_ == Checks::kFirstRead && !checksums_.empty()) {
@@ -80,7 +68,8 @@ LmdbReader::LmdbReader(const fs::path& path, Use use, int64_t memory_bytes) : pa
   }
   map_ = MappedFile(file.Release(), file_bytes_, data);
   // Read-ahead fetches pages a shuffled reader will not use soon; it only hurts when they do not all fit.
-  reads_ahead_ = use.access == Access::kShuffled && file_bytes_ > (memory_bytes > 0 ? memory_bytes : AvailableMemory());
+  reads_ahead_ = use.access == Access::kShuffled &&
+                 file_bytes_ > (memory_bytes > 0 ? memory_bytes : ReadMemoryFacts("/").available_bytes);
   if (reads_ahead_) madvise(const_cast<char*>(map_.data()), static_cast<size_t>(file_bytes_), MADV_RANDOM);
 }
 

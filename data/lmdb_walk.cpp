@@ -30,6 +30,8 @@ constexpr int64_t kNodeHeader = 8;  // u16 low, u16 high, u16 flags, u16 key byt
 constexpr uint64_t kNoPage = UINT64_MAX;
 constexpr int kMaxDepth = 32;  // LMDB's own cursor stack
 constexpr int kLmdbWalkMaxKeyBytes = 511;
+constexpr uint64_t kMostReserved = uint64_t{1} << 20U;  // for what the file claims to hold
+constexpr uint64_t kMostValueBytes = uint64_t{256} << 20U;
 enum PageFlag : uint16_t { kBranch = 0x01, kLeaf = 0x02, kMeta = 0x08, kDirty = 0x10 };
 enum NodeFlag : uint16_t { kBigData = 0x01 };
 
@@ -65,7 +67,7 @@ class Walk {
     Claim(0, 2);
     pages_.resize(meta_.depth);
     for (std::string& page : pages_) page.resize(static_cast<size_t>(meta_.page_bytes));
-    entries_.reserve(meta_.entries);
+    entries_.reserve(std::min(meta_.entries, kMostReserved));
     VisitPage(meta_.root, 0);
     if (entries_.size() != meta_.entries) {
       Damaged(StrCat("it claims ", meta_.entries, " records but its tree holds ", entries_.size()));
@@ -213,6 +215,11 @@ class Walk {
       const auto page_bytes = static_cast<uint64_t>(meta_.page_bytes);
       Claim(first, (static_cast<uint64_t>(kPageHeader) + bytes + page_bytes - 1) / page_bytes);
       value_offset = static_cast<int64_t>(first) * meta_.page_bytes + kPageHeader;
+    }
+    if (bytes > kMostValueBytes) {
+      throw Error(ErrorKind::kBadData,
+                  StrCat(path_, ": record ", entries_.size(), " has ", BytesText(static_cast<int64_t>(bytes)),
+                         ", more than the limit of ", BytesText(static_cast<int64_t>(kMostValueBytes))));
     }
     const std::string_view key(node + kNodeHeader, key_bytes);
     if (!entries_.empty() && key <= last_key_)

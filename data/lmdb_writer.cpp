@@ -1,6 +1,5 @@
 #include "data/lmdb_writer.h"
 
-#include <fcntl.h>
 #include <lmdb.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -10,11 +9,13 @@
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/lmdb_file.h"
 
@@ -209,9 +210,9 @@ void LmdbWriter::Begin() {
 
 // The process that writes a partial database holds its identity's lock.
 void LmdbWriter::Lock() {
-  if (lock_ >= 0) close(lock_);
-  lock_ = open((partial_ / kIdentityName).c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock_ >= 0 && flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  if (lock_ >= 0) close(std::exchange(lock_, -1));
+  lock_ = OpenFile::ForReading(partial_ / kIdentityName).Release();
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int code = errno;
   throw Error(ErrorKind::kInterrupted, {},
               code == EWOULDBLOCK ? StrCat("another process is writing ", partial_.string())
@@ -232,6 +233,7 @@ void LmdbWriter::CheckIdentity() const {
 
 // Goes on after the last batch that an earlier writer committed.
 void LmdbWriter::Resume() {
+  CheckOwnFolder(partial_);
   Lock();
   CheckIdentity();
   {
@@ -280,13 +282,10 @@ void LmdbWriter::WriteNotes() {
   const fs::path path = partial_ / kNotesName;
   std::error_code ignored;
   const bool is_new = !fs::exists(path, ignored);
-  constexpr mode_t kMode = 0644;
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kMode);
-  if (fd < 0) ThrowFull(errno);
-  const ssize_t written = write(fd, lines.data(), lines.size());
-  int code = written < 0 ? errno : static_cast<size_t>(written) < lines.size() ? ENOSPC : 0;
-  if (code == 0 && fdatasync(fd) != 0) code = errno;
-  close(fd);
+  const OpenFile file = OpenFile::ForAppending(path);
+  const ssize_t written = write(file.fd(), lines.data(), lines.size());
+  int code = written < 0 ? errno : written < std::ssize(lines) ? ENOSPC : 0;
+  if (code == 0 && fdatasync(file.fd()) != 0) code = errno;
   if (code != 0) ThrowFull(code);
   if (is_new) SyncFolder(partial_);
   new_notes_.clear();

@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
+#include "data/class_picture.h"
 
 namespace moka {
 namespace {
@@ -60,7 +61,10 @@ PairMaker::Pair PairMaker::ReadPair(const ListLine& line) const {
   }
   Pair pair{.image = line.words[0], .label = has_label ? line.words[1] : "", .number = 0, .line = line.number};
   if (options_.label == PairOptions::Label::kNumber) {
-    pair.number = static_cast<int>(NumberOf(pair.label, "the label", options_.list, line.number));
+    const int64_t number = NumberOf(pair.label, "the label", options_.list, line.number);
+    if (number < 0 || number > UINT8_MAX)
+      fail(StrCat("the label of the image's pixels is ", number, ", expected 0..255"));
+    pair.number = static_cast<int>(number);
   }
   if (!options_.has_windows) return pair;
   std::array<int64_t, 4> sides{};
@@ -81,14 +85,18 @@ std::string PairMaker::NameOf(int64_t record) const {
   return StrCat(options_.list.string(), ":", pair.line, ": image \"", Printable(pair.image), "\"");
 }
 
-void PairMaker::ReadPicture(const std::string& path, ImageChannels channels, SampleScratch& scratch,
-                            Image& image) const {
+void PairMaker::ReadPicture(const std::string& path, Kind kind, SampleScratch& scratch, Image& image) const {
   const std::string name = StrCat(options_.prefix, path);
   try {
     scratch.record.clock.Enter(Stage::kRead);
     const std::string file = ReadFile(options_.base / name);
     scratch.record.clock.Enter(Stage::kDecode);
-    scratch.record.decoder.Decode(file, {.channels = channels}, image);
+    if (kind == Kind::kClasses) {
+      DecodeClassPicture(file, StrCat("\"", Printable(name), "\""), scratch.record.decoder, image);
+    } else {
+      const ImageChannels channels = kind == Kind::kImage ? options_.channels : ImageChannels::kGrey;
+      scratch.record.decoder.Decode(file, {.channels = channels}, image);
+    }
   } catch (const Error& error) {
     throw Error(error.kind(), {}, StrCat("\"", Printable(name), "\": ", error.text()), error.hint());
   }
@@ -96,10 +104,10 @@ void PairMaker::ReadPicture(const std::string& path, ImageChannels channels, Sam
 
 CropSize PairMaker::Load(const Pair& pair, SampleScratch& scratch) const {
   PictureScratch& p = scratch.pictures;
-  ReadPicture(pair.image, options_.channels, scratch, p.image);
+  ReadPicture(pair.image, Kind::kImage, scratch, p.image);
   CropSize size{p.image.height, p.image.width};
   if (options_.label == PairOptions::Label::kPicture) {
-    ReadPicture(pair.label, ImageChannels::kGrey, scratch, p.label);
+    ReadPicture(pair.label, options_.makes_edges ? Kind::kEdges : Kind::kClasses, scratch, p.label);
   } else {
     p.label.Resize(p.image.width, p.image.height, 1);
     const int value = options_.label == PairOptions::Label::kNumber ? pair.number : options_.ignore_label;

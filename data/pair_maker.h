@@ -72,7 +72,8 @@ class PairMaker final : public SampleMaker {
   Pair ReadPair(const ListLine& line) const;
   // Both images as they are before the crop; returns height and width for the third top.
   CropSize Load(const Pair& pair, SampleScratch& scratch) const;
-  void ReadPicture(const std::string& path, ImageChannels channels, SampleScratch& scratch, Image& image) const;
+  enum class Kind { kImage, kClasses, kEdges };  // of a picture's values
+  void ReadPicture(const std::string& path, Kind kind, SampleScratch& scratch, Image& image) const;
   // Both pictures become what is cut, changed.
   void Augment(const SampleId& id, const Shape& shape, Cut& cut, SampleScratch& scratch) const;
   void Rescale(RandomStream& random, PictureScratch& scratch) const;

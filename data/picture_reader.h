@@ -54,6 +54,8 @@ class PictureReader {
   // What part of the last picture the sample shows, as fractions of the picture: less than all where a crop was cut,
   // more where it lies on a canvas or is padded.
   const ImageBox& shown() const { return shown_; }
+  // What the pictures lost that were loaded since the last call.
+  ImageLosses TakeLosses() { return decoder_.TakeLosses(); }
 
  private:
   bool Fits(const ImageSize& size) const;

@@ -15,6 +15,7 @@
 #include "data/hdf5_pipeline.h"
 #include "data/layer_fields.h"
 #include "data/prefetch.h"
+#include "data/record_channels.h"
 #include "data/record_data.h"
 #include "data/sampling_fields.h"
 #include "proto/places.h"
@@ -93,6 +94,10 @@ LmdbReader::Use UseOf(const DataParameter& param, const PipelineOptions& options
           ChecksOf(options.record_checks)};
 }
 
+std::unique_ptr<const LmdbReader> OpenDatabase(const DataParameter& param, const PipelineOptions& options) {
+  return std::make_unique<const LmdbReader>(options.base_folder / param.source(), UseOf(param, options));
+}
+
 std::unique_ptr<Pipeline> OpenPrefetch(const LayerParameter& layer, const PipelineOptions& options, int64_t batch,
                                        std::unique_ptr<const SampleMaker> maker) {
   const DataParameter& param = layer.data_param();
@@ -139,11 +144,12 @@ std::unique_ptr<Pipeline> OpenAnnotatedData(const LayerParameter& layer, const P
   }
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
-  const BoxTransform transform(PictureFieldsOf(layer), layer.annotated_data_param(), options.phase,
-                               DataSeed(options.seed, "augment"));
+  BoxTransform transform(PictureFieldsOf(layer), layer.annotated_data_param(), options.phase,
+                         DataSeed(options.seed, "augment"));
+  auto reader = OpenDatabase(param, options);
+  if (IsToForceColor(layer, *reader, RecordKind::kAnnotated)) transform.ForceColor();
   return OpenPrefetch(layer, options, batch,
-                      std::make_unique<AnnotatedMaker>(options.base_folder / param.source(), UseOf(param, options),
-                                                       transform, std::move(labels)));
+                      std::make_unique<AnnotatedMaker>(std::move(reader), transform, std::move(labels)));
 }
 
 std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -155,9 +161,12 @@ std::unique_ptr<Pipeline> OpenRecordData(const LayerParameter& layer, const Pipe
                   StrCat("layer \"", layer.name(), "\": cache_mb is read by Data layers, not by RecordData"));
   }
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
+  auto reader = OpenDatabase(param, options);
+  LayerParameter forced = layer;
+  if (IsToForceColor(layer, *reader, RecordKind::kSample)) forced.mutable_transform_param()->set_force_color(true);
   return OpenPrefetch(layer, options, batch,
-                      std::make_unique<RecordDataMaker>(layer, options.base_folder, UseOf(param, options),
-                                                        options.phase, DataSeed(options.seed, "augment")));
+                      std::make_unique<RecordDataMaker>(forced, options.base_folder, std::move(reader), options.phase,
+                                                        DataSeed(options.seed, "augment")));
 }
 
 std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOptions& options) {
@@ -167,8 +176,7 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
   RefuseForeign(layer);
   const DataParameter& param = layer.data_param();
   const int64_t batch = CheckedBatch(layer, "data_param.batch_size", param.batch_size());
-  const Transform transform(PictureFieldsOf(layer), options.phase, DataSeed(options.seed, "augment"),
-                            options.base_folder);
+  Transform transform(PictureFieldsOf(layer), options.phase, DataSeed(options.seed, "augment"), options.base_folder);
   if (param.cache_mb() > 0 && transform.takes_parts()) {
     throw ErrorAt(
         layer, "data_param.cache_mb",
@@ -176,8 +184,9 @@ std::unique_ptr<Pipeline> OpenData(const LayerParameter& layer, const PipelineOp
                "\": cache_mb keeps whole pictures, and of these only the part that a sample needs is decoded"),
         "leave out cache_mb, or rand_resized_crop and resize_short");
   }
-  auto source = std::make_unique<LmdbSource>(options.base_folder / param.source(), UseOf(param, options),
-                                             transform.channels(), int64_t{param.cache_mb()} << 20U);
+  auto reader = OpenDatabase(param, options);
+  if (IsToForceColor(layer, *reader, RecordKind::kDatum)) transform.ForceColor();
+  auto source = std::make_unique<LmdbSource>(std::move(reader), transform.channels(), int64_t{param.cache_mb()} << 20U);
   return OpenPrefetch(layer, options, batch, std::make_unique<LabelledMaker>(std::move(source), transform));
 }
 

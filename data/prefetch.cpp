@@ -185,6 +185,8 @@ bool PrefetchPipeline::FillSample(int64_t n, int64_t item, SampleScratch& scratc
     const int64_t record = (static_cast<int64_t>(id.record) + i) % maker_->record_count();
     try {
       maker_->Make(record, id, item, sample_shape_, scratch, out, label);
+      const ImageLosses losses = scratch.record.decoder.TakeLosses();
+      if (losses.any()) TellLosses(losses, maker_->NameOf(record));
       return i == 0;
     } catch (const Error& e) {
       maker_->CheckFile();  // a file that is gone is no bad record

@@ -28,10 +28,10 @@ const google::protobuf::RepeatedPtrField<std::string>& PointNames(const SampleSc
 
 }  // namespace
 
-RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder, LmdbReader::Use use,
-                                 Phase phase, uint64_t seed)
+RecordDataMaker::RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder,
+                                 std::unique_ptr<const LmdbReader> reader, Phase phase, uint64_t seed)
     : layer_name_(layer.name()),
-      reader_(folder / layer.data_param().source(), use),
+      reader_(std::move(reader)),
       schema_(ReadSampleSchema(folder / layer.data_param().source())),
       param_(layer.record_data_param()),
       transform_(layer, phase, seed,
@@ -71,7 +71,7 @@ void RecordDataMaker::CheckOutputs(const LayerParameter& layer) const {
                           (wanted == Parameter::POINTS && !PointNames(schema_).empty()) ||
                           (wanted == Parameter::TEXTS && schema_.text_size() > 0);
     if (!is_there) {
-      fail(StrCat("wants ", name, ", which the records of ", reader_.path().string(), " have not"),
+      fail(StrCat("wants ", name, ", which the records of ", reader_->path().string(), " have not"),
            StrCat("its ", kSchemaFile, " says what they have"));
     }
   }
@@ -100,7 +100,7 @@ void RecordDataMaker::OpenVocabulary(const LayerParameter& layer, const std::fil
 
 int64_t RecordDataMaker::MostBoxes() const {
   SampleRecord record;
-  return reader_.MostOf([&](std::string_view value) {
+  return reader_->MostOf([&](std::string_view value) {
     ParseSample(value, schema_, record);
     return int64_t{record.box_size()};
   });
@@ -116,7 +116,7 @@ void RecordDataMaker::TellCut(int64_t record, const RecordPictureScratch& scratc
 }
 
 void RecordDataMaker::Load(int64_t record, SampleScratch& scratch) const {
-  const std::string_view wire = reader_.value(record);
+  const std::string_view wire = reader_->value(record);
   scratch.record.clock.Enter(Stage::kDecode);
   ParseSample(wire, schema_, scratch.record_picture.record);
 }
@@ -129,7 +129,7 @@ Shape RecordDataMaker::DataShape(int64_t record, SampleScratch& scratch) const {
 std::optional<int64_t> RecordDataMaker::ClassOf(int64_t record) const {
   if (schema_.label_size() != 1) return std::nullopt;
   SampleRecord read;
-  ParseSample(reader_.unchecked_value(record), schema_, read);
+  ParseSample(reader_->unchecked_value(record), schema_, read);
   return read.label(0);
 }
 

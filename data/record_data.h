@@ -18,16 +18,16 @@ class RecordDataMaker final : public SampleMaker {
  public:
   // The layer's files are relative to `folder`. Reads the schema, a vocabulary if TEXTS is an output and, for BOXES
   // without max_boxes, every record. Errors: kConfig at the layer's fields, those of the database and the vocabulary.
-  RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder, LmdbReader::Use use, Phase phase,
-                  uint64_t seed);
-  int64_t record_count() const override { return reader_.size(); }
-  std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
+  RecordDataMaker(const LayerParameter& layer, const std::filesystem::path& folder,
+                  std::unique_ptr<const LmdbReader> reader, Phase phase, uint64_t seed);
+  int64_t record_count() const override { return reader_->size(); }
+  std::string NameOf(int64_t record) const override { return reader_->NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
   std::optional<int64_t> ClassOf(int64_t record) const override;
-  bool reads_ahead() const override { return reader_.reads_ahead(); }
-  void WillNeed(int64_t record) const override { reader_.WillNeed(record); }
-  void CheckFile() const override { reader_.CheckFile(); }
+  bool reads_ahead() const override { return reader_->reads_ahead(); }
+  void WillNeed(int64_t record) const override { reader_->WillNeed(record); }
+  void CheckFile() const override { reader_->CheckFile(); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
@@ -46,7 +46,7 @@ class RecordDataMaker final : public SampleMaker {
   void WriteInstances(const RecordPictureScratch& scratch, std::span<float> out) const;
 
   std::string layer_name_;
-  LmdbReader reader_;
+  std::unique_ptr<const LmdbReader> reader_;
   SampleSchema schema_;
   RecordDataParameter param_;
   RecordTransform transform_;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/exact_float.h"
 #include "core/text.h"
 #include "data/annotated_record.h"
 #include "data/datum_view.h"
+#include "data/layer_fields.h"
 #include "data/sample_record.h"
 #include "data/sample_writing.h"
 
@@ -48,6 +50,7 @@ MadeRecord RecordMaker::Make(const ImportItem& item) {
   } catch (...) {
     made.failed = std::current_exception();
   }
+  made.losses = decoder_.TakeLosses() | scratch_.decoder.TakeLosses();
   return made;
 }
 
@@ -165,6 +168,7 @@ void RecordMaker::MovePictureToSample() {
 
 void RecordMaker::Serialise(const ImportItem& item, MadeRecord& made) {
   datum_.Clear();
+  if (!IsExactFloat(item.label)) CheckWhole(item.label, StrCat(item.name, ": the label"), {});
   if (KeepsBytes()) {
     datum_.set_encoded(true);
     datum_.set_data(file_);

@@ -50,6 +50,7 @@ struct MadeRecord {
   std::string wire;
   std::string shape;  // "CxHxW"; empty for a SampleRecord
   std::vector<std::string> warnings;
+  ImageLosses losses = {};    // of the picture
   std::optional<Error> bad;   // no record: the item cannot be read
   std::exception_ptr failed;  // no record: the import ends
 };

@@ -2,18 +2,70 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <optional>
+#include <unordered_map>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
+#include "data/list_text.h"
 
 namespace moka {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// A path may hold blanks, and stand in quotes: the label is what follows the last blank.
+ListedImage ListedImageOf(const ListTextLine& line, const fs::path& path) {
+  const std::string_view text = line.text;
+  const SourcePlace place{.file = path.string(), .line = line.number};
+  const size_t blank = text.find_last_of(" \t");
+  const std::string_view label = blank == std::string_view::npos ? "" : text.substr(blank + 1);
+  ListedImage image;
+  const auto read = std::from_chars(label.data(), label.data() + label.size(), image.label);
+  if (label.empty() || read.ec != std::errc() || read.ptr != label.data() + label.size()) {
+    const bool has_commas = blank == std::string_view::npos && text.find(',') != std::string_view::npos;
+    throw Error(ErrorKind::kBadData, place,
+                StrCat("expected \"path label\" with a whole number as label, found \"", Printable(text), "\""),
+                has_commas ? "a blank or a tab parts the two, not a comma" : "");
+  }
+  CheckWhole(image.label, "the label", place);
+  std::string_view name = Trim(text.substr(0, blank));
+  const bool is_quoted = name.size() > 2 && name.front() == '"' && name.back() == '"';
+  image.path = is_quoted ? name.substr(1, name.size() - 2) : name;
+  return image;
+}
+
+// Warns of pictures that a list has twice: those with two labels, which contradict each other, and how many there are.
+void TellRepeated(const std::vector<ListedImage>& images, const std::vector<int>& lines, const fs::path& path) {
+  std::unordered_map<std::string_view, size_t> first;
+  first.reserve(images.size());
+  int64_t repeated = 0;
+  int64_t contradictory = 0;
+  std::string example;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto [found, is_new] = first.emplace(images[i].path, i);
+    if (is_new) continue;
+    const ListedImage& before = images[found->second];
+    const bool contradicts = before.label != images[i].label;
+    if (example.empty() || (contradicts && contradictory == 0)) {
+      example = StrCat("\"", Printable(before.path), "\" in lines ", lines[found->second], " (label ", before.label,
+                       ") and ", lines[i], " (label ", images[i].label, ")");
+    }
+    contradicts ? ++contradictory : ++repeated;
+  }
+  if (repeated + contradictory == 0) return;
+  LogWarning(StrCat(path.string(), ": ", repeated + contradictory, " lines name a picture again, ", contradictory,
+                    " of them with another label: ", example, "; each line counts"));
+}
+
+}  // namespace
 
 Record RecordSource::Load(int64_t i, RecordScratch& scratch) const {
   Record record = Read(i, scratch);
@@ -46,6 +98,7 @@ Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& s
 Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   const DatumView datum = ParseDatum(wire);
   Record record;
+  if (!IsExactFloat(datum.label)) CheckWhole(datum.label, "the label", {});
   record.label = static_cast<float>(datum.label);
   if (datum.encoded) {
     if (datum.data.empty()) throw Error(ErrorKind::kBadData, "an encoded Datum without an image file");
@@ -72,47 +125,34 @@ Record ReadDatum(std::string_view wire, RecordScratch& scratch) {
   return record;
 }
 
-LmdbSource::LmdbSource(const fs::path& path, LmdbReader::Use use, ImageChannels channels, int64_t cache_bytes)
-    : reader_(path, use),
+LmdbSource::LmdbSource(std::unique_ptr<const LmdbReader> reader, ImageChannels channels, int64_t cache_bytes)
+    : reader_(std::move(reader)),
       channels_(channels),
-      cache_(cache_bytes > 0 ? std::make_unique<PictureCache>(reader_.size(), cache_bytes) : nullptr) {}
+      cache_(cache_bytes > 0 ? std::make_unique<PictureCache>(reader_->size(), cache_bytes) : nullptr) {}
 
 Record LmdbSource::Read(int64_t i, RecordScratch& scratch) const {
   if (const PictureCache::Kept* kept = cache_ ? cache_->Find(i) : nullptr) {
     ++scratch.cached;
     return {.pixels = ViewOf(kept->image), .label = kept->label};
   }
-  return ReadDatum(reader_.value(i), scratch);
+  return ReadDatum(reader_->value(i), scratch);
 }
 
 void LmdbSource::Keep(int64_t i, const Image& picture, float label) const {
   if (cache_) cache_->Offer(i, picture, label);
 }
 
-std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_.unchecked_value(i)).label; }
+std::optional<int64_t> LmdbSource::ClassOf(int64_t i) const { return ParseDatum(reader_->unchecked_value(i)).label; }
 
 std::vector<ListedImage> ReadImageList(const fs::path& path) {
   std::vector<ListedImage> images;
-  const std::string text = ReadFile(path);
-  int line_number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = Trim(std::string_view(text).substr(begin, end - begin));
-    begin = end + 1;
-    ++line_number;
-    if (line.empty()) continue;
-    const size_t blank = line.find_last_of(" \t");
-    ListedImage image;
-    const std::string_view label = blank == std::string_view::npos ? "" : line.substr(blank + 1);
-    const auto read = std::from_chars(label.data(), label.data() + label.size(), image.label);
-    if (label.empty() || read.ec != std::errc() || read.ptr != label.data() + label.size()) {
-      throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = line_number},
-                  StrCat("expected \"path label\" with a whole number as label, found \"", Printable(line), "\""));
-    }
-    image.path = Trim(line.substr(0, blank));
-    images.push_back(std::move(image));
+  std::vector<int> lines;
+  for (const ListTextLine& line : ListTextLines(ReadListText(path))) {
+    images.push_back(ListedImageOf(line, path));
+    lines.push_back(line.number);
   }
   if (images.empty()) throw Error(ErrorKind::kBadData, StrCat(path.string(), ": the image list is empty"));
+  TellRepeated(images, lines, path);
   return images;
 }
 
@@ -128,12 +168,9 @@ std::vector<ListedImage> ReadImageList(const fs::path& path, int64_t labels) {
     }
     ListedImage image{.path = line.words[0]};
     for (const std::string& word : std::span(line.words).subspan(1)) {
-      float value = 0;
-      const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (read.ec != std::errc() || read.ptr != word.data() + word.size() || !std::isfinite(value)) {
-        fail(StrCat("expected a number as label, found \"", Printable(word), "\""));
-      }
-      image.labels.push_back(value);
+      const std::optional<float> value = FloatOfText(word);
+      if (!value) fail(StrCat("expected a number as label that a float holds, found \"", Printable(word), "\""));
+      image.labels.push_back(*value);
     }
     images.push_back(std::move(image));
   }

@@ -80,21 +80,21 @@ Record LoadDatum(std::string_view wire, ImageChannels channels, RecordScratch& s
 // Datums of an LMDB. Of encoded ones, decoded pictures are kept up to cache_bytes.
 class LmdbSource : public RecordSource {
  public:
-  LmdbSource(const std::filesystem::path& path, LmdbReader::Use use, ImageChannels channels, int64_t cache_bytes = 0);
-  int64_t size() const override { return reader_.size(); }
-  std::string NameOf(int64_t i) const override { return reader_.NameOf(i); }
+  LmdbSource(std::unique_ptr<const LmdbReader> reader, ImageChannels channels, int64_t cache_bytes = 0);
+  int64_t size() const override { return reader_->size(); }
+  std::string NameOf(int64_t i) const override { return reader_->NameOf(i); }
   ImageChannels channels() const override { return channels_; }
   Record Read(int64_t i, RecordScratch& scratch) const override;
   void Keep(int64_t i, const Image& picture, float label) const override;
   std::optional<int64_t> ClassOf(int64_t i) const override;
-  bool reads_ahead() const override { return reader_.reads_ahead(); }
-  void WillNeed(int64_t i) const override { reader_.WillNeed(i); }
-  void CheckFile() const override { reader_.CheckFile(); }
+  bool reads_ahead() const override { return reader_->reads_ahead(); }
+  void WillNeed(int64_t i) const override { reader_->WillNeed(i); }
+  void CheckFile() const override { reader_->CheckFile(); }
   int64_t cache_bytes() const override { return cache_ ? cache_->bytes() : 0; }
   bool can_cache() const override { return true; }
 
  private:
-  LmdbReader reader_;
+  std::unique_ptr<const LmdbReader> reader_;
   ImageChannels channels_;
   std::unique_ptr<PictureCache> cache_;  // none: nothing is kept
 };

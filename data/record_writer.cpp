@@ -224,6 +224,9 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
     AddBad(item.place.empty() ? item.name : item.place, *made.bad);
     return;
   }
+  for (size_t i = 0; i < kImageLosses; ++i) {
+    if (made.losses.test(i)) in_part_.Add(std::string(TextOf(static_cast<ImageLoss>(i))), item.name);
+  }
   if (!made.shape.empty()) report_.shapes.insert(std::move(made.shape));
   writer_.Put(LmdbKey(writer_.entries(), item.name), made.wire);
   constexpr int64_t kProgressStep = 256;
@@ -257,6 +260,15 @@ void RecordWriter::WriteAll() {
                 StrCat("nothing to import: ", report_.skipped.size(), " files were bad, none was good"));
   }
   report_.records = writer_.entries();
+  const auto has_channels = [&](std::string_view channels) {
+    return std::ranges::any_of(report_.shapes, [&](const std::string& shape) { return shape.starts_with(channels); });
+  };
+  if (has_channels("1x") && has_channels("3x")) {
+    report_.warnings.emplace_back(
+        "grey pictures are among coloured ones: a layer reads them as three equal channels, unless its "
+        "transform_param has force_gray");
+  }
+  for (std::string& sentence : in_part_.Sentences("read in part")) report_.warnings.push_back(std::move(sentence));
 }
 
 ImportReport RecordWriter::Finish(std::vector<std::string> labels) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/import.h"
+#include "data/left_out.h"
 #include "data/lmdb_writer.h"
 #include "data/record_maker.h"
 #include "data/record_source.h"
@@ -65,6 +66,7 @@ class RecordWriter {
   ImportOptions options_;
   int64_t total_;
   ImportReport report_;
+  LeftOut in_part_;  // what pictures lost on their way to 8-bit pixels
   LmdbWriter writer_;
   int64_t kept_items_;                                   // not yet skipped
   int64_t under_way_ = 0;                                // items added and not yet written

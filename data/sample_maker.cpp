@@ -57,11 +57,10 @@ void LabelledMaker::Make(int64_t record, const SampleId& id, int64_t /*item*/, c
   }
 }
 
-AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Use use, BoxTransform transform,
-                               BoxLabels labels)
-    : reader_(path, use), transform_(std::move(transform)), labels_(std::move(labels)) {
+AnnotatedMaker::AnnotatedMaker(std::unique_ptr<const LmdbReader> reader, BoxTransform transform, BoxLabels labels)
+    : reader_(std::move(reader)), transform_(std::move(transform)), labels_(std::move(labels)) {
   AnnotatedRecord record;
-  const int64_t most = reader_.MostOf([&](std::string_view value) {
+  const int64_t most = reader_->MostOf([&](std::string_view value) {
     ParseAnnotated(value, record);
     return static_cast<int64_t>(record.annotations.size());
   });
@@ -69,7 +68,7 @@ AnnotatedMaker::AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Us
 }
 
 void AnnotatedMaker::Load(int64_t record, SampleScratch& scratch) const {
-  const std::string_view value = reader_.value(record);
+  const std::string_view value = reader_->value(record);
   scratch.record.clock.Enter(Stage::kDecode);
   ParseAnnotated(value, scratch.annotated);
   const Record loaded = LoadDatum(scratch.annotated.datum, transform_.channels(), scratch.record);

@@ -111,14 +111,14 @@ struct BoxLabels {
 class AnnotatedMaker final : public SampleMaker {
  public:
   // Counts every record's boxes.
-  AnnotatedMaker(const std::filesystem::path& path, LmdbReader::Use use, BoxTransform transform, BoxLabels labels);
-  int64_t record_count() const override { return reader_.size(); }
-  std::string NameOf(int64_t record) const override { return reader_.NameOf(record); }
+  AnnotatedMaker(std::unique_ptr<const LmdbReader> reader, BoxTransform transform, BoxLabels labels);
+  int64_t record_count() const override { return reader_->size(); }
+  std::string NameOf(int64_t record) const override { return reader_->NameOf(record); }
   Shape DataShape(int64_t record, SampleScratch& scratch) const override;
   std::vector<Shape> LabelShapes(int64_t batch_size, const Shape& sample) const override;
-  bool reads_ahead() const override { return reader_.reads_ahead(); }
-  void WillNeed(int64_t record) const override { reader_.WillNeed(record); }
-  void CheckFile() const override { reader_.CheckFile(); }
+  bool reads_ahead() const override { return reader_->reads_ahead(); }
+  void WillNeed(int64_t record) const override { reader_->WillNeed(record); }
+  void CheckFile() const override { reader_->CheckFile(); }
   void Make(int64_t record, const SampleId& id, int64_t item, const Shape& shape, SampleScratch& scratch,
             std::span<float> data, std::span<float> label) const override;
 
@@ -128,7 +128,7 @@ class AnnotatedMaker final : public SampleMaker {
   // Reads a record into the box scratch.
   void Load(int64_t record, SampleScratch& scratch) const;
 
-  LmdbReader reader_;
+  std::unique_ptr<const LmdbReader> reader_;
   BoxTransform transform_;
   BoxLabels labels_;
   int64_t rows_ = 1;  // of one item

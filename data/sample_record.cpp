@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/exact_float.h"
 #include "core/text.h"
 #include "proto/text_format.h"
 
@@ -12,6 +13,8 @@ namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kNoFloat = ", which a net's floats cannot hold";
 
 [[noreturn]] void BadSampleRecord(const std::string& text) { throw Error(ErrorKind::kBadData, text); }
 
@@ -145,6 +148,7 @@ void ParseSample(std::string_view wire, const SampleSchema& schema, SampleRecord
                                   : "it has a mask, by the schema none");
   }
   for (int i = 0; i < record.label_size(); ++i) {
+    if (!IsExactFloat(record.label(i))) BadSampleRecord(StrCat("label ", i, " is ", record.label(i), kNoFloat));
     const int classes = schema.label(i).class_name_size();
     if (record.label(i) >= 0 && (classes == 0 || record.label(i) < classes)) continue;
     BadSampleRecord(StrCat("label ", i, " is ", record.label(i), ", expected 0",

@@ -8,6 +8,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "data/clip_maker.h"
+#include "data/file_tree.h"
 
 namespace moka {
 namespace {
@@ -21,7 +22,7 @@ std::vector<std::string> PicturesIn(const fs::path& base, const std::string& fol
   std::vector<std::string> names;
   for (fs::directory_iterator at(base / folder, fault), end; !fault && at != end; at.increment(fault)) {
     const std::string name = at->path().filename().string();
-    if (name.ends_with(".jpg") && !name.starts_with('.')) names.push_back(StrCat(folder, "/", name));
+    if (IsImageName(name) && !name.starts_with('.')) names.push_back(StrCat(folder, "/", name));
   }
   if (fault) throw Error(ErrorKind::kNoInput, StrCat("\"", Printable(folder), "\": ", fault.message()));
   std::ranges::sort(names);
@@ -72,8 +73,9 @@ void SequenceMaker::ReadVideos() {
                                            : "video label",
                                "\", found ", line.words.size(), " words: \"", Printable(Join(line.words, " ")), "\""));
     }
-    const int64_t number = NumberOf(line.words[1], is_picture || !is_spread ? "the label" : "the number of pictures",
-                                    options_.list, line.number);
+    const bool is_label = is_picture || !is_spread;
+    const int64_t number = is_label ? LabelOf(line.words[1], options_.list, line.number)
+                                    : NumberOf(line.words[1], "the number of pictures", options_.list, line.number);
     if (is_picture) {
       videos_.back().pictures.push_back({line.words[0], number});
       --missing;

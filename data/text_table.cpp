@@ -3,39 +3,69 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
-#include "core/file.h"
+#include "core/exact_float.h"
 #include "core/text.h"
+#include "data/list_text.h"
 
 namespace moka {
 namespace {
 
-// Fields of a line. A blank separator stands for any run of blanks and tabs; quotes keep separators.
-std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator) {
+constexpr size_t kMostColumns = 1U << 16U;
+
+// Fields of a line. A blank separator stands for any run of blanks and tabs. A field that begins with a quote goes on
+// to the next one, whatever is between; two quotes there are one. Elsewhere a quote is a letter. Errors: kBadData at
+// the place.
+std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator, const SourcePlace& place) {
   std::vector<std::string> fields;
-  std::string field;
-  bool quoted = false;
-  bool any = false;
-  const auto finish = [&] {
-    if (separator != ' ' || any) fields.emplace_back(Trim(field));
-    field.clear();
-    any = false;
-  };
-  for (const char c : line) {
-    const bool separates = !quoted && (c == separator || (separator == ' ' && c == '\t'));
-    if (separates) {
-      finish();
-    } else if (c == '"') {
-      quoted = !quoted;
-      any = true;
+  const auto separates = [&](char c) { return c == separator || (separator == ' ' && c == '\t'); };
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  size_t at = 0;
+  do {
+    while (at < line.size() && is_blank(line[at]) && (separator == ' ' || !separates(line[at]))) ++at;
+    std::string field;
+    if (at < line.size() && line[at] == '"') {
+      const auto fail = [&](std::string_view text) {
+        throw Error(ErrorKind::kBadData, place, StrCat("field ", fields.size() + 1, " begins with a quote", text));
+      };
+      for (++at;; ++at) {
+        if (at >= line.size()) fail(" that its line does not end");
+        if (line[at] == '"' && line.substr(at + 1, 1) != "\"") break;
+        if (line[at] == '"') ++at;
+        field += line[at];
+      }
+      for (++at; at < line.size() && !separates(line[at]); ++at) {
+        if (!is_blank(line[at]))
+          fail(StrCat(", and goes on behind the one that ends it: a quote inside is written twice"));
+      }
     } else {
-      field += c;
-      any = true;
+      const size_t begin = at;
+      while (at < line.size() && !separates(line[at])) ++at;
+      field = Trim(line.substr(begin, at - begin));
     }
-  }
-  finish();
+    fields.push_back(std::move(field));
+    if (fields.size() > kMostColumns)
+      throw Error(ErrorKind::kBadData, place, StrCat("more than ", kMostColumns, " columns"));
+  } while (at++ < line.size());
   return fields;
+}
+
+// The one that the first line has outside quotes: semicolons before commas, tabs and blanks.
+char TextTableSeparatorOf(std::string_view line) {
+  bool is_quoted = false;
+  std::string found;
+  for (const char c : line) {
+    is_quoted = is_quoted != (c == '"');
+    if (!is_quoted) found += c;
+  }
+  for (const char separator : {';', ','}) {
+    if (found.find(separator) != std::string::npos) return separator;
+  }
+  // Runs of blanks and tabs make columns stand below each other.
+  const bool is_aligned = found.find("\t\t") != std::string::npos || found.find("  ") != std::string::npos;
+  return found.find('\t') != std::string::npos && !is_aligned ? '\t' : ' ';
 }
 
 bool ToNumber(std::string_view text, double& value) {
@@ -53,16 +83,11 @@ bool IsNumber(const std::string& text) {
 Table ReadTable(const std::filesystem::path& path) {
   Table table;
   table.path = path.string();
-  const std::string text = ReadFile(path);
-  const std::string_view first = std::string_view(text).substr(0, text.find('\n'));
-  const char separator = first.find(';') != std::string_view::npos   ? ';'
-                         : first.find(',') != std::string_view::npos ? ','
-                                                                     : ' ';
-  int number = 0;
-  for (const std::string& line : Split(text, '\n')) {
-    ++number;
-    if (Trim(line).empty()) continue;
-    std::vector<std::string> fields = TextTableFieldsOf(Trim(line), separator);
+  const std::vector<ListTextLine> lines = ListTextLines(ReadListText(path));
+  const char separator = lines.empty() ? ' ' : TextTableSeparatorOf(lines.front().text);
+  for (const auto& [line, number] : lines) {
+    std::vector<std::string> fields =
+        TextTableFieldsOf(line, separator, SourcePlace{.file = table.path, .line = number});
     if (table.rows.empty() && table.header.empty() && std::none_of(fields.begin(), fields.end(), IsNumber)) {
       table.header = std::move(fields);
       continue;
@@ -83,13 +108,27 @@ std::string NameOf(const Table& table, size_t column) {
   return table.header.empty() ? StrCat("column ", column) : table.header[column];
 }
 
+bool IsRoundedToFloat(const std::string& text, double value) {
+  constexpr int kFloatDigits = 7;
+  if (IsExactFloat(value)) return false;
+  const std::string_view mantissa = std::string_view(text).substr(0, text.find_first_of("eE"));
+  int digits = 0;
+  for (const char c : mantissa) {
+    if (c >= '0' && c <= '9' && (c != '0' || digits > 0)) ++digits;
+  }
+  return digits > kFloatDigits;
+}
+
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint) {
   double value = 0;
   if (ToNumber(table.rows[row][column], value)) return value;
-  throw Error(
-      ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
-      StrCat("\"", NameOf(table, column), "\" is \"", Printable(table.rows[row][column]), "\", expected a number"),
-      hint);
+  const std::string& text = table.rows[row][column];
+  std::string with_point = text;
+  std::ranges::replace(with_point, ',', '.');
+  const bool has_comma = with_point != text && IsNumber(with_point);
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
+              StrCat("\"", NameOf(table, column), "\" is \"", Printable(text), "\", expected a number"),
+              has_comma ? "decimals stand behind a point, not a comma" : hint);
 }
 
 }  // namespace moka

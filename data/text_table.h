@@ -1,4 +1,4 @@
-// Tables in text: a line a row; blanks, commas or semicolons between columns; quotes keep separators.
+// Tables in text: a line a row; blanks, tabs, commas or semicolons between columns; quotes keep separators.
 #pragma once
 
 #include <filesystem>
@@ -21,6 +21,8 @@ struct Table {
 Table ReadTable(const std::filesystem::path& path);
 // By the header, or "column 2".
 std::string NameOf(const Table& table, size_t column);
+// Whether a float keeps fewer digits of a number than its text gives.
+bool IsRoundedToFloat(const std::string& text, double value);
 // A finite number. Errors: kBadData at "file:line", with the hint.
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint = {});
 

@@ -60,6 +60,8 @@ class Transform {
   Transform(const TransformationParameter& param, Phase phase, uint64_t seed, const std::filesystem::path& base_folder);
 
   ImageChannels channels() const { return channels_; }
+  // As transform_param.force_color does.
+  void ForceColor() { channels_ = ImageChannels::kColor; }
   const Shape& mean_shape() const { return mean_shape_; }
   // [C,H,W] of what Apply writes. Errors: kBadData when the crop or the mean does not fit the record.
   Shape OutputShape(const ImageSize& size) const;

@@ -80,6 +80,7 @@ void WindowMaker::ReadWindows() {
       Window window{.image = index};
       window.line = reader.line();
       window.label = reader.Whole("a window's class");
+      CheckWhole(window.label, "a window's class", SourcePlace{.file = options_.source.string(), .line = window.line});
       const float overlap = reader.Real("a window's overlap");
       for (int64_t* side : {&window.x1, &window.y1, &window.x2, &window.y2}) *side = reader.Whole("a window's side");
       if (window.x2 < window.x1 || window.y2 < window.y1) reader.Fail("the window is empty", window.line);

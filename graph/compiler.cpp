@@ -1,6 +1,4 @@
 // Compile: passes, schedule, kernels, storage, then a frozen program.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/team_wait.h"
 #include "core/text.h"
 #include "core/trace.h"
@@ -27,7 +26,8 @@
 namespace moka {
 
 int64_t MachineMemoryBytes() {
-  return (Size(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE))).value();
+  static const int64_t bytes = ReadMemoryFacts("/").total_bytes;
+  return bytes;
 }
 
 namespace {
@@ -199,8 +199,8 @@ class FrozenProgram : public Program {
       if (std::find(names.begin(), names.end(), layer) == names.end()) continue;
       s += StepLine(i);
       if (graph_.node(steps_[i].node).op->name == "reorder") s += "    a reorder: its reader wants another layout\n";
-      if (names.size() > 1) s += StrCat("    joins layers ", Join(names, ", "), "\n");
-      for (const std::string& refusal : steps_[i].refusals) s += StrCat("    refused: ", refusal, "\n");
+      if (names.size() > 1) s += StrCat("    joins layers ", Printable(Join(names, ", ")), "\n");
+      for (const std::string& refusal : steps_[i].refusals) s += StrCat("    refused: ", Printable(refusal), "\n");
     }
     if (!s.empty()) return s;
     throw Error(ErrorKind::kUsage, {}, StrCat("no step belongs to a layer \"", layer, "\""), DidYouMean(layer, layers));
@@ -299,7 +299,7 @@ class FrozenProgram : public Program {
 
   std::string StepLine(size_t i) const {
     const StepReport& r = reports_[i];
-    return StrCat(r.is_constant ? "constant " : "step ", i, " ", r.layer, " ", r.op,
+    return StrCat(r.is_constant ? "constant " : "step ", i, " ", Printable(r.layer), " ", r.op,
                   r.pass.empty() ? "" : " (" + r.pass + ")", " ", r.kernel,
                   r.implementation.empty() ? "" : ":" + r.implementation, " ", r.types, "\n");
   }

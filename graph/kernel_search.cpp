@@ -1,6 +1,5 @@
 #include "graph/kernel_search.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -8,12 +7,13 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
 
+#include "core/error.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/parallel.h"
 #include "core/run_queue.h"
 #include "core/text.h"
@@ -33,6 +33,7 @@ constexpr double kLoadedShare = 0.05;
 constexpr double kLoadedSpread = 0.3;
 constexpr double kSteadyMs = 0.1;
 constexpr std::string_view kLoaded = " loaded";
+constexpr int64_t kMostText = int64_t{64} << 20;  // of the file, read at once
 
 // Everything a kernel's time depends on.
 std::string KeyOf(const KernelDef& row, const KernelQuery& query) {
@@ -169,23 +170,40 @@ void KernelSearch::Take(std::string_view line, Times& times) {
   if (parsed.ec != std::errc{} || !(ms >= 0)) return;
   const std::string_view mark = line.substr(0, tab).substr(static_cast<size_t>(parsed.ptr - line.data()));
   if (!mark.empty() && mark != kLoaded) return;
-  const auto [it, is_new] = times.emplace(key, Time{ms, !mark.empty()});
-  if (!is_new && it->second.is_loaded && mark.empty()) it->second = {ms, false};
+  Keep(key, {ms, !mark.empty()}, times);
 }
 
-// The lines that are new since the last time. What this process knows stays: it may have chosen by it.
+void KernelSearch::Keep(std::string_view key, const Time& time, Times& times) {
+  const auto it = times.emplace(key, time).first;
+  if (it->second.is_loaded && !time.is_loaded) it->second = time;
+}
+
+// What stands in the file behind what was read; nothing where there is none that this user may trust.
+std::string KernelSearch::NewText() {
+  std::error_code ignored;
+  if (file_.empty() || !std::filesystem::exists(std::filesystem::symlink_status(file_, ignored))) return {};
+  try {
+    const OpenFile file = OpenFile::ForReadingOwn(file_);
+    std::string text(static_cast<size_t>(std::clamp<int64_t>(file.bytes() - read_bytes_, 0, kMostText)), '\0');
+    text.resize(static_cast<size_t>(file.ReadAt(read_bytes_, text.data(), std::ssize(text), file_)));
+    return text;
+  } catch (const Error& error) {
+    LogWarning(StrCat("times of kernels are neither read nor kept: ", error.what()));
+    file_.clear();
+    return {};
+  }
+}
+
+// The lines that are new since the last time. What this process has chosen by stays.
 void KernelSearch::Read() {
-  std::ifstream stream(file_);
-  stream.seekg(read_bytes_);
+  const std::string text = NewText();
   Times times;
-  for (std::string line; std::getline(stream, line) && !stream.eof();) {
-    read_bytes_ += static_cast<int64_t>(line.size()) + 1;
-    Take(line, times);
+  for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    read_bytes_ += static_cast<int64_t>(end + 1 - begin);
+    Take(std::string_view(text).substr(begin, end - begin), times);
   }
   for (const auto& [key, time] : times) {
-    // One timed under load gives way, unless this process has chosen by it.
-    const auto it = known_.emplace(key, time).first;
-    if (it->second.is_loaded && !time.is_loaded && !used_.contains(key)) it->second = time;
+    if (!known_.contains(key) || !used_.contains(key)) Keep(key, time, known_);
   }
 }
 
@@ -193,18 +211,22 @@ void KernelSearch::Read() {
 void KernelSearch::Append(const std::string& lines) {
   std::error_code ignored;
   std::filesystem::create_directories(file_.parent_path(), ignored);
-  const int fd = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  bool written = fd >= 0 && flock(fd, LOCK_EX) == 0;
   const bool takes_others = unknown_ != Unknown::kRenew;
-  if (written && takes_others) Read();
-  written = written && write(fd, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
-  const int error = errno;
-  if (fd >= 0) close(fd);  // and unlocks
-  if (written) {
+  std::string reason;
+  try {
+    const OpenFile file = OpenFile::ForAppending(file_);
+    bool is_written = flock(file.fd(), LOCK_EX) == 0;
+    if (is_written && takes_others) Read();
+    is_written = is_written && write(file.fd(), lines.data(), lines.size()) == std::ssize(lines);
+    if (!is_written) reason = std::strerror(errno);
+  } catch (const Error& error) {
+    reason = error.what();
+  }  // and unlocked
+  if (reason.empty()) {
     if (takes_others) Read();
     return;
   }
-  LogWarning(StrCat("times of kernels cannot be kept in ", file_.string(), " (", std::strerror(error),
+  LogWarning(StrCat("times of kernels cannot be kept in ", file_.string(), " (", reason,
                     "): the next program measures again and may choose others"));
   file_.clear();
 }
@@ -256,10 +278,7 @@ void KernelSearch::MeasureRows(std::span<const KernelDef* const> rows, const Ker
     ++measured_;
   }
   if (!file_.empty() && !lines.empty()) Append(lines);
-  for (const auto& [key, time] : times) {
-    const auto it = known_.emplace(key, time).first;
-    if (it->second.is_loaded && !time.is_loaded) it->second = time;
-  }
+  for (const auto& [key, time] : times) Keep(key, time, known_);
 }
 
 std::string KernelSearch::Used() const {

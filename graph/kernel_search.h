@@ -70,6 +70,9 @@ class KernelSearch {
 
   // Takes one line into the times; what is none is left alone.
   static void Take(std::string_view line, Times& times);
+  std::string NewText();
+  // Of two times of one key the first stays, but for one taken under load beside one that was not.
+  static void Keep(std::string_view key, const Time& time, Times& times);
   void Read();
   void Append(const std::string& lines);
   // Whether a row is to be timed: nobody has yet, or only under load.

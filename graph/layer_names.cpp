@@ -7,9 +7,6 @@
 namespace moka {
 namespace {
 
-// Between two names of an origin. No layer is called so: BuildNet refuses the character.
-constexpr char kBetweenLayers = '\x1f';
-
 // "conv1/0" is of conv1: a blob without a name of its own is called by its layer and its place among the layer's.
 bool IsBlobOf(std::string_view state, std::string_view layer) {
   if (!state.starts_with(layer) || state.size() < layer.size() + 2 || state[layer.size()] != '/') return false;

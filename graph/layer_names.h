@@ -11,6 +11,9 @@
 
 namespace moka {
 
+// Between two names of an origin: no layer's name has it, which BuildNet sees to.
+inline constexpr char kBetweenLayers = '\x1f';
+
 // NodeOrigin::layer of a node that does the work of both.
 std::string JoinedLayers(std::string_view first, std::string_view second);
 // The names of it, in order.

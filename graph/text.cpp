@@ -11,7 +11,7 @@ namespace {
 std::string ValueName(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   if (value.kind == ValueKind::kResult) return StrCat("%", id);
-  return StrCat(value.kind == ValueKind::kState ? "@" : "$", value.name);
+  return StrCat(value.kind == ValueKind::kState ? "@" : "$", Printable(value.name));
 }
 
 std::string ValueList(const Graph& graph, const std::vector<ValueId>& ids, bool with_types) {
@@ -25,7 +25,7 @@ std::string ValueList(const Graph& graph, const std::vector<ValueId>& ids, bool 
 
 std::string OriginText(const NodeOrigin& origin) {
   std::string s;
-  if (!origin.layer.empty()) s += StrCat("  # ", LayersText(origin));
+  if (!origin.layer.empty()) s += StrCat("  # ", Printable(LayersText(origin)));
   if (!origin.pass.empty()) s += StrCat(s.empty() ? "  # " : " ", "(", origin.pass, ")");
   return s;
 }
@@ -58,7 +58,7 @@ std::string ToText(const Graph& graph) {
     s += StrCat("assign ", ValueName(graph, a.state), " = ", ValueName(graph, a.value), "\n");
   }
   for (const GraphOutput& output : graph.outputs()) {
-    s += StrCat("output ", output.name, " = ", ValueName(graph, output.value), "\n");
+    s += StrCat("output ", Printable(output.name), " = ", ValueName(graph, output.value), "\n");
   }
   return s;
 }

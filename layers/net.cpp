@@ -11,6 +11,8 @@
 #include "core/log.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
+#include "core/utf8.h"
+#include "graph/layer_names.h"
 #include "layers/catalog.h"
 #include "layers/net_context.h"
 #include "layers/unread_fields.h"
@@ -155,6 +157,18 @@ class NetBuilder {
     WriteTops(layer);
   }
 
+  // Names go into checkpoints and records of JSON, which hold no other bytes: said here, not at the first checkpoint.
+  void CheckUtf8(const LayerParameter& layer) {
+    const auto check = [&](const std::string& name, std::string_view field) {
+      if (IsUtf8(name)) return;
+      Report(At(layer, field, StrCat(field, " \"", name, "\" is no UTF-8"), "write the file in UTF-8"), layer);
+    };
+    check(layer.name(), "name");
+    for (const std::string& bottom : layer.bottom()) check(bottom, "bottom");
+    for (const std::string& top : layer.top()) check(top, "top");
+    for (const ParamSpec& param : layer.param()) check(param.name(), "param");
+  }
+
   // Caffe lets layers go without a name or share one; parameters need names of their own here.
   void NameLayers() {
     std::map<std::string, const LayerParameter*> first;
@@ -162,9 +176,10 @@ class NetBuilder {
     for (int i = 0; i < net_.param.layer_size(); ++i) {
       LayerParameter& layer = *net_.param.mutable_layer(i);
       const std::string old = layer.name();
-      if (old.find('\x1f') != std::string::npos) {
+      if (old.find(kBetweenLayers) != std::string::npos) {
         Report(At(layer, "name", "the name has the control character 0x1f, which is kept for what joins names"), layer);
       }
+      CheckUtf8(layer);
       if (!old.empty() && first.emplace(old, &layer).second) continue;
       const std::string base = old.empty() ? layer.type() : old;
       int& count = uses[base];

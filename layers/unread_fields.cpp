@@ -117,9 +117,15 @@ void LookInto(const Message& message, const std::string& path, const LayerParame
   }
 }
 
+// How pictures become an input is said where the input stands, and read by `moka infer`.
+bool SaysHowPicturesComeIn(const LayerParameter& layer, const Field& field) {
+  return layer.type() == "Input" && (field.name() == "transform_param" || field.name() == "record_data_param");
+}
+
 void LookAtLayer(const LayerParameter& layer, const LayerDef& def, Sentences& sentences) {
   for (const Field* field : GivenFields(layer)) {
-    const bool is_read = std::ranges::find(def.page.params, field->name()) != def.page.params.end();
+    const bool is_read = SaysHowPicturesComeIn(layer, *field) ||
+                         std::ranges::find(def.page.params, field->name()) != def.page.params.end();
     if (IsOfLayers(*field) && !is_read) {
       sentences.Add(layer, field->name(), StrCat("is not read by this type; ", ReadersOf(field->name())));
     } else if (NeverRead().contains({"LayerParameter", field->name()})) {

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -237,7 +238,7 @@ Checkpoint CheckpointFromBytes(std::string_view weights, std::string_view state,
 Checkpoint LoadCheckpoint(const fs::path& path) {
   fs::path file = path;
   std::error_code code;
-  if (fs::is_symlink(path, code)) file = path.parent_path() / fs::read_symlink(path, code);
+  if (fs::is_symlink(path, code)) file = TargetInFolder(path);
   const fs::path base = WithoutExtension(file);
   const fs::path manifest = WithExtension(base, kManifest);
   if (!fs::exists(manifest, code)) {

@@ -1,6 +1,7 @@
 #include "optim/events.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -117,8 +118,14 @@ void EventWriter::AddScalar(std::string_view tag, int64_t step, double value) {
 
 void EventWriter::WriteRecord(std::string_view event) {
   const std::string record = EventRecord(event);
+  struct stat before {};
+  const bool is_known = fstat(fd_, &before) == 0;
+  errno = ENOSPC;  // what a write that was cut short does not say
   if (write(fd_, record.data(), record.size()) != static_cast<ssize_t>(record.size())) {
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", std::strerror(errno)));
+    const int reason = errno;
+    // Readers give up at half a record; without it they find those that follow once there is room again.
+    if (is_known && ftruncate(fd_, before.st_size) == 0) (void)lseek(fd_, before.st_size, SEEK_SET);
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", std::strerror(reason)));
   }
 }
 

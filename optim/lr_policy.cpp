@@ -118,17 +118,6 @@ bool IsGiven(const SolverParameter& s, const std::string& field) {
 }
 
 void CheckLrPolicyNumbers(const SolverParameter& s) {
-  const auto at_least_0 = [&](std::string_view field, double value) {
-    if (!(value >= 0) || !std::isfinite(value)) {
-      FailLrPolicy(s, field, StrCat(field, " must be a finite number of at least 0, and is ", value));
-    }
-  };
-  at_least_0("base_lr", s.base_lr());
-  at_least_0("min_lr", s.min_lr());
-  at_least_0("warmup_iter", s.warmup_iter());
-  at_least_0("warmup_start_lr", s.warmup_start_lr());
-  at_least_0("rampup_interval", s.rampup_interval());
-  at_least_0("rampup_lr", s.rampup_lr());
   if (s.min_lr() > s.base_lr())
     FailLrPolicy(s, "min_lr", StrCat("min_lr ", s.min_lr(), " is above base_lr ", s.base_lr()));
   if (s.lr_policy() == "step" && s.stepsize() <= 0) {

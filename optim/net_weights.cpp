@@ -66,7 +66,7 @@ void CheckMemory(std::span<const NetBlob> blobs, const ParameterStore& store) {
   }
   if (needed <= MachineMemoryBytes()) return;
   throw Error(ErrorKind::kUnavailable,
-              StrCat("the parameters need ", BytesText(needed.value()), " but the machine has ",
+              StrCat("the parameters need ", BytesText(needed.value()), " but this process may use ",
                      BytesText(MachineMemoryBytes()), " (largest: blob ", largest->index, " of layer \"",
                      largest->layer, "\", ", largest->shape.ToString(), ")"));
 }
@@ -113,7 +113,7 @@ void AddKept(BuiltNet& net, std::string_view program, ParameterStore& store) {
   }
   if (needed > MachineMemoryBytes()) {
     throw Error(ErrorKind::kUnavailable, StrCat("what the layers keep between runs needs ", BytesText(needed.value()),
-                                                " but the machine has ", BytesText(MachineMemoryBytes())));
+                                                " but this process may use ", BytesText(MachineMemoryBytes())));
   }
   for (const KeptState& kept : net.kept) {
     if (!store.Has(kept.name)) store.Add(kept.name, kept.shape);

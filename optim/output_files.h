@@ -20,7 +20,7 @@ void WarnOfOutputFiles(const NetParameter& net);
 
 class OutputFiles {
  public:
-  // Names of files that are relative start at the folder.
+  // Names of files that are relative start at the folder. Errors: those of Hdf5Sink.
   OutputFiles(const NetParameter& net, const std::filesystem::path& base_folder);
 
   // Adds what the program's last run made. Requires: it was compiled after AddFileOutputs. Errors: kCantCreate, kIo.

@@ -19,10 +19,6 @@ constexpr std::array<std::pair<std::string_view, Compute>, 7> kNames = {{{"float
                                                                          {"bf16", Compute::kBFloat16},
                                                                          {"fp16", Compute::kFloat16}}};
 
-Error PrecisionAt(const SolverParameter& solver, std::string_view field, const std::string& text) {
-  return {ErrorKind::kConfig, PlaceOf(solver, field), text};
-}
-
 }  // namespace
 
 Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace& place) {
@@ -43,13 +39,6 @@ Compute PrecisionOf(const SolverParameter& solver, const NetParameter& net, Comp
 }
 
 LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Compute compute) {
-  if (solver.loss_scale() < 0) {
-    throw PrecisionAt(solver, "loss_scale", StrCat("loss_scale must be at least 0, and is ", solver.loss_scale()));
-  }
-  if (solver.loss_scale_window() < 1) {
-    throw PrecisionAt(solver, "loss_scale_window",
-                      StrCat("loss_scale_window must be at least 1, and is ", solver.loss_scale_window()));
-  }
   LossScaling scaling;
   scaling.window = solver.loss_scale_window();
   if (solver.has_loss_scale() && solver.loss_scale() > 0) {

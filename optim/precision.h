@@ -17,7 +17,7 @@ Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace&
 
 // `fallback` where neither speaks. Errors: kConfig at the solver's field.
 Compute PrecisionOf(const SolverParameter& solver, const NetParameter& net, Compute fallback);
-// Errors: kConfig at the solver's field for a negative scale or a window below 1.
+// Requires: CheckSolverNumbers passed.
 LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Compute compute);
 
 // Layers that compute in float32 in any run: losses, and those whose forward_type or backward_type says FLOAT

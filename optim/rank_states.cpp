@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -174,11 +173,11 @@ void WriteRankState(const std::filesystem::path& run, const RankState& state) {
                                     {"is_stopping", state.is_stopping},
                                     {"exit_code", state.exit_code}};
   const std::filesystem::path path = run / "ranks" / StrCat("rank-", state.rank, ".json");
-  std::filesystem::path temporary = path;
-  temporary += ".new";
-  std::ofstream(temporary) << json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-  std::error_code code;
-  std::filesystem::rename(temporary, path, code);
+  try {
+    PlaceFile(path, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } catch (const Error&) {
+    // Said again in a moment: what cannot be written now is no reason to stop.
+  }
 }
 
 std::vector<RankState> ReadRankStates(const std::filesystem::path& run, double since_s) {

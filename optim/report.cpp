@@ -77,8 +77,15 @@ void AddParts(const std::vector<OutputValue>& outputs, Metrics& metrics) {
 TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
   if (run_ == nullptr) return;
   if (resumed_at >= 0) run_->Rewind(resumed_at);
-  events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at);
+  event_file_.Try([&] { events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at); });
   if (resumed_at > 0) RepeatTests(resumed_at);
+}
+
+void TrainReport::AddEvents(std::string_view split, int64_t iteration, const Metrics& metrics) {
+  if (events_ == nullptr) return;
+  event_file_.Try([&] {
+    for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), iteration, value);
+  });
 }
 
 // TensorBoard drops earlier files' points from the iteration on that the run goes on from; the test of that iteration
@@ -88,7 +95,7 @@ void TrainReport::RepeatTests(int64_t iteration) {
   if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
   for (const MetricLine& line : ReadMetrics(run_->path())) {
     if (line.iteration != iteration || line.split == "train") continue;
-    for (const auto& [name, value] : line.metrics) events_->AddScalar(StrCat(line.split, "/", name), iteration, value);
+    AddEvents(line.split, iteration, line.metrics);
   }
 }
 
@@ -111,7 +118,7 @@ void TrainReport::Train(const Display& display) {
 void TrainReport::Add(std::string_view split, int64_t iteration, double epoch, const Metrics& metrics) {
   if (run_ == nullptr) return;
   run_->AppendMetrics(iteration, epoch, split, metrics);
-  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), iteration, value);
+  AddEvents(split, iteration, metrics);
 }
 
 void TrainReport::TestBegins(int net, int64_t iteration) {
@@ -130,12 +137,15 @@ void TrainReport::Test(const TestReport& test, double epoch, const TestLines& li
   const std::string split = test.net == 0 ? "test" : StrCat("test", test.net);
   const Metrics metrics = MetricsOf(test.outputs);
   run_->AppendMetrics(test.iteration, epoch, split, metrics);
-  if (test.net == 0) run_->AppendResult(test.iteration, epoch, metrics);
-  for (const auto& [name, value] : metrics) events_->AddScalar(StrCat(split, "/", name), test.iteration, value);
+  if (test.net == 0) results_.Try([&] { run_->AppendResult(test.iteration, epoch, metrics); });
+  AddEvents(split, test.iteration, metrics);
 }
 
-void TrainReport::Plot() const {
-  if (run_ == nullptr) return;
+void TrainReport::Plot() {
+  if (run_ != nullptr) plots_.Try([&] { DrawPlots(); });
+}
+
+void TrainReport::DrawPlots() const {
   std::error_code code;
   if (!std::filesystem::exists(run_->path() / kMetricsFile, code)) return;
   constexpr double kHalfLives = 40;  // of the smoothed curve, over its length: short runs are drawn as they are

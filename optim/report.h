@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/by_product.h"
 #include "optim/events.h"
 #include "optim/run_folder.h"
 #include "optim/trainer_options.h"
@@ -41,14 +42,19 @@ class TrainReport {
   };
   void Test(const TestReport& test, double epoch, const TestLines& lines);
   // loss.svg, accuracy.svg and lr.svg from metrics.jsonl.
-  void Plot() const;
+  void Plot();
 
  private:
+  void AddEvents(std::string_view split, int64_t iteration, const Metrics& metrics);
+  void DrawPlots() const;
   // Writes the tests of the iteration that is resumed from into the new events file.
   void RepeatTests(int64_t iteration);
 
   const RunFolder* run_;
-  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<EventWriter> events_;  // null if its file could not be made
+  ByProduct plots_{"plots"};
+  ByProduct event_file_{"TensorBoard's events"};
+  ByProduct results_{"results.csv"};
 };
 
 // Names for columns: outputs with several elements get "[i]".

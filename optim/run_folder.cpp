@@ -1,6 +1,5 @@
 #include "optim/run_folder.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +18,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
 
@@ -54,15 +55,16 @@ std::string HostName() {
 
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-// Appends one line with a single write, so that a kill leaves at most the last line cut.
+// Appends one line with a single write, so that a kill leaves at most the last line cut, and a full disk none.
 void AppendTo(const fs::path& path, const std::string& line) {
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
-  const ssize_t written = write(fd, line.data(), line.size());
-  const std::string reason = Reason();
-  close(fd);
-  if (written != static_cast<ssize_t>(line.size())) {
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", written < 0 ? reason : "disk full"));
+  const OpenFile file = OpenFile::ForAppending(path);
+  struct stat before {};
+  const bool is_known = fstat(file.fd(), &before) == 0;
+  const ssize_t written = write(file.fd(), line.data(), line.size());
+  if (written != std::ssize(line)) {
+    const std::string reason = written < 0 ? Reason() : "disk full";
+    if (is_known && written > 0) (void)!ftruncate(file.fd(), before.st_size);
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", reason));
   }
 }
 
@@ -94,8 +96,8 @@ bool IsFailed(std::string_view state) { return state == "failed" || state == "di
 // Takes the lock of a run's folder, waiting up to a second.
 int Lock(const fs::path& folder) {
   const fs::path path = folder / "lock";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", path.string(), ": ", Reason()));
+  OpenFile file = OpenFile::ForUpdating(path);
+  const int fd = file.fd();
   constexpr int kTries = 10;
   constexpr auto kPause = std::chrono::milliseconds(80);
   for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; ++i) {
@@ -105,18 +107,15 @@ int Lock(const fs::path& folder) {
     }
     std::array<char, 512> holder{};
     const ssize_t n = pread(fd, holder.data(), holder.size() - 1, 0);
-    close(fd);
     throw Error(ErrorKind::kInterrupted,
                 StrCat(folder.string(), " is in use by another process (",
                        n > 0 ? Printable(Trim(holder.data())) : "unknown", "); wait for it or stop it"));
   }
   const std::string text = StrCat("pid ", getpid(), " host ", HostName(), " start ", TimeText(), "\n");
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    const std::string reason = Reason();
-    close(fd);
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", reason));
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", Reason()));
   }
-  return fd;
+  return file.Release();
 }
 
 void CheckRunName(const std::string& name) {
@@ -180,6 +179,8 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
 RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
   const fs::path file = fs::weakly_canonical(folder);
   const std::string bytes = ReadFile(file / "run.json", kJsonLimitBytes);
+  CheckJsonBounds(bytes, (file / "run.json").string());
+  CheckOwnFolder(file);
   RunFolder run(file, Lock(file), true);
   Json json = Json::parse(bytes, nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
@@ -275,7 +276,7 @@ void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& met
   std::vector<std::string> header = {"iter", "epoch"};
   std::error_code code;
   if (fs::exists(path, code) && fs::file_size(path, code) > 0) {
-    const std::string text = ReadFile(path);
+    const std::string text = ReadLinesFile(path);
     header = Split(std::string_view(text).substr(0, text.find('\n')), ',');
   } else {
     for (const auto& [name, value] : metrics) header.push_back(CsvName(name));
@@ -302,7 +303,7 @@ void RunFolder::Rewind(int64_t iteration) const {
   std::error_code code;
   if (!fs::exists(results, code)) return;
   std::string kept;
-  for (const std::string& row : Split(ReadFile(results), '\n')) {
+  for (const std::string& row : Split(ReadLinesFile(results), '\n')) {
     const int64_t row_iteration = std::strtoll(row.c_str(), nullptr, 10);
     if (!row.empty() && row_iteration <= iteration) kept += row + "\n";
   }
@@ -313,6 +314,7 @@ std::optional<RunProgress> ReadProgress(const fs::path& folder) {
   std::string text;
   try {
     text = ReadFile(folder / "status.json", kJsonLimitBytes);
+    CheckJsonBounds(text, {});
   } catch (const Error&) {
     return std::nullopt;  // no run, or one that never started
   }
@@ -326,9 +328,10 @@ std::optional<RunProgress> ReadProgress(const fs::path& folder) {
 }
 
 std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
-  const std::string text = ReadFile(folder / "metrics.jsonl", kMetricsLimitBytes);
+  const std::string text = ReadLinesFile(folder / "metrics.jsonl", {.bytes = kMetricsLimitBytes});
   std::vector<MetricLine> lines;
   for (const std::string& row : Split(text, '\n')) {
+    CheckJsonBounds(row, (folder / "metrics.jsonl").string());
     const Json json = Json::parse(row, nullptr, false);
     if (!json.is_object() || !json.contains("iter") || !json["iter"].is_number_integer()) continue;
     const auto iteration = json["iter"].get<int64_t>();

@@ -73,12 +73,18 @@ std::vector<std::string> WatchedForSamples(const SolverParameter& solver, int te
   return blobs;
 }
 
+void CheckSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net) {
+  for (int i = 0; i < solver.sample_grid_size(); ++i) {
+    const SampleGrid& grid = solver.sample_grid(i);
+    if (grid.test_net() == test_net) CheckGridBlob(solver, i, net.watched_shape(grid.blob()));
+  }
+}
+
 void DrawSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net, int64_t iteration,
                      const std::filesystem::path& run_folder) {
   for (int i = 0; i < solver.sample_grid_size(); ++i) {
     const SampleGrid& grid = solver.sample_grid(i);
     if (grid.test_net() != test_net) continue;
-    CheckGridBlob(solver, i, net.watched_shape(grid.blob()));
     const Tensor values = net.watched(grid.blob());
     CreateFolders(run_folder / "samples");
     const std::string name = StrCat(CheckpointName(iteration), i == 0 ? std::string() : StrCat("_", i), ".png");

@@ -27,8 +27,10 @@ Image SheetOf(std::vector<Image> pictures, int64_t columns);
 // Blobs of a test net that the solver's sample_grid fields draw. Errors: kConfig at a field that names no test net, no
 // blob, or numbers below 1.
 std::vector<std::string> WatchedForSamples(const SolverParameter& solver, int test_net);
+// Errors: kConfig for a blob of the test net that is no pictures, or fewer than asked for.
+void CheckSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net);
 // After a test: samples/iter_0000500.png of the run's folder ("_1" and so on behind those of later sample_grid fields),
-// from the test's last batch. Errors: kConfig for a blob that is no pictures or fewer than asked for; kCantCreate, kIo.
+// from the test's last batch. Requires: CheckSampleGrids. Errors: kCantCreate, kIo.
 void DrawSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net, int64_t iteration,
                      const std::filesystem::path& run_folder);
 

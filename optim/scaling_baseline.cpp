@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/json_whole.h"
 #include "core/text.h"
 
@@ -22,8 +23,9 @@ ScalingBaseline ReadScalingBaseline(const std::filesystem::path& run) {
                 StrCat(Printable(run.string()), " is no baseline: it has no ", std::string(kScalingFile)),
                 "give the folder of a run that has finished an epoch or its training");
   }
-  const std::vector<std::string> lines = Split(ReadFile(file, kBaselineLimitBytes), '\n');
+  const std::vector<std::string> lines = Split(ReadLinesFile(file, {.bytes = kBaselineLimitBytes}), '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    CheckJsonBounds(*line, file.string());
     const nlohmann::json json = nlohmann::json::parse(*line, nullptr, false);
     if (!json.is_object()) continue;  // empty, or cut by a kill
     try {

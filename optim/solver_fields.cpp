@@ -159,12 +159,13 @@ std::vector<double> NumbersOf(const google::protobuf::Message& message, const Fi
   return numbers;
 }
 
-std::string RangeText(const SolverRange& range) {
-  const auto end = [](double value) { return std::abs(value) >= kInt ? std::string() : StrCat(value); };
+std::string RangeText(const SolverRange& range, double value) {
+  const auto end = [](double bound) { return std::abs(bound) >= kInt ? std::string() : StrCat(bound); };
   const bool is_below_1 = range.high == kBelow1;
   const std::string high = is_below_1 ? "below 1" : end(range.high).empty() ? "" : StrCat("at most ", end(range.high));
   if (end(range.low).empty()) return high.empty() ? "a finite number" : high;
-  return StrCat("at least ", end(range.low), high.empty() ? "" : " and ", high);
+  return StrCat(std::isfinite(value) ? "" : "a finite number of ", "at least ", end(range.low),
+                high.empty() ? "" : " and ", high);
 }
 
 void CheckNumbersIn(const google::protobuf::Message& message, const SolverParameter& solver, const std::string& path) {
@@ -180,7 +181,7 @@ void CheckNumbersIn(const google::protobuf::Message& message, const SolverParame
       const SolverRange& wanted = has_ranges && range != ranges.end() ? *range : any;
       if (numbers[k] >= wanted.low && numbers[k] <= wanted.high) continue;
       throw Error(ErrorKind::kConfig, PlaceOf(solver, field.is_repeated() ? StrCat(here, "[", k, "]") : here),
-                  StrCat(here, " must be ", RangeText(wanted), ", and is ", numbers[k]));
+                  StrCat(here, " must be ", RangeText(wanted, numbers[k]), ", and is ", numbers[k]));
     }
     const google::protobuf::Descriptor* inner = field.message_type();
     if (inner == nullptr || inner == NetParameter::descriptor() || inner == Origin::descriptor()) continue;

@@ -15,7 +15,7 @@
 namespace moka {
 
 TestNet::TestNet(const NetParameter& param, const TestOptions& options, ParameterStore& store)
-    : given_(param), options_(options), store_(store), feed_(options.name, options.data) {
+    : given_(param), options_(options), store_(store), feed_(options.name, options.data), signs_(param) {
   const SlowPhase phase("building the test net");
   NetOptions net_options;
   net_options.state = param.state();
@@ -23,12 +23,11 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   net_options.data_types = feed_.types();
   BuiltNet net = BuildNet(param, net_options);
   param_ = net.param;
-  for (LayerParameter& layer : *param_.mutable_layer()) {  // from here on the name says where the file is
-    if (!layer.has_hdf5_output_param()) continue;
-    std::string* name = layer.mutable_hdf5_output_param()->mutable_file_name();
-    *name = (options.data.base_folder / *name).string();
-    if (options.data.world > 1) *name += StrCat(".rank", options.data.rank);  // each rank tests a part of the rows
+  for (LayerParameter& layer : *param_.mutable_layer()) {  // each rank tests a part of the rows
+    if (!layer.has_hdf5_output_param() || options.data.world == 1) continue;
+    *layer.mutable_hdf5_output_param()->mutable_file_name() += StrCat(".rank", options.data.rank);
   }
+  SetOutputFolder(options.data.base_folder);
   blobs_ = net.blobs;
   outputs_ = net.outputs;
   AddBlobs(blobs_, options.seed, store);
@@ -59,6 +58,11 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   program_ = Compile(std::move(net.graph), store, compile);
   feed_.Bind(*program_, layers);
   if (program_->HasInput("random_key")) random_key_ = program_->input("random_key");
+}
+
+void TestNet::SetOutputFolder(std::filesystem::path folder) {
+  output_folder_ = std::move(folder);
+  const OutputFiles checked(param_, output_folder_);
 }
 
 int64_t TestNet::Rest(int64_t batches) const {
@@ -98,7 +102,7 @@ TestNet* TestNet::TailOf(int64_t rest) {
 std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(int64_t)>& on_batch) {
   program_->RefreshConstants();
   std::vector<OutputValue> means;
-  OutputFiles files(param_, {});
+  OutputFiles files(param_, output_folder_);
   for (auto& [name, evaluator] : evaluators_) evaluator->Reset();
   feed_.Seek({});
   const int64_t of_all = batches * ranks();
@@ -144,6 +148,7 @@ std::vector<OutputValue> TestNet::Run(int64_t batches, const std::function<bool(
     loss_ += mean.loss_weight * mean.value;
     results.push_back(std::move(mean));
   }
+  if (options_.data.rank == 0) signs_.Look(results);
   return results;
 }
 

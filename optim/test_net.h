@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "optim/average_precision.h"
 #include "optim/evaluators/evaluator.h"
 #include "optim/feed.h"
+#include "optim/loss_signs.h"
 #include "optim/train_net.h"
 
 namespace moka {
@@ -46,6 +48,9 @@ class TestNet {
   // result is such that their mean is that of all. `batches`: this rank's; `on_batch` is told how many are done and may
   // stop the test by returning false (then nothing is returned).
   std::vector<OutputValue> Run(int64_t batches, const std::function<bool(int64_t)>& on_batch = {});
+  // Where the files that the net's layers write lie from now on; at first in the data's base folder. Errors: kConfig
+  // for a name that leads out of it.
+  void SetOutputFolder(std::filesystem::path folder);
   // The shape of a watched blob of a whole batch.
   Shape watched_shape(const std::string& blob) const { return program_->output(WatchName(blob)).shape(); }
   // A watched blob of the last batch, float32 and plain; of fewer items where the records ended.
@@ -86,6 +91,7 @@ class TestNet {
 
   const NetParameter given_;
   const TestOptions options_;
+  std::filesystem::path output_folder_;
   ParameterStore& store_;
   std::unique_ptr<TestNet> tail_;
   int64_t tail_records_ = 0;  // that tail_ was asked for
@@ -97,7 +103,8 @@ class TestNet {
   Feed feed_;  // goes before the program whose stream it reads ahead for
   Tensor random_key_;
   std::map<std::string, std::unique_ptr<Evaluator>> evaluators_;  // by output
-  bool has_kept_ = false;                                         // states that go on from batch to batch
+  LossSigns signs_;
+  bool has_kept_ = false;  // states that go on from batch to batch
   double loss_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
+#include "core/log_file.h"
 #include "core/text.h"
 #include "optim/lr_policy.h"
 #include "optim/net_weights.h"
@@ -45,6 +46,7 @@ TrainResult Trainer::Run() {
     if (scaling_ != nullptr) scaling_->End(state_.iteration, train_s_, Epoch(), options_.run, *report_);
     LogExchange();
     report_->Plot();
+    CheckLogFile();
     const bool is_open = result.end == TrainEnd::kInterrupted || result.end == TrainEnd::kTimeUp;
     WriteStatus(is_open ? "interrupted" : "finished", {}, result.exit_code());
     LogToFile("Optimization Done.");
@@ -76,10 +78,7 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
 }
 
 TrainResult Trainer::Loop() {
-  if (is_first() && max_iter_ > state_.iteration) {
-    PrepareSnapshotPrefix(solver_);
-    RefuseSnapshotNames(solver_, train_->blobs());
-  }
+  PrepareSnapshots();
   started_ = displayed_ = heartbeat_ = Clock::now();
   started_at_ = displayed_at_ = state_.iteration;
   epochs_ = static_cast<int64_t>(Epoch());
@@ -91,6 +90,7 @@ TrainResult Trainer::Loop() {
     const int64_t done = state_.iteration;
     const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
     end = Ending();
+    CheckLogFile();
     const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
     const bool is_last = done >= max_iter_ || (end && *end != TrainEnd::kInterrupted && *end != TrainEnd::kTimeUp);
     const bool is_stopped = end && !is_last;
@@ -200,7 +200,11 @@ void Trainer::Display() {
   display.since_last = state_.iteration - displayed_at_;
   display.seconds = SecondsSince(displayed_);
   display.progress = Progress();
+  // The iteration counts as done only after this: its rate is that of its own number.
+  display.progress.lr = LearningRate(turns_->lead_solver(), state_.iteration, state_.plateau.step);
   display.outputs = IsTogether() ? OverRanks(turns_->Outputs()) : turns_->Outputs();
+  if (!signs_) signs_.emplace(turns_->WholeNet());
+  if (is_first()) signs_->Look(display.outputs);
   display.loss_scale = train_->loss_scale();
   display.input_wait_ms =
       input_.TakeWaitMs(train_->feed()) / static_cast<double>(std::max<int64_t>(state_.iteration - displayed_at_, 1));
@@ -224,7 +228,9 @@ bool Trainer::TestAll() {
       if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, own_batches);
       return true;
     }));
-    if (options_.run != nullptr) DrawSampleGrids(solver_, net, *tests_[i], state_.iteration, options_.run->path());
+    if (options_.run != nullptr) {
+      samples_.Try([&] { DrawSampleGrids(solver_, net, *tests_[i], state_.iteration, options_.run->path()); });
+    }
     if (i == 0) is_best = test.is_best = RankTest(test.outputs);
     report_->Test(test, Epoch(),
                   {.with_loss = solver_.test_compute_loss(),

@@ -17,7 +17,9 @@
 #include "comm/exchange_planner.h"
 #include "core/wall_clock.h"
 #include "graph/parameter_store.h"
+#include "optim/by_product.h"
 #include "optim/input_report.h"
+#include "optim/loss_signs.h"
 #include "optim/rank_beacon.h"
 #include "optim/report.h"
 #include "optim/scaling_report.h"
@@ -40,6 +42,10 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
   ~Trainer();
 
+  // Makes the folder of the solver's snapshot_prefix and sees that files can be written there under the layers' names;
+  // nothing without a prefix, and nothing the second time. Run() does it if nobody has before. Errors: kCantCreate and
+  // kConfig at the field.
+  void PrepareSnapshots();
   // Where a new run writes, once all that can be wrong with its configuration is known to be right. Before Run().
   void SetRun(RunFolder& run);
   // Trains to the end. Errors: kDiverged naming the layer and the last good checkpoint, kBadData, kIo; status.json says
@@ -138,9 +144,11 @@ class Trainer {
   std::unique_ptr<ScalingReport> scaling_;
   std::vector<std::unique_ptr<TestNet>> tests_;
   std::unique_ptr<TrainReport> report_;
+  ByProduct samples_{"grids of samples"};
   InputReport input_;
-  int64_t epochs_ = 0;  // ended
-  double epoch_s_ = 0;  // train_s_ when the last one ended
+  std::optional<LossSigns> signs_;  // from the first display on
+  int64_t epochs_ = 0;              // ended
+  double epoch_s_ = 0;              // train_s_ when the last one ended
   TrainerState state_;
   std::string best_metric_;  // empty: no test ranks the run
   bool is_smaller_better_ = false;
@@ -161,6 +169,7 @@ class Trainer {
   bool wants_stop_ = false;
   bool wants_snapshot_ = false;
   bool is_time_up_ = false;
+  bool has_prepared_snapshots_ = false;
   double time_limit_s_ = 0;  // 0: none
   double checkpoint_s_ = 0;  // how long the last one took
   Clock::time_point started_;
@@ -171,11 +180,5 @@ class Trainer {
   double train_s_ = 0;                  // spent in iterations, tests and checkpoints left out
   std::unique_ptr<RankBeacon> beacon_;  // last: its thread reads the others
 };
-
-// Makes the folder of a solver's snapshot_prefix and sees that files can be written there; nothing without a prefix.
-// Errors: kCantCreate at the field.
-void PrepareSnapshotPrefix(const SolverParameter& solver);
-// Errors: kConfig at the solver's snapshot_format where HDF5 cannot hold the blobs of a layer of such a name.
-void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs);
 
 }  // namespace moka

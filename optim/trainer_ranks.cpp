@@ -185,6 +185,7 @@ void Trainer::CheckCompression() const {
 }
 
 void Trainer::Watch(const std::filesystem::path& run_folder) {
+  for (const auto& test : tests_) test->SetOutputFolder(run_folder / "outputs");
   if (processes() == 1) return;
   const double deadline_s = double{solver_.distributed().deadline_s()};
   const int rank = options_.world->rank();

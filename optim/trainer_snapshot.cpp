@@ -1,5 +1,7 @@
 // Trainer: snapshots in Caffe's formats, under the solver's snapshot_prefix.
 #include <map>
+#include <span>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -12,8 +14,9 @@
 #include "proto/weight_diffs.h"
 
 namespace moka {
+namespace {
 
-void PrepareSnapshotPrefix(const SolverParameter& solver) {
+void MakeSnapshotFolder(const SolverParameter& solver) {
   if (!solver.has_snapshot_prefix()) return;
   const std::filesystem::path probe = StrCat(solver.snapshot_prefix(), "_iter_0.caffemodel");
   try {
@@ -26,6 +29,7 @@ void PrepareSnapshotPrefix(const SolverParameter& solver) {
   }
 }
 
+// What HDF5 cannot hold under a layer's name.
 void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob> blobs) {
   if (!solver.has_snapshot_prefix() || solver.snapshot_format() != SolverParameter::HDF5) return;
   std::map<std::string, const NetBlob*> datasets;
@@ -47,6 +51,14 @@ void RefuseSnapshotNames(const SolverParameter& solver, std::span<const NetBlob>
       }
     }
   }
+}
+
+}  // namespace
+
+void Trainer::PrepareSnapshots() {
+  if (std::exchange(has_prepared_snapshots_, true) || !is_first() || max_iter_ <= state_.iteration) return;
+  MakeSnapshotFolder(solver_);
+  RefuseSnapshotNames(solver_, train_->blobs());
 }
 
 // prefix_iter_N.caffemodel and .solverstate, as Caffe names them; with ".h5" behind in HDF5.

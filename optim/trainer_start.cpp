@@ -33,20 +33,10 @@ namespace fs = std::filesystem;
 }
 
 void CheckLength(const SolverParameter& solver) {
-  const auto not_negative = [&](std::string_view field, int64_t value) {
-    if (value < 0) FailToStart(solver, field, StrCat(field, " must not be negative, and is ", value));
-  };
   if (!solver.has_max_iter() && solver.max_epochs() == 0) {
     FailToStart(solver, "", "the solver says neither max_iter nor max_epochs",
                 "give the number of iterations, max_iter: 10000");
   }
-  not_negative("max_iter", solver.max_iter());
-  not_negative("max_epochs", solver.max_epochs());
-  not_negative("display", solver.display());
-  not_negative("snapshot", solver.snapshot());
-  not_negative("test_interval", solver.test_interval());
-  not_negative("early_stop_patience", solver.early_stop_patience());
-  not_negative("keep_last", solver.keep_last());
 }
 
 void CheckTests(const SolverParameter& solver, const SolverNets& nets) {
@@ -54,11 +44,6 @@ void CheckTests(const SolverParameter& solver, const SolverNets& nets) {
     FailToStart(solver, "test_iter",
                 StrCat("test_iter must be given once a test net: ", nets.tests.size(), " nets and ",
                        solver.test_iter_size(), " test_iter"));
-  }
-  for (int i = 0; i < solver.test_iter_size(); ++i) {
-    if (solver.test_iter(i) > 0) continue;
-    FailToStart(solver, StrCat("test_iter[", i, "]"),
-                StrCat("test_iter must be at least 1, and is ", solver.test_iter(i)));
   }
 }
 
@@ -130,7 +115,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   CheckOptimizer(solver_);
   RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
-  (void)ScalingOf(solver_, nets.train, PrecisionOf(solver_, nets.train, options_.compile.compute));
+  (void)PrecisionOf(solver_, nets.train, options_.compile.compute);
   CheckTests(solver_, nets);
   if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
     LogWarning("snapshot_diff: only snapshots in Caffe's formats have diffs, and those need a snapshot_prefix");
@@ -153,7 +138,6 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
   if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
-  CheckSolverNumbers(solver_);
   for (const std::string& sentence : is_first() ? UnreadSolverFields(solver_) : std::vector<std::string>{}) {
     LogWarning(sentence);
   }
@@ -172,6 +156,7 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
 
 void Trainer::SetRun(RunFolder& run) {
   options_.run = &run;
+  for (const auto& test : tests_) test->SetOutputFolder(run.path() / "outputs");
   report_ = std::make_unique<TrainReport>(options_.run, -1);
 }
 
@@ -225,6 +210,8 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.precision_rule = TrainerStartRuleOf(solver_);
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
+    CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
+    if (options_.run != nullptr) tests_.back()->SetOutputFolder(options_.run->path() / "outputs");
     if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(

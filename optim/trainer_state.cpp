@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_bounds.h"
 #include "core/json_whole.h"
 #include "core/text.h"
 
@@ -67,6 +68,7 @@ std::string ToJson(const TrainerState& state) {
 
 TrainerState TrainerStateFromJson(std::string_view json, const std::string& where) {
   try {
+    CheckJsonBounds(json, {});
     const Json parsed = Json::parse(json);
     return FromObject(parsed);
   } catch (const Json::exception& e) {

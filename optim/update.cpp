@@ -10,6 +10,7 @@
 #include "optim/gradient_sums.h"
 #include "optim/lr_policy.h"
 #include "optim/optimizers/optimizer.h"
+#include "optim/solver_fields.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -77,6 +78,7 @@ ValueId SplitNorms::Sum(const GraphBuilder& b, ValueId scalar, const std::string
 std::string SlotName(std::string_view blob, std::string_view slot) { return StrCat(blob, "/@", slot); }
 
 void CheckOptimizer(const SolverParameter& solver) {
+  CheckSolverNumbers(solver);
   const Optimizer* optimizer = FindOptimizer(solver.type());
   if (optimizer == nullptr) {
     std::vector<std::string> names;
@@ -91,12 +93,11 @@ void CheckOptimizer(const SolverParameter& solver) {
     throw Error(ErrorKind::kConfig, PlaceOf(solver, "regularization_type"),
                 StrCat("unknown regularization_type \"", decay, "\""), "known are L1, L2");
   }
-  constexpr double kAny = 3e38;
-  RequireInRange(solver, "weight_decay", solver.weight_decay(), 0, kAny);
-  RequireInRange(solver, "ema_decay", solver.ema_decay(), 0, 1);
-  if (solver.clip_weights() != -1) RequireInRange(solver, "clip_weights", solver.clip_weights(), 0, kAny);
-  RequireInRange(solver, "iter_size", solver.iter_size(), 1, kAny);
-  optimizer->check(solver);
+  if (solver.clip_weights() < 0 && solver.clip_weights() != -1) {
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, "clip_weights"),
+                StrCat("clip_weights must be at least 0, or -1 for none, and is ", solver.clip_weights()));
+  }
+  if (optimizer->check != nullptr) optimizer->check(solver);
   RefuseForeignFields(solver);
 }
 

@@ -10,6 +10,7 @@
 #include "core/half.h"
 #include "core/text.h"
 #include "proto/moka.pb.h"
+#include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
@@ -37,10 +38,14 @@ void Append(std::string_view bytes, Convert convert, std::vector<float>& values)
   for (size_t i = 0; i < count; ++i) values.push_back(convert(LoadBlobNumberAt<T>(bytes, i)));
 }
 
-template <class T>
-void AppendNumbers(std::string_view bytes, std::vector<float>& values) {
-  Append<T>(
-      bytes, [](T value) { return static_cast<float>(value); }, values);
+// Values of another type, as a type of 64 bits, which are checked to keep their value.
+template <class T, class Wide>
+void AppendWide(std::string_view bytes, std::string_view what, std::vector<float>& values) {
+  std::vector<Wide> numbers(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadBlobNumberAt<T>(bytes, i);
+  const size_t before = values.size();
+  values.resize(before + numbers.size());
+  CopyWide(std::span<const Wide>(numbers), what, static_cast<int64_t>(before), std::span(values).subspan(before));
 }
 
 void AppendFloats(std::string_view bytes, std::vector<float>& values) {
@@ -89,7 +94,7 @@ class BlobReader {
         return AppendFloats(at_.bytes(), floats_);
       case BlobProto::kDoubleDataFieldNumber:
         CheckList(kFixed64, sizeof(double), "double_data");
-        return AppendNumbers<double>(at_.bytes(), doubles_);
+        return AppendWide<double, double>(at_.bytes(), what_, doubles_);
       case BlobProto::kRawDataTypeFieldNumber:
         at_.Expect(kVarint, "raw_data_type");
         raw_type_ = at_.value();
@@ -138,17 +143,22 @@ class BlobReader {
     struct Type {
       ElementType type;
       size_t bytes;
-      void (*append)(std::string_view, std::vector<float>&);
+      void (*append)(std::string_view, std::string_view what, std::vector<float>&);
     };
     static constexpr std::array<Type, 6> kTypes{{
-        {DOUBLE, 8, AppendNumbers<double>},
-        {FLOAT, 4, AppendFloats},
+        {DOUBLE, 8, AppendWide<double, double>},
+        {FLOAT, 4,
+         [](std::string_view bytes, std::string_view /*what*/, std::vector<float>& values) {
+           AppendFloats(bytes, values);
+         }},
         {FLOAT16, 2,
-         [](std::string_view bytes, std::vector<float>& values) { Append<uint16_t>(bytes, FloatOfHalf, values); }},
-        {INT, 4, AppendNumbers<int32_t>},
-        {UINT, 4, AppendNumbers<uint32_t>},
+         [](std::string_view bytes, std::string_view /*what*/, std::vector<float>& values) {
+           Append<uint16_t>(bytes, FloatOfHalf, values);
+         }},
+        {INT, 4, AppendWide<int32_t, int64_t>},
+        {UINT, 4, AppendWide<uint32_t, uint64_t>},
         {BOOL, 1,
-         [](std::string_view bytes, std::vector<float>& values) {
+         [](std::string_view bytes, std::string_view /*what*/, std::vector<float>& values) {
            Append<char>(
                bytes, [](char c) { return c == 0 ? 0.0F : 1.0F; }, values);
          }},
@@ -159,7 +169,7 @@ class BlobReader {
         ThrowBadBlob(what_, StrCat("raw_data of ", ElementType_Name(type.type), " has ", raw_.size(), " bytes"));
       }
       std::vector<float> values;
-      type.append(raw_, values);
+      type.append(raw_, what_, values);
       return values;
     }
     ThrowBadBlob(what_, raw_type_ == kNoType ? std::string("raw_data without raw_data_type")

@@ -8,6 +8,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "proto/blob_bytes.h"
+#include "proto/blocks.h"
 #include "proto/caffe_net.h"
 #include "proto/upgrade.h"
 #include "proto/upgrade_v0.h"
@@ -66,6 +67,9 @@ class CaffemodelReader {
   void ReadLayer(const WireReader& message, const LayerFields& fields) {
     if (++messages_ > kWireMessageLimit) {
       message.Fail(message.value_at(), StrCat("more than ", kWireMessageLimit, " messages and texts"));
+    }
+    if (weights_.net.layer_size() == kExpandedLayerLimit) {
+      message.Fail(message.value_at(), StrCat("more than ", kExpandedLayerLimit, " layers"));
     }
     LayerParameter& layer = *weights_.net.add_layer();
     std::vector<WireReader> blobs;  // read once the layer's name is known, wherever it stands

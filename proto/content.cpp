@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <fstream>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -85,11 +85,13 @@ Content RecogniseContent(std::string_view head) {
 Content RecogniseFile(const std::filesystem::path& path) {
   std::error_code code;
   if (!std::filesystem::is_regular_file(path, code)) return Content::kEmpty;
-  std::ifstream stream(path, std::ios::binary);
-  std::string head(kContentHeadBytes, '\0');
-  stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(stream.gcount()));
-  return RecogniseContent(head);
+  try {
+    std::string head(kContentHeadBytes, '\0');
+    head.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, head.data(), std::ssize(head), path)));
+    return RecogniseContent(head);
+  } catch (const Error&) {
+    return Content::kEmpty;  // whoever reads the file says what is wrong with it
+  }
 }
 
 std::string_view Describe(Content content) {

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <sstream>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/text.h"
@@ -128,8 +129,11 @@ bool IsTrilinear(const std::string& type) { return type == "thrlinear" || type =
 
 // The first numbers of a text file (Kaichun Mo's).
 void FillFromFile(std::span<float> values, const std::string& path) {
-  std::ifstream in(path);
-  if (!in) throw Error(ErrorKind::kNoInput, StrCat("file filler: cannot read \"", path, "\""));
+  constexpr int64_t kLongestNumber = 64;  // bytes, with the blanks around it
+  const OpenFile file = OpenFile::ForReading(path);
+  std::string text(static_cast<size_t>(std::min(file.bytes(), std::ssize(values) * kLongestNumber)), '\0');
+  text.resize(static_cast<size_t>(file.ReadAt(0, text.data(), std::ssize(text), path)));
+  std::istringstream in(text);
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(in >> values[i])) {
       throw Error(ErrorKind::kBadData,

@@ -10,8 +10,10 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
@@ -23,6 +25,10 @@ constexpr size_t kObjectLimit = 1 << 20;
 constexpr int64_t kHdf5FileTextLimitBytes = 64 << 10;
 // deflate cannot make data shorter than by this factor.
 constexpr int64_t kCompressionLimit = 1032;
+// Weights and states shrink by far less, but for a few that are all alike.
+constexpr int64_t kWeightsCompressionLimit = 100;
+constexpr int64_t kAlikeLimitBytes = int64_t{64} << 20;
+constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;  // unpacked in memory as a whole
 
 std::mutex& LibraryMutex() {
   static std::mutex mutex;
@@ -85,6 +91,9 @@ struct Hdf5Reader::State {
   std::string name;
   int64_t bytes = 0;
   Handle file;
+  // Of the datasets that were read as a whole:
+  Size stored_bytes = 0;  // in the file
+  Size alike_bytes = 0;   // of values that the file stores in hardly any room
 
   [[noreturn]] void Fail(std::string text) const {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = name}, std::move(text));
@@ -113,8 +122,15 @@ struct Hdf5Reader::State {
     return dataset;
   }
   Shape ShapeOf(hid_t dataset, const std::string& path) const;
+  // The numbers of a selection as floats; `first` counts those before it. Errors: kBadData.
+  void ReadNumbers(hid_t dataset, const std::string& path, hid_t in_memory, hid_t in_file, int64_t first,
+                   std::span<float> values) const;
+  template <class T>
+  void ReadWide(hid_t dataset, const std::string& path, hid_t type, hid_t in_memory, hid_t in_file, int64_t first,
+                std::span<float> values) const;
   Shape CheckNumbers(hid_t dataset, const std::string& path) const;
   void CheckStorage(hid_t dataset, const std::string& path, const Shape& shape, size_t value_bytes) const;
+  void CheckWhole(hid_t dataset, const std::string& path, const Shape& shape);
   void List(hid_t group, const std::string& prefix, int depth, size_t& objects, std::vector<std::string>& found) const;
 };
 
@@ -167,7 +183,7 @@ void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, con
   Size chunks = 1;
   for (int i = 0; i < rank; ++i) {
     const auto dim = static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), UINT32_MAX));
-    if (dim == 0 || limit / chunk_bytes < dim)
+    if (dim == 0 || std::min(limit, Size(kChunkLimitBytes)) / chunk_bytes < dim)
       Fail(path, StrCat("has chunks that a file of ", bytes, " bytes cannot hold"));
     chunk_bytes *= dim;
     chunks *= CeilDiv(shape[i], dim);  // no overflow: no more than the shape's count
@@ -209,11 +225,7 @@ Hdf5Reader::Hdf5Reader(const fs::path& path) : state_(std::make_unique<State>())
   const std::scoped_lock lock(LibraryMutex());
   PrepareLibrary();
   state_->name = path.string();
-  std::error_code code;
-  if (!fs::is_regular_file(path, code)) {
-    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path.string(), ": no regular file"));
-  }
-  state_->bytes = static_cast<int64_t>(fs::file_size(path, code));
+  state_->bytes = OpenFile::ForReading(path).bytes();
   const Handle access = FileAccess();
   state_->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
@@ -271,16 +283,58 @@ Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) co
   return shape;
 }
 
+// Of a dataset that is about to be in memory as a whole, beside those before it. Two names may have one dataset.
+void Hdf5Reader::State::CheckWhole(hid_t dataset, const std::string& path, const Shape& shape) {
+  const Size stored = static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(dataset), INT64_MAX / 2));
+  const Size values = Size(shape.Count()) * int64_t{sizeof(float)};
+  stored_bytes = stored_bytes + stored;
+  if (stored_bytes > Size(bytes)) Fail(path, "and those before it claim more bytes than the file has");
+  if (values <= stored * kWeightsCompressionLimit) return;
+  alike_bytes = alike_bytes + values;
+  if (alike_bytes <= Size(kAlikeLimitBytes)) return;
+  Fail(path, StrCat("unpacks from ", BytesText(stored.value()), " to ", BytesText(values.value()), ", more than ",
+                    kWeightsCompressionLimit, " times as much"));
+}
+
+template <class T>
+void Hdf5Reader::State::ReadWide(hid_t dataset, const std::string& path, hid_t type, hid_t in_memory, hid_t in_file,
+                                 int64_t first, std::span<float> values) const {
+  std::vector<T> numbers(values.size());
+  if (H5Dread(dataset, type, in_memory, in_file, H5P_DEFAULT, numbers.data()) < 0) {
+    Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+  CopyWide(std::span<const T>(numbers), StrCat(name, ": dataset \"", Printable(path), "\""), first, values);
+}
+
+void Hdf5Reader::State::ReadNumbers(hid_t dataset, const std::string& path, hid_t in_memory, hid_t in_file,
+                                    int64_t first, std::span<float> values) const {
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  const H5T_class_t kind = H5Tget_class(type.get());
+  const size_t value_bytes = H5Tget_size(type.get());
+  constexpr size_t kExactBytes = 2;  // whole numbers of 16 bits are floats as they are
+  if (kind == H5T_INTEGER && value_bytes > kExactBytes) {
+    if (H5Tget_sign(type.get()) == H5T_SGN_NONE) {
+      return ReadWide<uint64_t>(dataset, path, H5T_NATIVE_UINT64, in_memory, in_file, first, values);
+    }
+    return ReadWide<int64_t>(dataset, path, H5T_NATIVE_INT64, in_memory, in_file, first, values);
+  }
+  if (kind == H5T_FLOAT && value_bytes > sizeof(float)) {
+    return ReadWide<double>(dataset, path, H5T_NATIVE_DOUBLE, in_memory, in_file, first, values);
+  }
+  if (H5Dread(dataset, H5T_NATIVE_FLOAT, in_memory, in_file, H5P_DEFAULT, values.data()) < 0) {
+    Fail(path, StrCat("cannot be read: ", LibraryReason()));
+  }
+}
+
 Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
   const Handle dataset = state_->OpenDataset(path);
   Hdf5Tensor tensor;
   tensor.shape = state_->CheckNumbers(dataset.get(), path);
+  state_->CheckWhole(dataset.get(), path, tensor.shape);
   tensor.values.resize(static_cast<size_t>(tensor.shape.Count()));
   if (tensor.values.empty()) return tensor;
-  if (H5Dread(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.values.data()) < 0) {
-    state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
-  }
+  state_->ReadNumbers(dataset.get(), path, H5S_ALL, H5S_ALL, 0, tensor.values);
   return tensor;
 }
 
@@ -304,10 +358,11 @@ void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, 
   count[0] = static_cast<hsize_t>(rows);
   const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
   const Handle in_memory(H5Screate_simple(shape.rank(), count.data(), nullptr), H5Sclose);
-  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0 ||
-      H5Dread(dataset.get(), H5T_NATIVE_FLOAT, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0) {
+  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
   }
+  const int64_t before = first * shape.Count(1, shape.rank());
+  state_->ReadNumbers(dataset.get(), path, in_memory.get(), in_file.get(), before, values);
 }
 
 int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
@@ -382,6 +437,7 @@ Hdf5Writer::Hdf5Writer(fs::path path) : state_(std::make_unique<State>()) {
   const std::scoped_lock lock(LibraryMutex());
   PrepareLibrary();
   state_->path = std::move(path);
+  CheckReplaceable(state_->path);
   state_->temporary = state_->path;
   state_->temporary += StrCat(".tmp", getpid());
   std::error_code code;

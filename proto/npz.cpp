@@ -2,6 +2,8 @@
 
 #include <zip.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -9,15 +11,18 @@
 
 #include "core/error.h"
 #include "core/half.h"
+#include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, ".npy values are read as they lie in the file");
 
-constexpr int64_t kMemberLimitBytes = int64_t{1} << 33;
+constexpr int64_t kMostUnpackedFactor = 100;  // of all members together: weights and blobs hardly shrink at all
+constexpr int64_t kAnyUnpackedBytes = int64_t{64} << 20;
 
 [[noreturn]] void Fail(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kBadData, StrCat(what, ": ", text));
@@ -49,42 +54,62 @@ Shape ShapeOf(std::string_view header, const std::string& what) {
   return Shape(dims);
 }
 
+// The bytes of number i, those of the other byte order turned round.
 template <class T>
-void ConvertNpzValues(std::string_view bytes, std::vector<float>& values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<float>(value);
-  }
+T NpzNumberAt(std::string_view bytes, size_t i, bool is_big_endian) {
+  std::array<char, sizeof(T)> number;
+  std::memcpy(number.data(), bytes.data() + i * sizeof(T), sizeof(T));
+  if (is_big_endian) std::ranges::reverse(number);
+  return std::bit_cast<T>(number);
 }
 
-void ConvertHalf(std::string_view bytes, std::vector<float>& values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t half = 0;
-    std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
-    values[i] = FloatOfHalf(half);
-  }
+// Numbers that are floats as they are.
+template <class T>
+void ConvertNpzValues(std::string_view bytes, bool is_big_endian, const std::string& /*what*/,
+                      std::vector<float>& values) {
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(NpzNumberAt<T>(bytes, i, is_big_endian));
 }
 
-// A member type as NumPy writes it.
+// Numbers of more bits than a float has, as a type of 64 bits.
+template <class T, class Wide>
+void ConvertNpzWide(std::string_view bytes, bool is_big_endian, const std::string& what, std::vector<float>& values) {
+  std::vector<Wide> numbers(values.size());
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = NpzNumberAt<T>(bytes, i, is_big_endian);
+  CopyWide(std::span<const Wide>(numbers), what, 0, values);
+}
+
+void ConvertHalf(std::string_view bytes, bool is_big_endian, const std::string& /*what*/, std::vector<float>& values) {
+  for (size_t i = 0; i < values.size(); ++i) values[i] = FloatOfHalf(NpzNumberAt<uint16_t>(bytes, i, is_big_endian));
+}
+
+// A member type as NumPy writes it behind the mark of the byte order.
 struct NumberType {
   std::string_view name;
   int64_t bytes;
-  void (*convert)(std::string_view, std::vector<float>&);
+  void (*convert)(std::string_view, bool is_big_endian, const std::string& what, std::vector<float>&);
 };
 
 constexpr NumberType kNpzTypes[] = {
-    {"<f4", 4, ConvertNpzValues<float>},
-    {"<f8", 8, ConvertNpzValues<double>},
-    {"<f2", 2, ConvertHalf},
-    {"<i4", 4, ConvertNpzValues<int32_t>},
-    {"<i8", 8, ConvertNpzValues<int64_t>},
-    {"|u1", 1, ConvertNpzValues<uint8_t>},
-    {"|i1", 1, ConvertNpzValues<int8_t>},
-    {"|b1", 1, ConvertNpzValues<uint8_t>},
-    {"<u4", 4, ConvertNpzValues<uint32_t>},
-    {"<i2", 2, ConvertNpzValues<int16_t>},
+    {"f4", 4, ConvertNpzValues<float>},
+    {"f8", 8, ConvertNpzWide<double, double>},
+    {"f2", 2, ConvertHalf},
+    {"i1", 1, ConvertNpzValues<int8_t>},
+    {"i2", 2, ConvertNpzValues<int16_t>},
+    {"i4", 4, ConvertNpzWide<int32_t, int64_t>},
+    {"i8", 8, ConvertNpzWide<int64_t, int64_t>},
+    {"u1", 1, ConvertNpzValues<uint8_t>},
+    {"u2", 2, ConvertNpzValues<uint16_t>},
+    {"u4", 4, ConvertNpzWide<uint32_t, uint64_t>},
+    {"u8", 8, ConvertNpzWide<uint64_t, uint64_t>},
+    {"b1", 1, ConvertNpzValues<uint8_t>},
 };
+
+// "'<f4'" and the like: the byte order is little, big or, of single bytes, none.
+bool IsNpzType(std::string_view descr, const NumberType& type) {
+  constexpr std::string_view kOrders = "<>|";
+  return descr.size() >= 3 + type.name.size() && descr[0] == '\'' && kOrders.find(descr[1]) != std::string_view::npos &&
+         descr.substr(2, type.name.size()) == type.name && descr[2 + type.name.size()] == '\'';
+}
 
 // Texts and Python objects: notes beside the numbers.
 bool HoldsText(std::string_view npy) {
@@ -100,8 +125,21 @@ struct ZipCloser {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 
+// Refuses an archive whose directory says that it unpacks to far more than arrays do.
+void CheckUnpackedBytes(zip_t* zip, int64_t bytes, const std::string& path) {
+  Size unpacked = 0;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
+    zip_stat_t stat;
+    if (zip_stat_index(zip, static_cast<zip_uint64_t>(i), 0, &stat) != 0) continue;  // told when it is read
+    if (stat.size > INT64_MAX / 2) Fail(path, "the sizes that its directory states are no sizes");
+    unpacked += static_cast<int64_t>(stat.size);
+  }
+  if (unpacked <= Size(kAnyUnpackedBytes) || unpacked <= Size(bytes) * kMostUnpackedFactor) return;
+  Fail(path, StrCat("its ", BytesText(bytes), " unpack to ", BytesText(unpacked.value()), ", more than ",
+                    kMostUnpackedFactor, " times as much"));
+}
+
 std::string ReadMember(zip_t* zip, zip_uint64_t index, int64_t bytes, const std::string& what) {
-  if (bytes > kMemberLimitBytes) Fail(what, StrCat("it has ", BytesText(bytes), ", more than the limit"));
   const std::unique_ptr<zip_file_t, ZipCloser> file(zip_fopen_index(zip, index, 0));
   if (file == nullptr) Fail(what, Printable(zip_strerror(zip)));
   std::string content(static_cast<size_t>(bytes), '\0');
@@ -131,7 +169,7 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
   NumpyArray array{ShapeOf(header, what), {}};
   const std::string_view name = FieldOf(header, "descr", what);
   for (const NumberType& type : kNpzTypes) {
-    if (!name.starts_with(StrCat("'", type.name, "'"))) continue;
+    if (!IsNpzType(name, type)) continue;
     const int64_t count = array.shape.Count();
     const std::string_view data = bytes.substr(8 + length_bytes + length);
     if ((Size(count) * type.bytes).value() != static_cast<int64_t>(data.size())) {
@@ -139,20 +177,20 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
                         (Size(count) * type.bytes).value(), " bytes and has ", data.size()));
     }
     array.values.resize(static_cast<size_t>(count));
-    type.convert(data, array.values);
+    type.convert(data, name[1] == '>', what, array.values);
     return array;
   }
   Fail(what, StrCat("values of type ", Printable(name.substr(0, name.find(','))), " are not read"));
 }
 
 std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) {
-    throw Error(ErrorKind::kNoInput, StrCat("no file ", Printable(path.string())));
-  }
+  OpenFile file = OpenFile::ForReading(path);
   int status = 0;
-  const std::unique_ptr<zip_t, ZipCloser> zip(zip_open(path.c_str(), ZIP_RDONLY, &status));
+  const std::unique_ptr<zip_t, ZipCloser> zip(zip_fdopen(file.fd(), 0, &status));
+  const int64_t bytes = file.bytes();
+  if (zip != nullptr) file.Release();
   if (zip == nullptr) Fail(path.string(), "not a .npz (it is no zip archive)");
+  CheckUnpackedBytes(zip.get(), bytes, path.string());
   std::map<std::string, NumpyArray> arrays;
   const zip_int64_t entries = zip_get_num_entries(zip.get(), 0);
   for (zip_int64_t i = 0; i < entries; ++i) {

@@ -35,6 +35,8 @@ SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path) {
   return PlaceOf(block.origin(), field_path);
 }
 
+bool IsOverridden(const SourcePlace& place) { return place.file.starts_with("override "); }
+
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint) {
   Error error(ErrorKind::kConfig, PlaceOf(layer, field_path), std::move(text), std::move(hint));
   for (const std::string& note : layer.origin().note()) error.AddNote(note);

@@ -18,6 +18,9 @@ SourcePlace PlaceOf(const SolverParameter& solver, std::string_view field_path =
 SourcePlace PlaceOf(const BlockParameter& block, std::string_view field_path = {});
 SourcePlace PlaceOf(const Origin& origin, std::string_view field_path);
 
+// Whether the field's value was given on the command line (an override), not in a file.
+bool IsOverridden(const SourcePlace& place);
+
 // An error at a layer's field, with the notes of the blocks it came from.
 Error ErrorAt(const LayerParameter& layer, std::string_view field_path, std::string text, std::string hint = {});
 

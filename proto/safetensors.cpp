@@ -8,18 +8,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
 
 constexpr uint64_t kHeaderLimitBytes = 100'000'000;
-constexpr size_t kTensorLimit = 1'000'000;
+constexpr size_t kTensorLimit = 100'000;  // and texts of the metadata
 constexpr size_t kPrefixBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -103,6 +105,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     key_ = name;
     if (depth_ == 1) return TopKey(name);
+    if (in_metadata_ && metadata.size() == kTensorLimit)
+      return Fail(StrCat("more than ", kTensorLimit, " texts of metadata"));
     if (in_metadata_)
       return metadata.emplace(name, "").second || Fail(StrCat("metadata key \"", Printable(name), "\" is given twice"));
     Entry& entry = entries.back();
@@ -186,17 +190,23 @@ T LoadSafetensorsNumberAt(std::string_view data, size_t i) {
   return value;
 }
 
-// Requires: data holds values.size() values of the dtype. False for dtypes that are no weights.
-bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, std::vector<float>& values) {
+// Requires: data holds values.size() values of the dtype. False for dtypes that are no weights. Errors: kBadData for a
+// number beyond all floats, with `what`.
+bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, const std::string& what,
+                              std::vector<float>& values) {
   static_assert(std::endian::native == std::endian::little, "the format is little endian");
   if (dtype == "F32") {
     if (!values.empty()) std::memcpy(values.data(), data.data(), data.size());
     return true;
   }
+  if (dtype == "F64") {
+    std::vector<double> numbers(values.size());
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = LoadSafetensorsNumberAt<double>(data, i);
+    CopyWide(std::span<const double>(numbers), what, 0, values);
+    return true;
+  }
   for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == "F64") {
-      values[i] = static_cast<float>(LoadSafetensorsNumberAt<double>(data, i));
-    } else if (dtype == "F16") {
+    if (dtype == "F16") {
       values[i] = HalfToFloat(LoadSafetensorsNumberAt<uint16_t>(data, i));
     } else if (dtype == "BF16") {
       values[i] = std::bit_cast<float>(uint32_t{LoadSafetensorsNumberAt<uint16_t>(data, i)} << 16U);
@@ -204,7 +214,7 @@ bool ConvertSafetensorsValues(std::string_view dtype, std::string_view data, std
       return false;
     }
   }
-  return dtype == "F64" || dtype == "F16" || dtype == "BF16";
+  return dtype == "F16" || dtype == "BF16";
 }
 
 // "conv1/0" is blob 0 of conv1; a name without a number is blob 0 of its own.
@@ -310,7 +320,7 @@ class SafetensorsReader {
     const std::string_view data =
         data_.substr(static_cast<size_t>(entry.offsets[0]), static_cast<size_t>(entry.offsets[1] - entry.offsets[0]));
     blob.values.resize(data.size() / static_cast<size_t>(*DtypeBytes(entry.dtype)));
-    if (!ConvertSafetensorsValues(entry.dtype, data, blob.values)) {
+    if (!ConvertSafetensorsValues(entry.dtype, data, StrCat("tensor \"", Printable(entry.name), "\""), blob.values)) {
       Fail(StrCat("tensor \"", Printable(entry.name), "\" has dtype ", entry.dtype,
                   "; weights are F32, F64, F16 or BF16"));
     }

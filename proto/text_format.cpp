@@ -6,13 +6,14 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "proto/content.h"
 #include "proto/foreign_types.h"
@@ -27,6 +28,8 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
+constexpr int64_t kTextBlockLimit = 100'000;
+constexpr int64_t kTextValueLimit = 1'000'000;
 constexpr size_t kMaxUnknown = 1000;  // unknown fields that are passed over
 // Each of them costs a reading of the text: above this many bytes in all they are errors, of which few are looked at.
 constexpr size_t kUnknownBudgetBytes = size_t{1} << 28;
@@ -140,6 +143,27 @@ void RefuseUnlessText(std::string_view bytes, const std::string& file, std::stri
               StrCat("expected ", expected, " as text (prototxt), but this is ", Describe(content)));
 }
 
+// A parsed block takes kilobytes, whatever it is written with ("layer{}").
+void RefuseUnlessBounded(std::string_view text, const std::string& file) {
+  const auto fail = [&](int64_t limit, std::string_view of_what) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, StrCat("more than ", limit, " ", of_what));
+  };
+  int64_t blocks = 0;
+  int64_t values = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (c == '"' || c == '\'') {
+      for (++i; i < text.size() && text[i] != c && text[i] != '\n'; ++i) i += text[i] == '\\' ? 1 : 0;
+    } else if (c == '{' || c == '<') {
+      if (++blocks > kTextBlockLimit) fail(kTextBlockLimit, "blocks");
+    } else if (c == ':' || c == ',') {
+      if (++values > kTextValueLimit) fail(kTextValueLimit, "values");
+    }
+  }
+}
+
 }  // namespace
 
 void ParseText(std::string_view text, const std::string& file, Message& message) {
@@ -150,6 +174,7 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
                        BytesText(kTextLimitBytes)));
   }
   RefuseUnlessText(text, file, "a message");
+  RefuseUnlessBounded(text, file);
   const TextPositions lines(text);
   const ParsedText parsed{.text = text, .file = file, .lines = lines, .root = message.GetDescriptor()};
   Collector strict;
@@ -189,14 +214,11 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
 }
 
 std::string ReadTextFile(const std::filesystem::path& path, std::string_view expected) {
-  constexpr std::streamsize kHeadBytes = 4096;
-  std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored) &&
-      std::filesystem::file_size(path, ignored) > static_cast<uintmax_t>(kTextLimitBytes)) {
+  constexpr size_t kHeadBytes = 4096;
+  const OpenFile file = OpenFile::ForReading(path);
+  if (file.bytes() > kTextLimitBytes) {
     std::string head(kHeadBytes, '\0');
-    std::ifstream stream(path, std::ios::binary);
-    stream.read(head.data(), kHeadBytes);
-    head.resize(static_cast<size_t>(stream.gcount()));
+    head.resize(static_cast<size_t>(file.ReadAt(0, head.data(), std::ssize(head), path)));
     RefuseUnlessText(head, path.string(), expected);
   }
   std::string text = ReadFile(path, kTextLimitBytes);

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "proto/blob_bytes.h"
 #include "proto/caffemodel.h"
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kWeightsLimitBytes = int64_t{64} << 30;
 constexpr size_t kWeightsHeadBytes = 4096;
+constexpr int64_t kLargeBytes = int64_t{64} << 20;  // not read to say that it is an image
 constexpr std::string_view kExpected = "weights (.caffemodel, .caffemodel.h5 or .safetensors)";
 constexpr std::string_view kNetKey = "caffe_net";  // of safetensors' metadata
 constexpr std::string_view kGroup = "data";        // of Caffe's HDF5 layout
@@ -106,6 +108,27 @@ void RefuseLarge(int64_t bytes, const std::string& file) {
               "weights of this size go in .safetensors or .caffemodel.h5");
 }
 
+// Kinds that are told from a file's first bytes and are never weights.
+bool IsOfAnotherKind(Content content) {
+  switch (content) {
+    case Content::kText:
+    case Content::kUtf16Text:
+    case Content::kHtml:
+    case Content::kZip:
+    case Content::kGzip:
+    case Content::kImage:
+    case Content::kLmdb:
+    case Content::kZeros: return true;
+    default: return false;
+  }
+}
+
+void RefuseByHead(const fs::path& path, const std::string& file) {
+  std::string head(kWeightsHeadBytes, '\0');
+  head.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, head.data(), std::ssize(head), path)));
+  WeightsFromBytes(head, file);
+}
+
 }  // namespace
 
 void BlobToProto(const Shape& shape, std::span<const float> values, BlobProto* proto) {
@@ -136,6 +159,7 @@ Weights ReadWeights(const fs::path& path) {
   std::error_code code;
   const auto bytes = static_cast<int64_t>(fs::is_regular_file(path, code) ? fs::file_size(path, code) : 0);
   if (content != Content::kSafetensors) RefuseLarge(bytes, file);
+  if (bytes > kLargeBytes && IsOfAnotherKind(content)) RefuseByHead(path, file);
   return WeightsFromBytes(ReadFile(path, kWeightsLimitBytes), file);
 }
 

@@ -7,6 +7,8 @@
 #include <google/protobuf/unknown_field_set.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include <map>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "proto/content.h"
@@ -17,6 +19,8 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
+
+constexpr int64_t kMemoryLimitBytes = int64_t{256} << 20;
 
 // The wire type one value of a field has when it is not packed.
 WireType WireTypeOf(const FieldDescriptor& field) {
@@ -53,8 +57,22 @@ class Checker {
     if (!packed && ++messages_ > kWireMessageLimit) {
       inner.Fail(at.value_at(), StrCat("more than ", kWireMessageLimit, " messages and texts"));
     }
+    if (field != nullptr && field->message_type() != nullptr) CountMemory(*field->message_type(), inner);
     if (packed) CheckPacked(*field, at.bytes().size(), inner);
     if (field != nullptr && field->message_type() != nullptr) Walk(field->message_type(), inner, depth + 1);
+  }
+
+  // An empty message of two bytes takes kilobytes when it is built.
+  void CountMemory(const Descriptor& type, const WireReader& at) {
+    int64_t& own = own_bytes_[&type];
+    if (own == 0) {
+      const auto* prototype = google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type);
+      own = static_cast<int64_t>(prototype->SpaceUsedLong());
+    }
+    memory_bytes_ += own;
+    if (memory_bytes_ <= kMemoryLimitBytes) return;
+    at.Fail(at.value_at(),
+            StrCat("its messages take more than ", BytesText(kMemoryLimitBytes), " without their values"));
   }
 
   static void CheckPacked(const FieldDescriptor& field, size_t bytes, const WireReader& inner) {
@@ -71,6 +89,8 @@ class Checker {
   int64_t fields_ = 0;
   int64_t messages_ = 0;
   int64_t unknown_ = 0;
+  int64_t memory_bytes_ = 0;  // of all messages, without what they hold
+  std::map<const Descriptor*, int64_t> own_bytes_;
 };
 
 // What files of the message's kind look like.

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/text.h"
 
 namespace moka {
@@ -68,12 +69,23 @@ double MagnitudeHistogram::BestLimit(int levels) const {
   return best;
 }
 
+namespace {
+
+// Of the outputs that such a program has beside the net's own: "@int8/LAYER/x", "/y" and "/w".
+constexpr std::string_view kRangePrefix = "@int8/";
+
+}  // namespace
+
+bool Calibration::HasRanges(const Program& program) {
+  return std::ranges::any_of(program.OutputNames(),
+                             [](const std::string& name) { return name.starts_with(kRangePrefix); });
+}
+
 void Calibration::Observe(const Program& program) {
-  constexpr std::string_view kPrefix = "@int8/";
   for (const std::string& name : program.OutputNames()) {
-    if (!name.starts_with(kPrefix)) continue;
+    if (!name.starts_with(kRangePrefix)) continue;
     const std::span<const float> values = program.output(name).as<const float>();
-    Ranges& ranges = layers_[name.substr(kPrefix.size(), name.size() - kPrefix.size() - 2)];
+    Ranges& ranges = layers_[name.substr(kRangePrefix.size(), name.size() - kRangePrefix.size() - 2)];
     switch (name.back()) {
       case 'x': ranges.input.Add(values); break;
       case 'y': ranges.output.Add(values); break;
@@ -107,7 +119,9 @@ Quantization Calibration::Finish() const {
 }
 
 Quantization ReadQuantization(const std::filesystem::path& file) {
-  const auto json = nlohmann::json::parse(ReadFile(file), nullptr, false);
+  const std::string text = ReadFile(file);
+  CheckJsonBounds(text, file.string());
+  const auto json = nlohmann::json::parse(text, nullptr, false);
   const auto fail = [&](std::string_view what) {
     throw Error(ErrorKind::kConfig, {}, StrCat(file.string(), ": ", what), "moka quantise writes such files");
   };

@@ -34,6 +34,8 @@ class MagnitudeHistogram {
 // Looks at the outputs of a program compiled with observes_convolutions, batch after batch.
 class Calibration {
  public:
+  // Whether there is anything to look at: a convolution that could run on integers.
+  static bool HasRanges(const Program& program);
   void Observe(const Program& program);
   Quantization Finish() const;
 

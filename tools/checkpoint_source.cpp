@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -11,6 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLatestLink = "latest";  // beside the runs, to one of them
 constexpr std::string_view kNumbered = "iter_";
 constexpr std::string_view kWeightsExtension = ".safetensors";
 
@@ -41,7 +43,7 @@ std::vector<std::string> CheckpointNames(const fs::path& checkpoints) {
 fs::path Find(const fs::path& checkpoints, const std::string& which) {
   std::error_code code;
   fs::path file = checkpoints / which;
-  if (fs::is_symlink(file, code)) file = checkpoints / fs::read_symlink(file, code);
+  if (fs::is_symlink(file, code)) file = TargetInFolder(file);
   if (file.extension().empty()) file += kWeightsExtension;
   if (fs::exists(file, code)) return file;
   const std::string_view number = NumberIn(which);
@@ -64,6 +66,10 @@ std::vector<std::string> RunNames(const fs::path& runs) {
   return names;
 }
 
+std::string InRuns(const fs::path& runs) {
+  return runs == "runs" ? std::string() : StrCat(" in ", Printable(runs.string()));
+}
+
 bool IsRun(const fs::path& folder) {
   std::error_code code;
   return fs::is_directory(folder / "checkpoints", code);
@@ -73,6 +79,8 @@ std::optional<NamedRun> FindNamedRun(const std::string& text, const fs::path& ru
   std::error_code code;
   if (text.empty() || fs::is_regular_file(text, code)) return std::nullopt;
   // A folder's own name may hold an @.
+  if (fs::path(text).filename() == kLatestLink && fs::is_symlink(text, code)) TargetInFolder(text);
+  if (fs::is_symlink(runs / kLatestLink, code) && text == kLatestLink) TargetInFolder(runs / kLatestLink);
   if (IsRun(text)) return NamedRun{text, {}};
   if (IsRun(runs / text)) return NamedRun{runs / text, {}};
   const size_t at = text.rfind('@');
@@ -88,7 +96,10 @@ fs::path FindCheckpoint(const std::string& text, const fs::path& runs) {
   const std::optional<NamedRun> run = FindNamedRun(text, runs);
   if (!run) {
     const std::string name = text.substr(0, text.rfind('@'));
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name)), DidYouMean(name, RunNames(runs)));
+    std::error_code code;
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(name), InRuns(runs)),
+                fs::is_regular_file(text, code) ? "a file of weights is given as --weights FILE"
+                                                : DidYouMean(name, RunNames(runs)));
   }
   const std::vector<std::string> wanted =
       run->which.empty() ? std::vector<std::string>{"best", "last"} : std::vector<std::string>{run->which};

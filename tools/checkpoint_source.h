@@ -17,6 +17,8 @@ struct NamedRun {
 std::optional<NamedRun> FindNamedRun(const std::string& text, const std::filesystem::path& runs);
 // Whether a folder is a run's.
 bool IsRun(const std::filesystem::path& folder);
+// " in FOLDER", for an error about a run, where runs lie elsewhere than usual.
+std::string InRuns(const std::filesystem::path& runs);
 // The names of the runs in a folder, sorted.
 std::vector<std::string> RunNames(const std::filesystem::path& runs);
 

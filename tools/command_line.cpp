@@ -200,19 +200,24 @@ double NumberOfFlag(const std::string& flag, std::string_view text, double low, 
               StrCat("--", flag, " wants a number from ", low, " to ", high, ", found \"", Printable(text), "\""));
 }
 
-std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text) {
-  constexpr int64_t kMostPixels = 65535;
+std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side) {
   std::array<int64_t, 2> sides{};
   const std::vector<std::string> parts = Split(text, 'x');
-  bool is_size = parts.size() <= sides.size();
-  for (size_t i = 0; is_size && i < parts.size(); ++i) {
+  bool are_pixels = parts.size() <= sides.size();
+  for (size_t i = 0; are_pixels && i < parts.size(); ++i) {
     const std::string& part = parts[i];
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), sides[i]);
-    is_size = code == std::errc() && end == part.data() + part.size() && sides[i] >= 1 && sides[i] <= kMostPixels;
+    are_pixels =
+        code == std::errc() && end == part.data() + part.size() && sides[i] >= 1 && sides[i] <= kMostPixelsOfSide;
   }
-  if (is_size) return {sides[0], sides[1]};
-  throw Error(ErrorKind::kUsage, StrCat("--", flag, " wants HxW or N, pixels from 1 to ", kMostPixels, ", found \"",
-                                        Printable(text), "\""));
+  if (are_pixels && parts.size() == sides.size()) return {sides[0], sides[1]};
+  // One number says neither whether both sides are meant nor which.
+  const std::string hint =
+      are_pixels ? StrCat("--", flag, " ", text, "x", text, " for both sides, --", one_side, " ", text) : "";
+  throw Error(
+      ErrorKind::kUsage, {},
+      StrCat("--", flag, " wants HxW, pixels from 1 to ", kMostPixelsOfSide, ", found \"", Printable(text), "\""),
+      hint);
 }
 
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {

@@ -89,8 +89,11 @@ class Arguments {
 // Errors: kUsage naming the flag when the text is not a number in [low, high].
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
 
-// "HxW" or "N" as {H, W} or {N, 0}, pixels. Errors: kUsage naming the flag for any other text.
-std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text);
+inline constexpr int64_t kMostPixelsOfSide = 65535;
+
+// "HxW" as {H, W}, pixels. Errors: kUsage naming the flag for any other text; for one number, which may mean both sides
+// or one, it names `one_side`, the flag that sets one.
+std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side);
 
 // What read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.
 template <class Read>

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <vector>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/lmdb_file.h"
 #include "data/record_database.h"
@@ -25,22 +25,19 @@ constexpr int64_t kListBytes = int64_t{16} << 20;
 constexpr size_t kNamedFiles = 64;
 constexpr int64_t kSampledRecords = 256;
 
-std::string PartAt(std::ifstream& file, int64_t begin, int64_t bytes) {
+std::string PartAt(const OpenFile& file, int64_t begin, int64_t bytes, const fs::path& path) {
   std::string part(static_cast<size_t>(bytes), '\0');
-  file.clear();
-  file.seekg(begin);
-  file.read(part.data(), bytes);
-  part.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  part.resize(static_cast<size_t>(file.ReadAt(begin, part.data(), bytes, path)));
   return part;
 }
 
 uint64_t HashOfFile(const fs::path& path, int64_t bytes, int64_t parts) {
-  std::ifstream file(path, std::ios::binary);
+  const OpenFile file = OpenFile::ForReading(path);
   uint64_t hash = Hash64(std::to_string(bytes));
-  if (bytes <= parts * kPartBytes) return Hash64(PartAt(file, 0, bytes), hash);
+  if (bytes <= parts * kPartBytes) return Hash64(PartAt(file, 0, bytes, path), hash);
   for (int64_t i = 0; i < parts; ++i) {
     const int64_t begin = parts == 1 ? 0 : i * ((bytes - kPartBytes) / (parts - 1));
-    hash = Hash64(PartAt(file, begin, kPartBytes), hash);
+    hash = Hash64(PartAt(file, begin, kPartBytes, path), hash);
   }
   return hash;
 }

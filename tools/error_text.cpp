@@ -1,8 +1,10 @@
 #include "tools/error_text.h"
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
+#include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -13,10 +15,15 @@ constexpr size_t kShownColumns = 200;
 
 // Line `number` of a file with tabs expanded; empty if it cannot be read.
 std::string SourceLine(const std::string& path, int number) {
-  std::ifstream file(path);
   std::string line;
-  for (int i = 0; i < number; ++i) {
-    if (!std::getline(file, line)) return {};
+  try {
+    constexpr int64_t kMostBytes = int64_t{64} << 20;
+    std::istringstream text(ReadFile(path, kMostBytes));
+    for (int i = 0; i < number; ++i) {
+      if (!std::getline(text, line)) return {};
+    }
+  } catch (const Error&) {
+    return {};
   }
   std::string expanded;
   for (const char c : line) {
@@ -35,7 +42,8 @@ std::string One(const Error& error, bool colour) {
   const std::string reset = colour ? "\x1b[0m" : "";
   const SourcePlace& place = error.place();
   const std::string where = place.ToString();
-  std::string s = StrCat(red, "error:", reset, " ", where.empty() ? "" : where + ": ", error.text(), "\n");
+  std::string s =
+      StrCat(red, "error:", reset, " ", where.empty() ? "" : Printable(where) + ": ", Printable(error.text()), "\n");
   const std::string line = place.line > 0 ? Printable(SourceLine(place.file, place.line)) : "";
   if (!line.empty() && line.size() <= kShownColumns && place.column > 0) {
     std::string number = std::to_string(place.line);
@@ -45,8 +53,8 @@ std::string One(const Error& error, bool colour) {
     s += StrCat(number, " | ", line, "\n      | ", std::string(static_cast<size_t>(place.column - 1), ' '), green, "^",
                 std::string(static_cast<size_t>(run - 1), '~'), reset, "\n");
   }
-  if (!error.hint().empty()) s += StrCat("  help: ", error.hint(), "\n");
-  for (const std::string& note : error.notes()) s += StrCat("  note: ", note, "\n");
+  if (!error.hint().empty()) s += StrCat("  help: ", Printable(error.hint()), "\n");
+  for (const std::string& note : error.notes()) s += StrCat("  note: ", Printable(note), "\n");
   return s;
 }
 

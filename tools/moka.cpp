@@ -9,13 +9,17 @@
 #include <system_error>
 #include <vector>
 
+#include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/exit_code.h"
 #include "core/log.h"
+#include "core/output_place.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "tools/command_line.h"
 #include "tools/error_text.h"
 #include "tools/other_verbs.h"
+#include "tools/print.h"
 #include "tools/team_setup.h"
 
 namespace moka {
@@ -60,8 +64,12 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
       return RunVerb(*subverb, path + " " + subverb->name, {words.begin() + 1, words.end()}, colour);
     }
     const bool asked = !words.empty() && (words.front() == "--help" || words.front() == "-h");
-    std::fputs(HelpText(verb, path).c_str(), asked ? stdout : stderr);
-    return asked ? 0 : static_cast<int>(ErrorKind::kUsage);
+    if (asked) {
+      PrintLines(HelpText(verb, path));
+      return 0;
+    }
+    std::fputs(HelpText(verb, path).c_str(), stderr);
+    return static_cast<int>(ErrorKind::kUsage);
   }
   for (std::string& word : words) {
     if (word == "-h" || word == "-help") word = "--help";
@@ -70,12 +78,13 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   }
   const Arguments arguments = ParseArguments(verb, words);
   if (arguments.Has("help")) {
-    std::fputs(HelpText(verb, path).c_str(), stdout);
+    PrintLines(HelpText(verb, path));
     return 0;
   }
   colour = WantsColour(arguments.Get("color"));
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
+  ConfineOutputs(arguments.Get("allow-outputs"));
   SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work
@@ -106,14 +115,18 @@ int Main(std::vector<std::string> words) {
       return static_cast<int>(ErrorKind::kUsage);
     }
     if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
-      std::fputs(OverviewText().c_str(), stdout);
+      PrintLines(OverviewText());
       return 0;
     }
     if (words.front() == "--version") words.front() = "version";
     const Verb* verb = FindVerb(AllVerbs(), words.front());
     if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
     const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
-    if (std::fflush(stdout) != 0) throw Error(ErrorKind::kIo, "cannot write to standard output");
+    if (LaunchedRanks() > 1 && !HasOpenedWorld()) {
+      LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ",
+                        verb->name, " has worked alone: ranks work together in moka train and moka bench comm"));
+    }
+    FlushStandardOutput();
     return code;
   } catch (const Error& error) {
     LogToFile(StrCat("error: ", error.what()));
@@ -128,4 +141,7 @@ int Main(std::vector<std::string> words) {
 }  // namespace
 }  // namespace moka
 
-int main(int argc, char** argv) { return moka::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  moka::PrepareStandardStreams();
+  return moka::Main({argv + 1, argv + argc});
+}

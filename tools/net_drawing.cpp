@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 
 namespace moka {
@@ -107,7 +108,14 @@ bool RunDot(const std::string& format, const fs::path& from, const fs::path& to)
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   pid_t child = 0;
-  if (posix_spawnp(&child, "dot", nullptr, nullptr, argv.data(), environ) != 0) return false;
+  posix_spawnattr_t attributes;
+  sigset_t defaults = StreamSignals();
+  if (posix_spawnattr_init(&attributes) != 0) return false;
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int failure = posix_spawnp(&child, "dot", nullptr, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  if (failure != 0) return false;
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return false;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/text.h"
 #include "graph/op.h"
 
@@ -75,10 +77,12 @@ ModelProfile ProfileOfNet(const BuiltNet& net, double step_s) {
   return JoinedToLearners(profile);
 }
 
-ModelProfile ProfileOfNet(const BuiltNet& net, std::string_view times_json) {
+ModelProfile ProfileOfNet(const BuiltNet& net, const std::filesystem::path& times_file) {
   ModelProfile profile = LayersOf(net);
   std::map<std::string, std::pair<double, double>> seconds;  // forward, backward
   try {
+    const std::string times_json = ReadFile(times_file);
+    CheckJsonBounds(times_json, {});
     const nlohmann::json times = nlohmann::json::parse(times_json);
     for (const nlohmann::json& step : times.at("steps")) {
       const std::string part = step.at("part").get<std::string>();
@@ -87,12 +91,13 @@ ModelProfile ProfileOfNet(const BuiltNet& net, std::string_view times_json) {
       (part == "forward" ? forward : backward) += step.at("ms").get<double>() * 1e-3;
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::kBadData, {}, StrCat("these are no times of layers: ", Printable(error.what())),
+    throw Error(ErrorKind::kBadData, {}, StrCat(times_file.string(), ": no times of layers: ", Printable(error.what())),
                 "moka time NET --json prints them");
   }
   for (ProfileLayer& layer : profile.layers) std::tie(layer.forward_s, layer.backward_s) = seconds[layer.name];
   if (profile.forward_s() <= 0 || profile.backward_s() <= 0) {
-    throw Error(ErrorKind::kBadData, {}, StrCat("no times of net \"", Printable(profile.name), "\"'s layers"),
+    throw Error(ErrorKind::kBadData, {},
+                StrCat(times_file.string(), ": no times of net \"", Printable(profile.name), "\"'s layers"),
                 "moka time NET --json prints them");
   }
   return JoinedToLearners(profile);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "comm/simulate/model_profile.h"
 #include "layers/net.h"
@@ -18,8 +18,8 @@ std::map<std::string, int64_t> FlopsByLayer(const BuiltNet& net);
 // step forward. Errors: kConfig for a net that learns or computes nothing.
 ModelProfile ProfileOfNet(const BuiltNet& net, double step_s);
 
-// The same with the times that `moka time --json` printed for the net. Errors: kBadData for other text, or when no
-// layer of the net has a time.
-ModelProfile ProfileOfNet(const BuiltNet& net, std::string_view times_json);
+// The same with the times that `moka time --json` printed for the net. Errors: those of ReadFile; kBadData for other
+// text, or when no layer of the net has a time.
+ModelProfile ProfileOfNet(const BuiltNet& net, const std::filesystem::path& times_file);
 
 }  // namespace moka

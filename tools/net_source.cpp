@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "data/pipeline.h"
 #include "data/shape_guess.h"
+#include "proto/model_card.h"
 #include "proto/places.h"
 #include "tools/checkpoint_source.h"
 
@@ -36,7 +37,36 @@ std::pair<std::string, Shape> ParseShape(const std::string& text) {
   return {text.substr(0, equals), Shape(dims)};
 }
 
+// Of tops of the layer that the card has shapes of.
+std::map<std::string, Shape> ShapesOfCard(const LayerParameter& layer, int64_t batch) {
+  std::map<std::string, Shape> shapes;
+  const ZooCheck made_up = MadeUpDataOf(layer);
+  for (const ZooTop& top : made_up.top()) {
+    if (top.dim_size() == 0 || std::ranges::find(layer.top(), top.name()) == layer.top().end()) continue;
+    std::vector<int64_t> dims;
+    for (const int64_t dim : top.dim()) dims.push_back(dim == 0 ? batch : dim);
+    shapes.emplace(top.name(), Shape(dims));
+  }
+  return shapes;
+}
+
 }  // namespace
+
+ZooCheck MadeUpDataOf(const LayerParameter& layer) {
+  const std::string file = PlaceOf(layer).file;
+  return file.empty() ? ZooCheck() : ModelCardOf(fs::path(file).parent_path()).check();
+}
+
+fs::path FindInferenceNet(const std::string& config) {
+  std::error_code code;
+  const fs::path trained = fs::path(config) / "train_val.prototxt";
+  const bool has_deploy = fs::exists(fs::path(config) / "deploy.prototxt", code) ||
+                          fs::exists(fs::path(config) / "config" / "deploy.prototxt", code);
+  if (has_deploy || !fs::is_regular_file(trained, code)) return FindConfig(config, "deploy.prototxt");
+  LogWarning(StrCat(Printable(config), " has no deploy.prototxt: its training net's test phase is taken, losses and ",
+                    "measures with it"));
+  return trained;
+}
 
 std::map<std::string, Shape> ParseShapes(const std::string& list) {
   std::map<std::string, Shape> shapes;
@@ -81,6 +111,13 @@ DataTypes ProbeDataTypes(Phase phase, const fs::path& base_folder, std::map<std:
       } catch (const Error& error) {
         const GuessedTypes guess = GuessTypes(layer);
         if (error.kind() != ErrorKind::kNoInput || guess.types.empty()) throw;
+        const int64_t batch = guess.types[0].shape.rank() > 0 ? guess.types[0].shape[0] : 1;
+        if (std::map<std::string, Shape> known = ShapesOfCard(layer, batch); !known.empty()) {
+          LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on without it, taking the shapes ",
+                            "that the model's card gives (--shape sets others)"));
+          for (const auto& [top, shape] : shapes) known.insert_or_assign(top, shape);
+          return GuessDataTypes(known)(layer);
+        }
         LogWarning(StrCat("layer \"", layer.name(), "\": ", error.text(), "; going on without it",
                           guess.assumed.empty() ? "" : StrCat(", taking ", guess.assumed), " (--shape sets shapes)"));
       }
@@ -102,7 +139,7 @@ fs::path FindConfig(const std::string& config, std::string_view file, const fs::
     const std::optional<NamedRun> run = FindNamedRun(config, runs);
     if (!run) {
       const std::string name = config.substr(0, config.rfind('@'));
-      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config)),
+      throw Error(ErrorKind::kNoInput, {}, StrCat("no file, folder or run ", Printable(config), InRuns(runs)),
                   DidYouMean(name, RunNames(runs)));
     }
     folder = run->folder;

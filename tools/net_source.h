@@ -7,12 +7,13 @@
 
 #include "layers/net.h"
 #include "proto/moka.pb.h"
+#include "proto/zoo.pb.h"
 
 namespace moka {
 
-// Asks a data layer's source for its shapes. When the source is missing the shapes follow from the layer's fields
-// (data/shape_guess.h) with a warning, so a net can be looked at and timed without its data. `shapes` sets the shape of
-// tops by name.
+// Asks a data layer's source for its shapes. When the source is missing the shapes are those of the card beside the
+// net, or follow from the layer's fields (data/shape_guess.h) with a warning, so a net can be looked at and timed
+// without its data. `shapes` sets the shape of tops by name.
 DataTypes ProbeDataTypes(Phase phase, const std::filesystem::path& base_folder,
                          std::map<std::string, Shape> shapes = {});
 
@@ -27,5 +28,13 @@ std::map<std::string, Shape> ParseShapes(const std::string& list);
 // Errors: kNoInput naming the places tried.
 std::filesystem::path FindConfig(const std::string& config, std::string_view file,
                                  const std::filesystem::path& runs = "runs");
+
+// The net that is timed for inference: what FindConfig finds as deploy.prototxt, or a model's train_val.prototxt where
+// it has none, with a warning. Errors: those of FindConfig.
+std::filesystem::path FindInferenceNet(const std::string& config);
+
+// What the card beside the file of a layer says of made-up data for its tops; nothing where there is no card.
+// Errors: those of ModelCardOf.
+ZooCheck MadeUpDataOf(const LayerParameter& layer);
 
 }  // namespace moka

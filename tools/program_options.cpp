@@ -19,6 +19,7 @@
 #include "tools/calibration.h"
 #include "tools/device_choice.h"
 #include "tools/machine.h"
+#include "tools/print.h"
 
 namespace moka {
 namespace {
@@ -121,7 +122,7 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
     const std::string wanted = arguments.Get("dump-after");
     CheckPass(wanted);
     options.on_pass = [wanted](std::string_view pass, const Graph& graph) {
-      if (pass == wanted) std::fputs(StrCat("# after ", pass, "\n", ToText(graph)).c_str(), stdout);
+      if (pass == wanted) PrintLines(StrCat("# after ", pass, "\n", ToText(graph)));
     };
   }
   return options;
@@ -145,7 +146,7 @@ void EndTrace(const Arguments& arguments) {
 
 std::string ProgramSummary(const std::string& name, const Program& program) {
   std::string s =
-      fmt::format("program {}\n  {:<10} {:>8} {:>12} {:>12}\n", name, "pass", "ms", "nodes before", "after");
+      fmt::format("program {}\n  {:<10} {:>8} {:>12} {:>12}\n", Printable(name), "pass", "ms", "nodes before", "after");
   for (const PassReport& pass : program.passes()) {
     s += fmt::format("  {:<10} {:>8.1f} {:>12} {:>12}{}\n", pass.name, pass.ms, pass.nodes_before, pass.nodes_after,
                      pass.skipped   ? "  skipped"
@@ -170,7 +171,7 @@ std::string ProgramSummary(const std::string& name, const Program& program) {
                    BytesText(memory.arena_bytes), BytesText(memory.bound_bytes), ratio, BytesText(memory.state_bytes),
                    BytesText(memory.input_bytes), BytesText(memory.constant_bytes));
   for (const auto& [value, bytes] : memory.largest)
-    s += fmt::format("    at the peak: {} {}\n", value, BytesText(bytes));
+    s += fmt::format("    at the peak: {} {}\n", Printable(value), BytesText(bytes));
   return s;
 }
 
@@ -182,10 +183,10 @@ void RefuseUnreadBeforeLook(const Arguments& arguments, std::initializer_list<co
 }
 
 bool LookInside(const Arguments& arguments, const std::string& name, const Program& program) {
-  if (arguments.Has("explain")) std::fputs(program.Explain(arguments.Get("explain")).c_str(), stdout);
+  if (arguments.Has("explain")) PrintLines(program.Explain(arguments.Get("explain")));
   if (arguments.Has("dry-run")) {
-    std::fputs(ProgramSummary(name, program).c_str(), stdout);
-    if (arguments.Has("verbose")) std::fputs(program.text().c_str(), stdout);
+    PrintLines(ProgramSummary(name, program));
+    if (arguments.Has("verbose")) PrintLines(program.text());
   }
   return LooksInside(arguments);
 }

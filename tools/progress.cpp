@@ -72,7 +72,7 @@ std::string ProgressBar::TimeText(double seconds) {
 
 void ProgressBar::Update(int64_t done, std::string text) {
   done_ = done;
-  text_ = std::move(text);
+  text_ = Printable(text);  // names of outputs are in it
   if (!visible_ && !in_lines_) return;
   const int64_t now = NowMicros();
   if (first_done_ < 0) {
@@ -114,7 +114,11 @@ void ProgressBar::Draw() {
     for (int i = 0; i < width; ++i) bar += i < full ? "━" : "─";
   }
   std::string line = front + bar + back;
-  if (room < 5 && static_cast<int>(line.size()) >= columns) line.resize(static_cast<size_t>(columns - 1));
+  if (room < 5 && static_cast<int>(line.size()) >= columns) {
+    size_t end = static_cast<size_t>(columns - 1);
+    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80) --end;  // no part of a character
+    line.resize(end);
+  }
   CurrentLine() = line;
   ClearLine();
   RedrawLine();

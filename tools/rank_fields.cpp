@@ -32,9 +32,9 @@ using google::protobuf::Reflection;
 // is among the fields of the setup. Every other flag is compared, so a new one is.
 const std::set<std::string, std::less<>>& OwnFlags() {
   static const std::set<std::string, std::less<>> flags = {
-      "solver",  "run",        "runs",          "device",        "gpu",     "data-threads", "progress", "quiet",
-      "verbose", "color",      "sigint_effect", "sighup_effect", "pin",     "weights",      "from",     "snapshot",
-      "resume",  "iterations", "precision",     "seed",          "threads", "trace",        "int8"};
+      "solver",        "run",    "runs",          "device",        "gpu",  "data-threads", "progress", "quiet",
+      "verbose",       "color",  "sigint_effect", "sighup_effect", "pin",  "weights",      "from",     "snapshot",
+      "allow-outputs", "resume", "iterations",    "precision",     "seed", "threads",      "trace",    "int8"};
   return flags;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/text.h"
@@ -19,7 +20,9 @@ constexpr const char* kProcesses = " processes";
 // An empty object where the file is none: whoever opens the run tells.
 nlohmann::json IdentityOf(const TrainSetup& setup) {
   try {
-    const nlohmann::json identity = nlohmann::json::parse(ReadFile(setup.run_folder / "run.json"), nullptr, false);
+    const std::string text = ReadFile(setup.run_folder / "run.json");
+    CheckJsonBounds(text, {});
+    const nlohmann::json identity = nlohmann::json::parse(text, nullptr, false);
     if (identity.is_object()) return identity;
   } catch (const Error&) {
     return nlohmann::json::object();

@@ -16,6 +16,7 @@
 #include "optim/update.h"
 #include "proto/overrides.h"
 #include "tools/net_source.h"
+#include "tools/zoo/made_up_data.h"
 
 namespace moka {
 namespace {
@@ -25,8 +26,7 @@ constexpr uint64_t kTimedNetSeed = 1;
 // How an input is filled.
 struct Filling {
   std::string name;
-  bool is_label = false;  // zeros
-  int64_t rows = 0;       // above 0: whole numbers below it
+  FillerParameter filler;
 };
 
 SolverParameter SolverOf(const std::vector<std::string>& overrides) {
@@ -93,25 +93,15 @@ BuiltNet BuildTimedNet(const NetParameter& param, Phase phase, const TimedOption
   return BuildNet(param, options);
 }
 
-// Labels are the second bottoms of losses and measures, and the later tops of layers that read records.
-Filling FillingOf(const BuiltNet& net, const std::string& top, bool is_later_top) {
-  Filling filling{top, is_later_top};
-  for (const LayerParameter& layer : net.param.layer()) {
-    for (int i = 0; i < layer.bottom_size(); ++i) {
-      if (layer.bottom(i) != top) continue;
-      if (layer.type() == "Embed") filling.rows = layer.embed_param().input_dim();
-      if (i > 0 && (layer.type().ends_with("Loss") || layer.type() == "Accuracy")) filling.is_label = true;
-    }
-  }
-  return filling;
-}
-
 std::vector<Filling> DescribeFillings(const BuiltNet& net, TimedNet& timed) {
   std::vector<Filling> fillings;
   for (const DataLayer& data : net.data) {
+    const ZooCheck check = MadeUpDataOf(data.param);
+    const int64_t items = data.types.empty() || data.types[0].shape.rank() == 0 ? 1 : data.types[0].shape[0];
     for (size_t i = 0; i < data.tops.size(); ++i) {
       const Shape& shape = data.types[i].shape;
-      fillings.push_back(FillingOf(net, data.tops[i], i > 0 && data.param.type() != "Input"));
+      fillings.push_back(
+          {data.tops[i], MadeUpContents(net.param, check, data.param, static_cast<int>(i), shape, items)});
       if (timed.batch == 0 && shape.rank() > 0) timed.batch = shape[0];
       if (timed.image_size == 0 && shape.rank() == 4) timed.image_size = shape[3];
     }
@@ -132,13 +122,14 @@ void Fill(Program& program, const std::vector<Filling>& fillings) {
   RandomStream random(kTimedNetSeed, StableHash("inputs"));
   for (const Filling& filling : fillings) {
     if (!program.HasInput(filling.name)) continue;
+    const FillerParameter& filler = filling.filler;
+    int next = 0;
     for (float& v : program.input(filling.name).as<float>()) {
-      const double unit = random.Uniform(0, 1);
-      if (filling.rows > 0) {
-        const auto row = static_cast<int64_t>(unit * static_cast<double>(filling.rows));
-        v = static_cast<float>(std::min(row, filling.rows - 1));
+      const auto unit = static_cast<float>(random.Uniform(0, 1));
+      if (filler.values_size() > 0) {
+        v = filler.values(next++ % filler.values_size());
       } else {
-        v = filling.is_label ? 0.0F : static_cast<float>(2 * unit - 1);
+        v = filler.type() == "uniform" ? filler.min() + (filler.max() - filler.min()) * unit : filler.value();
       }
     }
   }

@@ -49,8 +49,9 @@ struct TimedNet {
   std::vector<Program*> Programs() const;
 };
 
-// Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are uniform in
-// [-1, 1], those an Embed layer looks up uniform among its rows, labels 0. Of several nets each is a program of its own
+// Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are made up
+// (tools/zoo/made_up_data.h) as the card beside the net says: uniform in [-1, 1], rows that Embed layers have, boxes,
+// labels. Of several nets each is a program of its own
 // over the same parameters, run in order in every step; data tops named as a top of an earlier net are fed from there.
 // Errors: those of building and compiling.
 std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> nets, Phase phase, const CompileOptions& compile,

@@ -7,6 +7,7 @@
 #include "comm/clocks.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/json_whole.h"
 #include "core/size.h"
 #include "core/text.h"
@@ -114,7 +115,10 @@ std::vector<TraceTotals> JoinTraces(const std::vector<fs::path>& files, const fs
   bool is_first = true;
   for (const fs::path& file : files) {
     const std::string name = Printable(file.string());
-    const Json trace = Json::parse(ReadFile(file, kTraceLimitBytes), nullptr, false);
+    const std::string text = ReadFile(file, kTraceLimitBytes);
+    constexpr int64_t kShortestValue = 8;  // bytes, on average, of what --trace writes
+    CheckJsonBounds(text, name, {.values = std::max(JsonBounds().values, std::ssize(text) / kShortestValue)});
+    const Json trace = Json::parse(text, nullptr, false);
     try {
       all.push_back(TotalsOf(trace));
     } catch (const Json::exception&) {

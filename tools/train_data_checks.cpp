@@ -1,15 +1,19 @@
 #include "tools/train_data_checks.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/text/vocabulary.h"
 #include "proto/places.h"
+#include "tools/zoo/made_up_data.h"
 
 namespace moka {
 namespace {
@@ -49,7 +53,51 @@ void CheckClassNames(const std::vector<std::string>& trained, const LayerParamet
   }
 }
 
+// Tops that hold numbers of words, and the vocabularies that these come from.
+std::vector<std::pair<std::string, std::string>> WordTops(const LayerParameter& layer) {
+  std::vector<std::pair<std::string, std::string>> tops;
+  for (int i = 0; i < layer.top_size(); ++i) {
+    std::string file;
+    if (layer.type() == "TextPairData" && i < layer.text_pair_data_param().output_size()) {
+      const TextPairDataParameter& p = layer.text_pair_data_param();
+      if (p.output(i) == TextPairDataParameter::SOURCE) file = p.source_vocabulary();
+      if (p.output(i) == TextPairDataParameter::TARGET) file = p.target_vocabulary();
+    } else if (layer.type() == "StoryData" && i < layer.story_data_param().output_size()) {
+      const StoryDataParameter& p = layer.story_data_param();
+      const bool is_text = p.output(i) == StoryDataParameter::STORY || p.output(i) == StoryDataParameter::QUESTION;
+      if (is_text) file = p.vocabulary();
+    } else if (layer.type() == "SkipGramData" && i < layer.skip_gram_data_param().output_size()) {
+      const SkipGramDataParameter& p = layer.skip_gram_data_param();
+      if (p.output(i) != SkipGramDataParameter::IS_NEAR) file = p.vocabulary();
+    }
+    if (!file.empty()) tops.emplace_back(layer.top(i), file);
+  }
+  return tops;
+}
+
+void CheckVocabulariesOfNet(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    for (const auto& [top, file] : WordTops(layer)) {
+      std::error_code code;
+      const int64_t rows = RowsRead(net, top);
+      if (rows == 0 || !std::filesystem::is_regular_file(file, code)) continue;
+      const int64_t words = Vocabulary(file).size();
+      if (words <= rows) continue;
+      throw Error(ErrorKind::kConfig, PlaceOf(layer),
+                  StrCat("layer \"", layer.name(), "\": ", Printable(file), " has ", words,
+                         " words, and a layer that \"", top, "\" goes to has ", rows, " rows (input_dim)"),
+                  StrCat("set input_dim to ", words, ", or make a shorter list with moka data vocabulary --most ",
+                         rows - static_cast<int64_t>(kMarkWords.size())));
+    }
+  }
+}
+
 }  // namespace
+
+void CheckVocabularies(const SolverNets& nets) {
+  CheckVocabulariesOfNet(nets.train);
+  for (const NetParameter& test : nets.tests) CheckVocabulariesOfNet(test);
+}
 
 void CheckTestData(const SolverNets& nets) {
   const std::vector<std::string> trained = ClassNamesOfNet(nets.train);

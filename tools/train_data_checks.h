@@ -9,4 +9,8 @@ namespace moka {
 // the classes otherwise than the training's; those of ClassNamesOf.
 void CheckTestData(const SolverNets& nets);
 
+// Layers that look words up have a row for each word that they are given, not only for those that the first batches
+// hold. Errors: kConfig at the data layer; those of reading its vocabulary, if it is there.
+void CheckVocabularies(const SolverNets& nets);
+
 }  // namespace moka

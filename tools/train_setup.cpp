@@ -119,6 +119,13 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
   const fs::path runs = RunsFolder(arguments);
   std::error_code code;
   if (!wanted.empty() && wanted != "auto") {
+    if (arguments.Has("run")) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--resume=", Printable(wanted),
+                         " says which run goes on, so --run=", Printable(arguments.Get("run")), " has no use"),
+                  StrCat("--from ", Printable(wanted), "@last --run ", Printable(arguments.Get("run")),
+                         " starts a new run there"));
+    }
     const std::optional<NamedRun> run = FindNamedRun(wanted, runs);
     if (run && !run->which.empty()) {
       throw Error(ErrorKind::kUsage, {},
@@ -126,7 +133,8 @@ fs::path FindRun(const Arguments& arguments, const std::string& name) {
                   StrCat("--from ", Printable(wanted), " starts a new run there"));
     }
     if (run) return fs::weakly_canonical(run->folder, code);
-    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted)), DidYouMean(wanted, RunNames(runs)));
+    throw Error(ErrorKind::kNoInput, {}, StrCat("no run ", Printable(wanted), InRuns(runs)),
+                DidYouMean(wanted, RunNames(runs)));
   }
   fs::path newest;
   RunProgress newest_progress;
@@ -242,6 +250,7 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CheckTestData(setup.nets);
+  CheckVocabularies(setup.nets);
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);

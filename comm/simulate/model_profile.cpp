@@ -60,11 +60,11 @@ ModelProfile ProfileOfText(std::string_view text, const std::string& file) {
 }
 
 std::string ToText(const ModelProfile& profile) {
-  std::string text = StrCat("# ", profile.name, ": layer, learned values, ms forward, ms backward\n");
+  std::string text = StrCat("# ", Printable(profile.name), ": layer, learned values, ms forward, ms backward\n");
   for (const ProfileLayer& layer : profile.layers) {
     char times[64];
     std::snprintf(times, sizeof times, "%.6g\t%.6g", layer.forward_s * 1e3, layer.backward_s * 1e3);
-    text += StrCat(layer.name, '\t', layer.elements, '\t', times, '\n');
+    text += StrCat(Printable(layer.name), '\t', layer.elements, '\t', times, '\n');
   }
   return text;
 }

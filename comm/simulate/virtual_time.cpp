@@ -51,9 +51,25 @@ struct Matched {
 
 class VirtualScheduleBuilder {
  public:
-  VirtualScheduleBuilder(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement, const Topology& topology)
-      : algorithm_(algorithm), arrangement_(arrangement), topology_(topology) {}
+  enum class Form : uint8_t { kLong, kShort };
+  VirtualScheduleBuilder(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement, const Topology& topology,
+                         Form form)
+      : algorithm_(algorithm), arrangement_(arrangement), topology_(topology), form_(form) {}
 
+  // One node's ranks for all if that is asked for and they do the same.
+  VirtualSchedule Build(VirtualSchedule::Follow follow) {
+    const int group = algorithm_.has_groups ? arrangement_.group : 1;
+    const int unit = std::lcm(topology_.devices_per_node, group);
+    if (follow == VirtualSchedule::Follow::kOneNodeIfAlike && unit < arrangement_.ranks &&
+        arrangement_.ranks % unit == 0) {
+      if (std::optional<VirtualSchedule> schedule = Follow(unit)) return *std::move(schedule);
+    }
+    std::optional<VirtualSchedule> schedule = Follow(arrangement_.ranks);
+    Require(schedule.has_value(), "a schedule in which every message that is sent is received");
+    return *std::move(schedule);
+  }
+
+ private:
   // With ranks [0, followed) standing for all; none if other nodes do something else.
   std::optional<VirtualSchedule> Follow(int followed) {
     followed_ = followed;
@@ -80,7 +96,6 @@ class VirtualScheduleBuilder {
     return schedule;
   }
 
- private:
   std::vector<SeenRound> See(int rank) const {
     const Schedule schedule = algorithm_.make(arrangement_, rank);
     chunks_ = schedule.chunks;
@@ -94,7 +109,8 @@ class VirtualScheduleBuilder {
       return seen;
     };
     std::vector<SeenRound> rounds;
-    for (const Round& round : schedule.rounds) rounds.push_back({see(round.sends), see(round.receives)});
+    const std::vector<Round>& all = form_ == Form::kShort ? schedule.short_rounds : schedule.rounds;
+    for (const Round& round : all) rounds.push_back({see(round.sends), see(round.receives)});
     return rounds;
   }
 
@@ -242,6 +258,7 @@ class VirtualScheduleBuilder {
   const AllReduceAlgorithm& algorithm_;
   const Arrangement& arrangement_;
   const Topology& topology_;
+  Form form_;
   int followed_ = 0;
   mutable int64_t chunks_ = 1;
   std::vector<std::vector<SeenRound>> rounds_;  // by followed rank
@@ -249,18 +266,18 @@ class VirtualScheduleBuilder {
 
 VirtualSchedule VirtualSchedule::Of(const AllReduceAlgorithm& algorithm, const Arrangement& arrangement,
                                     const Topology& topology, Follow follow) {
-  VirtualScheduleBuilder builder(algorithm, arrangement, topology);
-  const int group = algorithm.has_groups ? arrangement.group : 1;
-  const int unit = std::lcm(topology.devices_per_node, group);
-  if (follow == Follow::kOneNodeIfAlike && unit < arrangement.ranks && arrangement.ranks % unit == 0) {
-    if (std::optional<VirtualSchedule> schedule = builder.Follow(unit)) return *std::move(schedule);
+  using Form = VirtualScheduleBuilder::Form;
+  VirtualSchedule schedule = VirtualScheduleBuilder(algorithm, arrangement, topology, Form::kLong).Build(follow);
+  schedule.short_elements_ = algorithm.make(arrangement, 0).short_elements;
+  if (schedule.short_elements_ > 0) {
+    schedule.short_form_ = std::make_shared<const VirtualSchedule>(
+        VirtualScheduleBuilder(algorithm, arrangement, topology, Form::kShort).Build(follow));
   }
-  std::optional<VirtualSchedule> schedule = builder.Follow(arrangement.ranks);
-  Require(schedule.has_value(), "a schedule in which every message that is sent is received");
-  return *std::move(schedule);
+  return schedule;
 }
 
 double VirtualSchedule::Seconds(int64_t elements, int64_t bytes_per_element) const {
+  if (short_form_ != nullptr && elements <= short_elements_) return short_form_->Seconds(elements, bytes_per_element);
   const double bytes = static_cast<double>(elements * bytes_per_element);
   std::vector<double> arrivals(messages_.size());
   std::vector<double> ends(static_cast<size_t>(followed_ranks_), 0);  // of a rank's round, as far as it has sent

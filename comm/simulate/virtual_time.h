@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/algorithms/algorithm.h"
@@ -56,6 +57,8 @@ class VirtualSchedule {
   };
 
   Topology topology_;
+  std::shared_ptr<const VirtualSchedule> short_form_;  // of messages of at most short_elements_
+  int64_t short_elements_ = 0;
   int followed_ranks_ = 0;
   std::vector<Step> steps_;
   std::vector<Message> messages_;

@@ -56,7 +56,9 @@ class CudaText {
     for (const std::string& option : options) texts.push_back(option.c_str());
     const nvrtcResult result = Library().compile(program_, static_cast<int>(texts.size()), texts.data());
     if (result == NVRTC_SUCCESS) return;
-    throw Error(ErrorKind::kInternal, StrCat("NVRTC: ", Library().error(result), ":\n", Log()));
+    Error error(ErrorKind::kInternal, StrCat("NVRTC: ", Library().error(result)));
+    for (const std::string& line : Split(Log(), '\n')) error.AddNote(line);
+    throw error;
   }
   std::string Code(bool wants_ptx) const {
     size_t bytes = 0;

@@ -81,8 +81,11 @@ class LayerwiseNet {
   // Called with the layer's index around each layer's work, on the same thread.
   void AddHook(Hook hook, std::function<void(int)> call);
 
-  // Weights by layer name: a comma-separated list of files. Errors: those of LoadWeights.
+  // Weights by layer name: a comma-separated list of files. A warning names the layers that none of them has, which
+  // keep the values they have. Errors: those of LoadWeights.
   void CopyFrom(const std::string& files);
+  // The weights of a trained net (optim/trained_weights.h). Errors: kBadData naming the layers that no file has.
+  void CopyTrained(const std::string& files);
   // .safetensors by its name, else a .caffemodel.
   void Save(const std::string& path) const;
   // As Caffe's HDF5 weights (.caffemodel.h5); CopyFrom reads them.

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "optim/layerwise/net.h"
 #include "optim/net_weights.h"
 #include "optim/train_net.h"
+#include "optim/trained_weights.h"
 #include "proto/places.h"
 #include "proto/weights.h"
 
@@ -167,8 +169,15 @@ void LayerwiseNet::ClearParamDiffs() {
 
 void LayerwiseNet::CopyFrom(const std::string& files) {
   const std::lock_guard lock(mutex_);
-  const std::vector<NetBlob> blobs = net_blobs();
-  LoadWeightFiles(files, blobs, parameters_->store);
+  const std::vector<std::string> missing = ReadWeightFiles(files, net_blobs(), parameters_->store);
+  if (missing.empty()) return;
+  LogWarning(StrCat(files, ": no weights of ", missing.size() == 1 ? "layer " : "layers ", Join(missing, ", "),
+                    ", which keep the values they have"));
+}
+
+void LayerwiseNet::CopyTrained(const std::string& files) {
+  const std::lock_guard lock(mutex_);
+  LoadTrainedWeights(files, net_blobs(), parameters_->store);
 }
 
 void LayerwiseNet::Save(const std::string& path) const {

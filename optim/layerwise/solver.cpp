@@ -29,7 +29,6 @@ LayerwiseSolver::LayerwiseSolver(SolverParameter solver, const SolverNets& nets,
   }
   CheckOptimizer(solver_);
   CheckLrPolicy(solver_);
-  CheckSolverNumbers(solver_);
   for (const std::string& sentence : UnreadSolverFields(solver_)) LogWarning(sentence);
   options.state = nets.train.state();
   options.record_checks = solver_.record_checks();

@@ -17,15 +17,8 @@ void AdadeltaEmit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", step));
 }
 
-void CheckAdadelta(const SolverParameter& solver) {
-  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
-}
-
 }  // namespace
 
-Optimizer AdaDelta() {
-  return {.name = "AdaDelta", .slots = {"history", "steps"}, .check = CheckAdadelta, .emit = AdadeltaEmit};
-}
+Optimizer AdaDelta() { return {.name = "AdaDelta", .slots = {"history", "steps"}, .emit = AdadeltaEmit}; }
 
 }  // namespace moka

@@ -12,13 +12,10 @@ void AdagradEmit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
-void CheckAdagrad(const SolverParameter& solver) {
-  RequireNoMomentum(solver);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
-}
-
 }  // namespace
 
-Optimizer AdaGrad() { return {.name = "AdaGrad", .slots = {"history"}, .check = CheckAdagrad, .emit = AdagradEmit}; }
+Optimizer AdaGrad() {
+  return {.name = "AdaGrad", .slots = {"history"}, .check = RequireNoMomentum, .emit = AdagradEmit};
+}
 
 }  // namespace moka

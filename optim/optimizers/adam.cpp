@@ -39,20 +39,9 @@ void EmitAdamW(ParameterUpdate& u) {
   u.SetWeight(StrCat(decayed, "-", u.Rate(), "*", step));
 }
 
-void CheckAdam(const SolverParameter& solver) {
-  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
-  RequireInRange(solver, "momentum2", solver.momentum2(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
-}
-
-void CheckAdamW(const SolverParameter& solver) {
-  CheckAdam(solver);
-  RequireL2(solver);
-}
-
 }  // namespace
 
-Optimizer Adam() { return {.name = "Adam", .slots = {"m", "v"}, .check = CheckAdam, .emit = EmitAdam}; }
-Optimizer AdamW() { return {.name = "AdamW", .slots = {"m", "v"}, .check = CheckAdamW, .emit = EmitAdamW}; }
+Optimizer Adam() { return {.name = "Adam", .slots = {"m", "v"}, .emit = EmitAdam}; }
+Optimizer AdamW() { return {.name = "AdamW", .slots = {"m", "v"}, .check = RequireL2, .emit = EmitAdamW}; }
 
 }  // namespace moka

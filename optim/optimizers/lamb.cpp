@@ -26,15 +26,8 @@ void LambEmit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", u.Rate(), "*", trust, u.Use(direction)));
 }
 
-void CheckLamb(const SolverParameter& solver) {
-  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
-  RequireInRange(solver, "momentum2", solver.momentum2(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
-  RequireL2(solver);
-}
-
 }  // namespace
 
-Optimizer Lamb() { return {.name = "LAMB", .slots = {"m", "v"}, .check = CheckLamb, .emit = LambEmit}; }
+Optimizer Lamb() { return {.name = "LAMB", .slots = {"m", "v"}, .check = RequireL2, .emit = LambEmit}; }
 
 }  // namespace moka

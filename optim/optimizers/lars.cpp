@@ -23,14 +23,8 @@ void LarsEmit(ParameterUpdate& u) {
   u.SetWeight(StrCat(u.Weight(), "-", history));
 }
 
-void CheckLars(const SolverParameter& solver) {
-  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
-  RequireInRange(solver, "lars_eta", solver.lars_eta(), 0, 1e6);
-  RequireL2(solver);
-}
-
 }  // namespace
 
-Optimizer Lars() { return {.name = "LARS", .slots = {"history"}, .check = CheckLars, .emit = LarsEmit}; }
+Optimizer Lars() { return {.name = "LARS", .slots = {"history"}, .check = RequireL2, .emit = LarsEmit}; }
 
 }  // namespace moka

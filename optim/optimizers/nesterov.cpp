@@ -15,12 +15,8 @@ void NesterovEmit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-(", ConstantText(1 + momentum), "*", history, "-", ConstantText(momentum), "*", old, ")"));
 }
 
-void CheckNesterov(const SolverParameter& solver) { RequireInRange(solver, "momentum", solver.momentum(), 0, 1); }
-
 }  // namespace
 
-Optimizer Nesterov() {
-  return {.name = "Nesterov", .slots = {"history"}, .check = CheckNesterov, .emit = NesterovEmit};
-}
+Optimizer Nesterov() { return {.name = "Nesterov", .slots = {"history"}, .emit = NesterovEmit}; }
 
 }  // namespace moka

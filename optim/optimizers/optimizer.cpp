@@ -29,13 +29,6 @@ const Optimizer* FindOptimizer(std::string_view name) {
   return it == table.end() ? nullptr : &*it;
 }
 
-void RequireInRange(const SolverParameter& solver, std::string_view field, double value, double low, double below) {
-  if (value >= low && value < below) return;
-  throw Error(
-      ErrorKind::kConfig, PlaceOf(solver, field),
-      StrCat(field, " must be at least ", low, " and below ", below, " for ", solver.type(), ", and is ", value));
-}
-
 void RequireOneOf(const SolverParameter& solver, std::string_view field, const std::string& value,
                   const std::vector<std::string>& known) {
   if (std::ranges::find(known, value) != known.end()) return;

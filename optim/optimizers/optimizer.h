@@ -98,7 +98,7 @@ class ParameterUpdate {
 struct Optimizer {
   std::string name;                // SolverParameter.type
   std::vector<std::string> slots;  // in the order Caffe's .solverstate has them
-  void (*check)(const SolverParameter&) = nullptr;
+  void (*check)(const SolverParameter&) = nullptr;  // beside the ranges of numbers; null: nothing
   void (*emit)(ParameterUpdate&) = nullptr;
 };
 
@@ -121,7 +121,6 @@ Optimizer RmsProp();
 Optimizer Sgd();
 
 // Checks the rows share. Errors: kConfig at the field.
-void RequireInRange(const SolverParameter& solver, std::string_view field, double value, double low, double below);
 void RequireOneOf(const SolverParameter& solver, std::string_view field, const std::string& value,
                   const std::vector<std::string>& known);
 void RequireNoMomentum(const SolverParameter& solver);

@@ -14,14 +14,10 @@ void RmspropEmit(ParameterUpdate& u) {
       StrCat(u.Weight(), "-", u.Rate(), "*(", g, "/(sqrt(", history, ")+", ConstantText(u.solver().delta()), "))"));
 }
 
-void CheckRmsprop(const SolverParameter& solver) {
-  RequireNoMomentum(solver);
-  RequireInRange(solver, "rms_decay", solver.rms_decay(), 0, 1);
-  RequireInRange(solver, "delta", solver.delta(), 0, 1e6);
-}
-
 }  // namespace
 
-Optimizer RmsProp() { return {.name = "RMSProp", .slots = {"history"}, .check = CheckRmsprop, .emit = RmspropEmit}; }
+Optimizer RmsProp() {
+  return {.name = "RMSProp", .slots = {"history"}, .check = RequireNoMomentum, .emit = RmspropEmit};
+}
 
 }  // namespace moka

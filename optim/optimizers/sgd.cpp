@@ -59,12 +59,9 @@ void SgdEmit(ParameterUpdate& u) {
 }
 
 void CheckSgd(const SolverParameter& solver) {
-  RequireInRange(solver, "momentum", solver.momentum(), 0, 1);
   if (solver.larc()) {
-    RequireInRange(solver, "larc_eta", solver.larc_eta(), 0, 1e6);
     RequireOneOf(solver, "larc_policy", solver.larc_policy(), {"clip", "scale"});
   }
-  if (solver.local_lr_auto()) RequireInRange(solver, "local_gw_ratio", solver.local_gw_ratio(), 0, 1e6);
 }
 
 }  // namespace

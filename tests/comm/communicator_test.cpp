@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -23,13 +24,12 @@
 namespace moka {
 namespace {
 
-void RunCommunicators(int ranks, const std::vector<std::string>& hosts,
-                      const std::function<void(Communicator&)>& body) {
+void RunCommunicators(int ranks, const std::vector<std::string>& hosts, const std::function<void(Communicator&)>& body,
+                      std::chrono::milliseconds patience = std::chrono::milliseconds(500)) {
   std::vector<std::unique_ptr<Transport>> world = MakeThreadWorld(ranks);
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (auto& transport : world) {
-    communicators.push_back(
-        std::make_unique<Communicator>(std::move(transport), hosts, std::chrono::milliseconds(500)));
+    communicators.push_back(std::make_unique<Communicator>(std::move(transport), hosts, patience));
   }
   RunRanks(ranks, [&](Transport& transport) { body(*communicators[static_cast<size_t>(transport.rank())]); });
 }
@@ -55,6 +55,23 @@ TEST(Communicator, GathersEveryRanksTextInTheirOrder) {
     ASSERT_EQ(all.size(), 5U);
     for (size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::string(r, 'x'));
   });
+}
+
+TEST(Communicator, NobodyLeavesABarrierBeforeAllHaveEnteredIt) {
+  for (const int ranks : {1, 2, 3, 7, 8, 9, 17, 65}) {
+    constexpr int kRounds = 20;
+    std::vector<std::atomic<int>> entered(kRounds);
+    RunCommunicators(
+        ranks, {},
+        [&](Communicator& world) {
+          for (std::atomic<int>& count : entered) {
+            ++count;
+            world.Barrier();
+            EXPECT_EQ(count.load(), ranks);
+          }
+        },
+        std::chrono::seconds(20));
+  }
 }
 
 TEST(Communicator, SumsInTheOrderOfRanksOnAllOfThem) {

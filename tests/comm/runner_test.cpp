@@ -90,26 +90,30 @@ TEST(Runner, AFixedOrderGivesTheSameBitsHoweverAMessageIsCut) {
     for (const int ranks : {3, 4, 6, 8}) {
       const Arrangement arrangement = ArrangementOf(ranks);
       if (!algorithm.refuse(arrangement).empty()) continue;
-      SCOPED_TRACE(StrCat(algorithm.name, " ", ranks, " ranks"));
-      constexpr int64_t kCount = 1001;
-      std::vector<std::vector<float>> values;
-      for (int r = 0; r < ranks; ++r) values.push_back(ValuesOf(r, kCount));
-      const std::vector<float> whole = AllReduce(algorithm, arrangement, Wire::kFloat32, values)[0];
-      constexpr int64_t kCut = 333;
-      std::vector<std::vector<float>> front;
-      std::vector<std::vector<float>> back;
-      for (const std::vector<float>& v : values) {
-        front.emplace_back(v.begin(), v.begin() + kCut);
-        back.emplace_back(v.begin() + kCut, v.end());
+      // Whole and in pieces short, and a long one with a piece that is short.
+      for (const int64_t count : {1001, 20011}) {
+        for (const Wire wire : {Wire::kFloat32, Wire::kFloat16}) {
+          SCOPED_TRACE(StrCat(algorithm.name, " ", ranks, " ranks, ", count, " values, ", NameOf(wire)));
+          std::vector<std::vector<float>> values;
+          for (int r = 0; r < ranks; ++r) values.push_back(ValuesOf(r, count));
+          const std::vector<float> whole = AllReduce(algorithm, arrangement, wire, values)[0];
+          constexpr int64_t kCut = 333;
+          std::vector<std::vector<float>> front;
+          std::vector<std::vector<float>> back;
+          for (const std::vector<float>& v : values) {
+            front.emplace_back(v.begin(), v.begin() + kCut);
+            back.emplace_back(v.begin() + kCut, v.end());
+          }
+          std::vector<float> joined = AllReduce(algorithm, arrangement, wire, front)[0];
+          const std::vector<float> rest = AllReduce(algorithm, arrangement, wire, back)[0];
+          joined.insert(joined.end(), rest.begin(), rest.end());
+          EXPECT_EQ(joined, whole);
+          ++checked;
+        }
       }
-      std::vector<float> joined = AllReduce(algorithm, arrangement, Wire::kFloat32, front)[0];
-      const std::vector<float> rest = AllReduce(algorithm, arrangement, Wire::kFloat32, back)[0];
-      joined.insert(joined.end(), rest.begin(), rest.end());
-      EXPECT_EQ(joined, whole);
-      ++checked;
     }
   }
-  EXPECT_GE(checked, 8);
+  EXPECT_GE(checked, 32);
 }
 
 TEST(Runner, SumsPiecesOfMemoryAsOneMessage) {
@@ -157,7 +161,7 @@ TEST(Runner, NamesTheRankThatDoesNotCome) {
   std::vector<std::string> texts;
   RunRanks(3, [&](Transport& transport) {
     if (transport.rank() == 1) return;
-    std::vector<float> values(1000, 1.0F);
+    std::vector<float> values(100'000, 1.0F);
     Runner runner(transport, FindAllReduce("direct").make({.ranks = 3}, transport.rank()), Wire::kFloat32);
     try {
       runner.Run(Message(values), std::chrono::milliseconds(100));
@@ -233,7 +237,7 @@ TEST(Runner, ASilentRankIsTheOneThatOthersReceiveNothingFrom) {
   EXPECT_THROW(RunRanks(world,
                         [&](Transport& transport) {
                           const auto rank = static_cast<size_t>(transport.rank());
-                          std::vector<float> values(3000, 1.0F);  // a part for each
+                          std::vector<float> values(30'000, 1.0F);  // a part for each
                           Runner runner(transport, FindAllReduce("direct").make({.ranks = 3}, transport.rank()),
                                         Wire::kFloat32);
                           runner.SetOnStall([&](int, bool sends, std::vector<int> peers) {

@@ -57,6 +57,29 @@ TEST(Schedule, EveryAlgorithmIsProvenForManyRanks) {
   EXPECT_GE(proven, 300);
 }
 
+TEST(Schedule, ShortFormsAreProvenAsWell) {
+  int proven = 0;
+  for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
+    for (const int ranks : {2, 3, 4, 7, 8, 16, 33}) {
+      const Arrangement arrangement{.ranks = ranks, .group = 1, .dimensions = {1, ranks}};
+      if (!algorithm.refuse(arrangement).empty()) continue;
+      std::vector<Schedule> schedules = SchedulesOf(algorithm, arrangement);
+      const int64_t most = schedules[0].short_elements;
+      for (Schedule& schedule : schedules) {
+        EXPECT_EQ(schedule.short_elements, most) << "ranks take one form";
+        EXPECT_EQ(&schedule.RoundsOf(most + 1), &schedule.rounds);
+        schedule.rounds = schedule.RoundsOf(most);
+      }
+      if (most == 0) continue;
+      ASSERT_EQ(CheckAllReduce(schedules, algorithm.has_fixed_order), "") << algorithm.name << " " << ranks << " ranks";
+      EXPECT_EQ(schedules[0].rounds.size(), 1U);
+      EXPECT_EQ(SentElements(schedules[0], most), most * (ranks - 1));
+      ++proven;
+    }
+  }
+  EXPECT_EQ(proven, 7) << "direct alone has one";
+}
+
 TEST(Schedule, OrdersThatAreNotFixedAreFound) {
   for (const char* name : {"ring", "torus"}) {
     const std::vector<Schedule> schedules =

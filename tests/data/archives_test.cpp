@@ -156,6 +156,27 @@ TEST_F(Archives, WhatAFolderHasBesideItsClassesIsSaid) {
   EXPECT_EQ(warnings.find("Thumbs"), std::string::npos);
 }
 
+// What notebooks and programs keep beside pictures is neither a class nor a picture, in folders and archives alike.
+TEST_F(Archives, HiddenFoldersAreNoClasses) {
+  const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");
+  std::string archive;
+  for (const std::string name :
+       {".ipynb_checkpoints/1.jpg", "cat/1.jpg", "cat/._1.jpg", "dog/.cache/2.jpg", "dog/.cache/3.jpg", "dog/2.jpg"}) {
+    Write("set/" + name, picture);
+    archive += TarMember(name, picture);
+  }
+  Write("set.tar", archive + kEnd);
+  for (const std::string set : {"set", "set.tar"}) {
+    fs::remove_all(At("db"));
+    const ImportReport report = Import(At(set).string(), At("db"), {});
+    EXPECT_EQ(report.records, 2) << set;
+    EXPECT_EQ(report.labels, (std::vector<std::string>{"cat", "dog"})) << set;
+    ASSERT_EQ(report.warnings.size(), 1U) << set;
+    EXPECT_THAT(report.warnings[0], testing::HasSubstr("left out, hidden folders, which are no classes")) << set;
+    EXPECT_THAT(report.warnings[0], testing::HasSubstr("pictures: 2 (")) << set;
+  }
+}
+
 // Neither train and test nor the one folder that holds the classes are classes.
 TEST_F(Archives, FoldersThatHoldClassesAreNone) {
   const std::string picture = ReadFile(Case("nested-class-folders") / "photos/cat/1.jpg");

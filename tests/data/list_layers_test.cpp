@@ -58,7 +58,7 @@ TEST_F(ListLayers, LabelsThatDoNotFitAreErrors) {
               testing::AllOf(testing::HasSubstr("list.txt:2"), testing::HasSubstr("2 labels, found 1")));
   EXPECT_THAT(with("0.png 1 2 3\n"), testing::HasSubstr("2 labels, found 3"));
   EXPECT_THAT(with("0.png 1 two\n"), testing::AllOf(testing::HasSubstr("list.txt:1"), testing::HasSubstr("\"two\"")));
-  EXPECT_THAT(with("0.png 1 nan\n"), testing::HasSubstr("expected a number as label"));
+  EXPECT_THAT(with("0.png 1 nan\n"), testing::HasSubstr("expected a number as label that a float holds"));
   EXPECT_THAT(with("none.png 1 2\n"), testing::HasSubstr("none.png"));
   EXPECT_THAT(with("\n"), testing::HasSubstr("the list is empty"));
   EXPECT_THAT(with("0.png 1 2\n", ""), testing::HasSubstr("multilabel_num is 0"));

@@ -317,11 +317,35 @@ TEST_F(Pipelines, RecordsOfAnotherShapeAreNamed) {
                                  ": its sample is [3,6,5], the first record's was [3,6,6]; all samples of a layer"));
 }
 
+// Whatever comes first, and however they are stored; a set of one kind stays as it is.
+TEST_F(Pipelines, GreyAmongColouredIsReadAsThreeEqualChannels) {
+  const Datum colour = RawDatum(3, 4, 4, 0, 0);
+  const Datum grey = RawDatum(1, 4, 4, 100, 1);
+  Image image;
+  image.Resize(4, 4, 1);
+  for (size_t i = 0; i < 16; ++i) image.pixels[i] = static_cast<uint8_t>(100 + i);
+  Datum file = grey;
+  file.set_data(EncodePng(image));
+  file.set_encoded(true);
+  for (const auto& [first, second] : {std::pair(colour, grey), {grey, colour}, {colour, file}, {file, colour}}) {
+    std::filesystem::remove_all(At("db"));
+    WriteDatabase(At("db"), {first, second});
+    const auto pipeline = OpenPipeline(DataLayer("batch_size: 2"), Options());
+    EXPECT_EQ(pipeline->types()[0].ToString(), "float32[2,3,4,4]");
+    const Batch batch = NextOf(*pipeline);
+    const size_t grey_at = first.channels() == 1 ? 0 : 48;
+    for (size_t i = 0; i < 48; ++i) {
+      ASSERT_EQ(batch.data[grey_at + i], 100 + i % 16);
+      ASSERT_EQ(batch.data[48 - grey_at + i], i);
+    }
+  }
+  std::filesystem::remove_all(At("db"));
+  WriteDatabase(At("db"), {grey, file});
+  EXPECT_EQ(OpenPipeline(DataLayer("batch_size: 2"), Options())->types()[0].ToString(), "float32[2,1,4,4]");
+}
+
 TEST_F(Pipelines, RawRecordsAreForcedToChannels) {
   WriteDatabase(At("db"), {RawDatum(3, 4, 4, 0, 0), RawDatum(1, 4, 4, 100, 1)});
-  EXPECT_THAT(ErrorOf([&] { NextOf(*OpenPipeline(DataLayer("batch_size: 2"), Options())); }),
-              testing::HasSubstr("its sample is [1,4,4], the first record's was [3,4,4]; all samples of a layer have "
-                                 "one shape: set transform_param.force_color or force_gray"));
   const auto colour = OpenPipeline(DataLayer("batch_size: 2", "transform_param { force_color: true }"), Options());
   EXPECT_EQ(colour->types()[0].ToString(), "float32[2,3,4,4]");
   const Batch coloured = NextOf(*colour);

@@ -327,9 +327,6 @@ TEST(PrecisionFieldsTest, LossScales) {
   EXPECT_TRUE(ScalingOf(Solver(""), adaptive, Compute::kFloat16).is_dynamic);
   EXPECT_TRUE(ScalingOf(Solver("loss_scale: 0"), fixed, Compute::kFloat16).is_dynamic);
   EXPECT_EQ(ScalingOf(Solver("loss_scale: 128"), adaptive, Compute::kFloat16).scale, 128);
-  EXPECT_EQ(ErrorOf([&] { ScalingOf(Solver("loss_scale: -1"), plain, Compute::kFloat16); }).kind, ErrorKind::kConfig);
-  EXPECT_EQ(ErrorOf([&] { ScalingOf(Solver("loss_scale_window: 0"), plain, Compute::kFloat16); }).kind,
-            ErrorKind::kConfig);
 }
 
 TEST(PrecisionFieldsTest, LossesAndLayersThatSayFloatStay) {

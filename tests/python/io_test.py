@@ -10,6 +10,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(__file__))
 from fixture import FolderTest  # noqa: E402
 
+import moka  # noqa: E402
 import moka.caffe as caffe  # noqa: E402
 
 NET = """layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: 4 dim: 3 dim: 6 dim: 6 } } }
@@ -120,6 +121,14 @@ class IoTest(FolderTest):
             p = net.predict(images, oversample)
             self.assertEqual(p.shape, (3, 3))
             np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+
+    def test_trained_nets_need_all_weights(self):
+        _, weights = self.models()
+        file = self.file("more.prototxt", NET + """layer { name: 'extra' type: 'InnerProduct' bottom: 'prob' top: 'more'
+          inner_product_param { num_output: 2 } }""")
+        for kind in (caffe.Classifier, caffe.Detector):
+            with self.assertRaisesRegex(moka.Error, "w.caffemodel: no weights of layer extra"):
+                kind(file, weights)
 
     def test_detector(self):
         for pad in (None, 1):

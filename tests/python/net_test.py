@@ -11,6 +11,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(__file__))
 from fixture import SIMPLE_NET, FolderTest  # noqa: E402
 
+import moka  # noqa: E402
 import moka.caffe as caffe  # noqa: E402
 
 PAIR = """name: 'pair' force_backward: true
@@ -183,6 +184,29 @@ class NetTest(FolderTest):
         other = self.net()
         other.load_hdf5(self.path("net.h5"))
         np.testing.assert_array_equal(net.params["conv"][0].data, other.params["conv"][0].data)
+
+    def test_layers_that_weights_lack_are_named(self):
+        self.net().save(self.path("w.caffemodel"))
+        other = self.file("other.prototxt", SIMPLE_NET.replace("name: 'ip'", "name: 'fresh'"))
+        for start in (lambda: caffe.Net(other, caffe.TEST, weights=self.path("w.caffemodel")),
+                      lambda: caffe.Net(other, caffe.TEST).copy_from(self.path("w.caffemodel"))):
+            self.assertRegex(self.told(start), "warning: .*w.caffemodel: no weights of layer fresh, which keep")
+        self.assertEqual(self.told(lambda: self.net(weights=self.path("w.caffemodel"))), "")
+
+    def told(self, call):
+        """What a call writes to the process's standard error, warnings and errors only."""
+        with open(self.path("told.txt"), "w+") as file:
+            former = os.dup(2)
+            os.dup2(file.fileno(), 2)
+            moka.set_log_level(1)
+            try:
+                call()
+            finally:
+                moka.set_log_level(2)
+                os.dup2(former, 2)
+                os.close(former)
+            file.seek(0)
+            return file.read()
 
     def test_share_with(self):
         first, second = self.net(), self.net()

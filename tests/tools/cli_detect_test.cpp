@@ -127,5 +127,95 @@ TEST_F(DetectCliTest, ANetWithoutDetectionsIsAnError) {
   EXPECT_NE(outcome.err.find("no output of the net is rows [1,1,R,7] of boxes"), std::string::npos) << outcome.err;
 }
 
+// The boxes that a batch holds decide what its loss is divided by, and here they are not alike among the ranks: picture
+// i has i mod 4 of them.
+class DetectRanksCliTest : public CliTest {
+ protected:
+  void SetUp() override {
+    Image picture;
+    std::string list;
+    for (int i = 0; i < kPictures; ++i) {
+      picture.Resize(32, 32, 3);
+      for (size_t k = 0; k < picture.pixels.size(); ++k) picture.pixels[k] = static_cast<uint8_t>((k * (i + 3)) % 251);
+      std::string objects;
+      for (int box = 0; box < i % 4; ++box) {
+        objects += StrCat("<object><name>thing</name><difficult>0</difficult><bndbox><xmin>", 1 + 10 * box,
+                          "</xmin><ymin>", 2 + 3 * box, "</ymin><xmax>", 10 + 10 * box, "</xmax><ymax>", 20 + i % 8,
+                          "</ymax></bndbox></object>");
+      }
+      fs::create_directories(folder_ / "boxes");
+      WriteFileAtomically(folder_ / StrCat("boxes/", i, ".png"), EncodePng(picture));
+      WriteFileAtomically(folder_ / StrCat("boxes/", i, ".xml"),
+                          StrCat("<annotation><size><width>32</width><height>32</height><depth>3</depth></size>",
+                                 objects, "</annotation>"));
+      list += StrCat(i, ".png ", i, ".xml\n");
+    }
+    WriteFileAtomically(folder_ / "boxes/list.txt", list);
+    WriteFileAtomically(folder_ / "boxes/labels.prototxt",
+                        "item { name: \"none\" label: 0 } item { name: \"thing\" label: 1 }");
+    WriteFileAtomically(folder_ / "boxes/net.prototxt", kTrained);
+    WriteFileAtomically(folder_ / "boxes/solver.prototxt",
+                        "net: \"net.prototxt\" base_lr: 0.001 lr_policy: \"fixed\" momentum: 0.9 max_iter: 4 "
+                        "display: 1 random_seed: 3");
+    ASSERT_EQ(Moka("data import boxes:boxes/list.txt,boxes/labels.prototxt,boxes boxes/db").code, 0);
+  }
+
+  // The losses of its iterations.
+  static std::vector<double> Losses(int ranks) {
+    const std::string run = StrCat("of", ranks);
+    const Outcome trained = Moka(StrCat("train boxes/solver.prototxt --run ", run, " --ranks ", ranks));
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    EXPECT_EQ(trained.err.find("do not train as one does"), std::string::npos) << trained.err;
+    std::vector<double> losses;
+    for (const std::string& line : Split(ReadFile(folder_ / "runs" / (run + "-0001") / "metrics.jsonl"), '\n')) {
+      if (line.empty()) continue;
+      const Json row = Json::parse(line);
+      if (row.contains("loss")) losses.push_back(row.at("loss"));
+    }
+    return losses;
+  }
+
+  static constexpr int kPictures = 13;  // no multiple of the batch
+  static constexpr const char* kTrained = R"(
+name: "boxes"
+layer {
+  name: "data" type: "AnnotatedData" top: "data" top: "truth" data_param { source: "boxes/db" batch_size: 6 backend: LMDB }
+  transform_param { scale: 0.01 resize_param { prob: 1 resize_mode: WARP height: 32 width: 32 interp_mode: LINEAR } }
+}
+layer {
+  name: "loc" type: "Convolution" bottom: "data" top: "loc"
+  convolution_param { num_output: 4 kernel_size: 8 stride: 8 weight_filler { type: "xavier" } }
+}
+layer {
+  name: "conf" type: "Convolution" bottom: "data" top: "conf"
+  convolution_param { num_output: 2 kernel_size: 8 stride: 8 weight_filler { type: "xavier" } }
+}
+layer { name: "loc_last" type: "Permute" bottom: "loc" top: "loc_last" permute_param { order: 0 order: 2 order: 3 order: 1 } }
+layer { name: "loc_flat" type: "Flatten" bottom: "loc_last" top: "loc_flat" }
+layer {
+  name: "conf_last" type: "Permute" bottom: "conf" top: "conf_last" permute_param { order: 0 order: 2 order: 3 order: 1 }
+}
+layer { name: "conf_flat" type: "Flatten" bottom: "conf_last" top: "conf_flat" }
+layer { name: "prior" type: "PriorBox" bottom: "loc" bottom: "data" top: "prior" prior_box_param { min_size: 12 } }
+layer {
+  name: "loss" type: "MultiBoxLoss" bottom: "loc_flat" bottom: "conf_flat" bottom: "prior" bottom: "truth" top: "loss"
+  multibox_loss_param { num_classes: 2 code_type: CENTER_SIZE overlap_threshold: 0.3 }
+}
+)";
+};
+
+TEST_F(DetectRanksCliTest, SeveralRanksTrainADetectorAsOneDoes) {
+  const std::vector<double> alone = Losses(1);
+  ASSERT_EQ(alone.size(), 4U);
+  EXPECT_NE(alone.front(), alone.back()) << "it learns";
+  for (const int ranks : {2, 3}) {
+    const std::vector<double> losses = Losses(ranks);
+    ASSERT_EQ(losses.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_NEAR(losses[i], alone[i], 1e-4 * alone[i]) << ranks << " ranks, iteration " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace moka

@@ -11,6 +11,8 @@
 namespace moka {
 namespace {
 
+constexpr const char* kTested = "resize_short: 32 crop_size: 32";
+
 // Every time of a file of times replaced by its inverse: the slowest kernel is then the fastest. "inf" stays.
 std::string Inverted(const std::string& text) {
   std::string inverted;
@@ -128,6 +130,37 @@ TEST_F(CliTest, QuantiseLooksInsideWithoutMeasuringAndTraces) {
   ASSERT_EQ(traced.code, 0) << traced.err;
   EXPECT_GE(Json::parse(ReadFile(folder_ / "quantise.json")).at("traceEvents").size(), 4U);
   EXPECT_TRUE(fs::exists(folder_ / "ranges.json"));
+}
+
+// The digits are smaller than the training's crops, which enlarge what they cut.
+TEST_F(CliTest, QuantiseMeasuresTheTrainingsPicturesAsTestsSeeThem) {
+  (void)Run();
+  const auto write = [&](const std::string& name, const std::string& trained) {
+    std::string net = "name: 'crops'\n";
+    for (const auto& [phase, transform] : {std::pair{"TRAIN", trained}, std::pair{"TEST", std::string(kTested)}}) {
+      net += StrCat("layer { name: 'd' type: 'Data' top: 'data' top: 'label' include { phase: ", phase,
+                    " } data_param { source: 'data/", phase == std::string("TRAIN") ? "train" : "test",
+                    "' batch_size: 8 backend: LMDB } transform_param { ", transform, " } }\n");
+    }
+    net +=
+        "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { num_output: 4 "
+        "kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'c' top: 'ip' inner_product_param { num_output: 10 "
+        "weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n";
+    WriteFileAtomically(folder_ / (name + ".prototxt"), net);
+  };
+  write("crops", "rand_resized_crop {} crop_size: 32");
+  write("plain", kTested);
+  WriteFileAtomically(folder_ / "crops_solver.prototxt",
+                      "net: 'crops.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 1 random_seed: 1");
+  ASSERT_EQ(Moka("train crops_solver.prototxt --run crops").code, 0);
+  for (const std::string name : {"crops", "plain"}) {
+    const Outcome measured = Moka(StrCat("quantise ", name, ".prototxt --weights runs/crops-0001/checkpoints/",
+                                         "iter_0000001.safetensors --batches 2 --iterations 1 --out ", name, ".json"));
+    ASSERT_EQ(measured.code, 0) << measured.err;
+  }
+  EXPECT_EQ(ReadFile(folder_ / "crops.json"), ReadFile(folder_ / "plain.json"));
 }
 
 TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {

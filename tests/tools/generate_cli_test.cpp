@@ -149,7 +149,7 @@ TEST_F(GenerateCliTest, MistakesAreNamed) {
     EXPECT_EQ(outcome.code, code) << words;
     EXPECT_THAT(outcome.err, testing::HasSubstr(text));
   };
-  fails(StrCat("generate ", Run()), 78, "not pictures [N,C,H,W] of 1 or 3 channels");
+  fails(StrCat("generate ", Run()), 64, "net \"LeNet\" is no generator: it has no RandomNoise layer");
   fails(StrCat("generate ", Gan(), " x.png"), 64, "a generator reads nothing, found \"x.png\"");
   fails(StrCat("generate ", Gan(), " --count 5000"), 64, "one sheet has at most 4096 pictures, found --count 5000");
   fails("generate", 64, "missing argument: a run, a model folder or a deploy prototxt");

@@ -96,6 +96,14 @@ TEST_F(InputCliTest, ADeployNetIsToldHow) {
   EXPECT_EQ(Scores(MokaIn(folder, StrCat(kInfer, " --mean 0 --scale 1"))), kPixels);
   EXPECT_EQ(MokaIn(folder, StrCat(kInfer, " --resize 2x3")).code, 78);
   EXPECT_EQ(MokaIn(folder, StrCat(kInfer, " --resize 2x")).code, 64);
+  const Outcome lone = MokaIn(folder, StrCat(kInfer, " --resize 8"));
+  EXPECT_EQ(lone.code, 64);
+  EXPECT_THAT(lone.err, HasSubstr("--resize 8x8 for both sides, --resize-short 8"));
+  EXPECT_EQ(MokaIn(folder, StrCat(kInfer, " --resize 8x8 --resize-short 8")).code, 64);
+  // Of 50x80 pixels the shorter side becomes 8, the middle of 8x13 is taken: other pixels than of 8x10.
+  const Outcome shorter = MokaIn(folder, StrCat(kInfer, " --resize-short 8"));
+  EXPECT_EQ(shorter.code, 0) << shorter.err;
+  EXPECT_NE(Scores(shorter), kPixels);
   EXPECT_EQ(MokaIn(folder, StrCat(kInfer, " --mean one")).code, 64);
   // The other order of colours: the first plane is red.
   Put(folder + "/model.prototxt", "input { resize_height: 8 resize_width: 10 channels: RGB mean: 9 mean: 0 mean: 0 }");

@@ -145,6 +145,38 @@ TEST_F(RanksDifferTest, ARankThatCannotReadItsOwnEndsAllAndIsNamed) {
   EXPECT_NE(outcome.err.find("has no field \"sauce\""), std::string::npos) << outcome.err;
 }
 
+TEST_F(RanksDifferTest, ARankWithAnotherVerbIsNamed) {
+  const Outcome comm = Both(Program() + Words(""), Program() + " bench comm --maxbytes 1K --algorithm direct");
+  EXPECT_EQ(comm.code, 78) << comm.err;
+  EXPECT_NE(comm.err.find("rank 1 runs moka"), std::string::npos) << comm.err;
+  EXPECT_NE(comm.err.find("bench comm, "), std::string::npos) << comm.err;
+  EXPECT_NE(comm.err.find("train, "), std::string::npos) << comm.err;
+  // A verb that knows no ranks ends before the others begin, so mpirun ends them.
+  const Outcome alone = Both(Program() + Words(""), Program() + " test first-0001");
+  EXPECT_NE(alone.code, 0);
+  EXPECT_NE(alone.err.find("rank 1 of 2, and moka test has worked alone"), std::string::npos) << alone.err;
+}
+
+TEST_F(RanksDifferTest, FlagsOfABenchmarkAreCompared) {
+  const std::string bench = Program() + " bench comm --algorithm direct -e ";
+  const Outcome outcome = Both(bench + "1K", bench + "2K");
+  EXPECT_EQ(outcome.code, 78) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 1: flag --maxbytes is 2K, rank 0 has 1K"), std::string::npos) << outcome.err;
+}
+
+TEST_F(RanksDifferTest, ARankWithoutASolverIsNamed) {
+  const Outcome outcome = Both(Program() + Words(""), Program() + " train missing.prototxt --threads=1");
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("rank 1 on "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("no file, folder or run missing.prototxt"), std::string::npos) << outcome.err;
+}
+
+TEST_F(RanksDifferTest, ALateRankIsWaitedForAndThatIsSaid) {
+  const Outcome outcome = Both(Program() + Words(""), StrCat("sh -c \"sleep 4; exec ", Program(), Words(""), "\""));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 0 has waited 3 s for the others of 2 to start"), std::string::npos) << outcome.err;
+}
+
 class ResumedFlagsTest : public RanksDifferTest {};
 
 TEST_F(ResumedFlagsTest, AResumedRunKeepsItsThreadsAndRanks) {

@@ -8,6 +8,7 @@
 
 #include "proto/weights.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/flag_sweep.h"
 #include "tools/command_line.h"
 #include "tools/infer/tasks.h"
 
@@ -190,59 +191,6 @@ TEST_F(RefusalsCli, NamesThatHdf5CannotHoldAreRefusedBeforeTheFirstIteration) {
     EXPECT_NE(refused.err.find("an HDF5 file cannot hold layer"), std::string::npos) << refused.err;
     EXPECT_EQ(InCase("override-slash", words + "BINARYPROTO").code, 0) << names.back();
   }
-}
-
-// A value of a flag's kind.
-std::string ValueFor(const OptionSpec& option) {
-  static const std::map<std::string, std::string> kValues = {
-      {"color", "never"},
-      {"pin", "none"},
-      {"device", "cpu"},
-      {"labels", "labels_of_ten.txt"},
-      {"precision", "float32"},
-      {"progress", "off"},
-      {"kernels", "listed"},
-      {"phase", "TEST"},
-      {"dump-after", "simplify"},
-      {"explain", "loss3/classifier"},
-      {"sigint_effect", "stop"},
-      {"sighup_effect", "stop"},
-      {"ap-version", "11point"},
-      {"shape", "x=4,6"},
-      {"max-time", "1h"},
-      {"disable-pass", "fuse"},
-      {"disable-kernel", "winograd"},
-      {"prefer-kernel", "winograd"},
-      {"stage", "s"},
-      {"resume", "auto"},
-      {"from", "runs/latest@last"},
-      {"weights", "runs/latest/checkpoints/iter_0000002.safetensors"},
-      {"solver", "solver.prototxt"}};
-  if (const auto found = kValues.find(option.name); found != kValues.end()) return found->second;
-  return option.value == "N" ? "2" : "no_such_file";
-}
-
-// Every flag of a verb beside words that work without it: it works, or it is named. Returns those that have no use.
-std::set<std::string> SweepFlags(const std::vector<OptionSpec>& options,
-                                 const std::function<Outcome(const std::string&)>& run) {
-  std::set<std::string> useless;
-  for (const OptionSpec& option : options) {
-    if (option.name == "help") continue;
-    const std::string dashes = option.name.size() == 1 ? "-" : "--";
-    const std::string value = option.value.empty() ? "" : ValueFor(option);
-    const std::string flag = StrCat(dashes, option.name, value.empty() ? "" : "=" + value);
-    const Outcome outcome = run(flag);
-    if (outcome.code == 0) continue;
-    if (outcome.err.find(StrCat(dashes, option.name, " has no use here")) != std::string::npos) {
-      useless.insert(option.name);
-    }
-    const bool is_named = outcome.err.find("-" + option.name) != std::string::npos ||
-                          (!value.empty() && outcome.err.find(value) != std::string::npos);
-    EXPECT_TRUE(is_named) << flag << ": " << outcome.code << "\n" << outcome.err;
-    EXPECT_NE(outcome.code, 70) << flag << "\n" << outcome.err;
-    EXPECT_GT(outcome.code, 0) << flag;
-  }
-  return useless;
 }
 
 const Verb& VerbNamed(const std::string& name) {

@@ -99,6 +99,24 @@ TEST(StructureTest, FilesKeepTheirBudgets) {
   }
 }
 
+// What files and people have named is escaped where it is printed (tools/print.h), told (core/log.h) or refused
+// (tools/error_text.h), so nothing else may write to a terminal.
+TEST(StructureTest, TextReachesATerminalThroughItsSinksOnly) {
+  static const std::set<std::string> sinks = {
+      "core/log.cpp",       "core/standard_streams.cpp", "tools/moka.cpp",    "tools/print.cpp",
+      "tools/progress.cpp", "tools/launch/child.cpp",    "comm/mpi_world.cpp"};  // whose last word is a constant
+  static const std::regex writes(
+      R"([(,]\s*std(out|err)\s*[),]|std::(cout|cerr|clog|puts|printf|putchar)\b|fmt::print\(|STD(OUT|ERR)_FILENO)");
+  for (const SourceFile& file : AllSources()) {
+    const bool is_program_of_its_own = file.path.starts_with("tools/bench/") || file.path.starts_with("tools/faults/");
+    if (sinks.contains(file.path) || is_program_of_its_own) continue;
+    for (const std::string& line : file.lines) {
+      const std::string code = line.substr(0, line.find("//"));
+      EXPECT_FALSE(std::regex_search(code, writes)) << file.path << ": " << line << "\nuse tools/print.h or core/log.h";
+    }
+  }
+}
+
 // Messages and our own types share one namespace, and the precompiled headers show every source all messages: two types
 // of one name break that build, and without it the linker may mix them.
 TEST(StructureTest, NoTypeIsNamedLikeAMessage) {

@@ -66,5 +66,34 @@ TEST_F(TrainDataChecks, ATestOfWhatIsTrainedOnIsTold) {
   EXPECT_EQ(WarningsOf({train, {}}), "");
 }
 
+TEST_F(TrainDataChecks, WordsHaveRows) {
+  PlaceFile(folder_ / "words.txt", "<pad>\n<s>\n</s>\n<unk>\nthe\ndog\n");
+  NetParameter net;
+  LayerParameter* data = net.add_layer();
+  data->set_name("text");
+  data->set_type("SkipGramData");
+  for (const char* top : {"center", "words", "is_near"}) data->add_top(top);
+  SkipGramDataParameter& p = *data->mutable_skip_gram_data_param();
+  p.add_output(SkipGramDataParameter::CENTER);
+  p.add_output(SkipGramDataParameter::WORDS);
+  p.add_output(SkipGramDataParameter::IS_NEAR);
+  p.set_vocabulary((folder_ / "words.txt").string());
+  LayerParameter* embed = net.add_layer();
+  embed->set_type("Embed");
+  embed->add_bottom("words");
+  embed->mutable_embed_param()->set_input_dim(6);
+  EXPECT_NO_THROW(CheckVocabularies({net, {}}));
+  net.mutable_layer(1)->mutable_embed_param()->set_input_dim(5);
+  try {
+    CheckVocabularies({{}, {net}});
+    FAIL() << "\"dog\" has no row";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kConfig);
+    EXPECT_EQ(error.text(), StrCat("layer \"text\": ", (folder_ / "words.txt").string(),
+                                   " has 6 words, and a layer that \"words\" goes to has 5 rows (input_dim)"));
+    EXPECT_EQ(error.hint(), "set input_dim to 6, or make a shorter list with moka data vocabulary --most 1");
+  }
+}
+
 }  // namespace
 }  // namespace moka

@@ -18,6 +18,7 @@
 #include "tools/deploy_net.h"
 #include "tools/infer/infer_program.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -197,9 +198,9 @@ void PrintAnswer(const AskedQuestion& asked, const StoryAnswer& answer, size_t h
   const auto text = [&](size_t s) { return Printable(asked.story[asked.story.size() - 1 - s].text); };
   for (size_t s = 0; s < answer.attention.size(); ++s) width = std::max(width, Characters(text(s)));
   if (hops > 0 && !answer.attention.empty()) {
-    fmt::print("{}", std::string(width, ' '));
-    for (size_t hop = 1; hop <= hops; ++hop) fmt::print("  {:<15}", StrCat("hop ", hop));
-    fmt::print("\n");
+    Print("{}", std::string(width, ' '));
+    for (size_t hop = 1; hop <= hops; ++hop) Print("  {:<15}", StrCat("hop ", hop));
+    Print("\n");
   }
   for (size_t s = answer.attention.size(); s-- > 0;) {
     std::string line = text(s) + std::string(width - Characters(text(s)), ' ');
@@ -207,13 +208,13 @@ void PrintAnswer(const AskedQuestion& asked, const StoryAnswer& answer, size_t h
       const auto bar = static_cast<size_t>(std::lround(std::clamp(std::abs(weight), 0.0, 1.0) * kBar));
       line += fmt::format("  {:4.2f} {:<10}", weight, std::string(bar, '#'));
     }
-    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+    Print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
-  fmt::print("{}\n", Printable(asked.question.text));
-  for (const auto& [word, probability] : answer.words) fmt::print("  {:.4f}  {}\n", probability, Printable(word));
+  Print("{}\n", asked.question.text);
+  for (const auto& [word, probability] : answer.words) Print("  {:.4f}  {}\n", probability, word);
   if (asked.answer) {
     const bool is_right = !answer.words.empty() && answer.words[0].first == *asked.answer;
-    fmt::print("  {}\n", is_right ? "right" : StrCat("wrong: it is ", Printable(*asked.answer)));
+    Print("  {}\n", is_right ? "right" : StrCat("wrong: it is ", *asked.answer));
   }
 }
 
@@ -253,12 +254,12 @@ int RunAnswer(const InferSource& source, const std::vector<std::string>& inputs,
       json.push_back(JsonOf(asked, answer));
       continue;
     }
-    if (&asked != &questions.front()) fmt::print("\n");
+    if (&asked != &questions.front()) Print("\n");
     PrintAnswer(asked, answer, net.hops());
   }
   EndTrace(arguments);
   if (arguments.Has("json")) {
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    PrintJson(json);
   }
   LogInfo(fmt::format("{} question{}{}, {:.1f} ms", questions.size(), questions.size() == 1 ? "" : "s",
                       known > 0 ? StrCat(", ", right, " of ", known, " right") : "",

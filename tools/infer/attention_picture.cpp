@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "data/drawing.h"
 #include "data/image.h"
 
@@ -21,29 +20,9 @@ constexpr int64_t kMargin = 8;
 constexpr int64_t kMostRows = 32768;
 const WordStyle kGridWords{.scale = 0.45, .colour = {0, 0, 0}};
 
-// U+00C0 to U+017F without accents: drawn words have ASCII alone.
-constexpr char32_t kFirstAccent = 0xC0;
-constexpr std::string_view kPlainLetters =
-    "AAAAAAACEEEEIIIIDNOOOOOxOUUUUYTsaaaaaaaceeeeiiiidnooooo/ouuuuytyAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGg"
-    "GgGgHhHhIiIiIiIiIiIiJjKkkLlLlLlLlLlNnNnNnnNnOoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs";
-
-std::string PlainLetters(std::string_view word) {
-  std::string plain;
-  for (size_t at = 0; at < word.size();) {
-    const Character c = CharacterAt(word, at);
-    const bool is_accented = c.code >= kFirstAccent && c.code < kFirstAccent + kPlainLetters.size();
-    if (is_accented)
-      plain += kPlainLetters[c.code - kFirstAccent];
-    else
-      plain += c.code < 0x80 && c.bytes > 0 ? static_cast<char>(c.code) : '?';
-    at += std::max<size_t>(c.bytes, 1);
-  }
-  return plain;
-}
-
 int64_t WidthOf(const std::vector<std::string>& words) {
   int64_t most = 0;
-  for (const std::string& word : words) most = std::max(most, SizeOfWords(PlainLetters(word), kGridWords).width);
+  for (const std::string& word : words) most = std::max(most, SizeOfWords(word, kGridWords).width);
   return most;
 }
 
@@ -72,10 +51,10 @@ Image PictureOf(const AttentionGrid& grid) {
   const auto rows = static_cast<int64_t>(grid.targets.size());
   Image image = Paper(left + columns * kSquare + kMargin, top + rows * kSquare + kMargin);
   for (int64_t column = 0; column < columns; ++column) {
-    DrawUpright(PlainLetters(grid.sources[static_cast<size_t>(column)]), left + column * kSquare, top - 4, image);
+    DrawUpright(grid.sources[static_cast<size_t>(column)], left + column * kSquare, top - 4, image);
   }
   for (int64_t row = 0; row < rows; ++row) {
-    const std::string word = PlainLetters(grid.targets[static_cast<size_t>(row)]);
+    const std::string& word = grid.targets[static_cast<size_t>(row)];
     const WordSize size = SizeOfWords(word, kGridWords);
     DrawWords(word, left - kMargin - size.width, top + row * kSquare + (kSquare - size.height) / 2, kGridWords, image);
     for (int64_t column = 0; column < columns; ++column) {

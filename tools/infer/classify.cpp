@@ -1,6 +1,4 @@
 // Classification: pictures in, ranked classes out.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -8,6 +6,7 @@
 #include "core/text.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -49,8 +48,8 @@ PictureJson ClassesJson(const fs::path& file, const std::vector<RankedClass>& be
 }
 
 void PrintClasses(const fs::path& file, const std::vector<RankedClass>& best) {
-  fmt::print("{}\n", Printable(file.string()));
-  for (const RankedClass& p : best) fmt::print("  {:.4f} - \"{}\"\n", p.score, Printable(p.name));
+  Print("{}\n", file.string());
+  for (const RankedClass& p : best) Print("  {:.4f} - \"{}\"\n", p.score, p.name);
 }
 
 int RunClassify(const InferSource& source, const std::vector<std::string>& inputs, const Arguments& arguments) {

@@ -11,6 +11,7 @@
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -87,11 +88,10 @@ PictureJson JsonOf(const fs::path& file, const Image& picture, const std::vector
 
 void PrintBoxes(const fs::path& file, const std::vector<ShownBox>& boxes, const InferSource& source,
                 const std::string& drawn) {
-  fmt::print("{} -> {}\n", Printable(file.string()), Printable(drawn));
+  Print("{} -> {}\n", file.string(), drawn);
   for (const ShownBox& found : boxes) {
-    fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
-               Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
-               found.box.bottom);
+    Print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score, NameOf(source, found.label),
+          found.box.left, found.box.top, found.box.right, found.box.bottom);
   }
 }
 

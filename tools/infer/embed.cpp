@@ -15,6 +15,7 @@
 #include "tools/infer/infer_program.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -130,11 +131,10 @@ int EmbedWords(const InferSource& source, const NetParameter& net, const LayerPa
       json.push_back({{"word", vocabulary.words()[word]}, {"nearest", list}, {"vector", vectors->row(word)}});
       continue;
     }
-    fmt::print("{}\n", Printable(vocabulary.words()[word]));
-    for (const Neighbour& one : near)
-      fmt::print("  {:.4f} - \"{}\"\n", -one.measure, Printable(vocabulary.words()[one.row]));
+    Print("{}\n", vocabulary.words()[word]);
+    for (const Neighbour& one : near) Print("  {:.4f} - \"{}\"\n", -one.measure, vocabulary.words()[one.row]);
   }
-  if (arguments.Has("json")) fmt::print("{}\n", json.dump(2, ' ', false, PictureJson::error_handler_t::replace));
+  if (arguments.Has("json")) PrintJson(json);
   return 0;
 }
 
@@ -168,8 +168,8 @@ int EmbedPictures(const InferSource& source, const std::vector<std::string>& inp
     constexpr size_t kShown = 8;
     std::string numbers;
     for (const float value : vectors.row(i).first(std::min(width, kShown))) numbers += fmt::format(" {:.4f}", value);
-    fmt::print("{}: [{}]{}{}\n", Printable(read[i].string()), width, numbers, width > kShown ? " ..." : "");
-    for (const Neighbour& one : near) fmt::print("  {:.4f} - {}\n", one.measure, Printable(read[one.row].string()));
+    Print("{}: [{}]{}{}\n", read[i].string(), width, numbers, width > kShown ? " ..." : "");
+    for (const Neighbour& one : near) Print("  {:.4f} - {}\n", one.measure, read[one.row].string());
   }
   report.Finish(read.size());
   return done.code;

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <optional>
 #include <string>
 
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/open_file.h"
 #include "core/text.h"
 #include "data/image.h"
 #include "tools/launch/child.h"
@@ -35,18 +35,11 @@ std::string FrameStem(const fs::path& video, size_t number) {
 class AviReader {
  public:
   // Errors: kNoInput.
-  explicit AviReader(const fs::path& path) : path_(path), file_(path, std::ios::binary) {
-    std::error_code fault;
-    left_ = static_cast<int64_t>(fs::file_size(path, fault));
-    if (fault || !file_) throw Error(ErrorKind::kNoInput, StrCat("cannot open ", Printable(path.string())));
-  }
+  explicit AviReader(const fs::path& path) : path_(path), file_(OpenFile::ForReading(path)), left_(file_.bytes()) {}
 
   bool IsAvi() {
     std::string head(kRiffHead, '\0');
-    file_.read(head.data(), kRiffHead);
-    const bool is_avi = file_.gcount() == kRiffHead && head.starts_with("RIFF") && head.ends_with("AVI ");
-    left_ -= kRiffHead;
-    return is_avi;
+    return Read(head.data(), kRiffHead) == kRiffHead && head.starts_with("RIFF") && head.ends_with("AVI ");
   }
 
   // The next picture's bytes; none at the end. A picture of no bytes (the one before stands) is passed over.
@@ -58,10 +51,14 @@ class AviReader {
       }
       // "00dc": compressed picture of stream 0; "db" is an uncompressed one.
       const bool is_picture = chunk->id.ends_with("dc") || chunk->id.ends_with("db");
+      if (is_picture && chunk->bytes > kFileLimitBytes) {
+        throw Error(ErrorKind::kBadData,
+                    StrCat(Printable(path_.string()), " has a picture of ", BytesText(chunk->bytes),
+                           ", more than the limit of ", BytesText(kFileLimitBytes)));
+      }
       if (is_picture && chunk->bytes > 0) {
         std::string bytes(static_cast<size_t>(chunk->bytes), '\0');
-        file_.read(bytes.data(), chunk->bytes);
-        left_ -= chunk->bytes;
+        bytes.resize(static_cast<size_t>(Read(bytes.data(), chunk->bytes)));
         Skip(chunk->bytes % 2);
         return bytes;
       }
@@ -71,8 +68,8 @@ class AviReader {
   }
 
  private:
-  static constexpr std::streamsize kRiffHead = 12;  // "RIFF", size, "AVI "
-  static constexpr int64_t kChunkHead = 8;          // name, size
+  static constexpr int64_t kRiffHead = 12;  // "RIFF", size, "AVI "
+  static constexpr int64_t kChunkHead = 8;  // name, size
 
   struct Chunk {
     std::string id;
@@ -82,8 +79,7 @@ class AviReader {
   std::optional<Chunk> NextChunk() {
     while (left_ >= kChunkHead) {
       std::array<char, kChunkHead> head{};
-      file_.read(head.data(), kChunkHead);
-      left_ -= kChunkHead;
+      if (Read(head.data(), kChunkHead) < kChunkHead) break;
       const std::string id(head.data(), 4);
       int64_t bytes = 0;
       for (size_t i = 8; i > 4; --i) bytes = bytes << 8U | static_cast<unsigned char>(head.at(i - 1));
@@ -93,14 +89,16 @@ class AviReader {
     return std::nullopt;
   }
 
-  void Skip(int64_t bytes) {
-    bytes = std::min(bytes, left_);
-    file_.seekg(bytes, std::ios::cur);
-    left_ -= bytes;
+  // How many bytes there were; none are left where the file turned out shorter than it was.
+  int64_t Read(char* data, int64_t bytes) {
+    const int64_t got = file_.ReadAt(file_.bytes() - left_, data, bytes, path_);
+    left_ = got < bytes ? 0 : left_ - bytes;
+    return got;
   }
+  void Skip(int64_t bytes) { left_ -= std::min(bytes, left_); }
 
   fs::path path_;
-  std::ifstream file_;
+  OpenFile file_;
   int64_t left_ = 0;  // bytes of the file that were not looked at
 };
 
@@ -160,6 +158,8 @@ std::optional<fs::path> WritePictureBytes(std::string_view bytes, const fs::path
       case ImageHeader::Format::kBmp: ending = ".bmp"; break;
       case ImageHeader::Format::kWebp: ending = ".webp"; break;
       case ImageHeader::Format::kGif: ending = ".gif"; break;
+      case ImageHeader::Format::kTiff: ending = ".tif"; break;
+      case ImageHeader::Format::kPnm: ending = ".ppm"; break;
       case ImageHeader::Format::kUnknown: return std::nullopt;
     }
   } catch (const Error&) {

@@ -32,6 +32,7 @@ class Generator {
  public:
   explicit Generator(const InferSource& source) : store_(source.compile.device) {
     const NetParameter net = InferNet(source);
+    RefuseOthers(source, net);
     NetOptions options;
     options.state.set_phase(TEST);
     options.state.add_stage("deploy");
@@ -66,6 +67,18 @@ class Generator {
   }
 
  private:
+  // Before weights and shapes of a net that makes nothing have a say.
+  static void RefuseOthers(const InferSource& source, const NetParameter& net) {
+    const bool draws =
+        std::ranges::any_of(net.layer(), [](const LayerParameter& l) { return l.type() == "RandomNoise"; });
+    if (draws || source.card.task() == ModelCard::GENERATE) return;
+    throw Error(
+        ErrorKind::kUsage, {},
+        StrCat("net \"", net.name(), "\" is no generator: it has no RandomNoise layer, and its card says task: ",
+               ModelCard::Task_Name(source.card.task())),
+        "see moka infer");
+  }
+
   [[noreturn]] static void RefuseInput(const NetParameter& net, const std::string& top) {
     throw Error(ErrorKind::kConfig, {},
                 StrCat("net \"", net.name(), "\" makes its pictures from \"", top, "\", which comes from outside"),

@@ -13,6 +13,7 @@
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -140,12 +141,10 @@ PictureJson InstancesJson(const fs::path& file, const Image& picture, const std:
 
 void PrintInstances(const fs::path& file, const std::vector<FoundInstance>& instances, const InferSource& source,
                     const std::string& drawn) {
-  fmt::print("{} -> {}: {} object{}\n", Printable(file.string()), Printable(drawn), instances.size(),
-             instances.size() == 1 ? "" : "s");
+  Print("{} -> {}: {} object{}\n", file.string(), drawn, instances.size(), instances.size() == 1 ? "" : "s");
   for (const FoundInstance& found : instances) {
-    fmt::print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score,
-               Printable(NameOf(source, found.label)), found.box.left, found.box.top, found.box.right,
-               found.box.bottom);
+    Print("  {:.4f} - \"{}\" {:.0f},{:.0f} to {:.0f},{:.0f}\n", found.score, NameOf(source, found.label),
+          found.box.left, found.box.top, found.box.right, found.box.bottom);
   }
 }
 

@@ -65,6 +65,7 @@ std::span<float> PictureNet::SlotOf(int64_t slot) const {
 Image PictureNet::Load(const fs::path& file, int64_t slot) {
   try {
     Image image = reader_->Load(ReadFile(file), SlotOf(slot));
+    TellLosses(reader_->TakeLosses(), Printable(file.string()));
     shown_[static_cast<size_t>(slot)] = reader_->shown();
     return image;
   } catch (const Error& error) {

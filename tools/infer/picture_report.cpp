@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/trace.h"
 #include "tools/infer/source.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -91,7 +92,7 @@ PictureReport::PictureReport(const Arguments& arguments) : arguments_(arguments)
 void PictureReport::Finish(size_t pictures, int indent) const {
   const double ms = static_cast<double>(NowMicros() - begin_us_) * 1e-3;
   EndTrace(arguments_);
-  if (as_json_) fmt::print("{}\n", pictures_.dump(indent, ' ', false, PictureJson::error_handler_t::replace));
+  if (as_json_) PrintJson(pictures_, indent);
   LogInfo(fmt::format("{} image{}, {:.1f} ms", pictures, pictures == 1 ? "" : "s", ms));
 }
 

@@ -181,15 +181,15 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
     }
   }
   if (arguments.Has("scale")) input.set_scale(FloatOfFlag("scale", arguments.Get("scale")));
+  if (arguments.Has("resize") && arguments.Has("resize-short"))
+    throw Error(ErrorKind::kUsage, "--resize and --resize-short: keep one");
   if (arguments.Has("resize")) {
-    const auto [height, width] = SizeOfFlag("resize", arguments.Get("resize"));
-    if (width > 0) {
-      input.set_resize_height(static_cast<uint32_t>(height));
-      input.set_resize_width(static_cast<uint32_t>(width));
-    } else {
-      input.set_resize_short(static_cast<uint32_t>(height));
-    }
+    const auto [height, width] = SizeOfFlag("resize", arguments.Get("resize"), "resize-short");
+    input.set_resize_height(static_cast<uint32_t>(height));
+    input.set_resize_width(static_cast<uint32_t>(width));
   }
+  if (arguments.Has("resize-short"))
+    input.set_resize_short(static_cast<uint32_t>(arguments.Int("resize-short", 0, 1, kMostPixelsOfSide)));
   return input;
 }
 
@@ -207,7 +207,8 @@ PictureWay PictureWayOf(const InferSource& source, const NetParameter& net, cons
     } else if (!has_card && IsEmpty(source.flags)) {
       LogWarning(StrCat("nothing says how pictures become the input \"", top, "\": they are resized to ", sample[1],
                         "x", sample[2], " and go in as ", sample[0] == 1 ? "grey" : "B,G,R",
-                        " of 0..255 (--mean, --scale, ", "--resize, or input { } in a model.prototxt beside the net)"));
+                        " of 0..255 (--mean, --scale, ",
+                        "--resize, --resize-short, or input { } in a model.prototxt beside the net)"));
     }
   }
   GatherFields(way.layer);

@@ -19,7 +19,7 @@ struct PictureWay {
   PictureReader::Order order = PictureReader::Order::kBgr;
 };
 
-// --mean, --scale and --resize. Errors: kUsage.
+// --mean, --scale, --resize and --resize-short. Errors: kUsage.
 PictureInput PictureFlagsOf(const Arguments& arguments);
 
 // Of the first input of `deploy`, which was derived from `net`; `sample` is its [C,H,W]. Where neither net nor card nor

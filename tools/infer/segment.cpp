@@ -12,6 +12,7 @@
 #include "tools/infer/out_folder.h"
 #include "tools/infer/picture_report.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -136,8 +137,8 @@ int RunSegment(const InferSource& source, const std::vector<std::string>& inputs
     if (report.as_json()) {
       return report.Add(SegmentJson(file, map, shares, overlay, class_map));
     }
-    fmt::print("{} -> {}\n", Printable(file.string()), Printable(overlay));
-    for (const ClassShare& share : shares) fmt::print("  {:5.1f} %  {}\n", 100 * share.share, Printable(share.name));
+    Print("{} -> {}\n", file.string(), overlay);
+    for (const ClassShare& share : shares) Print("  {:5.1f} %  {}\n", 100 * share.share, share.name);
   };
   const FilesSeen done = ForEachFile(files, segment);
   report.Finish(done.files.size());

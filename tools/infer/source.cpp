@@ -1,7 +1,6 @@
 #include "tools/infer/source.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iostream>
 #include <iterator>
 #include <optional>
@@ -9,8 +8,13 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/class_names.h"
+#include "data/file_tree.h"
+#include "data/image.h"
+#include "data/left_out.h"
 #include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
@@ -26,17 +30,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool IsPictureFile(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".bmp" ||
-         extension == ".webp" || extension == ".gif";
+// The pictures below a folder in order. As for an import, hidden entries are none of it: what notebooks and macOS leave
+// there are copies and no pictures.
+std::vector<fs::path> PicturesBelow(const fs::path& folder) {
+  std::vector<fs::path> pictures;
+  LeftOut left_out;
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with('.')) {
+      if (entry->is_directory()) entry.disable_recursion_pending();
+    } else if (entry->is_regular_file()) {
+      if (IsImageName(name)) pictures.push_back(entry->path());
+      const std::string_view format = UnreadFormatOfName(name);
+      if (!format.empty()) left_out.Add(StrCat(format, " files, a format that is not read"), entry->path().string());
+    }
+  }
+  for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
+  if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
+  std::ranges::sort(pictures);
+  return pictures;
 }
 
 // The picture that standard input holds, or the files that its lines name.
 std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
-  const std::string all{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string all;
+  constexpr std::streamsize kStep = 1 << 16;
+  for (std::string step(kStep, '\0'); std::cin;) {
+    std::cin.read(step.data(), kStep);
+    all.append(step, 0, static_cast<size_t>(std::cin.gcount()));
+    if (std::ssize(all) <= kFileLimitBytes) continue;
+    throw Error(ErrorKind::kBadData, StrCat("the standard input has more than ", BytesText(kFileLimitBytes)));
+  }
   if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
   std::vector<fs::path> files;
   for (const std::string& line : Split(all, '\n')) {
@@ -137,12 +161,7 @@ std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, cons
       files.emplace_back(argument);
       continue;
     }
-    std::vector<fs::path> inside;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(argument)) {
-      if (entry.is_regular_file() && IsPictureFile(entry.path())) inside.push_back(entry.path());
-    }
-    if (inside.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(argument)));
-    std::sort(inside.begin(), inside.end());
+    const std::vector<fs::path> inside = PicturesBelow(argument);
     files.insert(files.end(), inside.begin(), inside.end());
   }
   return files;

@@ -19,6 +19,7 @@
 #include "tools/infer/beam_search.h"
 #include "tools/infer/tasks.h"
 #include "tools/infer/translation_net.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 
 namespace moka {
@@ -202,11 +203,11 @@ nlohmann::ordered_json JsonOf(const TranslatedLine& line, const TranslateSetting
 void PrintTranslations(const std::vector<TranslatedLine>& lines, const TranslateSettings& settings,
                        const TranslationNet& net) {
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (settings.shown == 1) fmt::print("{}\n", BestOf(lines[i], net));
+    if (settings.shown == 1) Print("{}\n", BestOf(lines[i], net));
     for (size_t k = 0; settings.shown > 1 && k < lines[i].translations.size(); ++k) {
       if (k == static_cast<size_t>(settings.shown)) break;
       const Translation& one = lines[i].translations[k];
-      fmt::print("{}\t{:.4f}\t{}\n", i + 1, one.score, TextOf(one, net));
+      Print("{}\t{:.4f}\t{}\n", i + 1, one.score, TextOf(one, net));
     }
   }
 }
@@ -218,7 +219,7 @@ std::vector<AttentionGrid> GridsOf(const std::vector<TranslatedLine>& lines, con
 }
 
 void PrintAttention(const std::vector<TranslatedLine>& lines, const TranslationNet& net) {
-  for (const AttentionGrid& grid : GridsOf(lines, net)) fmt::print("{}", AttentionText(grid));
+  for (const AttentionGrid& grid : GridsOf(lines, net)) PrintLines(AttentionText(grid));
 }
 
 void PrintResult(const std::vector<TranslatedLine>& lines, const std::vector<std::vector<std::string>>& references,
@@ -231,11 +232,11 @@ void PrintResult(const std::vector<TranslatedLine>& lines, const std::vector<std
     nlohmann::ordered_json json{{"lines", nlohmann::ordered_json::array()}};
     for (const TranslatedLine& line : lines) json["lines"].push_back(JsonOf(line, settings, net));
     if (!references.empty()) json["bleu"] = {{"score", bleu.score}, {"text", bleu.Text()}, {"signature", signature}};
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    PrintJson(json);
   } else {
     PrintTranslations(lines, settings, net);
     if (settings.has_attention && attention.empty()) PrintAttention(lines, net);
-    if (!references.empty()) fmt::print("{}\n{}\n", bleu.Text(), signature);
+    if (!references.empty()) Print("{}\n{}\n", bleu.Text(), signature);
   }
 }
 

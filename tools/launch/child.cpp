@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
 
@@ -46,6 +47,7 @@ sigset_t HeldSet() {
   sigset_t none{};
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  RestoreStreamSignals();
   execvp(argv[0], argv);
   (void)!write(STDERR_FILENO, failure, std::strlen(failure));
   _exit(kNotStarted);
@@ -63,7 +65,7 @@ Running Start(const std::vector<std::string>& words) {
   if (pipe2(out.data(), O_CLOEXEC) != 0) throw Error(ErrorKind::kUnavailable, "no pipe is left for a command");
   if (pipe2(err.data(), O_CLOEXEC) != 0) throw Error(ErrorKind::kUnavailable, "no pipe is left for a command");
   const std::vector<char*> argv = ArgvOf(words);
-  const std::string failure = "cannot start " + words.at(0) + "\n";
+  const std::string failure = StrCat("cannot start ", Printable(words.at(0)), "\n");
   const pid_t pid = fork();
   if (pid < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");
   if (pid == 0) {
@@ -155,7 +157,7 @@ JobEnd RunJob(const std::vector<std::string>& words) {
   const sigset_t set = HeldSet();
   if (const int signal = StopThatWaits(); signal != 0) return {kChildSignalled + signal, true};
   const std::vector<char*> argv = ArgvOf(words);
-  const std::string failure = StrCat("error: cannot start ", words.at(0), "\n");
+  const std::string failure = StrCat("error: cannot start ", Printable(words.at(0)), "\n");
   const pid_t launcher = getpid();
   const pid_t job = fork();
   if (job < 0) throw Error(ErrorKind::kUnavailable, "the system starts no more processes");

@@ -1,5 +1,7 @@
 #include "tools/launch/command.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/text.h"
@@ -17,8 +19,19 @@ bool IsPlain(const std::string& word) {
   });
 }
 
-// 'word', where a quote inside is closed, escaped and opened again.
+// $'word' with every byte that is no letter, digit or plain sign in three octal digits, which end where they end.
+std::string DollarQuoted(const std::string& word) {
+  std::string quoted = "$'";
+  for (const char c : word)
+    quoted += IsPlain(std::string(1, c)) || c == ' ' ? std::string(1, c)
+                                                     : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  return quoted + "'";
+}
+
+// 'word', where a quote inside is closed, escaped and opened again. What is shown escaped becomes $'word', which bash
+// and other shells read back to the same bytes.
 std::string CommandQuoted(const std::string& word) {
+  if (Printable(word) != word) return DollarQuoted(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "tools/launch/command.h"
 
 namespace moka {
@@ -35,7 +36,11 @@ std::string KubernetesName(const std::string& name) {
 }
 
 // A YAML string in double quotes, which are JSON's.
-std::string YamlText(const std::string& text) { return nlohmann::json(text).dump(); }
+std::string YamlText(const std::string& text) {
+  if (IsUtf8(text)) return nlohmann::json(text).dump();
+  throw Error(ErrorKind::kUsage,
+              StrCat("\"", Printable(text), "\" is no UTF-8, and a Kubernetes job holds nothing else"));
+}
 
 // The words as a shell's line; a word that ends with kJobMark ends with the job's number instead, once it is known.
 std::string LineWithJob(const std::vector<std::string>& words) {
@@ -109,7 +114,7 @@ std::string SbatchText(const JobFile& job, const LaunchedVerb& verb) {
   if (job.cpus_per_task > 0) flags.insert(flags.end(), {"--cpus-per-task", std::to_string(job.cpus_per_task)});
   const std::string line = LineWithJob(RequeuedWords(verb, StrCat("-j", kJobMark)));
   text += StrCat("\n", ShellLine(LaunchInJob(job, flags)), " \\\n  ", line, "\ncode=$?\n");
-  text += "# 75: interrupted, and the checkpoint is complete.\n";
+  text += "# 75: interrupted; the next start goes on from the newest checkpoint that is complete.\n";
   text += "if [ \"$code\" -eq 75 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n";
   return text;
 }

@@ -66,9 +66,13 @@ bool IsRankLost(int code) {
   return code != 0 && !is_explained && code != kSupervisorSignalled + SIGINT;
 }
 
-std::string EndText(int code) {
+std::string EndText(int code, const std::optional<std::filesystem::path>& run) {
   if (code == 0) return "the job is done";
-  if (code == static_cast<int>(ErrorKind::kInterrupted)) return "the job was interrupted; its checkpoint is complete";
+  if (code == static_cast<int>(ErrorKind::kInterrupted)) {
+    return !run                  ? "the job was interrupted (exit code 75)"
+           : HasCheckpoint(*run) ? StrCat("the job was interrupted; its checkpoint is complete in ", run->string())
+                                 : StrCat("the job was interrupted before its first checkpoint in ", run->string());
+  }
   if (code == static_cast<int>(ErrorKind::kPeer)) return "a rank lost its peers (exit code 76)";
   if (code > kSupervisorSignalled && code < kSupervisorSignalled + NSIG) {
     const int signal = code - kSupervisorSignalled;
@@ -86,9 +90,9 @@ int Supervise(LaunchPlan plan, const LaunchedVerb& verb, const RestartOptions& o
     const RunWatch watch(verb);  // of no training it finds none
     LogInfo(ShellLine(LaunchWords(plan)));
     const JobEnd end = RunJob(LaunchWords(plan));
-    if (end.code != 0) LogInfo(EndText(end.code));
-    if (!IsRankLost(end.code) || end.was_stopped) return end.code;
     if (const std::optional<std::filesystem::path> found = watch.Find()) run = found;
+    if (end.code != 0) LogInfo(EndText(end.code, run));
+    if (!IsRankLost(end.code) || end.was_stopped) return end.code;
     const JobVerdict verdict = JudgeJob(run, since_s, plan.ranks, batch);
     if (verdict.code != 0) {  // a rank that lost this one ended first
       LogInfo(StrCat("it failed with an error that a restart would meet again (exit code ", verdict.code, ")"));

@@ -1,6 +1,8 @@
 // Runs a job, says how it ended, and starts it again from its newest checkpoint when a rank was lost.
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "tools/launch/command.h"
@@ -18,8 +20,8 @@ struct RestartOptions {
 // was asked to stop.
 bool IsRankLost(int code);
 
-// "a rank was ended by signal 9 (Killed)": an exit code in words.
-std::string EndText(int code);
+// "a rank was ended by signal 9 (Killed)": an exit code in words. `run`: the job's run folder, where it made one.
+std::string EndText(int code, const std::optional<std::filesystem::path>& run = {});
 
 // Runs the plan until it ends for good and returns the job's last exit code. Narrates on stderr. Writes the hostfile of
 // the plan anew when ranks are given up. Requires: HeldSignals. Errors: kUnavailable.

@@ -1,9 +1,8 @@
 // moka bench: whole steps of nets, and input pipelines, against the clock and the machine's limits.
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/open_file.h"
 #include "core/parallel.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "proto/filter.h"
@@ -19,6 +20,7 @@
 #include "tools/data_bench.h"
 #include "tools/model_bench.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
@@ -63,8 +65,8 @@ Bench Prepare(const Arguments& arguments) {
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   options.solver = overrides.solver;
   options.has_precision = arguments.Has("precision");
-  const fs::path file =
-      FindConfig(ConfigOf(arguments.positionals[0]), result.is_training ? "train_val.prototxt" : "deploy.prototxt");
+  const std::string config = ConfigOf(arguments.positionals[0]);
+  const fs::path file = result.is_training ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config);
   const bool is_folder = file.filename() == "train_val.prototxt" || file.filename() == "deploy.prototxt";
   result.model = is_folder ? fs::absolute(file).parent_path().filename().string() : file.stem().string();
   NetReadOptions read;
@@ -101,18 +103,19 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
                   "training and inference go to files of their own");
     }
   }
-  std::ofstream file(path, std::ios::app);
-  if (is_new) file << header << "\n";
-  file << TimmRow(bench.result, *bench.net) << "\n";
-  if (!file.flush()) throw Error(ErrorKind::kCantCreate, StrCat("cannot write ", path.string()));
+  const std::string lines = StrCat(is_new ? header + "\n" : "", TimmRow(bench.result, *bench.net), "\n");
+  const OpenFile file = OpenFile::ForAppending(path);
+  if (write(file.fd(), lines.data(), lines.size()) != std::ssize(lines)) {
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string()));
+  }
 }
 
 // Answers commands with one line of JSON each until "quit" or the end of the input, after a first line that says what
 // is there. `answer` gives none for a word it does not know. While it waits it blocks in read(2).
 using Answer = std::function<std::optional<nlohmann::ordered_json>(const std::string& word, int64_t steps)>;
 int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
-  fmt::print("{}\n", hello.dump());
-  std::fflush(stdout);
+  PrintJson(hello, -1);
+  FlushStandardOutput();
   for (std::string line; std::getline(std::cin, line);) {
     const std::vector<std::string> words = Split(line, ' ');
     if (words[0] == "quit") break;
@@ -126,8 +129,8 @@ int Serve(const nlohmann::ordered_json& hello, const Answer& answer) {
                          "), \"quit\" and, for models, \"outside N\"; found \"", Printable(line), "\""));
     }
     (*json)["peak_bytes"] = ProcessBytes("VmHWM");
-    fmt::print("{}\n", json->dump());
-    std::fflush(stdout);
+    PrintJson(*json, -1);
+    FlushStandardOutput();
   }
   return 0;
 }
@@ -156,9 +159,11 @@ int RunModel(const Arguments& arguments) {
   bench.result.peak_bytes = ProcessBytes("VmHWM");
   bench.result.outside_share = ShareOutsideKernels(*bench.net, std::min<int64_t>(iterations, 3));
   if (arguments.Has("csv")) AppendCsv(bench, arguments.Get("csv"));
-  const std::string text =
-      arguments.Has("json") ? BenchJson(bench.result, *bench.net) + "\n" : BenchText(bench.result, *bench.net);
-  std::fputs(text.c_str(), stdout);
+  if (arguments.Has("json")) {
+    PrintJsonText(BenchJson(bench.result, *bench.net));
+  } else {
+    PrintLines(BenchText(bench.result, *bench.net));
+  }
   return 0;
 }
 
@@ -177,12 +182,15 @@ LayerParameter DataLayerOf(const Arguments& arguments) {
   read.overrides = arguments.overrides;
   const NetParameter net = ReadNet(FindConfig(ConfigOf(source), "train_val.prototxt"), read);
   const NetParameter present = FilterNet(net, TRAIN);
+  std::vector<std::string> names;
   for (const LayerParameter& layer : present.layer()) {
-    const bool is_asked = !arguments.Has("layer") || layer.name() == arguments.Get("layer");
-    if (is_asked && IsPipelineLayer(layer.type())) return layer;
+    if (!IsPipelineLayer(layer.type())) continue;
+    if (!arguments.Has("layer") || layer.name() == arguments.Get("layer")) return layer;
+    names.push_back(layer.name());
   }
-  throw Error(ErrorKind::kUsage,
-              StrCat(source, " has no ", arguments.Has("layer") ? "such " : "", "layer that reads data when training"));
+  const std::string wanted = arguments.Has("layer") ? StrCat(" \"", Printable(arguments.Get("layer")), "\"") : "";
+  throw Error(ErrorKind::kUsage, {}, StrCat(source, " has no layer", wanted, " that reads data when training"),
+              names.empty() ? std::string() : StrCat("it has ", Join(names, ", ")));
 }
 
 int RunData(const Arguments& arguments) {
@@ -223,13 +231,13 @@ int RunData(const Arguments& arguments) {
                                          {"transform_ms", static_cast<double>(statistics.transform_micros) * 1e-3},
                                          {"idle_ms", static_cast<double>(statistics.idle_micros) * 1e-3},
                                          {"bad_records", statistics.bad_records}};
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
   } else {
-    fmt::print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
-               seconds * 1e3 / static_cast<double>(batches), batch);
+    Print("{} ({}): {:.1f} samples/s, {:.2f} ms a batch of {}\n", layer.name(), layer.type(), rate,
+          seconds * 1e3 / static_cast<double>(batches), batch);
     if (statistics.worker_micros() > 0) {
-      fmt::print("{}\neach stage alone on {} thread{}: {}\n", InputSentence(statistics), statistics.threads,
-                 statistics.threads == 1 ? "" : "s", StageRates(statistics));
+      Print("{}\neach stage alone on {} thread{}: {}\n", InputSentence(statistics), statistics.threads,
+            statistics.threads == 1 ? "" : "s", StageRates(statistics));
     }
   }
   return 0;

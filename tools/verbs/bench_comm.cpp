@@ -1,18 +1,19 @@
 // moka bench comm: all-reduces between ranks against the clock, with the flags and columns of nccl-tests.
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "comm/mpi_world.h"
+#include "comm/same_on_all.h"
 #include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/comm_bench.h"
+#include "tools/print.h"
+#include "tools/rank_fields.h"
 #include "tools/verbs/verbs.h"
+#include "tools/version.h"
 
 namespace moka {
 namespace {
@@ -79,21 +80,20 @@ void PrintBenchComm(const std::vector<CommBenchTable>& tables, int ranks, const 
       }
       json["algorithms"].push_back(std::move(one));
     }
-    fmt::print("{}\n", json.dump());
+    PrintJson(json, -1);
     return;
   }
   for (const CommBenchTable& table : tables) {
-    fmt::print("# {} ranks, {}, {} on the wire\n", ranks, table.algorithm, NameOf(wire));
-    fmt::print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time",
-               "algbw", "busbw", "#wrong");
-    fmt::print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8}\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
-               "(GB/s)");
+    Print("# {} ranks, {}, {} on the wire\n", ranks, table.algorithm, NameOf(wire));
+    Print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time", "algbw",
+          "busbw", "#wrong");
+    Print("# {:>11} {:>12} {:>8} {:>6} {:>12} {:>8} {:>8}\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)");
     for (const CommBenchRow& row : table.rows) {
-      fmt::print("{:>13} {:>12} {:>8} {:>6} {:>12.2f} {:>8.3f} {:>8.3f} {:>7}\n", row.bytes, row.bytes / 4, "float",
-                 "sum", row.us, row.algbw_gb_s, row.busbw_gb_s, row.wrong < 0 ? "N/A" : std::to_string(row.wrong));
+      Print("{:>13} {:>12} {:>8} {:>6} {:>12.2f} {:>8.3f} {:>8.3f} {:>7}\n", row.bytes, row.bytes / 4, "float", "sum",
+            row.us, row.algbw_gb_s, row.busbw_gb_s, row.wrong < 0 ? "N/A" : std::to_string(row.wrong));
     }
-    fmt::print("# time = {:.2f} us + {:.4f} ns * bytes (R^2 {:.4f} over all sizes, by relative errors)\n",
-               table.line.alpha_s * 1e6, table.line.beta_s * 1e9, table.line.r_squared);
+    Print("# time = {:.2f} us + {:.4f} ns * bytes (R^2 {:.4f} over all sizes, by relative errors)\n",
+          table.line.alpha_s * 1e6, table.line.beta_s * 1e9, table.line.r_squared);
   }
 }
 
@@ -123,12 +123,13 @@ int RunBenchComm(const Arguments& given) {
   const Arguments arguments = SpellOut(given);
   if (arguments.Has("list")) {
     for (const AllReduceAlgorithm& algorithm : AllReduceAlgorithms()) {
-      fmt::print("{:<20} {}{}\n", algorithm.name, algorithm.doc, algorithm.has_fixed_order ? " (fixed order)" : "");
+      Print("{:<20} {}{}\n", algorithm.name, algorithm.doc, algorithm.has_fixed_order ? " (fixed order)" : "");
     }
     return 0;
   }
   if (IsLaunched() && !arguments.Has("ranks")) {
-    const std::unique_ptr<Communicator> world = OpenWorld();
+    const std::unique_ptr<Communicator> world = OpenWorld({.program = StrCat("moka ", Version(), " bench comm")});
+    RequireSameFields(*world, FieldsOfStart(arguments));
     return BenchWorld(*world, arguments);
   }
   const auto ranks = static_cast<int>(arguments.Int("ranks", 0, 0, 256));

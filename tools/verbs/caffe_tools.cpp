@@ -19,6 +19,7 @@
 #include "proto/solver_file.h"
 #include "proto/weights.h"
 #include "tools/net_drawing.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -78,7 +79,7 @@ int RunConvertImageset(const Arguments& arguments) {
   const ImportReport report = ImportList(list, root, out, ConvertOptions(arguments));
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
   if (IsOn(arguments, "check_size")) CheckOneSize(report);
-  fmt::print("Processed {} files.\n", report.records);
+  Print("Processed {} files.\n", report.records);
   return 0;
 }
 
@@ -111,7 +112,7 @@ int RunConvertAnnoset(const Arguments& arguments) {
   for (const std::string& warning : report.warnings) LogWarning(warning);
   for (const std::string& skipped : report.skipped) LogWarning(StrCat("skipped ", skipped));
   if (IsOn(arguments, "check_size")) CheckOneSize(report);
-  fmt::print("Processed {} files.\n", report.records);
+  Print("Processed {} files.\n", report.records);
   return 0;
 }
 
@@ -121,15 +122,15 @@ int RunImageMean(const Arguments& arguments) {
   const BlobProto mean = ComputeMean(database);
   if (arguments.positionals.size() > 1) {
     SaveBlob(mean, arguments.positionals[1]);
-    fmt::print("Write to {}\n", Printable(arguments.positionals[1]));
+    Print("Write to {}\n", arguments.positionals[1]);
   }
   const int64_t channels = mean.shape().dim_size() > 1 ? mean.shape().dim(1) : mean.channels();
   const int64_t pixels = channels > 0 ? mean.data_size() / channels : 0;
-  fmt::print("Number of channels: {}\n", channels);
+  Print("Number of channels: {}\n", channels);
   for (int64_t c = 0; c < channels; ++c) {
     double sum = 0;
     for (int64_t i = 0; i < pixels; ++i) sum += static_cast<double>(mean.data(static_cast<int>(c * pixels + i)));
-    fmt::print("mean_value channel [{}]: {:g}\n", c, sum / static_cast<double>(pixels));
+    Print("mean_value channel [{}]: {:g}\n", c, sum / static_cast<double>(pixels));
   }
   return 0;
 }
@@ -193,7 +194,7 @@ int RunExtractFeatures(const Arguments& arguments) {
     return true;
   });
   for (size_t i = 0; i < names.size(); ++i) {
-    fmt::print("Extracted features of {} query images for feature blob {}\n", writers[i]->Finish(), names[i]);
+    Print("Extracted features of {} query images for feature blob {}\n", writers[i]->Finish(), names[i]);
   }
   return 0;
 }
@@ -215,7 +216,7 @@ int RunDrawNet(const Arguments& arguments) {
                 StrCat("--rankdir is TB, BT, LR or RL, found \"", Printable(options.direction), "\""));
   }
   options.show_lr_mult = IsOn(arguments, "display_lrm");
-  fmt::print("Drawing net to {}\n", Printable(out));
+  Print("Drawing net to {}\n", out);
   WriteDrawing(NetToDot(net, options), out);
   return 0;
 }
@@ -279,13 +280,15 @@ std::vector<Verb> CaffeTools() {
   draw.options = {{"rankdir", "DIRECTION", "TB, BT, LR (default) or RL"},
                   {"phase", "PHASE", "TRAIN, TEST or ALL (default)"},
                   {"display_lrm", "[BOOL]", "the multipliers of layers with weights"}};
+  Verb extract = Tool("extract_features", "blobs of a trained net as databases",
+                      "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures);
+  extract.options = {{"allow-outputs", "DIR", "let files that the net names lie below DIR too"}};
   return {
       mean,
       annotate,
       convert,
       draw,
-      Tool("extract_features", "blobs of a trained net as databases",
-           "WEIGHTS NET BLOB[,BLOB] DATABASE[,DATABASE] BATCHES lmdb", RunExtractFeatures),
+      extract,
       Tool("upgrade_net_proto_binary", "an old .caffemodel in the present spelling", "FROM TO", RunUpgradeNetBinary),
       Tool("upgrade_net_proto_text", "an old net in the present spelling", "FROM TO", RunUpgradeNetText),
       Tool("upgrade_solver_proto_text", "an old solver in the present spelling", "FROM TO", RunUpgradeSolver)};

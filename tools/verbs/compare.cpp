@@ -7,6 +7,7 @@
 #include "tools/checkpoint_source.h"
 #include "tools/net_compare.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -53,24 +54,23 @@ int RunCompare(const Arguments& arguments) {
     const bool is_gradient = d.name.starts_with("gradient");
     const bool is_equal = d.problem.empty() && d.relative <= (is_gradient ? gradient_tolerance : tolerance);
     if (!is_equal && first == nullptr) first = &d;
-    fmt::print("{:<7} {:<28} {:<32} {}\n", is_equal ? "equal" : "differs", d.layer, d.name,
-               d.problem.empty() ? fmt::format("relative {:.2e}{}{}", d.relative, d.note.empty() ? "" : ", ", d.note)
-                                 : d.problem);
+    Print("{:<7} {:<28} {:<32} {}\n", is_equal ? "equal" : "differs", d.layer, d.name,
+          d.problem.empty() ? fmt::format("relative {:.2e}{}{}", d.relative, d.note.empty() ? "" : ", ", d.note)
+                            : d.problem);
   }
-  for (const std::string& left_out : comparison.not_compared) fmt::print("{:<7} {}\n", "not", left_out);
+  for (const std::string& left_out : comparison.not_compared) Print("{:<7} {}\n", "not", left_out);
   if (differences.empty()) {
     throw Error(ErrorKind::kBadData, {}, StrCat(Printable(arguments.positionals[1]), " has no blob of this net"),
                 "name them blob/NAME, blobdiff/NAME, param/LAYER/INDEX, paramdiff/LAYER/INDEX");
   }
   if (first == nullptr) {
-    fmt::print("all {} agree{}\n", differences.size(),
-               comparison.not_compared.empty() ? "" : fmt::format("; {} not compared", comparison.not_compared.size()));
+    Print("all {} agree{}\n", differences.size(),
+          comparison.not_compared.empty() ? "" : fmt::format("; {} not compared", comparison.not_compared.size()));
     return 0;
   }
-  fmt::print("the first that differs: {} of layer \"{}\" ({})\n", first->name, first->layer,
-             first->problem.empty()
-                 ? fmt::format("at {}: {:g} here, {:g} there", first->index, first->here, first->there)
-                 : first->problem);
+  Print("the first that differs: {} of layer \"{}\" ({})\n", first->name, first->layer,
+        first->problem.empty() ? fmt::format("at {}: {:g} here, {:g} there", first->index, first->here, first->there)
+                               : first->problem);
   return static_cast<int>(ErrorKind::kVerification);
 }
 

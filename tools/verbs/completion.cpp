@@ -1,9 +1,8 @@
 // moka completion SHELL: a small adaptor that asks `moka completion --line` for the candidates.
-#include <cstdio>
-
 #include "core/error.h"
 #include "core/text.h"
 #include "tools/completion_words.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -39,7 +38,9 @@ complete -c moka -F
 
 int RunCompletion(const Arguments& arguments) {
   if (arguments.Has("line")) {
-    for (const std::string& word : CompletionsOf(AllVerbs(), arguments.Get("line"))) std::puts(word.c_str());
+    for (const std::string& word : CompletionsOf(AllVerbs(), arguments.Get("line"))) {
+      if (Printable(word) == word) Print("{}\n", word);  // no shell could type what is escaped
+    }
     return 0;
   }
   const std::string shell = arguments.positionals.empty() ? "" : arguments.positionals[0];
@@ -49,7 +50,7 @@ int RunCompletion(const Arguments& arguments) {
                 StrCat("completion is there for bash, zsh and fish, not \"", Printable(shell), "\""),
                 DidYouMean(shell, {"bash", "zsh", "fish"}));
   }
-  std::fputs(script, stdout);
+  PrintLines(script);
   return 0;
 }
 

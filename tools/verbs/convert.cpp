@@ -1,6 +1,4 @@
 // moka model convert: weights and solver states between Caffe's formats, safetensors and the checkpoints of runs.
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "proto/net_file.h"
 #include "proto/weights.h"
 #include "tools/checkpoint_source.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -92,8 +91,7 @@ void WriteWeights(const Source& source, const fs::path& to) {
   }
   int64_t values = 0;
   for (const NamedBlob& blob : blobs) values += static_cast<int64_t>(blob.values.size());
-  fmt::print("wrote {}: {} blobs, {} values (from {})\n", Printable(to.string()), blobs.size(), values,
-             source.weights.format);
+  Print("wrote {}: {} blobs, {} values (from {})\n", to.string(), blobs.size(), values, source.weights.format);
 }
 
 // A state and, beside it, the weights it names.
@@ -111,7 +109,7 @@ void WriteState(Source source, const fs::path& to) {
   std::swap(source.checkpoint->weights, source.weights);
   WriteWeights(source, weights);
   WriteCaffeState(to, state);
-  fmt::print("wrote {}: iteration {}, {} history blobs\n", Printable(name), state.iteration, state.history.size());
+  Print("wrote {}: iteration {}, {} history blobs\n", name, state.iteration, state.history.size());
 }
 
 int RunConvert(const Arguments& arguments) {
@@ -122,8 +120,7 @@ int RunConvert(const Arguments& arguments) {
   if (target == Target::kState && (from.ends_with(".solverstate") || from.ends_with(".solverstate.h5"))) {
     const CaffeState state = ReadCaffeState(arguments.positionals[0]);
     WriteCaffeState(to, state);
-    fmt::print("wrote {}: iteration {}, {} history blobs\n", Printable(to.string()), state.iteration,
-               state.history.size());
+    Print("wrote {}: iteration {}, {} history blobs\n", to.string(), state.iteration, state.history.size());
     return 0;
   }
   Source source = ReadSource(arguments);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -21,6 +22,7 @@
 #include "proto/filter.h"
 #include "proto/net_file.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/progress.h"
 #include "tools/verbs/verbs.h"
 
@@ -30,9 +32,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 // Names of files may hold any bytes; the replace handler keeps the output valid UTF-8.
-void PrintDataJson(const OrderedJson& json) {
-  std::fputs((json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n").c_str(), stdout);
-}
+void PrintDataJson(const OrderedJson& json) { PrintJson(json); }
 
 const std::string& Positional(const Arguments& arguments, size_t i, std::string_view what) {
   if (i >= arguments.positionals.size()) throw Error(ErrorKind::kUsage, StrCat("missing argument: ", what));
@@ -53,9 +53,7 @@ ImportOptions DataOptionsOf(const Arguments& arguments) {
   ImportOptions options;
   const std::string size = arguments.Get("resize");
   if (!size.empty()) {
-    const auto [height, width] = SizeOfFlag("resize", size);
-    options.height = height;
-    options.width = width > 0 ? width : height;
+    std::tie(options.height, options.width) = SizeOfFlag("resize", size, "max-side");
   }
   constexpr int64_t kMostPixels = 1 << 14;
   options.max_dim = arguments.Int("max-side", 0, 1, kMostPixels);
@@ -110,15 +108,14 @@ int RunImport(const Arguments& arguments) {
                    {"records", report.records},
                    {"resumed_at", report.resumed_at},
                    {"skipped", report.skipped},
+                   {"warnings", report.warnings},
                    {"labels", report.labels}});
   } else {
-    std::fputs(
-        StrCat(out, ": ", report.records, " records",
-               report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
-               report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
-               report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"), "\n")
-            .c_str(),
-        stdout);
+    Print("{}: {} records{}{}{}{}\n", out, report.records,
+          report.labels.empty() ? "" : StrCat(", ", report.labels.size(), " classes"),
+          report.resumed_at == 0 ? "" : StrCat(", ", report.resumed_at, " of an earlier, unfinished import"),
+          report.skipped.empty() ? "" : StrCat(", ", report.skipped.size(), " skipped"),
+          report.warnings.empty() ? "" : StrCat(", ", report.warnings.size(), " warnings"));
   }
   return 0;
 }
@@ -135,10 +132,8 @@ int RunTable(const Arguments& arguments) {
   if (arguments.Has("no-scaling")) options.scaling = TableOptions::Scaling::kNone;
   options.test_every = arguments.Int("test-every", options.test_every, 0, INT64_MAX);
   const TableReport report = ImportTable(table, out, options);
-  std::fputs(StrCat(out, ": ", report.train_rows, " train and ", report.test_rows, " test rows, ", report.dropped_rows,
-                    " dropped, ", report.columns.size(), " features (", Join(report.columns, ", "), ")\n")
-                 .c_str(),
-             stdout);
+  Print("{}: {} train and {} test rows, {} dropped, {} features ({})\n", out, report.train_rows, report.test_rows,
+        report.dropped_rows, report.columns.size(), Join(report.columns, ", "));
   return 0;
 }
 
@@ -171,8 +166,8 @@ void PrintHistogram(const char* what, const std::map<int64_t, int64_t>& counts, 
     longest = std::max(longest, name_of(label).size());
   }
   for (const auto& [label, count] : counts) {
-    fmt::print("  {} {:<5} {:<8} {:<{}}{}{}\n", what, label, count, name_of(label), longest, longest > 0 ? "  " : "",
-               Bar(count, most));
+    Print("  {} {:<5} {:<8} {:<{}}{}{}\n", what, label, count, name_of(label), longest, longest > 0 ? "  " : "",
+          Bar(count, most));
   }
 }
 
@@ -209,18 +204,17 @@ int RunInspect(const Arguments& arguments) {
     PrintDataJson(json);
     return 0;
   }
-  fmt::print("{}: {} records ({} encoded, {} float), {} of values in {}\n", path, summary.records, summary.encoded,
-             summary.floats, BytesText(summary.value_bytes), BytesText(summary.file_bytes));
-  for (const auto& [shape, count] : summary.shapes) fmt::print("  shape {:<16} {}\n", shape, count);
-  fmt::print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
+  Print("{}: {} records ({} encoded, {} float), {} of values in {}\n", path, summary.records, summary.encoded,
+        summary.floats, BytesText(summary.value_bytes), BytesText(summary.file_bytes));
+  for (const auto& [shape, count] : summary.shapes) Print("  shape {:<16} {}\n", shape, count);
+  Print("  mean  {}\n  std   {}\n", Numbers(summary.mean), Numbers(summary.stddev));
   PrintHistogram("label", summary.labels, summary.label_names);
   PrintHistogram("boxes", summary.boxes, summary.box_names);
-  if (!summary.boxes.empty()) fmt::print("  records without a box: {}\n", summary.boxless);
+  if (!summary.boxes.empty()) Print("  records without a box: {}\n", summary.boxless);
   for (const PointCount& point : summary.points) {
-    fmt::print("  point {:<16} {} visible, {} hidden\n", Printable(point.name), point.visible, point.hidden);
+    Print("  point {:<16} {} visible, {} hidden\n", point.name, point.visible, point.hidden);
   }
-  for (const BadRecord& bad : summary.bad)
-    fmt::print("  bad   {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
+  for (const BadRecord& bad : summary.bad) Print("  bad   {} (record {}): {}\n", bad.key, bad.index, bad.reason);
   return 0;
 }
 
@@ -228,10 +222,9 @@ int RunVerify(const Arguments& arguments) {
   RefuseExtra(arguments, 1);
   const std::string path = Positional(arguments, 0, "the database");
   const LmdbVerdict verdict = VerifyLmdb(path);
-  for (const BadRecord& bad : verdict.bad)
-    fmt::print("bad {} (record {}): {}\n", Printable(bad.key), bad.index, bad.reason);
-  fmt::print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
-             verdict.has_checksums ? ", checksums compared" : "");
+  for (const BadRecord& bad : verdict.bad) Print("bad {} (record {}): {}\n", bad.key, bad.index, bad.reason);
+  Print("{}: {} records, {} bad{}\n", path, verdict.records, verdict.bad.size(),
+        verdict.has_checksums ? ", checksums compared" : "");
   return verdict.bad.empty() ? 0 : static_cast<int>(ErrorKind::kVerification);
 }
 
@@ -257,7 +250,7 @@ int RunExport(const Arguments& arguments) {
     }
     const std::string name = fmt::format("{}{:08}.png", label, i);
     WriteFileAtomically(out / name, EncodePng(image));
-    fmt::print("{}\n", (out / name).string());
+    Print("{}\n", (out / name).string());
   }
   return 0;
 }
@@ -284,7 +277,7 @@ int RunShuffle(const Arguments& arguments) {
   const std::string out = Positional(arguments, 1, "the folder of the new database");
   int64_t records = 0;
   RunCopy(arguments, [&](const CopyOptions& options) { records = ShuffleLmdb(path, out, options); });
-  fmt::print("{}: {} records\n", out, records);
+  Print("{}: {} records\n", out, records);
   return 0;
 }
 
@@ -300,8 +293,8 @@ int RunSplit(const Arguments& arguments) {
   RunCopy(arguments, [&](const CopyOptions& options) {
     report = SplitLmdb(path, out, parts, arguments.Has("by-class"), options);
   });
-  for (size_t i = 0; i < parts.size(); ++i) fmt::print("{}: {} records\n", report.paths[i].string(), report.records[i]);
-  if (report.left_out > 0) fmt::print("{} records are in no part\n", report.left_out);
+  for (size_t i = 0; i < parts.size(); ++i) Print("{}: {} records\n", report.paths[i].string(), report.records[i]);
+  if (report.left_out > 0) Print("{} records are in no part\n", report.left_out);
   return 0;
 }
 
@@ -310,7 +303,7 @@ int RunMean(const Arguments& arguments) {
   const std::string path = Positional(arguments, 0, "the database");
   const std::string out = Positional(arguments, 1, "the .binaryproto to write");
   SaveBlob(ComputeMean(path), out);
-  fmt::print("wrote {}\n", out);
+  Print("wrote {}\n", out);
   return 0;
 }
 
@@ -339,7 +332,7 @@ int RunPreview(const Arguments& arguments) {
   }
   const Image sheet = Stacked(sheets);
   WriteFileAtomically(out, EncodePng(sheet));
-  fmt::print("{}: {}x{} pixels\n", out.string(), sheet.width, sheet.height);
+  Print("{}: {}x{} pixels\n", out.string(), sheet.width, sheet.height);
   return 0;
 }
 
@@ -353,7 +346,7 @@ Verb DataVerb() {
   import.examples = {"moka data import flowers/ data/flowers --resize 256x256 --shuffle 1",
                      "moka data import voc:VOCdevkit/VOC2012,train data/voc/train --shuffle 1"};
   import.operands = ImportSources();
-  import.options = {{"resize", "HxW", "resize images (one number: both sides)"},
+  import.options = {{"resize", "HxW", "resize images to exactly that"},
                     {"max-side", "N", "make images smaller whose longer side has more pixels; their shape stays"},
                     {"storage", "KIND", "source (keep file bytes), raw, jpeg or png"},
                     {"gray", "", "store one channel"},

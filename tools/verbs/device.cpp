@@ -1,5 +1,4 @@
 // moka device: what this machine offers.
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "graph/program.h"
 #include "tools/ceilings.h"
 #include "tools/machine.h"
+#include "tools/print.h"
 #include "tools/team_setup.h"
 #include "tools/verbs/verbs.h"
 
@@ -90,18 +90,18 @@ int RunDevice(const Arguments& arguments) {
     json["cached_gbs"] = bandwidths.cached_gbs;
   }
   if (arguments.Has("json")) {
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
     return 0;
   }
-  fmt::print("CPU      {} ({}), {} cores\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN));
-  fmt::print("allowed  {}\nteam     {}, {}\n", AllowedText(), TeamText(), WaitText());
-  fmt::print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
-  fmt::print("{}", GpuText(cuda));
+  Print("CPU      {} ({}), {} cores\n", CpuName(), IsaName(), sysconf(_SC_NPROCESSORS_ONLN));
+  Print("allowed  {}\nteam     {}, {}\n", AllowedText(), TeamText(), WaitText());
+  Print("memory   {}\noneDNN   {}\n", BytesText(memory), json["onednn"].get<std::string>());
+  PrintLines(GpuText(cuda));
   if (arguments.Has("ceilings")) {
-    fmt::print("ceiling  {:.0f} GFLOP/s float32 multiply-add\n", json["fma_gflops"].get<double>());
-    fmt::print("rates    {:.1f} GB/s copy, {:.1f} read, {:.1f} in place; {:.1f} in a core's caches\n",
-               json["copy_gbs"].get<double>(), json["read_gbs"].get<double>(), json["in_place_gbs"].get<double>(),
-               json["cached_gbs"].get<double>());
+    Print("ceiling  {:.0f} GFLOP/s float32 multiply-add\n", json["fma_gflops"].get<double>());
+    Print("rates    {:.1f} GB/s copy, {:.1f} read, {:.1f} in place; {:.1f} in a core's caches\n",
+          json["copy_gbs"].get<double>(), json["read_gbs"].get<double>(), json["in_place_gbs"].get<double>(),
+          json["cached_gbs"].get<double>());
   }
   return 0;
 }

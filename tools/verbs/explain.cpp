@@ -1,6 +1,4 @@
 // moka explain: the manual of layers and ops, from the catalogue and the schema.
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "core/error.h"
@@ -10,6 +8,7 @@
 #include "layers/catalog.h"
 #include "layers/layer.h"
 #include "tools/layer_page.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -22,7 +21,7 @@ void ExplainLayer(const std::string& name) {
     for (const LayerDef& each : AllLayers()) types.push_back(each.type);
     throw Error(ErrorKind::kUsage, {}, StrCat("no layer type \"", Printable(name), "\""), DidYouMean(name, types));
   }
-  fmt::print("{}", LayerPageText(*layer));
+  PrintLines(LayerPageText(*layer));
 }
 
 // docs/layers: a page a layer and the index.
@@ -32,7 +31,7 @@ void WritePages(const std::filesystem::path& folder) {
     WriteFileAtomically(folder / (layer.type + ".md"), LayerPageText(layer));
   }
   WriteFileAtomically(folder / "README.md", LayerIndexText());
-  fmt::print("wrote {} pages to {}\n", AllLayers().size(), Printable(folder.string()));
+  Print("wrote {} pages to {}\n", AllLayers().size(), folder.string());
 }
 
 void ExplainOp(const std::string& name) {
@@ -43,14 +42,14 @@ void ExplainOp(const std::string& name) {
     for (const OpDef& each : catalog.ops()) names.push_back(each.name);
     throw Error(ErrorKind::kUsage, {}, StrCat("no op \"", Printable(name), "\""), DidYouMean(name, names));
   }
-  fmt::print("{}\n  {}\n", op->name, op->doc);
+  Print("{}\n  {}\n", op->name, op->doc);
   for (const AttributeSpec& attribute : op->attributes) {
-    fmt::print("  {:<16} {}{}\n", attribute.name, attribute.doc,
-               attribute.fallback ? " (default " + ToText(*attribute.fallback) + ")" : "");
+    Print("  {:<16} {}{}\n", attribute.name, attribute.doc,
+          attribute.fallback ? " (default " + ToText(*attribute.fallback) + ")" : "");
   }
   std::vector<std::string> kernels;
   for (const KernelDef* kernel : catalog.KernelsOf(name, DeviceKind::kCpu)) kernels.push_back(kernel->name);
-  fmt::print("  CPU kernels: {}{}\n", kernels.empty() ? "" : Join(kernels, ", ") + ", ", "reference");
+  Print("  CPU kernels: {}{}\n", kernels.empty() ? "" : Join(kernels, ", ") + ", ", "reference");
 }
 
 int RunExplain(const Arguments& arguments) {
@@ -72,10 +71,9 @@ int RunExplain(const Arguments& arguments) {
   }
   if (kind == "layer") {
     for (const LayerDef& layer : AllLayers())
-      fmt::print("{:<26} {}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
+      Print("{:<26} {}\n", layer.type, layer.doc.substr(0, layer.doc.find(". ")));
   } else {
-    for (const OpDef& op : StandardCatalog().ops())
-      fmt::print("{:<32} {}\n", op.name, op.doc.substr(0, op.doc.find(". ")));
+    for (const OpDef& op : StandardCatalog().ops()) Print("{:<32} {}\n", op.name, op.doc.substr(0, op.doc.find(". ")));
   }
   return 0;
 }

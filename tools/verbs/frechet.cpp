@@ -1,14 +1,15 @@
 // moka frechet: how far two sets of pictures are from each other in the eyes of a net.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "tools/frechet.h"
 #include "tools/infer/picture_report.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
 
@@ -71,11 +72,11 @@ int RunFrechet(const Arguments& arguments) {
                                          {"blob", net.outputs().front()},
                                          {"features", first.dimensions()},
                                          {"pictures", {first.count(), second.count()}}};
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
     return 0;
   }
-  fmt::print("frechet {:.4f}  ({} features of \"{}\", {} and {} pictures)\n", distance, first.dimensions(),
-             Printable(net.outputs().front()), first.count(), second.count());
+  Print("frechet {:.4f}  ({} features of \"{}\", {} and {} pictures)\n", distance, first.dimensions(),
+        net.outputs().front(), first.count(), second.count());
   return 0;
 }
 
@@ -92,12 +93,14 @@ Verb FrechetVerb() {
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"mean", "VALUES", "subtracted from pixels: one value, B,G,R, or a mean image's file"},
                   {"scale", "X", "pixels are multiplied by it after that"},
-                  {"resize", "HxW", "pictures are resized to it, or N: the shorter side, then cut to the input"},
+                  {"resize", "HxW", "pictures are resized to it, then cut to the input"},
+                  {"resize-short", "N", "their shorter side is resized to it, then they are cut"},
                   {"blob", "NAME", "whose values are the features (default: the net's first output)"},
                   {"batch", "N", "pictures a pass (default 100)"},
                   {"json", "", "print as JSON"}};
+  constexpr std::array<std::string_view, 4> kNotHere = {"dry-run", "explain", "recompute", "trace"};
   for (const OptionSpec& option : ProgramOptionSpecs()) {
-    if (option.name != "recompute" && option.name != "trace") verb.options.push_back(option);
+    if (std::ranges::find(kNotHere, option.name) == kNotHere.end()) verb.options.push_back(option);
   }
   verb.run = RunFrechet;
   return verb;

@@ -1,6 +1,5 @@
 // moka launch: checks the hosts, starts a verb as many ranks under mpirun or srun, and starts it again when one is
 // lost.
-#include <fmt/format.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
 #include "tools/launch/ask_hosts.h"
 #include "tools/launch/child.h"
@@ -21,6 +21,7 @@
 #include "tools/launch/launched_run.h"
 #include "tools/launch/preflight.h"
 #include "tools/launch/supervisor.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 
@@ -78,7 +79,7 @@ std::vector<HostSlots> HostsOf(const Arguments& arguments, int ranks) {
     throw Error(ErrorKind::kUsage, "--hosts and --hostfile both say where ranks run; give one of them");
   if (arguments.Has("hosts")) return ParseHosts(arguments.Get("hosts"));
   if (!arguments.Has("hostfile")) return {{"localhost", std::max(1, ranks)}};
-  return ParseHostfile(ReadFile(arguments.Get("hostfile")), arguments.Get("hostfile"));
+  return ParseHostfile(ReadLinesFile(arguments.Get("hostfile")), arguments.Get("hostfile"));
 }
 
 // What each rank runs: the words after --.
@@ -140,7 +141,7 @@ bool WriteJobFiles(const Arguments& arguments, const LaunchPlan& plan, const Lau
   const auto write = [&](const char* flag, std::string (*text)(const JobFile&, const LaunchedVerb&), const char* next) {
     if (!arguments.Has(flag)) return false;
     if (arguments.Has("dry-run")) {
-      std::fputs(text(job, verb).c_str(), stdout);
+      PrintLines(text(job, verb));
     } else {
       WriteFileAtomically(arguments.Get(flag), text(job, verb));
       LogInfo(StrCat("wrote ", arguments.Get(flag), " · ", next, " ", arguments.Get(flag)));
@@ -191,7 +192,7 @@ std::vector<Check> CheckAll(const Arguments& arguments, const LaunchedVerb& verb
 
 void PrintPlan(const Arguments& arguments, const LaunchPlan& plan, const std::vector<Check>& checks) {
   if (!arguments.Has("json")) {
-    if (arguments.Has("dry-run")) fmt::print("{}\n", ShellLine(LaunchWords(plan)));
+    if (arguments.Has("dry-run")) Print("{}\n", ShellLine(LaunchWords(plan)));
     return;
   }
   nlohmann::ordered_json json;
@@ -204,13 +205,13 @@ void PrintPlan(const Arguments& arguments, const LaunchPlan& plan, const std::ve
     json["checks"].push_back(
         {{"name", check.name}, {"verdict", verdict}, {"text", check.text}, {"remedy", check.remedy}});
   }
-  fmt::print("{}\n", json.dump());
-  std::fflush(stdout);  // before the ranks write
+  PrintJson(json, -1);
+  FlushStandardOutput();  // before the ranks write
 }
 
 int PrintFacts(const Arguments& arguments) {
   const std::string reach = arguments.Get("reach");
-  fmt::print("{}\n", HostFactsLine(ReadHostFacts(reach.empty() ? std::vector<std::string>() : Split(reach, ','))));
+  Print("{}\n", HostFactsLine(ReadHostFacts(reach.empty() ? std::vector<std::string>() : Split(reach, ','))));
   return 0;
 }
 

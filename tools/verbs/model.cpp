@@ -1,6 +1,4 @@
 // moka model show|expand|draw: nets as files (convert: convert.cpp).
-#include <fmt/format.h>
-
 #include <map>
 
 #include "core/error.h"
@@ -13,6 +11,7 @@
 #include "tools/net_drawing.h"
 #include "tools/net_profile.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
@@ -62,18 +61,18 @@ int RunShow(const Arguments& arguments) {
     const std::string layer = name.substr(0, name.rfind(':'));
     shapes[layer] += (shapes[layer].empty() ? "" : " ") + built.graph.shape(value).ToString();
   }
-  fmt::print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters",
-             "MFLOP");
+  Print("net {}\n{:<28} {:<20} {:<26} {:>12} {:>10}\n", built.param.name(), "layer", "type", "tops", "parameters",
+        "MFLOP");
   int64_t total_flops = 0;
   for (const LayerParameter& layer : built.param.layer()) {
     const auto it = flops.find(layer.name());
     const int64_t layer_flops = it == flops.end() ? 0 : it->second;
     total_flops += layer_flops;
-    fmt::print("{:<28} {:<20} {:<26} {:>12} {:>10.1f}\n", layer.name(), layer.type(), shapes[layer.name()],
-               learned[layer.name()], static_cast<double>(layer_flops) * 1e-6);
+    Print("{:<28} {:<20} {:<26} {:>12} {:>10.1f}\n", layer.name(), layer.type(), shapes[layer.name()],
+          learned[layer.name()], static_cast<double>(layer_flops) * 1e-6);
   }
-  fmt::print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n",
-             built.param.layer_size(), parameters, statistics, static_cast<double>(total_flops) * 1e-9);
+  Print("{} layers, {} learnable parameters, {} statistics, {:.3f} GFLOP forward a batch\n", built.param.layer_size(),
+        parameters, statistics, static_cast<double>(total_flops) * 1e-9);
   return 0;
 }
 
@@ -82,7 +81,7 @@ int RunExpand(const Arguments& arguments) {
   if (arguments.positionals.size() > 1) {
     WriteFileAtomically(arguments.positionals[1], text);
   } else {
-    std::fputs(text.c_str(), stdout);
+    PrintLines(text);
   }
   return 0;
 }

@@ -1,6 +1,4 @@
 // moka model check: whether nets and solvers are understood, a line each.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -13,6 +11,7 @@
 #include "proto/text_scan.h"
 #include "tools/net_check.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/train_setup.h"
 #include "tools/verbs/verbs.h"
 
@@ -64,7 +63,9 @@ Json StateRow(const StateCheck& check) {
 // classes)"; nothing if the net's text says all of it.
 std::string Assumptions(const Json& row) {
   std::vector<std::string> shapes;
-  for (const Json& top : row["assumed"]) shapes.push_back(StrCat(top[0].get<std::string>(), " ", top[1].dump()));
+  for (const Json& top : row["assumed"])
+    shapes.push_back(
+        StrCat(top[0].get<std::string>(), " ", top[1].dump(-1, ' ', false, Json::error_handler_t::replace)));
   std::vector<std::string> ways;
   if (shapes.size() > row["open_classes"].size()) ways.emplace_back("--shape sets shapes");
   if (!row["open_classes"].empty()) {
@@ -82,13 +83,14 @@ std::string Elsewhere(const Json& row) {
 }
 
 void PrintModelCheck(const Json& row, const std::string& file) {
-  const std::string state =
-      StrCat(row["phase"].get<std::string>(), row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump()));
+  const std::string state = StrCat(
+      row["phase"].get<std::string>(),
+      row["stages"].empty() ? "" : StrCat(" ", row["stages"].dump(-1, ' ', false, Json::error_handler_t::replace)));
   if (row["ok"].get<bool>()) {
-    fmt::print("ok    {}: {}: {} layers, {} parameters, {} statistics{}{}\n", file, state, row["layers"].get<int>(),
-               row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>(), Elsewhere(row), Assumptions(row));
+    Print("ok    {}: {}: {} layers, {} parameters, {} statistics{}{}\n", file, state, row["layers"].get<int>(),
+          row["parameters"].get<int64_t>(), row["statistics"].get<int64_t>(), Elsewhere(row), Assumptions(row));
   } else {
-    fmt::print("fails {}: {}: {}\n", file, state, FirstLine(row["error"].get<std::string>()));
+    Print("fails {}: {}: {}\n", file, state, FirstLine(row["error"].get<std::string>()));
   }
 }
 
@@ -123,8 +125,8 @@ void CheckSolverFile(const std::string& file, const std::string& text, const Arg
   result["rates"] = curve;
   result["needs_base_lr"] = is_relative;
   if (!arguments.Has("json")) {
-    fmt::print("ok    {}: solver: rate {:g}{} at 0, {:g} at {}\n", file, curve.front().second,
-               is_relative ? " of base_lr=RATE, which is to be given," : "", curve.back().second, curve.back().first);
+    Print("ok    {}: solver: rate {:g}{} at 0, {:g} at {}\n", file, curve.front().second,
+          is_relative ? " of base_lr=RATE, which is to be given," : "", curve.back().second, curve.back().first);
   }
 }
 
@@ -141,10 +143,10 @@ bool CheckFile(const std::string& file, const Arguments& arguments) {
   } catch (const Error& error) {
     is_ok = false;
     result["error"] = error.what();
-    if (!arguments.Has("json")) fmt::print("fails {}: {}\n", file, FirstLine(error.what()));
+    if (!arguments.Has("json")) Print("fails {}: {}\n", file, FirstLine(error.what()));
   }
   result["ok"] = is_ok;
-  if (arguments.Has("json")) fmt::print("{}\n", result.dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (arguments.Has("json")) PrintJson(result, -1);
   return is_ok;
 }
 
@@ -152,7 +154,7 @@ int RunCheck(const Arguments& arguments) {
   if (arguments.positionals.empty()) throw Error(ErrorKind::kUsage, "missing argument: prototxt files");
   size_t understood = 0;
   for (const std::string& file : arguments.positionals) understood += CheckFile(file, arguments) ? 1 : 0;
-  if (!arguments.Has("json")) fmt::print("{} of {} files understood\n", understood, arguments.positionals.size());
+  if (!arguments.Has("json")) Print("{} of {} files understood\n", understood, arguments.positionals.size());
   return understood == arguments.positionals.size() ? 0 : static_cast<int>(ErrorKind::kConfig);
 }
 

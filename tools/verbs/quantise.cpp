@@ -1,8 +1,9 @@
 // moka quantise: ranges for 8-bit inference from training data, and what they cost and gain on the test data.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <memory>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -15,6 +16,7 @@
 #include "proto/net_file.h"
 #include "tools/calibration.h"
 #include "tools/machine.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/test_source.h"
@@ -24,6 +26,32 @@
 namespace moka {
 namespace {
 
+// Takes what the training's layer reads and in which order, and nothing of how it changes it: pictures are measured as
+// tests and inference see them, without the crops and distortions of a training.
+void ReadAsTrained(const LayerParameter& trained, LayerParameter& layer) {
+  namespace pb = google::protobuf;
+  constexpr std::array<std::string_view, 8> kWhere = {
+      "backend",     "root_folder",       "shuffle",     "source",
+      "source_file", "source_vocabulary", "target_file", "target_vocabulary",
+  };
+  std::vector<const pb::FieldDescriptor*> parts;
+  trained.GetReflection()->ListFields(trained, &parts);
+  for (const pb::FieldDescriptor* part : parts) {
+    if (part->is_repeated() || part->message_type() == nullptr) continue;
+    const pb::Message& from = trained.GetReflection()->GetMessage(trained, part);
+    const std::unique_ptr<pb::Message> read(from.New());
+    read->CopyFrom(from);
+    std::vector<const pb::FieldDescriptor*> fields;
+    for (const std::string_view name : kWhere) {
+      const pb::FieldDescriptor* field = part->message_type()->FindFieldByName(std::string(name));
+      if (field != nullptr) fields.push_back(field);
+    }
+    if (fields.empty()) continue;
+    pb::Message* to = layer.GetReflection()->MutableMessage(&layer, part);
+    to->GetReflection()->SwapFields(to, read.get(), fields);
+  }
+}
+
 // The net as it is tested, but reading the training data: test data is for reporting.
 NetParameter CalibrationNet(const NetParameter& net) {
   NetParameter tested = FilterNet(net, TEST);
@@ -32,6 +60,10 @@ NetParameter CalibrationNet(const NetParameter& net) {
     if (layer.bottom_size() > 0 || layer.top_size() == 0) continue;
     for (const LayerParameter& source : trained.layer()) {
       if (source.bottom_size() > 0 || source.top_size() == 0 || source.top(0) != layer.top(0)) continue;
+      if (source.type() == layer.type()) {
+        ReadAsTrained(source, layer);
+        break;
+      }
       layer = source;
       layer.clear_include();
       layer.clear_exclude();
@@ -65,6 +97,12 @@ QuantiseCandidate MakeCandidate(const NetParameter& net, const std::string& weig
   QuantiseCandidate c = Compiled(net, compile);
   LoadTrainedWeights(weights, c.net->blobs(), c.store);
   return c;
+}
+
+// Before a batch is measured.
+void RefuseWithoutConvolutions(const NetParameter& param, const Program& program) {
+  if (Calibration::HasRanges(program)) return;
+  throw Error(ErrorKind::kConfig, StrCat("net \"", param.name(), "\" has no convolutions to run on 8-bit integers"));
 }
 
 int64_t BytesOfSteps(const Program& program) {
@@ -116,6 +154,7 @@ int RunQuantise(const Arguments& arguments) {
   Calibration calibration;
   {
     QuantiseCandidate c = MakeCandidate(CalibrationNet(param), source.weights, observing);
+    RefuseWithoutConvolutions(param, c.net->program());
     const int64_t batches = arguments.Int("batches", 16, 1, 100000);
     ProgressBar bar(ProgressMode::kAuto, "calibrate", batches);
     c.net->Run(batches, [&](int64_t done) {
@@ -125,9 +164,6 @@ int RunQuantise(const Arguments& arguments) {
     });
   }
   auto quantization = std::make_shared<Quantization>(calibration.Finish());
-  if (quantization->convolutions.empty()) {
-    throw Error(ErrorKind::kConfig, StrCat("net \"", param.name(), "\" has no convolutions to run on 8-bit integers"));
-  }
   WriteQuantization(*quantization, out);
   LogInfo(StrCat("ranges of ", quantization->convolutions.size(), " convolutions in ", out.string()));
 
@@ -148,15 +184,15 @@ int RunQuantise(const Arguments& arguments) {
     converted += step.op == "convolution_int8" ? 1 : 0;
     convolutions += step.op == "convolution" || step.op == "convolution_int8" ? 1 : 0;
   }
-  fmt::print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
+  Print("{:<24} {:>12} {:>12}\n", "", "float32", "int8");
   for (size_t i = 0; i < before.outputs.size(); ++i) {
-    fmt::print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
+    Print("{:<24} {:>12.5g} {:>12.5g}\n", before.outputs[i].name, before.outputs[i].value, after.outputs[i].value);
   }
   const std::string batch_name = StrCat("batch of ", batch, ", ms");
-  fmt::print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
-  fmt::print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
-             BytesText(BytesOfSteps(after.net->program())));
-  fmt::print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
+  Print("{:<24} {:>12.3f} {:>12.3f}\n", batch_name, before.best_batch_ms, after.best_batch_ms);
+  Print("{:<24} {:>12} {:>12}\n", "memory", BytesText(BytesOfSteps(before.net->program())),
+        BytesText(BytesOfSteps(after.net->program())));
+  Print("{} of {} convolutions run on integers, {} threads\n", converted, convolutions, ThreadCount());
   return 0;
 }
 
@@ -174,8 +210,11 @@ Verb QuantiseVerb() {
                   {"runs", "FOLDER", "where runs lie (default runs)"},
                   {"batches", "N", "batches of training data to measure (default: 16)"},
                   {"iterations", "N", "batches of test data to compare on (default: the data once)"},
+                  {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
                   {"out", "FILE", "the ranges (default: beside the net, .int8.json)"}};
-  for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);
+  for (const OptionSpec& option : ProgramOptionSpecs()) {
+    if (option.name != "recompute") verb.options.push_back(option);  // training's
+  }
   verb.run = RunQuantise;
   return verb;
 }

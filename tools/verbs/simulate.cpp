@@ -18,6 +18,7 @@
 #include "proto/net_file.h"
 #include "tools/net_profile.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/verbs/verbs.h"
 
@@ -49,7 +50,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
   const std::string& source = arguments.positionals[0];
   const double step_s = NumberOfFlag("step-ms", arguments.Get("step-ms", "0"), 0, 1e9) * 1e-3;
   if (source.ends_with(".tsv")) {
-    ModelProfile profile = ProfileOfText(ReadFile(source), source);
+    ModelProfile profile = ProfileOfText(ReadLinesFile(source), source);
     if (step_s > 0) ScaleTo(profile, step_s);
     return profile;
   }
@@ -64,7 +65,7 @@ ModelProfile ReadProfile(const Arguments& arguments) {
     throw Error(ErrorKind::kUsage, {}, "how long a step takes is not known",
                 "set --step-ms, or --times to a file that `moka time --json` wrote");
   }
-  ModelProfile profile = ProfileOfNet(net, ReadFile(arguments.Get("times")));
+  ModelProfile profile = ProfileOfNet(net, std::filesystem::path(arguments.Get("times")));
   if (step_s > 0) ScaleTo(profile, step_s);
   return profile;
 }
@@ -138,20 +139,20 @@ std::string UsedAlgorithms(const FusionPlan& plan) {
 }
 
 void PrintSimulateTable(const Setting& setting, const std::vector<Row>& rows) {
-  fmt::print("{}: {:.1f} million learned values, a step of {:.1f} ms; machine {}; {} on the wire\n",
-             setting.profile.name, static_cast<double>(setting.profile.elements()) * 1e-6, rows[0].result.step_s * 1e3,
-             setting.topology.name, NameOf(setting.wire));
-  fmt::print("{:>8} {:<8} {:<28} {:>7} {:>10} {:>10} {:>9} {:>10} {}\n", "devices", "planner", "algorithm", "buckets",
-             "efficiency", "exposed ms", "noise ms", "step ms", "slowest rank");
+  Print("{}: {:.1f} million learned values, a step of {:.1f} ms; machine {}; {} on the wire\n", setting.profile.name,
+        static_cast<double>(setting.profile.elements()) * 1e-6, rows[0].result.step_s * 1e3, setting.topology.name,
+        NameOf(setting.wire));
+  Print("{:>8} {:<8} {:<28} {:>7} {:>10} {:>10} {:>9} {:>10} {}\n", "devices", "planner", "algorithm", "buckets",
+        "efficiency", "exposed ms", "noise ms", "step ms", "slowest rank");
   for (const Row& row : rows) {
     const ScalingResult& r = row.result;
-    fmt::print("{:>8} {:<8} {:<28} {:>7} {:>8.2f} % {:>10.3f} {:>9.3f} {:>10.3f} {}\n", row.devices, row.fusion,
-               UsedAlgorithms(row.plan), row.plan.buckets.size(), 100 * row.efficiency(), r.exposed_s * 1e3,
-               (r.compute_s - r.step_s) * 1e3, (r.compute_s + r.exposed_s) * 1e3,
-               r.slowest_rank < 0 ? "-" : fmt::format("{} ({:.0f} %)", r.slowest_rank, 100 * r.slowest_part));
+    Print("{:>8} {:<8} {:<28} {:>7} {:>8.2f} % {:>10.3f} {:>9.3f} {:>10.3f} {}\n", row.devices, row.fusion,
+          UsedAlgorithms(row.plan), row.plan.buckets.size(), 100 * row.efficiency(), r.exposed_s * 1e3,
+          (r.compute_s - r.step_s) * 1e3, (r.compute_s + r.exposed_s) * 1e3,
+          r.slowest_rank < 0 ? "-" : fmt::format("{} ({:.0f} %)", r.slowest_rank, 100 * r.slowest_part));
   }
-  fmt::print("efficiency: the step of {} over the simulated one, same batch a device\n",
-             setting.is_from_node ? "one node" : "one device without communication");
+  Print("efficiency: the step of {} over the simulated one, same batch a device\n",
+        setting.is_from_node ? "one node" : "one device without communication");
 }
 
 void PrintSimulateJson(const Setting& setting, const std::vector<Row>& rows) {
@@ -174,7 +175,7 @@ void PrintSimulateJson(const Setting& setting, const std::vector<Row>& rows) {
                             {"slowest_rank", r.slowest_rank},
                             {"slowest_part", r.slowest_part}});
   }
-  fmt::print("{}\n", json.dump(1));
+  PrintJson(json, 1);
 }
 
 int64_t Micros(double seconds) { return std::llround(seconds * 1e6); }
@@ -221,14 +222,14 @@ std::vector<int> DeviceCounts(const Arguments& arguments, const Topology& topolo
 int RunSimulate(const Arguments& arguments) {
   Setting setting = ReadSetting(arguments);
   if (arguments.Has("profile")) {
-    fmt::print("{}", ToText(setting.profile));
+    PrintLines(ToText(setting.profile));
     return 0;
   }
   if (!arguments.Has("topology")) {
     throw Error(ErrorKind::kUsage, {}, "moka simulate wants --topology FILE", "tools/launch/topologies has some");
   }
   const std::string file = arguments.Get("topology");
-  setting.topology = TopologyOfText(ReadFile(file), file);
+  setting.topology = TopologyOfText(ReadLinesFile(file), file);
   std::vector<Row> rows;
   const std::vector<int> counts = DeviceCounts(arguments, setting.topology);
   for (const auto& [rank, factor] : setting.noise.slow) {
@@ -241,10 +242,10 @@ int RunSimulate(const Arguments& arguments) {
       for (const std::string& algorithm : Split(arguments.Get("algorithm", "auto"), ',')) {
         rows.push_back(Simulate(setting, devices, fusion, algorithm));
         if (!arguments.Has("explain")) continue;
-        fmt::print("{} devices: {}", devices,
-                   ExplainExchange({.plan = rows.back().plan,
-                                    .input = FusionInputOf(setting.profile, BytesOf(setting.wire)),
-                                    .costs = rows.back().costs}));
+        PrintLines(StrCat(devices, " devices: ",
+                          ExplainExchange({.plan = rows.back().plan,
+                                           .input = FusionInputOf(setting.profile, BytesOf(setting.wire)),
+                                           .costs = rows.back().costs})));
       }
     }
   }

@@ -13,6 +13,7 @@
 #include "optim/trained_weights.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/test_source.h"
@@ -23,15 +24,15 @@ namespace moka {
 namespace {
 
 void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_classes) {
-  fmt::print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(loss))));
+  Print("Loss: {}\n", ToText(static_cast<double>(static_cast<float>(loss))));
   for (const OutputValue& output : means) {
     if (with_classes) {
-      for (const std::string& line : ClassLines(output)) fmt::print("{}\n", line);
+      for (const std::string& line : ClassLines(output)) Print("{}\n", line);
     }
-    fmt::print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
-               output.loss_weight != 0
-                   ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value)
-                   : "");
+    Print("{} = {}{}\n", output.name, ToText(static_cast<double>(static_cast<float>(output.value))),
+          output.loss_weight != 0
+              ? fmt::format(" (* {:g} = {:g} loss)", output.loss_weight, output.loss_weight * output.value)
+              : "");
   }
 }
 
@@ -82,7 +83,7 @@ int RunTest(const Arguments& arguments) {
       for (const auto& [label, precision] : output.classes)
         json["classes"][output.name][std::to_string(label)] = precision;
     }
-    fmt::print("{}\n", json.dump(2));
+    PrintJson(json);
   } else {
     PrintResults(means, net.loss(), arguments.Has("per-class") || source.solver.show_per_class_result());
   }
@@ -110,6 +111,7 @@ Verb TestVerb() {
       {"stage", "LIST", "stages for include/exclude rules"},
       {"ap-version", "RULE", "average precision of detections: 11point, MaxIntegral or Integral (default: the run's)"},
       {"per-class", "", "the average precision of each class of a detection net"},
+      {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
       {"progress", "MODE", "auto, bar, lines or off"},
       {"json", "", "print as JSON"}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);

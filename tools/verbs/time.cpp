@@ -1,6 +1,4 @@
 // moka time: milliseconds of every kernel and layer against the machine's measured limits.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,6 +11,7 @@
 #include "proto/net_file.h"
 #include "tools/ceilings.h"
 #include "tools/net_source.h"
+#include "tools/print.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
 #include "tools/timed_net.h"
@@ -52,15 +51,15 @@ std::string Direction(const StepReport& step) {
 }
 
 void PrintSteps(const std::vector<StepTime>& times, const Ceilings& ceilings) {
-  fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms",
-             "GFLOP/s", "GB/s", "% FMA", "% mem");
+  Print("{:<34} {:<9} {:<30} {:<26} {:>9} {:>9} {:>7} {:>6} {:>6}\n", "layer", "part", "op", "kernel", "ms", "GFLOP/s",
+        "GB/s", "% FMA", "% mem");
   for (const StepTime& t : times) {
     const StepReport& s = *t.step;
     const double gflops = t.ms > 0 ? static_cast<double>(s.flops) / t.ms * 1e-6 : 0;
     const double gbs = t.ms > 0 ? static_cast<double>(s.bytes) / t.ms * 1e-6 : 0;
     const std::string kernel = s.kernel + (s.implementation.empty() ? "" : ":" + s.implementation);
-    fmt::print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op,
-               kernel, t.ms, gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
+    Print("{:<34} {:<9} {:<30} {:<26} {:>9.3f} {:>9.1f} {:>7.1f} {:>6.1f} {:>6.1f}\n", s.layer, Direction(s), s.op,
+          kernel, t.ms, gflops, gbs, 100 * gflops / ceilings.gflops, 100 * gbs / ceilings.copy_gbs);
   }
 }
 
@@ -77,18 +76,16 @@ void PrintSums(const std::vector<StepTime>& times, const std::vector<std::string
     by_op[t.step->op] += t.ms;
     (direction == "forward" ? forward : direction == "backward" ? backward : update) += t.ms;
   }
-  fmt::print("\nAverage time per layer:\n");
+  Print("\nAverage time per layer:\n");
   for (const std::string& layer : layers) {
-    if (by_layer[layer].contains("forward"))
-      fmt::print("{:>10}\tforward: {:g} ms.\n", layer, by_layer[layer]["forward"]);
-    if (by_layer[layer].contains("backward"))
-      fmt::print("{:>10}\tbackward: {:g} ms.\n", layer, by_layer[layer]["backward"]);
+    if (by_layer[layer].contains("forward")) Print("{:>10}\tforward: {:g} ms.\n", layer, by_layer[layer]["forward"]);
+    if (by_layer[layer].contains("backward")) Print("{:>10}\tbackward: {:g} ms.\n", layer, by_layer[layer]["backward"]);
   }
-  fmt::print("\nby op:\n");
-  for (const auto& [op, ms] : by_op) fmt::print("  {:<32} {:>10.3f} ms\n", op, ms);
-  fmt::print("\nAverage Forward pass: {:g} ms.\n", forward);
-  if (backward > 0) fmt::print("Average Backward pass: {:g} ms.\nUpdate: {:g} ms.\n", backward, update);
-  fmt::print("Average Forward-Backward: {:g} ms.\n", forward + backward + update);
+  Print("\nby op:\n");
+  for (const auto& [op, ms] : by_op) Print("  {:<32} {:>10.3f} ms\n", op, ms);
+  Print("\nAverage Forward pass: {:g} ms.\n", forward);
+  if (backward > 0) Print("Average Backward pass: {:g} ms.\nUpdate: {:g} ms.\n", backward, update);
+  Print("Average Forward-Backward: {:g} ms.\n", forward + backward + update);
 }
 
 int RunTime(const Arguments& arguments) {
@@ -104,8 +101,8 @@ int RunTime(const Arguments& arguments) {
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
-  const std::string file = phase_text == "TRAIN" ? "train_val.prototxt" : "deploy.prototxt";
-  const NetParameter param = ReadNet(FindConfig(config, file), read);
+  const NetParameter param =
+      ReadNet(phase_text == "TRAIN" ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config), read);
   CompileOptions compile = CompileOptionsOf(arguments);
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);
@@ -143,7 +140,7 @@ int RunTime(const Arguments& arguments) {
                                {"flops", t.step->flops},
                                {"bytes", t.step->bytes}});
     }
-    fmt::print("{}\n", json.dump(1));
+    PrintJson(json, 1);
     return 0;
   }
   PrintSteps(times, ceilings);
@@ -152,9 +149,9 @@ int RunTime(const Arguments& arguments) {
     if (std::find(layers.begin(), layers.end(), t.step->layer) == layers.end()) layers.push_back(t.step->layer);
   }
   PrintSums(times, layers);
-  fmt::print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
-             total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops,
-             ceilings.copy_gbs);
+  Print("{:.1f} img/s at batch {}, {} threads; ceilings {:.0f} GFLOP/s, {:.1f} GB/s\n",
+        total > 0 ? static_cast<double>(net->batch) / total * 1e3 : 0, net->batch, ThreadCount(), ceilings.gflops,
+        ceilings.copy_gbs);
   return 0;
 }
 

@@ -1,11 +1,10 @@
 // moka trace: where the time of traced ranks went, and their traces as one.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "core/text_table.h"
+#include "tools/print.h"
 #include "tools/trace_files.h"
 #include "tools/verbs/verbs.h"
 
@@ -29,8 +28,8 @@ void PrintTraceTable(const std::vector<TraceTotals>& ranks) {
                      StrCat(rank.error_micros)});
     dropped += rank.dropped;
   }
-  fmt::print("{}", TextTable(table, "l"));
-  if (dropped > 0) fmt::print("{} later spans did not fit into memory and are missing\n", dropped);
+  PrintLines(TextTable(table, "l"));
+  if (dropped > 0) Print("{} later spans did not fit into memory and are missing\n", dropped);
 }
 
 void PrintTraceJson(const std::vector<TraceTotals>& ranks) {
@@ -46,7 +45,7 @@ void PrintTraceJson(const std::vector<TraceTotals>& ranks) {
                     {"input_ms", Milliseconds(rank.input_micros)},
                     {"clock_error_us", rank.error_micros}});
   }
-  fmt::print("{}\n", json.dump(1));
+  PrintJson(json, 1);
 }
 
 int RunTrace(const Arguments& arguments) {

@@ -27,6 +27,7 @@
 #include "tools/faults/silence.h"
 #include "tools/first_training.h"
 #include "tools/infer/tasks.h"
+#include "tools/print.h"
 #include "tools/process_ranks.h"
 #include "tools/program_options.h"
 #include "tools/progress.h"
@@ -117,7 +118,7 @@ void LogNet(TrainNet& net, const std::string& turn) {
 std::string HowToTry(const RunFolder& run) {
   const InferTask* task = FindInferTask(ModelCardOf(run.path() / "config").task());
   if (task == nullptr) return {};
-  return StrCat("\n  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
+  return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
 }
 
 int FinishTraining(const TrainResult& result, const RunFolder& run) {
@@ -129,7 +130,8 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
-    LogInfo(StrCat("  curves  ", (run.path() / "plots").string(), HowToTry(run)));
+    LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
+    if (const std::string how = HowToTry(run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});
   return result.exit_code();
@@ -207,7 +209,7 @@ int ExplainComm(const TrainSetup& setup, TrainerOptions options) {
     text = StrCat(strategy->Describe(), "; gradients are not summed, so there are no buckets\n");
   }
   if (trainer.planner() != nullptr) text = trainer.planner()->Explain(*trainer.train_net().exchange());
-  std::fputs(text.c_str(), stdout);
+  PrintLines(text);
   return 0;
 }
 
@@ -285,7 +287,7 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   } else {
     trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
     if (is_first) {
-      PrepareSnapshotPrefix(setup.solver);
+      trainer->PrepareSnapshots();
       run.emplace(OpenRun(setup, arguments, ranks));
       LogStart(setup, *run, 0);
       trainer->SetRun(*run);
@@ -360,7 +362,7 @@ int RunTrain(const Arguments& arguments) {
   RefuseInt8InTraining(arguments);
   if (IsLaunched()) RefuseRanksOfProcess(arguments);
   if (!IsLaunched()) return Train(arguments, nullptr);
-  const std::unique_ptr<Communicator> world = WithFault(OpenWorld());
+  const std::unique_ptr<Communicator> world = WithFault(OpenWorld({.program = StrCat("moka ", Version(), " train")}));
   if (world->size() == 1) return Train(arguments, nullptr);
   if (!world->is_first()) SetStderrLevel(LogLevel::kError);
   try {
@@ -406,6 +408,7 @@ Verb TrainVerb() {
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},
                   {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
+                  {"allow-outputs", "DIR", "let files that the net or the solver names lie below DIR too"},
                   {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
                   {"sighup_effect", "EFFECT", ""}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);

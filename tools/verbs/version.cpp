@@ -1,8 +1,7 @@
-#include <cstdio>
-
-#include "core/text.h"
-#include "tools/verbs/verbs.h"
 #include "tools/version.h"
+#include "core/text.h"
+#include "tools/print.h"
+#include "tools/verbs/verbs.h"
 
 namespace moka {
 
@@ -14,7 +13,7 @@ Verb VersionVerb() {
   verb.options = {{"json", "", "print as JSON, with a hash that is equal where the same build is installed"}};
   verb.computes = false;
   verb.run = [](const Arguments& arguments) {
-    std::fputs((arguments.Has("json") ? VersionJson() + "\n" : VersionText()).c_str(), stdout);
+    PrintLines(arguments.Has("json") ? VersionJson() + "\n" : VersionText());
     return 0;
   };
   return verb;

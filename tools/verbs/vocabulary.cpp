@@ -1,9 +1,8 @@
 // moka data vocabulary: the words of texts, numbered for the layers that read texts.
-#include <fmt/format.h>
-
+#include "data/text/vocabulary.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "data/text/vocabulary.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 
 namespace moka {
@@ -44,12 +43,12 @@ int RunVocabulary(const Arguments& arguments) {
   const double known = 100 * static_cast<double>(report.known) / static_cast<double>(report.tokens);
   const int64_t numbers = report.kept + static_cast<int64_t>(kMarkWords.size());
   if (options.tokens == PIECES) {
-    fmt::print("{}: {} pieces, with the marks {} numbers; {} lines are {} pieces, of which {:.2f} % are known\n", out,
-               report.kept, numbers, report.lines, report.tokens, known);
+    Print("{}: {} pieces, with the marks {} numbers; {} lines are {} pieces, of which {:.2f} % are known\n", out,
+          report.kept, numbers, report.lines, report.tokens, known);
     return 0;
   }
-  fmt::print("{}: {} of {} different words, with the marks {} numbers; of {} words in {} lines {:.2f} % are known\n",
-             out, report.kept, report.types, numbers, report.tokens, report.lines, known);
+  Print("{}: {} of {} different words, with the marks {} numbers; of {} words in {} lines {:.2f} % are known\n", out,
+        report.kept, report.types, numbers, report.tokens, report.lines, known);
   return 0;
 }
 

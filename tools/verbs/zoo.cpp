@@ -1,14 +1,13 @@
 // moka zoo list|info|train|verify: the models of models/, what is known of them, and whether it is true.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/standard_streams.h"
 #include "core/text.h"
+#include "tools/print.h"
 #include "tools/verbs/verbs.h"
 #include "tools/zoo/checks.h"
 #include "tools/zoo/entry.h"
@@ -40,19 +39,18 @@ const std::string& OneName(const Arguments& arguments, std::string_view verb) {
 int RunZooList(const Arguments& arguments) {
   const std::vector<ZooRow> rows = ReadRows(ModelsFolder(arguments));
   if (arguments.Has("json")) {
-    for (const ZooRow& row : rows) fmt::print("{}\n", RowJson(row));
+    for (const ZooRow& row : rows) PrintJsonText(RowJson(row));
   } else if (arguments.Has("markdown")) {
-    std::fputs(ZooTable(rows).substr(1).c_str(), stdout);
+    PrintLines(ZooTable(rows).substr(1));
   } else {
-    std::fputs(ListText(rows).c_str(), stdout);
+    PrintLines(ListText(rows));
   }
   return 0;
 }
 
 int RunZooInfo(const Arguments& arguments) {
   const ZooRow row = ReadRow(ModelsFolder(arguments), OneName(arguments, "info"));
-  const std::string text = arguments.Has("json") ? InfoJson(row) + "\n" : InfoText(row);
-  std::fputs(text.c_str(), stdout);
+  arguments.Has("json") ? PrintJsonText(InfoJson(row)) : PrintLines(InfoText(row));
   return 0;
 }
 
@@ -63,7 +61,7 @@ int RunZooTrain(const Arguments& arguments) {
   const std::vector<std::string> missing = MissingData(ReadRecipe(entry, recipe, arguments.overrides));
   if (!missing.empty()) {
     const std::vector<std::string> commands = DataCommands(entry.card);
-    for (const std::string& command : commands) fmt::print("{}\n", command);
+    for (const std::string& command : commands) Print("{}\n", command);
     throw Error(
         ErrorKind::kNoInput, {}, StrCat(entry.name, "'s data is not there: ", missing.front()),
         commands.empty() ? "its card does not say how it is made" : StrCat("make it: ", Join(commands, " && ")));
@@ -96,18 +94,18 @@ class CheckPrinter {
                                {"check", result.check},
                                {"verdict", word},
                                {"text", result.text}};
-      fmt::print("{}\n", json.dump(-1, ' ', false, VerifyJson::error_handler_t::replace));
+      PrintJson(json, -1);
     } else {
-      fmt::print("{:<8}{:<22} {:<8} {:<10} {}\n", word, model, TierName(tier), result.check, result.text);
+      moka::Print("{:<8}{:<22} {:<8} {:<10} {}\n", word, model, TierName(tier), result.check, result.text);
     }
-    std::fflush(stdout);
+    FlushStandardOutput();
   }
 
   int Finish(size_t models) const {
     const auto [holds, fails, skipped] = counts_;
     if (!is_json_) {
-      fmt::print("{} {}: {} checks hold, {} fail, {} skipped\n", models, models == 1 ? "model" : "models", holds, fails,
-                 skipped);
+      moka::Print("{} {}: {} checks hold, {} fail, {} skipped\n", models, models == 1 ? "model" : "models", holds,
+                  fails, skipped);
     }
     return fails == 0 ? 0 : static_cast<int>(ErrorKind::kVerification);
   }

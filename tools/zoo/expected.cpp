@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/json_bounds.h"
 #include "core/json_whole.h"
 #include "core/text.h"
 
@@ -49,7 +50,9 @@ std::optional<Expected> ReadExpected(const fs::path& folder) {
   std::error_code code;
   if (!fs::is_regular_file(file, code)) return std::nullopt;
   try {
-    return ExpectedFrom(ExpectedJson::parse(ReadFile(file)));
+    const std::string text = ReadFile(file);
+    CheckJsonBounds(text, file.string());
+    return ExpectedFrom(ExpectedJson::parse(text));
   } catch (const ExpectedJson::exception& error) {
     throw Error(ErrorKind::kBadData, {}, StrCat(file.string(), ": ", error.what()),
                 "moka zoo verify NAME --update writes it anew");

@@ -28,22 +28,6 @@ bool HandsOn(const std::string& type) {
   return types.contains(type);
 }
 
-// The smallest number of rows of the Embed and EmbedSum layers that a top reaches as it is; 0: none does.
-int64_t RowsRead(const NetParameter& net, const std::string& top) {
-  std::set<std::string> reached = {top};
-  int64_t rows = 0;
-  for (const LayerParameter& layer : net.layer()) {
-    const bool reads = std::ranges::any_of(layer.bottom(), [&](const std::string& b) { return reached.contains(b); });
-    if (!reads) continue;
-    if (HandsOn(layer.type())) reached.insert(layer.top().begin(), layer.top().end());
-    if (layer.type() != "Embed" && layer.type() != "EmbedSum") continue;
-    const bool sums = layer.type() == "EmbedSum";
-    const int64_t own = sums ? layer.embed_sum_param().input_dim() : layer.embed_param().input_dim();
-    rows = rows == 0 ? own : std::min(rows, own);
-  }
-  return rows;
-}
-
 // Whether the top is what losses and measures compare with.
 bool IsCompared(const NetParameter& net, const std::string& top) {
   return std::ranges::any_of(net.layer(), [&](const LayerParameter& layer) {
@@ -154,25 +138,12 @@ class DataMaker {
       const Shape& shape = types[static_cast<size_t>(i)].shape;
       BlobShape* blob = made.mutable_dummy_data_param()->add_shape();
       for (const int64_t dim : shape.dims()) blob->add_dim(dim);
-      *made.mutable_dummy_data_param()->add_data_filler() = Contents(layer, i, shape);
+      *made.mutable_dummy_data_param()->add_data_filler() = MadeUpContents(net_, check_, layer, i, shape, batch_);
     }
     return made;
   }
 
  private:
-  FillerParameter Contents(const LayerParameter& layer, int i, const Shape& shape) const {
-    const std::string& top = layer.top(i);
-    for (const ZooTop& given : check_.top()) {
-      const bool has_contents = given.below() > 0 || given.value_size() > 0 || given.has_min() || given.has_max();
-      if (given.name() == top && has_contents) return FillerOf(given, shape);
-    }
-    if (const int64_t rows = RowsRead(net_, top); rows > 0) return WholeNumbers(shape, rows, top);
-    const bool is_boxes = i > 0 && shape.rank() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == kBoxNumbers;
-    if (is_boxes) return Boxes(shape, batch_);
-    if (IsCompared(net_, top)) return Alternating(shape);
-    return i > 0 ? Constant(1) : Uniform(-1, 1);
-  }
-
   const NetParameter& net_;
   const ZooCheck& check_;
   int64_t batch_;
@@ -180,6 +151,36 @@ class DataMaker {
 };
 
 }  // namespace
+
+int64_t RowsRead(const NetParameter& net, const std::string& top) {
+  std::set<std::string> reached = {top};
+  int64_t rows = 0;
+  for (const LayerParameter& layer : net.layer()) {
+    const bool reads = std::ranges::any_of(layer.bottom(), [&](const std::string& b) { return reached.contains(b); });
+    if (!reads) continue;
+    if (HandsOn(layer.type())) reached.insert(layer.top().begin(), layer.top().end());
+    if (layer.type() != "Embed" && layer.type() != "EmbedSum") continue;
+    const bool sums = layer.type() == "EmbedSum";
+    const int64_t own = sums ? layer.embed_sum_param().input_dim() : layer.embed_param().input_dim();
+    rows = rows == 0 ? own : std::min(rows, own);
+  }
+  return rows;
+}
+
+FillerParameter MadeUpContents(const NetParameter& net, const ZooCheck& check, const LayerParameter& layer, int top,
+                               const Shape& shape, int64_t batch) {
+  const std::string& name = layer.top(top);
+  for (const ZooTop& given : check.top()) {
+    const bool has_contents = given.below() > 0 || given.value_size() > 0 || given.has_min() || given.has_max();
+    if (given.name() == name && has_contents) return FillerOf(given, shape);
+  }
+  if (const int64_t rows = RowsRead(net, name); rows > 0) return WholeNumbers(shape, rows, name);
+  const bool is_later = top > 0 && layer.type() != "Input";
+  const bool is_boxes = is_later && shape.rank() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == kBoxNumbers;
+  if (is_boxes) return Boxes(shape, batch);
+  if (IsCompared(net, name)) return Alternating(shape);
+  return is_later ? Constant(1) : Uniform(-1, 1);
+}
 
 NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int64_t batch) {
   const DataMaker maker(net, check, batch);

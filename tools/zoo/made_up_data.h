@@ -25,6 +25,13 @@ using Blobs = std::map<std::string, BlobValues>;
 // nothing says.
 NetParameter WithMadeUpData(const NetParameter& net, const ZooCheck& check, int64_t batch);
 
+// The smallest number of rows of the Embed and EmbedSum layers that a top reaches as it is; 0: none does.
+int64_t RowsRead(const NetParameter& net, const std::string& top);
+
+// What a top of such a data layer holds, as a filler: `values`, "uniform" or "constant". `batch`: items of the layer.
+FillerParameter MadeUpContents(const NetParameter& net, const ZooCheck& check, const LayerParameter& layer, int top,
+                               const Shape& shape, int64_t batch);
+
 // The first batch of every data layer of such a net, a pure function of its text.
 Blobs MadeUpBatch(const NetParameter& net);
 

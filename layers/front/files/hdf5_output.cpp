@@ -34,8 +34,10 @@ LayerDef Hdf5OutputLayer() {
                    .formula = "No tops. Each run appends N rows to both datasets, whose shapes are `[rows,C,H,W]` with "
                               "axes of 1 at the end where a bottom has fewer than four. The file gets its name when "
                               "the test, or the net that runs layer by layer, is over; a file of that name is "
-                              "replaced. With several ranks each writes a file of its own, "
-                              "`.rank0` and so on after the name.",
+                              "replaced. It lies below the working folder, that of a training's tests in the "
+                              "run's folder `outputs/`: a name that is absolute or has `..` is refused unless the "
+                              "command line gives it, or `--allow-outputs=DIR` with a DIR that holds it. With several "
+                              "ranks each writes a file of its own, `.rank0` and so on after the name.",
                    .gradient = "None: the bottoms get no gradient from this layer.",
                    .source = "BVLC Caffe's hdf5_output_layer. Caffe can write one batch only: its second forward pass "
                              "ends the process, since the dataset is there already. In a training program, where Caffe "

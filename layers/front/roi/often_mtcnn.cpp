@@ -65,17 +65,15 @@ void BuildSoftmaxLoss(LayerBuilder& l) {
   l.Check(!p.has_normalization() || p.normalization() != LossParameter::PRE_FIXED, "loss_param.normalization",
           "loss_param.normalization must be FULL, VALID, BATCH_SIZE or NONE");
   const bool is_none = p.has_normalization() && p.normalization() == LossParameter::NONE;
-  const bool divides = l.ranks() > 1 && is_valid;
-  const std::string mean = divides    ? StrCat("x0/max(x1,", Number(1 / static_cast<double>(l.ranks())), ")")
-                           : is_valid ? std::string("x0/max(x1,1)")
-                           : is_none  ? (l.ranks() > 1 ? StrCat("x0*", l.ranks()) : std::string("x0"))
-                                      : StrCat("x0/", items);
+  const auto mean = [&](ValueId sum, ValueId count, std::string_view use) {
+    if (is_valid) return OverCount(l, sum, count, use);
+    return is_none ? SumOfRanks(l, sum) : b.Pointwise(StrCat("x0/", items), {sum});
+  };
   l.NoteUnequal("takes the hardest of a batch, which is a part of it on each rank");
   const ValueId hardest = Hardest(l, Constant(l, soft[0]), counts, items);
   // The value is the mean of all, the gradient that of the mean of the hardest.
-  const ValueId taught = b.Pointwise(
-      mean, {b.SumAll(b.Pointwise("x0*x1", {soft[0], hardest})), l.MeanOverRanks(b.SumAll(hardest), "hardest")});
-  const ValueId all = b.Pointwise(mean, {b.SumAll(Constant(l, soft[0])), l.MeanOverRanks(b.SumAll(counts))});
+  const ValueId taught = mean(b.SumAll(b.Pointwise("x0*x1", {soft[0], hardest})), b.SumAll(hardest), "hardest");
+  const ValueId all = mean(b.SumAll(Constant(l, soft[0])), b.SumAll(counts), "count");
   l.SetTop(0, b.Pointwise("x0+(x1-x2)", {all, taught, Constant(l, taught)}));
   if (l.top_count() > 1) l.SetTop(1, b.Reshape(soft[2], x));
   l.SetLoss(0, 1);

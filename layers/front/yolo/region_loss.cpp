@@ -34,7 +34,7 @@ std::string LabelForm(const LayerBuilder& l) {
 Ints NumbersOf(const LayerBuilder& l, const std::string& field, const std::string& path) {
   std::string text;
   try {
-    text = ReadFile(path);
+    text = ReadLinesFile(path);
   } catch (const Error& error) {
     l.Fail(field, error.text(), error.hint());
   }

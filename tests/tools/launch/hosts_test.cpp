@@ -111,6 +111,7 @@ TEST(CommandTest, SrunSpeaksPmix) {
 
 TEST(CommandTest, AShellSplitsTheLineIntoTheSameWords) {
   EXPECT_EQ(ShellLine({"a b", "it's", "", "$x", "plain-1.0"}), R"('a b' 'it'\''s' '' '$x' plain-1.0)");
+  EXPECT_EQ(ShellLine({"a b\x1b'\n\xff"}), R"($'a b\033\047\012\377')") << "no byte of it commands a terminal";
 }
 
 // Half a million lines are read or refused at once, and their slots never overflow.

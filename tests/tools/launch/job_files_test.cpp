@@ -2,6 +2,7 @@
 #include "tools/launch/job_files.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -101,6 +102,18 @@ TEST(RestartTest, OnlyLostRanksAreWorthAnotherStart) {
   for (const int code : {0, 20, 21, 22, 64, 65, 66, 69, 70, 73, 74, 75, 77, 78, 130})
     EXPECT_FALSE(IsRankLost(code)) << code;
   EXPECT_EQ(EndText(137), "a rank was ended by signal 9 (Killed)");
+}
+
+TEST(RestartTest, ACheckpointIsCompleteOnlyWhereOneIs) {
+  const fs::path run = fs::temp_directory_path() / StrCat("moka_end_text_", getpid());
+  fs::remove_all(run);
+  EXPECT_EQ(EndText(75), "the job was interrupted (exit code 75)");
+  CreateFolders(run / "checkpoints");
+  WriteFileAtomically(run / "checkpoints/iter_0000002.safetensors", "half");
+  EXPECT_EQ(EndText(75, run), StrCat("the job was interrupted before its first checkpoint in ", run.string()));
+  WriteFileAtomically(run / "checkpoints/iter_0000002.sha256", "sums");
+  EXPECT_EQ(EndText(75, run), StrCat("the job was interrupted; its checkpoint is complete in ", run.string()));
+  fs::remove_all(run);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ py::tuple Decode(const py::bytes& file) {
     options.orientation = DecodeOptions::Orientation::kAsStored;
     ImageDecoder decoder;
     decoder.Decode(bytes, options, image);
+    TellLosses(decoder.TakeLosses(), "a picture");
   }
   const auto* pixels = reinterpret_cast<const char*>(image.pixels.data());
   return py::make_tuple(image.height, image.width, image.channels,

@@ -133,6 +133,8 @@ void BindNets(py::module_& m) {
       .def(
           "copy_from", [](LayerwiseNet& n, const Path& path) { n.CopyFrom(path.string()); }, unlocked)
       .def(
+          "_copy_trained", [](LayerwiseNet& n, const Path& path) { n.CopyTrained(path.string()); }, unlocked)
+      .def(
           "save", [](const LayerwiseNet& n, const Path& path) { n.Save(path.string()); }, unlocked)
       .def(
           "save_hdf5", [](const LayerwiseNet& n, const Path& path) { n.SaveHdf5(path.string()); }, unlocked)

@@ -23,7 +23,8 @@ class Classifier(Net):
 
     def __init__(self, model_file, pretrained_file, image_dims=None, mean=None, input_scale=None, raw_scale=None,
                  channel_swap=None):
-        Net.__init__(self, model_file, TEST, weights=pretrained_file)
+        Net.__init__(self, model_file, TEST)
+        self._copy_trained(pretrained_file)  # unlike Net, it takes no layer at its filler's values
         self.transformer = _transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.crop_dims = np.array(self.blobs[self.inputs[0]].data.shape[2:])
         self.image_dims = image_dims if image_dims else self.crop_dims

@@ -12,7 +12,8 @@ class Detector(Net):
 
     def __init__(self, model_file, pretrained_file, mean=None, input_scale=None, raw_scale=None, channel_swap=None,
                  context_pad=None):
-        Net.__init__(self, model_file, TEST, weights=pretrained_file)
+        Net.__init__(self, model_file, TEST)
+        self._copy_trained(pretrained_file)  # unlike Net, it takes no layer at its filler's values
         self.transformer = _transformer(self, mean, input_scale, raw_scale, channel_swap)
         self.configure_crop(context_pad)
 

@@ -1,0 +1,88 @@
+#include "data/list_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/exact_float.h"
+#include "core/file.h"
+#include "core/open_file.h"
+#include "core/text.h"
+
+namespace moka {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+// The encoding of two or four bytes a character that text is in, by its mark or by its zeros; empty: none of these.
+std::string_view WideEncodingOf(std::string_view bytes) {
+  if (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)) return "UTF-32";
+  if (bytes.starts_with("\xFF\xFE"sv) || bytes.starts_with("\xFE\xFF"sv)) return "UTF-16";
+  const bool has_text = bytes.size() >= 4 && (bytes[0] == '\0') != (bytes[1] == '\0');
+  return has_text && (bytes[0] == '\0') == (bytes[2] == '\0') && (bytes[1] == '\0') == (bytes[3] == '\0') ? "UTF-16"
+                                                                                                          : "";
+}
+
+void RefuseWide(std::string_view bytes, const std::string& name) {
+  const std::string_view wide = WideEncodingOf(bytes);
+  if (wide.empty()) return;
+  throw Error(ErrorKind::kBadData, SourcePlace{.file = name, .line = 1},
+              StrCat("the text is ", wide, ", expected UTF-8"),
+              StrCat("`iconv -f ", wide, " -t UTF-8 FILE` makes it so"));
+}
+
+}  // namespace
+
+std::string ListText(std::string bytes, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  RefuseWide(bytes, name);
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
+  const size_t zero = bytes.find('\0');
+  if (zero != std::string::npos) {
+    const auto lines = std::count(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(zero), '\n');
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = name, .line = static_cast<int>(lines) + 1},
+                "expected lines of text, found a zero byte");
+  }
+  if (bytes.find('\r') == std::string::npos) return bytes;
+  std::string text;
+  text.reserve(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const bool is_pair = bytes[i] == '\r' && i + 1 < bytes.size() && bytes[i + 1] == '\n';
+    if (!is_pair) text += bytes[i] == '\r' ? '\n' : bytes[i];
+  }
+  return text;
+}
+
+std::string ReadListText(const std::filesystem::path& path) {
+  std::array<char, 4> begin{};
+  const int64_t got = OpenFile::ForReading(path).ReadAt(0, begin.data(), std::ssize(begin), path);
+  RefuseWide({begin.data(), static_cast<size_t>(got)}, path.string());
+  return ListText(ReadLinesFile(path), path.string());
+}
+
+std::vector<ListTextLine> ListTextLines(const std::string& text) {
+  std::vector<ListTextLine> lines;
+  int number = 0;
+  for (const std::string& line : Split(text, '\n')) {
+    ++number;
+    const std::string_view trimmed = Trim(line);
+    if (!trimmed.empty()) lines.push_back({std::string(trimmed), number});
+  }
+  return lines;
+}
+
+std::optional<float> FloatOfText(std::string_view text) {
+  double value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(value) ||
+      IsBeyondFloat(value)) {
+    return std::nullopt;
+  }
+  if (value == std::floor(value) && !IsExactFloat(value)) return std::nullopt;
+  return static_cast<float>(value);
+}
+
+}  // namespace moka

@@ -1,0 +1,35 @@
+// The bytes inside a file that xz, bzip2 or Zstandard packed, through libarchive.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace moka {
+
+// Errors: kBadData where so many packed bytes have become so many more that no data are like it.
+void CheckUnpackedBytes(const std::filesystem::path& path, int64_t packed, int64_t unpacked);
+
+class PackedStream {
+ public:
+  // The packer's name by a file's first bytes; empty for a file that it did not pack.
+  static std::string_view PackerOf(std::string_view begin);
+  // Errors: kNoInput, kBadData.
+  PackedStream(const std::filesystem::path& path, std::string_view packer);
+  PackedStream(const PackedStream&) = delete;
+  PackedStream& operator=(const PackedStream&) = delete;
+  ~PackedStream();
+
+  // Up to `bytes` bytes; fewer only at the end. Errors: kBadData when the file is damaged or truncated.
+  int64_t Read(char* data, int64_t bytes);
+  // Of the file that were read so far.
+  int64_t packed_bytes() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace moka

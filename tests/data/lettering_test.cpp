@@ -1,0 +1,71 @@
+// Words in the scripts that people name their classes in.
+#include "data/lettering.h"
+
+#include <numeric>
+#include <set>
+
+#include "core/log.h"
+#include "data/drawing.h"
+#include "tests/data/data_fixture.h"
+
+namespace moka {
+namespace {
+
+// Dark pixels of words that are drawn black on white.
+int64_t InkOf(const Image& image) {
+  return std::accumulate(image.pixels.begin(), image.pixels.end(), int64_t{0},
+                         [](int64_t sum, uint8_t value) { return sum + (255 - value); }) /
+         (3 * 255);
+}
+
+Image Drawn(const std::string& words) {
+  const WordStyle style{.scale = 0.6, .colour = {0, 0, 0}};
+  const WordSize size = SizeOfWords(words, style);
+  Image paper = Paper(size.width, size.height);
+  DrawWords(words, 0, 0, style, paper);
+  return paper;
+}
+
+class Lettering : public DataTest {};
+
+// The first, as one word is said of all.
+TEST_F(Lettering, WhatNoFontHasIsToldOnceAndDrawnAsABox) {
+  SetLogFile(At("log"));
+  const Image missing = Drawn("\xF3\xB0\x80\x81");  // U+F0001, for private use
+  Drawn("\xF3\xB0\x80\x82");
+  SetLogFile({});
+  EXPECT_GT(InkOf(missing), 10);
+  const std::string log = ReadFile(At("log"));
+  EXPECT_THAT(log, testing::HasSubstr("(U+F0001): a box stands for it"));
+  EXPECT_THAT(log, testing::Not(testing::HasSubstr("U+F0002")));
+}
+
+TEST_F(Lettering, ScriptsHaveLettersOfTheirOwn) {
+  SetLogFile(At("log"));
+  std::set<std::vector<uint8_t>> pictures;
+  const std::vector<std::string> words = {"Grüße", "Кошка", "Γάτα", "猫狗", "ネコ", "고양이"};
+  for (const std::string& word : words) {
+    const Image image = Drawn(word);
+    EXPECT_GT(InkOf(image), 20) << word;
+    EXPECT_TRUE(pictures.insert(image.pixels).second) << word;
+  }
+  EXPECT_NE(Drawn("猫狗").pixels, Drawn("狗猫").pixels);
+  EXPECT_GT(SizeOfWords("猫猫猫", {}).width, SizeOfWords("猫", {}).width * 2);
+  SetLogFile({});
+  // Said by setup's own packages; a machine without them draws boxes, and says so.
+  const std::string log = ReadFile(At("log"));
+  if (!log.empty()) GTEST_SKIP() << "fonts are missing here: " << log;
+}
+
+TEST_F(Lettering, WordsOfAsciiStayHersheysAndBrokenBytesDoNoHarm) {
+  const LetterSize letters = SizeOfLetters("cat", 18);
+  EXPECT_GT(letters.width, 0);
+  EXPECT_GT(InkOf(Drawn("cat")), 10);
+  EXPECT_GT(InkOf(Drawn("c\xFF\xC3t")), 10);
+  Image paper = Paper(4, 4);
+  DrawLetters("猫猫猫", -10, 3, 18, {0, 0, 0}, paper);  // far beyond the paper
+  EXPECT_EQ(paper.pixels.size(), 48U);
+}
+
+}  // namespace
+}  // namespace moka

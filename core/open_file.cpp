@@ -44,7 +44,12 @@ Error NotOurs(const fs::path& path, const std::string& what) {
   return {ErrorKind::kNotAllowed, {}, StrCat(Shown(path), " ", what), "remove it, or give another folder"};
 }
 
-std::string OwnerText(const struct stat& status) { return StrCat("belongs to another user (", status.st_uid, ")"); }
+Error OfAnotherUser(const fs::path& path, const struct stat& status) {
+  return {ErrorKind::kNotAllowed,
+          {},
+          StrCat(Shown(path), " belongs to another user (", status.st_uid, ")"),
+          "a copy of the folder (cp -r) is yours"};
+}
 
 }  // namespace
 
@@ -92,7 +97,7 @@ OpenFile OpenFile::OpenOwn(const fs::path& path, int flags) {
   if (!S_ISREG(status.st_mode)) {
     throw NotOurs(path, StrCat("is not a regular file: it is ", KindOfFile(status.st_mode)));
   }
-  if (IsForeign(status, path.parent_path())) throw NotOurs(path, OwnerText(status));
+  if (IsForeign(status, path.parent_path())) throw OfAnotherUser(path, status);
   file.bytes_ = status.st_size;
   return file;
 }
@@ -154,7 +159,7 @@ void CheckOwnFolder(const fs::path& folder) {
   const auto check = [&](const fs::path& path, const fs::path& shown) {
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) return;  // gone by now
-    if (IsForeign(status, S_ISDIR(status.st_mode) ? path : path.parent_path())) throw NotOurs(shown, OwnerText(status));
+    if (IsForeign(status, S_ISDIR(status.st_mode) ? path : path.parent_path())) throw OfAnotherUser(shown, status);
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
     if (!S_ISLNK(status.st_mode)) throw NotOurs(shown, StrCat("is ", KindOfFile(status.st_mode)));
     const fs::path target = fs::weakly_canonical(path, code);

@@ -30,6 +30,7 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
 void ConfineOutputs(const fs::path& also) {
   Confinement& confinement = ConfinementOfProcess();
   confinement.is_on = true;
+  confinement.also.clear();
   if (also.empty()) return;
   std::error_code code;
   confinement.also = fs::canonical(also, code);
@@ -41,7 +42,7 @@ void ConfineOutputs(const fs::path& also) {
 fs::path OutputPath(const fs::path& folder, const std::string& name) {
   const auto refuse = [&](const std::string& why) {
     return Error(ErrorKind::kConfig, {}, StrCat("\"", Printable(name), "\" ", why),
-                 "--allow-outputs=DIR lets nets and solvers write below DIR");
+                 "--allow-outputs=DIR lets nets write below DIR");
   };
   const fs::path relative(name);
   if (!relative.has_filename()) throw refuse("names no file");
@@ -53,7 +54,7 @@ fs::path OutputPath(const fs::path& folder, const std::string& name) {
   if (code) throw refuse(StrCat("cannot be looked up: ", code.message()));
   if (!confinement.also.empty() && IsBelow(real, confinement.also)) return path;
   const std::string place = folder.empty() ? std::string("the working folder") : folder.string();
-  if (relative.is_absolute()) throw refuse(StrCat("is an absolute path: files of nets and solvers go below ", place));
+  if (relative.is_absolute()) throw refuse(StrCat("is an absolute path: files of nets go below ", place));
   if (std::ranges::find(relative, "..") != relative.end()) throw refuse(StrCat("leads out of ", place));
   const fs::path root = fs::weakly_canonical(fs::absolute(folder.empty() ? "." : folder), code);
   if (!IsBelow(real, root)) throw refuse(StrCat("leads out of ", place, " by a link, to ", Printable(real.string())));

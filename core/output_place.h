@@ -1,4 +1,4 @@
-// Where files go whose names stand in a net or a solver. Nets and solvers come from others: what they name lies below a
+// Where files go whose names stand in a net. Nets come from others, with their weights: what they name lies below a
 // folder of the caller's, and a name that leads out of it is refused unless whoever started the program allows it.
 #pragma once
 

@@ -144,10 +144,23 @@ double NumberIn(const xmlNode& node, std::string_view child) {
 
 using Document = std::unique_ptr<xmlDoc, FreeDocument>;
 
+// The parser compares each attribute of an element with all others, whether it stands there or is declared.
+void CheckAttributes(std::string_view text) {
+  constexpr int kMost = 1000;
+  if (text.find("<!ATTLIST") != std::string_view::npos) BadAnnotationFile("the XML declares attributes (<!ATTLIST>)");
+  int attributes = 0;
+  for (const char c : text) {
+    if (c == '<' || c == '>') attributes = 0;
+    if (c == '=' && ++attributes > kMost)
+      BadAnnotationFile(StrCat("the XML has an element of more than ", kMost, " attributes"));
+  }
+}
+
 // Of an <annotation>.
 Document ParseXml(std::string_view text) {
   if (std::ssize(text) > kAnnotationLimitBytes)
     BadAnnotationFile(StrCat("an annotation file of ", text.size(), " bytes"));
+  CheckAttributes(text);
   Document document(xmlReadMemory(text.data(), static_cast<int>(text.size()), nullptr, nullptr,
                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA));
   if (document == nullptr) {

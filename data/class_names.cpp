@@ -35,7 +35,8 @@ std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::fi
 std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
   std::error_code ignored;
   const std::filesystem::path labels = database / "labels.txt";
-  return std::filesystem::is_regular_file(labels, ignored) ? ReadNameLines(labels) : std::vector<std::string>{};
+  return std::filesystem::exists(std::filesystem::symlink_status(labels, ignored)) ? ReadNameLines(labels)
+                                                                                   : std::vector<std::string>{};
 }
 
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {

@@ -176,7 +176,8 @@ class CocoReader {
 
   void Read(std::istream& text) {
     std::string list;
-    const JsonBounds bounds;  // of what is held at a time
+    // Of what is held at a time: the parser looks through all that an object holds whenever it drops a part of it.
+    const JsonBounds bounds{.depth = 32, .values = 200'000};
     int64_t values = 0;
     const auto keep = [&](int depth, Json::parse_event_t event, Json& json) {
       if (depth > bounds.depth) BadCocoFile(StrCat("JSON that is nested more than ", bounds.depth, " deep"));

@@ -79,7 +79,7 @@ void CopyRecords(const LmdbReader& reader, const std::vector<int64_t>& order, co
   for (const char* name : {"labels.txt", kSchemaFile}) {
     const fs::path file = reader.path() / name;
     std::error_code ignored;
-    if (fs::is_regular_file(file, ignored)) writer.PutFile(name, ReadFile(file));
+    if (fs::exists(fs::symlink_status(file, ignored))) writer.PutFile(name, ReadFile(file));
   }
   writer.Finish();
 }

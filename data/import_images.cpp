@@ -197,9 +197,11 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
   }
   contents.labels.assign(classes.begin(), classes.end());
   if (contents.images == 0 || (!is_class_seen && AreNoClasses(contents.labels))) {
-    throw Error(ErrorKind::kBadData, {},
-                StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
-                StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", ")));
+    throw Error(
+        ErrorKind::kBadData, {},
+        StrCat(tar.string(), ": no member is ", split.empty() ? "" : StrCat(split, "/"), "CLASS/IMAGE"),
+        StrCat("its top folders are: ", Join({folders.begin(), folders.end()}, ", "),
+               folders.size() == 1 ? StrCat("; tar:", tar.string(), ",", *folders.begin(), " names that one") : ""));
   }
   contents.warnings = left_out.Sentences();
   for (std::string& warning : reader.Warnings()) contents.warnings.push_back(std::move(warning));

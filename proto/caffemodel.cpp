@@ -41,6 +41,8 @@ constexpr LayerFields kV0Layer{V0LayerParameter::kNameFieldNumber,
                                V0LayerParameter::kBlobsFieldNumber,
                                0};
 
+constexpr size_t kBlobLimit = 4096;  // of a layer
+
 class CaffemodelReader {
  public:
   CaffemodelReader(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
@@ -108,6 +110,7 @@ class CaffemodelReader {
       } else if (number == fields.top) {
         layer.add_top(text());
       } else if (number == fields.blobs) {
+        if (blobs.size() == kBlobLimit) message.Fail(message.value_at(), StrCat("more than ", kBlobLimit, " blobs"));
         blobs.push_back(message.Message(StrCat(message.path(), ".blobs")));
       } else if (number == fields.inner) {
         ReadFields(message.Message(StrCat(message.path(), ".layer")), kV0Layer, layer, blobs);

@@ -1,18 +1,16 @@
 #include "proto/hdf5_file.h"
 
 #include <hdf5.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <utility>
 
 #include "core/error.h"
-#include "core/file.h"
 #include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "proto/hdf5_library.h"
 #include "proto/wide_numbers.h"
 
 namespace moka {
@@ -30,67 +28,12 @@ constexpr int64_t kWeightsCompressionLimit = 100;
 constexpr int64_t kAlikeLimitBytes = int64_t{64} << 20;
 constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;  // unpacked in memory as a whole
 
-std::mutex& LibraryMutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-// An open object of the library.
-class Handle {
- public:
-  Handle() = default;
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(close_, other.close_);
-    return *this;
-  }
-  ~Handle() { Close(); }
-  herr_t Close() { return id_ < 0 ? 0 : close_(std::exchange(id_, -1)); }
-  hid_t get() const { return id_; }
-  bool is_open() const { return id_ >= 0; }
-
- private:
-  hid_t id_ = -1;
-  herr_t (*close_)(hid_t) = nullptr;
-};
-
-// Errors are read from the library's stack, not printed by it; plug-ins are not looked for. Requires: the lock is held.
-void PrepareLibrary() {
-  static const bool is_done = [] {
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-    H5PLset_loading_state(0);
-    return true;
-  }();
-  static_cast<void>(is_done);
-}
-
-// What the library says went wrong at the innermost place.
-std::string LibraryReason() {
-  std::string reason;
-  const auto take = [](unsigned n, const H5E_error2_t* error, void* text) -> herr_t {
-    if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
-    return 0;
-  };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
-  return reason.empty() ? std::string("no reason given") : Printable(reason);
-}
-
-// How files are opened: no lock files, and everything the library opened is closed with the file.
-Handle FileAccess() {
-  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
-  H5Pset_file_locking(access.get(), false, true);
-  return access;
-}
-
 }  // namespace
 
 struct Hdf5Reader::State {
   std::string name;
   int64_t bytes = 0;
-  Handle file;
+  Hdf5Handle file;
   // Of the datasets that were read as a whole:
   Size stored_bytes = 0;  // in the file
   Size alike_bytes = 0;   // of values that the file stores in hardly any room
@@ -115,9 +58,9 @@ struct Hdf5Reader::State {
     }
   }
 
-  Handle OpenDataset(const std::string& path) const {
+  Hdf5Handle OpenDataset(const std::string& path) const {
     CheckLinks(path);
-    Handle dataset(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
+    Hdf5Handle dataset(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
     if (!dataset.is_open()) Fail(path, StrCat("cannot be opened: ", LibraryReason()));
     return dataset;
   }
@@ -135,7 +78,7 @@ struct Hdf5Reader::State {
 };
 
 Shape Hdf5Reader::State::ShapeOf(hid_t dataset, const std::string& path) const {
-  const Handle space(H5Dget_space(dataset), H5Sclose);
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
   if (!space.is_open()) Fail(path, StrCat("has no extent: ", LibraryReason()));
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
   if (kind == H5S_SCALAR) return {};
@@ -163,7 +106,7 @@ Shape Hdf5Reader::State::ShapeOf(hid_t dataset, const std::string& path) const {
 void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, const Shape& shape,
                                      size_t value_bytes) const {
   const Size needed = Size(shape.Count()) * static_cast<int64_t>(value_bytes);
-  const Handle plist(H5Dget_create_plist(dataset), H5Pclose);
+  const Hdf5Handle plist(H5Dget_create_plist(dataset), H5Pclose);
   if (!plist.is_open()) Fail(path, StrCat("has no layout: ", LibraryReason()));
   const H5D_layout_t layout = H5Pget_layout(plist.get());
   if (layout == H5D_VIRTUAL || H5Pget_external_count(plist.get()) != 0)
@@ -213,7 +156,7 @@ void Hdf5Reader::State::List(hid_t group, const std::string& prefix, int depth, 
   if (objects > kObjectLimit) Fail(StrCat("more than ", kObjectLimit, " objects"));
   for (const std::string& link : links.names) {
     const std::string path = prefix.empty() ? link : StrCat(prefix, "/", link);
-    const Handle object(H5Oopen(group, link.c_str(), H5P_DEFAULT), H5Oclose);
+    const Hdf5Handle object(H5Oopen(group, link.c_str(), H5P_DEFAULT), H5Oclose);
     if (!object.is_open()) Fail(StrCat("\"", Printable(path), "\" cannot be opened: ", LibraryReason()));
     const H5I_type_t type = H5Iget_type(object.get());
     if (type == H5I_GROUP) List(object.get(), path, depth + 1, objects, found);
@@ -226,8 +169,8 @@ Hdf5Reader::Hdf5Reader(const fs::path& path) : state_(std::make_unique<State>())
   PrepareLibrary();
   state_->name = path.string();
   state_->bytes = OpenFile::ForReading(path).bytes();
-  const Handle access = FileAccess();
-  state_->file = Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  const Hdf5Handle access = FileAccess();
+  state_->file = Hdf5Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
 }
 
@@ -237,7 +180,7 @@ Hdf5Reader::Hdf5Reader(std::string_view bytes, std::string name) : state_(std::m
   state_->name = std::move(name);
   state_->bytes = static_cast<int64_t>(bytes.size());
   constexpr size_t kGrowBytes = 1 << 16;
-  const Handle access = FileAccess();
+  const Hdf5Handle access = FileAccess();
   H5Pset_fapl_core(access.get(), kGrowBytes, false);
   // The library copies the bytes; it takes them as a pointer to what may change.
   std::string copy(bytes);
@@ -245,7 +188,7 @@ Hdf5Reader::Hdf5Reader(std::string_view bytes, std::string name) : state_(std::m
   // The library takes two files of one name for the same.
   static int64_t opened = 0;
   const std::string unique = StrCat("memory ", ++opened);
-  state_->file = Handle(H5Fopen(unique.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  state_->file = Hdf5Handle(H5Fopen(unique.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!state_->file.is_open()) state_->Fail(StrCat("the HDF5 file cannot be read: ", LibraryReason()));
 }
 
@@ -262,7 +205,7 @@ bool Hdf5Reader::Has(const std::string& name) const {
 std::vector<std::string> Hdf5Reader::Datasets(const std::string& group) const {
   const std::scoped_lock lock(LibraryMutex());
   state_->CheckLinks(group);
-  const Handle opened(H5Gopen2(state_->file.get(), group.c_str(), H5P_DEFAULT), H5Gclose);
+  const Hdf5Handle opened(H5Gopen2(state_->file.get(), group.c_str(), H5P_DEFAULT), H5Gclose);
   if (!opened.is_open()) state_->Fail(StrCat("\"", Printable(group), "\" is no group"));
   std::vector<std::string> found;
   size_t objects = 0;
@@ -272,7 +215,7 @@ std::vector<std::string> Hdf5Reader::Datasets(const std::string& group) const {
 
 // The shape of a dataset that holds numbers, as many as the file can hold.
 Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) const {
-  const Handle type(H5Dget_type(dataset), H5Tclose);
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
   const size_t value_bytes = H5Tget_size(type.get());
   if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || value_bytes == 0 || value_bytes > sizeof(double)) {
@@ -308,7 +251,7 @@ void Hdf5Reader::State::ReadWide(hid_t dataset, const std::string& path, hid_t t
 
 void Hdf5Reader::State::ReadNumbers(hid_t dataset, const std::string& path, hid_t in_memory, hid_t in_file,
                                     int64_t first, std::span<float> values) const {
-  const Handle type(H5Dget_type(dataset), H5Tclose);
+  const Hdf5Handle type(H5Dget_type(dataset), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type.get());
   const size_t value_bytes = H5Tget_size(type.get());
   constexpr size_t kExactBytes = 2;  // whole numbers of 16 bits are floats as they are
@@ -328,7 +271,7 @@ void Hdf5Reader::State::ReadNumbers(hid_t dataset, const std::string& path, hid_
 
 Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
+  const Hdf5Handle dataset = state_->OpenDataset(path);
   Hdf5Tensor tensor;
   tensor.shape = state_->CheckNumbers(dataset.get(), path);
   state_->CheckWhole(dataset.get(), path, tensor.shape);
@@ -340,13 +283,13 @@ Hdf5Tensor Hdf5Reader::Read(const std::string& path) const {
 
 Shape Hdf5Reader::ShapeOf(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
+  const Hdf5Handle dataset = state_->OpenDataset(path);
   return state_->CheckNumbers(dataset.get(), path);
 }
 
 void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, std::span<float> values) const {
   const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
+  const Hdf5Handle dataset = state_->OpenDataset(path);
   const Shape shape = state_->CheckNumbers(dataset.get(), path);
   Require(shape.rank() > 0 && first >= 0 && rows >= 0 && first <= shape[0] - rows, "ReadRows: the rows exist");
   Require(static_cast<int64_t>(values.size()) == rows * shape.Count(1, shape.rank()), "ReadRows: room for the rows");
@@ -356,8 +299,8 @@ void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, 
   for (int i = 0; i < shape.rank(); ++i) count.at(static_cast<size_t>(i)) = static_cast<hsize_t>(shape[i]);
   begin[0] = static_cast<hsize_t>(first);
   count[0] = static_cast<hsize_t>(rows);
-  const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
-  const Handle in_memory(H5Screate_simple(shape.rank(), count.data(), nullptr), H5Sclose);
+  const Hdf5Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
+  const Hdf5Handle in_memory(H5Screate_simple(shape.rank(), count.data(), nullptr), H5Sclose);
   if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr) < 0) {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
   }
@@ -367,8 +310,8 @@ void Hdf5Reader::ReadRows(const std::string& path, int64_t first, int64_t rows, 
 
 int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
-  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const Hdf5Handle dataset = state_->OpenDataset(path);
+  const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const size_t value_bytes = H5Tget_size(type.get());
   const Shape shape = state_->ShapeOf(dataset.get(), path);
   if (H5Tget_class(type.get()) != H5T_INTEGER || value_bytes > sizeof(int64_t) || shape.Count() != 1) {
@@ -384,8 +327,8 @@ int64_t Hdf5Reader::ReadInteger(const std::string& path) const {
 
 std::string Hdf5Reader::ReadText(const std::string& path) const {
   const std::scoped_lock lock(LibraryMutex());
-  const Handle dataset = state_->OpenDataset(path);
-  const Handle type(H5Dget_type(dataset.get()), H5Tclose);
+  const Hdf5Handle dataset = state_->OpenDataset(path);
+  const Hdf5Handle type(H5Dget_type(dataset.get()), H5Tclose);
   const auto bytes = static_cast<int64_t>(H5Tget_size(type.get()));
   const bool is_fixed = H5Tget_class(type.get()) == H5T_STRING && H5Tis_variable_str(type.get()) == 0;
   const Shape shape = state_->ShapeOf(dataset.get(), path);
@@ -398,154 +341,6 @@ std::string Hdf5Reader::ReadText(const std::string& path) const {
     state_->Fail(path, StrCat("cannot be read: ", LibraryReason()));
   }
   return text.substr(0, text.find('\0'));
-}
-
-struct Hdf5Writer::State {
-  fs::path path;
-  fs::path temporary;
-  Handle file;
-  Handle links;  // makes the groups on the way
-
-  [[noreturn]] void Fail(const std::string& object) const {
-    throw Error(ErrorKind::kIo,
-                StrCat("cannot write ", path.string(), ": \"", Printable(object), "\": ", LibraryReason()));
-  }
-  // "." and empty parts mean other objects to the library.
-  void CheckName(const std::string& object) const {
-    for (const std::string& part : Split(object, '/')) {
-      if (!part.empty() && part != "." && part.find('\0') == std::string::npos) continue;
-      throw Error(ErrorKind::kBadData,
-                  StrCat(path.string(), ": HDF5 cannot hold an object of the name \"", Printable(object), "\""));
-    }
-  }
-  void Write(const std::string& object, hid_t type, const std::vector<hsize_t>& dims, bool is_scalar,
-             const void* data) {
-    CheckName(object);
-    const Handle space(
-        is_scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
-        H5Sclose);
-    Handle dataset(H5Dcreate2(file.get(), object.c_str(), type, space.get(), links.get(), H5P_DEFAULT, H5P_DEFAULT),
-                   H5Dclose);
-    if (!dataset.is_open()) Fail(object);
-    const bool is_empty = std::ranges::find(dims, hsize_t{0}) != dims.end();
-    if (!is_empty && H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) Fail(object);
-    if (dataset.Close() < 0) Fail(object);
-  }
-};
-
-Hdf5Writer::Hdf5Writer(fs::path path) : state_(std::make_unique<State>()) {
-  const std::scoped_lock lock(LibraryMutex());
-  PrepareLibrary();
-  state_->path = std::move(path);
-  CheckReplaceable(state_->path);
-  state_->temporary = state_->path;
-  state_->temporary += StrCat(".tmp", getpid());
-  std::error_code code;
-  fs::remove(state_->temporary, code);  // left by a killed process that had our pid
-  const Handle access = FileAccess();
-  state_->file = Handle(H5Fcreate(state_->temporary.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.get()), H5Fclose);
-  if (!state_->file.is_open()) {
-    throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", state_->path.string(), ": ", LibraryReason()));
-  }
-  state_->links = Handle(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
-  H5Pset_create_intermediate_group(state_->links.get(), 1);
-}
-
-Hdf5Writer::~Hdf5Writer() {
-  const std::scoped_lock lock(LibraryMutex());
-  const fs::path temporary = state_->temporary;
-  state_.reset();
-  std::error_code code;
-  if (!temporary.empty()) fs::remove(temporary, code);
-}
-
-void Hdf5Writer::AddGroup(const std::string& path) {
-  const std::scoped_lock lock(LibraryMutex());
-  state_->CheckName(path);
-  const Handle there(H5Gopen2(state_->file.get(), path.c_str(), H5P_DEFAULT), H5Gclose);
-  if (there.is_open()) return;
-  const Handle group(H5Gcreate2(state_->file.get(), path.c_str(), state_->links.get(), H5P_DEFAULT, H5P_DEFAULT),
-                     H5Gclose);
-  if (!group.is_open()) state_->Fail(path);
-}
-
-void Hdf5Writer::AddFloats(const std::string& path, const Shape& shape, std::span<const float> values) {
-  const std::scoped_lock lock(LibraryMutex());
-  Require(shape.Count() == static_cast<int64_t>(values.size()), "AddFloats: the values fill the shape");
-  std::vector<hsize_t> dims;
-  for (const int64_t dim : shape.dims()) dims.push_back(static_cast<hsize_t>(dim));
-  state_->Write(path, H5T_NATIVE_FLOAT, dims, dims.empty(), values.data());
-}
-
-void Hdf5Writer::AppendRows(const std::string& path, const Shape& rows, std::span<const float> values) {
-  const std::scoped_lock lock(LibraryMutex());
-  Require(rows.rank() > 0 && rows.Count() > 0 && rows.Count() == static_cast<int64_t>(values.size()),
-          "AppendRows: the values are the rows");
-  const int rank = rows.rank();
-  std::vector<hsize_t> added;
-  for (const int64_t dim : rows.dims()) added.push_back(static_cast<hsize_t>(dim));
-  Handle dataset(H5Dopen2(state_->file.get(), path.c_str(), H5P_DEFAULT), H5Dclose);
-  if (!dataset.is_open()) {
-    state_->CheckName(path);
-    std::vector<hsize_t> dims = added;
-    std::vector<hsize_t> limits = added;
-    dims[0] = 0;
-    limits[0] = H5S_UNLIMITED;
-    const Handle space(H5Screate_simple(rank, dims.data(), limits.data()), H5Sclose);
-    const Handle plist(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-    // A chunk holds at most 4 GiB.
-    std::vector<hsize_t> chunk = added;
-    constexpr int64_t kChunkValues = int64_t{1} << 20U;
-    chunk[0] = static_cast<hsize_t>(std::clamp<int64_t>(kChunkValues / (rows.Count() / rows[0]), 1, rows[0]));
-    H5Pset_chunk(plist.get(), rank, chunk.data());
-    dataset = Handle(H5Dcreate2(state_->file.get(), path.c_str(), H5T_NATIVE_FLOAT, space.get(), state_->links.get(),
-                                plist.get(), H5P_DEFAULT),
-                     H5Dclose);
-    if (!dataset.is_open()) state_->Fail(path);
-  }
-  const Handle old(H5Dget_space(dataset.get()), H5Sclose);
-  Require(H5Sget_simple_extent_ndims(old.get()) == rank, "AppendRows: rows of one shape");
-  std::vector<hsize_t> dims(added.size());
-  H5Sget_simple_extent_dims(old.get(), dims.data(), nullptr);
-  std::vector<hsize_t> begin(added.size());
-  begin[0] = dims[0];
-  dims[0] += added[0];
-  Require(std::equal(dims.begin() + 1, dims.end(), added.begin() + 1), "AppendRows: rows of one shape");
-  if (H5Dset_extent(dataset.get(), dims.data()) < 0) state_->Fail(path);
-  const Handle in_file(H5Dget_space(dataset.get()), H5Sclose);
-  const Handle in_memory(H5Screate_simple(rank, added.data(), nullptr), H5Sclose);
-  if (H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, begin.data(), nullptr, added.data(), nullptr) < 0 ||
-      H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, in_memory.get(), in_file.get(), H5P_DEFAULT, values.data()) < 0 ||
-      dataset.Close() < 0) {
-    state_->Fail(path);
-  }
-}
-
-void Hdf5Writer::AddInteger(const std::string& path, int64_t value) {
-  const std::scoped_lock lock(LibraryMutex());
-  const auto narrow = static_cast<int32_t>(value);
-  state_->Write(path, H5T_NATIVE_INT32, {1}, false, &narrow);
-}
-
-void Hdf5Writer::AddFloat(const std::string& path, float value) {
-  const std::scoped_lock lock(LibraryMutex());
-  state_->Write(path, H5T_NATIVE_FLOAT, {1}, false, &value);
-}
-
-void Hdf5Writer::AddText(const std::string& path, const std::string& text) {
-  const std::scoped_lock lock(LibraryMutex());
-  const Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
-  H5Tset_size(type.get(), text.size() + 1);
-  state_->Write(path, type.get(), {}, true, text.c_str());
-}
-
-void Hdf5Writer::Commit() {
-  {
-    const std::scoped_lock lock(LibraryMutex());
-    if (H5Fflush(state_->file.get(), H5F_SCOPE_LOCAL) < 0 || state_->file.Close() < 0) state_->Fail("the file's end");
-  }
-  CommitFile(state_->temporary, state_->path);
-  state_->temporary.clear();
 }
 
 }  // namespace moka

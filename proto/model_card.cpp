@@ -13,7 +13,7 @@ ModelCard ReadModelCard(const std::filesystem::path& file) {
 ModelCard ModelCardOf(const std::filesystem::path& folder) {
   std::error_code ignored;
   const std::filesystem::path file = folder / kModelCardFile;
-  return std::filesystem::is_regular_file(file, ignored) ? ReadModelCard(file) : ModelCard{};
+  return std::filesystem::exists(std::filesystem::symlink_status(file, ignored)) ? ReadModelCard(file) : ModelCard{};
 }
 
 }  // namespace moka

@@ -1,6 +1,8 @@
 #include "tools/timed_net.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <set>
 
 #include "core/device.h"
 #include "core/error.h"
@@ -13,8 +15,10 @@
 #include "graph/pass.h"
 #include "optim/net_weights.h"
 #include "optim/precision.h"
+#include "optim/turn_scope.h"
 #include "optim/update.h"
 #include "proto/overrides.h"
+#include "proto/solver_file.h"
 #include "tools/net_source.h"
 #include "tools/zoo/made_up_data.h"
 
@@ -41,15 +45,16 @@ SolverParameter SolverOf(const std::vector<std::string>& overrides) {
 }
 
 // Returns the scalar inputs of the update.
-std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, Compute compute,
-                                     ParameterStore& store) {
+std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solver, const TrainTurn& turn,
+                                     Compute compute, ParameterStore& store) {
   if (net.loss == kNoId)
     throw Error(ErrorKind::kConfig, StrCat("net \"", net.param.name(), "\" has no loss to train by"));
+  KeepOtherStatistics(net, turn);
   net.graph.AddOutput("@loss", net.loss);
   ComposeForward(net.graph);
   ShareSubsamples(net.graph);
   CheckOptimizer(solver);
-  const std::vector<NetBlob> trained = TrainedBlobs(net.blobs);
+  const std::vector<NetBlob> trained = TrainedInTurn(TrainedBlobs(net.blobs), turn);
   std::vector<ValueId> states;
   states.reserve(trained.size());
   for (const NetBlob& blob : trained) states.push_back(blob.state);
@@ -71,16 +76,23 @@ std::vector<std::string> AddTraining(BuiltNet& net, const SolverParameter& solve
   return std::move(updates.inputs);
 }
 
-// The net with its data layers' own shapes, or with their first axis (the batch) replaced.
-BuiltNet BuildTimedNet(const NetParameter& param, Phase phase, const TimedOptions& timed) {
+// The net with its data layers' own batches, or with another: by their fields, since not every top has the batch as its
+// first axis, and for inputs that have none as their first axis.
+BuiltNet BuildTimedNet(const NetParameter& given, Phase phase, const TimedOptions& timed) {
+  NetParameter param = given;
+  std::set<std::string> sized;
+  for (LayerParameter& layer : *param.mutable_layer()) {
+    if (timed.batch > 0 && SetBatchSize(layer, timed.batch)) sized.insert(layer.name());
+  }
   NetOptions options;
+  options.state = param.state();  // a turn's stage
   options.state.set_phase(phase);
   options.data_types = ProbeDataTypes(phase, {}, timed.shapes);
   options.top_shapes = timed.shapes;
   BuiltNet net = BuildNet(param, options);
-  if (timed.batch == 0) return net;
   std::map<std::string, Shape> shapes = timed.shapes;
   for (const DataLayer& data : net.data) {
+    if (timed.batch == 0 || sized.contains(data.param.name())) continue;
     for (size_t i = 0; i < data.tops.size(); ++i) {
       const Shape& shape = data.types[i].shape;
       std::vector<int64_t> dims;
@@ -88,13 +100,15 @@ BuiltNet BuildTimedNet(const NetParameter& param, Phase phase, const TimedOption
       if (!dims.empty()) shapes.emplace(data.tops[i], Shape(dims));
     }
   }
-  options.data_types = GuessDataTypes(shapes);
+  if (shapes.size() == timed.shapes.size()) return net;
+  options.data_types = ProbeDataTypes(phase, {}, shapes);
   options.top_shapes = shapes;
   return BuildNet(param, options);
 }
 
-std::vector<Filling> DescribeFillings(const BuiltNet& net, TimedNet& timed) {
+std::vector<Filling> DescribeFillings(const BuiltNet& net, const TrainTurn& turn, TimedNet& timed) {
   std::vector<Filling> fillings;
+  if (timed.batch == 0) timed.batch = BatchOf(net.param);
   for (const DataLayer& data : net.data) {
     const ZooCheck check = MadeUpDataOf(data.param);
     const int64_t items = data.types.empty() || data.types[0].shape.rank() == 0 ? 1 : data.types[0].shape[0];
@@ -106,7 +120,8 @@ std::vector<Filling> DescribeFillings(const BuiltNet& net, TimedNet& timed) {
       if (timed.image_size == 0 && shape.rank() == 4) timed.image_size = shape[3];
     }
   }
-  for (const NetBlob& blob : TrainedBlobs(net.blobs)) timed.parameters += net.graph.shape(blob.state).Count();
+  for (const NetBlob& blob : TrainedInTurn(TrainedBlobs(net.blobs), turn))
+    timed.parameters += net.graph.shape(blob.state).Count();
   for (const NodeId id : net.graph.TopologicalOrder()) {
     const Node& node = net.graph.node(id);
     const std::string& op = node.op->name;
@@ -221,6 +236,18 @@ std::vector<Program*> TimedNet::Programs() const {
   return programs;
 }
 
+std::vector<NetParameter> ReadTimedNets(const std::string& config, const NetReadOptions& read, TimedOptions& options) {
+  const std::filesystem::path file = FindConfig(config, "train_val.prototxt");
+  const std::filesystem::path solver_file = file.parent_path() / "solver.prototxt";
+  std::error_code code;
+  if (!std::filesystem::is_directory(config, code) || !std::filesystem::is_regular_file(solver_file, code))
+    return {ReadNet(file, read)};
+  const SolverParameter solver = ReadSolver(solver_file);
+  if (solver.turn_size() == 0) return {ReadNet(file, read)};
+  options.turns.assign(solver.turn().begin(), solver.turn().end());
+  return ReadSolverNets(solver, read).turns;
+}
+
 std::unique_ptr<TimedNet> MakeTimedNet(const NetParameter& net, Phase phase, const CompileOptions& compile,
                                        const TimedOptions& options) {
   return MakeTimedNet({&net, 1}, phase, compile, options);
@@ -245,8 +272,9 @@ std::unique_ptr<TimedNet> MakeTimedNet(std::span<const NetParameter> params, Pha
     AddBlobs(net.blobs, kTimedNetSeed, timed->store);
     AddKept(net, StrCat("time", i), timed->store);
     for (const BuiltNet::Output& output : net.outputs) net.graph.AddOutput(output.name, output.value);
-    fillings.push_back(DescribeFillings(net, *timed));
-    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, compute_of(net), timed->store);
+    const TrainTurn turn = i < options.turns.size() ? options.turns[i] : TrainTurn();
+    fillings.push_back(DescribeFillings(net, turn, *timed));
+    if (phase == TRAIN) scalars[i] = AddTraining(net, solver, turn, compute_of(net), timed->store);
   }
   const int64_t built = NowMicros();
   for (size_t i = 0; i < nets.size(); ++i) {

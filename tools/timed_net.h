@@ -12,14 +12,16 @@
 #include "graph/parameter_store.h"
 #include "graph/program.h"
 #include "layers/net.h"
+#include "proto/net_file.h"
 
 namespace moka {
 
 struct TimedOptions {
-  int64_t batch = 0;                      // of every data layer, in place of what the net says (0: as it says)
+  int64_t batch = 0;  // of every data layer and input, in place of what the net says (0: as it says)
   std::map<std::string, Shape> shapes{};  // of tops of data layers by name; they win over `batch`
   std::vector<std::string> solver{};      // overrides of SGD with rate 1e-4, momentum 0.9, decay 5e-4; its
                                           // `recompute` counts as CompileOptions' does
+  std::vector<TrainTurn> turns{};         // of each net in TRAIN, which layers it trains (none: all)
   bool has_precision = false;             // CompileOptions' arithmetic stands, whatever solver and net say
 };
 
@@ -48,6 +50,10 @@ struct TimedNet {
   void Run() const;
   std::vector<Program*> Programs() const;
 };
+
+// The nets of a step of training: that of a file or folder, or where the folder's solver has turns, those of its turns,
+// each once, which go to `options`. Errors: those of FindConfig and of reading.
+std::vector<NetParameter> ReadTimedNets(const std::string& config, const NetReadOptions& read, TimedOptions& options);
 
 // Forward, backward and an update (TRAIN), or inference (TEST). Weights come from the fillers, inputs are made up
 // (tools/zoo/made_up_data.h) as the card beside the net says: uniform in [-1, 1], rows that Embed layers have, boxes,

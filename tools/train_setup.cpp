@@ -65,12 +65,12 @@ void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
 void CollectCardAndNames(const fs::path& folder, TrainSetup& setup) {
   std::error_code code;
   const fs::path card = folder / kModelCardFile;
-  if (fs::is_regular_file(card, code)) {
+  if (fs::exists(fs::symlink_status(card, code))) {
     (void)ReadModelCard(card);  // a mistake in it is told before the training, not after
     setup.net_files.emplace_back(kModelCardFile, ReadTextFile(card, "a model's card"));
   }
   std::vector<std::string> names;
-  if (fs::is_regular_file(folder / "labels.txt", code)) {
+  if (fs::exists(fs::symlink_status(folder / "labels.txt", code))) {
     names = ReadNameLines(folder / "labels.txt");
   } else {
     for (const LayerParameter& layer : setup.nets.train.layer()) {

@@ -41,7 +41,7 @@ std::string VersionText() {
 
 std::string BuildChecksum() {
   std::array<char, 24> text{};
-  const auto hash = static_cast<unsigned long long>(Hash64(ReadFile("/proc/self/exe")));
+  const auto hash = static_cast<unsigned long long>(Hash64(ReadFile("/proc/self/exe", INT64_MAX)));
   std::snprintf(text.data(), text.size(), "%016llx", hash);
   return text.data();
 }

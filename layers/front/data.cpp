@@ -22,7 +22,8 @@ LayerDef DatabaseLayer() {
           .params = {"data_param", "transform_param", "sampling_param"},
           .formula =
               "Top 0 is [batch_size,C,H,W]: `y[n,c,i,j] = (pixel[c, i + oy, j + ox] - mean) * scale / std` of the "
-              "n-th record, channels in the order B,G,R if there are 3. H and W are those of the crop, otherwise "
+              "n-th record, channels in the order B,G,R if there are 3; grey records among coloured ones are three "
+              "equal channels. H and W are those of the crop, otherwise "
               "of the records, which then have one size. The crop's corner (oy, ox) is random in TRAIN and central "
               "(rounded down) in TEST; mirror reverses rows with probability 1/2 in both phases.\n\nTop 1, if "
               "there is one, is [batch_size]: the records' labels. Records follow each other in the database's "

@@ -58,7 +58,7 @@ LayerDef ImageDataLayer() {
               "(lines left over at the list's end are then not shown). In TRAIN transform_param.augment and mixing "
               "change "
               "samples at random as they do Data's (docs/augmentation.md).\n\n"
-              "With three tops lines are \"name label\" and the layer takes 16 pictures (*.jpg, by name) that follow "
+              "With three tops lines are \"name label\" and the layer takes 16 pictures (by name) that follow "
               "each other of the folder root_folder/name, name without what stands before its first slash, from a "
               "drawn one on in both phases, with one crop and one mirror. The batch has batch_size / 16 such "
               "sequences, their first pictures, then their second ones and so on; the third top is 0 at first "

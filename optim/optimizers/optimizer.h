@@ -96,8 +96,8 @@ class ParameterUpdate {
 };
 
 struct Optimizer {
-  std::string name;                // SolverParameter.type
-  std::vector<std::string> slots;  // in the order Caffe's .solverstate has them
+  std::string name;                                 // SolverParameter.type
+  std::vector<std::string> slots;                   // in the order Caffe's .solverstate has them
   void (*check)(const SolverParameter&) = nullptr;  // beside the ranges of numbers; null: nothing
   void (*emit)(ParameterUpdate&) = nullptr;
 };

@@ -72,7 +72,7 @@ TEST_F(ShardImports, FaultsAreNamed) {
   EXPECT_THAT(Fault(good + TarMember("b.png", picture_)),
               HasSubstr("bad.tar: sample \"b\": has no class (.cls), as others have"));
   EXPECT_THAT(Fault(good + TarMember("b.cls", "1")),
-              HasSubstr("bad.tar: sample \"b\": has no picture (.jpg, .jpeg, .png or .webp)"));
+              HasSubstr("bad.tar: sample \"b\": has no picture (.jpg, .png, .webp, .tif, ...)"));
   EXPECT_THAT(Fault(good + TarMember("b.png", picture_) + TarMember("b.cls", "1.5")),
               HasSubstr("bad.tar: sample \"b\": its .cls is \"1.5\", expected a whole number"));
   EXPECT_THAT(Fault(good + TarMember("b.png", "no") + TarMember("b.cls", "1")),

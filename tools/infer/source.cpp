@@ -55,11 +55,12 @@ std::vector<fs::path> PicturesBelow(const fs::path& folder) {
 std::vector<fs::path> InputsOfStdin(const fs::path& folder) {
   std::string all;
   constexpr std::streamsize kStep = 1 << 16;
+  constexpr int64_t kMostBytes = int64_t{128} << 20;
   for (std::string step(kStep, '\0'); std::cin;) {
     std::cin.read(step.data(), kStep);
     all.append(step, 0, static_cast<size_t>(std::cin.gcount()));
-    if (std::ssize(all) <= kFileLimitBytes) continue;
-    throw Error(ErrorKind::kBadData, StrCat("the standard input has more than ", BytesText(kFileLimitBytes)));
+    if (std::ssize(all) <= kMostBytes) continue;
+    throw Error(ErrorKind::kBadData, StrCat("the standard input has more than ", BytesText(kMostBytes)));
   }
   if (const std::optional<fs::path> picture = WritePictureBytes(all, folder)) return {*picture};
   std::vector<fs::path> files;

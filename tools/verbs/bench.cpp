@@ -72,7 +72,12 @@ Bench Prepare(const Arguments& arguments) {
   NetReadOptions read;
   read.overrides = overrides.net;
   const int64_t begin = NowMicros();
-  std::vector<NetParameter> nets = {ReadNet(file, read)};
+  std::vector<NetParameter> nets;
+  if (result.is_training && !arguments.Has("then")) {
+    nets = ReadTimedNets(config, read, options);
+  } else {
+    nets = {ReadNet(file, read)};
+  }
   for (const std::string& then : Split(arguments.Get("then"), ';')) {
     if (!then.empty()) nets.push_back(ReadNet(then, read));
   }
@@ -152,7 +157,10 @@ int RunModel(const Arguments& arguments) {
   const int64_t warmup = arguments.Int("warmup", 2, 0, kMaxSteps);
   Bench bench = Prepare(arguments);
   RefuseUnreadBeforeLook(arguments, {"worker", "csv", "json"});
-  if (LookInside(arguments, bench.result.model, *bench.net->program)) return 0;
+  bool is_looked_at = false;
+  for (const Program* program : bench.net->Programs())
+    is_looked_at = LookInside(arguments, bench.result.model, *program) || is_looked_at;
+  if (is_looked_at) return 0;
   if (arguments.Has("worker")) return BenchWork(bench);
   RunSteps(*bench.net, warmup);
   bench.result.step_ms = RunSteps(*bench.net, iterations);

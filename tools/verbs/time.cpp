@@ -101,8 +101,9 @@ int RunTime(const Arguments& arguments) {
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;
-  const NetParameter param =
-      ReadNet(phase_text == "TRAIN" ? FindConfig(config, "train_val.prototxt") : FindInferenceNet(config), read);
+  TimedOptions timed;
+  const std::vector<NetParameter> nets =
+      phase_text == "TRAIN" ? ReadTimedNets(config, read, timed) : std::vector{ReadNet(FindInferenceNet(config), read)};
   CompileOptions compile = CompileOptionsOf(arguments);
   if (phase_text == "TRAIN") {
     RefuseInt8InTraining(arguments);
@@ -111,15 +112,20 @@ int RunTime(const Arguments& arguments) {
   RefuseUnreadBeforeLook(arguments, {"precision", "iterations", "warmup", "trace", "json"});
   // Before the net takes its memory, so that the process never holds more than the net and what it needs.
   const Ceilings ceilings = LooksInside(arguments) ? Ceilings{} : MeasureCeilings();
-  TimedOptions timed;
   timed.solver = overrides.solver;
   timed.has_precision = arguments.Has("precision");
-  const auto net = MakeTimedNet(param, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
-  if (LookInside(arguments, config, *net->program)) return 0;
+  const auto net = MakeTimedNet(nets, phase_text == "TRAIN" ? TRAIN : TEST, compile, timed);
+  bool is_looked_at = false;
+  for (const Program* program : net->Programs()) is_looked_at = LookInside(arguments, config, *program) || is_looked_at;
+  if (is_looked_at) return 0;
   const int64_t iterations = arguments.Int("iterations", 10, 1, 1000000);
   const int64_t warmup = arguments.Int("warmup", 2, 0, 1000);
   BeginTrace(arguments);
-  const std::vector<StepTime> times = Measure(*net->program, iterations, warmup);
+  std::vector<StepTime> times;
+  for (Program* program : net->Programs()) {  // the turns of a training, one after the other
+    const std::vector<StepTime> own = Measure(*program, iterations, warmup);
+    times.insert(times.end(), own.begin(), own.end());
+  }
   EndTrace(arguments);
   double total = 0;
   for (const StepTime& t : times) total += t.ms;

@@ -408,7 +408,7 @@ Verb TrainVerb() {
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},
                   {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
-                  {"allow-outputs", "DIR", "let files that the net or the solver names lie below DIR too"},
+                  {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
                   {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
                   {"sighup_effect", "EFFECT", ""}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);

@@ -122,9 +122,7 @@ class DataMaker {
 
   LayerParameter Replace(const LayerParameter& layer) const {
     LayerParameter sized = layer;
-    ForEachBatchSize(sized, [&](pb::Message& message, const pb::FieldDescriptor* size) {
-      message.GetReflection()->SetUInt32(&message, size, static_cast<uint32_t>(batch_));
-    });
+    SetBatchSize(sized, batch_);
     const std::vector<TensorType> types = GuessDataTypes(shapes_)(sized);
     LayerParameter made;
     made.set_name(layer.name());
@@ -151,6 +149,15 @@ class DataMaker {
 };
 
 }  // namespace
+
+bool SetBatchSize(LayerParameter& layer, int64_t batch) {
+  bool has_some = false;
+  ForEachBatchSize(layer, [&](pb::Message& message, const pb::FieldDescriptor* size) {
+    message.GetReflection()->SetUInt32(&message, size, static_cast<uint32_t>(batch));
+    has_some = true;
+  });
+  return has_some;
+}
 
 int64_t RowsRead(const NetParameter& net, const std::string& top) {
   std::set<std::string> reached = {top};

@@ -35,6 +35,9 @@ FillerParameter MadeUpContents(const NetParameter& net, const ZooCheck& check, c
 // The first batch of every data layer of such a net, a pure function of its text.
 Blobs MadeUpBatch(const NetParameter& net);
 
+// Sets every batch size that the layer's fields give; false where they give none.
+bool SetBatchSize(LayerParameter& layer, int64_t batch);
+
 // The batch of the net's first data layer as its fields say it; 0 where none does.
 int64_t BatchOf(const NetParameter& net);
 

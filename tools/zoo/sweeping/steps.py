@@ -20,7 +20,7 @@ SMALL = {
     "isbi_unet": ["layer[0].transform_param.crop_size=64"],
     "nuclei_mask_rcnn": ["layer[0].transform_param.crop_size=128", "layer[1].record_data_param.canvas_height=320",
                          "layer[1].record_data_param.canvas_width=320"],
-    "unet": ["layer[*].record_data_param.height=188", "layer[*].record_data_param.width=188"],
+    "unet": ["layer[*].record_data_param.height=316", "layer[*].record_data_param.width=316"],
 }
 SMALL["mask_rcnn_r50_fpn"] = SMALL["faster_rcnn_r50_fpn"]
 

@@ -4,6 +4,7 @@
 
 #include "core/rng.h"
 #include "core/text.h"
+#include "data/import.h"
 #include "tests/data/data_fixture.h"
 
 namespace moka {
@@ -240,6 +241,23 @@ TEST_F(TiffFormats, PagesOrientationsAndInksAreToldOrApplied) {
   EXPECT_EQ(ReadPicture(File({{.samples = 4, .light = PHOTOMETRIC_SEPARATED}})).losses, Losses({ImageLoss::kInks}));
   const Image grey = ReadPicture(File({colour}), {.channels = ImageChannels::kGrey}).image;
   EXPECT_EQ(grey.channels, 1);
+}
+
+TEST_F(TiffFormats, ImportsCountWhatPicturesLoseAndWhatIsLeftOut) {
+  const TiffKind colour{.samples = 3, .light = PHOTOMETRIC_RGB};
+  Write("set/a/one.tif", File({colour}));
+  Write("set/a/pages.tif", File({colour, colour}));
+  Write("set/b/deep.jpg", File({{.bits = 16}}));  // what a name says is nothing to its reader
+  Write("set/b/phone.HEIC", "x");
+  const ImportReport report = ImportFolder(At("set"), At("db"), {});
+  EXPECT_EQ(report.records, 3);
+  EXPECT_THAT(
+      report.warnings,
+      testing::ElementsAre(
+          StartsWith("grey pictures are among coloured ones"),
+          "read in part, pictures of more than 8 bits a sample, of which the upper 8 are kept: 1 (b/deep.jpg)",
+          "read in part, pictures of several pages, of which the first is taken: 1 (a/pages.tif)",
+          StrCat("left out, HEIC files, a format that is not read: 1 (", At("set/b/phone.HEIC").string(), ")")));
 }
 
 TEST_F(TiffFormats, NumbersThatAreNoLightAreRefused) {

@@ -135,7 +135,8 @@ void CheckReplaceable(const fs::path& path) {
     return Error(ErrorKind::kCantCreate, StrCat("cannot create ", Shown(path), ": ", what));
   };
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  // What else stands there, planted or not, is replaced by the rename and not written to, or is a folder, which stays.
+  if (stat(path.c_str(), &status) == 0 && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode))) {
     throw refuse(StrCat("it is ", KindOfFile(status.st_mode), ", not a regular file"));
   }
   // Links there lead to what a process has open: /dev/stdout to the file that a shell made.

@@ -49,8 +49,7 @@ class OpenFile {
 // What a mode of stat(2) says: "a regular file", "a folder", "a FIFO", "a device", "a socket", "a symbolic link".
 std::string_view KindOfFile(unsigned mode);
 
-// A file that is about to be written whole may replace a regular file, or a link to one, and nothing else. Errors:
-// kCantCreate naming the kind.
+// A file that is about to take a name by a rename may take no device's. Errors: kCantCreate.
 void CheckReplaceable(const std::filesystem::path& path);
 
 // What a link of a folder that Moka made names: a file of the same folder. Errors: kNotAllowed for any other target.

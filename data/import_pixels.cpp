@@ -6,6 +6,7 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/size.h"
 #include "core/text.h"
 #include "data/glyphs.h"
@@ -93,13 +94,17 @@ void ReadIdxValues(IdxFile& idx) {
 ImportReport ImportIdx(const fs::path& images, const fs::path& labels, const fs::path& out,
                        const ImportOptions& options) {
   IdxFile pixels = OpenIdx(images, 3);
-  IdxFile classes = OpenIdx(labels, 1);
-  if (pixels.dims[0] != classes.dims[0]) {
+  const auto check = [&](const IdxFile& classes) {
+    if (pixels.dims[0] == classes.dims[0]) return;
     throw Error(ErrorKind::kBadData, StrCat(images.string(), " has ", pixels.dims[0], " images, ", labels.string(), " ",
                                             classes.dims[0], " labels"));
-  }
-  ReadIdxValues(classes);
+  };
+  // Before much memory is taken for what the header claims.
+  if (pixels.dims[0] * pixels.dims[1] * pixels.dims[2] > kFileLimitBytes) check(OpenIdx(labels, 1));
   ReadIdxValues(pixels);
+  IdxFile classes = OpenIdx(labels, 1);
+  check(classes);
+  ReadIdxValues(classes);
   const int64_t height = pixels.dims[1];
   const int64_t width = pixels.dims[2];
   const int64_t count = pixels.dims[0];

@@ -184,6 +184,10 @@ NumpyArray ParseNpy(std::string_view bytes, const std::string& what) {
 }
 
 std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, code))) {
+    throw Error(ErrorKind::kNoInput, StrCat("no file ", Printable(path.string())));
+  }
   OpenFile file = OpenFile::ForReading(path);
   int status = 0;
   const std::unique_ptr<zip_t, ZipCloser> zip(zip_fdopen(file.fd(), 0, &status));

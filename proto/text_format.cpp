@@ -148,6 +148,7 @@ void RefuseUnlessBounded(std::string_view text, const std::string& file) {
   const auto fail = [&](int64_t limit, std::string_view of_what) {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = file}, StrCat("more than ", limit, " ", of_what));
   };
+  int depth = 0;
   int64_t blocks = 0;
   int64_t values = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -157,7 +158,10 @@ void RefuseUnlessBounded(std::string_view text, const std::string& file) {
     } else if (c == '"' || c == '\'') {
       for (++i; i < text.size() && text[i] != c && text[i] != '\n'; ++i) i += text[i] == '\\' ? 1 : 0;
     } else if (c == '{' || c == '<') {
+      if (++depth > kTextDepthLimit) continue;  // where the parser stops
       if (++blocks > kTextBlockLimit) fail(kTextBlockLimit, "blocks");
+    } else if (c == '}' || c == '>') {
+      --depth;
     } else if (c == ':' || c == ',') {
       if (++values > kTextValueLimit) fail(kTextValueLimit, "values");
     }

@@ -54,7 +54,7 @@ TEST_F(FileTest, PlacesWholeFilesWithoutSyncs) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
   EXPECT_EQ(KindOf([&] { PlaceFile(folder_ / "absent" / "a", "x"); }), ErrorKind::kCantCreate);
   fs::create_directories(folder_ / "b" / "full");
-  EXPECT_EQ(KindOf([&] { PlaceFile(folder_ / "b", "x"); }), ErrorKind::kCantCreate);
+  EXPECT_EQ(KindOf([&] { PlaceFile(folder_ / "b", "x"); }), ErrorKind::kIo);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
 }
 

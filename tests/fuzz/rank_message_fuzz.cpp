@@ -36,7 +36,7 @@ class PlayedRanks final : public Transport {
     if (bytes < 0 || static_cast<size_t>(bytes) > bytes_.size() - at_ || bytes % kUnit != 0) std::abort();
     at_ += static_cast<size_t>(bytes);
   }
-  void Idle(Deadline /*until*/) override { has_ended_ = at_ == bytes_.size(); }
+  void Idle(Deadline /*until*/, int /*peers*/) override { has_ended_ = at_ == bytes_.size(); }
   void Fail(const std::string& /*why*/) override {}
   std::string failure() const override { return has_ended_ ? "the input ends" : ""; }
 

@@ -400,7 +400,7 @@ Verb TrainVerb() {
                   {"resume", "[RUN]", "continue a run: its folder or name, nothing (the newest unfinished), or auto"},
                   {"from", "RUN@WHICH", "a new run that starts from a checkpoint (best, last, iter_N) of another"},
                   {"run", "NAME", "name of the run (default: the solver's folder)"},
-                  {"runs", "FOLDER", "where runs lie (default runs)"},
+                  {"runs", "FOLDER", "where runs lie (default runs); --allow-outputs DIR: where nets may write too"},
                   {"iterations", "N", "the same as max_iter=N"},
                   {"seed", "N", "the same as random_seed=N"},
                   {"max-time", "TIME", "checkpoint and stop after 90m, 1.5h or 01:30:00 (exit 75)"},
@@ -408,7 +408,7 @@ Verb TrainVerb() {
                   {"baseline", "RUN", "a run of one rank, or fewer, that the scaling report compares with"},
                   {"progress", "MODE", "auto, bar, lines or off"},
                   {"ranks", "N", "train data-parallel by N ranks, threads of this process (also --device=gpu:0,gpu:1)"},
-                  {"allow-outputs", "DIR", "let files that the net names lie below DIR too"},
+                  {"allow-outputs", "DIR", ""},
                   {"sigint_effect", "EFFECT", "stop (default), snapshot or none; --sighup_effect: snapshot by default"},
                   {"sighup_effect", "EFFECT", ""}};
   for (const OptionSpec& option : ProgramOptionSpecs()) verb.options.push_back(option);

@@ -62,12 +62,14 @@ void RefuseHoles(const OpenFile& file, const fs::path& path) {
   int64_t written = 0;
   for (int64_t end = 0; end < file.bytes();) {
     const int64_t begin = lseek(file.fd(), end, SEEK_DATA);
+    if (begin < 0 && errno != ENXIO) return;
     if (begin < 0) break;  // holes to the end
     end = lseek(file.fd(), begin, SEEK_HOLE);
     if (end < 0) return;
     written += end - begin;
   }
-  if (written >= file.bytes() / 2) return;
+  constexpr int64_t kLeastPart = 16;
+  if (written >= file.bytes() / kLeastPart) return;
   throw Error(
       ErrorKind::kBadData, {},
       StrCat(path.string(), " has ", BytesText(file.bytes()), ", of which ", BytesText(written), " were ever written"),
@@ -98,8 +100,9 @@ std::string ReadLinesFile(const fs::path& path, const TextLimits& limits) {
     text.resize(static_cast<size_t>(at + got));
     const std::string_view step = std::string_view(text).substr(static_cast<size_t>(at));
     if (step.find('\0') != std::string_view::npos) {
-      throw Error(ErrorKind::kBadData, StrCat(path.string(), " is no text: byte ",
-                                              at + static_cast<int64_t>(step.find('\0')) + 1, " is zero"));
+      const auto lines = std::count(text.begin(), text.begin() + at + static_cast<int64_t>(step.find('\0')), '\n');
+      throw Error(ErrorKind::kBadData, SourcePlace{.file = path.string(), .line = static_cast<int>(lines) + 1},
+                  "expected lines of text, found a zero byte");
     }
     const size_t last = step.rfind('\n');
     if (last != std::string_view::npos) line_begin = at + static_cast<int64_t>(last) + 1;

@@ -51,8 +51,10 @@ void Narrow(const fs::path& folder, MemoryFacts& facts) {
     facts.is_limited = true;
   }
   const int64_t used = NumberIn(folder / (is_second ? "memory.current" : "memory.usage_in_bytes"), "").value_or(0);
-  const int64_t cached =
-      NumberIn(folder / "memory.stat", is_second ? "inactive_file " : "total_inactive_file ").value_or(0);
+  int64_t cached = 0;
+  for (const std::string part : {"inactive_file ", "active_file "}) {
+    cached += std::min(used, NumberIn(folder / "memory.stat", is_second ? part : "total_" + part).value_or(0));
+  }
   const int64_t held = std::max<int64_t>(used - cached, 0);
   facts.available_bytes = std::min(facts.available_bytes, std::max<int64_t>(*limit - held, 0));
 }

@@ -110,9 +110,14 @@ FileTree::FileTree(fs::path path, const std::function<void()>& step)
     : path_(std::move(path)), archive_(ArchiveIn(path_)) {
   std::error_code ignored;
   if (!archive_.empty()) {
-    ReadArchive(step);
+    try {
+      ReadArchive(step);
+    } catch (...) {  // no destructor runs
+      if (fd_ >= 0) close(fd_);
+      throw;
+    }
   } else if (!fs::is_directory(path_, ignored)) {
-    throw Error(ErrorKind::kNoInput, StrCat(path_.string(), " is neither a folder nor one of a tar archive"));
+    throw Error(ErrorKind::kNoInput, StrCat(path_.string(), " is neither a folder nor one of an archive"));
   }
 }
 

@@ -1,5 +1,5 @@
-// Files by their names below a folder, or below a folder of a tar archive: what the importers of layouts of folders
-// read. A compressed archive is unpacked to one file without a name in TMPDIR.
+// Files by their names below a folder, or below a folder of an archive: what the importers of layouts of folders read.
+// A compressed archive is unpacked to one file without a name in TMPDIR.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class TarReader;
 // Of the members their places are kept. May be read by any number of threads.
 class FileTree {
  public:
-  // A folder; an archive (.tar, .tar.gz, .tgz), whose root is the folder that all its files share; or a folder of one:
-  // "set.tar/pictures". `step` is called at each member that is looked at, and may throw.
-  // Errors: kNoInput, kNotAllowed, kBadData for a damaged archive.
+  // A folder; an archive (tar, plain or packed, or zip), whose root is the folder that all its files share; or a folder
+  // of one: "set.tar/pictures". `step` is called at each member that is looked at, and may throw. Errors: kNoInput,
+  // kNotAllowed, kBadData for a damaged archive.
   explicit FileTree(
       std::filesystem::path path, const std::function<void()>& step = [] {});
   FileTree(const FileTree&) = delete;

@@ -115,7 +115,8 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
     }
     if (n == 0) break;
     done += n;
-    if (!is_plain()) CheckUnpackedBytes(path_, gzoffset(file), gztell(file));
+    const int64_t packed = gzoffset(file);  // negative for a pipe
+    if (packed >= 0 && !is_plain()) CheckUnpackedBytes(path_, packed, gztell(file));
   }
   return done;
 }

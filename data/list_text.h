@@ -13,7 +13,7 @@ namespace moka {
 // The text with "\n" alone at the lines' ends and without the mark. `name` is the file's in errors. Errors: kBadData at
 // "file:line" for UTF-16, UTF-32 and other bytes that are no text.
 std::string ListText(std::string bytes, const std::string& name);
-// The same of a file. Errors: those of ReadFile, too.
+// The same of a file. Errors: those of ReadLinesFile, too.
 std::string ReadListText(const std::filesystem::path& path);
 
 // A line that is not empty, without blanks before and after it.

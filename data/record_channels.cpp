@@ -1,6 +1,7 @@
 #include "data/record_channels.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -15,6 +16,8 @@ namespace moka {
 namespace {
 
 constexpr int64_t kMostLookedAt = 4096;
+// On a disk that is slow to find things; once one record has shown how all are read, the others are for the warning.
+constexpr std::chrono::milliseconds kLongestLook(500);
 
 // Of a picture's file; a JPEG's and a PNG's headers say it, other files are decoded.
 int64_t ChannelsOfFile(std::string_view file, ImageDecoder& decoder) {
@@ -44,6 +47,7 @@ int64_t ChannelsOfRecord(std::string_view wire, RecordKind kind, ImageDecoder& d
 bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader, RecordKind kind) {
   const TransformationParameter fields = PictureFieldsOf(layer);
   if (fields.force_color() || fields.force_gray()) return false;
+  const auto begin = std::chrono::steady_clock::now();
   ImageDecoder decoder;
   int64_t looked_at = 0;
   int64_t grey = 0;
@@ -60,6 +64,7 @@ bool IsToForceColor(const LayerParameter& layer, const LmdbReader& reader, Recor
     ++looked_at;
     if (channels == 1 && ++grey == 1) first_grey = i;
     if (channels == 3) ++coloured;
+    if (coloured > 0 && std::chrono::steady_clock::now() - begin > kLongestLook) break;
   }
   if (coloured == 0) return false;
   if (grey == 0) return true;

@@ -13,7 +13,7 @@
 namespace moka {
 namespace {
 
-constexpr size_t kMostColumns = 1U << 16U;
+constexpr size_t kMostColumns = 1U << 20U;
 
 // Fields of a line. A blank separator stands for any run of blanks and tabs. A field that begins with a quote goes on
 // to the next one, whatever is between; two quotes there are one. Elsewhere a quote is a letter. Errors: kBadData at
@@ -52,20 +52,32 @@ std::vector<std::string> TextTableFieldsOf(std::string_view line, char separator
   return fields;
 }
 
-// The one that the first line has outside quotes: semicolons before commas, tabs and blanks.
-char TextTableSeparatorOf(std::string_view line) {
+std::string OutsideQuotes(std::string_view line) {
   bool is_quoted = false;
   std::string found;
   for (const char c : line) {
     is_quoted = is_quoted != (c == '"');
     if (!is_quoted) found += c;
   }
+  return found;
+}
+
+// The one that the first line has outside quotes: semicolons before commas, tabs and blanks.
+char TextTableSeparatorOf(const std::vector<ListTextLine>& lines) {
+  if (lines.empty()) return ' ';
+  const std::string first = OutsideQuotes(lines.front().text);
   for (const char separator : {';', ','}) {
-    if (found.find(separator) != std::string::npos) return separator;
+    if (first.find(separator) != std::string::npos) return separator;
   }
-  // Runs of blanks and tabs make columns stand below each other.
-  const bool is_aligned = found.find("\t\t") != std::string::npos || found.find("  ") != std::string::npos;
-  return found.find('\t') != std::string::npos && !is_aligned ? '\t' : ' ';
+  // Runs of blanks and tabs make columns stand below each other; a tab alone ends a cell only if all lines have as
+  // many.
+  const auto tabs = std::ranges::count(first, '\t');
+  const auto is_aligned = [&](const ListTextLine& line) {
+    const std::string text = OutsideQuotes(line.text);
+    return text.find("\t\t") != std::string::npos || text.find("  ") != std::string::npos ||
+           std::ranges::count(text, '\t') != tabs;
+  };
+  return tabs > 0 && std::ranges::none_of(lines, is_aligned) ? '\t' : ' ';
 }
 
 bool ToNumber(std::string_view text, double& value) {
@@ -84,7 +96,7 @@ Table ReadTable(const std::filesystem::path& path) {
   Table table;
   table.path = path.string();
   const std::vector<ListTextLine> lines = ListTextLines(ReadListText(path));
-  const char separator = lines.empty() ? ' ' : TextTableSeparatorOf(lines.front().text);
+  const char separator = TextTableSeparatorOf(lines);
   for (const auto& [line, number] : lines) {
     std::vector<std::string> fields =
         TextTableFieldsOf(line, separator, SourcePlace{.file = table.path, .line = number});

@@ -27,6 +27,7 @@ struct ZipMembers::State {
   zip_int64_t next = 0;                          // the present member's number, and 1
   std::unique_ptr<zip_file_t, CloseZip> file{};  // the present member, once it is read; closed before the archive is
   int64_t read_bytes = 0;                        // of it
+  int64_t packed_bytes = 0;                      // it has in the archive
 
   [[noreturn]] void Fail(std::string_view text) const { throw Error(ErrorKind::kBadData, StrCat(path, ": ", text)); }
   // Of a member that a Unix program wrote as one.
@@ -77,12 +78,13 @@ bool ZipMembers::Next() {
       continue;
     }
     if (stat.size > static_cast<zip_uint64_t>(kZipMemberLimit)) {
-      state_->Fail(StrCat("a zip member of more than ", BytesText(kZipMemberLimit)));
+      left_out_.Add(StrCat("members of more than ", BytesText(kZipMemberLimit)), name_);
+      continue;
     }
     bytes_ = static_cast<int64_t>(stat.size);
-    if ((stat.valid & ZIP_STAT_COMP_SIZE) != 0) {
-      CheckUnpackedBytes(state_->path, static_cast<int64_t>(std::min<zip_uint64_t>(stat.comp_size, INT64_MAX)), bytes_);
-    }
+    const bool has_packed = (stat.valid & ZIP_STAT_COMP_SIZE) != 0;
+    state_->packed_bytes =
+        has_packed ? static_cast<int64_t>(std::min<zip_uint64_t>(stat.comp_size, INT64_MAX)) : bytes_;
     return true;
   }
   return false;
@@ -93,6 +95,7 @@ std::string ZipMembers::ReadPart(int64_t bytes) {
     state_->Fail(StrCat("member \"", Printable(name_), "\" of the zip archive ", text));
   };
   if (state_->file == nullptr) {
+    CheckUnpackedBytes(state_->path, state_->packed_bytes, bytes_);
     state_->file.reset(zip_fopen_index(state_->zip.get(), static_cast<zip_uint64_t>(state_->next - 1), 0));
     state_->read_bytes = 0;
     if (state_->file == nullptr) fail(StrCat("cannot be read: ", Printable(zip_strerror(state_->zip.get()))));

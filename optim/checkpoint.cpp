@@ -235,11 +235,16 @@ Checkpoint CheckpointFromBytes(std::string_view weights, std::string_view state,
   return checkpoint;
 }
 
-Checkpoint LoadCheckpoint(const fs::path& path) {
-  fs::path file = path;
+fs::path BehindLink(const fs::path& path) {
   std::error_code code;
-  if (fs::is_symlink(path, code)) file = TargetInFolder(path);
-  const fs::path base = WithoutExtension(file);
+  if (!fs::is_symlink(path, code)) return path;
+  const bool is_own = path.filename() == "last" || path.filename() == "best";
+  return is_own ? TargetInFolder(path) : path.parent_path() / fs::read_symlink(path, code);
+}
+
+Checkpoint LoadCheckpoint(const fs::path& path) {
+  std::error_code code;
+  const fs::path base = WithoutExtension(BehindLink(path));
   const fs::path manifest = WithExtension(base, kManifest);
   if (!fs::exists(manifest, code)) {
     throw Error(ErrorKind::kNoInput, StrCat(manifest.string(), " does not exist: there is no complete checkpoint ",

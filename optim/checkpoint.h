@@ -64,6 +64,10 @@ struct Checkpoint {
   std::vector<RankMemory> rank_states;
 };
 
+// The file behind a link. A run's own links, last and best, lead to a file of their folder only, as another may have
+// planted one; any other link is its user's and followed. Errors: kNotAllowed.
+std::filesystem::path BehindLink(const std::filesystem::path& path);
+
 // Reads and verifies. `path` may carry any of the three extensions or none. Errors: kNoInput (a file is missing),
 // kBadData naming the file, the damaged part and what was expected.
 Checkpoint LoadCheckpoint(const std::filesystem::path& path);

@@ -32,7 +32,7 @@ LossSigns::LossSigns(const NetParameter& net) {
 
 void LossSigns::Look(const std::vector<OutputValue>& outputs) {
   for (const OutputValue& output : outputs) {
-    if (output.value >= kLeast) continue;
+    if (!(output.value < kLeast)) continue;  // nor is NaN
     if (const auto warning = warnings_.extract(output.name)) LogWarning(warning.mapped());
   }
 }

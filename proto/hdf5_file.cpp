@@ -26,7 +26,9 @@ constexpr int64_t kCompressionLimit = 1032;
 // Weights and states shrink by far less, but for a few that are all alike.
 constexpr int64_t kWeightsCompressionLimit = 100;
 constexpr int64_t kAlikeLimitBytes = int64_t{64} << 20;
-constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;  // unpacked in memory as a whole
+// Chunks are unpacked in memory as a whole: any file may have such, others some times what they are themselves.
+constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;
+constexpr int64_t kChunkLimitFiles = 8;
 
 }  // namespace
 
@@ -122,11 +124,12 @@ void Hdf5Reader::State::CheckStorage(hid_t dataset, const std::string& path, con
   const int rank = H5Pget_chunk(plist.get(), H5S_MAX_RANK, dims.data());
   if (rank != shape.rank()) Fail(path, "has chunks of another rank");
   // A chunk may be unpacked in memory, and each takes time: neither is more than the file can say.
+  const Size most = std::min(limit, std::max(Size(kChunkLimitBytes), Size(bytes) * kChunkLimitFiles));
   Size chunk_bytes = static_cast<int64_t>(value_bytes);
   Size chunks = 1;
   for (int i = 0; i < rank; ++i) {
     const auto dim = static_cast<int64_t>(std::min<hsize_t>(dims.at(static_cast<size_t>(i)), UINT32_MAX));
-    if (dim == 0 || std::min(limit, Size(kChunkLimitBytes)) / chunk_bytes < dim)
+    if (dim == 0 || most / chunk_bytes < dim)
       Fail(path, StrCat("has chunks that a file of ", bytes, " bytes cannot hold"));
     chunk_bytes *= dim;
     chunks *= CeilDiv(shape[i], dim);  // no overflow: no more than the shape's count

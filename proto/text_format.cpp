@@ -28,7 +28,7 @@ namespace {
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-constexpr int64_t kTextBlockLimit = 50'000;
+constexpr int64_t kTextBlockLimit = 70'000;
 constexpr int64_t kTextValueLimit = 1'000'000;
 constexpr size_t kMaxUnknown = 1000;  // unknown fields that are passed over
 // Each of them costs a reading of the text: above this many bytes in all they are errors, of which few are looked at.

@@ -142,6 +142,8 @@ TEST_F(ExactData, TablesKeepQuotesSeparatorsAndSayWhatTheyCannot) {
                    "f;n\r\n\r\n x ; 1 \r\n"),
             (Rows{{"x", "1"}}));
   EXPECT_EQ(fields("f\tn\nNew York.png\t1"), (Rows{{"New York.png", "1"}}));
+  EXPECT_EQ(fields("1\t2\n3\t\t4\n"), (Rows{{"1", "2"}, {"3", "4"}}))
+      << "tabs that make columns stand below each other";
   EXPECT_EQ(fields("1,2,\n3,,4\n"), (Rows{{"1", "2", ""}, {"3", "", "4"}}));
   EXPECT_THAT(ErrorOf([&] { fields("f,n\n\"a,1\n"); }),
               AllOf(HasSubstr("t.csv:2"), HasSubstr("its line does not end")));

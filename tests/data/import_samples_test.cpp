@@ -131,7 +131,7 @@ TEST_F(VocImports, FaultsAreNamed) {
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc"), ",trian"), At("db"), {}); }),
               HasSubstr("ImageSets/Main/trian.txt does not exist; did you mean \"train\"?"));
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("nowhere"), ",train"), At("db"), {}); }),
-              HasSubstr("nowhere is neither a folder nor one of a tar archive"));
+              HasSubstr("nowhere is neither a folder nor one of an archive"));
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("voc:", Text("voc")), At("db"), {}); }),
               HasSubstr("expected voc:ROOT,SPLIT[,CLASSES]"));
   Write("voc/ImageSets/Main/odd.txt", "a\nb c\n");

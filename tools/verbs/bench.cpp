@@ -109,7 +109,8 @@ void AppendCsv(const Bench& bench, const fs::path& path) {
     }
   }
   const std::string lines = StrCat(is_new ? header + "\n" : "", TimmRow(bench.result, *bench.net), "\n");
-  const OpenFile file = OpenFile::ForAppending(path);
+  const fs::path target = fs::weakly_canonical(path, code);  // a link that the user has named is followed
+  const OpenFile file = OpenFile::ForAppending(code ? path : target);
   if (write(file.fd(), lines.data(), lines.size()) != std::ssize(lines)) {
     throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string()));
   }

@@ -42,11 +42,10 @@ struct Source {
 };
 
 // The base of a checkpoint whose weights the file is.
-std::optional<fs::path> CheckpointOf(fs::path file) {
+std::optional<fs::path> CheckpointOf(const fs::path& file) {
   std::error_code code;
   if (file.extension() != ".safetensors") return std::nullopt;
-  if (fs::is_symlink(file, code)) file = file.parent_path() / fs::read_symlink(file, code);
-  fs::path base = file;
+  fs::path base = BehindLink(file);
   base.replace_extension();
   fs::path manifest = base;
   manifest += ".sha256";

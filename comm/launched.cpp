@@ -33,7 +33,7 @@ bool IsLaunched() {
   return false;
 }
 
-int LaunchedRank() { return NumberOf({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}, -1); }
+int LaunchedRank() { return NumberOf({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}, -1); }
 int LaunchedRanks() { return NumberOf({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1); }
 
 std::string HostName() {

@@ -130,9 +130,10 @@ void RequireSameFields(Communicator& world, const std::vector<RankField>& fields
   const size_t count = told.size();
   told.resize(std::min(count, kMostTold));
   if (count > told.size()) told.push_back(StrCat("and ", count - told.size(), " more"));
-  const std::string text = StrCat("the ranks do not run the same: ", Join(told, "\n  "));
   if (!world.is_first()) world.Barrier();  // the first rank speaks for all: what it says ends this wait
-  throw Error(ErrorKind::kConfig, SourcePlace{}, text, kHint);
+  Error error(ErrorKind::kConfig, SourcePlace{}, StrCat("the ranks do not run the same: ", told.front()), kHint);
+  for (size_t i = 1; i < told.size(); ++i) error.AddNote(told[i]);
+  throw error;
 }
 
 }  // namespace moka

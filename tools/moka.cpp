@@ -123,8 +123,10 @@ int Main(std::vector<std::string> words) {
     if (verb == nullptr) RefuseVerb(AllVerbs(), "", words.front());
     const int code = RunVerb(*verb, verb->name, {words.begin() + 1, words.end()}, colour);
     if (LaunchedRanks() > 1 && !HasOpenedWorld()) {
+      const std::string why = IsLaunched() ? "ranks work together in moka train and moka bench comm"
+                                           : "the launcher has given no MPI to join the ranks by (srun --mpi=pmix)";
       LogWarning(StrCat("a launcher started this as rank ", LaunchedRank(), " of ", LaunchedRanks(), ", and moka ",
-                        verb->name, " has worked alone: ranks work together in moka train and moka bench comm"));
+                        verb->name, " has worked alone: ", why));
     }
     FlushStandardOutput();
     return code;

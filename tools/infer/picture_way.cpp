@@ -174,7 +174,9 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
   if (arguments.Has("mean")) {
     const std::string mean = arguments.Get("mean");
     std::error_code code;
-    if (fs::exists(fs::symlink_status(mean, code))) {
+    // A class's folder may be called "0"; what is no file and no number is refused by what it is.
+    const bool is_number = mean.find_first_not_of("0123456789+-.eE, ") == std::string::npos;
+    if (is_number ? fs::is_regular_file(mean, code) : fs::exists(fs::symlink_status(mean, code))) {
       input.set_mean_file(fs::absolute(mean).string());
     } else {
       for (const std::string& value : Split(mean, ',')) input.add_mean(FloatOfFlag("mean", value));

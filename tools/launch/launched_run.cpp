@@ -125,10 +125,6 @@ std::vector<std::string> ResumingWords(const LaunchedVerb& verb, const fs::path&
   for (const auto& [name, value] : verb.arguments.options) {
     if (!in_the_run.contains(name)) words.push_back(FlagText(train, name, value));
   }
-  // The run has it too, but only the command line may name a place outside of the working folder.
-  for (const std::string& word : verb.arguments.overrides) {
-    if (word.starts_with("snapshot_prefix=") || word.starts_with("solver.snapshot_prefix=")) words.push_back(word);
-  }
   return words;
 }
 

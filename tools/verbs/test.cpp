@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "optim/precision.h"
@@ -65,8 +66,9 @@ int RunTest(const Arguments& arguments) {
   const int64_t once = records > 0 ? (records + batch - 1) / batch : 50;
   const int64_t iterations = arguments.Int("iterations", once, 1, INT64_MAX);
   if (records > 0 && iterations > once) {
-    LogWarning(StrCat("--iterations ", iterations, " with batches of ", batch, " goes through the ", records,
-                      " records more than once; ", once, " takes them once"));
+    LogWarning(StrCat("--iterations ", iterations, " with batches of ", batch, " takes ",
+                      (Size(iterations) * batch).value(), " of ", records, " records, some more than once; ", once,
+                      " takes them once"));
   }
   BeginTrace(arguments);
   const int64_t begin = NowMicros();

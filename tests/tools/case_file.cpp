@@ -22,27 +22,15 @@
 #include "data/image.h"
 #include "proto/hdf5_file.h"
 #include "proto/weights.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define MOKA_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define MOKA_SANITIZED 1
-#endif
-#endif
+#include "tests/tools/sanitized.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
 
-#ifdef MOKA_SANITIZED
-constexpr rlim_t kAddressSpaceBytes = RLIM_INFINITY;  // sanitizers reserve terabytes
-constexpr rlim_t kCpuSeconds = 100;
-#else
-constexpr rlim_t kAddressSpaceBytes = rlim_t{1} << 30U;
-constexpr rlim_t kCpuSeconds = 10;
-#endif
+constexpr rlim_t kAddressSpaceBytes = kIsSanitized ? RLIM_INFINITY : rlim_t{1} << 30U;
+constexpr rlim_t kCpuSeconds = kIsSanitized ? 100 : 10;
 constexpr auto kWallLimit = std::chrono::seconds(120);  // of a machine that is busy with other work
 
 std::string BytesOfHex(const std::string& text) {

@@ -138,6 +138,17 @@ const Verb* VerbNamed(const std::vector<Verb>& verbs, const std::string& name) {
   return found == verbs.end() ? nullptr : &*found;
 }
 
+// Whether the text has the flag as a whole word: a flag may be the beginning of another one.
+bool HasFlag(const std::string& text, const std::string& flag) {
+  for (size_t at = text.find(flag); at != std::string::npos; at = text.find(flag, at + 1)) {
+    const size_t end = at + flag.size();
+    if (end == text.size()) return true;
+    const auto next = static_cast<unsigned char>(text[end]);
+    if (std::isalnum(next) == 0 && next != '-' && next != '_') return true;
+  }
+  return false;
+}
+
 // A line of a block is typed as it stands; prose may end with a flag whose value it does not give.
 enum class Shown : uint8_t { kBlock, kProse };
 
@@ -270,7 +281,7 @@ class CommandChecker {
     for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
       if (words[i].starts_with("--")) {
         const std::string flag = words[i].substr(0, words[i].find('='));
-        Expect(text.find(flag) != std::string::npos, StrCat(words[0], " has no flag ", flag));
+        Expect(HasFlag(text, flag), StrCat(words[0], " has no flag ", flag));
       }
       const bool is_ours = words[i].starts_with("models/") || words[i].starts_with("tools/");
       Expect(!is_ours || IsPlaceholder(words[i]) || fs::exists(words[i]), "no " + words[i]);
@@ -371,6 +382,7 @@ TEST_F(DocsCommandsTest, WhatCannotBeTypedIsFound) {
            {"moka test runs/lenot-0001@best", "is a run of no model"},
            {"tools/tset", "no tools/tset"},
            {"tools/setup --with-sanitisers", "has no flag --with-sanitisers"},
+           {"tools/setup --with-sanit", "has no flag --with-sanit"},
            {"tools/data/get mnits", "no set mnits"},
            {"cmake --workflow --preset asn", "no preset asn"}}) {
     const std::string faults = Join(checker_.FaultsOf(line), "; ");

@@ -17,9 +17,6 @@
 namespace moka {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{512} << 20;
-constexpr double kMostSeconds = 10;
-
 // One input of the program: a command in which @ is the path, and a file that the command reads and @ stands in.
 struct Input {
   std::string command;
@@ -139,12 +136,10 @@ class HostileFiles : public CliTest {
   }
 
   static void ExpectRefused(const MeasuredRun& run, const std::string& what) {
-    EXPECT_FALSE(run.is_late) << what;
+    ExpectWithinLimits(run, what);
     EXPECT_EQ(run.signal, 0) << what;
     EXPECT_GT(run.code, 0) << what << "\n" << run.said;
     EXPECT_NE(run.code, static_cast<int>(ErrorKind::kInternal)) << what << "\n" << run.said;
-    EXPECT_LT(run.seconds, kMostSeconds) << what;
-    EXPECT_LT(run.peak_bytes, kMostBytes) << what;
   }
 };
 
@@ -257,8 +252,7 @@ TEST_F(HostileRuns, FilesThatLieTakeNoMemory) {
       const std::string what = StrCat(is_sparse ? "holes in " : "a deep ", path.string());
       EXPECT_EQ(run.signal, 0) << what;
       EXPECT_NE(run.code, static_cast<int>(ErrorKind::kInternal)) << what << "\n" << run.said;
-      EXPECT_LT(run.seconds, kMostSeconds) << what;
-      EXPECT_LT(run.peak_bytes, kMostBytes) << what << "\n" << run.said;
+      ExpectWithinLimits(run, what);
     }
   }
 }
@@ -266,6 +260,11 @@ TEST_F(HostileRuns, FilesThatLieTakeNoMemory) {
 TEST_F(HostileRuns, FilesOfAnotherUserAreNotWritten) {
   if (geteuid() != 0) GTEST_SKIP() << "only root makes files of another user";
   constexpr uid_t kOther = 12345;
+  // Root of a user namespace has no other users where no more than its own is mapped.
+  Write("trial", "");
+  if (chown((folder_ / "trial").c_str(), kOther, kOther) != 0) {
+    GTEST_SKIP() << "files cannot be given to user " << kOther << " here";
+  }
   for (const char* path : {"log.txt", "lock", "metrics.jsonl", "checkpoints", "config/solver.prototxt"}) {
     const MeasuredRun run = ResumedWith(
         "stray", [&](const fs::path& at) { ASSERT_EQ(chown((at.parent_path() / path).c_str(), kOther, kOther), 0); });

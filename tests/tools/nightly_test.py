@@ -34,7 +34,7 @@ class NightlyTest(unittest.TestCase):
 
     def run_nightly(self, *words):
         done = subprocess.run([NIGHTLY, "--no-build", f"--out={self.folder}/out", f"--moka={MOKA}",
-                               f"--fuzz-folder={self.folder}", *words], capture_output=True, text=True, timeout=120)
+                               f"--fuzz-folder={self.folder}", *words], capture_output=True, text=True, timeout=600)
         report = self.folder / "out/report.json"
         return done, json.loads(report.read_text()) if report.exists() else None
 
@@ -85,6 +85,17 @@ class NightlyTest(unittest.TestCase):
         seeds = pathlib.Path(NIGHTLY).parent.parent / "tests/fuzz/seeds"
         for target in os.listdir(seeds):
             self.assertIn(f"/{target}_fuzz ", done.stdout)
+
+    def test_a_folder_that_holds_something_is_refused(self):
+        self.write_target("hosts", PASSES)
+        left = self.folder / "out/found/hosts/crash-1"
+        left.parent.mkdir(parents=True)
+        left.write_text("of yesterday")
+        done, report = self.run_nightly("--parts=fuzz", "--targets=hosts", "--fuzz-seconds=1")
+        self.assertEqual(done.returncode, 73, done.stdout + done.stderr)
+        self.assertIn("out is no empty folder", done.stderr)
+        self.assertIsNone(report)
+        self.assertEqual(left.read_text(), "of yesterday")
 
     def test_wrong_words_and_missing_programs_are_told(self):
         for words, code, text in ((["--parts=fuzzing"], 64, "fuzzing is not among sanitizers, fuzz, faults, soak"),

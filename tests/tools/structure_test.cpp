@@ -72,7 +72,7 @@ TEST(StructureTest, IncludesPointDownTheRoomsTable) {
 
 TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
   static const std::regex foreign(
-      R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium))");
+      R"(^(dnnl|opencv2/|lmdb\.h|leveldb/|turbojpeg|jpeglib|gif_lib|spng|webp/|nlohmann/|libxml/|spdlog/|fmt/|CLI/|cuda|cudnn|cublas|nccl|mpi\.h|hdf5|google/protobuf/|sodium|tiffio\.h|archive(_entry)?\.h|zip\.h|fontconfig/|ft2build\.h))");
   static const std::regex messages(R"(^proto/moka\.pb\.h$)");
   const std::vector<SourceFile> files = AllSources();
   std::map<std::string, std::string> tainted;  // header that shows a library -> its room
@@ -89,6 +89,24 @@ TEST(StructureTest, ThirdPartyHeadersStayInTheirRoom) {
     for (const std::string& line : file.lines) {
       const auto it = tainted.find(Included(line));
       EXPECT_TRUE(it == tainted.end() || it->second == file.room) << file.path << " includes " << it->first;
+    }
+  }
+}
+
+// Formats of files and fonts have one reader each, and whoever wants one asks it: sources of other rooms do not include
+// these libraries either.
+TEST(StructureTest, LibrariesOfFormatsAreIncludedByTheirRoomsOnly) {
+  static const std::map<std::string, std::set<std::string>> rooms = {{"tiffio.h", {"data"}},
+                                                                     {"archive.h", {"data"}},
+                                                                     {"archive_entry.h", {"data"}},
+                                                                     {"zip.h", {"proto", "data"}},
+                                                                     {"fontconfig/fontconfig.h", {"data"}},
+                                                                     {"ft2build.h", {"data"}}};
+  for (const SourceFile& file : AllSources()) {
+    for (const std::string& line : file.lines) {
+      const auto library = rooms.find(Included(line));
+      EXPECT_TRUE(library == rooms.end() || library->second.contains(file.room))
+          << file.path << " includes " << library->first;
     }
   }
 }

@@ -12,6 +12,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import struct
 import subprocess
 import zlib
@@ -77,7 +78,7 @@ class DataMaker:
         self.moka, self.root, self.kind, self.made = moka, pathlib.Path(root), kind, set()
 
     def make(self, net):
-        """Makes every data set of the net. Raises NoMaker, or CalledProcessError if an import fails."""
+        """Makes every data set of the net. Raises NoMaker, or a SubprocessError if an import fails or hangs."""
         for source in sources(net):
             name = source.split("/")[1]
             if name in self.made:
@@ -86,8 +87,21 @@ class DataMaker:
             if maker is None:
                 raise NoMaker(f"{source}: no made-up data for it; add make_{name.replace('-', '_')} to {__file__}")
             if not (self.root / "data" / name).exists():
-                maker(net)
+                self.make_whole(name, maker, net)
             self.made.add(name)
+
+    def make_whole(self, name, maker, net):
+        """A set that is half made must not be taken for a whole one, so it takes its place when it is done."""
+        root = self.root
+        self.root = root / "making" / name
+        shutil.rmtree(self.root, ignore_errors=True)  # of a maker that failed
+        self.root.mkdir(parents=True)
+        try:
+            maker(net)
+            (root / "data").mkdir(exist_ok=True)
+            (self.root / "data" / name).rename(root / "data" / name)
+        finally:
+            self.root = root
 
     def pictures_to_infer(self):
         """A folder with a colour and a grey picture of odd sizes."""

@@ -17,6 +17,7 @@ struct ZooNet {
   int64_t channels;
   int64_t trained;  // parameters of train_val.prototxt, statistics left out
   int64_t deployed;
+  int64_t tested = 0;  // where inference leaves out some of what is tested
 };
 
 const ZooNet kZoo[] = {
@@ -30,14 +31,22 @@ const ZooNet kZoo[] = {
 
 // Nets whose inference is derived from train_val.prototxt; `deployed` is what the test net has in stage "deploy".
 const ZooNet kDerived[] = {
-    {"cifar10_resnet56", 32, 3, 853018, 853018},    {"clothing_resnet", 96, 3, 1230058, 1230058},
-    {"densenet121", 224, 3, 7978856, 7978856},      {"googlenet_bn", 224, 3, 13385816, 7005832},
-    {"mnist_autoencoder", 28, 1, 2837314, 2837314}, {"mnist_siamese", 28, 1, 431102, 431102},
-    {"mobilenet_v1", 224, 3, 4231976, 4231976},     {"mobilenet_v2", 224, 3, 3504872, 3504872},
-    {"resnet101_v15", 224, 3, 44549160, 44549160},  {"resnet152_v15", 224, 3, 60192808, 60192808},
-    {"resnet18", 224, 3, 11689512, 11689512},       {"resnet34", 224, 3, 21797672, 21797672},
-    {"resnet50_v15", 224, 3, 25557032, 25557032},   {"squeezenet10", 227, 3, 1248424, 1248424},
-    {"squeezenet11", 227, 3, 1235496, 1235496},     {"vgg19", 224, 3, 143667240, 143667240},
+    {"cifar10_resnet56", 32, 3, 853018, 853018},
+    {"clothing_resnet", 96, 3, 1230058, 1230058},
+    {"densenet121", 224, 3, 7978856, 7978856},
+    {"googlenet_bn", 224, 3, 13385816, 7005832},
+    {"mnist_autoencoder", 28, 1, 2837314, 1418280, 2837314},
+    {"mnist_siamese", 28, 1, 431102, 431102},
+    {"mobilenet_v1", 224, 3, 4231976, 4231976},
+    {"mobilenet_v2", 224, 3, 3504872, 3504872},
+    {"resnet101_v15", 224, 3, 44549160, 44549160},
+    {"resnet152_v15", 224, 3, 60192808, 60192808},
+    {"resnet18", 224, 3, 11689512, 11689512},
+    {"resnet34", 224, 3, 21797672, 21797672},
+    {"resnet50_v15", 224, 3, 25557032, 25557032},
+    {"squeezenet10", 227, 3, 1248424, 1248424},
+    {"squeezenet11", 227, 3, 1235496, 1235496},
+    {"vgg19", 224, 3, 143667240, 143667240},
 };
 
 BuiltNet Build(const ZooNet& zoo, const std::string& file, Phase phase, const std::string& stage = {}) {
@@ -88,7 +97,7 @@ TEST(ZooTest, NetsWithoutDeployFilesBuildWithTheirParameters) {
     const BuiltNet deploy = Build(zoo, "train_val.prototxt", TEST, "deploy");
     for (const BuiltNet* net : {&train, &test, &deploy}) Verify(net->graph, "BuildNet");
     EXPECT_EQ(Trained(train), zoo.trained);
-    EXPECT_EQ(Trained(test), zoo.deployed);
+    EXPECT_EQ(Trained(test), zoo.tested > 0 ? zoo.tested : zoo.deployed);
     EXPECT_EQ(Trained(deploy), zoo.deployed);
     EXPECT_NE(train.loss, kNoId);
     std::map<std::string, Shape> shapes;

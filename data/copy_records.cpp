@@ -99,7 +99,7 @@ int64_t CopyRecordsClassOf(const RecordDatabase& database, int64_t i, RecordData
   try {
     if (const std::optional<int64_t> label = database.ClassOf(i, scratch)) return *label;
   } catch (const Error& e) {
-    throw Error(e.kind(), StrCat(database.NameOf(i), " has no class: ", e.text()));
+    throw Error(e.kind(), {}, StrCat(database.NameOf(i), " has no class: ", e.text()), e.hint());
   }
   throw Error(ErrorKind::kBadData, StrCat(database.NameOf(i), " has no class: its kind of record has no single label"));
 }

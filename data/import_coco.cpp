@@ -49,7 +49,7 @@ void AddObject(const CocoAnnotation& object, const PictureSize& size, bool has_m
     const RunLengths runs = PixelsOf(object, size);
     box->mutable_run()->Assign(runs.begin(), runs.end());
   } catch (const Error& e) {
-    throw Error(e.kind(), StrCat("annotation ", object.id, ": ", e.text()));
+    throw Error(e.kind(), {}, StrCat("annotation ", object.id, ": ", e.text()), e.hint());
   }
 }
 

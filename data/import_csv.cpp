@@ -1,9 +1,6 @@
 // Importer of pictures with numbers: lines "path,number,number.." below a line that names the columns.
-#include <fmt/format.h>
-
 #include "core/checksum.h"
 #include "core/error.h"
-#include "core/exact_float.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/record_writer.h"
@@ -11,35 +8,8 @@
 #include "data/text_table.h"
 
 namespace moka {
-namespace {
 
 namespace fs = std::filesystem;
-
-// Numbers that lose digits are counted, with the first one's place.
-struct Rounded {
-  int64_t count = 0;
-  std::string first;
-};
-
-std::vector<float> TargetsOf(const Table& table, size_t row, Rounded& rounded) {
-  std::vector<float> targets;
-  for (size_t c = 1; c < table.columns(); ++c) {
-    const double number = NumberAt(table, row, c);
-    const std::string& text = table.rows[row][c];
-    if (IsBeyondFloat(number)) {
-      throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
-                  StrCat("\"", NameOf(table, c), "\" is ", text, ", too large for a float"));
-    }
-    targets.push_back(static_cast<float>(number));
-    if (!IsRoundedToFloat(text, number)) continue;
-    if (++rounded.count > 1) continue;
-    rounded.first = fmt::format("line {}, \"{}\": {} becomes {}", table.lines[row], Printable(NameOf(table, c)), text,
-                                targets.back());
-  }
-  return targets;
-}
-
-}  // namespace
 
 ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::path& out, const ImportOptions& options) {
   const Table table = ReadTable(file);
@@ -51,12 +21,12 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
     throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = 1}, "there are no columns of numbers");
   }
   std::vector<fs::path> pictures;
-  std::vector<std::vector<float>> targets;
-  Rounded rounded;
+  std::vector<std::vector<float>> targets(table.rows.size());
+  TableFloats floats(table);
   int64_t bytes = 0;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     pictures.push_back(root / table.rows[row][0]);
-    targets.push_back(TargetsOf(table, row, rounded));
+    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c));
     std::error_code failed;
     const uintmax_t size = fs::file_size(pictures.back(), failed);
     if (!failed) bytes += static_cast<int64_t>(size);
@@ -80,11 +50,7 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   SampleSchema schema = NewSchema();
   for (size_t c = 1; c < table.columns(); ++c) schema.add_target(table.header[c]);
   ImportReport report = writer.FinishSamples(schema);
-  if (rounded.count > 0) {
-    report.warnings.push_back(StrCat(table.path, ": ", rounded.count,
-                                     " numbers have more digits than a float keeps, and are rounded (", rounded.first,
-                                     ")"));
-  }
+  if (const std::string warning = floats.Warning(); !warning.empty()) report.warnings.push_back(warning);
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/exact_float.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/utf8.h"
 #include "data/import.h"
@@ -71,7 +72,9 @@ void AppendOneHot(const Table& table, size_t column, Features& features) {
   }
 }
 
-Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, const std::set<size_t>& one_hot) {
+// `floats`: of numbers that are written as they are; null where they are scaled.
+Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, const std::set<size_t>& one_hot,
+                    TableFloats* floats) {
   Features features;
   for (const size_t column : columns) {
     if (one_hot.contains(column)) {
@@ -80,7 +83,10 @@ Features FeaturesOf(const Table& table, const std::vector<size_t>& columns, cons
     }
     features.names.push_back(NameOf(table, column));
     std::vector<double>& numbers = features.columns.emplace_back();
-    for (size_t row = 0; row < table.rows.size(); ++row) numbers.push_back(NumberAt(table, row, column, kNumberHint));
+    for (size_t row = 0; row < table.rows.size(); ++row) {
+      numbers.push_back(floats != nullptr ? floats->At(row, column, kNumberHint)
+                                          : NumberAt(table, row, column, kNumberHint));
+    }
   }
   return features;
 }
@@ -155,19 +161,22 @@ TableReport ImportTable(const fs::path& path, const fs::path& out, const TableOp
   used.insert(target);
   TableReport report;
   report.dropped_rows = DropUnknown(table, used);
-  Features features = FeaturesOf(table, columns, one_hot);
+  TableFloats floats(table);
+  const bool is_scaled = options.scaling == TableOptions::Scaling::kStandardise;
+  Features features = FeaturesOf(table, columns, one_hot, is_scaled ? nullptr : &floats);
   CheckNames(table, features.names);
   CheckNames(table, {NameOf(table, target)});
   std::vector<double> targets;
   std::vector<size_t> train;
   std::vector<size_t> test;
   for (size_t row = 0; row < table.rows.size(); ++row) {
-    targets.push_back(NumberAt(table, row, target, kNumberHint));
+    targets.push_back(floats.At(row, target, kNumberHint));
     const auto every = static_cast<size_t>(std::max<int64_t>(0, options.test_every));
     (every > 0 && row % every == every - 1 ? test : train).push_back(row);
   }
   if (train.empty()) throw Error(ErrorKind::kBadData, StrCat(table.path, ": no rows are left to train on"));
-  if (options.scaling == TableOptions::Scaling::kStandardise) Standardise(train, features, report);
+  if (const std::string warning = floats.Warning(); !warning.empty()) LogWarning(warning);
+  if (is_scaled) Standardise(train, features, report);
   report.columns = features.names;
   report.train_rows = static_cast<int64_t>(train.size());
   report.test_rows = static_cast<int64_t>(test.size());

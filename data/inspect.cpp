@@ -175,7 +175,7 @@ BlobProto ComputeMean(const fs::path& path, const DataProgress& progress) {
       }
       VisitValues(pixels, [&](size_t /*c*/, size_t at, double value) { sums[at] += value; });
     } catch (const Error& e) {
-      throw Error(e.kind(), StrCat(database.NameOf(i), ": ", e.text()));
+      throw Error(e.kind(), {}, StrCat(database.NameOf(i), ": ", e.text()), e.hint());
     }
   }
   for (const double sum : sums) blob.add_data(static_cast<float>(sum / static_cast<double>(database.size())));

@@ -82,7 +82,7 @@ void PrefetchPipeline::FindShape() {
       return;
     } catch (const Error& e) {
       if (i + 1 == tries || !IsRecordFault(e)) {
-        throw Error(e.kind(), StrCat(maker_->NameOf(record), ": ", e.text()));
+        throw Error(e.kind(), {}, StrCat(maker_->NameOf(record), ": ", e.text()), e.hint());
       }
     }
   }

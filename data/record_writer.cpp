@@ -237,7 +237,8 @@ void RecordWriter::Write(const ImportItem& item, MadeRecord& made) {
 
 void RecordWriter::AddBad(std::string_view name, const Error& error) {
   if (options_.on_bad_record == ImportOptions::OnBadRecord::kStop) {
-    throw Error(error.kind(), IsNamed(error.text(), name) ? error.text() : StrCat(name, ": ", error.text()));
+    throw Error(error.kind(), {}, IsNamed(error.text(), name) ? error.text() : StrCat(name, ": ", error.text()),
+                error.hint());
   }
   report_.skipped.push_back(StrCat(name, ": ", error.text()));
   writer_.AddNote(kSkipped, report_.skipped.back());

@@ -1,5 +1,7 @@
 #include "data/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -141,6 +143,27 @@ double NumberAt(const Table& table, size_t row, size_t column, const std::string
   throw Error(ErrorKind::kBadData, SourcePlace{.file = table.path, .line = table.lines[row]},
               StrCat("\"", NameOf(table, column), "\" is \"", Printable(text), "\", expected a number"),
               has_comma ? "decimals stand behind a point, not a comma" : hint);
+}
+
+float TableFloats::At(size_t row, size_t column, const std::string& hint) {
+  const double number = NumberAt(table_, row, column, hint);
+  const std::string& text = table_.rows[row][column];
+  if (IsBeyondFloat(number)) {
+    throw Error(ErrorKind::kBadData, SourcePlace{.file = table_.path, .line = table_.lines[row]},
+                StrCat("\"", NameOf(table_, column), "\" is ", text, ", too large for a float"));
+  }
+  const auto value = static_cast<float>(number);
+  if (IsRoundedToFloat(text, number) && ++rounded_ == 1) {
+    first_ = fmt::format("line {}, \"{}\": {} becomes {}", table_.lines[row], Printable(NameOf(table_, column)), text,
+                         value);
+  }
+  return value;
+}
+
+std::string TableFloats::Warning() const {
+  if (rounded_ == 0) return {};
+  return StrCat(table_.path, ": ", rounded_, " numbers have more digits than a float keeps, and are rounded (", first_,
+                ")");
 }
 
 }  // namespace moka

@@ -1,6 +1,7 @@
 // Tables in text: a line a row; blanks, tabs, commas or semicolons between columns; quotes keep separators.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -25,5 +26,20 @@ std::string NameOf(const Table& table, size_t column);
 bool IsRoundedToFloat(const std::string& text, double value);
 // A finite number. Errors: kBadData at "file:line", with the hint.
 double NumberAt(const Table& table, size_t row, size_t column, const std::string& hint = {});
+
+// Numbers of a table that become floats as they stand there.
+class TableFloats {
+ public:
+  explicit TableFloats(const Table& table) : table_(table) {}
+  // One that loses digits is counted. Errors: kBadData at "file:line" for one that is none, or beyond every float.
+  float At(size_t row, size_t column, const std::string& hint = {});
+  // What was counted, in a sentence with the first one's place; empty: nothing.
+  std::string Warning() const;
+
+ private:
+  const Table& table_;
+  int64_t rounded_ = 0;
+  std::string first_;
+};
 
 }  // namespace moka

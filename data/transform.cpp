@@ -121,7 +121,7 @@ void ReadMeanImage(const fs::path& path, Shape& shape, std::vector<float>& value
   } catch (const Error& error) {
     // The error's place is to be the layer's: the file goes into the text.
     if (error.place().file.empty()) throw;
-    throw Error(error.kind(), StrCat(error.place().file, ": ", error.text()));
+    throw Error(error.kind(), {}, StrCat(error.place().file, ": ", error.text()), error.hint());
   }
   const bool batch_of_one = (blob.shape.rank() == 4 || blob.shape.rank() == 5) && blob.shape[0] == 1;
   if (blob.shape.rank() != 3 && !batch_of_one) {

@@ -162,5 +162,22 @@ TEST_F(ExactData, RoundedTargetsAreCounted) {
                                             "\"id\": 1699999999 becomes 1700000000"));
 }
 
+TEST_F(ExactData, ATablesNumbersAreScaledOrKeptOrToldRounded) {
+  Write("t.csv", "id,y\n1699999999,1\n3,16777217\n");
+  const auto told = [&](TableOptions::Scaling scaling) {
+    SetLogFile(At("log"));
+    ImportTable(At("t.csv"), At("table"), {.target = "y", .scaling = scaling});
+    SetLogFile({});
+    const std::string log = ReadFile(At("log"));
+    std::filesystem::remove(At("log"));
+    std::filesystem::remove_all(At("table"));
+    return log;
+  };
+  EXPECT_THAT(told(TableOptions::Scaling::kNone), HasSubstr("2 numbers have more digits than a float keeps, and are "
+                                                            "rounded (line 2, \"id\": 1699999999 becomes"));
+  EXPECT_THAT(told(TableOptions::Scaling::kStandardise), HasSubstr("1 numbers have more digits than a float keeps"))
+      << "what is scaled is computed anew; targets are not";
+}
+
 }  // namespace
 }  // namespace moka

@@ -246,7 +246,7 @@ int RunExport(const Arguments& arguments) {
       image = ImageOf(content.pixels);
       if (content.label) label = StrCat(*content.label, "_");
     } catch (const Error& e) {
-      throw Error(e.kind(), StrCat(database.NameOf(i), ": ", e.text()));
+      throw Error(e.kind(), {}, StrCat(database.NameOf(i), ": ", e.text()), e.hint());
     }
     const std::string name = fmt::format("{}{:08}.png", label, i);
     WriteFileAtomically(out / name, EncodePng(image));

@@ -30,11 +30,12 @@ class LaunchTest : public CliTest {
   // A run's folder as a training leaves it: with a checkpoint, and the states of four ranks of which rank 2 fell
   // silent.
   static std::string MakeRun() {
-    return R"sh(mkdir -p runs/lenet-0001/{config,checkpoints,ranks}
+    return R"sh(last=$(($(date +%s) + 3))
+mkdir -p runs/lenet-0001/{config,checkpoints,ranks}
 echo '{}' > runs/lenet-0001/run.json
 touch runs/lenet-0001/checkpoints/iter_0000010.sha256
 for rank in 0 1 2 3; do
-  now=$(($(date +%s) + 3)); [ $rank = 2 ] && now=$((now - 3))
+  now=$last; [ $rank = 2 ] && now=$((last - 3))
   echo "{\"rank\":$rank,\"host\":\"localhost\",\"pid\":1,\"iteration\":9,\"collective\":40,\"updated_s\":$now}" \
     > runs/lenet-0001/ranks/rank-$rank.json
 done

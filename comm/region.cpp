@@ -12,6 +12,7 @@
 #include <new>
 
 #include "core/error.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
@@ -44,7 +45,7 @@ class MappedRegion : public Region {
 
 [[noreturn]] void Fail(std::string_view what, const std::string& name, int error, int64_t bytes) {
   throw Error(ErrorKind::kUnavailable, SourcePlace{},
-              StrCat("the ranks of this host cannot share memory: ", what, " ", name, ": ", std::strerror(error)),
+              StrCat("the ranks of this host cannot share memory: ", what, " ", name, ": ", SystemReason(error)),
               error == ENOSPC || error == ENOMEM
                   ? StrCat("/dev/shm needs ", bytes >> 20U, " MiB; in a container start it with --shm-size=256m")
                   : std::string());

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "core/checksum.h"
 #include "core/error.h"
 #include "core/open_file.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
@@ -19,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostHoles = int64_t{64} << 20;  // a file of fewer bytes may have them
-
-std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
 // Owns a file descriptor.
 class Descriptor {
@@ -36,19 +34,6 @@ class Descriptor {
  private:
   int fd_;
 };
-
-// read(2) until `bytes` or the end of the file; retries when interrupted.
-int64_t ReadFully(int fd, char* data, int64_t bytes, const fs::path& path) {
-  int64_t done = 0;
-  while (done < bytes) {
-    const ssize_t n = read(fd, data + done, static_cast<size_t>(bytes - done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error(ErrorKind::kIo, StrCat(path.string(), ": read failed: ", Reason()));
-    if (n == 0) break;
-    done += n;
-  }
-  return done;
-}
 
 void RefuseOver(int64_t limit_bytes, const OpenFile& file, const fs::path& path) {
   if (file.bytes() <= limit_bytes) return;
@@ -125,7 +110,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
     unlink(temporary_.c_str());
     fd_ = open(temporary_.c_str(), kFlags, kMode);
   }
-  if (fd_ < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", path_.string(), ": ", Reason()));
+  if (fd_ < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", path_.string(), ": ", SystemReason()));
 }
 
 AtomicFile::~AtomicFile() {
@@ -142,7 +127,7 @@ void AtomicFile::Append(const void* data, int64_t bytes) {
   while (bytes > 0) {
     const ssize_t n = write(fd_, next, static_cast<size_t>(bytes));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", Reason()));
+    if (n < 0) throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", SystemReason()));
     next += n;
     bytes -= n;
   }
@@ -150,7 +135,7 @@ void AtomicFile::Append(const void* data, int64_t bytes) {
 
 void AtomicFile::Commit() {
   const auto fail = [&](std::string_view step) {
-    return Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", step, ": ", Reason()));
+    return Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", step, ": ", SystemReason()));
   };
   // After a failed fsync the kernel may have dropped the pages, so there is no second try.
   if (fsync(fd_) != 0) throw fail("fsync");
@@ -160,12 +145,12 @@ void AtomicFile::Commit() {
   {
     const Descriptor file(open(temporary_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (file.get() < 0) throw fail("re-open");
-    constexpr size_t kChunk = size_t{1} << 20U;
+    constexpr int64_t kChunk = int64_t{1} << 20;
     std::string chunk(kChunk, '\0');
     uint32_t crc = 0;
     int64_t bytes = 0;
     for (;;) {
-      const int64_t n = ReadFully(file.get(), chunk.data(), static_cast<int64_t>(kChunk), temporary_);
+      const int64_t n = ReadAt(file.get(), bytes, chunk.data(), kChunk, temporary_);
       if (n == 0) break;
       crc = Crc32c(std::string_view(chunk.data(), static_cast<size_t>(n)), crc);
       bytes += n;
@@ -183,7 +168,7 @@ void AtomicFile::Place() {
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", Reason()));
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", SystemReason()));
   }
   temporary_.clear();
 }
@@ -202,7 +187,7 @@ void PlaceFile(const fs::path& path, std::string_view bytes) {
 
 void CommitFile(const fs::path& temporary, const fs::path& path) {
   const auto fail = [&](std::string_view step) {
-    return Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", step, ": ", Reason()));
+    return Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", step, ": ", SystemReason()));
   };
   {
     const Descriptor file(open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -218,7 +203,7 @@ void ReplaceSymlink(const fs::path& link, const fs::path& target) {
   temporary += StrCat(".tmp", getpid());
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0 || rename(temporary.c_str(), link.c_str()) != 0) {
-    const std::string reason = Reason();
+    const std::string reason = SystemReason();
     unlink(temporary.c_str());
     throw Error(ErrorKind::kCantCreate, StrCat("cannot point ", link.string(), " at ", target.string(), ": ", reason));
   }
@@ -227,7 +212,7 @@ void ReplaceSymlink(const fs::path& link, const fs::path& target) {
 void SyncFolder(const fs::path& folder) {
   const Descriptor directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0 || fsync(directory.get()) != 0) {
-    throw Error(ErrorKind::kIo, StrCat("cannot sync folder ", folder.string(), ": ", Reason()));
+    throw Error(ErrorKind::kIo, StrCat("cannot sync folder ", folder.string(), ": ", SystemReason()));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "core/log_file.h"
 #include "core/open_file.h"
 #include "core/quiet_scope.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
@@ -121,8 +122,8 @@ void SetLogFile(const std::filesystem::path& path) {
 void CheckLogFile() {
   const std::scoped_lock lock(State().mutex);
   if (State().file_error == 0) return;
-  throw Error(ErrorKind::kIo, StrCat("cannot write the log file ", State().path.string(), ": ",
-                                     std::strerror(State().file_error)));  // NOLINT(concurrency-mt-unsafe): glibc's
+  throw Error(ErrorKind::kIo,
+              StrCat("cannot write the log file ", State().path.string(), ": ", SystemReason(State().file_error)));
 }
 
 void SetStatusLine(void (*clear)(), void (*redraw)()) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
@@ -116,15 +117,13 @@ int64_t WrittenNanos(const struct stat& status) {
   return int64_t{status.st_mtim.tv_sec} * kNanosASecond + status.st_mtim.tv_nsec;
 }
 
-std::string MappedFileReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
-
 }  // namespace
 
 MappedFile::MappedFile(int fd, int64_t bytes, std::filesystem::path path)
     : path_(std::move(path)), bytes_(bytes), fd_(fd) {
   Require(bytes > 0, "MappedFile: a map has bytes");
   const auto fail = [&] {
-    const std::string reason = MappedFileReason();
+    const std::string reason = SystemReason();
     close(std::exchange(fd_, -1));
     throw Error(ErrorKind::kIo, StrCat("cannot map ", path_.string(), ": ", reason));
   };
@@ -167,7 +166,7 @@ void MappedFile::CheckUnchanged() const {
   Check();
   if (fd_ < 0) return;
   struct stat status {};
-  if (fstat(fd_, &status) != 0) throw Error(ErrorKind::kIo, StrCat(path_.string(), ": ", MappedFileReason()));
+  if (fstat(fd_, &status) != 0) throw Error(ErrorKind::kIo, StrCat(path_.string(), ": ", SystemReason()));
   if (status.st_size < bytes_) {
     throw Error(ErrorKind::kIo, {},
                 StrCat(path_.string(), " was cut from ", BytesText(bytes_), " to ", BytesText(status.st_size),

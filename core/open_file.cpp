@@ -7,17 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
 #include "core/error.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string OpenFileReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
 std::string Shown(const fs::path& path) { return Printable(path.string()); }
 
@@ -65,7 +63,7 @@ std::string_view KindOfFile(unsigned mode) {
 OpenFile OpenFile::ForReading(const fs::path& path) {
   const auto fail = [&] {
     const ErrorKind kind = errno == EACCES || errno == EPERM ? ErrorKind::kNotAllowed : ErrorKind::kNoInput;
-    const std::string reason = OpenFileReason();
+    const std::string reason = SystemReason();
     std::error_code code;
     const fs::path target = fs::read_symlink(path, code);
     return Error(kind, StrCat("cannot open ", Shown(path), ": ",
@@ -92,7 +90,7 @@ OpenFile OpenFile::OpenOwn(const fs::path& path, int flags) {
   }
   OpenFile file(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, kMode), 0);
   if (file.fd() < 0 || fstat(file.fd(), &status) != 0) {
-    throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", Shown(path), ": ", OpenFileReason()));
+    throw Error(ErrorKind::kCantCreate, StrCat("cannot open ", Shown(path), ": ", SystemReason()));
   }
   if (!S_ISREG(status.st_mode)) {
     throw NotOurs(path, StrCat("is not a regular file: it is ", KindOfFile(status.st_mode)));
@@ -119,11 +117,15 @@ OpenFile::~OpenFile() {
 }
 
 int64_t OpenFile::ReadAt(int64_t offset, char* data, int64_t bytes, const fs::path& path) const {
+  return moka::ReadAt(fd_, offset, data, bytes, path);
+}
+
+int64_t ReadAt(int fd, int64_t offset, char* data, int64_t bytes, const fs::path& path) {
   int64_t done = 0;
   while (done < bytes) {
-    const ssize_t n = pread(fd_, data + done, static_cast<size_t>(bytes - done), offset + done);
+    const ssize_t n = pread(fd, data + done, static_cast<size_t>(bytes - done), offset + done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error(ErrorKind::kIo, StrCat(Shown(path), ": read failed: ", OpenFileReason()));
+    if (n < 0) throw Error(ErrorKind::kIo, StrCat(Shown(path), ": read failed: ", SystemReason()));
     if (n == 0) break;
     done += n;
   }
@@ -145,6 +147,10 @@ void CheckReplaceable(const fs::path& path) {
   if (is_system && !text.starts_with("/dev/shm/")) throw refuse("that is no place for files");
 }
 
+bool IsBelow(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
 fs::path TargetInFolder(const fs::path& link) {
   std::error_code code;
   const fs::path target = fs::read_symlink(link, code);
@@ -164,9 +170,7 @@ void CheckOwnFolder(const fs::path& folder) {
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return;
     if (!S_ISLNK(status.st_mode)) throw NotOurs(shown, StrCat("is ", KindOfFile(status.st_mode)));
     const fs::path target = fs::weakly_canonical(path, code);
-    const bool is_inside =
-        !code && std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end();
-    if (!is_inside) {
+    if (code || !IsBelow(target, root)) {
       const std::string to = fs::read_symlink(path, code).string();
       throw NotOurs(shown, StrCat("is a symbolic link to ", Printable(to), ", outside of ", Shown(folder)));
     }

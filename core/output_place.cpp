@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -18,11 +19,6 @@ struct Confinement {
 Confinement& ConfinementOfProcess() {
   static Confinement confinement;  // set once, by the command line, before any net is built
   return confinement;
-}
-
-// Both canonical.
-bool IsBelow(const fs::path& path, const fs::path& folder) {
-  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 
 namespace moka {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::array kStreamSignals = {SIGPIPE, SIGXFSZ};
 
 [[noreturn]] void FailOutput(int reason) {
-  const std::string why = reason == 0 ? "" : StrCat(": ", std::strerror(reason));  // NOLINT(concurrency-mt-unsafe)
+  const std::string why = reason == 0 ? "" : StrCat(": ", SystemReason(reason));
   throw Error(ErrorKind::kIo, StrCat("cannot write to standard output", why));
 }
 

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/open_file.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "data/gz_file.h"
 
@@ -64,14 +65,12 @@ std::string SharedFolder(const std::map<std::string, int64_t>& names) {
   return slash == std::string::npos ? std::string() : first.substr(0, slash);
 }
 
-std::string FileTreeReason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
-
 // A file without a name, gone when it is closed.
 int TemporaryFile() {
   std::error_code code;
   std::string name = (fs::temp_directory_path(code) / "moka.XXXXXX").string();
   const int fd = mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", name, ": ", FileTreeReason()));
+  if (fd < 0) throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", name, ": ", SystemReason()));
   unlink(name.c_str());
   return fd;
 }
@@ -170,7 +169,7 @@ void FileTree::Unpack(TarReader& tar, int64_t offset) const {
       const ssize_t n = pwrite(fd_, step.data() + done, step.size() - done, offset + static_cast<int64_t>(done));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) {
-        throw Error(ErrorKind::kIo, {}, StrCat("cannot unpack ", archive_.string(), ": ", FileTreeReason()),
+        throw Error(ErrorKind::kIo, {}, StrCat("cannot unpack ", archive_.string(), ": ", SystemReason()),
                     "TMPDIR names the folder that takes it");
       }
       done += static_cast<size_t>(n);
@@ -228,15 +227,8 @@ std::string FileTree::ReadMember(const std::string& name, const Member& member) 
                                             BytesText(kFileLimitBytes)));
   }
   std::string bytes(static_cast<size_t>(member.bytes), '\0');
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t got =
-        pread(fd_, bytes.data() + done, bytes.size() - done, member.offset + static_cast<int64_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw Error(ErrorKind::kIo, StrCat("cannot read ", PathOf(name), ": ", FileTreeReason()));
-    }
-    if (got == 0) throw Error(ErrorKind::kBadData, StrCat(archive_.string(), ": ends inside ", name));
-    done += static_cast<size_t>(got);
+  if (ReadAt(fd_, member.offset, bytes.data(), member.bytes, PathOf(name)) != member.bytes) {
+    throw Error(ErrorKind::kBadData, StrCat(archive_.string(), ": ends inside ", name));
   }
   return bytes;
 }

@@ -13,7 +13,9 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/open_file.h"
+#include "core/system_reason.h"
 #include "core/text.h"
+#include "core/unpacking.h"
 
 namespace moka {
 namespace {
@@ -88,8 +90,7 @@ GzFile::GzFile(fs::path path) : path_(std::move(path)) {
     if (file_) file.Release();
   }
   if (!file_) {
-    throw Error(ErrorKind::kNoInput,
-                StrCat("cannot open ", path_.string(), ": ", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+    throw Error(ErrorKind::kNoInput, StrCat("cannot open ", path_.string(), ": ", SystemReason()));
   }
   constexpr unsigned kBuffer = 1U << 17U;
   gzbuffer(static_cast<gzFile>(file_.get()), kBuffer);
@@ -99,7 +100,7 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
   if (packed_) {
     const int64_t got = packed_->Read(data, bytes);
     packed_offset_ += got;
-    CheckUnpackedBytes(path_, packed_->packed_bytes(), packed_offset_);
+    CheckUnpackedBytes(path_.native(), packed_->packed_bytes(), packed_offset_, kUnpackByHand);
     return got;
   }
   auto* file = static_cast<gzFile>(file_.get());
@@ -116,7 +117,7 @@ int64_t GzFile::Read(char* data, int64_t bytes) {
     if (n == 0) break;
     done += n;
     const int64_t packed = gzoffset(file);  // negative for a pipe
-    if (packed >= 0 && !is_plain()) CheckUnpackedBytes(path_, packed, gztell(file));
+    if (packed >= 0 && !is_plain()) CheckUnpackedBytes(path_.native(), packed, gztell(file), kUnpackByHand);
   }
   return done;
 }

@@ -1,15 +1,13 @@
 #include "data/lmdb_walk.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/open_file.h"
 #include "core/text.h"
 
 namespace moka {
@@ -81,18 +79,8 @@ class Walk {
   }
 
   void ReadAt(int64_t offset, char* data, int64_t bytes) const {
-    while (bytes > 0) {
-      const ssize_t n = pread(fd_, data, static_cast<size_t>(bytes), offset);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        throw Error(ErrorKind::kIo, StrCat(path_, ": read failed at byte ", offset, ": ",
-                                           std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
-      }
-      if (n == 0) Damaged(StrCat("the file ends at byte ", offset));
-      data += n;
-      offset += n;
-      bytes -= n;
-    }
+    const int64_t got = moka::ReadAt(fd_, offset, data, bytes, path_);
+    if (got < bytes) Damaged(StrCat("the file ends at byte ", offset + got));
   }
 
   // Page 0 gives the page size; the second meta page follows it, and the higher transaction is the live one.

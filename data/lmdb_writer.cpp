@@ -16,6 +16,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/open_file.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "data/lmdb_file.h"
 
@@ -31,10 +32,6 @@ constexpr int64_t kLmdbWriterMaxKeyBytes = 511;
 constexpr int64_t kBatchBytes = int64_t{32} << 20U;
 constexpr uint64_t kFirstMapBytes = uint64_t{32} << 20U;
 constexpr int64_t kIdentityLimit = int64_t{1} << 20U;
-
-std::string LmdbWriterReason(int code) {
-  return std::strerror(code);
-}  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
 void CheckLmdb(int code, const fs::path& path, std::string_view doing) {
   if (code == MDB_SUCCESS) return;
@@ -216,7 +213,7 @@ void LmdbWriter::Lock() {
   const int code = errno;
   throw Error(ErrorKind::kInterrupted, {},
               code == EWOULDBLOCK ? StrCat("another process is writing ", partial_.string())
-                                  : StrCat("cannot lock ", partial_.string(), ": ", LmdbWriterReason(code)),
+                                  : StrCat("cannot lock ", partial_.string(), ": ", SystemReason(code)),
               "wait for it, or choose another name");
 }
 

@@ -3,23 +3,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 
-#include <algorithm>
-
 #include "core/error.h"
 #include "core/text.h"
 
 namespace moka {
-
-void CheckUnpackedBytes(const std::filesystem::path& path, int64_t packed, int64_t unpacked) {
-  // Pictures, pixels and texts are packed to a hundredth nowhere; deflate can pack to a thousandth.
-  constexpr int64_t kMostUnpacked = 100;
-  constexpr int64_t kAnyUnpacked = int64_t{64} << 20U;  // may have been packed by any factor
-  if (unpacked <= kAnyUnpacked || unpacked / std::max<int64_t>(1, packed) <= kMostUnpacked) return;
-  throw Error(ErrorKind::kBadData, {},
-              StrCat(path.string(), ": its first ", BytesText(packed), " unpack to ", BytesText(unpacked),
-                     ", more than ", kMostUnpacked, " times as much"),
-              "unpack it yourself if that is meant");
-}
 
 struct PackedStream::State {
   struct Close {

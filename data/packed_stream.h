@@ -9,9 +9,6 @@
 
 namespace moka {
 
-// Errors: kBadData where so many packed bytes have become so many more that no data are like it.
-void CheckUnpackedBytes(const std::filesystem::path& path, int64_t packed, int64_t unpacked);
-
 class PackedStream {
  public:
   // The packer's name by a file's first bytes; empty for a file that it did not pack.

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "core/unpacking.h"
 #include "data/packed_stream.h"
 
 namespace moka {
@@ -95,7 +96,7 @@ std::string ZipMembers::ReadPart(int64_t bytes) {
     state_->Fail(StrCat("member \"", Printable(name_), "\" of the zip archive ", text));
   };
   if (state_->file == nullptr) {
-    CheckUnpackedBytes(state_->path, state_->packed_bytes, bytes_);
+    CheckUnpackedBytes(state_->path, state_->packed_bytes, bytes_, kUnpackByHand);
     state_->file.reset(zip_fopen_index(state_->zip.get(), static_cast<zip_uint64_t>(state_->next - 1), 0));
     state_->read_bytes = 0;
     if (state_->file == nullptr) fail(StrCat("cannot be read: ", Printable(zip_strerror(state_->zip.get()))));

@@ -16,6 +16,7 @@
 #include "core/open_file.h"
 #include "core/parallel.h"
 #include "core/run_queue.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -218,7 +219,7 @@ void KernelSearch::Append(const std::string& lines) {
     bool is_written = flock(file.fd(), LOCK_EX) == 0;
     if (is_written && takes_others) Read();
     is_written = is_written && write(file.fd(), lines.data(), lines.size()) == std::ssize(lines);
-    if (!is_written) reason = std::strerror(errno);
+    if (!is_written) reason = SystemReason();
   } catch (const Error& error) {
     reason = error.what();
   }  // and unlocked

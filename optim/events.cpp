@@ -10,6 +10,7 @@
 
 #include "core/checksum.h"
 #include "core/error.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
 
@@ -93,7 +94,7 @@ EventWriter::EventWriter(const std::filesystem::path& folder, int64_t resumed_at
     path_ = folder / StrCat(stem, ".", number);
     fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd_ < 0 && errno != EEXIST) {
-      throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", path_.string(), ": ", std::strerror(errno)));
+      throw Error(ErrorKind::kCantCreate, StrCat("cannot create ", path_.string(), ": ", SystemReason()));
     }
   }
   std::string version = EventHead(now, 0);
@@ -125,7 +126,7 @@ void EventWriter::WriteRecord(std::string_view event) {
     const int reason = errno;
     // Readers give up at half a record; without it they find those that follow once there is room again.
     if (is_known && ftruncate(fd_, before.st_size) == 0) (void)lseek(fd_, before.st_size, SEEK_SET);
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", std::strerror(reason)));
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path_.string(), ": ", SystemReason(reason)));
   }
 }
 

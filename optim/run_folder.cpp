@@ -21,6 +21,7 @@
 #include "core/json_bounds.h"
 #include "core/log.h"
 #include "core/open_file.h"
+#include "core/system_reason.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
 
@@ -35,7 +36,6 @@ constexpr const char* kLatest = "latest";
 constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
 constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
 
-std::string Reason() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe): glibc's is per thread
 
 // "2026-01-31T12:00:00Z".
 std::string TimeText() {
@@ -62,7 +62,7 @@ void AppendTo(const fs::path& path, const std::string& line) {
   const bool is_known = fstat(file.fd(), &before) == 0;
   const ssize_t written = write(file.fd(), line.data(), line.size());
   if (written != std::ssize(line)) {
-    const std::string reason = written < 0 ? Reason() : "disk full";
+    const std::string reason = written < 0 ? SystemReason() : "disk full";
     if (is_known && written > 0) (void)!ftruncate(file.fd(), before.st_size);
     throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", reason));
   }
@@ -113,7 +113,7 @@ int Lock(const fs::path& folder) {
   }
   const std::string text = StrCat("pid ", getpid(), " host ", HostName(), " start ", TimeText(), "\n");
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", Reason()));
+    throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", SystemReason()));
   }
   return file.Release();
 }
@@ -153,7 +153,7 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
     if (mkdir(candidate.c_str(), 0755) == 0) {
       folder = candidate;
     } else if (errno != EEXIST) {
-      throw Error(ErrorKind::kCantCreate, StrCat("cannot create folder ", candidate.string(), ": ", Reason()));
+      throw Error(ErrorKind::kCantCreate, StrCat("cannot create folder ", candidate.string(), ": ", SystemReason()));
     }
   }
   RunFolder run(folder, Lock(folder), false);

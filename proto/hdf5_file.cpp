@@ -10,6 +10,7 @@
 #include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "core/unpacking.h"
 #include "proto/hdf5_library.h"
 #include "proto/wide_numbers.h"
 
@@ -23,9 +24,6 @@ constexpr size_t kObjectLimit = 1 << 20;
 constexpr int64_t kHdf5FileTextLimitBytes = 64 << 10;
 // deflate cannot make data shorter than by this factor.
 constexpr int64_t kCompressionLimit = 1032;
-// Weights and states shrink by far less, but for a few that are all alike.
-constexpr int64_t kWeightsCompressionLimit = 100;
-constexpr int64_t kAlikeLimitBytes = int64_t{64} << 20;
 // Chunks are unpacked in memory as a whole: any file may have such, others some times what they are themselves.
 constexpr int64_t kChunkLimitBytes = int64_t{128} << 20;
 constexpr int64_t kChunkLimitFiles = 8;
@@ -38,7 +36,7 @@ struct Hdf5Reader::State {
   Hdf5Handle file;
   // Of the datasets that were read as a whole:
   Size stored_bytes = 0;  // in the file
-  Size alike_bytes = 0;   // of values that the file stores in hardly any room
+  Size whole_bytes = 0;   // in memory
 
   [[noreturn]] void Fail(std::string text) const {
     throw Error(ErrorKind::kBadData, SourcePlace{.file = name}, std::move(text));
@@ -233,13 +231,10 @@ Shape Hdf5Reader::State::CheckNumbers(hid_t dataset, const std::string& path) co
 void Hdf5Reader::State::CheckWhole(hid_t dataset, const std::string& path, const Shape& shape) {
   const Size stored = static_cast<int64_t>(std::min<hsize_t>(H5Dget_storage_size(dataset), INT64_MAX / 2));
   const Size values = Size(shape.Count()) * int64_t{sizeof(float)};
-  stored_bytes = stored_bytes + stored;
+  stored_bytes += stored;
   if (stored_bytes > Size(bytes)) Fail(path, "and those before it claim more bytes than the file has");
-  if (values <= stored * kWeightsCompressionLimit) return;
-  alike_bytes = alike_bytes + values;
-  if (alike_bytes <= Size(kAlikeLimitBytes)) return;
-  Fail(path, StrCat("unpacks from ", BytesText(stored.value()), " to ", BytesText(values.value()), ", more than ",
-                    kWeightsCompressionLimit, " times as much"));
+  whole_bytes += values;
+  CheckUnpackedBytes(name, stored_bytes.value(), whole_bytes.value());
 }
 
 template <class T>

@@ -14,15 +14,13 @@
 #include "core/open_file.h"
 #include "core/size.h"
 #include "core/text.h"
+#include "core/unpacking.h"
 #include "proto/wide_numbers.h"
 
 namespace moka {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, ".npy values are read as they lie in the file");
-
-constexpr int64_t kMostUnpackedFactor = 100;  // of all members together: weights and blobs hardly shrink at all
-constexpr int64_t kAnyUnpackedBytes = int64_t{64} << 20;
 
 [[noreturn]] void Fail(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kBadData, StrCat(what, ": ", text));
@@ -125,8 +123,8 @@ struct ZipCloser {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 
-// Refuses an archive whose directory says that it unpacks to far more than arrays do.
-void CheckUnpackedBytes(zip_t* zip, int64_t bytes, const std::string& path) {
+// Of all members together, by what the archive's directory says.
+void CheckDirectory(zip_t* zip, int64_t bytes, const std::string& path) {
   Size unpacked = 0;
   for (zip_int64_t i = 0; i < zip_get_num_entries(zip, 0); ++i) {
     zip_stat_t stat;
@@ -134,9 +132,7 @@ void CheckUnpackedBytes(zip_t* zip, int64_t bytes, const std::string& path) {
     if (stat.size > INT64_MAX / 2) Fail(path, "the sizes that its directory states are no sizes");
     unpacked += static_cast<int64_t>(stat.size);
   }
-  if (unpacked <= Size(kAnyUnpackedBytes) || unpacked <= Size(bytes) * kMostUnpackedFactor) return;
-  Fail(path, StrCat("its ", BytesText(bytes), " unpack to ", BytesText(unpacked.value()), ", more than ",
-                    kMostUnpackedFactor, " times as much"));
+  CheckUnpackedBytes(path, bytes, unpacked.value());
 }
 
 std::string ReadMember(zip_t* zip, zip_uint64_t index, int64_t bytes, const std::string& what) {
@@ -194,7 +190,7 @@ std::map<std::string, NumpyArray> ReadNpz(const std::filesystem::path& path) {
   const int64_t bytes = file.bytes();
   if (zip != nullptr) file.Release();
   if (zip == nullptr) Fail(path.string(), "not a .npz (it is no zip archive)");
-  CheckUnpackedBytes(zip.get(), bytes, path.string());
+  CheckDirectory(zip.get(), bytes, path.string());
   std::map<std::string, NumpyArray> arrays;
   const zip_int64_t entries = zip_get_num_entries(zip.get(), 0);
   for (zip_int64_t i = 0; i < entries; ++i) {

@@ -79,7 +79,8 @@ class NightlyTest(unittest.TestCase):
         done, report = self.run_nightly("--dry-run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIsNone(report)
-        for words in ("ctest --preset asan", "ctest --preset tsan", "hosts_fuzz", "tools/faults/run", "train --resume="):
+        for words in ("ctest --preset asan", "ctest --preset tsan", "hosts_fuzz", "tools/faults/run", "train --resume=",
+                      "tools/zoo/sweep"):
             self.assertIn(words, done.stdout)
         # A target for each folder of seeds.
         seeds = pathlib.Path(NIGHTLY).parent.parent / "tests/fuzz/seeds"
@@ -98,7 +99,7 @@ class NightlyTest(unittest.TestCase):
         self.assertEqual(left.read_text(), "of yesterday")
 
     def test_wrong_words_and_missing_programs_are_told(self):
-        for words, code, text in ((["--parts=fuzzing"], 64, "fuzzing is not among sanitizers, fuzz, faults, soak"),
+        for words, code, text in ((["--parts=fuzzing"], 64, "fuzzing is not among sanitizers, fuzz, faults, soak, zoo"),
                                   (["--nothing"], 64, "--nothing"), (["--fuzz-seconds=0"], 64, "0 is not above 0"),
                                   (["--parts=fuzz", "--targets=hosts"], 66, "hosts_fuzz")):
             done, report = self.run_nightly(*words)

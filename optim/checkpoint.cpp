@@ -177,7 +177,9 @@ std::string CheckpointName(int64_t iteration) {
 
 fs::path WriteCheckpoint(const fs::path& folder, const CheckpointContent& content, bool is_best,
                          const CheckpointPolicy& policy) {
-  CreateFolders(folder);
+  // Not its parents: a run's folder that is gone is none to make anew.
+  std::error_code not_made;
+  fs::create_directory(folder, not_made);
   const std::string name = CheckpointName(content.trainer.iteration);
   fs::path base = folder / name;
   const fs::path weights = WithExtension(base, kWeights);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/file.h"
 #include "core/wall_clock.h"
 #include "optim/signals.h"
 
@@ -19,7 +18,8 @@ constexpr std::chrono::milliseconds kLook(100);
 RankBeacon::RankBeacon(std::filesystem::path run_folder, int rank, std::string host, std::function<RankState()> look,
                        std::chrono::milliseconds interval)
     : folder_(std::move(run_folder)), rank_(rank), host_(std::move(host)), look_(std::move(look)), interval_(interval) {
-  CreateFolders(folder_ / "ranks");
+  std::error_code failed;  // what cannot be made cannot be written either, which Write takes
+  std::filesystem::create_directory(folder_ / "ranks", failed);
   Write();
   thread_ = std::jthread([this](const std::stop_token& stop) {
     std::unique_lock lock(sleep_mutex_);

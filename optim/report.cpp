@@ -74,9 +74,9 @@ void AddParts(const std::vector<OutputValue>& outputs, Metrics& metrics) {
   }
 }
 
-TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at) : run_(run) {
+TrainReport::TrainReport(const RunFolder* run, int64_t resumed_at, bool keeps_tests) : run_(run) {
   if (run_ == nullptr) return;
-  if (resumed_at >= 0) run_->Rewind(resumed_at);
+  if (resumed_at >= 0) run_->Rewind(resumed_at, keeps_tests);
   event_file_.Try([&] { events_ = std::make_unique<EventWriter>(run_->path() / "events", resumed_at); });
   if (resumed_at > 0) RepeatTests(resumed_at);
 }

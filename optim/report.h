@@ -17,8 +17,9 @@ namespace moka {
 
 class TrainReport {
  public:
-  // `run` may be null: then only the log's lines are written. `resumed_at` < 0 for a new run.
-  TrainReport(const RunFolder* run, int64_t resumed_at);
+  // `run` may be null: then only the log's lines are written. `resumed_at` < 0 for a new run. `keeps_tests`: the tests
+  // of that iteration are not made again.
+  TrainReport(const RunFolder* run, int64_t resumed_at, bool keeps_tests = true);
 
   // A display line: iteration `done` - 1 was just computed with rate `lr`; `seconds` passed over `iterations`.
   struct Display {

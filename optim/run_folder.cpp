@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -24,6 +25,9 @@
 #include "core/system_reason.h"
 #include "core/text.h"
 #include "core/wall_clock.h"
+#include "optim/run_records.h"
+#include "optim/scaling_baseline.h"
+#include "optim/signals.h"
 
 namespace moka {
 namespace {
@@ -32,10 +36,13 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kMaxRuns = 9999;
+constexpr const char* kResume = "resume";
+constexpr const char* kResumeInTest = "resume in a test";  // whose iteration's tests are made again
 constexpr const char* kLatest = "latest";
+constexpr const char* kLock = "lock";
+constexpr std::array kParts = {"config", "events", "checkpoints", "plots"};
 constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
 constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
-
 
 // "2026-01-31T12:00:00Z".
 std::string TimeText() {
@@ -75,9 +82,10 @@ void EndLastLine(const fs::path& path) {
   if (!ReadFile(path, kMetricsLimitBytes).ends_with('\n')) AppendTo(path, "\n");
 }
 
-// Training lines carry the iterations done before them, test lines those done in all.
-bool IsSuperseded(const MetricLine& line, int64_t resumed_at) {
-  return line.iteration > resumed_at || (line.iteration == resumed_at && line.split == "train");
+// Training lines carry the iterations done before them, test lines those done in all. Where a test was left before its
+// end, it is made again.
+bool IsSuperseded(const MetricLine& line, int64_t resumed_at, bool keeps_tests) {
+  return line.iteration > resumed_at || (line.iteration == resumed_at && (line.split == "train" || !keeps_tests));
 }
 
 Json SessionOf(const RunIdentity& identity) {
@@ -91,11 +99,31 @@ Json SessionOf(const RunIdentity& identity) {
   return session;
 }
 
+// run.json of a run's folder.
+Json ReadIdentity(const fs::path& folder) {
+  const fs::path file = folder / "run.json";
+  const std::string bytes = ReadFile(file, kJsonLimitBytes);
+  CheckJsonBounds(bytes, file.string());
+  Json json = Json::parse(bytes, nullptr, false);
+  if (json.is_object()) return json;
+  throw Error(ErrorKind::kBadData, StrCat(file.string(), " is not a run's identity (no JSON object)"));
+}
+
+// A line of metrics.jsonl, null where it is no JSON or nests as no line of numbers does.
+Json ParsedLine(std::string_view line) {
+  try {
+    CheckJsonBounds(line, {});
+  } catch (const Error&) {
+    return {};
+  }
+  return Json::parse(line, nullptr, false);
+}
+
 bool IsFailed(std::string_view state) { return state == "failed" || state == "diverged"; }
 
 // Takes the lock of a run's folder, waiting up to a second.
 int Lock(const fs::path& folder) {
-  const fs::path path = folder / "lock";
+  const fs::path path = folder / kLock;
   OpenFile file = OpenFile::ForUpdating(path);
   const int fd = file.fd();
   constexpr int kTries = 10;
@@ -156,10 +184,21 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
       throw Error(ErrorKind::kCantCreate, StrCat("cannot create folder ", candidate.string(), ": ", SystemReason()));
     }
   }
-  RunFolder run(folder, Lock(folder), false);
-  for (const char* part : {"config", "events", "checkpoints", "plots"}) CreateFolders(folder / part);
+  try {
+    RunFolder run(folder, Lock(folder), false);
+    run.WriteIdentity(identity);
+    return run;
+  } catch (const std::exception&) {  // a folder that is no run is none to keep
+    std::error_code code;
+    fs::remove_all(folder, code);
+    throw;
+  }
+}
+
+void RunFolder::WriteIdentity(const RunIdentity& identity) {
+  for (const char* part : kParts) CreateFolders(path_ / part);
   Json json;
-  json["id"] = run.name();
+  json["id"] = name();
   json["name"] = identity.name;
   json["created"] = TimeText();
   json["version"] = identity.version;
@@ -170,34 +209,65 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
   json["parent"] = identity.parent.empty() ? Json() : Json(identity.parent);
   for (const auto& [key, value] : identity.more) json[key] = value;
   json["sessions"] = Json::array({SessionOf(identity)});
-  WriteFileAtomically(folder / "run.json", Dump(json));
-  run.WriteStatus({});
-  run.BecomeLatest();
-  return run;
+  WriteFileAtomically(path_ / "run.json", Dump(json));
+  WriteStatus({});
+  BecomeLatest();
+  has_begun_ = true;
+}
+
+RunFolder RunFolder::Take(const fs::path& folder) {
+  const fs::path file = fs::weakly_canonical(folder);
+  (void)ReadIdentity(file);
+  CheckOwnFolder(file);
+  return {file, Lock(file), true};
+}
+
+void RunFolder::BeginSession(const RunIdentity& identity) {
+  CheckStanding();
+  Json json = ReadIdentity(path_);
+  if (!json["sessions"].is_array()) json["sessions"] = Json::array();
+  json["sessions"].push_back(SessionOf(identity));
+  WriteFileAtomically(path_ / "run.json", Dump(json));
+  has_begun_ = true;
+  for (const char* part : kParts) CreateFolders(path_ / part);
 }
 
 RunFolder RunFolder::Open(const fs::path& folder, const RunIdentity& identity) {
-  const fs::path file = fs::weakly_canonical(folder);
-  const std::string bytes = ReadFile(file / "run.json", kJsonLimitBytes);
-  CheckJsonBounds(bytes, (file / "run.json").string());
-  CheckOwnFolder(file);
-  RunFolder run(file, Lock(file), true);
-  Json json = Json::parse(bytes, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) {
-    throw Error(ErrorKind::kBadData, StrCat((file / "run.json").string(), " is not a run's identity (no JSON object)"));
-  }
-  if (!json["sessions"].is_array()) json["sessions"] = Json::array();
-  json["sessions"].push_back(SessionOf(identity));
-  WriteFileAtomically(file / "run.json", Dump(json));
-  for (const char* part : {"config", "events", "checkpoints", "plots"}) CreateFolders(file / part);
+  RunFolder run = Take(folder);
+  run.BeginSession(identity);
   return run;
 }
 
+void RunFolder::CheckStanding() const {
+  struct stat held {};
+  struct stat found {};
+  const bool is_found = stat((path_ / kLock).c_str(), &found) == 0;
+  if (is_found && fstat(lock_fd_, &held) == 0 && held.st_dev == found.st_dev && held.st_ino == found.st_ino) return;
+  throw Error(ErrorKind::kIo, {},
+              StrCat(path_.string(), ": the run's folder was removed or replaced while it was trained in"),
+              "a folder that was renamed goes on from its last checkpoint: moka train --resume=FOLDER");
+}
+
+void RunFolder::CheckResumable() const {
+  CheckStanding();
+  for (const char* needed : {"run.json", "config/solver.prototxt"}) {
+    std::error_code code;
+    if (fs::is_regular_file(path_ / needed, code)) continue;
+    throw Error(ErrorKind::kIo, StrCat((path_ / needed).string(),
+                                       " was removed while the run was trained in: it cannot be resumed without"));
+  }
+}
+
 RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)), is_resumed_(other.is_resumed_) {}
+    : path_(std::move(other.path_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)),
+      is_resumed_(other.is_resumed_),
+      has_begun_(other.has_begun_) {}
 
 RunFolder::~RunFolder() {
-  if (lock_fd_ >= 0) close(lock_fd_);
+  if (lock_fd_ < 0) return;
+  SignalRequests::SetLastWords({}, {});
+  close(lock_fd_);
 }
 
 void RunFolder::BecomeLatest() const { ReplaceSymlink(path_.parent_path() / kLatest, path_.filename()); }
@@ -226,7 +296,7 @@ void RunFolder::WriteConfig(std::string_view name, std::string_view text) const 
   WriteFileAtomically(path_ / "config" / name, text);
 }
 
-void RunFolder::WriteStatus(const RunStatus& status) const {
+std::string RunFolder::StatusText(const RunStatus& status) const {
   Json json;
   json["state"] = status.state;
   json["pid"] = getpid();
@@ -240,8 +310,35 @@ void RunFolder::WriteStatus(const RunStatus& status) const {
   json["exit_code"] = status.exit_code ? Json(*status.exit_code) : Json();
   json["error"] = status.error.empty() ? Json() : Json(status.error);
   json["heartbeat"] = TimeText();
-  WriteFileAtomically(path_ / "status.json", Dump(json));
+  return Dump(json);
+}
+
+void RunFolder::WriteStatus(const RunStatus& status) const {
+  CheckStanding();
+  WriteFileAtomically(path_ / "status.json", StatusText(status));
+  RunStatus killed = status;
+  killed.state = "interrupted";
+  killed.exit_code = kKilledByInterrupt;
+  SignalRequests::SetLastWords(path_ / "status.json", status.exit_code ? std::string() : StatusText(killed));
   if (IsFailed(status.state)) LeaveLatest();
+}
+
+void RunFolder::WriteLastStatus(const RunStatus& status) const noexcept {
+  try {
+    WriteStatus(status);
+  } catch (const std::exception&) {
+    try {
+      // A full disk has no room for a file beside it, and has the block of the one that is there.
+      CheckStanding();
+      const OpenFile file = OpenFile::ForUpdating(path_ / "status.json");
+      const std::string text = StatusText(status);
+      const bool is_whole = pwrite(file.fd(), text.data(), text.size(), 0) == std::ssize(text);
+      if (is_whole) (void)!ftruncate(file.fd(), std::ssize(text));
+      LeaveLatest();
+    } catch (const std::exception&) {
+      return;  // the error that ended the session is told; where it stands cannot be
+    }
+  }
 }
 
 void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const {
@@ -260,6 +357,7 @@ void RunFolder::AppendMetrics(int64_t iteration, double epoch, std::string_view 
 }
 
 void RunFolder::AppendLine(std::string_view file, std::string_view line) const {
+  CheckStanding();
   AppendTo(path_ / file, StrCat(line, "\n"));
 }
 
@@ -272,6 +370,7 @@ void RunFolder::AppendEvent(std::string_view event, int64_t iteration) const {
 }
 
 void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const {
+  CheckStanding();
   const fs::path path = path_ / "results.csv";
   std::vector<std::string> header = {"iter", "epoch"};
   std::error_code code;
@@ -296,16 +395,22 @@ void RunFolder::AppendResult(int64_t iteration, double epoch, const Metrics& met
   AppendTo(path, Join(row, ",") + "\n");
 }
 
-void RunFolder::Rewind(int64_t iteration) const {
-  EndLastLine(path_ / "metrics.jsonl");
-  AppendEvent("resume", iteration);
+void RunFolder::Rewind(int64_t iteration, bool keeps_tests) const {
+  TellBrokenRecords(path_, iteration);
+  for (const auto file : {std::string_view("metrics.jsonl"), std::string_view(kScalingFile)}) EndLastLine(path_ / file);
+  AppendEvent(keeps_tests ? kResume : kResumeInTest, iteration);
   const fs::path results = path_ / "results.csv";
   std::error_code code;
   if (!fs::exists(results, code)) return;
   std::string kept;
-  for (const std::string& row : Split(ReadLinesFile(results), '\n')) {
+  const std::string text = ReadLinesFile(results);
+  const std::string_view header = std::string_view(text).substr(0, text.find('\n'));
+  for (const std::string& row : Split(text, '\n')) {
+    const bool is_row = !row.empty() && row.front() >= '0' && row.front() <= '9' &&
+                        std::ranges::count(row, ',') == std::ranges::count(header, ',');
     const int64_t row_iteration = std::strtoll(row.c_str(), nullptr, 10);
-    if (!row.empty() && row_iteration <= iteration) kept += row + "\n";
+    const bool is_in_force = keeps_tests ? row_iteration <= iteration : row_iteration < iteration;
+    if (kept.empty() || (is_row && is_in_force)) kept += row + "\n";
   }
   WriteFileAtomically(results, kept);
 }
@@ -331,13 +436,13 @@ std::vector<MetricLine> ReadMetrics(const fs::path& folder) {
   const std::string text = ReadLinesFile(folder / "metrics.jsonl", {.bytes = kMetricsLimitBytes});
   std::vector<MetricLine> lines;
   for (const std::string& row : Split(text, '\n')) {
-    CheckJsonBounds(row, (folder / "metrics.jsonl").string());
-    const Json json = Json::parse(row, nullptr, false);
+    const Json json = ParsedLine(row);
     if (!json.is_object() || !json.contains("iter") || !json["iter"].is_number_integer()) continue;
     const auto iteration = json["iter"].get<int64_t>();
     if (json.contains("event")) {
-      if (json["event"] == "resume") {
-        std::erase_if(lines, [&](const MetricLine& line) { return IsSuperseded(line, iteration); });
+      const bool keeps_tests = json["event"] == kResume;
+      if (keeps_tests || json["event"] == kResumeInTest) {
+        std::erase_if(lines, [&](const MetricLine& line) { return IsSuperseded(line, iteration, keeps_tests); });
       }
       continue;
     }

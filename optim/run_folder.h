@@ -49,6 +49,10 @@ class RunFolder {
   // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kInterrupted within a second if
   // another process holds the lock (its pid, host and start named).
   static RunFolder Open(const std::filesystem::path& folder, const RunIdentity& identity);
+  // Locks an existing run and changes nothing else in it, so that whatever refuses to go on leaves it as it is; what
+  // goes on calls BeginSession before it writes. Errors: as Open.
+  static RunFolder Take(const std::filesystem::path& folder);
+  void BeginSession(const RunIdentity& identity);
 
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&& other) = delete;
@@ -61,6 +65,15 @@ class RunFolder {
   std::filesystem::path log() const { return path_ / "log.txt"; }
   std::string name() const { return path_.filename().string(); }
   bool is_resumed() const { return is_resumed_; }
+  // Whether this process has begun to write it: a new run, or one whose session has begun.
+  bool has_begun() const { return has_begun_; }
+
+  // Errors: kIo where the folder that this process holds the lock of is no more to be found by its path: it was removed
+  // or renamed, or another run has taken its place. Whatever writes asks this first, so that no part of it is made
+  // anew.
+  void CheckStanding() const;
+  // Errors: kIo where what the run goes on from later, beside its checkpoints, is gone.
+  void CheckResumable() const;
 
   // The link `latest` beside this run names it from now on. Errors: kCantCreate.
   void BecomeLatest() const;
@@ -68,6 +81,8 @@ class RunFolder {
   void WriteConfig(std::string_view name, std::string_view text) const;
   // Replaces status.json; the link `latest` leaves a run that is failed or diverged. Errors: kCantCreate, kIo.
   void WriteStatus(const RunStatus& status) const;
+  // The same of a session that ends with an error: where nothing else can be written, into the file that is there.
+  void WriteLastStatus(const RunStatus& status) const noexcept;
   // A line of metrics.jsonl: {"iter":..,"epoch":..,"time":..,"split":..,metrics}. A value that is not finite becomes
   // null with "finite":false. Errors: kIo.
   void AppendMetrics(int64_t iteration, double epoch, std::string_view split, const Metrics& metrics) const;
@@ -76,8 +91,8 @@ class RunFolder {
   // A line {"event":EVENT,"iter":..}.
   void AppendEvent(std::string_view event, int64_t iteration) const;
   // The run goes on from a checkpoint of `iteration`: a "resume" event supersedes the metrics of what is done again,
-  // and results.csv loses those rows.
-  void Rewind(int64_t iteration) const;
+  // and results.csv loses those rows. Without `keeps_tests` the tests of that iteration are made again, too.
+  void Rewind(int64_t iteration, bool keeps_tests = true) const;
   // A row of results.csv; a new file starts with the header. Rows of another header go on with empty cells.
   void AppendResult(int64_t iteration, double epoch, const Metrics& metrics) const;
 
@@ -85,12 +100,15 @@ class RunFolder {
   RunFolder(std::filesystem::path path, int lock_fd, bool is_resumed)
       : path_(std::move(path)), lock_fd_(lock_fd), is_resumed_(is_resumed) {}
 
+  std::string StatusText(const RunStatus& status) const;
+  void WriteIdentity(const RunIdentity& identity);
   // Points `latest` at the run that spoke last of those that did not fail, or takes it away where there is none.
   void LeaveLatest() const;
 
   std::filesystem::path path_;
   int lock_fd_ = -1;
   bool is_resumed_ = false;
+  bool has_begun_ = false;
 };
 
 // What a run's status.json says of where it stands.

@@ -3,13 +3,17 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <string>
 
 namespace moka {
+
+inline constexpr int kKilledByInterrupt = 130;  // the exit code after a second SIGINT
 
 enum class SignalEffect { kNone, kSnapshot, kStop };
 
 // While it lives: SIGINT and SIGTERM and SIGUSR1 ask to stop (checkpoint, exit 75), SIGHUP asks for a checkpoint, as
-// Caffe's --sigint_effect and --sighup_effect may change. A second SIGINT ends the process at once with code 130.
+// Caffe's --sigint_effect and --sighup_effect may change. A second SIGINT ends the process at once.
 // One at a time; the former handlers come back when it ends.
 class SignalRequests {
  public:
@@ -24,6 +28,9 @@ class SignalRequests {
   static bool WantsStop();
   // Whether a stop was ever asked for, taken or not.
   static bool WasAskedToStop();
+  // What a second SIGINT leaves behind: `text` in place of what the file holds, which is there already. An empty text:
+  // nothing. Any thread.
+  static void SetLastWords(const std::filesystem::path& file, std::string text);
 
  private:
   static constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};

@@ -443,7 +443,9 @@ double TrainNet::Step(int64_t iteration, int plateau_step, bool must_agree, int 
   if (exchange_) std::ranges::copy(wishes_.wanted, wishes_in_.as<float>().begin());
   if (exchange_) exchange_->SetIteration(iteration);
   if (strategy_) strategy_->Begin(iteration);
+  cut_.Begin(feed_);
   for (int i = 0; i < batches; ++i) {
+    if (i > 0 && cut_.Leaves(feed_)) return 0;
     feed_.Next();
     ran_ = &NetOfBatch();
     ran_->SetInputs(iteration, iteration * turn_.steps() + turn_step, i, plateau_step);

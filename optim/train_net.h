@@ -14,6 +14,7 @@
 #include "comm/gradient_exchange.h"
 #include "graph/program.h"
 #include "layers/net.h"
+#include "optim/accumulation_cut.h"
 #include "optim/feed.h"
 #include "optim/output_value.h"
 #include "optim/pipeline/train_pipeline.h"
@@ -31,13 +32,12 @@ class TrainNet {
   // the net; its rates may still change (max_iter). With a world of several ranks (which must outlive it, too) each
   // trains on its part of the data, and losses, gradients and statistics of batch norms are means over all.
   // Another strategy than synchronous training lets ranks differ between the iterations in which they agree.
-  // Errors: kConfig (those of BuildNet; a net without loss or without anything to train), kUnavailable.
-  // With a turn (optim/train_turns.h) only its layers are trained, and data, draws and kept states are its own.
+  // With a turn (optim/train_turns.h) only its layers are trained, and data, draws and kept states are its own. Errors:
+  // kConfig (those of BuildNet; a net without loss or anything to train), kUnavailable.
   TrainNet(const NetParameter& param, const SolverParameter& solver, const PipelineOptions& data, uint64_t seed,
            const CompileOptions& compile, ParameterStore& store, Communicator* world = nullptr,
            const TrainTurn& turn = TrainTurn::default_instance())
       : TrainNet(param, solver, data, seed, compile, store, world, turn, nullptr) {}
-  TrainNet(const TrainNet&) = delete;
 
   // Every rank's store comes to hold all states, and the communicator is free until the next Step: where layers are on
   // several ranks (pipeline_stage) or their outputs are (multinode), by all ranks at once; with sharded updates,
@@ -46,8 +46,7 @@ class TrainNet {
 
   // One iteration: iter_size batches and an update. Returns the mean loss of the batches; if it is not finite, no state
   // was changed. Where `must_agree`, all ranks hold the same states afterwards, whatever the strategy. Allocates
-  // nothing in synchronous training. `turn_step`: of a turn with several steps an iteration. Errors: kPeer when a rank
-  // is lost; the states are worth nothing then.
+  // nothing in synchronous training. `turn_step`: of a turn with several steps an iteration. Errors: kPeer.
   double Step(int64_t iteration, int plateau_step = 0, bool must_agree = false, int turn_step = 0);
   // What this rank wants all to know, which it goes on wanting until they do, and how many ranks are known to want it
   // since the last Step.
@@ -55,8 +54,9 @@ class TrainNet {
     if (is_wanted) wishes_.wanted.at(static_cast<size_t>(wish)) = 1;
   }
   int wished(int wish) const { return wishes_.counted.at(static_cast<size_t>(wish)); }
-  // Null unless several ranks sum their gradients.
-  GradientExchange* exchange() { return exchange_.get(); }
+  // Whoever may leave a Step between its batches; where cut().has_left(), a Step returned nothing of use.
+  AccumulationCut& cut() { return cut_; }
+  GradientExchange* exchange() { return exchange_.get(); }  // null unless several ranks sum their gradients
   // Iterations that sums wait at most before they are in the weights.
   int delay() const { return kind_ == StrategyKind::kDelayed ? solver_.distributed().delay() : 0; }
   // With delayed sums: those that wait go into the store for a checkpoint, and come from it before the first iteration.
@@ -173,7 +173,8 @@ class TrainNet {
   std::vector<int64_t> gradient_keys_;           // of reached_ in the exchange
   std::vector<int64_t> exact_keys_;              // of what else is summed: wishes, loss, statistics unless delayed
   ParameterStore* store_ = nullptr;              // only with delayed sums
-  Tensor wishes_in_;                             // no data unless gradients are summed
+  AccumulationCut cut_;
+  Tensor wishes_in_;  // no data unless gradients are summed
   Tensor wishes_out_;
   std::shared_ptr<GradientExchange> exchange_;
   std::unique_ptr<Strategy> strategy_;

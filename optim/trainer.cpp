@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "core/exit_code.h"
@@ -70,7 +71,7 @@ void Trainer::Fail(std::string_view state, const std::string& why, int exit_code
     try {
       WriteStatus(state, why, exit_code);
     } catch (const Error& second) {
-      LogWarning(StrCat("status.json could not be written: ", second.what()));
+      if (why != second.what()) LogWarning(StrCat("status.json could not be written: ", second.what()));
     }
   } catch (const std::exception&) {
     return;  // without memory for a sentence the first error is told alone
@@ -83,42 +84,71 @@ TrainResult Trainer::Loop() {
   started_at_ = displayed_at_ = state_.iteration;
   epochs_ = static_cast<int64_t>(Epoch());
   const bool tests = !tests_.empty() && solver_.test_interval() > 0;
-  if (state_.iteration == 0 && tests && solver_.test_initialization()) TestAll();
+  AskInAccumulations();
   std::optional<TrainEnd> end;
+  if (state_.iteration > 0 && state_.is_test_due) end = Settle();
+  if (state_.iteration == 0 && tests && solver_.test_initialization()) {
+    TestAll();
+    end = cut_;
+    if (end) WriteSnapshot(false);
+  }
+  if (!end) state_.is_test_due = false;
   while (!end && state_.iteration < max_iter_) {
     Iterate();
-    const int64_t done = state_.iteration;
-    const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
-    end = Ending();
-    CheckLogFile();
-    const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
-    const bool is_last = done >= max_iter_ || (end && *end != TrainEnd::kInterrupted && *end != TrainEnd::kTimeUp);
-    const bool is_stopped = end && !is_last;
-    if (is_due || wants_snapshot_ || is_stopped || (is_best && solver_.keep_best()) ||
-        (is_last && solver_.snapshot_after_train())) {
-      WriteSnapshot(is_best);
+    end = cut_;
+    if (end) {
+      WriteSnapshot(false);
+    } else {
+      end = Settle();
     }
-    wants_snapshot_ = false;
-    if (SecondsSince(heartbeat_) > kHeartbeatSeconds) WriteStatus("running");
   }
+  if (cut_ && options_.take_signals) (void)SignalRequests::Take();  // answered
   train_->Gather(store_);
   if (!end) end = solver_.has_target_metric() && !is_target_reached_ ? TrainEnd::kTargetMissed : TrainEnd::kFinished;
   LogToFile(StrCat("Iteration ", state_.iteration, ", loss = ", General(state_.smoothed_loss)));
   return Result(*end);
 }
 
+std::optional<TrainEnd> Trainer::Settle() {
+  const int64_t done = state_.iteration;
+  const bool was_left = state_.is_test_due;
+  const bool tests = !tests_.empty() && solver_.test_interval() > 0;
+  const bool is_best = tests && done % solver_.test_interval() == 0 && TestAll();
+  state_.is_test_due = cut_.has_value();  // where the run that goes on has no test here any more, none is due
+  const std::optional<TrainEnd> end = cut_ ? cut_ : Ending();
+  CheckLogFile();
+  const bool is_due = solver_.snapshot() > 0 && done % solver_.snapshot() == 0;
+  const bool is_last =
+      !cut_ && (done >= max_iter_ || (end && *end != TrainEnd::kInterrupted && *end != TrainEnd::kTimeUp));
+  const bool is_stopped = end && !is_last;
+  if (is_due || wants_snapshot_ || is_stopped || was_left || (is_best && solver_.keep_best()) ||
+      (is_last && solver_.snapshot_after_train())) {
+    WriteSnapshot(is_best);
+  }
+  wants_snapshot_ = false;
+  if (SecondsSince(heartbeat_) > kHeartbeatSeconds) WriteStatus("running");
+  return end;
+}
+
 void Trainer::Iterate() {
   const Clock::time_point begin = Clock::now();
+  const PlateauState plateau = state_.plateau;
+  std::vector<NamedBlob> before_last;
   UpdatePlateau(solver_, state_.iteration, state_.smoothed_loss, state_.plateau);
   if (solver_.snapshot_diff()) {
     train_->Gather(store_);
-    before_update_ = WeightsOf(turns_->blobs(), store_);
+    before_last = std::exchange(before_update_, WeightsOf(turns_->blobs(), store_));
   }
   if (tests_.empty()) train_->ReleaseWhole(store_);
   TellWishes();
   phase_ = Phase::kTraining;
   iteration_now_ = state_.iteration;
   const double loss = turns_->Step(state_.iteration, state_.plateau.step, MustAgree());
+  if (train_->cut().has_left()) {
+    state_.plateau = plateau;
+    if (solver_.snapshot_diff()) before_update_ = std::move(before_last);
+    return;
+  }
   train_s_ += SecondsSince(begin);
   Replan();
   if (std::isfinite(loss)) {
@@ -215,19 +245,27 @@ void Trainer::Display() {
 
 bool Trainer::TestAll() {
   phase_ = Phase::kTesting;
+  if (options_.run != nullptr) options_.run->CheckStanding();
   train_->Gather(store_);
   CheckWeights();
   bool is_best = false;
+  const TrainerState before = state_;
+  const bool was_target_reached = is_target_reached_;
   for (size_t i = 0; i < tests_.size(); ++i) {
     const int net = static_cast<int>(i);
     const int64_t batches = solver_.test_iter(net);
     report_->TestBegins(net, state_.iteration);
     TestReport test{.net = net, .iteration = state_.iteration, .outputs = {}, .is_best = false};
     const int64_t own_batches = batches / tests_[i]->ranks();
-    test.outputs = OverRanks(tests_[i]->Run(own_batches, [&](int64_t done) {
+    std::vector<OutputValue> outputs = tests_[i]->Run(own_batches, [&](int64_t done) {
       if (options_.observer != nullptr) options_.observer->OnTestBatch(net, done, own_batches);
-      return true;
-    }));
+      return done == own_batches || !LeavesTest(done);
+    });
+    if (cut_) {
+      DropTest(before, was_target_reached);
+      return false;
+    }
+    test.outputs = OverRanks(std::move(outputs));
     if (options_.run != nullptr) {
       samples_.Try([&] { DrawSampleGrids(solver_, net, *tests_[i], state_.iteration, options_.run->path()); });
     }
@@ -238,6 +276,7 @@ bool Trainer::TestAll() {
                    .loss = LossOf(test.outputs)});
     if (options_.observer != nullptr) options_.observer->OnTest(test);
   }
+  state_.is_test_due = false;
   report_->Plot();
   return is_best;
 }

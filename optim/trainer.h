@@ -46,7 +46,7 @@ class Trainer {
   // nothing without a prefix, and nothing the second time. Run() does it if nobody has before. Errors: kCantCreate and
   // kConfig at the field.
   void PrepareSnapshots();
-  // Where a new run writes, once all that can be wrong with its configuration is known to be right. Before Run().
+  // Where the run writes, once its configuration is known to be right; a resumed one is set back to here. Before Run().
   void SetRun(RunFolder& run);
   // Trains to the end. Errors: kDiverged naming the layer and the last good checkpoint, kBadData, kIo; status.json says
   // so too.
@@ -87,6 +87,7 @@ class Trainer {
   void TellWishes();
   void TakeWishes();
   void ReadWishes();
+  bool IsTimeUp() const;
   // The mean over ranks of what each has computed on its part; as it is with one rank.
   std::vector<OutputValue> OverRanks(std::vector<OutputValue> outputs) const;
   void AwaitSnapshot();
@@ -124,6 +125,14 @@ class Trainer {
   void WriteCaffeSnapshot(const ParameterStore& slots);
   // snapshot_diff: what the last update took from each blob, 0 from those it leaves alone; empty without it.
   std::vector<std::vector<float>> LastUpdate() const;
+  // Leaving what is under way (optim/trainer_cuts.cpp): what a signal or the clock asks of this rank, the request
+  // staying; the question between the batches of an iteration and of a test, of which `done` are; all as before a test.
+  std::optional<TrainEnd> AskedEnd() const;
+  void AskInAccumulations();
+  bool LeavesTest(int64_t done);
+  void DropTest(const TrainerState& before, bool was_target_reached);
+  // The test, the checkpoint and the end that follow an iteration, where they do.
+  std::optional<TrainEnd> Settle();
   // What ends the run now, if anything does.
   std::optional<TrainEnd> Ending();
   void WriteStatus(std::string_view state, const std::string& error = {}, std::optional<int> exit_code = {});
@@ -166,9 +175,16 @@ class Trainer {
 
   std::filesystem::path last_checkpoint_;
   int64_t last_checkpoint_iteration_ = -1;
+  int64_t resumed_at_ = -1;  // iteration of the checkpoint that this process goes on from; -1: none
   bool wants_stop_ = false;
   bool wants_snapshot_ = false;
   bool is_time_up_ = false;
+  std::optional<TrainEnd> cut_;  // why an iteration or a test was left before its end
+  struct TestAsk {               // where ranks asked each other last, and after how many batches they do it again
+    int64_t batch = 0;
+    int64_t stride = 1;
+    Clock::time_point asked;
+  } test_ask_;
   bool has_prepared_snapshots_ = false;
   double time_limit_s_ = 0;  // 0: none
   double checkpoint_s_ = 0;  // how long the last one took

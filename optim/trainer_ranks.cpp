@@ -280,9 +280,13 @@ void Trainer::ReadWishes() {
     wants_stop_ = wants_stop_ || request == SignalEffect::kStop;
     wants_snapshot_ = wants_snapshot_ || request == SignalEffect::kSnapshot;
   }
-  // Time to write the checkpoint is kept back, half as much again as the last one took.
+  is_time_up_ = IsTimeUp();
+}
+
+// Time to write the checkpoint is kept back, half as much again as the last one took.
+bool Trainer::IsTimeUp() const {
   const double passed_s = std::chrono::duration<double>(Clock::now() - started_).count();
-  is_time_up_ = time_limit_s_ > 0 && passed_s + 1.5 * checkpoint_s_ >= time_limit_s_;
+  return time_limit_s_ > 0 && passed_s + 1.5 * checkpoint_s_ >= time_limit_s_;
 }
 
 std::vector<OutputValue> Trainer::OverRanks(std::vector<OutputValue> outputs) const {

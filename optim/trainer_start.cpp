@@ -160,19 +160,26 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   ChooseMetrics();
   const bool is_resumed = options_.resume.has_value();
   StartWeights();
-  if (is_resumed && state_.iteration >= max_iter_) {
+  if (is_resumed && state_.iteration >= max_iter_ && !state_.is_test_due) {
     throw Error(ErrorKind::kUsage, SourcePlace{},
                 StrCat("this training is finished: ", state_.iteration, " of ", max_iter_, " iterations are done"),
                 "to go on, give a larger max_iter");
   }
-  report_ = std::make_unique<TrainReport>(options_.run, is_resumed ? state_.iteration : -1);
+  resumed_at_ = is_resumed ? state_.iteration : -1;
+  report_ = std::make_unique<TrainReport>(nullptr, resumed_at_);
   JoinRanks();
+  if (options_.run != nullptr) SetRun(*options_.run);
 }
 
 void Trainer::SetRun(RunFolder& run) {
   options_.run = &run;
   for (const auto& test : tests_) test->SetOutputFolder(run.path() / "outputs");
-  report_ = std::make_unique<TrainReport>(options_.run, -1);
+  if (resumed_at_ >= 0) {
+    if (last_checkpoint_.parent_path() == run.checkpoints())
+      SetAsideNewer(run.checkpoints(), state_.iteration, state_.best_iteration);
+    LogToFile(StrCat("Restoring previous solver status from ", last_checkpoint_.string()));
+  }
+  report_ = std::make_unique<TrainReport>(&run, resumed_at_, !state_.is_test_due);
 }
 
 void Trainer::BuildNets(const SolverNets& nets) {
@@ -226,7 +233,6 @@ void Trainer::BuildNets(const SolverNets& nets) {
     test.watched = WatchedForSamples(solver_, static_cast<int>(i));
     tests_.push_back(std::make_unique<TestNet>(nets.tests[i], test, store_));
     CheckSampleGrids(solver_, static_cast<int>(i), *tests_.back());
-    if (options_.run != nullptr) tests_.back()->SetOutputFolder(options_.run->path() / "outputs");
     if (is_first()) TellPartOfTest(static_cast<int>(i), solver_.test_iter(static_cast<int>(i)), *tests_.back());
     if (test.evaluation == Evaluation::kDetection && tests_.back()->DetectionOutputs().empty()) {
       FailToStart(
@@ -308,11 +314,7 @@ void Trainer::Restore(const Checkpoint& checkpoint) {
   state_ = checkpoint.trainer;
   turns_->Seek(state_.positions);
   last_checkpoint_ = checkpoint.path;
-  last_checkpoint_iteration_ = state_.iteration;
-  if (options_.run != nullptr && checkpoint.path.parent_path() == options_.run->checkpoints()) {
-    SetAsideNewer(options_.run->checkpoints(), state_.iteration, state_.best_iteration);
-  }
-  LogToFile(StrCat("Restoring previous solver status from ", file));
+  if (!state_.is_test_due) last_checkpoint_iteration_ = state_.iteration;  // else it is written anew after the test
 }
 
 void Trainer::RestoreCaffe(const fs::path& path) {
@@ -369,6 +371,7 @@ void Trainer::WriteSnapshot(bool is_best) {
     if (solver_.has_snapshot_prefix()) WriteCaffeSnapshot(slots);
     return AwaitSnapshot();
   }
+  options_.run->CheckStanding();
   state_.positions.clear();
   turns_->SavePositions(state_.positions);
   train_->SaveWaiting(store_);

@@ -41,6 +41,7 @@ TrainerState FromObject(const Json& json) {
   }
   state.skipped_updates = CountOf(json, "skipped_updates");
   if (json.contains("waiting_ranks")) state.waiting_ranks = CountOf(json, "waiting_ranks");
+  if (json.contains("is_test_due")) state.is_test_due = json.at("is_test_due").get<bool>();
   return state;
 }
 
@@ -63,6 +64,7 @@ std::string ToJson(const TrainerState& state) {
   }
   json["skipped_updates"] = state.skipped_updates;
   if (state.waiting_ranks > 0) json["waiting_ranks"] = state.waiting_ranks;
+  if (state.is_test_due) json["is_test_due"] = true;
   return json.dump(1) + "\n";
 }
 

@@ -27,6 +27,7 @@ struct TrainerState {
   PlateauState plateau;         // lr_policy "plateau"
   int64_t skipped_updates = 0;  // iterations whose loss was not finite (on_nan: IGNORE)
   int64_t waiting_ranks = 0;    // over which the sums were made that are not in the weights yet; 0: there are none
+  bool is_test_due = false;     // the test at this iteration was left before its end
   friend bool operator==(const TrainerState&, const TrainerState&) = default;
 };
 

@@ -266,7 +266,13 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   return setup;
 }
 
-RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks) {
+std::optional<RunFolder> TakeRun(const TrainSetup& setup) {
+  if (setup.run_folder.empty()) return std::nullopt;
+  return RunFolder::Take(setup.run_folder);
+}
+
+void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks,
+              std::optional<RunFolder>& run) {
   RunIdentity identity;
   identity.name = setup.run_name;
   identity.version = std::string(Version());
@@ -275,16 +281,18 @@ RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std
   identity.parent = setup.parent;
   identity.argv = arguments.words;
   identity.more["ranks"] = ranks;
-  RunFolder run = setup.run_folder.empty() ? RunFolder::Create(RunsFolder(arguments), identity)
-                                           : RunFolder::Open(setup.run_folder, identity);
+  if (run) {
+    run->BeginSession(identity);
+  } else {
+    run.emplace(RunFolder::Create(RunsFolder(arguments), identity));
+  }
   // A run that was moved elsewhere has no runs beside it to be the latest of.
   std::error_code code;
-  if (run.is_resumed() && fs::equivalent(run.path().parent_path(), RunsFolder(arguments), code)) run.BecomeLatest();
-  for (const auto& [name, text] : setup.net_files) run.WriteConfig(name, text);
-  run.WriteConfig("solver.prototxt", SolverToText(setup.solver));
-  KeepPicturesWay(setup, run);
-  if (!setup.overrides.empty()) run.WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");
-  return run;
+  if (run->is_resumed() && fs::equivalent(run->path().parent_path(), RunsFolder(arguments), code)) run->BecomeLatest();
+  for (const auto& [name, text] : setup.net_files) run->WriteConfig(name, text);
+  run->WriteConfig("solver.prototxt", SolverToText(setup.solver));
+  KeepPicturesWay(setup, *run);
+  if (!setup.overrides.empty()) run->WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");
 }
 
 }  // namespace moka

@@ -42,9 +42,12 @@ std::vector<std::string> OverridesOf(const Arguments& arguments);
 // Reads everything; writes nothing. Errors: kUsage, kNoInput, kConfig as the readers say.
 TrainSetup ReadTrainSetup(const Arguments& arguments);
 
-// Makes the run's folder (or opens the one resumed) and writes its config/.
-// `ranks`: what run.json says of them.
-RunFolder OpenRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks);
+// The run that is resumed, locked and otherwise as it was; none where a new one starts.
+std::optional<RunFolder> TakeRun(const TrainSetup& setup);
+// Makes the run's folder, or begins a session of the one that was taken, and writes its config/. All that can refuse
+// the training comes before it. `ranks`: what run.json says of them.
+void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::string& ranks,
+              std::optional<RunFolder>& run);
 
 // Overrides split by what they speak of: "solver." and plain fields go to the solver, "net." and layer paths to the
 // net.

@@ -13,6 +13,7 @@ namespace {
 class RankBeaconTest : public FolderTest {};
 
 TEST_F(RankBeaconTest, WritesWhatItsRankDoesUntilItEnds) {
+  std::filesystem::create_directory(At("run"));
   std::atomic<int64_t> iteration = 4;
   {
     const RankBeacon beacon(At("run"), 3, "here", [&] {

@@ -14,6 +14,7 @@
 #include "comm/same_on_all.h"
 #include "comm/thread_ranks.h"
 #include "core/error.h"
+#include "core/exit_code.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/quiet_scope.h"
@@ -88,15 +89,16 @@ class TerminalObserver : public TrainObserver {
   std::string accuracy_;
 };
 
-void LogStart(const TrainSetup& setup, const RunFolder& run, int64_t resumed_at) {
+// `resumed_at`: the checkpoint's iteration; none where there was no checkpoint.
+void LogStart(const TrainSetup& setup, const RunFolder& run, std::optional<int64_t> resumed_at) {
   SetLogFile(run.log());
   LogInfo(fmt::format("moka {} · {} · run {}", Version(), TeamText(), run.path().string()));
   LogToFile("Initializing solver from parameters:");
   for (const std::string& line : Split(SolverToText(setup.solver), '\n')) {
     if (!line.empty()) LogToFile(line);
   }
-  if (resumed_at > 0) {
-    LogInfo(StrCat("resuming at iteration ", resumed_at));
+  if (resumed_at) {
+    LogInfo(StrCat("resuming at iteration ", *resumed_at));
   } else if (run.is_resumed()) {
     LogInfo("resuming: no checkpoint was written yet, so it starts again at iteration 0");
   }
@@ -128,6 +130,7 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
     line += fmt::format(" · best {} {:.4f} @ {}", result.best_metric, *result.best, result.best_iteration);
   LogInfo(line);
   if (result.exit_code() == static_cast<int>(ErrorKind::kInterrupted)) {
+    run.CheckResumable();
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
@@ -238,8 +241,9 @@ TrainResult RunTraced(const Arguments& arguments, const Training& training, Comm
   return result;
 }
 
-// One rank, or the only one (no world).
-int TrainRank(const Arguments& arguments, Training& training, Communicator* world) {
+// One rank, or the only one (no world). The first one's `run` is there from when it is locked or made, and outlives
+// what the rank has open.
+int TrainInRun(const Arguments& arguments, Training& training, Communicator* world, std::optional<RunFolder>& run) {
   const TrainSetup& setup = training.setup();
   const bool is_first = world == nullptr || world->is_first();
   const std::string ranks = RanksText(world == nullptr ? 1 : world->size(), training.is_shared());
@@ -271,27 +275,18 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   if (is_first) options.observer = &observer;
   options.world = world;
   options.resume = training.TakeResume();
-  // A new run is built before its folder is made, so a wrong configuration leaves nothing behind; a resumed one needs
-  // its folder to be built.
-  std::optional<RunFolder> run;
-  std::unique_ptr<Trainer> trainer;
-  if (options.resume) {
-    CheckResume(*options.resume, setup.solver,
-                WholeTrainNet(setup.solver, setup.nets));  // before the run's config is written anew
-    if (is_first) {
-      run.emplace(OpenRun(setup, arguments, ranks));
-      LogStart(setup, *run, options.resume->trainer.iteration);
-      options.run = &*run;
-    }
-    trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
-  } else {
-    trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
-    if (is_first) {
-      trainer->PrepareSnapshots();
-      run.emplace(OpenRun(setup, arguments, ranks));
-      LogStart(setup, *run, 0);
-      trainer->SetRun(*run);
-    }
+  if (options.resume) CheckResume(*options.resume, setup.solver, WholeTrainNet(setup.solver, setup.nets));
+  std::optional<int64_t> resumed_at;
+  if (options.resume) resumed_at = options.resume->trainer.iteration;
+  if (std::optional<RunFolder> taken = is_first ? TakeRun(setup) : std::nullopt) run.emplace(std::move(*taken));
+  // All is built before a folder is made or changed: a wrong configuration leaves a resumed run as it was, and of a new
+  // one nothing.
+  const auto trainer = std::make_unique<Trainer>(setup.solver, setup.nets, std::move(options));
+  if (is_first) {
+    trainer->PrepareSnapshots();
+    BeginRun(setup, arguments, ranks, run);
+    LogStart(setup, *run, resumed_at);
+    trainer->SetRun(*run);
   }
   ShareRun(world, training, run ? &*run : nullptr, *trainer);
   if (run) WriteRunKernels(*run, compile);
@@ -302,6 +297,28 @@ int TrainRank(const Arguments& arguments, Training& training, Communicator* worl
   const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
   return run ? FinishTraining(result, *run) : result.exit_code();
+}
+
+// What a run's status.json says last, where nobody has said how this session ended.
+void EndStatus(const std::optional<RunFolder>& run, const std::string& why, int exit_code) {
+  if (!run || !run->has_begun()) return;
+  const std::optional<RunProgress> progress = ReadProgress(run->path());
+  if (progress && progress->state != "starting" && progress->state != "running") return;
+  RunStatus status;
+  status.state = exit_code == static_cast<int>(ErrorKind::kInterrupted) ? "interrupted" : "failed";
+  status.exit_code = exit_code;
+  status.error = why;
+  run->WriteLastStatus(status);
+}
+
+int TrainRank(const Arguments& arguments, Training& training, Communicator* world) {
+  std::optional<RunFolder> run;
+  try {
+    return TrainInRun(arguments, training, world, run);
+  } catch (const std::exception& error) {  // once the trainer has closed its files and given up its memory
+    EndStatus(run, error.what(), ExitCodeOf(error));
+    throw;
+  }
 }
 
 // Every rank is a thread of this process with a team of its own.

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/image_adjust.h"
+#include "data/picture_limits.h"
 
 namespace moka {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 const ResizeParameter& ResizeOf(const TransformationParameter& p) {
   return p.resize_param_size() > 0 ? p.resize_param(0) : ResizeParameter::default_instance();
 }
-
-constexpr uint32_t kBoxTransformMaxSide = 1U << 14U;
 
 Error BoxTransformFault(std::string_view field, const std::string& text) {
   return {ErrorKind::kConfig, StrCat("transform_param.", field, ": ", text)};
@@ -140,9 +139,10 @@ void BoxTransform::CheckFields() const {
       throw BoxTransformFault("resize_param",
                               "FIT_SMALL_SIZE gives images of many sizes; use WARP or FIT_LARGE_SIZE_AND_PAD");
     }
-    if (r.height() < 1 || r.width() < 1 || std::max(r.height(), r.width()) > kBoxTransformMaxSide) {
-      throw BoxTransformFault("resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..",
-                                                     kBoxTransformMaxSide));
+    if (!IsPictureSize(r.height(), r.width())) {
+      throw BoxTransformFault(
+          "resize_param", StrCat("height ", r.height(), " and width ", r.width(), ", expected 1..", kMostPictureSide,
+                                 ", at most ", kMostPicturePixels, " pixels together"));
     }
   }
   const bool changes_size = p.has_expand_param() || sampling_.batch_sampler_size() > 0 || Jitters();

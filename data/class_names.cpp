@@ -1,8 +1,14 @@
 #include "data/class_names.h"
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string_view>
 
+#include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/list_text.h"
 #include "data/sample_record.h"
@@ -21,6 +27,22 @@ std::vector<std::string> NamesIn(const SampleSchema& schema, const RecordDataPar
   if (takes(RecordDataParameter::MASK)) return list(schema.mask_class());
   if (takes(RecordDataParameter::LABELS) && schema.label_size() > 0) return list(schema.label(0).class_name());
   return {};
+}
+
+// The number before a name, "12 cat"; -1 without one.
+int64_t NumberBefore(std::string_view name) {
+  int64_t number = -1;
+  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool has_name = code == std::errc() && end != name.data() + name.size() && (*end == ' ' || *end == '\t');
+  return has_name ? number : -1;
+}
+
+// Whether the numbers before the names are those of all classes, in whatever order; others belong to the names ("5
+// cents").
+bool AreNumbered(const std::vector<std::string>& names) {
+  std::set<int64_t> numbers;
+  for (const std::string& name : names) numbers.insert(NumberBefore(name));
+  return numbers.size() == names.size() && *numbers.begin() == 0 && *numbers.rbegin() + 1 == std::ssize(names);
 }
 
 }  // namespace
@@ -45,6 +67,29 @@ std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {
   const std::string text = ListText(ReadFile(file, kLimit), file.string());
   for (const std::string& line : Split(text, '\n')) names.emplace_back(Trim(line));
   while (!names.empty() && names.back().empty()) names.pop_back();
+  return names;
+}
+
+std::vector<std::string> ReadGivenNames(const std::filesystem::path& file) {
+  std::vector<std::string> names = ReadNameLines(file);
+  if (names.empty()) throw Error(ErrorKind::kBadData, StrCat(Printable(file.string()), " has no names of classes"));
+  const bool are_numbered = AreNumbered(names);
+  std::map<std::string_view, size_t> lines;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1, .column = 1};
+    if (names[i].empty()) {
+      throw Error(ErrorKind::kBadData, place, StrCat("a blank line where the name of class ", i, " stands"),
+                  "names stand one a line, that of class 0 first");
+    }
+    if (are_numbered && NumberBefore(names[i]) != static_cast<int64_t>(i)) {
+      throw Error(ErrorKind::kBadData, place,
+                  StrCat("\"", Printable(names[i]), "\" stands where the name of class ", i, " does"),
+                  "names stand by their classes' numbers: sort the lines, from 0 on");
+    }
+    const auto [known, is_new] = lines.emplace(names[i], i + 1);
+    if (is_new) continue;
+    LogWarning(StrCat(place.ToString(), ": \"", Printable(names[i]), "\" is also the name in line ", known->second));
+  }
   return names;
 }
 

@@ -17,5 +17,9 @@ std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::fi
 std::vector<std::string> LabelNamesIn(const std::filesystem::path& database);
 // Lines of a file of names; blank ones at the end are none. Errors: those of ReadFile.
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
+// The same of a file that somebody wrote to be shown by. A name that stands twice is a warning. Errors: besides,
+// kBadData for a file without names, and with the line's place for one that is blank, or that begins with the number of
+// another class than the line's own.
+std::vector<std::string> ReadGivenNames(const std::filesystem::path& file);
 
 }  // namespace moka

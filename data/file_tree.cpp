@@ -30,7 +30,11 @@ std::vector<fs::path> EntriesOf(const fs::path& folder, bool (*is_wanted)(const 
   for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
     if (is_wanted(it->path())) entries.push_back(it->path());
   }
-  if (failed) throw Error(ErrorKind::kNoInput, StrCat("cannot read folder ", folder.string(), ": ", failed.message()));
+  if (failed) {
+    const bool is_denied = failed == std::errc::permission_denied;
+    throw Error(is_denied ? ErrorKind::kNotAllowed : ErrorKind::kNoInput,
+                StrCat("cannot read folder ", Printable(folder.string()), ": ", failed.message()));
+  }
   std::sort(entries.begin(), entries.end());
   return entries;
 }

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <utility>
 
 #include "core/error.h"
@@ -55,13 +54,13 @@ int64_t NumberOf(std::string_view field) {
 
 // The first bytes of a file; none of one that cannot be read, or only once.
 std::string BeginOf(const fs::path& path) {
-  constexpr std::streamsize kBytes = 8;
+  constexpr int64_t kBytes = 8;
   std::string begin(kBytes, '\0');
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return {};
-  std::ifstream stream(path, std::ios::binary);
-  stream.read(begin.data(), kBytes);
-  begin.resize(static_cast<size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  try {
+    begin.resize(static_cast<size_t>(OpenFile::ForReading(path).ReadAt(0, begin.data(), kBytes, path)));
+  } catch (const Error&) {
+    return {};
+  }
   return begin;
 }
 

@@ -10,6 +10,7 @@
 #include "data/file_tree.h"
 #include "data/gz_file.h"
 #include "data/left_out.h"
+#include "data/picture_walk.h"
 #include "data/record_source.h"
 #include "data/record_writer.h"
 
@@ -44,24 +45,6 @@ ImportItem BytesItem(std::string bytes, int32_t label, std::string name) {
   ImportItem item{.name = std::move(name), .label = label};
   item.read = [bytes = std::move(bytes)] { return bytes; };
   return item;
-}
-
-constexpr const char* kNoPictures = "files that are no pictures by their names";
-constexpr const char* kNoClass = "pictures that lie in no class's folder";
-constexpr const char* kHidden = "hidden folders, which are no classes and hold none of a class's pictures";
-
-// What kind of file it is that is left out, by its name.
-std::string KindLeftOut(std::string_view name) {
-  if (IsImageName(name)) return kNoClass;
-  const std::string_view format = UnreadFormatOfName(name);
-  return format.empty() ? kNoPictures : StrCat(format, " files, a format that is not read");
-}
-
-// Files that systems leave behind: nobody misses them.
-bool IsSystemFile(std::string_view name) {
-  const std::string_view file = name.substr(name.rfind('/') + 1);
-  return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
-         name.find("__MACOSX/") != std::string_view::npos;
 }
 
 // The name up to and with the first folder that is hidden, such as a notebook's .ipynb_checkpoints; empty if none is.
@@ -101,59 +84,6 @@ std::string_view ImportImagesClassOf(std::string_view name, std::string_view spl
   return name.substr(0, slash);
 }
 
-void NameHidden(const fs::path& folder, LeftOut& left_out) {
-  for (const fs::path& hidden : HiddenFoldersIn(folder)) left_out.Add(kHidden, hidden.string());
-}
-
-// The pictures below a class's folder, folders in it included, as torchvision's ImageFolder has them. A folder that is
-// met again by a link is not entered twice.
-class ClassFolderWalk {
- public:
-  ClassFolderWalk(const fs::path& root, LeftOut& left_out) : left_out_(left_out) {
-    std::error_code ignored;
-    root_ = fs::canonical(root, ignored);
-  }
-
-  std::vector<fs::path> PicturesIn(const fs::path& folder) {
-    std::vector<fs::path> pictures;
-    Walk(folder, pictures);
-    return pictures;
-  }
-
- private:
-  void Walk(const fs::path& folder, std::vector<fs::path>& pictures) {
-    std::error_code ignored;
-    if (!entered_.insert(fs::canonical(folder, ignored)).second) {
-      left_out_.Add("folders that were read already by another name", folder.string());
-      return;
-    }
-    NameHidden(folder, left_out_);
-    for (const fs::path& entry : SortedEntries(folder)) {
-      const std::string name = entry.filename().string();
-      if (fs::is_directory(entry, ignored)) {
-        LeadsBack(entry) ? left_out_.Add("links to folders of the set itself", entry.string()) : Walk(entry, pictures);
-      } else if (IsImageName(name)) {
-        pictures.push_back(entry);
-      } else if (!IsSystemFile(name)) {
-        left_out_.Add(KindLeftOut(name), entry.string());
-      }
-    }
-  }
-
-  // Whether a folder is a link into the set, or to one that holds it: what is there is read by its own name.
-  bool LeadsBack(const fs::path& folder) const {
-    std::error_code ignored;
-    if (!fs::is_symlink(folder, ignored)) return false;
-    const std::string target = fs::canonical(folder, ignored).string() + "/";
-    const std::string root = root_.string() + "/";
-    return target.starts_with(root) || root.starts_with(target);
-  }
-
-  LeftOut& left_out_;
-  fs::path root_;
-  std::set<fs::path> entered_;
-};
-
 // The classes of a split in order, and how many images it has.
 struct TarContents {
   std::vector<std::string> labels;
@@ -182,7 +112,7 @@ TarContents ListTar(const fs::path& tar, std::string_view split, const ImportOpt
       const std::string_view below = BelowSplit(reader.name(), split);
       const std::string_view hidden = HiddenFolderOf(below);
       if (!hidden.empty()) {
-        if (hidden_folders.emplace(hidden).second) left_out.Add(kHidden, hidden);
+        if (hidden_folders.emplace(hidden).second) left_out.Add(kHiddenFolders, hidden);
       } else if (!below.empty() && !IsSystemFile(below)) {
         left_out.Add(KindLeftOut(below), below);
       }
@@ -216,7 +146,7 @@ ImportReport ImportFolder(const fs::path& folder, const fs::path& out, const Imp
   std::error_code ignored;
   bool is_class_seen = false;
   LeftOut left_out;
-  ClassFolderWalk walk(folder, left_out);
+  PictureWalk walk(folder, left_out);
   NameHidden(folder, left_out);
   for (const fs::path& entry : SortedEntries(folder)) {
     const std::string name = entry.filename().string();

@@ -14,6 +14,7 @@
 #include "core/team.h"
 #include "core/text.h"
 #include "data/list_text.h"
+#include "data/picture_limits.h"
 #include "data/prefetch.h"
 #include "data/sampling_fields.h"
 #include "proto/places.h"
@@ -80,11 +81,11 @@ int64_t CheckedBatch(const LayerParameter& layer, std::string_view field, int64_
 }
 
 void CheckNewSize(const LayerParameter& layer, std::string_view message, int64_t height, int64_t width) {
-  constexpr int64_t kMaxSide = 1 << 14;
-  if ((height > 0) == (width > 0) && std::max(height, width) <= kMaxSide) return;
-  throw ErrorAt(layer, StrCat(message, ".new_height"),
-                StrCat(LayerFieldsNameOf(layer), ": new_height ", height, " and new_width ", width,
-                       ", expected both 0 or both 1..", kMaxSide));
+  if ((height == 0 && width == 0) || IsPictureSize(height, width)) return;
+  throw ErrorAt(
+      layer, StrCat(message, ".new_height"),
+      StrCat(LayerFieldsNameOf(layer), ": new_height ", height, " and new_width ", width,
+             ", expected both 0 or both 1..", kMostPictureSide, ", at most ", kMostPicturePixels, " pixels together"));
 }
 
 void CheckTransformFields(const LayerParameter& layer, std::span<const std::string_view> known) {

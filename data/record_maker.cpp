@@ -8,6 +8,7 @@
 #include "data/annotated_record.h"
 #include "data/datum_view.h"
 #include "data/layer_fields.h"
+#include "data/picture_limits.h"
 #include "data/sample_record.h"
 #include "data/sample_writing.h"
 
@@ -24,15 +25,15 @@ std::string_view DatumIn(std::string_view wire, RecordKind kind) {
 }  // namespace
 
 void CheckSizes(const ImportOptions& options) {
-  constexpr int64_t kMaxSide = int64_t{1} << 14U;
-  const bool both = (options.height > 0) == (options.width > 0);
-  if (!both || options.height < 0 || options.width < 0 || options.height > kMaxSide || options.width > kMaxSide) {
+  const bool is_as_stored = options.height == 0 && options.width == 0;
+  if (!is_as_stored && !IsPictureSize(options.height, options.width)) {
     throw Error(ErrorKind::kUsage, StrCat("cannot resize to height ", options.height, " and width ", options.width,
-                                          ", expected both 0 or both 1..", kMaxSide));
+                                          ", expected both 0 or both 1..", kMostPictureSide, ", at most ",
+                                          kMostPicturePixels, " pixels together"));
   }
-  if (options.min_dim < 0 || options.max_dim < 0 || options.min_dim > kMaxSide || options.max_dim > kMaxSide) {
+  if (std::min(options.min_dim, options.max_dim) < 0 || std::max(options.min_dim, options.max_dim) > kMostPictureSide) {
     throw Error(ErrorKind::kUsage, StrCat("cannot bring sides between ", options.min_dim, " and ", options.max_dim,
-                                          ", expected 0..", kMaxSide));
+                                          ", expected 0..", kMostPictureSide));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "data/augment/cut.h"
 #include "data/canvas.h"
 #include "data/layer_fields.h"
+#include "data/picture_limits.h"
 #include "proto/places.h"
 
 namespace moka {
@@ -24,17 +25,20 @@ void CheckRecordTransformFields(const LayerParameter& layer) {
     throw ErrorAt(layer, field, StrCat("layer \"", layer.name(), "\": ", field, " ", text));
   };
   const RecordDataParameter& p = layer.record_data_param();
-  constexpr uint32_t kMaxSide = 1U << 14U;
-  if ((p.height() > 0) != (p.width() > 0) || std::max(p.height(), p.width()) > kMaxSide) {
-    fail("record_data_param.height",
-         StrCat("and width are ", p.height(), " and ", p.width(), ", expected both none or both 1..", kMaxSide));
+  const std::string expected = StrCat(", expected both none or both 1..", kMostPictureSide, ", at most ",
+                                      kMostPicturePixels, " pixels together");
+  const auto is_size = [](int64_t height, int64_t width) {
+    return (height == 0 && width == 0) || IsPictureSize(height, width);
+  };
+  if (!is_size(p.height(), p.width())) {
+    fail("record_data_param.height", StrCat("and width are ", p.height(), " and ", p.width(), expected));
   }
   if (p.height() > 0 && layer.transform_param().resize_short() > 0) {
     fail("transform_param.resize_short", "does not go with record_data_param.height and width; keep one");
   }
-  if ((p.canvas_height() > 0) != (p.canvas_width() > 0) || std::max(p.canvas_height(), p.canvas_width()) > kMaxSide) {
-    fail("record_data_param.canvas_height", StrCat("and canvas_width are ", p.canvas_height(), " and ",
-                                                   p.canvas_width(), ", expected both none or both 1..", kMaxSide));
+  if (!is_size(p.canvas_height(), p.canvas_width())) {
+    fail("record_data_param.canvas_height",
+         StrCat("and canvas_width are ", p.canvas_height(), " and ", p.canvas_width(), expected));
   }
   const TransformationParameter& t = layer.transform_param();
   if (p.canvas_height() > 0 &&

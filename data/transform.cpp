@@ -7,6 +7,7 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "data/augment/cut.h"
+#include "data/picture_limits.h"
 #include "proto/weights.h"
 
 namespace moka {
@@ -74,13 +75,14 @@ void Transform::CheckFields() const {
   if (p.has_rand_resized_crop() && !crops)
     throw TransformFault("rand_resized_crop", "needs crop_size, or crop_h and crop_w");
   if (p.has_rand_resized_crop() && p.pad() > 0) throw TransformFault("pad", "does not go with rand_resized_crop");
-  const std::pair<std::string_view, int64_t> sides[] = {{"crop_size", p.crop_size()},
-                                                        {"crop_h", p.crop_h()},
-                                                        {"crop_w", p.crop_w()},
-                                                        {"pad", p.pad()},
-                                                        {"resize_short", p.resize_short()}};
+  const std::pair<std::string_view, int64_t> sides[] = {
+      {"crop_size", p.crop_size()}, {"crop_h", p.crop_h()}, {"crop_w", p.crop_w()}, {"pad", p.pad()}};
   for (const auto& [field, side] : sides) {
     if (side > kMaxSide) throw TransformFault(field, StrCat(side, " pixels, at most ", kMaxSide, " are possible"));
+  }
+  if (p.resize_short() > kMostPictureSide) {
+    throw TransformFault("resize_short",
+                         StrCat(p.resize_short(), " pixels, at most ", kMostPictureSide, " are possible"));
   }
   if (!std::isfinite(p.scale())) throw TransformFault("scale", StrCat(p.scale(), " is not a finite number"));
   for (const float mean : p.mean_value()) {
@@ -166,7 +168,7 @@ Shape Transform::OutputShape(const ImageSize& size) const {
   CheckChannels(size);
   if (resizes_at_random()) return {size.channels, crop_height_, crop_width_};
   auto [channels, height, width] = ResizedShort(size);
-  if (height > kMaxSide || width > kMaxSide) {
+  if (param_.resize_short() > 0 && !IsPictureSize(height, width)) {
     throw Error(ErrorKind::kBadData, StrCat("resize_short would make the image ", TransformSizeText(height, width)));
   }
   if (mean_shape_.rank() > 0 && mean_shape_ != Shape{channels, height, width}) {

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/picture_limits.h"
 #include "proto/overrides.h"
 #include "tools/other_verbs.h"
 
@@ -208,16 +209,17 @@ std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view
     const std::string& part = parts[i];
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), sides[i]);
     are_pixels =
-        code == std::errc() && end == part.data() + part.size() && sides[i] >= 1 && sides[i] <= kMostPixelsOfSide;
+        code == std::errc() && end == part.data() + part.size() && sides[i] >= 1 && sides[i] <= kMostPictureSide;
   }
-  if (are_pixels && parts.size() == sides.size()) return {sides[0], sides[1]};
+  if (are_pixels && parts.size() == sides.size() && IsPictureSize(sides[0], sides[1])) return {sides[0], sides[1]};
   // One number says neither whether both sides are meant nor which.
-  const std::string hint =
-      are_pixels ? StrCat("--", flag, " ", text, "x", text, " for both sides, --", one_side, " ", text) : "";
-  throw Error(
-      ErrorKind::kUsage, {},
-      StrCat("--", flag, " wants HxW, pixels from 1 to ", kMostPixelsOfSide, ", found \"", Printable(text), "\""),
-      hint);
+  const std::string hint = are_pixels && parts.size() < sides.size()
+                               ? StrCat("--", flag, " ", text, "x", text, " for both sides, --", one_side, " ", text)
+                               : "";
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("--", flag, " wants HxW, pixels from 1 to ", kMostPictureSide, " and at most ", kMostPicturePixels,
+                     " together, found \"", Printable(text), "\""),
+              hint);
 }
 
 int64_t Arguments::Int(const std::string& name, int64_t fallback, int64_t low, int64_t high) const {

@@ -89,10 +89,8 @@ class Arguments {
 // Errors: kUsage naming the flag when the text is not a number in [low, high].
 double NumberOfFlag(const std::string& flag, std::string_view text, double low, double high);
 
-inline constexpr int64_t kMostPixelsOfSide = 65535;
-
-// "HxW" as {H, W}, pixels. Errors: kUsage naming the flag for any other text; for one number, which may mean both sides
-// or one, it names `one_side`, the flag that sets one.
+// "HxW" as {H, W}, the size of a picture (data/picture_limits.h). Errors: kUsage naming the flag for any other text;
+// for one number, which may mean both sides or one, it names `one_side`, the flag that sets one.
 std::pair<int64_t, int64_t> SizeOfFlag(const std::string& flag, std::string_view text, std::string_view one_side);
 
 // What read() makes of a flag's value. Errors: its kConfig as kUsage that names the flag.

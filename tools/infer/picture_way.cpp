@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/layer_fields.h"
+#include "data/picture_limits.h"
 #include "data/pipeline.h"
 #include "proto/filter.h"
 #include "proto/net_file.h"
@@ -64,6 +65,15 @@ void SetSize(const PictureInput& input, LayerParameter& layer) {
   if (input.has_resize_height() != input.has_resize_width() ||
       (input.has_resize_height() && input.has_resize_short())) {
     throw Error(ErrorKind::kConfig, "the card's input: give resize_height with resize_width, or resize_short alone");
+  }
+  const bool is_size = input.has_resize_short() ? input.resize_short() <= kMostPictureSide
+                                                : IsPictureSize(input.resize_height(), input.resize_width());
+  if (!is_size) {
+    throw Error(ErrorKind::kConfig,
+                StrCat("the card's input: sizes are 1 to ", kMostPictureSide, " pixels a side and at most ",
+                       kMostPicturePixels, " together, found ",
+                       input.has_resize_short() ? StrCat("resize_short ", input.resize_short())
+                                                : StrCat(input.resize_height(), "x", input.resize_width())));
   }
   layer.clear_record_data_param();
   layer.clear_multi_label_image_data_param();
@@ -191,7 +201,7 @@ PictureInput PictureFlagsOf(const Arguments& arguments) {
     input.set_resize_width(static_cast<uint32_t>(width));
   }
   if (arguments.Has("resize-short"))
-    input.set_resize_short(static_cast<uint32_t>(arguments.Int("resize-short", 0, 1, kMostPixelsOfSide)));
+    input.set_resize_short(static_cast<uint32_t>(arguments.Int("resize-short", 0, 1, kMostPictureSide)));
   return input;
 }
 

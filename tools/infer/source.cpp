@@ -12,9 +12,9 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "data/class_names.h"
-#include "data/file_tree.h"
 #include "data/image.h"
 #include "data/left_out.h"
+#include "data/picture_walk.h"
 #include "data/text/text_layers.h"
 #include "proto/filter.h"
 #include "proto/model_card.h"
@@ -33,21 +33,11 @@ namespace fs = std::filesystem;
 // The pictures below a folder in order. As for an import, hidden entries are none of it: what notebooks and macOS leave
 // there are copies and no pictures.
 std::vector<fs::path> PicturesBelow(const fs::path& folder) {
-  std::vector<fs::path> pictures;
   LeftOut left_out;
-  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with('.')) {
-      if (entry->is_directory()) entry.disable_recursion_pending();
-    } else if (entry->is_regular_file()) {
-      if (IsImageName(name)) pictures.push_back(entry->path());
-      const std::string_view format = UnreadFormatOfName(name);
-      if (!format.empty()) left_out.Add(StrCat(format, " files, a format that is not read"), entry->path().string());
-    }
-  }
+  PictureWalk walk(folder, left_out);
+  std::vector<fs::path> pictures = walk.PicturesIn(folder);
   for (const std::string& sentence : left_out.Sentences()) LogWarning(sentence);
   if (pictures.empty()) throw Error(ErrorKind::kNoInput, StrCat("no pictures in ", Printable(folder.string())));
-  std::ranges::sort(pictures);
   return pictures;
 }
 
@@ -104,10 +94,11 @@ InferSource InferSourceOf(const Arguments& arguments) {
   }
   source.card = ModelCardOf(source.folder);
   fs::path labels = arguments.Peek("labels");
+  const bool are_given = !labels.empty();
   for (const fs::path& folder : {run ? run->folder : config, source.folder}) {
     if (labels.empty() && fs::exists(folder / "labels.txt", code)) labels = folder / "labels.txt";
   }
-  if (!labels.empty()) source.names = ReadNameLines(labels);
+  if (!labels.empty()) source.names = are_given ? ReadGivenNames(labels) : ReadNameLines(labels);
   source.flags = PictureFlagsOf(arguments);
   source.overrides = arguments.overrides;
   source.compile = CompileOptionsOf(arguments);
@@ -137,7 +128,8 @@ fs::path TextFileOf(const std::string& name) { return name == "-" ? "/dev/stdin"
 
 std::string NameOf(const InferSource& source, int64_t label) {
   const bool is_named = label >= 0 && label < static_cast<int64_t>(source.names.size());
-  return is_named ? source.names[static_cast<size_t>(label)] : std::to_string(label);
+  const std::string name = is_named ? source.names[static_cast<size_t>(label)] : std::string();
+  return name.empty() ? std::to_string(label) : name;
 }
 
 std::vector<fs::path> PicturesOf(const std::vector<std::string>& arguments, const fs::path& frames) {

@@ -1,0 +1,79 @@
+#include "data/picture_walk.h"
+
+#include "core/text.h"
+#include "data/file_tree.h"
+#include "data/image.h"
+
+namespace moka {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNoPictures = "files that are no pictures by their names";
+constexpr const char* kNoClass = "pictures that lie in no class's folder";
+
+// A link that leads nowhere, or round in a circle.
+bool LeadsNowhere(const fs::path& entry) {
+  std::error_code ignored;
+  return fs::is_symlink(entry, ignored) && !fs::exists(entry, ignored);
+}
+
+}  // namespace
+
+std::string KindLeftOut(std::string_view name) {
+  if (IsImageName(name)) return kNoClass;
+  const std::string_view format = UnreadFormatOfName(name);
+  return format.empty() ? kNoPictures : StrCat(format, " files, a format that is not read");
+}
+
+bool IsSystemFile(std::string_view name) {
+  const std::string_view file = name.substr(name.rfind('/') + 1);
+  return file.starts_with('.') || file == "Thumbs.db" || file == "desktop.ini" ||
+         name.find("__MACOSX/") != std::string_view::npos;
+}
+
+void NameHidden(const fs::path& folder, LeftOut& left_out) {
+  for (const fs::path& hidden : HiddenFoldersIn(folder)) left_out.Add(kHiddenFolders, hidden.string());
+}
+
+PictureWalk::PictureWalk(const fs::path& root, LeftOut& left_out) : left_out_(left_out) {
+  std::error_code ignored;
+  root_ = fs::canonical(root, ignored);
+}
+
+std::vector<fs::path> PictureWalk::PicturesIn(const fs::path& folder) {
+  std::vector<fs::path> pictures;
+  Walk(folder, pictures);
+  return pictures;
+}
+
+void PictureWalk::Walk(const fs::path& folder, std::vector<fs::path>& pictures) {
+  std::error_code ignored;
+  if (!entered_.insert(fs::canonical(folder, ignored)).second) {
+    left_out_.Add("folders that were read already by another name", folder.string());
+    return;
+  }
+  NameHidden(folder, left_out_);
+  for (const fs::path& entry : SortedEntries(folder)) {
+    const std::string name = entry.filename().string();
+    if (fs::is_directory(entry, ignored)) {
+      LeadsBack(entry) ? left_out_.Add("links to folders of the set itself", entry.string()) : Walk(entry, pictures);
+    } else if (IsImageName(name)) {
+      pictures.push_back(entry);
+    } else if (LeadsNowhere(entry)) {
+      left_out_.Add("links that lead nowhere", entry.string());
+    } else if (!IsSystemFile(name)) {
+      left_out_.Add(KindLeftOut(name), entry.string());
+    }
+  }
+}
+
+bool PictureWalk::LeadsBack(const fs::path& folder) const {
+  std::error_code ignored;
+  if (!fs::is_symlink(folder, ignored)) return false;
+  const std::string target = fs::canonical(folder, ignored).string() + "/";
+  const std::string root = root_.string() + "/";
+  return target.starts_with(root) || root.starts_with(target);
+}
+
+}  // namespace moka

@@ -17,10 +17,14 @@ constexpr size_t kDigest = 64;  // hex digits of SHA-256, first in a file
 }  // namespace
 
 std::filesystem::path CacheFolder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "moka";
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
-  if (home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "moka";
+  // A relative one would be another folder in each working folder; XDG's specification says to ignore it.
+  const auto folder_of = [](const char* variable) {
+    const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here sets variables
+    const std::filesystem::path folder = value == nullptr ? "" : value;
+    return folder.is_absolute() ? folder : std::filesystem::path();
+  };
+  if (const std::filesystem::path cache = folder_of("XDG_CACHE_HOME"); !cache.empty()) return cache / "moka";
+  if (const std::filesystem::path home = folder_of("HOME"); !home.empty()) return home / ".cache" / "moka";
   return {};
 }
 

@@ -9,7 +9,8 @@
 
 namespace moka {
 
-// $XDG_CACHE_HOME/moka, otherwise ~/.cache/moka; empty without a home.
+// $XDG_CACHE_HOME/moka, otherwise ~/.cache/moka; empty without a home. Variables that hold no absolute path count as
+// not set.
 std::filesystem::path CacheFolder();
 
 // The bytes that Keep wrote to a file; none if there are none or they are damaged.

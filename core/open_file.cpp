@@ -1,7 +1,9 @@
 #include "core/open_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +38,14 @@ int64_t OwnerOfNewFiles(const fs::path& folder) {
 bool IsForeign(const struct stat& status, const fs::path& folder) {
   if (status.st_uid == 0 || status.st_uid == geteuid()) return false;
   return int64_t{status.st_uid} != OwnerOfNewFiles(folder.empty() ? "." : folder);
+}
+
+// Files of procfs and sysfs are what the kernel says of itself: they have no size, and reading some of them waits for
+// ever. A link there to what a process has open (/dev/stdin) leads to that file's own file system.
+bool IsOfKernel(const fs::path& path) {
+  struct statfs system {};
+  if (statfs(path.c_str(), &system) != 0) return false;
+  return system.f_type == PROC_SUPER_MAGIC || system.f_type == SYSFS_MAGIC;
 }
 
 Error NotOurs(const fs::path& path, const std::string& what) {
@@ -75,6 +85,8 @@ OpenFile OpenFile::ForReading(const fs::path& path) {
   struct stat status {};
   // Asked first, since opening a device can have an effect; and again of what was opened.
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) throw refuse(status.st_mode);
+  if (IsOfKernel(path))
+    throw Error(ErrorKind::kNoInput, StrCat(Shown(path), " is not a regular file: the kernel makes it"));
   OpenFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), 0);
   if (file.fd() < 0 || fstat(file.fd(), &status) != 0) throw fail();
   if (!S_ISREG(status.st_mode)) throw refuse(status.st_mode);

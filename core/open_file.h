@@ -13,8 +13,8 @@ namespace moka {
 // An open regular file. One thread at a time.
 class OpenFile {
  public:
-  // A link to a regular file is followed. Errors: kNoInput if it is missing or of another kind, kNotAllowed without
-  // permission.
+  // A link to a regular file is followed. Errors: kNoInput if it is missing or of another kind (files of procfs and
+  // sysfs, too), kNotAllowed without permission.
   static OpenFile ForReading(const std::filesystem::path& path);
   // For a folder that Moka writes: made if missing, links not followed; what is appended goes to the end. Errors:
   // kCantCreate, and kNotAllowed for a link, a file of another kind or of another user.

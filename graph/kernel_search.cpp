@@ -34,7 +34,7 @@ constexpr double kLoadedShare = 0.05;
 constexpr double kLoadedSpread = 0.3;
 constexpr double kSteadyMs = 0.1;
 constexpr std::string_view kLoaded = " loaded";
-constexpr int64_t kMostText = int64_t{64} << 20;  // of the file, read at once
+constexpr int64_t kMostText = int64_t{16} << 20;  // of the file: some ten thousand nets' times
 
 // Everything a kernel's time depends on.
 std::string KeyOf(const KernelDef& row, const KernelQuery& query) {
@@ -157,21 +157,22 @@ std::shared_ptr<KernelSearch> KernelSearch::After(std::string_view first) const 
   return std::make_shared<KernelSearch>(std::filesystem::path(), Unknown::kMeasure, first);
 }
 
-void KernelSearch::Take(std::string_view line, Times& times) {
+bool KernelSearch::Take(std::string_view line, Times& times) {
   const size_t tab = line.find('\t');
-  if (tab == std::string_view::npos) return;
+  if (tab == std::string_view::npos) return false;
   const std::string_view key = line.substr(tab + 1);
   if (line.substr(0, tab) == "-") {
     const auto it = times.find(key);
     if (it != times.end()) times.erase(it);
-    return;
+    return true;
   }
   double ms = 0;
   const auto parsed = std::from_chars(line.data(), line.data() + tab, ms);
-  if (parsed.ec != std::errc{} || !(ms >= 0)) return;
+  if (parsed.ec != std::errc{} || !(ms >= 0)) return false;
   const std::string_view mark = line.substr(0, tab).substr(static_cast<size_t>(parsed.ptr - line.data()));
-  if (!mark.empty() && mark != kLoaded) return;
+  if (!mark.empty() && mark != kLoaded) return false;
   Keep(key, {ms, !mark.empty()}, times);
+  return true;
 }
 
 void KernelSearch::Keep(std::string_view key, const Time& time, Times& times) {
@@ -185,7 +186,11 @@ std::string KernelSearch::NewText() {
   if (file_.empty() || !std::filesystem::exists(std::filesystem::symlink_status(file_, ignored))) return {};
   try {
     const OpenFile file = OpenFile::ForReadingOwn(file_);
-    std::string text(static_cast<size_t>(std::clamp<int64_t>(file.bytes() - read_bytes_, 0, kMostText)), '\0');
+    if (file.bytes() > kMostText) {
+      throw Error(ErrorKind::kBadData, StrCat(file_.string(), " has ", BytesText(file.bytes()),
+                                              ", more than the limit of ", BytesText(kMostText), "; remove it"));
+    }
+    std::string text(static_cast<size_t>(std::max<int64_t>(file.bytes() - read_bytes_, 0)), '\0');
     text.resize(static_cast<size_t>(file.ReadAt(read_bytes_, text.data(), std::ssize(text), file_)));
     return text;
   } catch (const Error& error) {
@@ -199,10 +204,12 @@ std::string KernelSearch::NewText() {
 void KernelSearch::Read() {
   const std::string text = NewText();
   Times times;
+  int64_t strange = 0;
   for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     read_bytes_ += static_cast<int64_t>(end + 1 - begin);
-    Take(std::string_view(text).substr(begin, end - begin), times);
+    if (!Take(std::string_view(text).substr(begin, end - begin), times)) ++strange;
   }
+  if (strange > 0) LogWarning(StrCat(file_.string(), ": ", strange, " lines are no times of kernels: passed over"));
   for (const auto& [key, time] : times) {
     if (!known_.contains(key) || !used_.contains(key)) Keep(key, time, known_);
   }

@@ -68,8 +68,8 @@ class KernelSearch {
   };
   using Times = std::map<std::string, Time, std::less<>>;
 
-  // Takes one line into the times; what is none is left alone.
-  static void Take(std::string_view line, Times& times);
+  // Takes one line into the times; false where it is none.
+  static bool Take(std::string_view line, Times& times);
   std::string NewText();
   // Of two times of one key the first stays, but for one taken under load beside one that was not.
   static void Keep(std::string_view key, const Time& time, Times& times);

@@ -97,10 +97,12 @@ constexpr const char* kOurDefect = "  this is a defect of moka, please report it
 int TellForeign(const std::exception& error) {
   const int code = ExitCodeOf(error);
   const bool is_internal = code == static_cast<int>(ErrorKind::kInternal);
-  const bool is_memory =
-      code == static_cast<int>(ErrorKind::kUnavailable) && dynamic_cast<const std::system_error*>(&error) == nullptr;
-  const std::string text =
-      StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  const bool is_memory = code == static_cast<int>(ErrorKind::kUnavailable) && system == nullptr;
+  std::string text = StrCat(is_internal ? "internal: " : "", is_memory ? "out of memory" : Printable(error.what()));
+  // What the library throws where a thread cannot be made names no thread.
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again)
+    text = StrCat("cannot start a thread: ", text, " (a limit of processes or memory: ulimit -u, ulimit -v)");
   LogToFile(StrCat("error: ", text));
   std::fputs(StrCat("error: ", text, "\n", is_internal ? kOurDefect : "").c_str(), stderr);
   return code;
@@ -116,6 +118,7 @@ int Main(std::vector<std::string> words) {
     }
     if (words.front() == "--help" || words.front() == "-h" || words.front() == "help") {
       PrintLines(OverviewText());
+      FlushStandardOutput();
       return 0;
     }
     if (words.front() == "--version") words.front() = "version";

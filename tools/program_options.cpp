@@ -8,6 +8,7 @@
 
 #include "core/choices.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
 #include "graph/kernel_search.h"
@@ -105,7 +106,11 @@ CompileOptions CompileOptionsOf(const Arguments& arguments, KernelMode mode, std
   if (mode == KernelMode::kRule) {
     options.search = std::make_shared<KernelSearch>(MillisecondsByRule, times);
   } else if (mode != KernelMode::kListed) {
-    options.search = std::make_shared<KernelSearch>(KernelTimesFile(), UnknownOf(mode), times);
+    const std::filesystem::path file = KernelTimesFile();
+    if (file.empty() && mode != KernelMode::kKnown) {
+      LogWarning("times of kernels are not kept: neither XDG_CACHE_HOME nor HOME is an absolute path");
+    }
+    options.search = std::make_shared<KernelSearch>(file, UnknownOf(mode), times);
   }
   if (arguments.Has("int8")) {
     auto quantization = std::make_shared<Quantization>(ReadQuantization(arguments.Get("int8")));

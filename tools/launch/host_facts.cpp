@@ -14,8 +14,8 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/device.h"
@@ -43,12 +43,7 @@ std::string AddressText(const sockaddr_in& address) {
 
 int64_t LinkSpeed(const std::string& name) {
   int64_t speed = 0;
-  try {
-    const std::string text = ReadFile("/sys/class/net/" + name + "/speed", 64);
-    std::from_chars(text.data(), text.data() + text.size(), speed);
-  } catch (const Error&) {
-    return 0;  // virtual links have no speed to read
-  }
+  std::ifstream("/sys/class/net/" + name + "/speed") >> speed;  // virtual links have none to read
   return std::max<int64_t>(0, speed);
 }
 

@@ -64,19 +64,29 @@ class UniqueHosts {
 // A line of a hostfile without its comment; nothing if it says no host.
 std::optional<HostSlots> HostOfLine(std::string_view line) {
   std::optional<HostSlots> host;
+  std::optional<int> given;
+  std::optional<int> most;
+  // "slots=4": nothing if it is no count or has been said before.
+  const auto take = [](std::string_view word, std::optional<int>& count) {
+    if (count) return false;
+    count = HostsSlotsOf(Trim(word.substr(word.find('=') + 1)));
+    return count.has_value();
+  };
   for (const std::string& word : Split(line, ' ')) {
     if (Trim(word).empty()) continue;
     if (!host) {
       host = HostOf(Trim(word));
       if (!host) return std::nullopt;
     } else if (word.starts_with("slots=")) {
-      const std::optional<int> slots = HostsSlotsOf(Trim(std::string_view(word).substr(6)));
-      if (!slots) return std::nullopt;
-      host->slots = *slots;
-    } else if (!word.starts_with("max_slots=") && !word.starts_with("max-slots=")) {
+      if (!take(word, given)) return std::nullopt;
+    } else if (word.starts_with("max_slots=") || word.starts_with("max-slots=")) {
+      if (!take(word, most)) return std::nullopt;
+    } else {
       return std::nullopt;
     }
   }
+  if (host && given) host->slots = *given;
+  if (host && most && *most < host->slots) return std::nullopt;  // more ranks than the host may have
   return host;
 }
 
@@ -109,8 +119,9 @@ std::vector<HostSlots> ParseHostfile(std::string_view text, const std::string& f
     if (Trim(line).empty()) continue;
     const std::optional<HostSlots> host = HostOfLine(Trim(line));
     if (!host) {
-      throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
-                  "a hostfile has lines such as \"node1 slots=4\"");
+      throw Error(
+          ErrorKind::kBadData, SourcePlace{file, number, 1, static_cast<int>(line.size())},
+          "a hostfile has lines such as \"node1 slots=4 max_slots=8\", each word once, max_slots not below slots");
     }
     if (list.is_full()) {
       throw Error(ErrorKind::kBadData, SourcePlace{file, number, 1}, StrCat("more than ", kMostHosts, " hosts"));

@@ -74,6 +74,21 @@ TEST_F(CacheTest, ChoicesComeFromTheRunThenFromTheCache) {
   unsetenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe)
 }
 
+// A relative one would be another folder in each working folder.
+TEST(CacheFolderTest, RelativePlacesAreIgnored) {
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
+  const std::string former = home == nullptr ? "" : home;
+  setenv("XDG_CACHE_HOME", "relative", 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("HOME", "/home/someone", 1);       // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(CacheFolder(), "/home/someone/.cache/moka");
+  setenv("HOME", "someone", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(CacheFolder(), "");
+  setenv("XDG_CACHE_HOME", "/cache", 1);  // NOLINT(concurrency-mt-unsafe)
+  EXPECT_EQ(CacheFolder(), "/cache/moka");
+  unsetenv("XDG_CACHE_HOME");         // NOLINT(concurrency-mt-unsafe)
+  setenv("HOME", former.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+}
+
 TEST(ChoicesTest, LinesHoldAnyBytes) {
   std::string bytes;
   for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);

@@ -36,7 +36,7 @@ std::string KernelLines(const std::string& dry_run) {
 
 TEST_F(CliTest, AResumedRunChoosesTheKernelsOfTheRunWhateverBecameOfTheCache) {
   Run();
-  const std::string cache = "XDG_CACHE_HOME=cache";
+  const std::string cache = "XDG_CACHE_HOME=\"$PWD/cache\"";
   const std::string at_a_rate =
       Solver() + " lr_policy=fixed snapshot=4 --kernels=fastest";  // LeNet's own hangs on max_iter
   const std::string start = at_a_rate + " max_iter=8";
@@ -51,7 +51,7 @@ TEST_F(CliTest, AResumedRunChoosesTheKernelsOfTheRunWhateverBecameOfTheCache) {
   ASSERT_EQ(files.size(), 1U);
   WriteFileAtomically(files[0], Inverted(ReadFile(files[0])));
   EXPECT_NE(KernelLines(Moka(start + " --dry-run", cache).out), chosen) << "another choice would be seen";
-  for (const std::string& resumed_cache : {cache, std::string("XDG_CACHE_HOME=lost")}) {
+  for (const std::string& resumed_cache : {cache, std::string("XDG_CACHE_HOME=\"$PWD/lost\"")}) {
     const Outcome looked = Moka("train --resume=runs/again-0001 max_iter=8 --dry-run", resumed_cache);
     EXPECT_EQ(KernelLines(looked.out), chosen) << resumed_cache << looked.err;
   }
@@ -65,7 +65,7 @@ TEST_F(CliTest, AResumedRunChoosesTheKernelsOfTheRunWhateverBecameOfTheCache) {
 
 TEST_F(CliTest, AnotherChoiceOfKernelsOnResumeIsSaid) {
   Run();
-  const std::string cache = "XDG_CACHE_HOME=cache2";
+  const std::string cache = "XDG_CACHE_HOME=\"$PWD/cache2\"";
   const auto warning = [&](const std::string& flags) {
     const std::string err = Moka("train --resume=runs/said-0001 max_iter=8 --dry-run " + flags, cache).err;
     const size_t at = err.find("warning");
@@ -165,7 +165,7 @@ TEST_F(CliTest, QuantiseMeasuresTheTrainingsPicturesAsTestsSeeThem) {
 
 TEST_F(CliTest, KernelsAreTimedAgainWhenAsked) {
   const std::string lenet = StrCat("time '", MOKA_SOURCE_DIR, "/models/lenet' --iterations 1 --warmup 0 ");
-  const std::string cache = "XDG_CACHE_HOME=cache3";
+  const std::string cache = "XDG_CACHE_HOME=\"$PWD/cache3\"";
   ASSERT_EQ(Moka(lenet, cache).code, 0);
   EXPECT_FALSE(fs::exists(folder_ / "cache3/moka")) << "a rule chooses unless asked otherwise";
   ASSERT_EQ(Moka(lenet + "--kernels fastest", cache).code, 0);

@@ -168,6 +168,7 @@ TEST_F(HostileFiles, EveryInputThatIsNoFileIsRefusedAtOnce) {
       {"dangling link", "", [](const fs::path& path) { fs::create_symlink("absent", path); }},
       {"socket", "socket", MakeSocket},
       {"link to itself", "", [](const fs::path& path) { fs::create_symlink(path.filename(), path); }},
+      {"file of the kernel", "the kernel", [](const fs::path& path) { fs::create_symlink("/proc/self/stat", path); }},
   };
   for (size_t i = 0; i < Inputs().size(); ++i) {
     const Input& input = Inputs()[i];
@@ -176,8 +177,8 @@ TEST_F(HostileFiles, EveryInputThatIsNoFileIsRefusedAtOnce) {
       Write(input.command.find("in.txt") != std::string::npos ? "in.txt" : "in.prototxt",
             Join(WordsOf(input.file, "@", name), " ") + "\n");
     }
-    // FIFOs and folders for each, and of two that are alike to the system one.
-    for (const Kind& kind : {kinds[0], kinds[1], kinds[2 + i % 2 * 2], kinds[3 + i % 2 * 2]}) {
+    // FIFOs and folders for each, and of those that are alike to the system one.
+    for (const Kind& kind : {kinds[0], kinds[1], kinds[2 + i % 3 * 2], kinds[3 + i % 2 * 2]}) {
       const std::string what = StrCat(kind.name, ": ", input.command, " ", input.file);
       kind.make(folder_ / name);
       const MeasuredRun run = Measured(input.command, name);
@@ -352,6 +353,85 @@ TEST_F(HostileFiles, FilesOfNetsStayBelowTheirFolder) {
   const MeasuredRun run = Measured("train in.prototxt --run far");
   EXPECT_EQ(run.code, 0) << "whoever starts a solver means its prefix: " << run.said;
   EXPECT_TRUE(fs::exists(folder_ / "elsewhere" / "far_iter_2.caffemodel"));
+}
+
+// What has a picture's name in a folder is read or refused, never passed over: the number would be another set's.
+TEST_F(HostileFiles, FoldersOfPicturesAreReadOrRefused) {
+  const fs::path set = folder_ / "set";
+  fs::create_directories(folder_ / "more");
+  fs::create_directories(set / "inside");
+  const std::string picture = "P5 2 2 255\n";
+  for (const char* name : {"set/a.pgm", "set/b.pgm", "set/inside/c.pgm", "more/d.pgm"}) {
+    Write(name, picture + std::string(4, name[4]));
+  }
+  const std::string frechet = "frechet --model deploy.prototxt --weights w.safetensors set set";
+  const std::string infer = "infer --model deploy.prototxt --weights w.safetensors set";
+  EXPECT_EQ(Measured(frechet).code, 0);
+  const std::vector<std::function<void(const fs::path&)>> kinds = {
+      [](const fs::path& at) { mkfifo(at.c_str(), 0600); },
+      [](const fs::path& at) { fs::create_symlink("absent", at); },
+      [](const fs::path& at) { fs::create_symlink("/dev/zero", at); },
+      [](const fs::path& at) { fs::create_symlink(at.filename(), at); },
+      MakeSocket,
+  };
+  for (const auto& make : kinds) {
+    make(set / "x.pgm");
+    for (const std::string& command : {frechet, infer}) {
+      const MeasuredRun run = Measured(command);
+      ExpectRefused(run, command);
+      EXPECT_NE(run.said.find("x.pgm"), std::string::npos) << run.said;
+    }
+    fs::remove(set / "x.pgm");
+  }
+  fs::create_symlink(folder_ / "more", set / "link");
+  fs::create_symlink(set, set / "inside" / "loop");
+  fs::create_symlink("absent", set / "nowhere");
+  const MeasuredRun linked = Measured(frechet);
+  EXPECT_EQ(linked.code, 0) << linked.said;
+  EXPECT_NE(linked.said.find("4 and 4 pictures"), std::string::npos) << linked.said;
+  EXPECT_NE(linked.said.find("left out, links to folders of the set itself: 1"), std::string::npos) << linked.said;
+  EXPECT_NE(linked.said.find("left out, links that lead nowhere: 1"), std::string::npos) << linked.said;
+  EXPECT_EQ(linked.said.find("filesystem error"), std::string::npos) << linked.said;
+}
+
+TEST_F(HostileFiles, NamesOfClassesThatSayNoneAreRefused) {
+  Write("p.pgm", "P5 2 2 255\nabcd");
+  const std::string infer = "infer --model deploy.prototxt --weights w.safetensors p.pgm --labels names.txt";
+  const auto with = [&](const std::string& names) {
+    Write("names.txt", names);
+    return Measured(infer);
+  };
+  for (const auto& [names, what] : std::vector<std::pair<std::string, std::string>>{
+           {"", "no names"}, {"\n\n", "no names"}, {"a\n\nb\n", "names.txt:2:1"}, {"1 b\n0 a\n", "names.txt:1:1"}}) {
+    const MeasuredRun run = with(names);
+    EXPECT_EQ(run.code, static_cast<int>(ErrorKind::kBadData)) << names << run.said;
+    EXPECT_NE(run.said.find(what), std::string::npos) << names << run.said;
+  }
+  const MeasuredRun twice = with("cat\ncat\n");
+  EXPECT_EQ(twice.code, 0);
+  EXPECT_NE(twice.said.find("names.txt:2:1: \"cat\" is also the name in line 1"), std::string::npos) << twice.said;
+  EXPECT_EQ(with("5 cents\n1 cent\n").code, 0);
+}
+
+TEST_F(HostileFiles, PicturesAreResizedWithinBounds) {
+  Write("p.pgm", "P5 2 2 255\nabcd");
+  const std::string infer = "infer --model deploy.prototxt --weights w.safetensors p.pgm";
+  for (const char* flag : {"--resize 60000x60000", "--resize 16384x16384", "--resize-short 60000"}) {
+    const MeasuredRun run = Measured(StrCat(infer, " ", flag));
+    ExpectRefused(run, flag);
+    EXPECT_EQ(run.code, static_cast<int>(ErrorKind::kUsage)) << flag << run.said;
+    EXPECT_EQ(Measured(StrCat("frechet --model deploy.prototxt --weights w.safetensors ", flag, " . .")).code,
+              static_cast<int>(ErrorKind::kUsage))
+        << flag;
+  }
+  EXPECT_EQ(Measured(infer + " --resize 64x64").code, 0);
+  for (const char* size : {"resize_height: 60000 resize_width: 60000", "resize_short: 60000"}) {
+    Write("model.prototxt", StrCat("input { ", size, " }"));
+    const MeasuredRun run = Measured(infer);
+    ExpectRefused(run, size);
+    EXPECT_EQ(run.code, static_cast<int>(ErrorKind::kConfig)) << size << run.said;
+  }
+  fs::remove(folder_ / "model.prototxt");
 }
 
 TEST_F(HostileFiles, OutputsReplaceNoDevice) {

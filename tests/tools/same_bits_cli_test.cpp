@@ -26,7 +26,7 @@ class SameBits : public CliTest {
  protected:
   // More busy loops than cores, for as long as the command runs.
   static Outcome Beside(const Way& way, const std::string& arguments) {
-    const std::string before = StrCat("XDG_CACHE_HOME=", way.cache, " OMP_WAIT_POLICY=passive");
+    const std::string before = StrCat("XDG_CACHE_HOME=\"$PWD/", way.cache, "\" OMP_WAIT_POLICY=passive");
     const std::string words = StrCat(arguments, " --threads ", way.threads);
     if (!way.is_loaded) return Moka(words, before);
     const std::string loop = "(while :; do :; done) & ";

@@ -189,8 +189,11 @@ RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
     run.WriteIdentity(identity);
     return run;
   } catch (const std::exception&) {  // a folder that is no run is none to keep
+    // One by one: to walk the folder takes descriptors, which may be what is missing.
     std::error_code code;
-    fs::remove_all(folder, code);
+    for (const char* part : kParts) fs::remove(folder / part, code);
+    for (const char* file : {kLock, "run.json", "status.json"}) fs::remove(folder / file, code);
+    fs::remove(folder, code);
     throw;
   }
 }

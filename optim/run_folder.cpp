@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -35,7 +37,6 @@ constexpr int kMaxRuns = 9999;
 constexpr const char* kLatest = "latest";
 constexpr int64_t kJsonLimitBytes = int64_t{16} << 20;
 constexpr int64_t kMetricsLimitBytes = int64_t{4} << 30;
-
 
 // "2026-01-31T12:00:00Z".
 std::string TimeText() {
@@ -107,7 +108,7 @@ int Lock(const fs::path& folder) {
     }
     std::array<char, 512> holder{};
     const ssize_t n = pread(fd, holder.data(), holder.size() - 1, 0);
-    throw Error(ErrorKind::kInterrupted,
+    throw Error(ErrorKind::kUnavailable,
                 StrCat(folder.string(), " is in use by another process (",
                        n > 0 ? Printable(Trim(holder.data())) : "unknown", "); wait for it or stop it"));
   }
@@ -116,14 +117,6 @@ int Lock(const fs::path& folder) {
     throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", SystemReason()));
   }
   return file.Release();
-}
-
-void CheckRunName(const std::string& name) {
-  if (!name.empty() && name != kLatest && name.front() != '.' && name.find('/') == std::string::npos &&
-      Printable(name) == name) {
-    return;
-  }
-  throw Error(ErrorKind::kUsage, StrCat("\"", Printable(name), "\" cannot name a run; use letters, digits, - and _"));
 }
 
 Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -137,6 +130,23 @@ std::string CsvName(std::string name) {
 }
 
 }  // namespace
+
+bool IsOfRunName(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 || c == '-' || c == '_' || c == '.' || byte >= 0x80;
+}
+
+bool IsRunName(std::string_view name) {
+  return !name.empty() && name != kLatest && name.front() != '.' && name.front() != '-' &&
+         std::ranges::all_of(name, IsOfRunName) && Printable(name) == name;
+}
+
+void CheckRunName(const std::string& name) {
+  if (IsRunName(name)) return;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("\"", Printable(name), "\" cannot name a run; use letters, digits, - and _"),
+              name == kLatest ? "the link to the newest run has that name" : "");
+}
 
 RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
   CheckRunName(identity.name);

@@ -203,13 +203,7 @@ class FrozenProgram : public Program {
       for (const std::string& refusal : steps_[i].refusals) s += StrCat("    refused: ", Printable(refusal), "\n");
     }
     if (!s.empty()) return s;
-    std::string hint = DidYouMean(layer, layers);
-    if (hint.empty()) {
-      std::ranges::sort(layers);
-      layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-      hint = StrCat("steps belong to ", Printable(Join(layers, ", ")));
-    }
-    throw Error(ErrorKind::kUsage, {}, StrCat("no step belongs to a layer \"", layer, "\""), hint);
+    throw Error(ErrorKind::kUsage, {}, StrCat("no step belongs to a layer \"", layer, "\""), DidYouMean(layer, layers));
   }
 
  private:

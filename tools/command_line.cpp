@@ -131,10 +131,13 @@ void RefuseMeantOverride(const Verb& verb, const std::string& word) {
   }
 }
 
-// What says one thing and its opposite.
-void RefuseQuietAndVerbose(const Arguments& arguments) {
-  if (!arguments.options.contains("quiet") || !arguments.options.contains("verbose")) return;
-  throw Error(ErrorKind::kUsage, {}, "--quiet and --verbose ask for opposite things", "leave one of them out");
+// Flags of which one would be passed over for the other.
+void RefuseContradictions(const Arguments& arguments) {
+  for (const auto& [flag, other] : {std::pair("quiet", "verbose"), {"device", "gpu"}, {"json", "markdown"}}) {
+    if (!arguments.options.contains(flag) || !arguments.options.contains(other)) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and --", other, " cannot both be asked for"),
+                "leave one of them out");
+  }
 }
 
 // Ranks that are threads of this process read their copies at once.
@@ -346,7 +349,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
     }
     arguments.options[option.name] = values[option.name];
   }
-  RefuseQuietAndVerbose(arguments);
+  RefuseContradictions(arguments);
   bool are_files = false;  // behind "--"
   for (const std::string& word : app.remaining()) {
     if (word == "--" && !are_files) {

@@ -139,6 +139,7 @@ class Finder {
                   .field = field,
                   .index = -1,
                   .path = Joined(here.path, field->name()),
+                  .key = Joined(here.key, field->name()),
                   .scope = here.scope,
                   .scope_path = Joined(here.scope_path, field->name())};
     const bool is_last = at + 1 == steps_.size();
@@ -205,6 +206,7 @@ class Finder {
       FieldRef ref = list;
       ref.index = i;
       const std::optional<std::string> name = FieldPathNameOf(*list.parent, *list.field, i);
+      ref.key += StrCat("[", name.value_or(""), " ", i, "]");
       ref.path += "[" + (name && !name->empty() ? AsSelector(*name) : std::to_string(i)) + "]";
       ref.scope_path += "[" + std::to_string(i) + "]";
       if (at + 1 == steps_.size()) {

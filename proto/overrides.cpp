@@ -65,7 +65,8 @@ std::vector<AppliedOverride> Delete(std::string_view text, std::string_view path
                        .path = ref.path,
                        .old_value = ValueText(ref),
                        .new_value = {},
-                       .place = PlaceNow(ref)});
+                       .place = PlaceNow(ref),
+                       .key = ref.key});
   }
   // From the last, so that the earlier ones keep their index.
   for (auto ref = refs.rbegin(); ref != refs.rend(); ++ref) DeleteField(*ref);
@@ -89,6 +90,7 @@ std::vector<AppliedOverride> Apply(std::string_view text, google::protobuf::Mess
                         .old_value = ValueText(ref),
                         .new_value = {},
                         .place = PlaceNow(ref)};
+    one.key = ref.key;
     one.is_added = append && ref.field->is_repeated();
     SetField(ref, value, append, StrCat("override ", Printable(text)));
     one.new_value = ValueText(ref);
@@ -171,11 +173,11 @@ std::vector<AppliedOverride> ApplyOverrides(const std::vector<std::string>& text
 }
 
 void OverridesSoFar::Add(const std::vector<AppliedOverride>& applied) {
-  // Whether what stands at `path` is set anew, or deleted, with what the override speaks of.
-  const auto is_undone = [](const AppliedOverride& now, const std::string& path, const std::string& value) {
-    if (now.is_added || !path.starts_with(now.path)) return false;
-    if (path.size() == now.path.size()) return value != now.new_value;
-    return path[now.path.size()] == '.' || path[now.path.size()] == '[';
+  // Whether what stands at `key` is set anew, or deleted, with what the override speaks of.
+  const auto is_undone = [](const AppliedOverride& now, const std::string& key, const std::string& value) {
+    if (now.is_added || !key.starts_with(now.key)) return false;
+    if (key.size() == now.key.size()) return value != now.new_value;
+    return key[now.key.size()] == '.' || key[now.key.size()] == '[';
   };
   Earlier own;
   for (const AppliedOverride& now : applied) {
@@ -189,7 +191,7 @@ void OverridesSoFar::Add(const std::vector<AppliedOverride>& applied) {
                   "leave one of them out");
     }
     own.text = now.override_text;
-    if (!now.new_value.empty()) own.values[now.path] = now.new_value;
+    if (!now.new_value.empty()) own.values[now.key] = now.new_value;
   }
   earlier_.push_back(std::move(own));
 }

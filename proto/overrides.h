@@ -28,6 +28,7 @@ struct AppliedOverride {
   std::string new_value;      // as text; empty: deleted
   SourcePlace place;          // where the old value stood; line 0 when it was not in the file
   bool is_added = false;      // an element behind those of a list
+  std::string key = {};       // of the field, as FieldRef has it
 };
 
 // What the overrides of one message have set so far.
@@ -40,7 +41,7 @@ class OverridesSoFar {
  private:
   struct Earlier {
     std::string text;
-    std::map<std::string, std::string> values;  // by path, those that still are as it set them
+    std::map<std::string, std::string> values;  // by key, those that still are as it set them
   };
   std::vector<Earlier> earlier_;
 };

@@ -3,6 +3,8 @@
 #include <google/protobuf/repeated_field.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -136,20 +138,24 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
                 StrCat("the solver has ", tests, " test nets but ", solver.test_state_size(), " test_state"),
                 "give none, or one a test net");
   }
+  // Whether what the net for all phases warns of was said when it was read before.
+  bool has_spoken = solver.turn_size() == 0 ||
+                    std::ranges::any_of(solver.turn(), [](const TrainTurn& turn) { return !turn.has_net(); });
   for (int i = 0; i < tests; ++i) {
     NetParameter net;
+    std::optional<QuietScope> quiet;
+    if (i >= named && std::exchange(has_spoken, true)) quiet.emplace();
     if (i < solver.test_net_param_size()) {
       net = InnerNet(solver.test_net_param(i), solver, options);
     } else if (i < named) {
       const int at = i - solver.test_net_param_size();
       net = ReadNet(ResolveBeside(solver, solver.test_net(at), StrCat("test_net[", at, "]")), options);
     } else if (solver.has_net_param()) {
-      const QuietScope quiet;  // its warnings came with the train net
       net = InnerNet(solver.net_param(), solver, options);
     } else {
-      const QuietScope quiet;
       net = ReadNet(ResolveBeside(solver, solver.net(), "net"), options);
     }
+    quiet.reset();
     if (solver.test_state_size() > 0) WarnOfStages(net, solver.test_state(i), solver, StrCat("test_state[", i, "]"));
     nets.tests.push_back(
         FilterNet(net, MergedState(TEST, net, solver.test_state_size() > 0 ? &solver.test_state(i) : nullptr)));

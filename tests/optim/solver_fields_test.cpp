@@ -156,7 +156,7 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
       "clip_gradients", "warmup_iter", "min_lr", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
       "momentum_policy", "larc", "weight_decay_policy", "local_lr_auto", "clip_weights", "clamp_weights_lower",
       "clamp_weights_upper", "disabled_update", "breadth_decay", "kernel_shape_decay", "block_group_decay",
-      "force_decay", "prune_method",
+      "force_decay", "larc_turbo", "prune_method",
       // Names of a test's outputs, which without a test net are refused.
       "best_metric", "target_metric"};
   for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
@@ -169,9 +169,9 @@ TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
                                   : StrCat(field.name(), OtherValue(field))),
                        "s.prototxt");
     const SolverContext nothing{.finds_loss_scale = false, .has_classes = false};
-    const bool is_said =
-        Join(UnreadSolverFields(solver, nothing), "\n").find(StrCat(": ", field.name(), " is not read")) !=
-        std::string::npos;
+    const std::string index = field.is_repeated() ? "[0]" : "";
+    const std::string said = Join(UnreadSolverFields(solver, nothing), "\n");
+    const bool is_said = said.find(StrCat(": ", field.name(), index, " is not read")) != std::string::npos;
     EXPECT_NE(is_said, always.contains(field.name()))
         << field.name() << (is_said ? " has a row and is in the list" : " has no row and is not in the list");
   }

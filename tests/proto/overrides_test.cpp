@@ -231,6 +231,7 @@ TEST(Overrides, NoneComesToNothingBehindAnother) {
   EXPECT_EQ(error({"layer[*].param[0].lr_mult=0", "layer[b].param[0].lr_mult=2"}), "");
   EXPECT_EQ(error({"+layer[a].convolution_param.pad=1", "+layer[a].convolution_param.pad=2"}), "");
   EXPECT_EQ(error({"~layer[b]", "name=n"}), "");
+  EXPECT_EQ(error({"layer[1].name=a", "layer[0].bottom=y", "layer[1].bottom=z"}), "");  // two layers of one name
   for (const std::vector<std::string>& undone :
        {std::vector<std::string>{set + "3", set + "4"},
         {"layer[b].param[0].lr_mult=2", "layer[*].param[0].lr_mult=0"},

@@ -216,7 +216,7 @@ TEST_F(RefusalsCli, EveryFlagOfATestDoesSomethingOrIsNamed) {
   ASSERT_EQ(test("").code, 0) << test("").err;
   std::vector<OptionSpec> options = VerbNamed("test").options;
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "model"; });  // in place of the run
-  EXPECT_EQ(SweepFlags(options, test), (std::set<std::string>{"recompute"}));
+  EXPECT_EQ(SweepFlags(options, test), (std::set<std::string>{"ap-version", "per-class", "recompute"}));
 }
 
 TEST_F(RefusalsCli, EveryFlagOfATimingDoesSomethingOrIsNamed) {

@@ -8,7 +8,6 @@
 #include "core/size.h"
 #include "core/text.h"
 #include "core/trace.h"
-#include "optim/net_weights.h"
 #include "optim/precision.h"
 #include "optim/report.h"
 #include "optim/test_net.h"
@@ -85,7 +84,6 @@ int RunTest(const Arguments& arguments) {
   RefuseWithoutEvaluation(arguments, net);
   RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
   if (LookInside(arguments, "test", net.program())) return 0;
-  SetWrittenBlobs(net.param(), net.blobs(), store);
   LoadTrainedWeights(source.weights, net.blobs(), store);
   const int64_t records = net.feed().epoch_size();
   const int64_t batch = std::max<int64_t>(1, net.feed().batch_size());

@@ -105,7 +105,7 @@ TEST(TextFormat, ALoneCarriageReturnEndsALineAndItsComment) {
   EXPECT_EQ(solver.display(), 3);
   EXPECT_EQ(PlaceOf(solver, "max_iter").ToString(), "s.prototxt:2:1");
   EXPECT_EQ(PlaceOf(solver, "display").ToString(), "s.prototxt:4:1");
-  EXPECT_EQ(SolverError("base_lr: 1\rmax_iter: x").substr(0, 20), "solver.prototxt:2:1:");
+  EXPECT_EQ(SolverError("base_lr: 1\rmax_iter: x").substr(0, 21), "solver.prototxt:2:11:");
 }
 
 TEST(TextFormat, PrintsWithoutOriginsAndReadsBack) {

@@ -68,7 +68,7 @@ class LinkedFolder {
  public:
   LinkedFolder(const LevelDbFiles& files, fs::path path) : path_(std::move(path)) {
     if (IsLocked(path_)) {
-      throw Error(ErrorKind::kInterrupted, StrCat("another process imports a LevelDB through ", path_.string()));
+      throw Error(ErrorKind::kUnavailable, StrCat("another process imports a LevelDB through ", path_.string()));
     }
     Remove();  // what an import that was killed left
     CreateFolders(path_);
@@ -131,7 +131,7 @@ ImportReport ImportLevelDb(const fs::path& folder, const fs::path& out, const Im
   CheckOptions(options);
   const LevelDbFiles files = FilesOf(folder);
   if (IsLocked(folder)) {
-    throw Error(ErrorKind::kInterrupted, StrCat("another process has the LevelDB ", folder.string(), " open"));
+    throw Error(ErrorKind::kUnavailable, StrCat("another process has the LevelDB ", folder.string(), " open"));
   }
   fs::path links = out.has_filename() ? out : out.parent_path();
   links += ".links";

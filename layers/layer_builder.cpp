@@ -1,6 +1,7 @@
 // What layers say to the net being built: blobs and their sharing, data tops, losses, errors.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/text.h"
 #include "layers/net_context.h"
@@ -35,6 +36,15 @@ void ShareMultiplier(const LayerBuilder& l, std::string_view field, std::string_
 bool IsHeld(const ParamSpec& spec) { return spec.has_param_propagate_down() && !spec.param_propagate_down(); }
 bool IsHeldLater(const ParamSpec& spec, bool owner_has, double owner_lr_mult) {
   return spec.has_lr_mult() && spec.lr_mult() == 0 && owner_has && owner_lr_mult != 0;
+}
+
+// Whether the field itself stands in the text, and not only what it lies in.
+bool IsWritten(const LayerParameter& layer, std::string_view field) {
+  const size_t dot = field.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  const SourcePlace own = PlaceOf(layer, field);
+  const SourcePlace around = PlaceOf(layer, field.substr(0, dot));
+  return std::pair(own.line, own.column) != std::pair(around.line, around.column);
 }
 
 ValueId Held(const GraphBuilder& b, ValueId value, bool is_held) {
@@ -112,6 +122,10 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
 
   NetBlob blob{.name = key, .layer = param_.name(), .index = index, .shape = shape, .filler = filler, .role = role};
   std::vector<NetBlob>& blobs = context_.net.blobs;
+  if (spec.has_share_mode() && !is_named) {
+    context_.unused.push_back(StrCat(PlaceOf(param_, field).ToString(), ": layer \"", param_.name(),
+                                     "\": share_mode has no effect on a parameter without a name: nothing shares it"));
+  }
   const auto found = context_.owners.find(key);
   if (found == context_.owners.end()) {
     Check(!context_.kept.contains(key), field,
@@ -145,6 +159,11 @@ ValueId LayerBuilder::AddBlob(int index, const Shape& shape, const FillerParamet
                permissive ? " (share_mode PERMISSIVE: the counts must be equal)" : ""));
   Check((first.role == ParameterRole::kStatistic) == (role == ParameterRole::kStatistic), field,
         StrCat("shares the parameter \"", key, "\" of ", where, ", but one of them is a running statistic"));
+  if (IsWritten(param_, filler_field) && filler.SerializeAsString() != first.filler.SerializeAsString()) {
+    context_.unused.push_back(StrCat(PlaceOf(param_, filler_field).ToString(), ": layer \"", param_.name(),
+                                     "\": ", filler_field, " is not used: the parameter \"", key, "\" is filled as ",
+                                     where, " says"));
+  }
   bool is_held = false;
   if (role != ParameterRole::kStatistic) {
     const bool is_held_later = IsHeldLater(spec, owner.has_lr_mult, first.lr_mult);

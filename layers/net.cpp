@@ -41,6 +41,7 @@ class NetBuilder {
 
   BuiltNet Build() {
     AddLayers();
+    SayOnce(context_.unused);
     if (errors_.size() == 1) throw Error(errors_.front());
     if (!errors_.empty()) throw ErrorList(std::move(errors_));
     JoinLosses();

@@ -29,6 +29,7 @@ struct LayerBuilder::Context {
   std::set<std::string, std::less<>> inputs;            // names of data tops
   std::set<std::string, std::less<>> kept;              // names of kept states
   ValueId random_key = kNoId;
+  std::vector<std::string> unused;  // a sentence for each field of sharing that has no effect
 
   // Of the layer being built.
   std::vector<ValueId> tops;

@@ -137,6 +137,12 @@ void CheckLrPolicyNumbers(const SolverParameter& s) {
                  StrCat("there are ", s.stagelr_size(), " stagelr and ", s.stageiter_size(),
                         " stageiter; give as many of each"));
   }
+  for (int i = 1; s.lr_policy() == "multifixed" && i < s.stageiter_size(); ++i) {
+    if (s.stageiter(i) > s.stageiter(i - 1)) continue;
+    LogWarning(StrCat(PlaceOf(s, StrCat("stageiter[", i, "]")).ToString(), ": stageiter ", s.stageiter(i), " follows ",
+                      s.stageiter(i - 1), "; its rate, ", s.stagelr(i), ", is ",
+                      i + 1 == s.stageiter_size() ? "that of all iterations behind it" : "that of no iteration"));
+  }
 }
 
 void CheckPolicyAfterWarmup(const SolverParameter& s) {

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "graph/program.h"
 #include "proto/filler.h"
+#include "proto/places.h"
 
 namespace moka {
 namespace {
@@ -53,6 +54,11 @@ void CheckLayer(const std::string& layer, const std::vector<const NamedBlob*>& f
                                " and the net's has shape ", blob->shape.ToString()),
                         hint);
   }
+}
+
+[[noreturn]] void RefuseNoName(std::string_view list) {
+  throw Error(ErrorKind::kUsage, {}, StrCat("weights \"", Printable(list), "\": a file's name is empty"),
+              "names stand between commas: a.caffemodel,b.caffemodel");
 }
 
 // Refuses parameters that no memory can hold before any of them is allocated.
@@ -163,6 +169,22 @@ WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::
   return result;
 }
 
+void SetWrittenBlobs(const NetParameter& net, std::span<const NetBlob> blobs, ParameterStore& store) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.blobs_size() == 0) continue;
+    NetParameter alone;
+    LayerParameter& written = *alone.add_layer();
+    written.set_name(layer.name());
+    written.set_type(layer.type());
+    *written.mutable_blobs() = layer.blobs();
+    try {
+      LoadWeights(WeightsFromBytes(alone.SerializeAsString(), "the net's text"), "the net's text", blobs, store);
+    } catch (const Error& error) {
+      throw ErrorAt(layer, "blobs[0]", error.text(), "the layer's blobs have the shapes that moka model show tells");
+    }
+  }
+}
+
 std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store) {
   std::vector<NamedBlob> weights;
   weights.reserve(blobs.size());
@@ -199,7 +221,7 @@ std::vector<std::string> ReadWeightFiles(const std::string& list, std::span<cons
   std::optional<std::vector<std::string>> missing;
   for (const std::string& part : Split(list, ',')) {
     const std::string file(Trim(part));
-    if (file.empty()) continue;
+    if (file.empty()) RefuseNoName(list);
     const WeightsLoaded result = LoadWeights(ReadWeights(file), file, blobs, store);
     LogInfo(StrCat(file, ": weights of ", result.loaded.size(), " layers loaded"));
     if (!result.ignored.empty()) LogInfo(StrCat(file, ": Ignoring source layer ", Join(result.ignored, ", ")));

@@ -32,6 +32,9 @@ struct WeightsLoaded {
 // store is unchanged then); kBadData when no layer matches. TakePlainStatistics follows.
 WeightsLoaded LoadWeights(const Weights& weights, const std::string& file, std::span<const NetBlob> blobs,
                           ParameterStore& store);
+// The values that a net's text gives in `blobs` of its layers, as Caffe takes them where no file has others. Errors:
+// kConfig at a layer whose blobs are others in number or shape.
+void SetWrittenBlobs(const NetParameter& net, std::span<const NetBlob> blobs, ParameterStore& store);
 // The blobs of the net in order, shared ones with every layer that uses them.
 std::vector<NamedBlob> WeightsOf(std::span<const NetBlob> blobs, const ParameterStore& store);
 // Reads a comma-separated list of files and loads each, logging what matched. Returns the layers that none of them has,

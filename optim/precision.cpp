@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,10 @@ constexpr std::array<std::pair<std::string_view, Compute>, 7> kNames = {{{"float
                                                                          {"fp32", Compute::kFloat32},
                                                                          {"bf16", Compute::kBFloat16},
                                                                          {"fp16", Compute::kFloat16}}};
+
+std::string_view NameOf(Compute compute) {
+  return std::ranges::find(kNames, compute, &std::pair<std::string_view, Compute>::second)->first;
+}
 
 }  // namespace
 
@@ -54,6 +59,29 @@ LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Co
   scaling.is_dynamic = compute == Compute::kFloat16;
   if (scaling.is_dynamic) scaling.scale = kFirstLossScale;
   return scaling;
+}
+
+std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute) {
+  std::vector<std::string> sentences;
+  const auto name = [](ElementType type) { return ElementType_Name(type); };
+  if (net.has_default_forward_type() && net.default_forward_type() != FLOAT && net.default_forward_type() != FLOAT16) {
+    sentences.push_back(StrCat(PlaceOf(net, "default_forward_type").ToString(), ": default_forward_type ",
+                               name(net.default_forward_type()), " is no type that a net is computed in here: it is ",
+                               NameOf(compute)));
+  }
+  int64_t more = 0;
+  for (const LayerParameter& layer : net.layer()) {
+    for (const auto& [field, has, type] : {std::tuple("forward_type", layer.has_forward_type(), layer.forward_type()),
+                                           {"backward_type", layer.has_backward_type(), layer.backward_type()}}) {
+      if (!has || type == FLOAT || (type == FLOAT16 && compute == Compute::kFloat16)) continue;
+      if (++more > 1) continue;  // nets say it of all their layers
+      sentences.push_back(StrCat(PlaceOf(layer, field).ToString(), ": layer \"", Printable(layer.name()), "\": ", field,
+                                 " ", name(type), " has no effect: the net is computed in ", NameOf(compute),
+                                 ", and FLOAT alone is another type for one layer"));
+    }
+  }
+  if (more > 1) sentences.back() += StrCat("; so are ", more - 1, " more of its layers' types");
+  return sentences;
 }
 
 std::set<std::string> LayersInFloat32(const NetParameter& net) {

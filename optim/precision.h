@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "graph/program.h"
@@ -19,6 +20,9 @@ Compute ComputeNamed(const std::string& name, ErrorKind kind, const SourcePlace&
 Compute PrecisionOf(const SolverParameter& solver, const NetParameter& net, Compute fallback);
 // Requires: CheckSolverNumbers passed.
 LossScaling ScalingOf(const SolverParameter& solver, const NetParameter& net, Compute compute);
+
+// A sentence, with its place, for types that the net or its layers give (NVCaffe) and that have no effect.
+std::vector<std::string> UnreadTypes(const NetParameter& net, Compute compute);
 
 // Layers that compute in float32 in any run: losses, and those whose forward_type or backward_type says FLOAT
 // (NVCaffe).

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -135,7 +136,7 @@ int Lock(const fs::path& folder) {
     }
     std::array<char, 512> holder{};
     const ssize_t n = pread(fd, holder.data(), holder.size() - 1, 0);
-    throw Error(ErrorKind::kInterrupted,
+    throw Error(ErrorKind::kUnavailable,
                 StrCat(folder.string(), " is in use by another process (",
                        n > 0 ? Printable(Trim(holder.data())) : "unknown", "); wait for it or stop it"));
   }
@@ -144,14 +145,6 @@ int Lock(const fs::path& folder) {
     throw Error(ErrorKind::kIo, StrCat("cannot write ", path.string(), ": ", SystemReason()));
   }
   return file.Release();
-}
-
-void CheckRunName(const std::string& name) {
-  if (!name.empty() && name != kLatest && name.front() != '.' && name.find('/') == std::string::npos &&
-      Printable(name) == name) {
-    return;
-  }
-  throw Error(ErrorKind::kUsage, StrCat("\"", Printable(name), "\" cannot name a run; use letters, digits, - and _"));
 }
 
 Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
@@ -165,6 +158,23 @@ std::string CsvName(std::string name) {
 }
 
 }  // namespace
+
+bool IsOfRunName(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 || c == '-' || c == '_' || c == '.' || byte >= 0x80;
+}
+
+bool IsRunName(std::string_view name) {
+  return !name.empty() && name != kLatest && name.front() != '.' && name.front() != '-' &&
+         std::ranges::all_of(name, IsOfRunName) && Printable(name) == name;
+}
+
+void CheckRunName(const std::string& name) {
+  if (IsRunName(name)) return;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("\"", Printable(name), "\" cannot name a run; use letters, digits, - and _"),
+              name == kLatest ? "the link to the newest run has that name" : "");
+}
 
 RunFolder RunFolder::Create(const fs::path& runs, const RunIdentity& identity) {
   CheckRunName(identity.name);

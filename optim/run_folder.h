@@ -14,6 +14,13 @@
 
 namespace moka {
 
+// Names of runs are of letters, digits, "-", "_" and ".", and begin with neither of "-" and "."; "latest" is the
+// link's. Letters of other scripts than Latin are, too.
+bool IsOfRunName(char c);
+bool IsRunName(std::string_view name);
+// Errors: kUsage.
+void CheckRunName(const std::string& name);
+
 // Identity, written once to run.json; each process that works on the run adds a session.
 struct RunIdentity {
   std::string name{};
@@ -46,7 +53,7 @@ class RunFolder {
   // Makes runs/NAME-NNNN with the next free number, points `latest` at it and locks it. Errors: kCantCreate.
   // A run that fails gives `latest` to the newest that did not (WriteStatus).
   static RunFolder Create(const std::filesystem::path& runs, const RunIdentity& identity);
-  // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kInterrupted within a second if
+  // Locks an existing run and adds a session to its run.json. Errors: kNoInput, kUnavailable within a second if
   // another process holds the lock (its pid, host and start named).
   static RunFolder Open(const std::filesystem::path& folder, const RunIdentity& identity);
   // Locks an existing run and changes nothing else in it, so that whatever refuses to go on leaves it as it is; what

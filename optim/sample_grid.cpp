@@ -55,8 +55,8 @@ Image SheetOf(std::vector<Image> pictures, int64_t columns) {
   return Tiled(pictures, columns, 1);
 }
 
-std::vector<std::string> WatchedForSamples(const SolverParameter& solver, int test_net) {
-  std::vector<std::string> blobs;
+std::vector<WatchedBlob> WatchedForSamples(const SolverParameter& solver, int test_net) {
+  std::vector<WatchedBlob> blobs;
   for (int i = 0; i < solver.sample_grid_size(); ++i) {
     const SampleGrid& grid = solver.sample_grid(i);
     if (grid.blob().empty()) FailGrid(solver, i, "blob", "sample_grid says no blob");
@@ -67,8 +67,9 @@ std::vector<std::string> WatchedForSamples(const SolverParameter& solver, int te
       FailGrid(solver, i, "test_net",
                StrCat("sample_grid is of test net ", grid.test_net(), " of ", solver.test_iter_size()));
     }
-    const bool is_new = std::ranges::find(blobs, grid.blob()) == blobs.end();
-    if (grid.test_net() == test_net && is_new) blobs.push_back(grid.blob());
+    const bool is_new = std::ranges::find(blobs, grid.blob(), &WatchedBlob::name) == blobs.end();
+    if (grid.test_net() == test_net && is_new)
+      blobs.push_back({grid.blob(), PlaceOf(solver, StrCat("sample_grid[", i, "].blob"))});
   }
   return blobs;
 }

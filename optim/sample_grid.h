@@ -26,7 +26,7 @@ Image SheetOf(std::vector<Image> pictures, int64_t columns);
 
 // Blobs of a test net that the solver's sample_grid fields draw. Errors: kConfig at a field that names no test net, no
 // blob, or numbers below 1.
-std::vector<std::string> WatchedForSamples(const SolverParameter& solver, int test_net);
+std::vector<WatchedBlob> WatchedForSamples(const SolverParameter& solver, int test_net);
 // Errors: kConfig for a blob of the test net that is no pictures, or fewer than asked for.
 void CheckSampleGrids(const SolverParameter& solver, int test_net, const TestNet& net);
 // After a test: samples/iter_0000500.png of the run's folder ("_1" and so on behind those of later sample_grid fields),

@@ -25,7 +25,8 @@ constexpr double kBelow1 = 1 - 1e-7;
 struct Reader {
   std::string field;
   bool (*is_read)(const SolverParameter&);
-  std::string text;  // what reads it
+  std::string text;                         // what reads it
+  bool SolverContext::*is_there = nullptr;  // besides
 };
 
 bool IsOneOf(const std::string& name, std::initializer_list<const char*> names) {
@@ -44,6 +45,11 @@ bool WarmsUp(const SolverParameter& s) { return s.warmup_iter() > 0; }
 bool RampsUp(const SolverParameter& s) { return s.rampup_interval() > 0; }
 bool HasLarc(const SolverParameter& s) { return s.larc(); }
 bool HasLocalRates(const SolverParameter& s) { return s.local_lr_auto(); }
+bool HasDetection(const SolverParameter& s) { return HasTests(s) && s.eval_type() == "detection"; }
+bool IsOfKnownType(const SolverParameter& s) {
+  return s.solver_data_type() == FLOAT || s.solver_data_type() == FLOAT16;
+}
+bool AlwaysReads(const SolverParameter& /*s*/) { return true; }
 bool NeverReads(const SolverParameter& /*s*/) { return false; }
 
 template <const char* const* kNames>
@@ -100,6 +106,15 @@ const std::vector<Reader>& Readers() {
       {"test_initialization", HasTests, "a test net, which test_iter counts"},
       {"test_compute_loss", HasTests, "a test net, which test_iter counts"},
       {"early_stop_patience", HasTests, "a test net, which test_iter counts"},
+      {"test_state", HasTests, "a test net, which test_iter counts"},
+      {"sample_grid", HasTests, "a test net, which test_iter counts"},
+      {"eval_type", HasTests, "a test net, which test_iter counts"},
+      {"ap_version", HasDetection, "eval_type \"detection\" of a test net"},
+      {"show_per_class_result", HasTests, "a test net that evaluates classes, by a DetectionEvaluate layer say",
+       &SolverContext::has_classes},
+      {"loss_scale_window", AlwaysReads, "a loss scale that is found while training: float16 without a loss_scale",
+       &SolverContext::finds_loss_scale},
+      {"solver_data_type", IsOfKnownType, "FLOAT or FLOAT16: weights are float32 here"},
       {"target_value", HasTarget, "a target_metric"},
       {"snapshot_format", HasPrefix, "a snapshot_prefix"},
       {"debug_info", NeverReads,
@@ -259,14 +274,15 @@ const std::vector<SolverRange>& SolverRanges() {
 
 void CheckSolverNumbers(const SolverParameter& solver) { CheckNumbersIn(solver, solver, {}); }
 
-std::vector<std::string> UnreadSolverFields(const SolverParameter& solver) {
+std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const SolverContext& context) {
   std::vector<std::string> sentences;
   const auto say = [&](const std::string& field, const std::string& text) {
     sentences.push_back(StrCat(PlaceOf(solver, field).ToString(), ": ", field, " ", text));
   };
   for (const Reader& reader : Readers()) {
     const Field& field = *SolverParameter::descriptor()->FindFieldByName(reader.field);
-    if (!Matters(solver, field) || reader.is_read(solver)) continue;
+    const bool is_there = reader.is_there == nullptr || context.*reader.is_there;
+    if (!Matters(solver, field) || (is_there && reader.is_read(solver))) continue;
     say(field.is_repeated() ? reader.field + "[0]" : reader.field,
         StrCat("is not read by this training; what reads it is ", reader.text));
   }

@@ -22,8 +22,14 @@ const std::vector<SolverRange>& SolverRanges();
 // Errors: kConfig at the first number that is out of its range, in the solver or in what lies in it.
 void CheckSolverNumbers(const SolverParameter& solver);
 
+// What else decides whether a field is read; by itself all that can be.
+struct SolverContext {
+  bool finds_loss_scale = true;  // while it trains, which half precision alone does
+  bool has_classes = true;       // a test net evaluates them one by one
+};
+
 // One sentence, with its place, for each field that is set to other than its default and that this training does not
 // read: those documented as ignored, and those of another policy, type or mode.
-std::vector<std::string> UnreadSolverFields(const SolverParameter& solver);
+std::vector<std::string> UnreadSolverFields(const SolverParameter& solver, const SolverContext& context = {});
 
 }  // namespace moka

@@ -39,13 +39,13 @@ TestNet::TestNet(const NetParameter& param, const TestOptions& options, Paramete
   }
   for (const BuiltNet::Output& output : outputs_) net.graph.AddOutput(output.name, output.value);
   AddEvaluators({.detections = options.evaluation == Evaluation::kDetection, .rule = options.precision_rule});
-  for (const std::string& blob : options.watched) {
+  for (const auto& [blob, place] : options.watched) {
     const auto top = net.tops.find(blob);
     if (top == net.tops.end()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : net.tops) names.push_back(name);
-      throw Error(ErrorKind::kUsage, {}, StrCat("the net has no blob \"", Printable(blob), "\""),
-                  DidYouMean(blob, names));
+      throw Error(place.file.empty() ? ErrorKind::kUsage : ErrorKind::kConfig, place,
+                  StrCat("the net has no blob \"", Printable(blob), "\""), DidYouMean(blob, names));
     }
     net.graph.AddOutput(WatchName(blob), top->second);
   }

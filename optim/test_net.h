@@ -26,13 +26,18 @@ enum class Evaluation {
   kDetection,  // of rows of DetectionEvaluate layers, too, the mean average precision
 };
 
+struct WatchedBlob {
+  std::string name;
+  SourcePlace place = {};  // of a solver's field that names it; a command line has none
+};
+
 struct TestOptions {
   std::string name = "test0";  // of the feed's positions
   PipelineOptions data;
   CompileOptions compile;
   uint64_t seed = 0;                      // fills blobs only the test net has
   bool use_means = false;                 // read "blob/@ema" where the store has it
-  std::vector<std::string> watched = {};  // blobs that can be read after each batch
+  std::vector<WatchedBlob> watched = {};  // that can be read after each batch
   Evaluation evaluation = Evaluation::kMeans;
   PrecisionRule precision_rule = PrecisionRule::kIntegral;
 };

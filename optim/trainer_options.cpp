@@ -102,6 +102,25 @@ double WholeNumber(std::string_view part, std::string_view text) {
   return value;
 }
 
+double SecondsOf(std::string_view text) {
+  constexpr double kMinute = 60;
+  constexpr double kHour = 3600;
+  constexpr double kDay = 86400;
+  const std::string_view trimmed = Trim(text);
+  if (trimmed.empty()) RefuseDuration(text);
+  const std::vector<std::string> parts = Split(trimmed, ':');
+  if (parts.size() == 2 || parts.size() == 3) {
+    double seconds = 0;
+    for (const std::string& part : parts) seconds = seconds * kMinute + WholeNumber(part, text);
+    return seconds;
+  }
+  if (parts.size() > 3) RefuseDuration(text);
+  const std::map<char, double> units = {{'s', 1}, {'m', kMinute}, {'h', kHour}, {'d', kDay}};
+  const auto unit = units.find(trimmed.back());
+  if (unit == units.end()) return WholeNumber(trimmed, text);
+  return WholeNumber(trimmed.substr(0, trimmed.size() - 1), text) * unit->second;
+}
+
 }  // namespace
 
 std::string_view Describe(TrainEnd end) {
@@ -126,22 +145,10 @@ int TrainResult::exit_code() const {
 }
 
 double ParseDuration(std::string_view text) {
-  constexpr double kMinute = 60;
-  constexpr double kHour = 3600;
-  constexpr double kDay = 86400;
-  const std::string_view trimmed = Trim(text);
-  if (trimmed.empty()) RefuseDuration(text);
-  const std::vector<std::string> parts = Split(trimmed, ':');
-  if (parts.size() == 2 || parts.size() == 3) {
-    double seconds = 0;
-    for (const std::string& part : parts) seconds = seconds * kMinute + WholeNumber(part, text);
-    return seconds;
-  }
-  if (parts.size() > 3) RefuseDuration(text);
-  const std::map<char, double> units = {{'s', 1}, {'m', kMinute}, {'h', kHour}, {'d', kDay}};
-  const auto unit = units.find(trimmed.back());
-  if (unit == units.end()) return WholeNumber(trimmed, text);
-  return WholeNumber(trimmed.substr(0, trimmed.size() - 1), text) * unit->second;
+  const double seconds = SecondsOf(text);
+  if (seconds > 0) return seconds;
+  throw Error(ErrorKind::kUsage, {}, StrCat("\"", Printable(text), "\" leaves no time to train in"),
+              "without a limit it trains to its end");
 }
 
 void CheckResume(const Checkpoint& checkpoint, const SolverParameter& solver, const NetParameter& net) {

@@ -18,6 +18,12 @@ namespace {
 
 void MakeSnapshotFolder(const SolverParameter& solver) {
   if (!solver.has_snapshot_prefix()) return;
+  if (solver.snapshot_prefix().starts_with("~/")) {
+    throw Error(
+        ErrorKind::kConfig, PlaceOf(solver, "snapshot_prefix"),
+        StrCat("snapshot_prefix \"", Printable(solver.snapshot_prefix()), "\": \"~\" is a shell's word for a folder"),
+        "write the folder out; one that is called ~ is ./~");
+  }
   const std::filesystem::path probe = StrCat(solver.snapshot_prefix(), "_iter_0.caffemodel");
   try {
     if (probe.has_parent_path()) CreateFolders(probe.parent_path());

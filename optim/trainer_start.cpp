@@ -7,6 +7,7 @@
 #include "comm/rank_values.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "optim/caffe_state.h"
 #include "optim/compression_policy.h"
@@ -16,6 +17,7 @@
 #include "optim/sample_grid.h"
 #include "optim/signals.h"
 #include "optim/solver_fields.h"
+#include "optim/strategies/distributed_words.h"
 #include "optim/trainer.h"
 #include "optim/update.h"
 #include "proto/net_file.h"
@@ -130,7 +132,10 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   CheckOptimizer(solver_);
   RefuseBesideTurns(solver_, nets, processes(), options_.compile.compute);
   StartPipeline(nets.train);
-  (void)PrecisionOf(solver_, nets.train, options_.compile.compute);
+  const Compute compute = PrecisionOf(solver_, nets.train, options_.compile.compute);
+  CheckDistributedWords(solver_);
+  (void)EvaluationOf(solver_);
+  (void)TrainerStartRuleOf(solver_);
   CheckTests(solver_, nets);
   if (solver_.snapshot_diff() && !solver_.has_snapshot_prefix()) {
     LogWarning("snapshot_diff: only snapshots in Caffe's formats have diffs, and those need a snapshot_prefix");
@@ -152,10 +157,11 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
     seed_ = WholeOfRank<uint64_t>(*options_.world, 0, options_.world->Broadcast(std::to_string(seed_)));
   LogToFile(StrCat("random_seed: ", seed_));
   state_.seed = seed_;
-  if (solver_.max_epochs() == 0) CheckLrPolicy(solver_);
-  for (const std::string& sentence : is_first() ? UnreadSolverFields(solver_) : std::vector<std::string>{}) {
-    LogWarning(sentence);
+  if (solver_.max_epochs() == 0) {
+    const QuietScope quiet;  // its warnings come with the turns' length
+    CheckLrPolicy(solver_);
   }
+  if (is_first()) TellUnread(nets, compute);
   BuildNets(nets);
   ChooseMetrics();
   const bool is_resumed = options_.resume.has_value();
@@ -169,6 +175,17 @@ Trainer::Trainer(const SolverParameter& solver, const SolverNets& nets, TrainerO
   report_ = std::make_unique<TrainReport>(nullptr, resumed_at_);
   JoinRanks();
   if (options_.run != nullptr) SetRun(*options_.run);
+}
+
+// What the solver and the types of the train net say to no effect.
+void Trainer::TellUnread(const SolverNets& nets, Compute compute) const {
+  const auto evaluates = [](const NetParameter& net) {
+    return std::ranges::any_of(net.layer(), [](const LayerParameter& layer) { return HasEvaluator(layer.type()); });
+  };
+  const SolverContext context{.finds_loss_scale = ScalingOf(solver_, nets.train, compute).is_dynamic,
+                              .has_classes = std::ranges::any_of(nets.tests, evaluates)};
+  for (const std::string& sentence : UnreadSolverFields(solver_, context)) LogWarning(sentence);
+  for (const std::string& sentence : UnreadTypes(nets.train, compute)) LogWarning(sentence);
 }
 
 void Trainer::SetRun(RunFolder& run) {
@@ -282,6 +299,8 @@ void Trainer::StartWeights() {
     options_.resume.reset();  // its copy of the weights is no longer needed
     return train_->TakeParts(store_);
   }
+  SetWrittenBlobs(turns_->WholeNet(), turns_->blobs(), store_);
+  for (const auto& test : tests_) SetWrittenBlobs(test->param(), test->blobs(), store_);
   for (const std::string& list : solver_.weights()) LoadWeightFiles(list, turns_->blobs(), store_);
   for (const std::string& list : options_.weights) LoadWeightFiles(list, turns_->blobs(), store_);
   if (!options_.caffe_snapshot.empty()) RestoreCaffe(options_.caffe_snapshot);

@@ -139,6 +139,7 @@ class Finder {
                   .field = field,
                   .index = -1,
                   .path = Joined(here.path, field->name()),
+                  .key = Joined(here.key, field->name()),
                   .scope = here.scope,
                   .scope_path = Joined(here.scope_path, field->name())};
     const bool is_last = at + 1 == steps_.size();
@@ -193,6 +194,10 @@ class Finder {
       elements = SelectElements(*list.parent, *list.field, steps_[at]);
     } else if (count == 1) {
       elements.indices = {0};
+    } else if (count == 0) {
+      ThrowUsage(StrCat("there is no \"", list.field->name(), "\" yet to set a field of"),
+                 at + 2 == steps_.size() ? StrCat("\"+", list.path, "={", steps_[at + 1].name, ": VALUE}\" makes one")
+                                         : StrCat("\"+", list.path, "={...}\" makes one"));
     } else {
       ThrowUsage(StrCat("\"", list.field->name(), "\" is a list of ", count),
                  StrCat("select with ", list.field->name(), "[NAME or index]"));
@@ -201,6 +206,7 @@ class Finder {
       FieldRef ref = list;
       ref.index = i;
       const std::optional<std::string> name = FieldPathNameOf(*list.parent, *list.field, i);
+      ref.key += StrCat("[", name.value_or(""), " ", i, "]");
       ref.path += "[" + (name && !name->empty() ? AsSelector(*name) : std::to_string(i)) + "]";
       ref.scope_path += "[" + std::to_string(i) + "]";
       if (at + 1 == steps_.size()) {
@@ -257,6 +263,22 @@ bool IsQuoted(std::string_view value) {
   return value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
 }
 
+// A comment would end the value where it begins: 1#000 is not 1.
+bool HasComment(std::string_view value) {
+  char quote = '\0';
+  for (size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (quote == '\0' && c == '#') return true;
+    if (quote == '\0' && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (quote != '\0') {
+      if (c == '\\') ++i;
+      if (c == quote) quote = '\0';
+    }
+  }
+  return false;
+}
+
 // One value, set or added to the list.
 void ParseValue(Message& message, const FieldDescriptor& field, std::string_view value) {
   std::string text(Trim(value));
@@ -266,10 +288,12 @@ void ParseValue(Message& message, const FieldDescriptor& field, std::string_view
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&quiet);
   parser.SetRecursionLimit(kTextDepthLimit);
-  if (parser.ParseFieldValueFromString(text, &field, &message)) return;
+  const bool has_comment = HasComment(text);
+  if (!has_comment && parser.ParseFieldValueFromString(text, &field, &message)) return;
   std::string hint;
   if (field.enum_type() != nullptr) hint = DidYouMean(value, ValueNames(*field.enum_type()));
   if (field.message_type() != nullptr) hint = quiet.text;
+  if (has_comment) hint = "a value ends at no \"#\"; texts that have one stand in quotes";
   ThrowUsage(StrCat("\"", field.name(), "\" takes ", TakenBy(field), ", found \"", Printable(value), "\""), hint);
 }
 

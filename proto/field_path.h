@@ -21,6 +21,7 @@ struct FieldRef {
   const google::protobuf::FieldDescriptor* field = nullptr;
   int index = -1;           // of a list's element; -1: the whole field
   std::string path;         // from the root, with names of elements: "layer[conv1].name"
+  std::string key;          // the same, with their indices besides: a net's phases have layers of one name
   Origin* scope = nullptr;  // the origin of the nearest message that has one
   std::string scope_path;   // the field's path in it
 };

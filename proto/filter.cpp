@@ -1,6 +1,7 @@
 #include "proto/filter.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "core/log.h"
@@ -66,6 +67,29 @@ NetParameter FilterNet(const NetParameter& net, Phase phase) {
   NetState state;
   state.set_phase(phase);
   return FilterNet(net, state);
+}
+
+std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place) {
+  std::set<std::string> known;
+  for (const LayerParameter& layer : net.layer()) {
+    for (const auto* rules : {&layer.include(), &layer.exclude()}) {
+      for (const NetStateRule& rule : *rules) {
+        known.insert(rule.stage().begin(), rule.stage().end());
+        known.insert(rule.not_stage().begin(), rule.not_stage().end());
+      }
+    }
+  }
+  std::vector<std::string> sentences;
+  for (const std::string& stage : state.stage()) {
+    if (known.contains(stage)) continue;
+    const std::string near = DidYouMean(stage, {known.begin(), known.end()});
+    const std::string rules = known.empty()  ? "the net has no rules of stages"
+                              : near.empty() ? StrCat("they name ", Join({known.begin(), known.end()}, ", "))
+                                             : near;
+    sentences.push_back(
+        StrCat(place, ": no rule of the net names stage \"", Printable(stage), "\", which changes nothing; ", rules));
+  }
+  return sentences;
 }
 
 }  // namespace moka

@@ -1,6 +1,9 @@
 // Which layers of a net are present in a phase, level and set of stages.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "proto/moka.pb.h"
 
 namespace moka {
@@ -18,5 +21,9 @@ bool IsPresent(const LayerParameter& layer, const NetState& state);
 NetParameter FilterNet(const NetParameter& net, const NetState& state);
 // The same with no level and no stage.
 NetParameter FilterNet(const NetParameter& net, Phase phase);
+
+// A sentence for each stage of the state that no rule of the net names, which leaves the net as it is without that
+// stage, with the nearest that one does; `place` is of the state's words. Requires: the net is not filtered yet.
+std::vector<std::string> UnknownStages(const NetParameter& net, const NetState& state, const std::string& place);
 
 }  // namespace moka

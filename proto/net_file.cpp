@@ -32,11 +32,12 @@ bool IsAboutBlocks(const std::string& text, const NetParameter& net) {
   });
 }
 
-void Override(const NetReadOptions& options, bool about_blocks, NetParameter& net) {
+void Override(const NetReadOptions& options, bool about_blocks, OverridesSoFar& so_far, NetParameter& net) {
   for (const std::string& text : options.overrides) {
     const bool now = options.expand_blocks ? IsAboutBlocks(text, net) == about_blocks : about_blocks;
     if (!now) continue;
-    std::vector<AppliedOverride> applied = ApplyOverride(text, net);
+    const std::vector<AppliedOverride> applied = ApplyOverride(text, net);
+    so_far.Add(applied);
     if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
   }
 }
@@ -56,10 +57,11 @@ NetParameter FinishNet(NetParameter net, const std::string& file, const NetReadO
     if (!unknown.empty()) throw ErrorList(std::move(unknown));
     throw Error(ErrorKind::kConfig, SourcePlace{.file = file}, "the net has no layers", "write layer { ... } for each");
   }
-  Override(options, true, net);
+  OverridesSoFar so_far;
+  Override(options, true, so_far, net);
   if (options.expand_blocks) {
     ExpandBlocks(net);
-    Override(options, false, net);
+    Override(options, false, so_far, net);
   }
   return net;
 }

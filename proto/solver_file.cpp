@@ -3,9 +3,13 @@
 #include <google/protobuf/repeated_field.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "proto/filter.h"
 #include "proto/places.h"
@@ -31,12 +35,18 @@ NetState MergedState(Phase phase, const NetParameter& net, const NetState* own) 
   return state;
 }
 
+// Stages that the solver gives a net whose rules do not name them.
+void WarnOfStages(const NetParameter& net, const NetState& given, const SolverParameter& solver,
+                  const std::string& field) {
+  for (const std::string& sentence : UnknownStages(net, given, PlaceOf(solver, field).ToString())) LogWarning(sentence);
+}
+
 NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& options,
                       const TrainTurn& turn = TrainTurn::default_instance()) {
   NetState given = solver.train_state();
   for (const std::string& stage : turn.stage()) given.add_stage(stage);
   if (turn.has_net()) {
-    const NetParameter net = ReadNet(ResolveBeside(solver, turn.net()), options);
+    const NetParameter net = ReadNet(ResolveBeside(solver, turn.net(), "turn"), options);
     return FilterNet(net, MergedState(TRAIN, net, &given));
   }
   const int sources = int{solver.has_net()} + int{solver.has_net_param()} + int{solver.has_train_net()} +
@@ -48,10 +58,13 @@ NetParameter TrainNet(const SolverParameter& solver, const NetReadOptions& optio
   }
   NetParameter net;
   if (solver.has_net() || solver.has_train_net()) {
-    net = ReadNet(ResolveBeside(solver, solver.has_net() ? solver.net() : solver.train_net()), options);
+    net = ReadNet(ResolveBeside(solver, solver.has_net() ? solver.net() : solver.train_net(),
+                                solver.has_net() ? "net" : "train_net"),
+                  options);
   } else {
     net = InnerNet(solver.has_net_param() ? solver.net_param() : solver.train_net_param(), solver, options);
   }
+  WarnOfStages(net, given, solver, "train_state");
   return FilterNet(net, MergedState(TRAIN, net, &given));
 }
 
@@ -69,10 +82,8 @@ SolverParameter SolverFromText(std::string_view text, const std::string& file, c
   SolverParameter solver;
   ParseText(text, file, solver);
   UpgradeSolver(solver, file);
-  for (const std::string& one : options.overrides) {
-    std::vector<AppliedOverride> applied = ApplyOverride(one, solver);
-    if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
-  }
+  const std::vector<AppliedOverride> applied = ApplyOverrides(options.overrides, solver);
+  if (options.applied != nullptr) options.applied->insert(options.applied->end(), applied.begin(), applied.end());
   return solver;
 }
 
@@ -82,7 +93,7 @@ SolverParameter ReadSolver(const fs::path& path, const SolverReadOptions& option
 
 std::string SolverToText(const SolverParameter& solver) { return ToText(solver); }
 
-fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
+fs::path ResolveBeside(const SolverParameter& solver, std::string_view name, std::string_view field) {
   fs::path path(name);
   std::error_code ignored;
   if (path.is_absolute()) return path;
@@ -92,10 +103,10 @@ fs::path ResolveBeside(const SolverParameter& solver, std::string_view name) {
   std::vector<std::string> names;
   const fs::path folder = beside.has_parent_path() ? beside.parent_path() : fs::path(".");
   if (fs::is_directory(folder, ignored)) {
-    for (const fs::path& file : ListFiles(folder, ".prototxt")) names.push_back(file.filename().string());
+    for (const fs::path& file : ListFiles(folder, path.extension().string())) names.push_back(file.filename().string());
   }
   const bool one_place = beside == path;
-  throw Error(ErrorKind::kNoInput, PlaceOf(solver, "net"),
+  throw Error(ErrorKind::kNoInput, PlaceOf(solver, field),
               StrCat("file \"", path.string(), "\" does not exist",
                      one_place ? "" : StrCat(", nor does \"", beside.string(), "\"")),
               DidYouMean(path.filename().string(), names));
@@ -110,13 +121,16 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
   const int named = solver.test_net_param_size() + solver.test_net_size();
   const bool has_generic = solver.has_net() || solver.has_net_param();
   if (has_generic ? solver.test_iter_size() < named : solver.test_iter_size() != named) {
-    throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_iter"),
+    throw Error(ErrorKind::kConfig,
+                PlaceOf(solver, solver.test_iter_size() > 0  ? "test_iter[0]"
+                                : solver.test_net_size() > 0 ? "test_net[0]"
+                                                             : "test_net_param[0]"),
                 StrCat("the solver has ", named, " test nets but ", solver.test_iter_size(), " test_iter"),
                 "give one test_iter a test net");
   }
   const int tests = solver.test_iter_size();
   if (tests > 0 && solver.test_interval() <= 0) {
-    throw Error(ErrorKind::kConfig, PlaceOf(solver, "test_interval"),
+    throw Error(ErrorKind::kConfig, PlaceOf(solver, solver.has_test_interval() ? "test_interval" : "test_iter[0]"),
                 StrCat("test_interval is ", solver.test_interval(), ", expected at least 1"));
   }
   if (solver.test_state_size() > 0 && solver.test_state_size() != tests) {
@@ -124,17 +138,25 @@ SolverNets ReadSolverNets(const SolverParameter& solver, const NetReadOptions& o
                 StrCat("the solver has ", tests, " test nets but ", solver.test_state_size(), " test_state"),
                 "give none, or one a test net");
   }
+  // Whether what the net for all phases warns of was said when it was read before.
+  bool has_spoken = solver.turn_size() == 0 ||
+                    std::ranges::any_of(solver.turn(), [](const TrainTurn& turn) { return !turn.has_net(); });
   for (int i = 0; i < tests; ++i) {
     NetParameter net;
+    std::optional<QuietScope> quiet;
+    if (i >= named && std::exchange(has_spoken, true)) quiet.emplace();
     if (i < solver.test_net_param_size()) {
       net = InnerNet(solver.test_net_param(i), solver, options);
     } else if (i < named) {
-      net = ReadNet(ResolveBeside(solver, solver.test_net(i - solver.test_net_param_size())), options);
+      const int at = i - solver.test_net_param_size();
+      net = ReadNet(ResolveBeside(solver, solver.test_net(at), StrCat("test_net[", at, "]")), options);
     } else if (solver.has_net_param()) {
       net = InnerNet(solver.net_param(), solver, options);
     } else {
-      net = ReadNet(ResolveBeside(solver, solver.net()), options);
+      net = ReadNet(ResolveBeside(solver, solver.net(), "net"), options);
     }
+    quiet.reset();
+    if (solver.test_state_size() > 0) WarnOfStages(net, solver.test_state(i), solver, StrCat("test_state[", i, "]"));
     nets.tests.push_back(
         FilterNet(net, MergedState(TEST, net, solver.test_state_size() > 0 ? &solver.test_state(i) : nullptr)));
   }

@@ -24,8 +24,8 @@ SolverParameter SolverFromText(std::string_view text, const std::string& file, c
 std::string SolverToText(const SolverParameter& solver);
 
 // A file the solver names: as it is if absolute, else beside the solver's file, else in the current folder.
-// Errors: kNoInput naming the places tried.
-std::filesystem::path ResolveBeside(const SolverParameter& solver, std::string_view name);
+// Errors: kNoInput at the field that names it, with the places tried.
+std::filesystem::path ResolveBeside(const SolverParameter& solver, std::string_view name, std::string_view field);
 
 // The nets of a solver, filtered for their phase (proto/filter.h): the train net or that of each turn, and a test net
 // for each test_iter.

@@ -207,6 +207,11 @@ Translated Translator::Last(const ParserComplaint& complaint) const {
   if (message.starts_with("Expected \":\"")) {
     return {At(offset, token.size(), StrCat("expected \":\" or \"{\" after the field's name, found ", token))};
   }
+  const std::string_view rest = parsed_.text.substr(offset);
+  if (rest.starts_with("/*") || rest.starts_with("//")) {
+    return {At(offset, 2, StrCat("\"", rest.substr(0, 2), "\" begins no comment here"),
+               "comments begin with # and go to the end of the line")};
+  }
   std::string text = Printable(message);
   for (size_t at = text.find("moka."); at != kTextErrorsNone; at = text.find("moka.")) text.erase(at, 5);
   return {At(offset, token.size(), std::move(text))};

@@ -168,6 +168,23 @@ void RefuseUnlessBounded(std::string_view text, const std::string& file) {
   }
 }
 
+// Where a carriage return ends a line by itself, as on old Macs; to the parser only "\n" ends one, and a comment before
+// it would swallow what follows.
+bool IsLoneReturn(std::string_view text, size_t at) {
+  return text[at] == '\r' && (at + 1 == text.size() || text[at + 1] != '\n');
+}
+
+// The same text with "\n" for each lone return; nothing if it has none.
+std::optional<std::string> WithoutLoneReturns(std::string_view text) {
+  std::optional<std::string> plain;
+  for (size_t at = text.find('\r'); at != std::string_view::npos; at = text.find('\r', at + 1)) {
+    if (!IsLoneReturn(text, at)) continue;
+    if (!plain) plain = std::string(text);
+    (*plain)[at] = '\n';
+  }
+  return plain;
+}
+
 }  // namespace
 
 void ParseText(std::string_view text, const std::string& file, Message& message) {
@@ -178,6 +195,8 @@ void ParseText(std::string_view text, const std::string& file, Message& message)
                        BytesText(kTextLimitBytes)));
   }
   RefuseUnlessText(text, file, "a message");
+  const std::optional<std::string> plain = WithoutLoneReturns(text);
+  if (plain) text = *plain;
   RefuseUnlessBounded(text, file);
   const TextPositions lines(text);
   const ParsedText parsed{.text = text, .file = file, .lines = lines, .root = message.GetDescriptor()};

@@ -151,8 +151,28 @@ void UpgradeMixedNet(NetParameter& net, const std::string& file) {
                    });
 }
 
+// Inputs without shapes and shapes without inputs: no layer would come of them. Old files of weights have such, where
+// nothing is known of a place.
+void RequireInputsWithShapes(const NetParameter& net) {
+  const auto refuse = [&](std::string_view field, const std::string& text, const std::string& hint) {
+    const SourcePlace place = PlaceOf(net, field);
+    if (place.line > 0) throw Error(ErrorKind::kConfig, place, text, hint);
+  };
+  const bool has_shapes = net.input_shape_size() > 0;
+  const std::string_view shapes = has_shapes ? "input_shape" : "input_dim";
+  if (net.input_size() == 0) {
+    refuse(StrCat(shapes, "[0]"), StrCat("the net has ", shapes, " but no input"), "name it: input: \"data\"");
+  } else if (!has_shapes && net.input_dim_size() == 0) {
+    refuse("input[0]", StrCat("input \"", Printable(net.input(0)), "\" has no shape"),
+           "give it behind the name: input_shape { dim: 1 dim: 3 dim: 224 dim: 224 }");
+  } else if (has_shapes && net.input_dim_size() > 0) {
+    refuse("input_dim[0]", "the net has input_shape and input_dim", "give one of them");
+  }
+}
+
 // Input fields become an Input layer at the front. Inputs without shapes stand in old weight files and are dropped.
 void UpgradeInput(NetParameter& net) {
+  RequireInputsWithShapes(net);
   const SourcePlace place = PlaceOf(net, "input[0]");
   const int inputs = net.input_size();
   if (net.input_shape_size() > 0 && net.input_shape_size() != inputs) {
@@ -277,7 +297,7 @@ bool UpgradeNet(NetParameter& net, const std::string& file) {
     if (!has_v0) done.emplace_back("V1 layers (\"layers\")");
   }
   if (RenameVolumeFields(net)) done.emplace_back("convolution3d_param, pooling3d_param and pooling_nd_param");
-  if (net.input_size() > 0) {
+  if (net.input_size() > 0 || net.input_shape_size() > 0 || net.input_dim_size() > 0) {
     UpgradeInput(net);
     done.emplace_back("input fields");
   }

@@ -45,21 +45,45 @@ std::vector<std::string> Normalised(const Verb& verb, const std::vector<std::str
   return result;
 }
 
-// Flags whose value may be left out get "=": with the next word if that is a file or folder, else with nothing.
-void JoinOptionalValues(const Verb& verb, std::vector<std::string>& words) {
+// A word that is a solver, a net or an override, and so no value of a flag before it that may have none.
+bool IsWordOfItsOwn(const std::string& word) {
+  std::error_code code;
+  return word.starts_with("-") || word.ends_with(".prototxt") || IsOverride(word) ||
+         std::filesystem::exists(std::filesystem::path(word) / "solver.prototxt", code);
+}
+
+// A flag that is given twice has to have one value: which of two is meant nobody can know.
+void TakeOnce(const OptionSpec& option, const std::string& value, std::map<std::string, std::string>& taken) {
+  const auto [before, is_new] = taken.emplace(option.name, value);
+  if (is_new || before->second == value) return;
+  throw Error(ErrorKind::kUsage, {},
+              StrCat("--", option.name, " is given twice, as \"", Printable(before->second), "\" and as \"",
+                     Printable(value), "\""),
+              "leave one of them out");
+}
+
+// Flags whose value may be left out are taken out of the words, with their values: the splitter would give such a flag
+// whatever word comes next.
+std::map<std::string, std::string> TakeOptionalValues(const Verb& verb, std::vector<std::string>& words) {
+  std::map<std::string, std::string> taken;
   for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (!option.value.starts_with("[")) continue;
-    for (size_t i = 0; i < words.size(); ++i) {
-      if (words[i] != "--" + option.name) continue;
-      std::error_code code;
-      words[i] += "=";
-      if (option.value == "[BOOL]" || i + 1 >= words.size() || IsOverride(words[i + 1]) ||
-          !std::filesystem::exists(words[i + 1], code))
+    const std::string flag = "--" + option.name;
+    for (size_t i = 0; i < words.size() && words[i] != "--";) {
+      const bool has_own = words[i].starts_with(flag + "=");
+      if (!has_own && words[i] != flag) {
+        ++i;
         continue;
-      words[i] += words[i + 1];
-      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+      const bool has_next = !has_own && i + 1 < words.size() && option.value != "[BOOL]" &&
+                            (option.value == "[TEXT]" || !IsWordOfItsOwn(words[i + 1]));
+      const std::string value = has_own ? words[i].substr(flag.size() + 1) : has_next ? words[i + 1] : std::string();
+      TakeOnce(option, value, taken);
+      const auto begin = words.begin() + static_cast<std::ptrdiff_t>(i);
+      words.erase(begin, begin + (has_next ? 2 : 1));
     }
   }
+  return taken;
 }
 
 // A flag's value is there if it must be, and only then.
@@ -73,11 +97,47 @@ void CheckFlagValues(const Verb& verb, const std::vector<std::string>& words) {
                     StrCat(flag, " takes no value, found \"", Printable(words[i].substr(flag.size() + 1)), "\""));
       }
       const bool wants_value = !option.value.empty() && !option.value.starts_with("[");
+      // The splitter would take the next word for it.
+      if (words[i] == flag + "=" && wants_value) {
+        throw Error(ErrorKind::kUsage, {}, StrCat(flag, "= has no value"),
+                    StrCat("write ", flag, "=", option.value, ", or leave it out"));
+      }
       const bool is_last = i + 1 == words.size() || words[i + 1].starts_with("--");
       if (words[i] == flag && wants_value && is_last) {
         throw Error(ErrorKind::kUsage, StrCat(flag, " wants a value: ", flag, " ", option.value));
       }
     }
+  }
+}
+
+// A shell makes the home folder of "~" where a word begins with it, and nothing of it behind "=": it would be the name
+// of a folder here.
+void RefuseTilde(std::string_view front, std::string_view value) {
+  for (const std::string& part : Split(value, ',')) {
+    if (part != "~" && !part.starts_with("~/")) continue;
+    throw Error(
+        ErrorKind::kUsage, {},
+        StrCat(front, Printable(value), ": the shell has left \"~\" as it is, and no folder is called so"),
+        StrCat("write $HOME for it: ", front, "$HOME", Printable(part.substr(1)), "; a folder of that name is ./~"));
+  }
+}
+
+// A word that was meant to set a field and does not: as a file it would only be told not to be there.
+void RefuseMeantOverride(const Verb& verb, const std::string& word) {
+  std::error_code code;
+  if (verb.usage.find("key=value") == std::string::npos || std::filesystem::exists(word, code)) return;
+  if (const std::optional<std::string> hint = HintForMeantOverride(word)) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("\"", Printable(word), "\" is no file, nor does it set a field (FIELD=VALUE)"), *hint);
+  }
+}
+
+// Flags of which one would be passed over for the other.
+void RefuseContradictions(const Arguments& arguments) {
+  for (const auto& [flag, other] : {std::pair("quiet", "verbose"), {"device", "gpu"}, {"json", "markdown"}}) {
+    if (!arguments.options.contains(flag) || !arguments.options.contains(other)) continue;
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " and --", other, " cannot both be asked for"),
+                "leave one of them out");
   }
 }
 
@@ -252,7 +312,7 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   std::vector<std::string> normal = Normalised(verb, words);
   RefuseUnknownFlags(verb, normal);
   CheckFlagValues(verb, normal);
-  JoinOptionalValues(verb, normal);
+  const std::map<std::string, std::string> optional = TakeOptionalValues(verb, normal);
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -261,10 +321,9 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
     if (option.value.empty()) {
       app.add_flag("--" + option.name, switches[option.name]);
-    } else {
+    } else if (!option.value.starts_with("[")) {
       CLI::Option* added = app.add_option("--" + option.name, values[option.name]);
       option.join == '\0' ? added->take_last() : added->join(option.join);
-      if (option.value.starts_with("[")) added->expected(0, 1);
     }
   }
   try {
@@ -276,17 +335,35 @@ Arguments ParseArguments(const Verb& verb, const std::vector<std::string>& words
   }
   Arguments arguments(verb);
   arguments.words = words;
+  arguments.options = optional;
   for (const OptionSpec& option : CommandLineOptionsOf(verb)) {
-    if (app.count("--" + option.name) == 0) continue;
-    arguments.options[option.name] = option.value.empty() ? "true" : values[option.name];
+    const std::string flag = "--" + option.name;
+    if (option.value.starts_with("[") || app.count(flag) == 0) continue;
+    if (option.value.empty()) {
+      arguments.options[option.name] = "true";
+      continue;
+    }
+    std::map<std::string, std::string> given;
+    const std::vector<std::string> all = app.get_option(flag)->results();
+    for (const std::string& value : all) {
+      RefuseTilde(flag + "=", value);
+      if (option.join == '\0') TakeOnce(option, value, given);
+    }
+    arguments.options[option.name] = values[option.name];
   }
+  RefuseContradictions(arguments);
   bool are_files = false;  // behind "--"
   for (const std::string& word : app.remaining()) {
     if (word == "--" && !are_files) {
       are_files = true;
       continue;
     }
-    (!are_files && IsOverride(word) ? arguments.overrides : arguments.positionals).push_back(word);
+    const bool is_override = !are_files && IsOverride(word);
+    const size_t equals = word.find('=');
+    if (is_override && equals != std::string::npos)
+      RefuseTilde(word.substr(0, equals + 1), std::string_view(word).substr(equals + 1));
+    if (!are_files && !is_override) RefuseMeantOverride(verb, word);
+    (is_override ? arguments.overrides : arguments.positionals).push_back(word);
   }
   return arguments;
 }

@@ -23,7 +23,7 @@ struct OptionSpec {
   std::string name;   // without dashes
   std::string value;  // what its value is, for help ("FILE", "N"); empty: a switch; "[RUN]": may be left out
   std::string doc;    // empty: another spelling, which help leaves out
-  char join = '\0';   // what joins the values of an option that is given several times; otherwise the last one counts
+  char join = '\0';   // what joins the values of an option that is given several times; otherwise they must be equal
   std::string needs = {};  // what else must be so for it to be read: "models that detect"; empty: only the verb knows
 };
 

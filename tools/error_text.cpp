@@ -13,12 +13,16 @@ namespace {
 constexpr int kTabWidth = 8;
 constexpr size_t kShownColumns = 200;
 
-// Line `number` of a file with tabs expanded; empty if it cannot be read.
+// Line `number` of a file with tabs expanded; empty if it cannot be read. A lone carriage return ends a line as well.
 std::string SourceLine(const std::string& path, int number) {
   std::string line;
   try {
     constexpr int64_t kMostBytes = int64_t{64} << 20;
-    std::istringstream text(ReadFile(path, kMostBytes));
+    std::string bytes = ReadFile(path, kMostBytes);
+    for (size_t at = bytes.find('\r'); at != std::string::npos; at = bytes.find('\r', at + 1)) {
+      if (at + 1 == bytes.size() || bytes[at + 1] != '\n') bytes[at] = '\n';
+    }
+    std::istringstream text(bytes);
     for (int i = 0; i < number; ++i) {
       if (!std::getline(text, line)) return {};
     }

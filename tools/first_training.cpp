@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "proto/places.h"
 #include "proto/solver_file.h"
@@ -39,9 +40,13 @@ std::optional<Arguments> FirstTrainingOf(const Arguments& arguments) {
   if (!choice.resumed.empty()) return std::nullopt;
   SolverReadOptions read;
   read.overrides = SplitByTarget(OverridesOf(arguments)).solver;
-  const SolverParameter solver = ReadSolver(file, read);
+  const auto peek = [&] {
+    const QuietScope quiet;  // whoever trains it says what it warns of
+    return ReadSolver(file, read);
+  };
+  const SolverParameter solver = peek();
   if (solver.first_solver().empty()) return std::nullopt;
-  const fs::path first_file = ResolveBeside(solver, solver.first_solver());
+  const fs::path first_file = ResolveBeside(solver, solver.first_solver(), "first_solver");
   const SolverParameter first = ReadSolver(first_file);
   if (!first.first_solver().empty()) {
     throw Error(ErrorKind::kConfig, PlaceOf(first, "first_solver"),

@@ -12,6 +12,7 @@
 #include "comm/mpi_world.h"
 #include "core/error.h"
 #include "core/exit_code.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/output_place.h"
 #include "core/standard_streams.h"
@@ -56,6 +57,11 @@ const Verb* FindVerb(const std::vector<Verb>& verbs, const std::string& name) {
               meant.empty() ? DidYouMean(name, names) : meant);
 }
 
+// A trace that cannot be written is told before the work, not behind it.
+void CheckTraceFile(const std::string& file) {
+  if (!file.empty()) const AtomicFile written(file);  // never committed, so it goes again
+}
+
 int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> words, bool& colour) {
   if (!verb.subverbs.empty()) {
     if (!words.empty() && !words.front().starts_with("-")) {
@@ -85,6 +91,7 @@ int RunVerb(const Verb& verb, const std::string& path, std::vector<std::string> 
   if (arguments.Has("quiet")) SetStderrLevel(LogLevel::kWarning);
   if (arguments.Has("verbose")) SetStderrLevel(LogLevel::kDebug);
   ConfineOutputs(arguments.Get("allow-outputs"));
+  CheckTraceFile(arguments.Peek("trace"));
   SetUpTeam(arguments, verb.computes);
   const int code = verb.run(arguments);
   if (code == 0) arguments.RefuseUnread();  // a verb that knows it earlier says it before its work

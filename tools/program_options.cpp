@@ -50,8 +50,10 @@ std::set<std::string> KernelNames(const Arguments& arguments, const std::string&
   std::set<std::string> names;
   for (const std::string& name : Split(arguments.Get(flag), ',')) {
     if (!known.contains(name)) {
-      throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, ": no kernel \"", Printable(name), "\""),
-                  DidYouMean(name, {known.begin(), known.end()}));
+      const std::string near = DidYouMean(name, {known.begin(), known.end()});
+      throw Error(
+          ErrorKind::kUsage, {}, StrCat("--", flag, ": no kernel \"", Printable(name), "\""),
+          near.empty() ? "--dry-run lists the kernels of a net, --explain=LAYER those that a layer may have" : near);
     }
     names.insert(name);
   }

@@ -15,18 +15,24 @@ namespace fs = std::filesystem;
 TestSource TestSourceOf(const Arguments& arguments, std::string_view verb) {
   TestSource source;
   const fs::path runs = arguments.Get("runs", "runs");
-  if (arguments.Has("model")) {
-    source.net = arguments.Get("model");
-  } else if (!arguments.positionals.empty()) {
+  if (!arguments.positionals.empty()) {
     const std::string config = arguments.positionals[0];
     std::error_code code;
     const std::optional<NamedRun> run = FindNamedRun(config, runs);
-    source.net = FindConfig(config, run ? "net.prototxt" : "train_val.prototxt", runs);
     if (run) {
       const fs::path solver = run->folder / "config" / "solver.prototxt";
       if (fs::exists(solver, code)) source.solver = ReadSolver(solver);
       if (!arguments.Has("weights")) source.weights = FindCheckpoint(config, runs).string();
+    } else if (arguments.Has("model")) {
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("\"", Printable(config), "\" and --model=", Printable(arguments.Get("model")),
+                         " both say which net is tested"),
+                  "leave one of them out; a run beside --model gives its weights");
     }
+    source.net = arguments.Has("model") ? fs::path(arguments.Get("model"))
+                                        : FindConfig(config, run ? "net.prototxt" : "train_val.prototxt", runs);
+  } else if (arguments.Has("model")) {
+    source.net = arguments.Get("model");
   } else {
     throw Error(ErrorKind::kUsage, {}, "missing argument: a run, a model folder or --model FILE",
                 StrCat("see moka ", verb, " --help"));

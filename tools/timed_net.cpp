@@ -40,7 +40,7 @@ SolverParameter SolverOf(const std::vector<std::string>& overrides) {
   solver.set_lr_policy("fixed");
   solver.set_momentum(0.9F);
   solver.set_weight_decay(5e-4F);
-  for (const std::string& text : overrides) ApplyOverride(text, solver);
+  (void)ApplyOverrides(overrides, solver);
   return solver;
 }
 

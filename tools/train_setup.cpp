@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/quiet_scope.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/layer_fields.h"
@@ -16,9 +17,11 @@
 #include "proto/model_card.h"
 #include "proto/net_file.h"
 #include "proto/overrides.h"
+#include "proto/places.h"
 #include "proto/text_format.h"
 #include "tools/checkpoint_source.h"
 #include "tools/net_source.h"
+#include "tools/program_options.h"
 #include "tools/record_sizes.h"
 #include "tools/train_data_checks.h"
 #include "tools/version.h"
@@ -28,35 +31,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kOverridesFile = "overrides.txt";
+
 fs::path RunsFolder(const Arguments& arguments) { return arguments.Get("runs", "runs"); }
 
 // The name of a run: --run, else the folder of the solver.
 std::string RunName(const Arguments& arguments, const fs::path& solver) {
   if (arguments.Has("run")) return arguments.Get("run");
-  const std::string parent = fs::absolute(solver).parent_path().filename().string();
+  std::string parent = fs::absolute(solver).parent_path().filename().string();
+  std::ranges::replace_if(
+      parent, [](char c) { return !IsOfRunName(c); }, '_');
+  if (!parent.empty() && !IsRunName(parent)) parent.insert(0, "run");  // ".hidden", "-x", "latest"
   return parent.empty() ? "run" : parent;
 }
 
 // Reads the nets as written (all phases) and points the solver at copies that will lie beside it in the run's config/.
 void CollectNetFiles(const NetReadOptions& options, TrainSetup& setup) {
+  const QuietScope quiet;  // they have been read before, for their phases
   SolverParameter& solver = setup.solver;
   const auto add = [&](const std::string& name, const NetParameter& net) {
     setup.net_files.emplace_back(name, NetToText(net));
     return name;
   };
-  const auto read = [&](const std::string& file) { return ReadNet(ResolveBeside(solver, file), options); };
-  if (solver.has_net()) solver.set_net(add("net.prototxt", read(solver.net())));
+  const auto read = [&](const std::string& file, std::string_view field) {
+    return ReadNet(ResolveBeside(solver, file, field), options);
+  };
+  if (solver.has_net()) solver.set_net(add("net.prototxt", read(solver.net(), "net")));
   if (solver.has_net_param()) {
     const NetParameter net = FinishNet(solver.net_param(), "net_param", options);
     solver.clear_net_param();
     solver.set_net(add("net.prototxt", net));
   }
-  if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net())));
+  if (solver.has_train_net()) solver.set_train_net(add("train_net.prototxt", read(solver.train_net(), "train_net")));
   for (TrainTurn& turn : *solver.mutable_turn()) {
-    if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net())));
+    if (turn.has_net()) turn.set_net(add(StrCat(turn.name(), "_net.prototxt"), read(turn.net(), "turn")));
   }
   for (int i = 0; i < solver.test_net_size(); ++i) {
-    solver.set_test_net(i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i))));
+    solver.set_test_net(
+        i, add(StrCat("test_net_", i, ".prototxt"), read(solver.test_net(i), StrCat("test_net[", i, "]"))));
+  }
+}
+
+// The files of weights that the solver names, as they are found from here: its copy lies elsewhere.
+void ResolveSolverWeights(SolverParameter& solver) {
+  for (int i = 0; i < solver.weights_size(); ++i) {
+    const std::string field = StrCat("weights[", i, "]");
+    std::vector<std::string> files;
+    for (const std::string& part : Split(solver.weights(i), ',')) {
+      const std::string file(Trim(part));
+      if (file.empty()) {
+        throw Error(ErrorKind::kConfig, PlaceOf(solver, field),
+                    StrCat("weights \"", Printable(solver.weights(i)), "\": a file's name is empty"),
+                    "names stand between commas, or in lines weights: \"FILE\" of their own");
+      }
+      files.push_back(ResolveBeside(solver, file, field).string());
+    }
+    const std::string found = Join(files, ",");
+    if (found != solver.weights(i)) solver.set_weights(i, found);
   }
 }
 
@@ -163,7 +194,43 @@ void RefuseDamagedCheckpoints(const fs::path& folder) {
               "to start again, train without --resume; to go on from one of them, restore its files");
 }
 
+// The overrides that a run was started and resumed with.
+std::vector<std::string> OverridesOfRun(const fs::path& run) {
+  std::vector<std::string> overrides;
+  std::error_code code;
+  const fs::path file = run / "config" / kOverridesFile;
+  if (!fs::exists(file, code)) return overrides;
+  for (std::string& line : Split(ReadLinesFile(file), '\n')) {
+    if (!line.empty()) overrides.push_back(std::move(line));
+  }
+  return overrides;
+}
+
+// Which solver a resumed run goes on with. The run's own, in its config/, has its overrides in it already. One that the
+// words name is read as the run once read it, so that what has changed in it or in its nets since either may change on
+// resume and does, or is refused with its lines (CheckResume).
+fs::path SolverOfResumed(const fs::path& named, std::vector<std::string>& overrides, TrainSetup& setup) {
+  const std::vector<std::string> before = OverridesOfRun(setup.run_folder);
+  setup.overrides = Layered(before, overrides);
+  if (named.empty()) return setup.run_folder / "config" / "solver.prototxt";
+  std::vector<std::string> kept = setup.overrides;
+  kept.resize(setup.overrides.size() - overrides.size());  // those of the words stand behind
+  if (!kept.empty()) LogInfo(StrCat("as the run was started: ", Printable(Join(kept, " "))));
+  overrides = setup.overrides;
+  return named;
+}
+
 }  // namespace
+
+void RefuseUnfed(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() != "MemoryData") continue;
+    throw Error(
+        ErrorKind::kNoInput, PlaceOf(layer, "type"),
+        StrCat("layer \"", Printable(layer.name()), "\": a program fills MemoryData, and a command line has none"),
+        "read data by Data, HDF5Data or ImageData, or fill it from Python");
+  }
+}
 
 fs::path SolverFileOf(const Arguments& arguments) {
   if (arguments.Has("solver")) return arguments.Get("solver");
@@ -201,6 +268,7 @@ std::vector<std::string> NetOverridesOf(const Arguments& arguments, std::string_
 RunChoice ChooseRun(const Arguments& arguments) {
   const fs::path solver_file = SolverFileOf(arguments);
   RunChoice choice;
+  if (arguments.Has("run")) CheckRunName(arguments.Get("run"));
   choice.name = solver_file.empty() ? arguments.Get("run") : RunName(arguments, solver_file);
   if (!arguments.Has("resume")) return choice;
   choice.resumed = FindRun(arguments, choice.name);
@@ -215,9 +283,19 @@ RunChoice ChooseRun(const Arguments& arguments) {
 
 std::vector<std::string> OverridesOf(const Arguments& arguments) {
   std::vector<std::string> overrides = arguments.overrides;
-  if (arguments.Has("iterations")) overrides.push_back("max_iter=" + arguments.Get("iterations"));
-  if (arguments.Has("precision")) overrides.push_back("precision=" + arguments.Get("precision"));
-  if (arguments.Has("seed")) overrides.push_back("random_seed=" + arguments.Get("seed"));
+  for (const auto& [flag, field] :
+       {std::pair("iterations", "max_iter"), {"precision", "precision"}, {"seed", "random_seed"}}) {
+    if (!arguments.Has(flag)) continue;
+    const std::string own = StrCat(field, "=", arguments.Get(flag));
+    for (const std::string& text : arguments.overrides) {
+      if (text == own || Layered({text}, {own}).size() > 1) continue;
+      throw Error(ErrorKind::kUsage, {},
+                  StrCat("--", flag, "=", Printable(arguments.Get(flag)), " and ", Printable(text),
+                         " set the same field, ", field),
+                  "leave one of them out");
+    }
+    overrides.push_back(own);
+  }
   return overrides;
 }
 
@@ -234,23 +312,35 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (!setup.run_folder.empty()) {
     setup.resume = FindNewestValid(setup.run_folder / "checkpoints");
     if (!setup.resume) RefuseDamagedCheckpoints(setup.run_folder / "checkpoints");
-    solver_file = setup.run_folder / "config" / "solver.prototxt";
   }
+  std::vector<std::string> overrides = OverridesOf(arguments);
+  setup.overrides = overrides;
+  const bool is_named = !solver_file.empty();
+  if (!setup.run_folder.empty()) solver_file = SolverOfResumed(solver_file, overrides, setup);
   if (solver_file.empty())
     throw Error(ErrorKind::kUsage, {}, "missing argument: a solver.prototxt or a folder with one",
                 "see moka train --help");
 
-  setup.overrides = OverridesOf(arguments);
-  const SplitOverrides split = SplitByTarget(setup.overrides);
+  const SplitOverrides split = SplitByTarget(overrides);
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;
   setup.solver = ReadSolver(solver_file, solver_options);
+  if (is_named && !setup.run_folder.empty() && !setup.solver.has_threads()) {
+    // What KeepThreads wrote there belongs to the run, not to the file.
+    const SolverParameter own = ReadSolver(setup.run_folder / "config" / "solver.prototxt");
+    if (own.has_threads()) setup.solver.set_threads(own.threads());
+  }
   setup.solver.clear_first_solver();  // a run of its own, done by now or left out: this run's parent says which
+  if (!setup.resume) ResolveSolverWeights(setup.solver);
   NetReadOptions net_options;
   net_options.overrides = split.net;
   setup.nets = ReadSolverNets(setup.solver, net_options);
   CheckTestData(setup.nets);
   CheckVocabularies(setup.nets);
+  if (!LooksInside(arguments)) {
+    RefuseUnfed(setup.nets.train);
+    for (const NetParameter& net : setup.nets.tests) RefuseUnfed(net);
+  }
   CollectNetFiles(net_options, setup);
   CollectCardAndNames(solver_file.parent_path(), setup);
   CollectVocabularies(setup);
@@ -259,6 +349,12 @@ TrainSetup ReadTrainSetup(const Arguments& arguments) {
   if (arguments.Has("from")) {
     setup.parent = arguments.Get("from");
     setup.weights.push_back(FindCheckpoint(setup.parent, RunsFolder(arguments)).string());
+  }
+  if (arguments.Has("snapshot") && setup.resume) {
+    throw Error(ErrorKind::kUsage, {},
+                StrCat("--snapshot=", Printable(arguments.Get("snapshot")), " and --resume of ",
+                       setup.run_folder.string(), " both say where the training goes on"),
+                "leave one of them out");
   }
   if (!setup.weights.empty() && (setup.resume || arguments.Has("snapshot"))) {
     throw Error(ErrorKind::kUsage, "weights are given and a run is resumed: only one can be where it starts from");
@@ -292,7 +388,7 @@ void BeginRun(const TrainSetup& setup, const Arguments& arguments, const std::st
   for (const auto& [name, text] : setup.net_files) run->WriteConfig(name, text);
   run->WriteConfig("solver.prototxt", SolverToText(setup.solver));
   KeepPicturesWay(setup, *run);
-  if (!setup.overrides.empty()) run->WriteConfig("overrides.txt", Join(setup.overrides, "\n") + "\n");
+  if (!setup.overrides.empty()) run->WriteConfig(kOverridesFile, Join(setup.overrides, "\n") + "\n");
 }
 
 }  // namespace moka

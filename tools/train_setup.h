@@ -29,6 +29,9 @@ struct TrainSetup {
 // The solver that the words name: CONFIG, --solver or a folder's; empty where they name none. Errors: kNoInput.
 std::filesystem::path SolverFileOf(const Arguments& arguments);
 
+// Errors: kNoInput at a layer that only a program fills.
+void RefuseUnfed(const NetParameter& net);
+
 // Which run the words start or go on with. Errors: kNoInput when there is no such run to resume.
 struct RunChoice {
   std::string name;               // of a new run: --run, else the solver's folder

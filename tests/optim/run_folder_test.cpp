@@ -91,7 +91,7 @@ TEST_F(RunFolderTest, ASecondProcessIsRefusedWithinASecondAndAHalf) {
   const auto begin = std::chrono::steady_clock::now();
   const Caught caught = ErrorOf([&] { RunFolder::Open(run.path(), Identity()); });
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
-  EXPECT_EQ(caught.kind, ErrorKind::kInterrupted);
+  EXPECT_EQ(caught.kind, ErrorKind::kUnavailable);
   EXPECT_THAT(caught.text, testing::HasSubstr(StrCat("in use by another process (pid ", getpid())));
 }
 

@@ -127,5 +127,55 @@ TEST(SolverFields, EveryFieldIsReadBySomeSourceOrSaidToBeIgnored) {
   }
 }
 
+// A field set to other than its default, as text.
+std::string OtherValue(const Field& field) {
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_ENUM: {
+      const int last = field.enum_type()->value_count() - 1;
+      const bool is_default = field.default_value_enum()->index() == last;
+      return StrCat(": ", field.enum_type()->value(is_default ? 0 : last)->name());
+    }
+    case Field::CPPTYPE_STRING: return ": \"other\"";
+    case Field::CPPTYPE_BOOL: return field.default_value_bool() ? ": false" : ": true";
+    case Field::CPPTYPE_MESSAGE: return " { }";
+    default: return ": 7";
+  }
+}
+
+// What every training reads, whatever else it says; a new field stands here or has a row that says who reads it.
+TEST(SolverFields, EveryFieldHasARowOrIsReadByEveryTraining) {
+  const std::set<std::string> always = {
+      // What is trained, for how long, and what is written.
+      "net", "net_param", "train_net", "test_net", "train_net_param", "test_net_param", "train_state", "test_iter",
+      "base_lr", "display", "average_loss", "max_iter", "iter_size", "lr_policy", "momentum", "weight_decay",
+      "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_after_train", "solver_mode", "device_id", "random_seed",
+      "type", "solver_type", "weights", "max_epochs", "max_time", "threads", "deterministic", "recompute", "precision",
+      "loss_scale", "record_checks", "first_solver", "on_nan", "keep_last", "keep_best", "ema_decay",
+      "layer_wise_reduce", "distributed", "turn",
+      // What changes the rate, a gradient or a weight wherever it stands, or is refused where it cannot.
+      "clip_gradients", "warmup_iter", "min_lr", "decay_skip_bias_and_norm", "policy_after_warmup", "rampup_interval",
+      "momentum_policy", "larc", "weight_decay_policy", "local_lr_auto", "clip_weights", "clamp_weights_lower",
+      "clamp_weights_upper", "disabled_update", "breadth_decay", "kernel_shape_decay", "block_group_decay",
+      "force_decay", "larc_turbo", "prune_method",
+      // Names of a test's outputs, which without a test net are refused.
+      "best_metric", "target_metric"};
+  for (int i = 0; i < SolverParameter::descriptor()->field_count(); ++i) {
+    const Field& field = *SolverParameter::descriptor()->field(i);
+    if (field.name() == "origin") continue;
+    const SolverParameter solver =
+        SolverFromText(StrCat("base_lr: 0.1 lr_policy: \"fixed\" max_iter: 9 ",
+                              field.name() == "base_lr" || field.name() == "lr_policy" || field.name() == "max_iter"
+                                  ? std::string()
+                                  : StrCat(field.name(), OtherValue(field))),
+                       "s.prototxt");
+    const SolverContext nothing{.finds_loss_scale = false, .has_classes = false};
+    const std::string index = field.is_repeated() ? "[0]" : "";
+    const std::string said = Join(UnreadSolverFields(solver, nothing), "\n");
+    const bool is_said = said.find(StrCat(": ", field.name(), index, " is not read")) != std::string::npos;
+    EXPECT_NE(is_said, always.contains(field.name()))
+        << field.name() << (is_said ? " has a row and is in the list" : " has no row and is not in the list");
+  }
+}
+
 }  // namespace
 }  // namespace moka

@@ -211,5 +211,40 @@ TEST(Overrides, PatternsMatchAsShellsDo) {
   EXPECT_TRUE(MatchesPattern(std::string(5000, 'a'), "*a*a*a*a"));
 }
 
+// One of which nothing remains is as if it had not been written; a general one before a special one is not.
+TEST(Overrides, NoneComesToNothingBehindAnother) {
+  const auto error = [](const std::vector<std::string>& texts) -> std::string {
+    NetReadOptions options;
+    options.overrides = texts;
+    try {
+      NetFromText(R"(layer { name: "a" type: "Convolution" bottom: "x" top: "a" param { lr_mult: 1 }
+                       convolution_param { num_output: 2 } }
+                     layer { name: "b" type: "Convolution" bottom: "a" top: "b" param { lr_mult: 1 } })",
+                  "n.prototxt", options);
+    } catch (const Error& thrown) {
+      return thrown.text();
+    }
+    return {};
+  };
+  const std::string set = "layer[a].convolution_param.num_output=";
+  EXPECT_EQ(error({set + "3", set + "3"}), "");
+  EXPECT_EQ(error({"layer[*].param[0].lr_mult=0", "layer[b].param[0].lr_mult=2"}), "");
+  EXPECT_EQ(error({"+layer[a].convolution_param.pad=1", "+layer[a].convolution_param.pad=2"}), "");
+  EXPECT_EQ(error({"~layer[b]", "name=n"}), "");
+  EXPECT_EQ(error({"layer[1].name=a", "layer[0].bottom=y", "layer[1].bottom=z"}), "");  // two layers of one name
+  for (const std::vector<std::string>& undone :
+       {std::vector<std::string>{set + "3", set + "4"},
+        {"layer[b].param[0].lr_mult=2", "layer[*].param[0].lr_mult=0"},
+        {"layer[a].param[0].lr_mult=3", "layer[b].param[0].lr_mult=3", "layer[*].param[0].lr_mult=0"},
+        {set + "3", "layer[a].convolution_param={ num_output: 4 }"},
+        {set + "3", "~layer[a]"},
+        {"+layer[a].convolution_param.pad=1", "layer[a].convolution_param.pad=[2]"}}) {
+    EXPECT_THAT(error(undone), testing::StartsWith(StrCat("override \"", undone[0], "\" comes to nothing: \"")))
+        << Join(undone, " ");
+  }
+  EXPECT_EQ(Layered({"max_iter=1", "base_lr=2"}, {"solver.max_iter=3"}),
+            std::vector<std::string>({"base_lr=2", "solver.max_iter=3"}));
+}
+
 }  // namespace
 }  // namespace moka

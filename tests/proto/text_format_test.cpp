@@ -98,6 +98,16 @@ TEST(TextFormat, AcceptsTheQuirksOfTheLanguage) {
   EXPECT_EQ(PlaceOf(net.layer(1)).line, 4);
 }
 
+// As files of old Macs have it, and files that editors have mixed.
+TEST(TextFormat, ALoneCarriageReturnEndsALineAndItsComment) {
+  const SolverParameter solver = SolverFromText("base_lr: 0.5 # c\rmax_iter: 7\r# d\r\ndisplay: 3\r", "s.prototxt");
+  EXPECT_EQ(solver.max_iter(), 7);
+  EXPECT_EQ(solver.display(), 3);
+  EXPECT_EQ(PlaceOf(solver, "max_iter").ToString(), "s.prototxt:2:1");
+  EXPECT_EQ(PlaceOf(solver, "display").ToString(), "s.prototxt:4:1");
+  EXPECT_EQ(SolverError("base_lr: 1\rmax_iter: x").substr(0, 21), "solver.prototxt:2:11:");
+}
+
 TEST(TextFormat, PrintsWithoutOriginsAndReadsBack) {
   const NetParameter net = NetFromText(kTextFormatNet, "net.prototxt");
   const std::string text = NetToText(net);

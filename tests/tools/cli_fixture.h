@@ -56,10 +56,14 @@ class CliTest : public testing::Test {
     }();
     return run;
   }
-  static std::string Solver() {
+  static std::string Solver() { return SolverTesting(60); }
+  static std::string SolverWithoutTests() { return SolverTesting(1000000); }
+
+  static std::string SolverTesting(int interval) {
     return StrCat("train '", MOKA_SOURCE_DIR,
                   "/models/lenet' 'layer[0].data_param.source=data/train' 'layer[1].data_param.source=data/test' "
-                  "'test_iter=[2]' test_interval=60 display=20 random_seed=5");
+                  "'test_iter=[2]' test_interval=",
+                  interval, " display=20 random_seed=5");
   }
 
   static inline fs::path folder_;

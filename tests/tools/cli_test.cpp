@@ -275,10 +275,10 @@ TEST_F(CliTest, ConvertAnnosetMakesADatabaseOfBoxes) {
   WriteFileAtomically(folder_ / "map.prototxt", "item { name: \"digit\" label: 1 display_name: \"a digit\" }\n");
   // As SSD's script calls it.
   const std::string flags =
-      "--anno_type=detection --label_type=xml --label_map_file=map.prototxt --check_label=True --min_dim=0 --max_dim=0 "
+      "--anno_type=detection --label_map_file=map.prototxt --check_label=True --min_dim=0 --max_dim=0 "
       "--resize_height=0 --resize_width=0 --backend=lmdb --shuffle=False --check_size=False --encode_type=png "
       "--encoded=True --gray=False ";
-  const Outcome made = Moka("convert_annoset " + flags + "framed/ framed.txt boxes");
+  const Outcome made = Moka("convert_annoset " + flags + "--label_type=xml framed/ framed.txt boxes");
   EXPECT_EQ(made.out, "Processed 3 files.\n") << made.err;
   EXPECT_TRUE(fs::exists(folder_ / "boxes" / "data.mdb"));
   EXPECT_EQ(Moka("convert_annoset --anno_type=segmentation framed/ framed.txt boxes2").code, 64);

@@ -101,12 +101,12 @@ TEST_F(CliTest, LatestIsNeverAFailedRun) {
 }
 
 TEST_F(CliTest, ProgressComesInLinesAwayFromATerminal) {
-  const Outcome trained = Moka(Solver() + " --runs lines max_iter=100000 --max-time 4s test_interval=1000000");
+  const Outcome trained = Moka(SolverWithoutTests() + " --runs lines max_iter=100000 --max-time 4s");
   EXPECT_EQ(trained.code, 75) << trained.err;
   EXPECT_NE(trained.err.find("\niter "), std::string::npos) << trained.err;
   EXPECT_NE(trained.err.find("/100000  loss "), std::string::npos) << trained.err;
   EXPECT_EQ(trained.err.find('\r'), std::string::npos);
-  const Outcome silent = Moka(Solver() + " --runs lines max_iter=100000 --max-time 3s --quiet test_interval=1000000");
+  const Outcome silent = Moka(SolverWithoutTests() + " --runs lines max_iter=100000 --max-time 3s --quiet");
   EXPECT_EQ(silent.err.find("iter "), std::string::npos) << silent.err;
 }
 

@@ -42,12 +42,12 @@ class RanksTrainCliTest : public CliTest {
           << name << " " << other << " " << iteration << ending;
     }
   }
-  static std::string Train(const std::string& name) {
+  static std::string Train(const std::string& name, int64_t iterations = kIterations, int test_interval = 10) {
     return StrCat("train '", MOKA_SOURCE_DIR,
                   "/models/lenet' 'layer[0].data_param.source=data/train' 'layer[1].data_param.source=data/test' "
                   "'layer[0].data_param.batch_size=8' 'layer[1].data_param.batch_size=10' "
-                  "'test_iter=[2]' test_interval=10 display=0 random_seed=5 --threads=1 max_iter=",
-                  kIterations, " --run=", name);
+                  "'test_iter=[2]' display=0 random_seed=5 --threads=1 test_interval=",
+                  test_interval, " max_iter=", iterations, " --run=", name);
   }
   static Outcome MokaByMpi(int ranks, const std::string& arguments) {
     return RunShell(
@@ -97,7 +97,7 @@ TEST_F(RanksTrainCliTest, TwoProcessesTrainAsOneDoes) {
 }
 
 TEST_F(RanksTrainCliTest, ATestCountsEachRecordOnceWhateverItsBatch) {
-  ASSERT_EQ(Moka(Train("tested") + " max_iter=10").code, 0);
+  ASSERT_EQ(Moka(Train("tested", 10)).code, 0);
   const auto outputs = [&](int batch) {
     const Outcome tested =
         Moka(StrCat("test runs/tested-0001 'layer[1].data_param.batch_size=", batch, "' --json --kernels=listed"));
@@ -137,27 +137,25 @@ TEST_F(RanksTrainCliTest, ThreadsOfOneProcessTrainAsProcessesDo) {
 }
 
 TEST_F(RanksTrainCliTest, AListOfDevicesIsARankForEach) {
-  const std::string same = " deterministic=true --kernels=listed max_iter=4";
-  const Outcome listed = Moka(Train("listed") + same + " --device=cpu,cpu");
+  const std::string same = " deterministic=true --kernels=listed";
+  const Outcome listed = Moka(Train("listed", 4) + same + " --device=cpu,cpu");
   ASSERT_EQ(listed.code, 0) << listed.err;
-  const Outcome counted = Moka(Train("counted") + same + " --ranks=2");
+  const Outcome counted = Moka(Train("counted", 4) + same + " --ranks=2");
   ASSERT_EQ(counted.code, 0) << counted.err;
   ExpectSameCheckpoints("listed", "counted", 4);
 }
 
 TEST_F(RanksTrainCliTest, ThreadsGoOnFromASignalsCheckpoint) {
-  const std::string same =
-      " deterministic=true --kernels=listed lr_policy='\"fixed\"' base_lr=0.001 test_interval=100000";
+  const std::string same = " deterministic=true --kernels=listed lr_policy='\"fixed\"' base_lr=0.001";
   const Outcome stopped =
-      MokaStopped(Train("stopped") + same + " --ranks=2 max_iter=1000000",
+      MokaStopped(Train("stopped", 1000000, 100000) + same + " --ranks=2",
                   "grep -q training '" + (RunOf("stopped") / "ranks/rank-1.json").string() + "' 2>/dev/null");
   ASSERT_EQ(stopped.code, 75) << stopped.err;
   const int64_t done = Json::parse(ReadFile(RunOf("stopped") / "status.json")).at("iter");
   ASSERT_GT(done, 0);
-  const std::string end = StrCat(" max_iter=", done + 5);
-  const Outcome resumed = Moka("train --resume=stopped-0001 --ranks=2 --threads=1" + end);
+  const Outcome resumed = Moka(StrCat("train --resume=stopped-0001 --ranks=2 --threads=1 max_iter=", done + 5));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  const Outcome whole = Moka(Train("whole") + same + " --ranks=2" + end);
+  const Outcome whole = Moka(Train("whole", done + 5, 100000) + same + " --ranks=2");
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_EQ(ReadFile(CheckpointOf("stopped", done + 5, ".safetensors")),
             ReadFile(CheckpointOf("whole", done + 5, ".safetensors")));
@@ -191,8 +189,8 @@ TEST_F(RanksTrainCliTest, ASilentThreadIsGivenUpAfterTheDeadline) {
       StrCat("cd '", folder_.string(), "' && rm -f hush; (until grep -q training '",
              (RunOf("silent") / "ranks/rank-1.json").string(),
              "' 2>/dev/null; do sleep 0.02; done; touch hush) & OMP_NUM_THREADS=1 MOKA_SILENCE=1:'",
-             (folder_ / "hush").string(), "' '", MOKA_BINARY, "' ", Train("silent"),
-             " base_lr=0.0001 test_interval=100000 max_iter=1000000 distributed.deadline_s=1 --ranks=2");
+             (folder_ / "hush").string(), "' '", MOKA_BINARY, "' ", Train("silent", 1000000, 100000),
+             " base_lr=0.0001 distributed.deadline_s=1 --ranks=2");
   const Outcome outcome = RunShell(line, folder_);
   EXPECT_EQ(outcome.code, 76);
   EXPECT_NE(outcome.err.find("has waited 1 s for rank"), std::string::npos) << outcome.err;

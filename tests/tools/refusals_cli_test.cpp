@@ -216,7 +216,7 @@ TEST_F(RefusalsCli, EveryFlagOfATestDoesSomethingOrIsNamed) {
   ASSERT_EQ(test("").code, 0) << test("").err;
   std::vector<OptionSpec> options = VerbNamed("test").options;
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "model"; });  // in place of the run
-  EXPECT_EQ(SweepFlags(options, test), (std::set<std::string>{"recompute"}));
+  EXPECT_EQ(SweepFlags(options, test), (std::set<std::string>{"ap-version", "per-class", "recompute"}));
 }
 
 TEST_F(RefusalsCli, EveryFlagOfATimingDoesSomethingOrIsNamed) {
@@ -246,6 +246,50 @@ TEST_F(RefusalsCli, EveryFlagOfAnInferenceDoesSomethingOrIsNamed) {
   const auto infer = [&](const std::string& flag) { return Moka(StrCat("infer ", run, " '", digit, "' ", flag)); };
   ASSERT_EQ(infer("").code, 0) << infer("").err;
   EXPECT_EQ(SweepFlags(options, infer), expected);
+}
+
+TEST_F(RefusalsCli, AResumedRunReadsTheSolverThatIsNamed) {
+  const auto moka = [](const std::string& arguments) { return InCase("resume-reads-the-solver", arguments); };
+  ASSERT_EQ(moka("train solver.prototxt --run r --device cpu").code, 0);
+  const Outcome longer = moka("train longer.prototxt --resume=r-0001 --device cpu");
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_NE(longer.err.find("finished at iteration 4"), std::string::npos) << longer.err;
+  for (const auto& [solver, difference] :
+       {std::pair("faster", "the solver changed since iter_0000004: was base_lr: 0.1; is base_lr: 0.2"),
+        {"wider", "the train net changed since iter_0000004: was num_output: 2; is num_output: 3"}}) {
+    const Outcome refused = moka(StrCat("train ", solver, ".prototxt --resume=r-0001 --device cpu"));
+    EXPECT_EQ(refused.code, 64) << refused.err;
+    EXPECT_NE(refused.err.find(difference), std::string::npos) << refused.err;
+  }
+  // What the run was started with still holds, whichever solver is named, until the words say otherwise.
+  ASSERT_EQ(moka("train solver.prototxt --run k base_lr=0.2 --device cpu").code, 0);
+  const Outcome kept = moka("train longer.prototxt --resume=k-0001 --device cpu");
+  EXPECT_EQ(kept.code, 0) << kept.err;
+  EXPECT_NE(kept.err.find("as the run was started: base_lr=0.2\n"), std::string::npos) << kept.err;
+}
+
+TEST_F(RefusalsCli, WeightsInTheTextOfANetAreItsFirst) {
+  const Outcome trained = InCase("weights-in-the-text", "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const Weights weights = ReadWeights(folder_ / "weights-in-the-text/runs/latest/checkpoints/iter_0000001.safetensors");
+  EXPECT_EQ(Values(weights, "ip", 0), std::vector<float>({1, 2, 3, 4}));
+  EXPECT_EQ(Values(weights, "ip", 1), std::vector<float>({0.5, 0.25}));
+}
+
+// Stages that no rule names, fillers of a second use, share_mode without a name, types of layers, evaluations without
+// a test net: each is said at its place, and once.
+TEST_F(RefusalsCli, WordsWithoutUseAreWarnedOfOnce) {
+  const Outcome trained = InCase("words-without-use", "train solver.prototxt --run r --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  std::vector<std::string> places;
+  for (const std::string& line : Split(trained.err, '\n')) {
+    if (line.starts_with("warning: ")) places.push_back(line.substr(9, line.find(": ", 9) - 9));
+  }
+  std::ranges::sort(places);
+  EXPECT_EQ(places, std::vector<std::string>({"net.prototxt:24:3", "net.prototxt:31:3", "net.prototxt:33:39",
+                                              "solver.prototxt:10:1", "solver.prototxt:13:1", "solver.prototxt:14:1",
+                                              "solver.prototxt:15:1", "solver.prototxt:6:1"}))
+      << trained.err;
 }
 
 TEST_F(RefusalsCli, AFlagOfAnotherTaskIsRefusedWithWhatItNeeds) {

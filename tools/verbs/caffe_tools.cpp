@@ -184,7 +184,7 @@ int RunExtractFeatures(const Arguments& arguments) {
   ParameterStore store;
   TestOptions options;
   options.data.phase = TEST;
-  options.watched = names;
+  for (const std::string& name : names) options.watched.push_back({name});
   TestNet net(FilterNet(ReadNet(net_file), TEST), options, store);
   LoadTrainedWeights(weights, net.blobs(), store);
   std::vector<std::unique_ptr<FeatureWriter>> writers;

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/standard_streams.h"
 #include "core/text.h"
+#include "data/list_text.h"
 #include "tools/launch/ask_hosts.h"
 #include "tools/launch/child.h"
 #include "tools/launch/command.h"
@@ -79,7 +80,7 @@ std::vector<HostSlots> HostsOf(const Arguments& arguments, int ranks) {
     throw Error(ErrorKind::kUsage, "--hosts and --hostfile both say where ranks run; give one of them");
   if (arguments.Has("hosts")) return ParseHosts(arguments.Get("hosts"));
   if (!arguments.Has("hostfile")) return {{"localhost", std::max(1, ranks)}};
-  return ParseHostfile(ReadLinesFile(arguments.Get("hostfile")), arguments.Get("hostfile"));
+  return ParseHostfile(ReadListText(arguments.Get("hostfile")), arguments.Get("hostfile"));
 }
 
 // What each rank runs: the words after --.

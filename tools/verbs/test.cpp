@@ -37,6 +37,26 @@ void PrintResults(const std::vector<OutputValue>& means, double loss, bool with_
   }
 }
 
+PrecisionRule RuleOf(const Arguments& arguments, const SolverParameter& solver) {
+  if (!arguments.Has("ap-version")) return PrecisionRuleNamed(solver.ap_version());
+  try {
+    return PrecisionRuleNamed(arguments.Get("ap-version"));
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("--ap-version: ", error.text()), error.hint());
+  }
+}
+
+// The flags of evaluations that this net does not make.
+void RefuseWithoutEvaluation(const Arguments& arguments, const TestNet& net) {
+  const auto refuse = [](std::string_view flag, std::string_view needs) {
+    throw Error(ErrorKind::kUsage, {}, StrCat("--", flag, " has no use here: the net has no ", needs), "leave it out");
+  };
+  if (arguments.Has("ap-version") && net.DetectionOutputs().empty())
+    refuse("ap-version", "DetectionEvaluate layer whose top is an output");
+  if (arguments.Has("per-class") && net.EvaluatedOutputs().empty())
+    refuse("per-class", "layer that evaluates classes, such as DetectionEvaluate or SegmentationEvaluate");
+}
+
 int RunTest(const Arguments& arguments) {
   const TestSource source = TestSourceOf(arguments, "test");
   NetReadOptions read;
@@ -52,12 +72,16 @@ int RunTest(const Arguments& arguments) {
   options.compile = CompileOptionsOf(arguments);
   ParameterStore store(options.compile.device);
   options.evaluation = Evaluation::kDetection;
-  options.precision_rule = PrecisionRuleNamed(arguments.Get("ap-version", source.solver.ap_version()));
-  const NetParameter param = FilterNet(ReadNet(source.net, read), state);
+  options.precision_rule = RuleOf(arguments, source.solver);
+  const NetParameter whole = ReadNet(source.net, read);
+  for (const std::string& sentence : UnknownStages(whole, state, "--stage")) LogWarning(sentence);
+  const NetParameter param = FilterNet(whole, state);
+  if (!LooksInside(arguments)) RefuseUnfed(param);
   if (!arguments.Has("precision")) {
     options.compile.compute = PrecisionOf(source.solver, param, options.compile.compute);
   }
   TestNet net(param, options, store);
+  RefuseWithoutEvaluation(arguments, net);
   RefuseUnreadBeforeLook(arguments, {"iterations", "json", "per-class", "progress", "trace"});
   if (LookInside(arguments, "test", net.program())) return 0;
   LoadTrainedWeights(source.weights, net.blobs(), store);

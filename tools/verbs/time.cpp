@@ -98,6 +98,10 @@ int RunTime(const Arguments& arguments) {
   if (phase_text != "TRAIN" && phase_text != "TEST") {
     throw Error(ErrorKind::kUsage, StrCat("--phase wants TRAIN or TEST, found \"", Printable(phase_text), "\""));
   }
+  if (phase_text == "TRAIN" && arguments.Has("forward_only")) {
+    throw Error(ErrorKind::kUsage, {}, "--forward_only and --phase TRAIN ask for opposite things",
+                "--phase TRAIN times the backward pass, too");
+  }
   NetReadOptions read;
   const SplitOverrides overrides = SplitByTarget(arguments.overrides);
   read.overrides = phase_text == "TEST" ? NetOverridesOf(arguments, "time --phase TEST") : overrides.net;

@@ -15,11 +15,13 @@
 #include "comm/thread_ranks.h"
 #include "core/error.h"
 #include "core/exit_code.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/quiet_scope.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "data/pipeline.h"
 #include "optim/signals.h"
 #include "optim/trainer.h"
 #include "optim/turn_scope.h"
@@ -116,14 +118,17 @@ void LogNet(TrainNet& net, const std::string& turn) {
                       net.feed().epoch_size()));
 }
 
-// A line with the command that shows what the net has learned; none for a task without inference.
-std::string HowToTry(const RunFolder& run) {
+// A line with the command that shows what the net has learned; none for a task without inference, a run without a
+// checkpoint and a net that has learned from no file.
+std::string HowToTry(const TrainSetup& setup, const RunFolder& run) {
   const InferTask* task = FindInferTask(ModelCardOf(run.path() / "config").task());
-  if (task == nullptr) return {};
+  const auto reads = [](const LayerParameter& layer) { return ReadsRecords(layer.type()); };
+  if (task == nullptr || std::ranges::none_of(setup.nets.train.layer(), reads)) return {};
+  if (ListFiles(run.checkpoints(), ".safetensors").empty()) return {};
   return StrCat("  try     moka infer ", run.path().string(), task->input.empty() ? "" : " ", task->input);
 }
 
-int FinishTraining(const TrainResult& result, const RunFolder& run) {
+int FinishTraining(const TrainResult& result, const TrainSetup& setup, const RunFolder& run) {
   LogToFile("Optimization Done.");
   std::string line = StrCat(Describe(result.end), " at iteration ", result.iteration);
   if (result.best)
@@ -134,7 +139,7 @@ int FinishTraining(const TrainResult& result, const RunFolder& run) {
     LogInfo(StrCat("resume: moka train --resume=", run.path().string()));
   } else {
     LogInfo(StrCat("  curves  ", (run.path() / "plots").string()));
-    if (const std::string how = HowToTry(run); !how.empty()) LogInfo(how);
+    if (const std::string how = HowToTry(setup, run); !how.empty()) LogInfo(how);
   }
   SetLogFile({});
   return result.exit_code();
@@ -296,7 +301,7 @@ int TrainInRun(const Arguments& arguments, Training& training, Communicator* wor
   }
   const TrainResult result = RunTraced(arguments, training, world, *trainer);
   observer.Finish();
-  return run ? FinishTraining(result, *run) : result.exit_code();
+  return run ? FinishTraining(result, setup, *run) : result.exit_code();
 }
 
 // What a run's status.json says last, where nobody has said how this session ended.

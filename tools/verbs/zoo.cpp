@@ -66,8 +66,7 @@ int RunZooTrain(const Arguments& arguments) {
         ErrorKind::kNoInput, {}, StrCat(entry.name, "'s data is not there: ", missing.front()),
         commands.empty() ? "its card does not say how it is made" : StrCat("make it: ", Join(commands, " && ")));
   }
-  std::vector<std::string> words = TrainingWords(entry, recipe);
-  words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+  std::vector<std::string> words = TrainingWords(entry, recipe, arguments.overrides);
   std::vector<OptionSpec> specs = TrainVerb().options;
   specs.insert(specs.end(), CommonOptions().begin(), CommonOptions().end());
   for (const OptionSpec& spec : specs) {

@@ -7,6 +7,7 @@
 #include "proto/filter.h"
 #include "proto/model_card.h"
 #include "proto/net_file.h"
+#include "proto/overrides.h"
 #include "tools/train_setup.h"
 
 namespace moka {
@@ -79,9 +80,7 @@ ZooEntry ReadEntry(const fs::path& models, const std::string& name) {
 }
 
 RecipeNets ReadRecipe(const ZooEntry& entry, const ZooRecipe& recipe, const std::vector<std::string>& more) {
-  std::vector<std::string> overrides(recipe.override().begin(), recipe.override().end());
-  overrides.insert(overrides.end(), more.begin(), more.end());
-  const SplitOverrides split = SplitByTarget(overrides);
+  const SplitOverrides split = SplitByTarget(Layered({recipe.override().begin(), recipe.override().end()}, more));
   RecipeNets read;
   SolverReadOptions solver_options;
   solver_options.overrides = split.solver;
@@ -96,9 +95,11 @@ std::vector<NetParameter> TrainNetsOf(const RecipeNets& recipe) {
   return recipe.nets.turns.empty() ? std::vector{recipe.nets.train} : recipe.nets.turns;
 }
 
-std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe) {
+std::vector<std::string> TrainingWords(const ZooEntry& entry, const ZooRecipe& recipe,
+                                       const std::vector<std::string>& more) {
   std::vector<std::string> words = {StrCat("--solver=", (entry.folder / recipe.solver()).string())};
-  words.insert(words.end(), recipe.override().begin(), recipe.override().end());
+  for (std::string& text : Layered({recipe.override().begin(), recipe.override().end()}, more))
+    words.push_back(std::move(text));
   return words;
 }
 
@@ -120,7 +121,7 @@ NetParameter ReadDeployed(const ZooEntry& entry) {
   }
   NetReadOptions net_options;
   net_options.overrides = split.net;
-  return FilterNet(ReadNet(ResolveBeside(solver, solver.net()), net_options), state);
+  return FilterNet(ReadNet(ResolveBeside(solver, solver.net(), "net"), net_options), state);
 }
 
 EntryStatus StatusOf(const ModelCard& card) {

@@ -51,8 +51,7 @@ CheckResult TrainToFloor(const CheckContext& context, std::string_view check, co
     return Skipped(check, StrCat("its data is not there: ", missing.front(),
                                  commands.empty() ? "" : StrCat("; ", Join(commands, " && "))));
   }
-  std::vector<std::string> words = TrainingWords(entry, recipe);
-  words.insert(words.end(), more.begin(), more.end());
+  std::vector<std::string> words = TrainingWords(entry, recipe, more);
   words.insert(words.end(), {"--run", StrCat(entry.name, "-", check), "--runs", context.runs.string()});
   if (const int code = RunTraining(words); code != 0)
     return Fails(check, StrCat("moka train ", Join(words, " "), " ended with ", code));

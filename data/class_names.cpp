@@ -1,7 +1,9 @@
 #include "data/class_names.h"
 
 #include <algorithm>
+#include <map>
 
+#include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "data/list_text.h"
@@ -37,6 +39,20 @@ std::vector<std::string> LabelNamesIn(const std::filesystem::path& database) {
   const std::filesystem::path labels = database / "labels.txt";
   return std::filesystem::exists(std::filesystem::symlink_status(labels, ignored)) ? ReadNameLines(labels)
                                                                                    : std::vector<std::string>{};
+}
+
+void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file) {
+  std::map<std::string_view, size_t> first;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const SourcePlace place{.file = file.string(), .line = static_cast<int>(i) + 1};
+    if (names[i].empty()) {
+      throw Error(ErrorKind::kBadData, place, "expected the name of a class, found an empty line");
+    }
+    const auto [found, is_new] = first.emplace(names[i], i + 1);
+    if (is_new) continue;
+    throw Error(ErrorKind::kBadData, place,
+                StrCat("the class \"", Printable(names[i]), "\" is named in line ", found->second, " already"));
+  }
 }
 
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file) {

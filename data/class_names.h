@@ -17,5 +17,7 @@ std::vector<std::string> ClassNamesOf(const LayerParameter& layer, const std::fi
 std::vector<std::string> LabelNamesIn(const std::filesystem::path& database);
 // Lines of a file of names; blank ones at the end are none. Errors: those of ReadFile.
 std::vector<std::string> ReadNameLines(const std::filesystem::path& file);
+// Of a file that has a class in each line. Errors: kBadData at the line of an empty name, and of one given before.
+void CheckClassNames(const std::vector<std::string>& names, const std::filesystem::path& file);
 
 }  // namespace moka

@@ -34,10 +34,11 @@ ImportReport ImportCsv(const fs::path& file, const fs::path& root, const fs::pat
   std::vector<fs::path> pictures;
   std::vector<std::vector<float>> targets(table.rows.size());
   TableFloats floats(table);
+  const std::string hint = "the first column has the paths, all others numbers";
   int64_t bytes = 0;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     pictures.push_back(root / table.rows[row][0]);
-    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c));
+    for (size_t c = 1; c < table.columns(); ++c) targets[row].push_back(floats.At(row, c, hint));
     std::error_code failed;
     const uintmax_t size = fs::file_size(pictures.back(), failed);
     if (!failed) bytes += static_cast<int64_t>(size);

@@ -57,8 +57,12 @@ void TellRepeated(const std::vector<ListedImage>& images, const fs::path& path) 
   std::vector<NamedLine> names;
   names.reserve(images.size());
   for (const ListedImage& image : images) names.push_back({image.path, image.line});
-  const std::string warning =
-      RepeatedNames(path.string(), names, "label", [&](size_t i) { return StrCat("label ", images[i].label); });
+  const std::string warning = RepeatedNames(path.string(), names, "label", [&](size_t i) {
+    const std::vector<float>& several = images[i].labels;
+    std::string text = several.empty() ? StrCat("label ", images[i].label) : "labels";
+    for (const float label : several) text += StrCat(" ", label);
+    return text;
+  });
   if (!warning.empty()) LogWarning(warning);
 }
 
@@ -171,6 +175,7 @@ std::vector<ListedImage> ReadImageList(const fs::path& path, int64_t labels) {
     }
     images.push_back(std::move(image));
   }
+  TellRepeated(images, path);
   return images;
 }
 

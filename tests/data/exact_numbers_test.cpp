@@ -132,6 +132,17 @@ TEST_F(ExactData, PicturesThatAListHasTwiceAreTold) {
                 "(label 3)"));
 }
 
+TEST_F(ExactData, PicturesThatAListOfSeveralLabelsHasTwiceAreTold) {
+  Write("list.txt", "a.png 1 2\na.png 1 2\na.png 1 2.5\n");
+  SetLogFile(At("log"));
+  Open("MultiLabelImageData",
+       "top: 'a' top: 'b' multi_label_image_data_param { source: 'list.txt' label_num: 2 batch_size: 1 }");
+  SetLogFile({});
+  EXPECT_THAT(ReadFile(At("log")),
+              HasSubstr("2 lines name a picture again, 1 of them with another label: \"a.png\" in lines 1 (labels 1 2) "
+                        "and 3 (labels 1 2.5)"));
+}
+
 TEST_F(ExactData, TablesKeepQuotesSeparatorsAndSayWhatTheyCannot) {
   const auto fields = [&](const std::string& text) {
     Write("t.csv", text);
@@ -192,6 +203,9 @@ TEST_F(ExactData, RowsOfOnePictureAreTold) {
   Write("t.csv", ",file,x\n0,a.png,1\n1,my photo.png,2\n");
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
               AllOf(HasSubstr("t.csv:1: the first column has no name"), HasSubstr("index=False")));
+  Write("t.csv", "x,file\n1,a.png\n");
+  EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
+              HasSubstr("the first column has the paths, all others numbers"));
   Write("t.csv", "file,x,x\na.png,1,2\n");
   EXPECT_THAT(ErrorOf([&] { Import(StrCat("csv:", At("t.csv").string(), ",", folder_.string()), At("db2"), {}); }),
               HasSubstr("t.csv:1: columns 2 and 3 are both called \"x\""));
